@@ -1,6 +1,6 @@
 //! The actor of one live session: its mailbox, its connection to the holder, and what [`Session`] wants done.
 //!
-//! Everything that wakes it becomes an [`Input`] of the session, and everything that the session wants done outside of
+//! Everything that wakes it becomes an [`StepInput`] of the session, and everything that the session wants done outside of
 //! itself comes back as [`Effects`](super::effects::Effects). Steps are not async.
 
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use wire::FromHolder;
 
-use super::input::Input;
 use super::now::Now;
 use super::pattern_matching::Matching;
 use super::publish::Publisher;
 use super::requests::Request;
 use super::state::session::Session;
+use super::step_input::StepInput;
 use crate::host::holders::{self, HolderConnection, Liveness, Traces};
 use crate::limits;
 use crate::sessions::event_log::EventLog;
@@ -77,35 +77,35 @@ impl Actor {
         loop {
             sys::fault::stumble("turn");
             if self.session.has_frames() {
-                self.matches(self.session.matching_work_of_calls(), Input::Frames).await;
+                self.matches(self.session.matching_work_of_calls(), StepInput::Frames).await;
             }
             // One chunk per turn: a flood must delay neither requests nor the other sessions of this thread.
             if self.session.is_behind() {
-                self.matches(0, Input::Unread).await;
+                self.matches(0, StepInput::Unread).await;
             }
             if self.session.has_work() {
                 tokio::task::yield_now().await;
             }
-            self.step(Input::Settled);
+            self.step(StepInput::Settled);
             self.publish();
-            self.step(Input::Published { count: self.publisher.count() });
+            self.step(StepInput::Published { count: self.publisher.count() });
             match self.next_event(&mut stopping).await {
                 Event::Asked(request) => {
                     let new = self.session.matching_work_of(request.wait());
-                    self.matches(new, Input::Request(request)).await;
+                    self.matches(new, StepInput::Request(request)).await;
                 }
-                Event::Frames(frames) => self.step(Input::Received(frames)),
+                Event::Frames(frames) => self.step(StepInput::Received(frames)),
                 Event::Stop => break,
                 Event::HolderGone => {
                     if self.reconnects().await {
-                        self.step(Input::Reconnected);
+                        self.step(StepInput::Reconnected);
                     } else {
                         break;
                     }
                 }
                 Event::Time => {}
             }
-            self.step(Input::Time);
+            self.step(StepInput::Time);
             if self.session.link.is_displaced {
                 tracing::warn!(session = %self.session.shared.id, "another program has attached itself to the holder");
                 self.goes_adrift();
@@ -122,13 +122,13 @@ impl Actor {
     }
 
     /// Takes one step, and does what the session wants done after it.
-    fn step(&mut self, input: Input) {
+    fn step(&mut self, input: StepInput) {
         self.session.step(Now::read(), input);
         self.perform();
     }
 
     /// Takes a step that matches patterns: those of the open waits, and `new` characters for a wait that begins.
-    async fn matches(&mut self, new: usize, input: Input) {
+    async fn matches(&mut self, new: usize, input: StepInput) {
         let work = self.session.matching_work() + new;
         let session = &mut self.session;
         self.matching.run(work, || session.step(Now::read(), input)).await;
@@ -168,13 +168,13 @@ impl Actor {
                 false
             }
             Err(_) => {
-                self.step(Input::LastTail);
+                self.step(StepInput::LastTail);
                 while self.session.is_behind() {
-                    self.step(Input::Unread);
+                    self.step(StepInput::Unread);
                     tokio::task::yield_now().await;
                 }
                 let traces = self.session.timeline.end().exit.is_none().then(|| self.sweep());
-                self.step(Input::HolderGone(traces));
+                self.step(StepInput::HolderGone(traces));
                 false
             }
         }
@@ -198,7 +198,7 @@ impl Actor {
 
     fn goes_adrift(&mut self) {
         self.session.shared.faulted.store(true, Ordering::Release);
-        self.step(Input::Adrift);
+        self.step(StepInput::Adrift);
     }
 
     /// Whether the holder has ended or is about to.

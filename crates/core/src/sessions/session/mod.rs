@@ -15,9 +15,10 @@
 //!
 //! ```text
 //! now.rs, fullscreen.rs                the time of a step; the output that full-screen programs paint
-//! requests.rs, input.rs, effects.rs    the requests and answers; the inputs and the effects of a step
+//! requests.rs                          the requests and answers
+//! step_input.rs, effects.rs            the inputs and the effects of a step
 //! state/                               the parts of the state, and `session.rs`, which has them all
-//! steps/                               the methods of `Session`, with the part's name: `steps/expiry.rs` for `state/expiry.rs`
+//! steps/                               the methods of `Session`, with the name of the part or of the request: `expiry.rs`, `run_command.rs`
 //! publish.rs, pattern_matching.rs      what viewers follow, and the turns of costly patterns
 //! actor.rs                             the task
 //! ```
@@ -25,12 +26,12 @@
 mod actor;
 mod effects;
 mod fullscreen;
-mod input;
 mod now;
 mod pattern_matching;
 mod publish;
 mod requests;
 mod state;
+mod step_input;
 mod steps;
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use wire::{Observed, State};
 use crate::action::{EndedBy, Foreground};
 use crate::limits;
 use crate::sessions::session::state::session::Session;
-use crate::sessions::session::state::waiter::Waiter;
+use crate::sessions::session::state::waits::OpenWait;
 
 impl Session {
     /// The command that ran before this server is known; its foreground may not be. A new shell before its first prompt is at work.
@@ -214,7 +214,7 @@ impl Session {
             self.foreground.state_pending = false;
             if let Some(ended_by) = self.pause() {
                 tracing::debug!(session = %self.shared.id, rule = self.verdict().1, "the waits that end on wanted input end");
-                self.finish_where(Waiter::ends_on_input_wanted, ended_by);
+                self.finish_where(OpenWait::ends_on_input_wanted, ended_by);
             }
         }
     }

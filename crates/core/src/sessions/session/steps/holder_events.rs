@@ -3,20 +3,15 @@
 use std::sync::Arc;
 
 use journal::Offset;
-use tokio::sync::oneshot;
 use wire::{FromHolder, Hello, Status, ToHolder};
 
-use super::errors::{key_reused, os_error};
-use crate::action::{ActionError, EndedBy, Wait};
-use crate::sessions::session::requests::{Ended, Started, Typed};
+use super::errors::os_error;
+use crate::action::{ActionError, EndedBy};
+use crate::sessions::session::requests::Ended;
 use crate::sessions::session::state::holder_link::Call;
 use crate::sessions::session::state::session::Session;
-use crate::sessions::session::state::waiter::Waiter;
 use crate::sessions::timeline::Change;
 use crate::sessions::views;
-
-/// ESRCH of errno(3), as the holder sends it.
-const NO_SUCH_PROCESS: u64 = 3;
 
 impl Session {
     pub(super) fn on_frame(&mut self, frame: FromHolder) {
@@ -116,33 +111,12 @@ impl Session {
         match self.link.calls.remove(&seq) {
             Some(Call::Run { wait, started }) => self.on_run_done(status, value, wait, started),
             Some(Call::Input { key, wait, from, offered, is_signal, typed }) => {
-                self.foreground.on_typed();
-                if !is_signal && status != Status::Ok {
-                    // The line was not typed in full, so no report of its end will come.
-                    self.timeline.set_typed_line(false);
-                }
-                let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
-                let from = self.timeline.log().typed_from(&key).map_or(from, |at| at.min(from));
-                self.on_typed(status, value, wait, from, offered, typed);
+                self.on_input_done((status, value), key, wait, (from, offered, is_signal), typed);
             }
             Some(Call::Line { id, key, wait, started }) => {
                 self.on_line_typed((id, key), (status, value), wait, started);
             }
-            Some(Call::Signal { is_foreground, reply }) => {
-                if is_foreground {
-                    self.foreground.on_typed();
-                }
-                if status == Status::NoProcess {
-                    // The holder does not record this signal.
-                    let gone = u32::try_from(value).unwrap_or(0).cast_signed();
-                    self.timeline.forget_signal(gone);
-                }
-                // The foreground process group can be empty: the attempt is recorded, and the error is not the
-                // server's.
-                let is_nobody = is_foreground && status == Status::Failed && value == NO_SUCH_PROCESS;
-                let nothing = || Err(ActionError::NothingRuns { session: self.shared.id.clone() });
-                let _ = reply.send(if is_nobody { nothing() } else { self.plain_result(status, value) });
-            }
+            Some(Call::Signal { is_foreground, reply }) => self.on_signal_done(status, value, is_foreground, reply),
             Some(Call::Plain(reply)) => {
                 let _ = reply.send(self.plain_result(status, value));
             }
@@ -186,87 +160,6 @@ impl Session {
             | Status::WouldEcho
             | Status::KeyReused => Err(ActionError::Internal { why: format!("unexpected answer {status:?}") }),
         }
-    }
-
-    pub(super) fn on_run_done(
-        &mut self,
-        status: Status,
-        value: u64,
-        wait: Option<Wait>,
-        started: oneshot::Sender<Result<Started, ActionError>>,
-    ) {
-        let id = u32::try_from(value).unwrap_or(0);
-        self.foreground.was_not_ready = status == Status::NotReady;
-        let result = match status {
-            Status::Ok | Status::Duplicate => return self.hand_out(id, wait, started),
-            Status::Busy => Err(self.busy_error(id)),
-            Status::Ended => Err(self.ended_error()),
-            Status::KeyReused => Err(key_reused()),
-            Status::Typed | Status::NotReady if self.foreign_program_runs() => Err(self.typed_busy_error()),
-            Status::Typed => {
-                self.timeline.set_typed_line(true);
-                let or = if self.takes_lines() {
-                    " (or the prompt, PS1, was changed by hand and no longer reports)"
-                } else {
-                    ""
-                };
-                let why = format!("a line typed at the prompt has not ended{or}; C-c clears it");
-                Err(self.not_ready(&why))
-            }
-            Status::NotReady => Err(self.not_ready(&self.why_not_ready())),
-            Status::Failed | Status::NoProcess | Status::LineTooLong | Status::Stalled | Status::WouldEcho => {
-                Err(ActionError::Internal { why: format!("the command could not be handed over: {}", os_error(value)) })
-            }
-        };
-        let _ = started.send(result);
-    }
-
-    pub(super) fn on_typed(
-        &mut self,
-        status: Status,
-        value: u64,
-        wait: Option<Wait>,
-        from: u64,
-        offered: usize,
-        typed: oneshot::Sender<Result<Typed, ActionError>>,
-    ) {
-        let accepted = usize::try_from(value).unwrap_or(0);
-        let result = match status {
-            Status::Ok | Status::Duplicate => {
-                // A repeated input was for the command that ran when it was typed.
-                let command = match status {
-                    Status::Duplicate => self.timeline.log().command_at(from),
-                    _ => self.timeline.log().newest_running(),
-                };
-                let finished = wait.map(|wait| {
-                    let (reply, finished) = oneshot::channel();
-                    let mut waiter =
-                        Waiter::new(self.now.at, wait, command, from, self.timeline.cols(), Some(accepted), reply);
-                    waiter.end_on_idle_screen();
-                    // A repeated input may already have been answered by the program.
-                    if let Some(waiter) = self.catch_up(waiter) {
-                        self.admit(waiter);
-                    }
-                    finished
-                });
-                Ok(Typed { accepted, from, finished })
-            }
-            Status::Stalled => Err(ActionError::Stalled { accepted, offered }),
-            Status::LineTooLong => Err(ActionError::Invalid {
-                field: "input",
-                problem: format!(
-                    "the program reads lines, and a line of more than {value} bytes with control characters in it cannot \
-                     be handed over whole; nothing was sent; send shorter lines"
-                ),
-            }),
-            Status::Ended => Err(self.ended_error()),
-            Status::KeyReused => Err(key_reused()),
-            Status::WouldEcho => Err(ActionError::WouldEcho { session: self.shared.id.clone() }),
-            Status::Busy | Status::NotReady | Status::Typed | Status::Failed | Status::NoProcess => {
-                Err(ActionError::Internal { why: os_error(value) })
-            }
-        };
-        let _ = typed.send(result);
     }
 
     pub(crate) fn note_stopped_jobs(&mut self, code: Option<i32>) {

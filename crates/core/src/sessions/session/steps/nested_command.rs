@@ -10,7 +10,8 @@
 use wire::{Key, State};
 
 use super::errors::key_reused;
-use super::typed_commands::{Before, Line, TYPED_BEFORE};
+use super::run_command::Before;
+use super::typed_commands::{Line, TYPED_BEFORE};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Foreground, Wait};
 use crate::limits;
 use crate::sessions::nested_line::NestedCommand;

@@ -5,7 +5,7 @@ use terminal::Screen;
 use crate::action::{Boundary, ScreenView, SessionStatus};
 use crate::limits;
 use crate::sessions::render::handover::{Handovers, RecentHandovers};
-use crate::sessions::session::requests::{ScreenSnapshot, Snapshot};
+use crate::sessions::session::requests::{ScreenSnapshot, Snapshot, ViewerLimit};
 use crate::sessions::session::state::session::Session;
 use crate::sessions::timeline::time;
 use crate::sessions::views;
@@ -57,6 +57,17 @@ impl Session {
     /// The offset up to which viewers may read.
     pub(super) fn shown_to(&self) -> u64 {
         self.timeline.shown_to(self.now.us)
+    }
+
+    /// How far viewers may read, and which markers before that are attested.
+    pub(super) fn viewer_limit(&self) -> ViewerLimit {
+        ViewerLimit {
+            to: self.timeline.output().scanner.held_from(),
+            stream_to: self.shown_to(),
+            markers: self.timeline.output().markers.iter().copied().collect(),
+            handovers: self.timeline.log().handovers(0),
+            has_exited: self.timeline.end().exit.is_some(),
+        }
     }
 
     pub(super) fn screen_now(&mut self) -> &mut Screen {

@@ -8,40 +8,40 @@ use wire::ToHolder;
 use crate::action::ActionError;
 use crate::limits;
 use crate::sessions::session::effects::Effects;
-use crate::sessions::session::input::Input;
 use crate::sessions::session::now::Now;
 use crate::sessions::session::state::session::Session;
+use crate::sessions::session::step_input::StepInput;
 
 impl Session {
     /// Takes one step: something happened, at this time.
-    pub(in crate::sessions::session) fn step(&mut self, now: Now, input: Input) {
+    pub(in crate::sessions::session) fn step(&mut self, now: Now, input: StepInput) {
         self.now = now;
         match input {
-            Input::Frames => self.handle_frames(),
-            Input::Unread => self.follow_some(),
-            Input::Settled => self.settle(),
-            Input::Request(request) => {
+            StepInput::Frames => self.handle_frames(),
+            StepInput::Unread => self.follow_some(),
+            StepInput::Settled => self.settle(),
+            StepInput::Request(request) => {
                 if let Some(request) = self.link.refuse(request) {
                     self.on_request(request);
                 }
             }
-            Input::Received(frames) => {
+            StepInput::Received(frames) => {
                 self.follower.frames.extend(frames);
                 self.link.on_answer(now.at);
             }
-            Input::Reconnected => {
+            StepInput::Reconnected => {
                 self.give_up_calls(|| ActionError::Restarting);
                 self.link.send(ToHolder::Hello { protocol: wire::PROTOCOL, attaches: true });
             }
-            Input::Adrift => {
+            StepInput::Adrift => {
                 self.link.is_adrift = true;
                 // Callers get `Restarting` and retry; none gets the answer that the session has ended.
                 self.give_up_calls(|| ActionError::Restarting);
             }
-            Input::LastTail => self.on_last_tail(),
-            Input::HolderGone(traces) => self.on_holder_gone(traces.as_ref()),
-            Input::Published { count } => self.draw_some(count),
-            Input::Time => self.on_time(),
+            StepInput::LastTail => self.on_last_tail(),
+            StepInput::HolderGone(traces) => self.on_holder_gone(traces.as_ref()),
+            StepInput::Published { count } => self.draw_some(count),
+            StepInput::Time => self.on_time(),
         }
     }
 

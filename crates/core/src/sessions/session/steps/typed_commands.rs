@@ -5,14 +5,15 @@ use tokio::time::Instant;
 use wire::{Key, Status, ToHolder};
 
 use super::errors::{key_reused, os_error};
+use super::run_command::Before;
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Wait};
 use crate::limits;
 use crate::sessions::nested_line::NestedCommand;
-use crate::sessions::session::requests::{StartReply, Started};
+use crate::sessions::session::requests::StartReply;
 use crate::sessions::session::state::holder_link::Call;
 use crate::sessions::session::state::session::Session;
 use crate::sessions::timeline::judged_end;
-use crate::sessions::timeline::{Channel, Command, WITHOUT_HOOKS};
+use crate::sessions::timeline::{Channel, WITHOUT_HOOKS};
 
 /// The error of a command that an earlier server typed.
 pub(super) const TYPED_BEFORE: &str = "it was typed before the server restarted; its result is unknown";
@@ -28,44 +29,7 @@ pub(super) struct Line {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The earlier request with the same idempotency key.
-pub(super) enum Before {
-    Nothing,
-    /// This command was accepted for it.
-    Command(u32),
-    /// The holder has the request and has not answered yet.
-    OnItsWay,
-    /// The key was used for another request.
-    Reused,
-}
-
 impl Session {
-    /// Looks up the request of this key, also one that an earlier server received.
-    pub(super) fn before(&self, key: &Key) -> Before {
-        let is_same = |other: &Key| wire::is_same_name(key, other);
-        if let Some(command) = self.timeline.log().commands.iter().rev().find(|c| is_same(&c.key)) {
-            return if command.key == *key { Before::Command(command.id) } else { Before::Reused };
-        }
-        let is_on_its_way = |call: &Call| matches!(call, Call::Line { key, .. } if is_same(key));
-        if self.link.calls.values().any(is_on_its_way) { Before::OnItsWay } else { Before::Nothing }
-    }
-
-    /// Answers the caller of a command that was accepted, now or earlier.
-    pub(super) fn hand_out(&mut self, id: u32, wait: Option<Wait>, started: StartReply) {
-        if self.timeline.log().command(id).is_none() && id <= self.timeline.log().last_id {
-            let known = Started { id, is_history: true, finished: None };
-            return drop(started.send(Ok(known)));
-        }
-        let begins = self.timeline.log().command(id).is_some_and(Command::is_about_to_begin);
-        if wait.is_none() && begins {
-            // The answer includes the offset of the output, which the shell is about to report.
-            let until = self.now.at + limits::START_WAIT;
-            return self.waits.at_start.push((id, until, started));
-        }
-        let begun = self.begin_wait(id, wait);
-        let _ = started.send(Ok(begun));
-    }
-
     /// Types the command into a shell without our hooks; the kernel's foreground state shows its end.
     pub(super) fn run_typed(&mut self, text: &[u8], key: Key, wait: Option<Wait>, started: StartReply) {
         if let Some(id) = self.timeline.log().current {

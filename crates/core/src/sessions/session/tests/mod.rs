@@ -19,9 +19,9 @@ use crate::host::fake::FakeHost;
 use crate::host::holders::{HolderBackend, SessionFolder};
 use crate::ids::SessionId;
 use crate::sessions::backends::Backends;
-use crate::sessions::session::input::Input;
 use crate::sessions::session::now::Now;
 use crate::sessions::session::state::session::Session;
+use crate::sessions::session::step_input::StepInput;
 use crate::sessions::{ended_session, replay_order};
 use crate::store::Store;
 
@@ -68,20 +68,20 @@ fn hello(tail: Tail) -> FromHolder {
 
 /// Handles frames as the actor does: until everything is read and handled.
 fn handle(session: &mut Session, now: Now, frames: Vec<FromHolder>) -> Vec<ToHolder> {
-    session.step(now, Input::Received(frames));
+    session.step(now, StepInput::Received(frames));
     settle(session, now)
 }
 
 /// The turns of the actor until nothing is left to do without waiting.
 fn settle(session: &mut Session, now: Now) -> Vec<ToHolder> {
     for _ in 0..10_000 {
-        session.step(now, Input::Frames);
+        session.step(now, StepInput::Frames);
         if session.is_behind() {
-            session.step(now, Input::Unread);
+            session.step(now, StepInput::Unread);
         }
-        session.step(now, Input::Settled);
-        session.step(now, Input::Published { count: 0 });
-        session.step(now, Input::Time);
+        session.step(now, StepInput::Settled);
+        session.step(now, StepInput::Published { count: 0 });
+        session.step(now, StepInput::Time);
         if !session.has_frames() && !session.has_work() {
             check(session);
             return session.take_effects().frames;
@@ -152,7 +152,7 @@ impl Rig {
     }
 
     fn request(&mut self, request: super::Request) {
-        self.session.step(self.now, Input::Request(request));
+        self.session.step(self.now, StepInput::Request(request));
         let sent = settle(&mut self.session, self.now);
         self.sent.extend(sent);
     }

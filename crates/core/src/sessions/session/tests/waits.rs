@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use tokio::sync::oneshot;
 use wire::{FromHolder, HandoverMethod, State, Status, Target, ToHolder};
 
-use super::{Input, NO_PROCESS, Rig};
+use super::{NO_PROCESS, Rig, StepInput};
 use crate::action::{ActionError, InputBytes, Until, Wait};
 use crate::sessions::session::requests::{Finished, Request, Started, Typed};
 
@@ -367,17 +367,17 @@ impl Story {
             }
             Last::Silence => {}
             Last::HolderGone => {
-                self.rig.session.step(self.rig.now, Input::LastTail);
+                self.rig.session.step(self.rig.now, StepInput::LastTail);
                 while self.rig.session.is_behind() {
-                    self.rig.session.step(self.rig.now, Input::Unread);
+                    self.rig.session.step(self.rig.now, StepInput::Unread);
                 }
                 let folder = self.rig.session.shared.folder.clone();
                 let traces =
                     self.rig.session.timeline.end().exit.is_none().then(|| super::BACKENDS.holders.traces(&folder));
-                self.rig.session.step(self.rig.now, Input::HolderGone(traces));
+                self.rig.session.step(self.rig.now, StepInput::HolderGone(traces));
             }
-            Last::Adrift => self.rig.session.step(self.rig.now, Input::Adrift),
-            Last::Reconnected => self.rig.session.step(self.rig.now, Input::Reconnected),
+            Last::Adrift => self.rig.session.step(self.rig.now, StepInput::Adrift),
+            Last::Reconnected => self.rig.session.step(self.rig.now, StepInput::Reconnected),
         }
         // In pieces: an answer may open the next wait, whose time begins then.
         for _ in 0..4 {

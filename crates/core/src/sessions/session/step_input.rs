@@ -7,7 +7,7 @@ use crate::host::holders::Traces;
 
 /// An input of the session's state machine.
 #[derive(Debug)]
-pub(super) enum Input {
+pub(super) enum StepInput {
     /// Frames that were received can be handled.
     Frames,
     /// There are events or output that were not read.

@@ -1,5 +1,7 @@
-//! One open wait and the conditions that end it.
+//! The open waits of the session, each with the conditions that end it, and all other callers that wait for something that
+//! it does.
 
+use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -9,10 +11,10 @@ use tokio::time::Instant;
 
 use crate::action::{EndedBy, Until, Wait};
 use crate::limits::{GONE_SETTLES, PATTERN_TEXT_MAX, SCREEN_STILL};
-use crate::sessions::session::requests::Finished;
+use crate::sessions::session::requests::{Finished, ScreenSnapshot, StartReply, Started};
 
 /// A waiting caller. Dropping its receiver ends the wait and nothing else.
-pub(crate) struct Waiter {
+pub(crate) struct OpenWait {
     /// The command whose end ends the wait; `None` for whatever runs.
     pub(crate) command: Option<u32>,
     /// The first byte that counts as new for this caller.
@@ -82,7 +84,7 @@ impl Matcher {
     }
 }
 
-impl Waiter {
+impl OpenWait {
     pub(crate) fn new(
         now: Instant,
         wait: Wait,
@@ -281,5 +283,55 @@ impl Waiter {
         } else {
             None
         }
+    }
+}
+
+/// The callers that wait for something that the session does.
+#[derive(Default)]
+pub(crate) struct OpenWaits {
+    pub(crate) open: Vec<OpenWait>,
+    pub(crate) at_prompt: Vec<oneshot::Sender<()>>,
+    /// Callers that wait only until their command's output begins, with their deadlines.
+    pub(crate) at_start: Vec<(u32, Instant, StartReply)>,
+    /// Viewers that wait for the screen.
+    pub(crate) pictures: Vec<oneshot::Sender<ScreenSnapshot>>,
+}
+
+impl OpenWaits {
+    /// Answers callers that wait for the beginning of a command.
+    pub(crate) fn notify_started(&mut self, which: impl Fn(u32) -> bool) {
+        self.notify_start_where(|(id, ..)| which(*id));
+    }
+
+    /// Answers callers that have waited long enough for the beginning of a command.
+    pub(crate) fn notify_overdue(&mut self, now: Instant) {
+        self.notify_start_where(|(_, until, _)| now >= *until);
+    }
+
+    fn notify_start_where(&mut self, which: impl Fn(&(u32, Instant, StartReply)) -> bool) {
+        for (id, _, started) in self.at_start.extract_if(.., |caller| which(caller)) {
+            let _ = started.send(Ok(Started { id, is_history: false, finished: None }));
+        }
+    }
+
+    /// Answers callers that wait for the shell's first prompt.
+    pub(crate) fn notify_prompt(&mut self) {
+        for caller in self.at_prompt.drain(..) {
+            let _ = caller.send(());
+        }
+    }
+
+    /// Until the caller of a wait with a pattern is gone. There may be more waits than a task may poll in one turn.
+    pub(crate) async fn abandoned(&mut self) {
+        let any = poll_fn(|cx| {
+            if self.open.iter_mut().any(|w| w.poll_abandoned(cx).is_ready()) { Poll::Ready(()) } else { Poll::Pending }
+        });
+        tokio::task::unconstrained(any).await;
+    }
+
+    /// When the first wait, or the first caller that waits for a beginning, times out.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        let start = self.at_start.iter().map(|(_, until, _)| *until);
+        self.open.iter().map(OpenWait::next_at).chain(start).min()
     }
 }

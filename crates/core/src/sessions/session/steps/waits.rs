@@ -7,7 +7,7 @@ use crate::action::{EndedBy, Foreground, Wait};
 use crate::limits;
 use crate::sessions::session::requests::{Finished, Snapshot, Started};
 use crate::sessions::session::state::session::Session;
-use crate::sessions::session::state::waiter::Waiter;
+use crate::sessions::session::state::waits::OpenWait;
 use crate::sessions::timeline::{Change, Command};
 
 impl Session {
@@ -35,7 +35,7 @@ impl Session {
         let end_of = |id: u32| self.timeline.log().command(id).and_then(|c| c.end.as_ref()).map(|end| end.at);
         let ends: Vec<Option<u64>> = self.waits.open.iter().map(|w| w.command.and_then(end_of)).collect();
         let is_painted = paints;
-        let needs_screen = |w: &Waiter| w.watches_screen() || is_painted && w.wants_pattern();
+        let needs_screen = |w: &OpenWait| w.watches_screen() || is_painted && w.wants_pattern();
         let rows = self.waits.open.iter().any(needs_screen).then(|| self.screen_now().text().join("\n"));
         let bells = self.timeline.output().scanner.bells();
         let mut matched: Vec<(usize, String)> = Vec::new();
@@ -59,12 +59,46 @@ impl Session {
         }
     }
 
+    /// Waits for this command, or for the running one.
+    pub(super) fn ask_wait(
+        &mut self,
+        wait: Wait,
+        command: Option<u32>,
+        from: Option<u64>,
+        reply: oneshot::Sender<Finished>,
+    ) {
+        let from = from.unwrap_or_else(|| self.timeline.output().scanner.position());
+        let command = command.or(self.timeline.log().newest_running());
+        let known = command.and_then(|id| self.timeline.log().command(id));
+        // The prompt and the echo before a command's beginning are not part of its output.
+        let from = known.map_or(from, |c| from.max(c.output_from()));
+        let is_about_to_begin = known.is_some_and(Command::is_about_to_begin);
+        let mut waiter = OpenWait::new(self.now.at, wait, command, from, self.timeline.cols(), None, reply);
+        waiter.count_current_state();
+        if is_about_to_begin {
+            waiter.awaits_beginning();
+        }
+        if let Some(waiter) = self.catch_up(waiter) {
+            self.admit(waiter);
+        }
+    }
+
+    /// Waits for the first prompt.
+    pub(super) fn ask_prompt(&mut self, reply: oneshot::Sender<()>) {
+        if self.timeline.shell().prompt_seen || self.timeline.end().exit.is_some() || self.foreground.is_heuristic {
+            let _ = reply.send(());
+        } else {
+            self.waits.at_prompt.push(reply);
+        }
+    }
+
+    /// Begins the wait for a command that was accepted.
     pub(super) fn begin_wait(&mut self, id: u32, wait: Option<Wait>) -> Started {
         let finished = wait.map(|wait| {
             let (reply, finished) = oneshot::channel();
             let at = self.timeline.output().scanner.position();
             let from = self.timeline.log().command(id).map_or(at, Command::output_from);
-            let mut waiter = Waiter::new(self.now.at, wait, Some(id), from, self.timeline.cols(), None, reply);
+            let mut waiter = OpenWait::new(self.now.at, wait, Some(id), from, self.timeline.cols(), None, reply);
             waiter.looks_at_its_command(self.timeline.cols(), self.timeline.rows());
             if self.timeline.log().command(id).is_some_and(Command::is_about_to_begin) {
                 waiter.awaits_beginning();
@@ -80,7 +114,7 @@ impl Session {
     }
 
     /// Registers a wait, unless it has ended already.
-    pub(super) fn admit(&mut self, mut waiter: Waiter) {
+    pub(super) fn admit(&mut self, mut waiter: OpenWait) {
         waiter.count_bells_from(self.timeline.output().scanner.bells());
         if waiter.watches_screen() {
             let rows = self.screen_now().text().join("\n");
@@ -103,7 +137,7 @@ impl Session {
         }
     }
 
-    pub(super) fn finish_where(&mut self, which: impl Fn(&Waiter) -> bool, ended_by: EndedBy) {
+    pub(super) fn finish_where(&mut self, which: impl Fn(&OpenWait) -> bool, ended_by: EndedBy) {
         let mut i = 0;
         while i < self.waits.open.len() {
             if which(&self.waits.open[i]) {
@@ -115,7 +149,7 @@ impl Session {
         }
     }
 
-    pub(super) fn finish(&mut self, waiter: Waiter, ended_by: EndedBy, matched: Option<String>) {
+    pub(super) fn finish(&mut self, waiter: OpenWait, ended_by: EndedBy, matched: Option<String>) {
         let handovers = self.timeline.log().handovers(waiter.from);
         let snapshot = Snapshot { handovers, ..self.snapshot(waiter.command) };
         let finished = Finished {
@@ -131,7 +165,7 @@ impl Session {
     }
 
     /// Feeds a wait from an earlier position with the output since then; for an ended command, only up to its end.
-    pub(super) fn catch_up(&mut self, mut waiter: Waiter) -> Option<Waiter> {
+    pub(super) fn catch_up(&mut self, mut waiter: OpenWait) -> Option<OpenWait> {
         let end = waiter
             .command
             .and_then(|id| self.timeline.log().command(id))

@@ -1,0 +1,134 @@
+//! Input that callers type: the bytes that the terminal sends for it, and the holder's answer.
+
+use tokio::sync::oneshot;
+use wire::{Key, Status, Target, ToHolder};
+
+use super::errors::{key_reused, os_error};
+use crate::action::{ActionError, InputBytes, Wait};
+use crate::limits;
+use crate::sessions::session::requests::Typed;
+use crate::sessions::session::state::holder_link::Call;
+use crate::sessions::session::state::session::Session;
+use crate::sessions::session::state::waits::OpenWait;
+
+impl Session {
+    pub(super) fn ask_input(
+        &mut self,
+        bytes: InputBytes,
+        key: Key,
+        is_secret: bool,
+        wait: Option<Wait>,
+        typed: oneshot::Sender<Result<Typed, ActionError>>,
+    ) {
+        let bytes = match typed_bytes(bytes, self.timeline.output().scanner.modes()) {
+            Ok(bytes) => bytes,
+            Err((field, problem)) => return drop(typed.send(Err(ActionError::Invalid { field, problem }))),
+        };
+        self.jobs.may_have_stopped |= bytes.contains(&0x1a);
+        // A signal key works even when the program does not read, and costs it no output.
+        let signo = match bytes.as_slice() {
+            [0x03] => Some(sys::signal::INT),
+            [0x1c] => Some(sys::signal::QUIT),
+            [0x1a] => Some(sys::signal::TSTP),
+            _ => None,
+        };
+        let (from, offered) = (self.timeline.output().scanner.position(), bytes.len());
+        let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
+        self.foreground.forget_state();
+        // C-c, C-\ and C-z, also where they are plain bytes for a terminal on another machine.
+        if bytes.iter().any(|b| [0x03, 0x1c, 0x1a].contains(b)) {
+            self.check_interrupt();
+        }
+        if let Some(signo) = signo {
+            self.timeline.clear_begun_line();
+            let call = Call::Input { key, wait, from, offered, is_signal: true, typed };
+            return self.link.call(self.now.at, call, |seq| ToHolder::Signal {
+                seq,
+                target: Target::Foreground,
+                signo,
+            });
+        }
+        // Before the holder records it: a wait that begins with this input must not end at the prompt where it is
+        // typed.
+        self.timeline.record_input(&bytes);
+        self.link.call(self.now.at, Call::Input { key, wait, from, offered, is_signal: false, typed }, |seq| {
+            ToHolder::Input { seq, key, is_secret, patience_ms, bytes }
+        });
+    }
+
+    /// The holder's answer: how much of the input it has typed.
+    pub(super) fn on_input_done(
+        &mut self,
+        (status, value): (Status, u64),
+        key: Key,
+        wait: Option<Wait>,
+        (from, offered, is_signal): (u64, usize, bool),
+        typed: oneshot::Sender<Result<Typed, ActionError>>,
+    ) {
+        self.foreground.on_typed();
+        if !is_signal && status != Status::Ok {
+            // The line was not typed in full, so no report of its end will come.
+            self.timeline.set_typed_line(false);
+        }
+        let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
+        let from = self.timeline.log().typed_from(&key).map_or(from, |at| at.min(from));
+        let accepted = usize::try_from(value).unwrap_or(0);
+        let result = match status {
+            Status::Ok | Status::Duplicate => {
+                // A repeated input was for the command that ran when it was typed.
+                let command = match status {
+                    Status::Duplicate => self.timeline.log().command_at(from),
+                    _ => self.timeline.log().newest_running(),
+                };
+                let finished = wait.map(|wait| {
+                    let (reply, finished) = oneshot::channel();
+                    let mut waiter =
+                        OpenWait::new(self.now.at, wait, command, from, self.timeline.cols(), Some(accepted), reply);
+                    waiter.end_on_idle_screen();
+                    // A repeated input may already have been answered by the program.
+                    if let Some(waiter) = self.catch_up(waiter) {
+                        self.admit(waiter);
+                    }
+                    finished
+                });
+                Ok(Typed { accepted, from, finished })
+            }
+            Status::Stalled => Err(ActionError::Stalled { accepted, offered }),
+            Status::LineTooLong => Err(ActionError::Invalid {
+                field: "input",
+                problem: format!(
+                    "the program reads lines, and a line of more than {value} bytes with control characters in it cannot \
+                     be handed over whole; nothing was sent; send shorter lines"
+                ),
+            }),
+            Status::Ended => Err(self.ended_error()),
+            Status::KeyReused => Err(key_reused()),
+            Status::WouldEcho => Err(ActionError::WouldEcho { session: self.shared.id.clone() }),
+            Status::Busy | Status::NotReady | Status::Typed | Status::Failed | Status::NoProcess => {
+                Err(ActionError::Internal { why: os_error(value) })
+            }
+        };
+        let _ = typed.send(result);
+    }
+}
+
+/// The bytes that a terminal in these modes sends; an error names the field that cannot be sent.
+fn typed_bytes(bytes: InputBytes, modes: terminal::Modes) -> Result<Vec<u8>, (&'static str, String)> {
+    const ENDS: &str = "\x1b[201~";
+    match bytes {
+        InputBytes::Raw(bytes) => Ok(bytes),
+        InputBytes::Keys(keys) => {
+            let all = keys.iter().map(|key| key.bytes(modes)).collect::<Result<Vec<_>, String>>();
+            all.map(|all| all.concat()).map_err(|problem| ("keys", problem))
+        }
+        InputBytes::Paste { text, .. } if text.contains(ENDS) => {
+            Err(("paste", "the text holds ESC [201~, which would end the paste and type the rest".to_owned()))
+        }
+        InputBytes::Paste { text, enters } => {
+            let (before, behind) = if modes.bracketed_paste { ("\x1b[200~", ENDS) } else { ("", "") };
+            // As terminals do: a line end in a paste becomes Enter's byte.
+            let lines = text.replace("\r\n", "\r").replace('\n', "\r");
+            Ok([before, &lines, behind, if enters { "\r" } else { "" }].concat().into_bytes())
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A request to run a command: admits or refuses it, has the holder hand it over, and answers its caller.
+//!
+//! A command that comes before the shell's first prompt waits for that. One for a program without our hooks is typed as a line
+//! (`typed_commands.rs`), as is one for a nested shell (`nested_command.rs`).
+
+use wire::{Key, Status, ToHolder};
+
+use super::errors::{key_reused, os_error};
+use crate::action::{ActionError, Foreground, Wait};
+use crate::limits;
+use crate::sessions::session::requests::{StartReply, Started};
+use crate::sessions::session::state::holder_link::Call;
+use crate::sessions::session::state::pending_commands::Pending;
+use crate::sessions::session::state::session::Session;
+use crate::sessions::timeline::Command;
+
+/// The earlier request with the same idempotency key.
+pub(super) enum Before {
+    Nothing,
+    /// This command was accepted for it.
+    Command(u32),
+    /// The holder has the request and has not answered yet.
+    OnItsWay,
+    /// The key was used for another request.
+    Reused,
+}
+
+impl Session {
+    pub(super) fn ask_run(
+        &mut self,
+        text: Vec<u8>,
+        key: Key,
+        patience_ms: u32,
+        wait: Option<Wait>,
+        started: StartReply,
+    ) {
+        match self.before(&key) {
+            Before::Command(earlier) => return self.hand_out(earlier, wait, started),
+            Before::Reused => return drop(started.send(Err(key_reused()))),
+            // The holder answers with the command that it has under this key.
+            Before::OnItsWay => return self.run_typed(&text, key, wait, started),
+            Before::Nothing => {}
+        }
+        if self.has_exited() {
+            return drop(started.send(Err(self.ended_error())));
+        }
+        if self.timeline.damage().is_some() {
+            // The command's beginning and end might be reported in a part of the journal that cannot be read.
+            return drop(started.send(Err(self.not_ready(&self.why_not_ready()))));
+        }
+        if let Some(inside) = self.timeline.log().inside.as_ref().map(|inside| inside.id) {
+            return drop(started.send(Err(self.busy_error(inside))));
+        }
+        let is_unread = self.foreground.is_heuristic && self.timeline.log().current.is_none() && !self.reads_commands();
+        if self.foreground.is_heuristic && !is_unread {
+            return self.run_typed(&text, key, wait, started);
+        }
+        if !self.timeline.shell().prompt_seen || is_unread {
+            let until = self.now.at + std::time::Duration::from_millis(u64::from(patience_ms));
+            self.pending.at_prompt.push(Pending { text, key, until, wait, started });
+            return self.refuse_pending();
+        }
+        self.link.call(self.now.at, Call::Run { wait, started }, |seq| ToHolder::Run { seq, key, patience_ms, text });
+    }
+
+    /// The holder's answer: it has handed the command over, or refuses it.
+    pub(super) fn on_run_done(&mut self, status: Status, value: u64, wait: Option<Wait>, started: StartReply) {
+        let id = u32::try_from(value).unwrap_or(0);
+        self.foreground.was_not_ready = status == Status::NotReady;
+        let result = match status {
+            Status::Ok | Status::Duplicate => return self.hand_out(id, wait, started),
+            Status::Busy => Err(self.busy_error(id)),
+            Status::Ended => Err(self.ended_error()),
+            Status::KeyReused => Err(key_reused()),
+            Status::Typed | Status::NotReady if self.foreign_program_runs() => Err(self.typed_busy_error()),
+            Status::Typed => {
+                self.timeline.set_typed_line(true);
+                let or = if self.takes_lines() {
+                    " (or the prompt, PS1, was changed by hand and no longer reports)"
+                } else {
+                    ""
+                };
+                let why = format!("a line typed at the prompt has not ended{or}; C-c clears it");
+                Err(self.not_ready(&why))
+            }
+            Status::NotReady => Err(self.not_ready(&self.why_not_ready())),
+            Status::Failed | Status::NoProcess | Status::LineTooLong | Status::Stalled | Status::WouldEcho => {
+                Err(ActionError::Internal { why: format!("the command could not be handed over: {}", os_error(value)) })
+            }
+        };
+        let _ = started.send(result);
+    }
+
+    /// Looks up the request of this key, also one that an earlier server received.
+    pub(super) fn before(&self, key: &Key) -> Before {
+        let is_same = |other: &Key| wire::is_same_name(key, other);
+        if let Some(command) = self.timeline.log().commands.iter().rev().find(|c| is_same(&c.key)) {
+            return if command.key == *key { Before::Command(command.id) } else { Before::Reused };
+        }
+        let is_on_its_way = |call: &Call| matches!(call, Call::Line { key, .. } if is_same(key));
+        if self.link.calls.values().any(is_on_its_way) { Before::OnItsWay } else { Before::Nothing }
+    }
+
+    /// Answers the caller of a command that was accepted, now or earlier.
+    pub(super) fn hand_out(&mut self, id: u32, wait: Option<Wait>, started: StartReply) {
+        if self.timeline.log().command(id).is_none() && id <= self.timeline.log().last_id {
+            let known = Started { id, is_history: true, finished: None };
+            return drop(started.send(Ok(known)));
+        }
+        let begins = self.timeline.log().command(id).is_some_and(Command::is_about_to_begin);
+        if wait.is_none() && begins {
+            // The answer includes the offset of the output, which the shell is about to report.
+            let until = self.now.at + limits::START_WAIT;
+            return self.waits.at_start.push((id, until, started));
+        }
+        let begun = self.begin_wait(id, wait);
+        let _ = started.send(Ok(begun));
+    }
+
+    /// The first prompt came: hands over the commands that waited for it, one at a time.
+    pub(super) fn run_pending(&mut self) {
+        /// The shell is at its prompt; only its painting may be unfinished.
+        const PATIENCE_MS: u32 = 5_000;
+        for Pending { text, key, wait, started, .. } in std::mem::take(&mut self.pending.at_prompt) {
+            self.ask_run(text, key, PATIENCE_MS, wait, started);
+        }
+    }
+
+    /// Refuses waiting commands if a start-up file asks for input, or after their deadline: they could wait for ever.
+    pub(super) fn refuse_pending(&mut self) {
+        let asks = matches!(self.foreground(), Foreground::InputWanted | Foreground::PasswordWanted);
+        let refused =
+            if asks { std::mem::take(&mut self.pending.at_prompt) } else { self.pending.take_overdue(self.now.at) };
+        if !refused.is_empty() {
+            let why = self.why_not_ready();
+            for pending in refused {
+                let _ = pending.started.send(Err(self.not_ready(&why)));
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Signals that callers send to the session's processes: the holder sends them, and the event log records them.
+
+use tokio::sync::oneshot;
+use wire::{Status, Target, ToHolder};
+
+use crate::action::ActionError;
+use crate::host::{Process, descendants};
+use crate::sessions::session::state::holder_link::Call;
+use crate::sessions::session::state::session::Session;
+use crate::sessions::timeline::Sent;
+
+/// ESRCH of errno(3), as the holder sends it.
+const NO_SUCH_PROCESS: u64 = 3;
+
+impl Session {
+    pub(super) fn ask_signal(&mut self, target: Target, signo: i32, reply: oneshot::Sender<Result<(), ActionError>>) {
+        self.jobs.may_have_stopped |= signo == sys::signal::TSTP;
+        let is_foreground = target == Target::Foreground;
+        if is_foreground {
+            self.foreground.forget_state();
+        }
+        if [sys::signal::INT, sys::signal::QUIT, sys::signal::TSTP].contains(&signo) {
+            self.check_interrupt();
+        }
+        let sent = self.about_to_send(target, signo);
+        self.timeline.expect_signal(sent);
+        self.link.call(self.now.at, Call::Signal { is_foreground, reply }, |seq| ToHolder::Signal {
+            seq,
+            target,
+            signo,
+        });
+    }
+
+    /// The signal as the event log will record it, with the processes that will receive it.
+    fn about_to_send(&self, target: Target, signo: i32) -> Sent {
+        let all = descendants(self.host(), self.timeline.holder_pid());
+        let foreground = all.iter().find(|s| s.pid() == self.timeline.shell().pid).and_then(|s| s.foreground_group);
+        let gets = |it: &Process| match target {
+            Target::Foreground => Some(it.group) == foreground,
+            Target::Session => true,
+            Target::Process(pid) => it.pid() == pid,
+        };
+        let receivers = all.into_iter().filter(gets).map(|it| (it.identity, it.name)).collect();
+        let target = match target {
+            Target::Foreground => 0,
+            Target::Session => -1,
+            Target::Process(pid) => pid.cast_signed(),
+        };
+        Sent { target, signo, errno: 0, at_us: 0, receivers }
+    }
+
+    /// The holder's answer: it has sent the signal, or could not.
+    pub(super) fn on_signal_done(
+        &mut self,
+        status: Status,
+        value: u64,
+        is_foreground: bool,
+        reply: oneshot::Sender<Result<(), ActionError>>,
+    ) {
+        if is_foreground {
+            self.foreground.on_typed();
+        }
+        if status == Status::NoProcess {
+            // The holder does not record this signal.
+            let gone = u32::try_from(value).unwrap_or(0).cast_signed();
+            self.timeline.forget_signal(gone);
+        }
+        // The foreground process group can be empty: the attempt is recorded, and the error is not the
+        // server's.
+        let is_nobody = is_foreground && status == Status::Failed && value == NO_SUCH_PROCESS;
+        let nothing = || Err(ActionError::NothingRuns { session: self.shared.id.clone() });
+        let _ = reply.send(if is_nobody { nothing() } else { self.plain_result(status, value) });
+    }
+}
