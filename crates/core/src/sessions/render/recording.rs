@@ -14,9 +14,9 @@ use terminal::{Boundaries, Nonce, ScanEvent, Scanner};
 
 use super::handover::Handovers;
 use crate::action::{CastVersion, Pages};
-use crate::sessions::nested_line::NestedCommand;
 use crate::sessions::replay_order::{ReplayOrder, Step};
 use crate::sessions::shared::Shared;
+use crate::sessions::timeline::nested_line::NestedLine;
 
 /// Journal bytes in one event of the recording, at most.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -49,7 +49,7 @@ pub(in crate::sessions) struct Recorder {
     hidden: VecDeque<std::ops::Range<u64>>,
     handovers: Handovers,
     /// The command of a nested shell, whose markers are left out, too.
-    inside: Option<NestedCommand>,
+    inside: Option<NestedLine>,
     /// An incomplete UTF-8 character.
     character: Vec<u8>,
     /// New sizes, with offset and time.
@@ -138,7 +138,7 @@ impl Recorder {
                 terminal::parse_record(report).and_then(|record| self.boundaries.record(record))
             }
             Some(Record::Typed { id, is_inside: true, nonce, .. }) => {
-                self.inside = Some(NestedCommand::known(id, nonce));
+                self.inside = Some(NestedLine::known(id, nonce));
                 None
             }
             Some(Record::Resized { cols, rows }) => {

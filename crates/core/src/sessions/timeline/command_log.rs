@@ -8,8 +8,8 @@ use wire::Key;
 
 use crate::action::{Boundary, CommandStatus, Limit};
 use crate::limits::COMMANDS_IN_MEMORY;
-use crate::sessions::nested_line::NestedCommand;
 use crate::sessions::render::handover::{Handover, RecentHandovers};
+use crate::sessions::timeline::nested_line::NestedLine;
 
 /// How many keys of typed input are kept: as many as the holder keeps.
 const KEYS_KEPT: usize = 256;
@@ -87,7 +87,7 @@ pub(crate) struct CommandLog {
     /// The command that was accepted and has not ended.
     pub(crate) current: Option<u32>,
     /// The command that was typed into a nested shell and has not ended.
-    pub(crate) inside: Option<NestedCommand>,
+    pub(crate) inside: Option<NestedLine>,
     pub(crate) last_id: u32,
     /// Times of `D` records whose marker has not come yet, by command id.
     pub(super) ended_us: HashMap<u32, u64>,

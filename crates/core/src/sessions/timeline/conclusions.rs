@@ -5,7 +5,7 @@ use wire::Key;
 
 use super::{Sent, Timeline};
 use crate::action::{Boundary, CommandStatus, Tools};
-use crate::sessions::nested_line::NestedCommand;
+use crate::sessions::timeline::nested_line::NestedLine;
 
 impl Timeline {
     /// The holder's greeting, which says what its first event says.
@@ -113,7 +113,7 @@ impl Timeline {
 
     /// A command was typed under an earlier server whose holder records no commands: it has ended, and nobody knows how.
     pub(crate) fn record_lost_command(&mut self, (key, text): (Key, &str), why: &str, now_us: u64) -> u32 {
-        let lost = NestedCommand::new(self.log.unused_id(self.clock.started_us, now_us));
+        let lost = NestedLine::new(self.log.unused_id(self.clock.started_us, now_us));
         let id = lost.id;
         let running = self.log.inside.take();
         self.line_typed((id, key, text), Some(lost), now_us, self.output.scanner.position());

@@ -8,6 +8,7 @@ mod clock;
 mod command_log;
 mod conclusions;
 pub(crate) mod judged_end;
+pub(crate) mod nested_line;
 mod output_scan;
 mod parts;
 mod shell;
@@ -24,8 +25,8 @@ use wire::Key;
 
 use crate::action::{Boundary, CommandStatus, Limit};
 use crate::limits::ECHO_HELD;
-use crate::sessions::nested_line::{NestedCommand, NestedMark};
 use crate::sessions::render::handover::kept_text;
+use crate::sessions::timeline::nested_line::{NestedLine, NestedMark};
 
 use clock::Clock;
 pub(crate) use clock::{micros, time};
@@ -180,7 +181,7 @@ impl Timeline {
                 self.signals.record(target, signo, errno, event.time_us);
             }
             Some(Record::Typed { id, is_inside, nonce, key, text }) => {
-                let inside = is_inside.then(|| NestedCommand::known(id, nonce));
+                let inside = is_inside.then(|| NestedLine::known(id, nonce));
                 let text = String::from_utf8_lossy(text);
                 self.line_typed((id, key, &text), inside, event.time_us, event.offset.0);
             }
@@ -243,7 +244,7 @@ impl Timeline {
     pub(crate) fn line_typed(
         &mut self,
         (id, key, text): (u32, Key, &str),
-        inside: Option<NestedCommand>,
+        inside: Option<NestedLine>,
         now_us: u64,
         at: u64,
     ) {

@@ -14,10 +14,10 @@ use super::run_command::Before;
 use super::typed_commands::{Line, TYPED_BEFORE};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Foreground, Wait};
 use crate::limits;
-use crate::sessions::nested_line::NestedCommand;
 use crate::sessions::session::requests::StartReply;
 use crate::sessions::session::state::pending_commands::PendingNested;
 use crate::sessions::session::state::session::Session;
+use crate::sessions::timeline::nested_line::NestedLine;
 
 /// The reason why a command cannot be typed now.
 enum NestedRefusal {
@@ -146,7 +146,7 @@ impl Session {
 
     fn type_inside(&mut self, pending: PendingNested) {
         let PendingNested { text, key, wait, started, .. } = pending;
-        let inside = NestedCommand::new(self.id_to_propose());
+        let inside = NestedLine::new(self.id_to_propose());
         let line = match inside.line(&text) {
             Ok(line) => line,
             Err(bytes) => {

@@ -8,11 +8,11 @@ use super::errors::{key_reused, os_error};
 use super::run_command::Before;
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Wait};
 use crate::limits;
-use crate::sessions::nested_line::NestedCommand;
 use crate::sessions::session::requests::StartReply;
 use crate::sessions::session::state::holder_link::Call;
 use crate::sessions::session::state::session::Session;
 use crate::sessions::timeline::judged_end;
+use crate::sessions::timeline::nested_line::NestedLine;
 use crate::sessions::timeline::{Channel, WITHOUT_HOOKS};
 
 /// The error of a command that an earlier server typed.
@@ -25,7 +25,7 @@ pub(super) struct Line {
     pub(super) key: Key,
     pub(super) text: String,
     /// For a nested shell, which reports the end by the markers in the line.
-    pub(super) inside: Option<NestedCommand>,
+    pub(super) inside: Option<NestedLine>,
     pub(super) bytes: Vec<u8>,
 }
 

@@ -18,7 +18,7 @@ use crate::limits::INSIDE_LINE_BYTES_MAX;
 
 /// A command that was typed into a nested shell and has not ended.
 #[derive(Debug)]
-pub(crate) struct NestedCommand {
+pub(crate) struct NestedLine {
     pub(crate) id: u32,
     pub(crate) nonce: u64,
     /// The nonce as it is in the markers.
@@ -33,7 +33,7 @@ pub(crate) enum NestedMark {
     Ends(i32),
 }
 
-impl NestedCommand {
+impl NestedLine {
     /// With a fresh nonce, unknown to any program before the line is typed.
     pub(crate) fn new(id: u32) -> Self {
         let mut bytes = [0; 8];
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     // promise: inside-4
     fn what_is_typed_is_one_line_of_plain_characters_without_a_mark() {
-        let inside = NestedCommand::new(1);
+        let inside = NestedLine::new(1);
         let line = inside.line("echo 'a\\b' 100% \"$x\"\n\tcat <<E\né!\u{1b}]7337;D;1\u{7}\nE\n").expect("short");
         assert!(line.bytes().all(|b| (0x20..0x7f).contains(&b)), "{line:?}");
         let text = r#"printf '\'' echo \047a\134b\047 100%% "$x"\012\011cat <<E\012\303\251\041\033]7337;D;1\007\012E\012'\''"#;
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     // promise: inside-2
     fn only_its_own_marks_count_and_each_in_its_turn() {
-        let mut inside = NestedCommand::new(1);
+        let mut inside = NestedLine::new(1);
         let nonce = |word: &str| Nonce::parse(word.as_bytes()).expect("a word");
         let (own, end) = (nonce(&inside.word), nonce(&format!("{}.3", inside.word)));
         assert_eq!(inside.meaning_of(MarkerKind::End, &end), None, "before it has begun");

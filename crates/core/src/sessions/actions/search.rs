@@ -1,22 +1,16 @@
-//! Jobs that read a whole journal: they find the range of a search and the commands in it, or the extent of a
-//! recording. The reading itself runs on the blocking pool.
+//! Searches a session's output: finds the range and the commands in it. The journal is read on the blocking pool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
 
 use super::output::catch_up;
-use super::registry::{Registry, SessionRef};
-use super::render::recording::{Extent, Recorder};
-use super::render::search::{self, SearchParameters};
-use super::session::Request;
-use super::timeline::micros;
-use crate::action::{
-    ActionError, CastVersion, CommandView, FoundView, MatchView, OutputKind, Recording, Search, Since,
-};
+use crate::action::{ActionError, CommandView, FoundView, MatchView, OutputKind, Search, Since};
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 use crate::principal::Principal;
+use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::render::search::{self, SearchParameters};
+use crate::sessions::session::Request;
 use crate::store::CommandRange;
 
 /// Tells the thread to stop once its caller is gone.
@@ -38,7 +32,11 @@ impl Drop for GivenUp {
 }
 
 impl Registry {
-    pub(super) async fn search(&self, principal: &Principal, request: &Search) -> Result<FoundView, ActionError> {
+    pub(in crate::sessions) async fn search(
+        &self,
+        principal: &Principal,
+        request: &Search,
+    ) -> Result<FoundView, ActionError> {
         let found = self.find_to_read(principal, &request.session).await?;
         let (shared, end, recent, is_growing) = match &found {
             SessionRef::Live(handle) => {
@@ -101,36 +99,6 @@ impl Registry {
             gap: (asked < from).then_some((asked, from)),
             has_more: hits.is_full || to < end,
         })
-    }
-
-    /// The recording of a session up to now.
-    pub(super) async fn recording(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
-        version: CastVersion,
-    ) -> Result<Recording, ActionError> {
-        let (shared, extent) = match self.find_to_read(principal, session).await? {
-            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
-            SessionRef::Live(handle) => {
-                let tail = handle.tail.borrow().journal.0;
-                catch_up(&handle, tail).await;
-                let marks = handle.ask(Request::Times).await?;
-                let shown = handle.ask(Request::ViewerLimit).await?;
-                let events_end = handle.tail.borrow().events;
-                let extent = Extent { events_end, end: shown.to, marks, end_us: micros(SystemTime::now()) };
-                (Arc::clone(&handle.shared), extent)
-            }
-            SessionRef::EndedSession(past) => {
-                past.has_journal()?;
-                let (end, end_us) = (past.timeline.output().scanner.position(), past.ended_us());
-                let marks = past.timeline.clock().times.clone();
-                (Arc::clone(&past.shared), Extent { events_end: u64::MAX, end, marks, end_us })
-            }
-        };
-        let recorder = tokio::task::spawn_blocking(move || Recorder::new(shared, version, extent));
-        let recorder = recorder.await.map_err(|e| ActionError::Internal { why: e.to_string() })?;
-        recorder.map(Recording::new).map_err(|e| ActionError::Internal { why: format!("the journal: {e}") })
     }
 
     /// The first range of this kind of output; an empty one at the end if there is none.

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use super::registry::{Handle, Registry};
-use super::session::{Finished, Painted, Snapshot};
 use crate::action::{ActionError, CommandView, EndedBy, Foreground, Report, SessionView, TextView};
 use crate::principal::Principal;
+use crate::sessions::registry::{Handle, Registry};
+use crate::sessions::session::{Finished, Painted, Snapshot};
 
 /// How long the holder may take after the shell's exit to end its descendants.
 pub(super) const CLEARING_UP: Duration = Duration::from_secs(1);
 
 impl Registry {
     /// The report on a finished wait, with the output that belongs to it.
-    pub(super) async fn report(
+    pub(in crate::sessions) async fn report(
         &self,
         principal: &Principal,
         handle: &Handle,

@@ -1,17 +1,17 @@
 //! Actions of viewers: a cursor in a session's output, typed keys, a ticket for a browser.
 
-use super::registry::{Registry, SessionRef};
-use super::render::viewer_cursor::ViewerCursor;
 use super::report::with_key;
-use super::session::Request;
 use crate::action::{ActionError, InputBytes, Outcome, SessionEvent, TicketView, Watching};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::{Grant, Principal, TicketTarget};
+use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::render::viewer_cursor::ViewerCursor;
+use crate::sessions::session::Request;
 
 impl Registry {
     /// A viewer cursor, in a live session or in the records of an ended one.
-    pub(super) async fn watch(
+    pub(in crate::sessions) async fn watch(
         &self,
         principal: &Principal,
         id: &SessionId,
@@ -40,7 +40,7 @@ impl Registry {
     }
 
     /// Types for a viewer. Unlike an agent's input it waits for nothing and moves no read cursor of the principal.
-    pub(super) async fn types(
+    pub(in crate::sessions) async fn types(
         &self,
         principal: &Principal,
         id: &SessionId,
@@ -65,7 +65,7 @@ impl Registry {
     }
 
     /// A ticket for the docs, or for a session that the caller may see.
-    pub(super) async fn ticket(
+    pub(in crate::sessions) async fn ticket(
         &self,
         principal: &Principal,
         place: TicketTarget,

@@ -1,16 +1,20 @@
 //! Types input for a caller, and knows a session's named actions.
 
-use super::external_conditions::{self, ExternalConditions};
-use super::registry::Registry;
 use super::report::{plain_report, with_key};
-use super::session::Request;
+use super::wait::external_conditions::{self, ExternalConditions};
 use crate::action::{ActionError, EndedBy, Input, InputBytes, NamedAction, Report, TextView};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::Principal;
+use crate::sessions::registry::Registry;
+use crate::sessions::session::Request;
 
 impl Registry {
-    pub(super) async fn input(&self, principal: &Principal, request: &Input) -> Result<Report, ActionError> {
+    pub(in crate::sessions) async fn input(
+        &self,
+        principal: &Principal,
+        request: &Input,
+    ) -> Result<Report, ActionError> {
         match self.input_once(principal, request).await {
             Err(ended @ ActionError::Ended { .. }) => self.typed_before(principal, request).await.unwrap_or(Err(ended)),
             result => result,
@@ -57,7 +61,7 @@ impl Registry {
     }
 
     /// The session's named action.
-    pub(super) async fn named_action(
+    pub(in crate::sessions) async fn named_action(
         &self,
         principal: &Principal,
         session: &SessionId,

@@ -5,15 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::OwnedMutexGuard;
 
-use super::ended_session::EndedSession;
-use super::read_cursor::ReadCursors;
-use super::registry::ended;
-use super::registry::{Handle, Registry, SessionRef, reason};
-use super::render::text::without_prompt;
 use super::report::plain_report;
-use super::session::{Request, Snapshot};
-use super::session_metadata::SessionMetadata;
-use super::unreachable::Unreachable;
 use crate::action::{
     ActionError, CommandStatus, CommandView, Earlier, EndedBy, LiveSession, Locate, LocatedSession, MissedEnd, Outcome,
     ReadMissed, Report,
@@ -22,6 +14,14 @@ use crate::ids::SessionId;
 use crate::limits;
 use crate::mutex::locked;
 use crate::principal::Principal;
+use crate::sessions::ended_session::EndedSession;
+use crate::sessions::read_cursor::ReadCursors;
+use crate::sessions::registry::ended;
+use crate::sessions::registry::{Handle, Registry, SessionRef, reason};
+use crate::sessions::render::text::without_prompt;
+use crate::sessions::session::{Request, Snapshot};
+use crate::sessions::session_metadata::SessionMetadata;
+use crate::sessions::unreachable::Unreachable;
 use crate::store::SessionRow;
 
 /// A client's default session.
@@ -33,7 +33,11 @@ pub(super) enum DefaultSession {
 
 impl Registry {
     /// The session that a call of the `terminal` tool is meant for.
-    pub(super) async fn locate(&self, principal: &Principal, locate: &Locate) -> Result<LocatedSession, ActionError> {
+    pub(in crate::sessions) async fn locate(
+        &self,
+        principal: &Principal,
+        locate: &Locate,
+    ) -> Result<LocatedSession, ActionError> {
         let (handle, snapshot) = match locate {
             Locate::Session(id) => match self.find(principal, id).await? {
                 SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
@@ -105,7 +109,7 @@ impl Registry {
 
     /// The commands that were reported to this caller as running and have ended since, except the one that its answer
     /// reports.
-    pub(super) async fn missed(&self, principal: &Principal, read: &ReadMissed) -> Vec<MissedEnd> {
+    pub(in crate::sessions) async fn missed(&self, principal: &Principal, read: &ReadMissed) -> Vec<MissedEnd> {
         let is_running = |command: &CommandView| command.status == CommandStatus::Running;
         if let Some((of, id, is_running)) = &read.told {
             let note = if *is_running { ReadCursors::reported_running } else { ReadCursors::reported_ended };
@@ -131,7 +135,7 @@ impl Registry {
     }
 
     /// The output since this caller's last call, and the newest command; does not wait.
-    pub(super) async fn unread(
+    pub(in crate::sessions) async fn unread(
         &self,
         principal: &Principal,
         session: &SessionId,
@@ -159,7 +163,11 @@ impl Registry {
     }
 
     /// The result of the same request in a session that it has ended, if it was performed there.
-    pub(super) async fn earlier(&self, principal: &Principal, earlier: &Earlier) -> Result<Outcome, ActionError> {
+    pub(in crate::sessions) async fn earlier(
+        &self,
+        principal: &Principal,
+        earlier: &Earlier,
+    ) -> Result<Outcome, ActionError> {
         let report = match earlier {
             Earlier::Execute(request) => self.executed_before(principal, request).await,
             Earlier::Input(request) => self.typed_before(principal, request).await,
@@ -168,7 +176,11 @@ impl Registry {
     }
 
     /// The commands of a session that has just ended.
-    pub(super) async fn final_commands(&self, principal: &Principal, id: &SessionId) -> Result<Outcome, ActionError> {
+    pub(in crate::sessions) async fn final_commands(
+        &self,
+        principal: &Principal,
+        id: &SessionId,
+    ) -> Result<Outcome, ActionError> {
         let why = || "its records are not complete yet".to_owned();
         let past = self.ended(principal, id).await;
         let past = past.ok_or_else(|| ActionError::Unreachable { session: id.clone(), why: why() })?;
@@ -178,7 +190,7 @@ impl Registry {
     }
 
     /// Remembers this session as its client's default, unless a newer one is known.
-    pub(super) fn remember_default(&self, meta: &SessionMetadata, id: &SessionId) {
+    pub(in crate::sessions) fn remember_default(&self, meta: &SessionMetadata, id: &SessionId) {
         let (true, Some(client)) = (meta.is_default, &meta.client) else { return };
         let mut defaults = locked(&self.create_keys.defaults);
         if defaults.get(client).is_none_or(|(created_us, _)| *created_us <= meta.created_us) {
@@ -187,7 +199,7 @@ impl Registry {
     }
 
     /// The same for the sessions that ended last, whose metadata is only in their folders.
-    pub(super) fn remember_defaults(&self, rows: &[SessionRow]) {
+    pub(in crate::sessions) fn remember_defaults(&self, rows: &[SessionRow]) {
         let mut ended: Vec<(u64, &str)> =
             rows.iter().filter_map(|row| Some((row.ended_us?, row.id.as_str()))).collect();
         ended.sort_unstable_by(|a, b| b.cmp(a));

@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::create::from_home;
-use super::registry::Handle;
-use super::session::{Finished, Request};
+use super::super::create::from_home;
 use crate::action::{ActionError, EndedBy, Until, Wait};
 use crate::host::{FileFacts, Host};
 use crate::limits::{OUTSIDE_EVERY_MAX, OUTSIDE_EVERY_MIN};
+use crate::sessions::registry::Handle;
+use crate::sessions::session::{Finished, Request};
 
 /// The conditions of one wait.
 #[derive(Debug)]
-pub(super) struct ExternalConditions {
+pub(in crate::sessions) struct ExternalConditions {
     host: Arc<dyn Host>,
     holder_pid: u32,
     any_port: bool,
@@ -38,7 +38,7 @@ impl ExternalConditions {
     }
 
     /// `None` if the wait has no such condition. A port or file that exists already counts only with `counts_now`.
-    pub(super) async fn of(
+    pub(in crate::sessions) async fn of(
         handle: &Handle,
         wait: Option<&Wait>,
         counts_now: bool,
@@ -101,7 +101,7 @@ impl ExternalConditions {
 
 /// The end of a wait, by the session or by a condition outside of it. `from` is where the caller's output begins; for a
 /// command that was just run, its own start offset is better.
-pub(super) async fn either(
+pub(in crate::sessions) async fn either(
     handle: &Handle,
     finished: impl Future<Output = Result<Finished, ActionError>>,
     outside: Option<ExternalConditions>,

@@ -6,8 +6,6 @@
 use serde::Serialize;
 use wire::{Key, NO_KEY, is_same_name};
 
-use super::ended_session::EndedSession;
-use super::registry::{Registry, SessionRef};
 use super::report::{CLEARING_UP, plain_report};
 use crate::action::{
     ActionError, CommandStatus, CommandView, Create, EndedBy, Execute, Input, InputBytes, Limits, NamedAction, Report,
@@ -15,6 +13,8 @@ use crate::action::{
 };
 use crate::ids::SessionId;
 use crate::principal::Principal;
+use crate::sessions::ended_session::EndedSession;
+use crate::sessions::registry::{Registry, SessionRef};
 
 #[derive(Serialize)]
 struct Executed<'a> {
@@ -145,7 +145,11 @@ impl Registry {
     }
 
     /// The records of a session that has just ended, once they are complete.
-    pub(super) async fn ended(&self, principal: &Principal, id: &SessionId) -> Option<std::sync::Arc<EndedSession>> {
+    pub(in crate::sessions) async fn ended(
+        &self,
+        principal: &Principal,
+        id: &SessionId,
+    ) -> Option<std::sync::Arc<EndedSession>> {
         if let Ok(SessionRef::Live(handle)) = self.find(principal, id).await {
             let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
         }

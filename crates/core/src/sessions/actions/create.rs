@@ -7,13 +7,9 @@ use std::time::SystemTime;
 
 use wire::Spec;
 
-use super::cgroup_plan;
 use super::default_session::DefaultSession;
-use super::registry::{Handle, NODE, Registry, SessionRef, on_disk};
 use super::report::fnv;
 use super::resize::checked_size;
-use super::session_metadata::SessionMetadata;
-use super::timeline::micros;
 use crate::action::{ActionError, Create, Created, SessionView, StartupFailure};
 use crate::host::{Host, TAG};
 use crate::ids::SessionId;
@@ -21,6 +17,10 @@ use crate::limits;
 use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::profile::StartFiles;
+use crate::sessions::cgroup_plan;
+use crate::sessions::registry::{Handle, NODE, Registry, SessionRef, on_disk};
+use crate::sessions::session_metadata::SessionMetadata;
+use crate::sessions::timeline::micros;
 use crate::shell::Wanted;
 
 /// Variables of the server or client that are meaningless or wrong in a new terminal.
@@ -53,7 +53,7 @@ const NOT_INHERITED: [&[u8]; 21] = [
 impl Registry {
     /// Starts a session and waits for its first prompt, or returns the one that the same request started earlier, which
     /// may have ended since.
-    pub(super) async fn create(
+    pub(in crate::sessions) async fn create(
         self: &Arc<Self>,
         principal: &Principal,
         request: &Create,
@@ -105,7 +105,7 @@ impl Registry {
     }
 
     /// Kills what runs in a session, and starts the same shell again.
-    pub(super) async fn restart(
+    pub(in crate::sessions) async fn restart(
         self: &Arc<Self>,
         principal: &Principal,
         session: &SessionId,
@@ -125,7 +125,7 @@ impl Registry {
     }
 
     /// Records the start-up commands that failed.
-    pub(super) async fn startup_done(
+    pub(in crate::sessions) async fn startup_done(
         &self,
         principal: &Principal,
         session: &SessionId,

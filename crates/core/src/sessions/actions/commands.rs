@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use super::ended_session::EndedSession;
-use super::registry::{Registry, SessionRef};
-use super::render::handover::RecentHandovers;
 use super::report::plain_report;
-use super::session::Request;
-use super::shared::Shared;
 use crate::action::{ActionError, CommandStatus, CommandView, EndedBy, Outcome, Report, SessionView, TextView};
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Principal;
+use crate::sessions::ended_session::EndedSession;
+use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::render::handover::RecentHandovers;
+use crate::sessions::session::Request;
+use crate::sessions::shared::Shared;
 
 /// A command of a session, and where its visible output ends while it runs.
 pub(super) struct KnownCommand {
-    pub(super) session: SessionView,
+    pub(in crate::sessions) session: SessionView,
     shared: Arc<Shared>,
-    pub(super) command: CommandView,
+    pub(in crate::sessions) command: CommandView,
     shown_to: u64,
     handovers: RecentHandovers,
 }
@@ -24,7 +24,7 @@ pub(super) struct KnownCommand {
 impl Registry {
     // ---- commands ----
 
-    pub(super) async fn commands(
+    pub(in crate::sessions) async fn commands(
         &self,
         principal: &Principal,
         session: &SessionId,
@@ -55,7 +55,7 @@ impl Registry {
         Ok(Outcome::Commands(page, total))
     }
 
-    pub(super) async fn command(
+    pub(in crate::sessions) async fn command(
         &self,
         principal: &Principal,
         session: &SessionId,
@@ -126,8 +126,8 @@ fn from_history(session: &SessionView, row: crate::store::HistoryRow) -> Command
         session: session.id.clone(),
         command: row.command,
         status,
-        started_at: super::timeline::time(row.started_us),
-        completed_at: row.ended_us.map(super::timeline::time),
+        started_at: crate::sessions::timeline::time(row.started_us),
+        completed_at: row.ended_us.map(crate::sessions::timeline::time),
         exit_code: row.exit,
         signal: row.exit.and_then(sys::signal::of_exit_code),
         pipestatus: Vec::new(),

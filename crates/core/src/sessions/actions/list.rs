@@ -3,18 +3,22 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::registry::{Registry, may_see};
-use super::session::Request;
-use super::unreachable::Unreachable;
 use crate::action::{ActionError, List, Outcome, SessionStatus, SessionView};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::mutex::locked;
 use crate::principal::Principal;
+use crate::sessions::registry::{Registry, may_see};
+use crate::sessions::session::Request;
+use crate::sessions::unreachable::Unreachable;
 use crate::store::SessionQuery;
 
 impl Registry {
-    pub(super) async fn list(self: &Arc<Self>, principal: &Principal, list: &List) -> Result<Outcome, ActionError> {
+    pub(in crate::sessions) async fn list(
+        self: &Arc<Self>,
+        principal: &Principal,
+        list: &List,
+    ) -> Result<Outcome, ActionError> {
         self.adopted().await;
         let mut views = Vec::new();
         let mut holders = HashMap::new();

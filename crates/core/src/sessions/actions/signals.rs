@@ -1,16 +1,16 @@
-//! Sends signals to a session's processes; lists its processes, and the signals that were sent.
+//! Sends signals to a session's processes, and lists the signals that were sent.
 
 use wire::Target;
 
-use super::registry::{Registry, SessionRef};
-use super::session::Request;
-use crate::action::{ActionError, Outcome, ProcessView, SignalTarget, SignalView};
+use crate::action::{ActionError, Outcome, SignalTarget, SignalView};
 use crate::ids::SessionId;
 use crate::principal::Principal;
+use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::session::Request;
 
 impl Registry {
     /// Sends a signal, and answers with the session behind it.
-    pub(super) async fn signal(
+    pub(in crate::sessions) async fn signal(
         &self,
         principal: &Principal,
         session: &SessionId,
@@ -31,20 +31,7 @@ impl Registry {
         Ok(Outcome::Session(Box::new(view)))
     }
 
-    /// An ended session has no processes.
-    pub(super) async fn processes(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
-    ) -> Result<Vec<ProcessView>, ActionError> {
-        match self.find(principal, session).await? {
-            SessionRef::Live(handle) => handle.ask(Request::Processes).await,
-            SessionRef::Unreachable(unreachable) => Err(unreachable.error()),
-            SessionRef::EndedSession(_) => Ok(Vec::new()),
-        }
-    }
-
-    pub(super) async fn signals(
+    pub(in crate::sessions) async fn signals(
         &self,
         principal: &Principal,
         session: &SessionId,
@@ -52,7 +39,7 @@ impl Registry {
         match self.find(principal, session).await? {
             SessionRef::Live(handle) => handle.ask(Request::Signals).await,
             SessionRef::Unreachable(unreachable) => Err(unreachable.error()),
-            SessionRef::EndedSession(past) => Ok(super::views::signal_views(self.host(), &past.timeline)),
+            SessionRef::EndedSession(past) => Ok(crate::sessions::views::signal_views(self.host(), &past.timeline)),
         }
     }
 }

@@ -1,15 +1,15 @@
 //! Changes the size of a session's terminal, and checks the size of a new one.
 
-use super::registry::Registry;
-use super::session::Request;
 use crate::action::{ActionError, SessionView};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::Principal;
+use crate::sessions::registry::Registry;
+use crate::sessions::session::Request;
 
 impl Registry {
     /// Changes the size, and answers with the session behind it.
-    pub(super) async fn resize(
+    pub(in crate::sessions) async fn resize(
         &self,
         principal: &Principal,
         session: &SessionId,

@@ -5,17 +5,17 @@
 
 use std::sync::Arc;
 
-use super::registry::{Registry, SessionRef, on_disk};
-use super::session::Request;
 use crate::action::{ActionError, SessionStatus, Terminate, TerminatedView};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::mutex::locked;
 use crate::principal::Principal;
+use crate::sessions::registry::{Registry, SessionRef, on_disk};
+use crate::sessions::session::Request;
 
 impl Registry {
     /// Purges an ended session at once; a live one is terminated first with `force`, and refused without.
-    pub(super) async fn purge(
+    pub(in crate::sessions) async fn purge(
         self: &Arc<Self>,
         principal: &Principal,
         request: &Terminate,
@@ -58,7 +58,7 @@ impl Registry {
     }
 
     /// Removes the folder of an ended session, and forgets the session; returns the number of freed bytes.
-    pub(super) fn remove(&self, id: &SessionId) -> std::io::Result<u64> {
+    pub(in crate::sessions) fn remove(&self, id: &SessionId) -> std::io::Result<u64> {
         let folder = self.holders().folder(id);
         let bytes = folder.occupied();
         match folder.remove() {

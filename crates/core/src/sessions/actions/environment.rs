@@ -9,8 +9,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::create::{RESERVED, base_environment, check_variable, from_home, get, set};
-use super::registry::{Registry, SessionRef};
-use super::session_metadata;
 use crate::action::{ActionError, Create, EnvironmentView, Variables};
 use crate::config_file::ConfigFile;
 use crate::host::holders::start_error_of;
@@ -18,6 +16,8 @@ use crate::host::{Host, TAG, User};
 use crate::ids::SessionId;
 use crate::principal::Principal;
 use crate::profile::{self, Profile, StartFiles};
+use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::session_metadata;
 
 /// Variables of the server's user (places and services) that do not apply to another user's shell.
 const NOT_OF_ANOTHER_USER: [&[u8]; 5] = [b"MAIL", b"DBUS_SESSION_BUS_ADDRESS", b"SSH_AUTH_SOCK", b"ZDOTDIR", b"OLDPWD"];
@@ -26,10 +26,10 @@ const NOT_OF_ANOTHER_USER: [&[u8]; 5] = [b"MAIL", b"DBUS_SESSION_BUS_ADDRESS", b
 #[derive(Debug, Default)]
 pub(super) struct Setting {
     /// The profile's name, if one applies.
-    pub(super) name: Option<String>,
-    pub(super) profile: Profile,
+    pub(in crate::sessions) name: Option<String>,
+    pub(in crate::sessions) profile: Profile,
     /// The user, if it is not the server's own.
-    pub(super) user: Option<User>,
+    pub(in crate::sessions) user: Option<User>,
 }
 
 impl Registry {
@@ -53,7 +53,7 @@ impl Registry {
     }
 
     /// The environment with which the shell of a session was started.
-    pub(super) async fn environment(
+    pub(in crate::sessions) async fn environment(
         &self,
         principal: &Principal,
         session: &SessionId,

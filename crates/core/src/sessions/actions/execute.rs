@@ -2,21 +2,25 @@
 
 use std::time::Duration;
 
-use super::external_conditions::{self, ExternalConditions};
-use super::registry::{Handle, Registry, SessionRef};
 use super::report::{CLEARING_UP, plain_report, with_key};
-use super::session::Request;
+use super::wait::external_conditions::{self, ExternalConditions};
 use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView};
 use crate::ids::CommandId;
 use crate::limits;
 use crate::mutex::locked;
 use crate::principal::Principal;
+use crate::sessions::registry::{Handle, Registry, SessionRef};
+use crate::sessions::session::Request;
 
 /// How long a command waits for the prompt if its caller does not wait.
 const PATIENCE_WITHOUT_WAIT: Duration = Duration::from_secs(5);
 
 impl Registry {
-    pub(super) async fn execute(&self, principal: &Principal, request: &Execute) -> Result<Report, ActionError> {
+    pub(in crate::sessions) async fn execute(
+        &self,
+        principal: &Principal,
+        request: &Execute,
+    ) -> Result<Report, ActionError> {
         match self.execute_once(principal, request).await {
             Err(ended @ ActionError::Ended { .. }) => {
                 self.executed_before(principal, request).await.unwrap_or(Err(ended))

@@ -4,24 +4,28 @@ use std::sync::Arc;
 
 use journal::Reader;
 
-use super::registry::{Handle, Registry, SessionRef};
-use super::render::budget::say_left_out;
-use super::render::handover::{Handovers, RecentHandovers};
-use super::render::stream::stream;
-use super::render::text_source::TextSource;
-use super::render::{range, text};
 use super::report::CLEARING_UP;
-use super::session::{Request, ViewerLimit};
-use super::shared::Shared;
 use crate::action::{ActionError, CommandView, OutputView, ReadOutput, ScreenView, Since, TextView, View};
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 use crate::principal::Principal;
+use crate::sessions::registry::{Handle, Registry, SessionRef};
+use crate::sessions::render::budget::say_left_out;
+use crate::sessions::render::handover::{Handovers, RecentHandovers};
+use crate::sessions::render::stream::stream;
+use crate::sessions::render::text_source::TextSource;
+use crate::sessions::render::{range, text};
+use crate::sessions::session::{Request, ViewerLimit};
+use crate::sessions::shared::Shared;
 
 impl Registry {
     // ---- output ----
 
-    pub(super) async fn output(&self, principal: &Principal, read: &ReadOutput) -> Result<OutputView, ActionError> {
+    pub(in crate::sessions) async fn output(
+        &self,
+        principal: &Principal,
+        read: &ReadOutput,
+    ) -> Result<OutputView, ActionError> {
         let found = self.find_to_read(principal, &read.session).await?;
         let (shared, ledger_end) = match &found {
             SessionRef::Live(handle) => (Arc::clone(&handle.shared), None),
@@ -128,7 +132,7 @@ impl Registry {
     }
 
     /// The offset to read from, and the one to stop at if the request has one.
-    pub(super) async fn position(
+    pub(in crate::sessions) async fn position(
         &self,
         principal: &Principal,
         found: &SessionRef,
@@ -152,7 +156,7 @@ impl Registry {
     }
 
     /// A position as an offset.
-    pub(super) async fn since(
+    pub(in crate::sessions) async fn since(
         &self,
         principal: &Principal,
         found: &SessionRef,
@@ -242,7 +246,7 @@ impl Registry {
     }
 
     /// Renders a range of output; a long one on the blocking pool.
-    pub(super) async fn text(
+    pub(in crate::sessions) async fn text(
         &self,
         shared: &Arc<Shared>,
         handovers: RecentHandovers,
@@ -283,7 +287,11 @@ impl Registry {
     }
 
     /// The screen, with the rows that are new to this caller.
-    pub(super) async fn screen(&self, principal: &Principal, handle: &Handle) -> Result<ScreenView, ActionError> {
+    pub(in crate::sessions) async fn screen(
+        &self,
+        principal: &Principal,
+        handle: &Handle,
+    ) -> Result<ScreenView, ActionError> {
         let mut screen = handle.ask(Request::Picture).await?.screen;
         self.read_cursors.shows(&principal.reader(), &handle.shared.id, &mut screen);
         Ok(screen)

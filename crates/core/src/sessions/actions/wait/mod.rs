@@ -1,15 +1,17 @@
 //! Waits for a caller: for the end of a command, a pattern, silence, or a condition outside of the terminal.
 
+pub(super) mod external_conditions;
+
+use self::external_conditions::ExternalConditions;
 use super::commands::past_report;
-use super::external_conditions::{self, ExternalConditions};
-use super::registry::{Handle, Registry, SessionRef};
-use super::session::Request;
 use crate::action::{ActionError, Report, Wait};
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Principal;
+use crate::sessions::registry::{Handle, Registry, SessionRef};
+use crate::sessions::session::Request;
 
 impl Registry {
-    pub(super) async fn wait(
+    pub(in crate::sessions) async fn wait(
         &self,
         principal: &Principal,
         session: &SessionId,

@@ -1,0 +1,23 @@
+//! The primitive actions, a file for each or for some of one subject: the caller's side. A method of the registry finds the
+//! session, checks what was asked, and sends the live session a `Request` or reads the files of an ended one.
+//!
+//! The live session's side of a request is in `../session/`.
+
+mod commands;
+mod create;
+mod default_session;
+mod environment;
+mod execute;
+mod idempotency;
+mod input;
+mod list;
+mod output;
+mod processes;
+mod purge;
+mod recording;
+mod report;
+mod resize;
+mod search;
+mod signals;
+mod wait;
+mod watch;

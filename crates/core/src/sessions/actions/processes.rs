@@ -1,0 +1,22 @@
+//! Lists a session's processes.
+
+use crate::action::{ActionError, ProcessView};
+use crate::ids::SessionId;
+use crate::principal::Principal;
+use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::session::Request;
+
+impl Registry {
+    /// An ended session has no processes.
+    pub(in crate::sessions) async fn processes(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+    ) -> Result<Vec<ProcessView>, ActionError> {
+        match self.find(principal, session).await? {
+            SessionRef::Live(handle) => handle.ask(Request::Processes).await,
+            SessionRef::Unreachable(unreachable) => Err(unreachable.error()),
+            SessionRef::EndedSession(_) => Ok(Vec::new()),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The recording of a session: finds its extent. The journal is read on the blocking pool, part by part.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::output::catch_up;
+use crate::action::{ActionError, CastVersion, Recording};
+use crate::ids::SessionId;
+use crate::principal::Principal;
+use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::render::recording::{Extent, Recorder};
+use crate::sessions::session::Request;
+use crate::sessions::timeline::micros;
+
+impl Registry {
+    /// The recording of a session up to now.
+    pub(in crate::sessions) async fn recording(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        version: CastVersion,
+    ) -> Result<Recording, ActionError> {
+        let (shared, extent) = match self.find_to_read(principal, session).await? {
+            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+            SessionRef::Live(handle) => {
+                let tail = handle.tail.borrow().journal.0;
+                catch_up(&handle, tail).await;
+                let marks = handle.ask(Request::Times).await?;
+                let shown = handle.ask(Request::ViewerLimit).await?;
+                let events_end = handle.tail.borrow().events;
+                let extent = Extent { events_end, end: shown.to, marks, end_us: micros(SystemTime::now()) };
+                (Arc::clone(&handle.shared), extent)
+            }
+            SessionRef::EndedSession(past) => {
+                past.has_journal()?;
+                let (end, end_us) = (past.timeline.output().scanner.position(), past.ended_us());
+                let marks = past.timeline.clock().times.clone();
+                (Arc::clone(&past.shared), Extent { events_end: u64::MAX, end, marks, end_us })
+            }
+        };
+        let recorder = tokio::task::spawn_blocking(move || Recorder::new(shared, version, extent));
+        let recorder = recorder.await.map_err(|e| ActionError::Internal { why: e.to_string() })?;
+        recorder.map(Recording::new).map_err(|e| ActionError::Internal { why: format!("the journal: {e}") })
+    }
+}
