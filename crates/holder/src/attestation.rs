@@ -1,99 +1,93 @@
-//! The attestation socket: the shell's greeting goes out, its reports come in, each stamped by the kernel with its sender.
+//! Attestation: only this accepts a datagram as a report of the shell.
+//!
+//! The kernel stamps each datagram with the pid of its sender, which must be the shell's; and the report must carry the
+//! session's secret, for a program that the shell runs by exec(2) has the shell's pid.
 
-use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+/// The longest report: a working directory of PATH_MAX (limits.h) and the fields before it; a PATH may be longer.
+const REPORT_BYTES_MAX: usize = 64 << 10;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use sys::socket;
-
-/// The longest datagram: bash flushes its output when its buffer is full, which is BUFSIZ at most (stdio.h).
-pub(crate) const DATAGRAM_BYTES_MAX: usize = 8192;
-
+/// Checks the datagrams of the attestation socket, and joins them to reports.
 #[derive(Debug)]
 pub(crate) struct Attestation {
-    socket: OwnedFd,
-    /// The other end is closed everywhere (`exec 97>&-`), so poll(2) would always report the socket as ready.
-    is_hung_up: bool,
-    /// Bytes still to be sent to the shell: the secret and the path of the staged command.
-    greeting: VecDeque<u8>,
-}
-
-/// The result of one receive call.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Received<'b> {
-    /// Nothing has arrived, or nothing ever will.
-    Nothing,
-    /// A datagram without bytes, which any process may send.
-    Empty,
-    /// The pid of its sender, and its bytes.
-    Datagram(u32, &'b [u8]),
+    shell_pid: u32,
+    secret: Vec<u8>,
+    /// A report without its final NUL yet: the shell's stdio may split it at newlines.
+    partial: Vec<u8>,
+    /// How many datagrams came from other processes or without the secret.
+    dropped: u64,
 }
 
 impl Attestation {
-    pub(crate) fn new(socket: OwnedFd, greeting: VecDeque<u8>) -> Self {
-        Self { socket, is_hung_up: false, greeting }
+    pub(crate) fn new(shell_pid: u32, secret: Vec<u8>) -> Self {
+        Self { shell_pid, secret, partial: Vec::new(), dropped: 0 }
     }
 
-    /// Sends one byte per datagram: bash reads this socket one byte at a time, and the kernel drops the rest of a
-    /// datagram that was read in part.
-    pub(crate) fn greet(&mut self) {
-        while let Some(byte) = self.greeting.front() {
-            match rustix::net::send(&self.socket, &[*byte], rustix::net::SendFlags::DONTWAIT) {
-                Ok(_) => {
-                    self.greeting.pop_front();
-                }
-                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => break,
-                Err(_) => self.greeting.clear(),
-            }
+    /// How many datagrams came from other processes or without the secret.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Takes a datagram with the pid of its sender; returns the shell's report without its secret once it is complete.
+    pub(crate) fn accept(&mut self, pid: u32, bytes: &[u8]) -> Option<Vec<u8>> {
+        if pid != self.shell_pid {
+            self.dropped += 1;
+            return None;
         }
-    }
-
-    /// The socket with its events, unless it is closed at the other end.
-    pub(crate) fn polled(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
-        let unsent = if self.greeting.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
-        (!self.is_hung_up).then(|| (self.socket.as_fd(), PollFlags::IN | unsent))
-    }
-
-    pub(crate) fn receive<'b>(&mut self, buffer: &'b mut [u8]) -> Received<'b> {
-        let Ok(Some(datagram)) = socket::receive(self.socket.as_fd(), buffer) else { return Received::Nothing };
-        if datagram.len > 0 {
-            return Received::Datagram(datagram.pid, buffer.get(..datagram.len).unwrap_or_default());
+        self.partial.extend_from_slice(bytes);
+        if self.partial.len() > REPORT_BYTES_MAX {
+            self.partial = Vec::new();
+            self.dropped += 1;
         }
-        // An empty datagram from a child, or the end of the socket: only POLLHUP tells them apart.
-        self.is_hung_up = self.reports_hang_up();
-        if self.is_hung_up { Received::Nothing } else { Received::Empty }
+        if self.partial.last() != Some(&0) {
+            return None;
+        }
+        let mut whole = std::mem::take(&mut self.partial);
+        whole.pop();
+        let report = self.without_secret(&whole);
+        self.dropped += u64::from(report.is_none());
+        report
     }
 
-    fn reports_hang_up(&self) -> bool {
-        let mut fds = [PollFd::new(&self.socket, PollFlags::empty())];
-        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
-            && fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
+    /// `D;<secret>;rest` becomes `D;;rest`: the events are kept on disk, the secret is not.
+    fn without_secret(&self, report: &[u8]) -> Option<Vec<u8>> {
+        let (kind, rest) = report.split_first_chunk::<2>()?;
+        let rest = rest.strip_prefix(self.secret.as_slice())?;
+        (kind[1] == b';' && rest.first() == Some(&b';')).then(|| [kind, rest].concat())
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
+    const SHELL: u32 = 7;
+
+    fn attestation() -> Attestation {
+        Attestation::new(SHELL, b"s3".to_vec())
+    }
+
     #[test]
-    fn a_closed_socket_is_polled_no_more_and_an_empty_datagram_closes_nothing() {
-        let pair = socket::Attestation::pair().unwrap();
-        let mut attestation = Attestation::new(pair.ours, b"ab".to_vec().into());
-        attestation.greet();
-        let (mut buffer, mut byte) = ([0; DATAGRAM_BYTES_MAX], [0; 8]);
-        for expected in [b"a", b"b"] {
-            assert_eq!(rustix::io::read(&pair.theirs, &mut byte), Ok(1));
-            assert_eq!(byte.first_chunk(), Some(expected));
-        }
-        assert_eq!(attestation.receive(&mut buffer), Received::Nothing);
-        rustix::net::send(&pair.theirs, &[], rustix::net::SendFlags::empty()).unwrap();
-        rustix::io::write(&pair.theirs, b"D").unwrap();
-        assert_eq!(attestation.receive(&mut buffer), Received::Empty);
-        assert_eq!(attestation.receive(&mut buffer), Received::Datagram(std::process::id(), b"D"));
-        assert!(attestation.polled().is_some());
-        drop(pair.theirs);
-        assert_eq!(attestation.receive(&mut buffer), Received::Nothing);
-        assert!(attestation.polled().is_none());
+    fn a_report_without_the_secret_is_not_accepted_and_is_counted() {
+        let mut attestation = attestation();
+        assert_eq!(attestation.accept(SHELL, b"D;s4;n;0;0;0;;/\0"), None);
+        assert_eq!(attestation.accept(SHELL, b"D;;n;0;0;0;;/\0"), None);
+        assert_eq!(attestation.accept(SHELL, b"x\0"), None);
+        assert_eq!(attestation.dropped(), 3);
+    }
+
+    #[test]
+    fn a_report_with_the_secret_from_another_process_is_not_accepted_and_is_counted() {
+        let mut attestation = attestation();
+        assert_eq!(attestation.accept(SHELL + 1, b"D;s3;n;0;0;0;;/\0"), None);
+        assert_eq!(attestation.dropped(), 1);
+        assert_eq!(attestation.accept(SHELL, b"D;s3;n;0;0;0;;/\0"), Some(b"D;;n;0;0;0;;/".to_vec()));
+    }
+
+    #[test]
+    fn a_report_that_was_split_at_newlines_is_joined_also_around_a_datagram_of_another_process() {
+        let mut attestation = attestation();
+        assert_eq!(attestation.accept(SHELL, b"D;s3;n2;1;7;7;;/a\n"), None);
+        assert_eq!(attestation.accept(SHELL + 1, b"b;x\0"), None);
+        assert_eq!(attestation.accept(SHELL, b"b;c\0"), Some(b"D;;n2;1;7;7;;/a\nb;c".to_vec()));
     }
 }

@@ -6,6 +6,7 @@
 #![deny(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod attestation;
+mod attestation_socket;
 mod connection;
 mod connections;
 mod event_loop;

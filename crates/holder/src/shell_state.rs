@@ -6,7 +6,7 @@
 //!                  ▼ │ D
 //!                 Typed
 //! ```
-//! Only reports that the kernel stamped with the shell's pid and that carry the secret change the state.
+//! Only the shell's reports change the state: those that `Attestation` has accepted, and its prompt marks.
 
 use std::collections::VecDeque;
 
@@ -16,8 +16,6 @@ use wire::{ENDS_LINE, Key, NO_KEY, Status, is_same_name};
 
 /// How many idempotency keys a session remembers.
 const KEYS_MAX: usize = 256;
-/// The longest report: a working directory of PATH_MAX (limits.h) and the fields before it; a PATH may be longer.
-const REPORT_BYTES_MAX: usize = 64 << 10;
 
 /// After this time a shell has handled an interrupt; if not, it does so before it reads the next input.
 const CLEARED_US: u64 = 50_000;
@@ -42,11 +40,6 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) struct ShellState {
     phase: Phase,
-    secret: Vec<u8>,
-    /// A report without its final NUL yet: the shell's stdio may split it at newlines.
-    partial: Vec<u8>,
-    /// How many datagrams came from other processes or without the secret.
-    dropped: u64,
     last_id: u32,
     /// The report key was pressed for the running command: an `R` report of the shell is about that command.
     is_asked: bool,
@@ -71,12 +64,9 @@ pub(crate) struct ShellState {
 }
 
 impl ShellState {
-    pub(crate) fn new(secret: Vec<u8>) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             phase: Phase::Starting,
-            secret,
-            partial: Vec::new(),
-            dropped: 0,
             last_id: 0,
             is_asked: false,
             is_usual: false,
@@ -95,49 +85,12 @@ impl ShellState {
         self.phase
     }
 
-    /// How many datagrams came from other processes or without the secret.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.dropped
-    }
-
-    /// A datagram of another process came.
-    pub(crate) fn drop_foreign(&mut self) {
-        self.dropped += 1;
-    }
-
     /// The running command, 0 for none.
     pub(crate) fn command(&self) -> u32 {
         match self.phase {
             Phase::Running(id) => id,
             Phase::Starting | Phase::Ready | Phase::Typed => 0,
         }
-    }
-
-    /// Takes a datagram of the shell; returns the report without its secret once it is complete.
-    pub(crate) fn datagram(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
-        self.partial.extend_from_slice(bytes);
-        if self.partial.len() > REPORT_BYTES_MAX {
-            self.partial = Vec::new();
-            self.dropped += 1;
-        }
-        if self.partial.last() != Some(&0) {
-            return None;
-        }
-        let mut whole = std::mem::take(&mut self.partial);
-        whole.pop();
-        let report = self.without_secret(&whole);
-        match &report {
-            Some(report) => self.report(report),
-            None => self.dropped += 1,
-        }
-        report
-    }
-
-    /// `D;<secret>;rest` becomes `D;;rest`: the events are kept on disk, the secret is not.
-    fn without_secret(&self, report: &[u8]) -> Option<Vec<u8>> {
-        let (kind, rest) = report.split_first_chunk::<2>()?;
-        let rest = rest.strip_prefix(self.secret.as_slice())?;
-        (kind[1] == b';' && rest.first() == Some(&b';')).then(|| [kind, rest].concat())
     }
 
     /// Applies a report: `D;;<nonce>;<id>;<exit>;<pipestatus>;<flags>;<cwd>`, `R;;<nonce>;<id>` and `S;` change the
@@ -310,37 +263,19 @@ mod tests {
     use super::*;
 
     fn ready() -> ShellState {
-        let mut p = ShellState::new(b"s3".to_vec());
-        assert_eq!(p.datagram(b"D;s3;n1;0;0;0;;/\0"), Some(b"D;;n1;0;0;0;;/".to_vec()));
+        let mut p = ShellState::new();
+        p.report(b"D;;n1;0;0;0;;/");
         assert_eq!(p.phase, Phase::Ready);
         p
-    }
-
-    #[test]
-    fn a_report_without_the_secret_moves_nothing_and_is_counted() {
-        let mut p = ShellState::new(b"s3".to_vec());
-        assert_eq!(p.datagram(b"D;s4;n;0;0;0;;/\0"), None);
-        assert_eq!(p.datagram(b"D;;n;0;0;0;;/\0"), None);
-        assert_eq!(p.datagram(b"x\0"), None);
-        assert_eq!((p.phase, p.dropped), (Phase::Starting, 3));
-    }
-
-    #[test]
-    fn a_report_that_was_split_at_newlines_is_joined() {
-        let mut p = ready();
-        p.begin(1, 0);
-        assert_eq!(p.datagram(b"D;s3;n2;1;7;7;;/a\n"), None);
-        assert_eq!(p.datagram(b"b;c\0"), Some(b"D;;n2;1;7;7;;/a\nb;c".to_vec()));
-        assert_eq!(p.phase, Phase::Ready);
     }
 
     #[test]
     fn only_the_end_of_the_running_command_ends_it() {
         let mut p = ready();
         p.begin(1, 0);
-        p.datagram(b"D;s3;n2;0;0;0;;/\0");
+        p.report(b"D;;n2;0;0;0;;/");
         assert_eq!(p.phase, Phase::Running(1));
-        p.datagram(b"D;s3;n3;0;0;0;l;/\0");
+        p.report(b"D;;n3;0;0;0;l;/");
         assert_eq!(p.phase, Phase::Ready);
     }
 
@@ -348,12 +283,12 @@ mod tests {
     fn a_command_that_the_shell_refused_to_take_is_not_running() {
         let mut p = ready();
         p.begin(1, 0);
-        p.datagram(b"R;s3;n2;1\0");
+        p.report(b"R;;n2;1");
         assert_eq!(p.phase, Phase::Typed);
-        p.datagram(b"D;s3;n3;0;130;130;;/\0");
+        p.report(b"D;;n3;0;130;130;;/");
         p.begin(2, 0);
         p.asked();
-        p.datagram(b"R;s3;n5;2\0");
+        p.report(b"R;;n5;2");
         assert_eq!(p.phase, Phase::Running(2));
     }
 
@@ -362,9 +297,9 @@ mod tests {
         let mut p = ready();
         assert!(p.is_usual());
         p.begin(1, 0);
-        p.datagram(b"S;s3;\0");
+        p.report(b"S;;");
         assert!(!p.is_left_at_prompt());
-        p.datagram(b"D;s3;n2;0;0;0;u;/\0");
+        p.report(b"D;;n2;0;0;0;u;/");
         assert_eq!((p.is_left_at_prompt(), p.is_usual(), p.phase), (true, false, Phase::Running(1)));
         p.load_key_pressed();
         assert!(!p.is_left_at_prompt());
@@ -377,7 +312,7 @@ mod tests {
         assert_eq!(p.phase, Phase::Ready);
         p.typed(b"\r");
         assert_eq!(p.phase, Phase::Typed);
-        p.datagram(b"D;s3;n2;0;0;0;;/\0");
+        p.report(b"D;;n2;0;0;0;;/");
         assert_eq!(p.phase, Phase::Ready);
     }
 

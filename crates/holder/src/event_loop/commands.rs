@@ -4,7 +4,7 @@ use std::io;
 
 use journal::Record;
 use rustix::io::Errno;
-use sys::{signal, time};
+use sys::time;
 use wire::{Activity, Key, Status};
 
 use super::Holder;
@@ -170,14 +170,6 @@ impl Holder {
         let now = time::monotonic_us();
         self.sampler.typed(now, false);
         self.sampler.schedule_sample(now);
-    }
-
-    /// An interrupt makes the shell discard its unfinished line.
-    pub(super) fn on_signal_sent(&mut self, signo: i32, now: u64) {
-        self.sampler.signalled(now);
-        if signo == signal::INT {
-            self.shell.interrupted(now);
-        }
     }
 }
 

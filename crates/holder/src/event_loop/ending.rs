@@ -79,7 +79,8 @@ impl Holder {
             let words = b"ended while the disk was full; the last output is lost";
             self.records.trouble(TroubleKind::DISK_FULL, 0, words);
         }
-        let exited = Record::Exited { wait_status, end: self.records.end(), dropped_records: self.shell.dropped() };
+        let exited =
+            Record::Exited { wait_status, end: self.records.end(), dropped_records: self.attestation.dropped() };
         if self.records.append(&exited).is_ok() {
             self.publication.announce_now(now);
             self.refuse_waiting(Status::Ended);

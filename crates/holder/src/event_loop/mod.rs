@@ -12,6 +12,7 @@ mod ending;
 mod input;
 mod reports;
 mod requests;
+mod signals;
 mod wait;
 
 use std::ffi::CStr;
@@ -24,6 +25,7 @@ use sys::{pty, signal, socket, time};
 use wire::{Activity, Claim, FromHolder, Hello, Observed, PROTOCOL, SOCKET_FILE, Spec, Status};
 
 use crate::attestation::Attestation;
+use crate::attestation_socket::AttestationSocket;
 use crate::connection::Connection;
 use crate::connections::{Caller, Connections};
 use crate::folder::Folder;
@@ -48,6 +50,7 @@ struct Holder {
     records: Records,
     publication: Publication,
     output: Output,
+    attestation_socket: AttestationSocket,
     attestation: Attestation,
     /// For a shell that reports by prompt marks in its output.
     marks: Option<MarkSearch>,
@@ -124,6 +127,7 @@ impl Holder {
         let greeting = startup::greeting(&secret, &command_file, &spec, seed);
         let takes_lines = spec.handover.line().is_some();
         let marks = startup::speaks_by_prompts(&spec).then(|| MarkSearch::new(seed));
+        let shell_pid = terminal.shell_pid();
         let mut holder = Self {
             terminal,
             signals,
@@ -132,16 +136,16 @@ impl Holder {
             records,
             publication: Publication::default(),
             output: Output::new(spec.may_splice, spec.output_rate, now),
-            attestation: Attestation::new(attestation, greeting),
+            attestation_socket: AttestationSocket::new(attestation, greeting),
+            attestation: Attestation::new(shell_pid, secret),
             marks,
-            shell: ShellState::new(secret),
+            shell: ShellState::new(),
             handover: CommandHandover::new(spec.handover, (command_file, command_to_read), folder)?,
             input: Input::default(),
             replies: QueryReplies::default(),
             sampler: Sampler::new(tty, takes_lines),
             end: SessionEnd::new(spec.keeps_descendants),
         };
-        let shell_pid = holder.terminal.shell_pid();
         let (cols, rows) = holder.terminal.size();
         holder.records.append(&Record::Started { holder_pid: std::process::id(), shell_pid, cols, rows })?;
         if let Some(tail) = holder.records.tail() {
@@ -158,7 +162,7 @@ impl Holder {
     fn turn(&mut self) -> io::Result<()> {
         let ready = self.wait_for_something()?;
         let now = time::monotonic_us();
-        self.attestation.greet();
+        self.attestation_socket.greet();
         self.move_output(now);
         self.drain_attestation(now);
         self.on_prompt_marks(now);

@@ -1,12 +1,11 @@
-//! The shell's reports: datagrams that the kernel stamped with the shell's pid, and prompt marks in the output. Only this
-//! module accepts a report as the shell's.
+//! The shell's reports: datagrams that `Attestation` accepts, and prompt marks in the output.
 
 use std::os::unix::ffi::OsStrExt;
 
 use journal::Offset;
 
 use super::Holder;
-use crate::attestation::{DATAGRAM_BYTES_MAX, Received};
+use crate::attestation_socket::{DATAGRAM_BYTES_MAX, Received};
 use crate::prompt_marks::PromptMark;
 use crate::shell_state::Phase;
 
@@ -27,16 +26,17 @@ impl Holder {
             if self.records.has_waiting_reports() {
                 return;
             }
-            match self.attestation.receive(&mut buffer) {
+            match self.attestation_socket.receive(&mut buffer) {
                 Received::Nothing => return,
                 Received::Empty => {}
-                Received::Datagram(pid, bytes) if pid == self.terminal.shell_pid() => {
+                Received::Datagram(pid, bytes) => {
+                    let Some(report) = self.attestation.accept(pid, bytes) else { continue };
+                    self.shell.report(&report);
                     // That a command is left to the load key concerns the holder alone.
-                    if let Some(report) = self.shell.datagram(bytes).filter(|report| !report.starts_with(b"S")) {
+                    if !report.starts_with(b"S") {
                         self.on_report(report, now);
                     }
                 }
-                Received::Datagram(..) => self.shell.drop_foreign(),
             }
         }
     }

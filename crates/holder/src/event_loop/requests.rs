@@ -1,18 +1,14 @@
 //! Handles the servers' requests to the holder.
 
-use std::io;
-
 use journal::{EndReason, Record};
-use rustix::io::Errno;
-use sys::{pty, signal, time};
-use wire::{Status, Target, ToHolder};
+use sys::{signal, time};
+use wire::{Status, ToHolder};
 
 use super::Holder;
 use super::commands::errno_of;
 use super::wait::Ready;
 use crate::connections::Caller;
 use crate::input::{InputRequest, Line};
-use crate::termination;
 
 impl Holder {
     pub(super) fn serve_clients(&mut self, ready: &Ready, now: u64) {
@@ -106,63 +102,6 @@ impl Holder {
                 self.connections.answer(from, Status::Ok, 0);
             }
             Err(e) => self.connections.answer(from, Status::Failed, errno_of(&e)),
-        }
-    }
-
-    fn signal(&mut self, from: Caller, target: Target, signo: i32, now: u64) {
-        let (result, number) = match target {
-            Target::Foreground => {
-                self.on_signal_sent(signo, now);
-                (self.signal_foreground(signo), 0)
-            }
-            Target::Session => {
-                termination::signal_all(&termination::living(), signo);
-                (Ok(()), -1)
-            }
-            Target::Process(pid) => {
-                let pid_number = i32::try_from(pid).unwrap_or(0);
-                if pid_number <= 0 || !termination::living().contains(&pid) {
-                    return self.connections.answer(from, Status::NoProcess, u64::from(pid));
-                }
-                (signal::send(pid_number, signo), pid_number)
-            }
-        };
-        let errno = result.as_ref().err().and_then(io::Error::raw_os_error).unwrap_or(0);
-        self.records.note(&Record::Signalled { target: number, signo, errno });
-        self.schedule_sample(now);
-        match result {
-            Ok(()) => self.connections.answer(from, Status::Ok, 0),
-            Err(_) => self.connections.answer(from, Status::Failed, errno.unsigned_abs().into()),
-        }
-    }
-
-    /// Sends it through the terminal where ISIG is set, as a key where the program reads raw keys, by kill(2)
-    /// otherwise.
-    fn signal_foreground(&mut self, signo: i32) -> io::Result<()> {
-        let modes = pty::modes(self.terminal.leader())?;
-        let character = match signo {
-            signal::INT => Some(0x03),
-            signal::QUIT => Some(0x1c),
-            signal::TSTP => Some(0x1a),
-            _ => None,
-        };
-        match character {
-            Some(_) if modes.isig => {
-                if modes.flushes && !self.has_keys_of_ours_to_read() {
-                    self.drop_queued_input(time::monotonic_us());
-                    // The signal is sent even if this fails.
-                    let _ = pty::discard_typed(self.terminal.leader(), self.sampler.tty());
-                }
-                pty::signal_foreground(self.terminal.leader(), signo)
-            }
-            Some(byte) => Ok(self.terminal.write(&[byte]).map(drop)?),
-            None => {
-                let group = i32::try_from(pty::foreground_group(self.terminal.leader())).unwrap_or(0);
-                if group <= 0 {
-                    return Err(io::Error::from_raw_os_error(Errno::SRCH.raw_os_error()));
-                }
-                signal::send(-group, signo)
-            }
         }
     }
 }

@@ -68,7 +68,7 @@ impl Holder {
             fds.push(PollFd::from_borrowed_fd(self.connections.listener(), PollFlags::IN));
         }
         if !self.records.has_waiting_reports() {
-            fds.extend(self.attestation.polled().map(|(fd, events)| PollFd::from_borrowed_fd(fd, events)));
+            fds.extend(self.attestation_socket.polled().map(|(fd, events)| PollFd::from_borrowed_fd(fd, events)));
         }
         // poll(2) always reports a hung-up terminal as ready; it is left out until its retry.
         if !leader.is_empty() && self.output.retry_at().is_none() {
