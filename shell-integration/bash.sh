@@ -55,9 +55,10 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # `usual`: in the state below, `u`: not), its start marker, the PIPESTATUS of the one before, the state of the shell in which a command is
   # taken with the short line (none where it must not be), whether to turn `set -x` on again, whether stderr left the terminal, the
   # line number that the editor has after the last prompt and the last reported PATH. Arrays where an assignment may happen
-  # under `set -a`, for bash does not export them.
-  __ptyd_text='' __ptyd_id=0 __ptyd_taken=0 __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_last='' __ptyd_state=() \
+  # under `set -a`, for bash does not export them. The state is the only key of its array.
+  __ptyd_text='' __ptyd_id=0 __ptyd_taken=0 __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_last='' \
     __ptyd_staged=() __ptyd_xtrace=() __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1'
+  declare -A __ptyd_state=()
   # bash's own descriptor of the terminal; children do not inherit it. With few descriptors allowed, it has another number.
   if [[ -t 255 ]]; then __ptyd_tty=255; else exec {__ptyd_tty}>/dev/tty; fi
   # bash 5.0 has no SRANDOM, runs only the first prompt command, and ends when a text for `eval` ends early.
@@ -77,7 +78,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   __ptyd_take() {
     local status=$?
     builtin mapfile -d '' -t -u 96 __ptyd_staged
-    if [[ ${#__ptyd_staged[@]} != 3 || $- == *[aeux]* || -z ${__ptyd_state-} || ${__ptyd_staged[0]} -le __ptyd_taken ]]; then
+    if [[ ${#__ptyd_staged[@]} != 3 || $- == *[aeux]* || ${#__ptyd_state[@]} == 0 || ${__ptyd_staged[0]} -le __ptyd_taken ]]; then
       __ptyd_leave "$status"
     else
       __ptyd_id=${__ptyd_staged[0]} __ptyd_taken=$__ptyd_id __ptyd_text=${__ptyd_staged[2]}$__ptyd_telling
@@ -103,7 +104,8 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     # shellcheck disable=SC2124
     __ptyd_end[0]=${1-$?} __ptyd_end[1]=${2-"${PIPESTATUS[@]}"} \
       __ptyd_end[2]=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
-    if [[ "$-;${PS0-};${PROMPT_COMMAND-};${HISTIGNORE-};${PATH-}" == "${__ptyd_state-}" ]]; then
+    # Looked up, which takes a third of the time of a comparison.
+    if [[ -n ${__ptyd_state[$-;${PS0-};${PROMPT_COMMAND-};${HISTIGNORE-};${PATH-}]-} ]]; then
       __ptyd_end[4]=usual
     else
       __ptyd_look_closer
@@ -174,7 +176,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   __ptyd_judge() {
     __ptyd_state=()
     [[ $1 == *[aeux]* || ${PS0-} != "$__ptyd_ps0" || ${PROMPT_COMMAND-} != "$__ptyd_prompt"* || __ptyd_is_5_0 -ne 0 ||
-      ${HISTIGNORE-} != *'*__ptyd*'* ]] || __ptyd_state=("$1;$PS0;$PROMPT_COMMAND;$HISTIGNORE;${PATH-}")
+      ${HISTIGNORE-} != *'*__ptyd*'* ]] || __ptyd_state=(["$1;$PS0;$PROMPT_COMMAND;$HISTIGNORE;${PATH-}"]=usual)
   }
 
   # Puts the start marker's place in front of the user's PS0. Not from a key, as said above.
