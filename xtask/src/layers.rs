@@ -46,7 +46,7 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
             &["action"],
             &["config", "host", "metrics", "profile", "serve_error"],
             &["config_file", "state_dir"],
-            &["auth", "shell"],
+            &["auth", "instance_lock", "shell"],
             &["service", "sessions"],
             &["dispatch"],
         ],

@@ -12,6 +12,7 @@ pub mod config_file;
 pub mod dispatch;
 mod host;
 pub mod ids;
+pub mod instance_lock;
 pub mod keys;
 pub mod limits;
 pub mod metrics;

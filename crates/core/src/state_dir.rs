@@ -1,8 +1,8 @@
-//! The server's state directory with its lock, and its Unix socket.
+//! The server's state directory, and its Unix socket.
 //!
-//! Only this module creates those directories, the lock and the socket, each inaccessible to other users.
+//! Only this module creates those directories and the socket, each inaccessible to other users.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -76,35 +76,8 @@ pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// For open(2): follow no symbolic link in the file's place.
-fn no_link() -> i32 {
+pub(crate) fn no_link() -> i32 {
     i32::try_from(OFlags::NOFOLLOW.bits()).expect("invariant: open(2) takes an int")
-}
-
-/// Locks the state directory for this process; the kernel releases the lock when the process ends.
-pub fn lock(state_dir: &Path) -> Result<File, ServeError> {
-    let path = state_dir.join("lock");
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(no_link())
-        .open(&path)
-        .map_err(|e| ServeError::unusable("the lock", &path, &e, "remove it"))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            let _ = file.read_to_string(&mut pid);
-            let pid = if pid.trim().is_empty() { "unknown".to_owned() } else { pid.trim().to_owned() };
-            return Err(ServeError::Taken { pid, state_dir: state_dir.to_owned() });
-        }
-        Err(TryLockError::Error(error)) => return Err(ServeError::File { path, error }),
-    }
-    // Only the lock matters; the pid is for the message of a refused server, and a full disk has no room for it.
-    let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-    Ok(file)
 }
 
 /// Binds the socket, replacing one that a dead server left behind.
@@ -135,16 +108,6 @@ pub fn unix_listener(path: &Path) -> Result<UnixListener, ServeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_state_directory_has_one_server() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let held = lock(dir.path()).expect("free");
-        let refused = lock(dir.path()).expect_err("taken").to_string();
-        assert!(refused.starts_with(&format!("another ptyd (pid {}) serves ", std::process::id())), "{refused}");
-        drop(held);
-        lock(dir.path()).expect("free again");
-    }
 
     #[test]
     fn a_file_that_is_written_is_its_owners_alone() {

@@ -49,7 +49,7 @@ pub struct Create {
     /// Its limits.
     pub limits: Limits,
     /// Its named actions.
-    pub reactions: BTreeMap<String, NamedAction>,
+    pub named_actions: BTreeMap<String, NamedAction>,
     /// Whether it is that client's default session, the one of the `terminal` tool.
     pub is_default: bool,
     /// The idempotency key: a repeated request with it gets the same session.

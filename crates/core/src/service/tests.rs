@@ -82,10 +82,10 @@ impl Scene {
         ClientContext { client, cwd, env: Some(Arc::new(env.to_vec())), ..ClientContext::default() }
     }
 
-    async fn create(&self, reactions: BTreeMap<String, NamedAction>) -> SessionView {
+    async fn create(&self, named_actions: BTreeMap<String, NamedAction>) -> SessionView {
         let ClientContext { client, cwd, env, .. } = self.client();
         let shell = Some("bash".to_owned());
-        let request = Create { shell, cwd, base_env: env, client, reactions, ..Create::default() };
+        let request = Create { shell, cwd, base_env: env, client, named_actions, ..Create::default() };
         match self.act(Action::Composite(Composite::Create(Box::new(request)))).await.expect("a session") {
             Outcome::Session(session) => *session,
             other => panic!("another outcome: {other:?}"),
@@ -172,12 +172,12 @@ async fn a_call_of_the_terminal_tool_is_a_command_at_a_prompt_and_input_at_a_que
 async fn a_named_action_is_the_command_the_keys_or_the_signal_that_it_stands_for() {
     let scene = Scene::new().await;
     let keys = ["t", "r", "u", "e", "Enter"].map(str::to_owned).to_vec();
-    let reactions = [
+    let named_actions = [
         ("build", NamedAction::Command("true".to_owned())),
         ("type", NamedAction::Keys(keys)),
         ("stop", NamedAction::Signal(sys::signal::INT)),
     ];
-    let id = scene.create(reactions.map(|(name, action)| (name.to_owned(), action)).into()).await.id;
+    let id = scene.create(named_actions.map(|(name, action)| (name.to_owned(), action)).into()).await.id;
     assert_eq!(scene.primitives().await, mine(&["start"]));
     for (name, expected) in [("build", &["execute true"][..]), ("type", &["5 keys"]), ("stop", &["signal 2", "wait"])] {
         let report = scene.named(&id, name).await;

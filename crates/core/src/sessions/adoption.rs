@@ -21,7 +21,7 @@ use super::session::{Actor, Now, Session};
 use super::shared::Shared;
 use super::timeline::micros;
 use super::unreachable::{Hindrance, Unreachable, does_not_answer};
-use super::{cgroup_plan, supervision, views};
+use super::{resource_limits, supervision, views};
 use crate::action::ActionError;
 use crate::host::Identity;
 use crate::host::holders::{self, HolderConnection, Liveness, SessionFolder, greeting, start_error};
@@ -361,7 +361,7 @@ impl Registry {
             });
         };
         if !matches!(liveness, Liveness::Copy(_)) {
-            cgroup_plan::remove(self.host(), &past.shared.spec);
+            resource_limits::remove_group(self.host(), &past.shared.spec);
         }
         if let Some(command) = past.timeline.log().commands.back() {
             // The command ended with its session.
@@ -383,7 +383,7 @@ impl Registry {
     fn give_up(&self, folder: &SessionFolder) -> io::Result<()> {
         folder.give_up()?;
         if let Ok(spec) = folder.spec() {
-            cgroup_plan::remove(self.host(), &spec);
+            resource_limits::remove_group(self.host(), &spec);
         }
         folder.remove()
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use wire::Spec;
 
-use super::cgroup_plan;
 use super::registry::{Handle, Registry, on_disk};
+use super::resource_limits;
 use super::session::Request;
 use super::session_metadata::SessionMetadata;
 use crate::action::{ActionError, ServerEventKind};
@@ -30,7 +30,8 @@ impl Registry {
         let started = {
             let (registry, id, spec, folder) = (Arc::clone(self), id.clone(), Arc::clone(spec), folder.clone());
             on_disk(move || {
-                cgroup_plan::make(registry.host(), &spec, &id).map_err(|e| start_error("its control group", &e))?;
+                resource_limits::make_group(registry.host(), &spec, &id)
+                    .map_err(|e| start_error("its control group", &e))?;
                 registry.holders().start(&folder, &spec).map_err(|e| start_error("its holder", &e))
             })
         };
@@ -57,7 +58,7 @@ impl Registry {
         if result.is_err() {
             let (registry, spec, folder) = (Arc::clone(self), Arc::clone(spec), folder.clone());
             let removed = move || {
-                cgroup_plan::remove(registry.host(), &spec);
+                resource_limits::remove_group(registry.host(), &spec);
                 let _ = folder.remove();
             };
             let _ = tokio::task::spawn_blocking(removed).await;

@@ -8,7 +8,6 @@ use wire::Tail;
 
 use super::adoption_state::Adoption;
 use super::backends::Backends;
-use super::cgroup_plan;
 use super::clients::Clients;
 use super::create_keys::CreateKeys;
 use super::ended_session::EndedSession;
@@ -22,6 +21,7 @@ use super::processes::{self, Census};
 use super::quota::Quota;
 use super::read_cursor::ReadCursors;
 use super::render::published::Published;
+use super::resource_limits;
 use super::session::{Ended, Request, Session, Snapshot};
 use super::session_metadata::SessionMetadata;
 use super::shared::Shared;
@@ -160,9 +160,9 @@ impl Registry {
     pub async fn start(config: &Config) -> Result<Arc<Self>, ServeError> {
         // Otherwise every session would be refused without an evident reason.
         let host = LocalHost::default();
-        cgroup_plan::can_be_kept(&host, &config.limits)?;
-        cgroup_plan::can_be_kept(&host, &config.limits_max)?;
-        cgroup_plan::within(config.limits, &config.limits_max)?;
+        resource_limits::can_be_kept(&host, &config.limits)?;
+        resource_limits::can_be_kept(&host, &config.limits_max)?;
+        resource_limits::within(config.limits, &config.limits_max)?;
         let holders = HolderBackend::prepare(&config.state_dir).map_err(|(at, e)| ServeError::at(&at)(e))?;
         let place = |name: &str| config.state_dir.join(name);
         let (path, remedy) = (place("secret"), "remove it; a request that is repeated over that is done again");
@@ -487,7 +487,7 @@ impl Registry {
 
     pub(super) fn actor_ended(&self, session: &Session) {
         if session.is_over() {
-            cgroup_plan::remove(self.host(), &session.shared.spec);
+            resource_limits::remove_group(self.host(), &session.shared.spec);
         }
         locked(&self.live).remove(&session.shared.id);
         self.read_cursors.has_ended(&session.shared.id);

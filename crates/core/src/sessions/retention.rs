@@ -15,13 +15,13 @@ pub(super) const PASTS_MAX: usize = 10_000;
 
 impl Registry {
     /// Removes sessions beyond retention, now and from now on.
-    pub fn keep_tidy(self: &Arc<Self>) {
+    pub fn start_retention(self: &Arc<Self>) {
         let registry = Arc::downgrade(self);
         tokio::spawn(async move {
             while let Some(registry) = Weak::upgrade(&registry).filter(|m| !m.is_stopping()) {
                 let next = tokio::time::Instant::now() + limits::RETENTION_EVERY;
                 let event_log = Arc::clone(&registry.event_log);
-                let _ = tokio::task::spawn_blocking(move || registry.tidy()).await;
+                let _ = tokio::task::spawn_blocking(move || registry.enforce_retention()).await;
                 // A session that waits for disk space does not wait for the next interval.
                 let _ = tokio::time::timeout_at(next, event_log.stalled.notified()).await;
             }
@@ -29,7 +29,7 @@ impl Registry {
     }
 
     /// Removes ended sessions that are too old, and the oldest while all together are too large or too many.
-    pub(super) fn tidy(&self) {
+    pub(super) fn enforce_retention(&self) {
         let rows = match self.store().sessions() {
             Ok(rows) => rows,
             Err(e) => {
@@ -52,18 +52,18 @@ impl Registry {
             bytes = bytes.saturating_add(self.holders().folder(&id).occupied());
             let is_old = row.ended_us.is_some_and(|us| us < micros(too_old));
             if is_old || bytes > self.ended.retention.bytes || i >= PASTS_MAX {
-                self.keep_no_longer(&id);
+                self.remove_expired(&id);
             } else {
                 kept.push(id);
             }
         }
         while let (true, Some(id)) = (self.lacks_room(), kept.pop()) {
             tracing::info!(session = %id, "an ended session makes room on the disk");
-            self.keep_no_longer(&id);
+            self.remove_expired(&id);
         }
     }
 
-    fn keep_no_longer(&self, id: &SessionId) {
+    fn remove_expired(&self, id: &SessionId) {
         match self.remove(id) {
             Ok(_) => tracing::debug!(session = %id, "an ended session is no longer kept"),
             Err(e) => tracing::warn!(session = %id, error = %e, "an ended session cannot be removed"),

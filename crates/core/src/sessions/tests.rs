@@ -271,7 +271,7 @@ async fn what_ended_too_long_ago_goes_and_what_ended_since_stays() {
         u64::try_from((now - Duration::from_secs(seconds)).as_micros()).expect("not for long")
     };
     let ids = put_ended(&registry, dir.path(), [ago(3_700), ago(3_500), ago(7_200), ago(0)]);
-    registry.tidy();
+    registry.enforce_retention();
     let is_there = |id: &SessionId| dir.path().join("sessions").join(id.as_str()).exists();
     assert_eq!(ids.iter().map(is_there).collect::<Vec<_>>(), [false, true, false, true]);
     let rows = registry.store().sessions().expect("rows");
@@ -285,7 +285,7 @@ async fn beyond_a_number_of_ended_sessions_the_oldest_go() {
     let config = Config { retention_age: Duration::MAX, retention_free: 0, ..config(dir.path()) };
     let registry = Registry::start(&config).await.expect("a registry");
     let ids = put_ended(&registry, dir.path(), 1..=(super::retention::PASTS_MAX + MORE) as u64);
-    registry.tidy();
+    registry.enforce_retention();
     let rows = registry.store().sessions().expect("rows");
     assert_eq!((rows.len(), rows[0].id.as_str()), (super::retention::PASTS_MAX, ids[MORE].as_str()));
 }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use journal::Record;
 use wire::Spec;
 
-use super::cgroup_plan;
+use super::resource_limits;
 use super::session_metadata::SessionMetadata;
 use super::shared::Shared;
 use super::timeline::time;
@@ -116,7 +116,7 @@ impl Unreachable {
             profile: self.meta.profile.clone(),
             startup_failed: Vec::new(),
             log_file: self.folder.log_file(),
-            limits: cgroup_plan::kept(&self.spec, &self.meta.limits),
+            limits: resource_limits::kept(&self.spec, &self.meta.limits),
             limits_hit: Vec::new(),
         }
     }

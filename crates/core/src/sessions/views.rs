@@ -53,7 +53,7 @@ pub(crate) fn session_view(
         profile: shared.meta.profile.clone(),
         startup_failed: crate::mutex::locked(&shared.startup_failed).clone(),
         log_file: shared.folder.log_file(),
-        limits: super::cgroup_plan::kept(&shared.spec, &shared.meta.limits),
+        limits: super::resource_limits::kept(&shared.spec, &shared.meta.limits),
         limits_hit: timeline.hits().iter().map(limit_hit).collect(),
     }
 }

@@ -57,7 +57,7 @@ pub(super) async fn batch(
 /// This route itself, which a batch must not contain.
 pub(super) const PATH: &str = "/batch";
 /// The paths that are not allowed in a batch; an endless stream would never yield an answer.
-const LEFT_OUT: [&str; 2] = [PATH, super::server_events::PATH];
+const LEFT_OUT: [&str; 2] = [PATH, super::events_sse::PATH];
 
 async fn no_route(uri: Uri) -> ProblemResponse {
     if LEFT_OUT.contains(&uri.path()) {

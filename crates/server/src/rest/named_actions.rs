@@ -11,7 +11,7 @@ use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Composite, NamedAction};
 use ptyd_core::{keys, limits};
 
-pub(super) async fn react(
+pub(super) async fn perform(
     State(rest): State<Rest>,
     Reader(principal): Reader,
     Key(key): Key,
@@ -22,14 +22,14 @@ pub(super) async fn react(
 }
 
 /// The named actions of a new session, each checked now and not when it is used.
-pub(super) fn reactions(
+pub(super) fn checked(
     actions: BTreeMap<String, api::SessionAction>,
 ) -> Result<BTreeMap<String, NamedAction>, ProblemResponse> {
     let most = limits::ACTIONS_MAX;
     if actions.len() > most {
         return Err(ProblemResponse::field("actions", format!("more than {most}")));
     }
-    let checked = |(name, action): (String, api::SessionAction)| {
+    let each = |(name, action): (String, api::SessionAction)| {
         let longest = limits::ACTION_NAME_CHARS_MAX;
         let is_name =
             (1..=longest).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
@@ -37,14 +37,14 @@ pub(super) fn reactions(
             let problem = format!("a name is 1 to {longest} letters, digits and any of -_. and not {name:?}");
             return Err(ProblemResponse::field("actions", problem));
         }
-        let reaction =
-            reaction(action).map_err(|problem| ProblemResponse::field("actions", format!("{name}: {problem}")))?;
-        Ok((name, reaction))
+        let named =
+            named_action(action).map_err(|problem| ProblemResponse::field("actions", format!("{name}: {problem}")))?;
+        Ok((name, named))
     };
-    actions.into_iter().map(checked).collect()
+    actions.into_iter().map(each).collect()
 }
 
-fn reaction(action: api::SessionAction) -> Result<NamedAction, String> {
+fn named_action(action: api::SessionAction) -> Result<NamedAction, String> {
     match (action.signal, action.keys, action.command) {
         (Some(signal), None, None) => {
             let text = match signal {
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn parse(body: &str) -> Result<BTreeMap<String, NamedAction>, String> {
-        reactions(serde_json::from_str(body).expect("well-formed")).map_err(|refusal| refusal.detail)
+        checked(serde_json::from_str(body).expect("well-formed")).map_err(|refusal| refusal.detail)
     }
 
     #[test]

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::extract::{self, Params, Reader, Session};
 use super::state::{Rest, unexpected};
-use super::{convert, output_events};
+use super::{convert, output_sse};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Outcome, OutputKind, ReadOutput, ScreenView, Since, View};
 use ptyd_core::ids::{CommandId, SessionId};
@@ -28,8 +28,8 @@ pub(super) async fn output(
     Params(query): Params<api::OutputQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
-    let wants_events = output_events::are_wanted(&headers);
-    let resumed = output_events::resumed(&headers)?;
+    let wants_events = output_sse::are_wanted(&headers);
+    let resumed = output_sse::resumed(&headers)?;
     let view = match query.view.unwrap_or_default() {
         api::OutputView::Text => View::Text,
         api::OutputView::Raw => View::Raw,
@@ -56,7 +56,7 @@ pub(super) async fn output(
         let is_resumed = resumed.is_some();
         let mut read = to_read(session, query, view)?;
         read.since = resumed.unwrap_or(read.since);
-        return output_events::follow(rest, principal, read, is_resumed).await;
+        return output_sse::follow(rest, principal, read, is_resumed).await;
     }
     match rest.act(&principal, Action::Output(to_read(session, query, view)?)).await? {
         Outcome::Output(view) => Ok(Json(convert::output(view)).into_response()),

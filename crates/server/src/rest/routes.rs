@@ -11,8 +11,8 @@ use serde_json::json;
 use super::operation::{Content, Operation, Tag};
 use super::state::Rest;
 use super::{
-    batch, commands, docs, input, named_actions, output, processes, recording, search, server_events, sessions,
-    tickets, tokens,
+    batch, commands, docs, events_sse, input, named_actions, output, processes, recording, search, sessions, tickets,
+    tokens,
 };
 
 /// One line of the table.
@@ -181,7 +181,7 @@ fn of_input() -> Vec<Route> {
         ),
         on_post(
             "/terminals/{session}/actions/{action}",
-            post(named_actions::react),
+            post(named_actions::perform),
             say("doAction", "Perform a named action")
                 .of_client()
                 .details(
@@ -301,8 +301,8 @@ fn of_the_server() -> Vec<Route> {
                 .json::<api::TokenInfo>(200, "The revoked token."),
         ),
         on_get(
-            server_events::PATH,
-            get(server_events::follow),
+            events_sse::PATH,
+            get(events_sse::follow),
             say("followEvents", "Follow the events of all sessions")
                 .details(
                     "Server-sent events of all sessions that the caller may see, from now on. The data of each is an \

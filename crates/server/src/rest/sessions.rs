@@ -83,7 +83,7 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Pr
             max_age: lifetime("maxAge", body.max_age)?,
             ..body.limits.map(to_limits).transpose()?.unwrap_or_default()
         },
-        reactions: named_actions::reactions(body.actions)?,
+        named_actions: named_actions::checked(body.actions)?,
         key,
         // Fields of stdio clients only.
         ..Create::default()

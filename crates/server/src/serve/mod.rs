@@ -28,9 +28,10 @@ use authentication::Guard;
 use ptyd_core::auth::server_token::Token;
 use ptyd_core::config::Config;
 use ptyd_core::dispatch::Dispatcher;
+use ptyd_core::instance_lock::lock;
 use ptyd_core::serve_error::ServeError;
 use ptyd_core::sessions::Registry;
-use ptyd_core::state_dir::{self, lock, private_dir, unix_listener};
+use ptyd_core::state_dir::{self, private_dir, unix_listener};
 
 /// How long answers may take once the server stops; two seconds in total are promised.
 const LAST_ANSWERS: Duration = Duration::from_millis(1_500);
@@ -77,7 +78,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let address = tcp.local_addr().map_err(cannot)?;
     let unix = unix_listener(&config.socket)?;
     let registry = Registry::start(&config).await?;
-    registry.keep_tidy();
+    registry.start_retention();
     registry.keep_whole();
 
     let dispatcher = Dispatcher::new(Arc::clone(&registry));

@@ -8,7 +8,7 @@ mod connection;
 mod folder;
 mod greeting;
 mod liveness;
-mod process;
+mod start;
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -25,9 +25,9 @@ pub(crate) use connection::HolderConnection;
 pub(crate) use folder::SessionFolder;
 pub(crate) use greeting::{greeting, is_passing, start_error, start_error_of};
 pub(crate) use liveness::{Dead, Liveness, Traces, sweep};
-use process::HolderBinary;
-pub(crate) use process::StartedHolder;
-pub use process::{holder_is_static, splice_works};
+use start::HolderBinary;
+pub(crate) use start::StartedHolder;
+pub use start::{holder_is_static, splice_works};
 
 /// Starts the holders of this server, and reaches those of earlier ones.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl HolderBackend {
 
     /// Creates the session's folder, stores the spec, and starts a holder on it. Blocks.
     pub(crate) fn start(&self, folder: &SessionFolder, spec: &Spec) -> io::Result<StartedHolder> {
-        process::start(&self.binary, folder.path(), spec)
+        start::start(&self.binary, folder.path(), spec)
     }
 
     /// Connects to the holder of this folder, and returns its process. [`is_passing`] separates errors that say nothing

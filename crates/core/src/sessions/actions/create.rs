@@ -17,8 +17,8 @@ use crate::limits;
 use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::profile::StartFiles;
-use crate::sessions::cgroup_plan;
 use crate::sessions::registry::{Handle, NODE, Registry, SessionRef, on_disk};
+use crate::sessions::resource_limits;
 use crate::sessions::session_metadata::SessionMetadata;
 use crate::sessions::timeline::micros;
 use crate::shell::Wanted;
@@ -204,8 +204,10 @@ impl Registry {
         }
         set(&mut env, b"TERM", profile.term.as_deref().unwrap_or("xterm-256color").as_bytes());
         set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
-        let limits =
-            cgroup_plan::within(request.limits.or(profile.limits.or(self.settings.limits)), &self.settings.limits_max)?;
+        let limits = resource_limits::within(
+            request.limits.or(profile.limits.or(self.settings.limits)),
+            &self.settings.limits_max,
+        )?;
         let meta = SessionMetadata {
             name,
             owner,
@@ -219,7 +221,7 @@ impl Registry {
             key: request.key.clone(),
             asked: request.key.is_some().then(|| asked_for(request)),
             limits,
-            reactions: request.reactions.clone(),
+            named_actions: request.named_actions.clone(),
             profile: setting.name,
             user: setting.user.as_ref().map(|user| user.name.clone()),
             startup: setting.profile.startup,
@@ -243,7 +245,7 @@ impl Registry {
             identity: setting.user.map(|user| [vec![user.uid, user.gid], user.groups].concat()).unwrap_or_default(),
             ..Spec::default()
         };
-        cgroup_plan::plan(self.host(), &mut spec, id, &limits)?;
+        resource_limits::plan(self.host(), &mut spec, id, &limits)?;
         Ok(spec)
     }
 
@@ -275,7 +277,7 @@ fn again(host: &dyn Host, old: &Spec, meta: &SessionMetadata, id: &SessionId) ->
     }
     let meta = SessionMetadata { created_us: micros(SystemTime::now()), key: None, asked: None, ..meta.clone() };
     spec.meta = meta.encode();
-    cgroup_plan::plan(host, &mut spec, id, &meta.limits)?;
+    resource_limits::plan(host, &mut spec, id, &meta.limits)?;
     Ok(spec)
 }
 

@@ -66,8 +66,8 @@ struct Created<'a> {
     keeps_descendants: bool,
     #[serde(skip_serializing_if = "is_default")]
     limits: Limits,
-    #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-    reactions: &'a std::collections::BTreeMap<String, NamedAction>,
+    #[serde(rename = "reactions", skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    named_actions: &'a std::collections::BTreeMap<String, NamedAction>,
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: &'a Option<String>,
 }
@@ -105,7 +105,7 @@ pub(super) fn created(request: &Create) -> Vec<u8> {
         owner: &request.owner,
         keeps_descendants: request.keeps_descendants,
         limits: request.limits,
-        reactions: &request.reactions,
+        named_actions: &request.named_actions,
         profile: &request.profile,
     })
 }

@@ -68,7 +68,7 @@ impl Registry {
         name: &str,
     ) -> Result<NamedAction, ActionError> {
         let handle = self.live(principal, session).await?;
-        let known = &handle.shared.meta.reactions;
+        let known = &handle.shared.meta.named_actions;
         known.get(name).cloned().ok_or_else(|| {
             let all: Vec<&str> = known.keys().map(String::as_str).collect();
             let problem = match all.as_slice() {

@@ -180,7 +180,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         owner: given(arguments.owner),
         keeps_descendants: false,
         limits: arguments.limits.limits()?,
-        reactions: BTreeMap::new(),
+        named_actions: BTreeMap::new(),
         client: client.client.clone(),
         detach: client.detach,
         is_default: false,

@@ -9,7 +9,7 @@ use crate::action::{Limit, Limits};
 use crate::host::{ControlGroup, Counts, Host, Identity, Process};
 use crate::limits;
 use crate::sessions::shared::Shared;
-use crate::sessions::{cgroup_plan, processes};
+use crate::sessions::{processes, resource_limits};
 
 /// Interval between checks of a session with limits while a command runs.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -58,7 +58,7 @@ impl LimitEnforcer {
         // These limits are enforced elsewhere.
         let Limits { open_files, output_rate, inactivity, max_age, .. } = limits;
         let is_watched = limits != Limits { open_files, output_rate, inactivity, max_age, ..Limits::default() };
-        let group = cgroup_plan::group(&*shared.backends.host, &shared.spec);
+        let group = resource_limits::group(&*shared.backends.host, &shared.spec);
         is_watched.then(|| {
             let limit_enforcer = Self {
                 limits,

@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::output_events::{LAST_EVENT_ID, RETRY};
+use super::output_sse::{LAST_EVENT_ID, RETRY};
 use super::state::{Rest, unexpected};
 use super::{body_stream, convert};
 use crate::http::problem::ProblemResponse;

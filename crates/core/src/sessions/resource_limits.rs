@@ -49,7 +49,7 @@ pub(super) fn plan(host: &dyn Host, spec: &mut Spec, id: &SessionId, limits: &Li
 }
 
 /// Makes the cgroup named in the spec.
-pub(super) fn make(host: &dyn Host, spec: &Spec, id: &SessionId) -> io::Result<()> {
+pub(super) fn make_group(host: &dyn Host, spec: &Spec, id: &SessionId) -> io::Result<()> {
     if spec.groups.is_empty() {
         return Ok(());
     }
@@ -65,7 +65,7 @@ pub(super) fn group(host: &dyn Host, spec: &Spec) -> Option<Box<dyn ControlGroup
 }
 
 /// Removes the cgroup; one whose processes were meant to stay remains.
-pub(super) fn remove(host: &dyn Host, spec: &Spec) {
+pub(super) fn remove_group(host: &dyn Host, spec: &Spec) {
     if let Some(group) = group(host, spec) {
         group.remove();
     }
