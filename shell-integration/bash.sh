@@ -21,11 +21,13 @@ if [[ -o posix ]] && shopt -q login_shell; then
   export -n PTYD_CLEAN
 fi
 
-# The secret and the path come over the socket and not in the environment, which any child and `ps e` could read. This
+# The secret comes over the socket and not in the environment, which any child and `ps e` could read. This
 # must stay before the user's files: they may do anything, a `read` from the terminal included.
 if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   builtin mapfile -d $'\f' -t __ptyd_parts <"${BASH_SOURCE[0]}" && ((${#__ptyd_parts[@]} == 2)) &&
-  IFS= read -r -u 97 __ptyd_secret 2>/dev/null && IFS= read -r -u 97 __ptyd_file; then
+  IFS= read -r -u 97 __ptyd_secret 2>/dev/null; then
+  # Opened by this name it is read from its beginning, whatever the descriptor's offset.
+  __ptyd_file=/proc/self/fd/96
   declare +x __ptyd_secret __ptyd_file
   readonly __ptyd_secret __ptyd_file __ptyd_parts
 

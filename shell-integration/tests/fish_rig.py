@@ -25,6 +25,7 @@ class Shell(rig.Shell):
 
     config: str = ""
     script: Path = SCRIPT
+    only_load_key: bool = True
 
     def _start(self, env):
         folder = self.home / ".config/fish"

@@ -112,7 +112,8 @@ class Shell:
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         ours.setblocking(False)
         # bash's `read` takes one byte at a time from what it cannot seek, and SEQPACKET drops the rest of a datagram.
-        for byte in f"{self.secret}\n{self.staged}\n".encode():
+        lines = [self.secret, str(self.staged)] if self.only_load_key else [self.secret]
+        for byte in "".join(f"{line}\n" for line in lines).encode():
             ours.send(bytes([byte]))
         self.leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))

@@ -16,6 +16,9 @@ use crate::foreground_observer::{Observer, modes};
 const FIRST_US: u64 = 1_000;
 /// Delay of the first sample of a command that was just started.
 const START_US: u64 = 3_000;
+/// Delay of the first sample of a shell that has not been at its prompt, after its newest output: most are there sooner, and the
+/// prompt says more. A start-up file may ask something.
+const STARTING_US: u64 = 20_000;
 /// Delay of the second sample, which confirms that a process waits for input.
 const CONFIRM_US: u64 = 2_000;
 /// The same for a stopped process: a shell with job control takes the terminal back at once.
@@ -102,6 +105,13 @@ impl Sampler {
         // In case no more output comes.
         let in_silence = self.payable(now + START_US, AHEAD_IN_SILENCE_US);
         self.next_at = Some(self.payable(at, AHEAD_US).min(in_silence));
+    }
+
+    /// The shell starts: sample only if its first prompt does not come soon.
+    pub(crate) fn schedule_before_first_prompt(&mut self, now: u64) {
+        self.delay_us = FIRST_US;
+        self.candidate = None;
+        self.next_at = Some(self.payable(now + STARTING_US, AHEAD_IN_SILENCE_US));
     }
 
     /// That time, or the first at which the CPU budget allows a sample, `ahead_us` of it in advance.

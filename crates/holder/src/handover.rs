@@ -73,6 +73,11 @@ impl CommandHandover {
         Ok(Self { method, short_line, command_file, staged_bytes: Cell::default(), text_file, waiting: None })
     }
 
+    /// Whether the shell reports its prompts.
+    pub(crate) fn has_hooks(&self) -> bool {
+        self.method != HandoverMethod::Typed
+    }
+
     /// Whether commands are handed over as lines, because the shell has no private keys.
     pub(crate) fn takes_lines(&self) -> bool {
         matches!(self.method, HandoverMethod::Line(_))

@@ -148,15 +148,17 @@ pub(crate) fn speaks_by_prompts(spec: &Spec) -> bool {
 }
 
 /// The bytes sent to the shell at its start: the secret, the path of the staged command (the holder's own descriptor,
-/// which the same user may open) and, with prompt marks, the start of their sequence.
+/// which the same user may open) unless the shell has a short line, and, with prompt marks, the start of their sequence.
 pub(crate) fn greeting(secret: &[u8], command_file: &std::fs::File, spec: &Spec, seed: u32) -> VecDeque<u8> {
     if !spec.handover.has_hooks() {
         return VecDeque::new();
     }
-    let path = match spec.handover.script.is_empty() {
-        true => format!("/proc/{}/fd/{}", std::process::id(), command_file.as_raw_fd()),
-        false => format!("/proc/self/fd/{COMMAND_FD}"),
+    let path = match (spec.handover.script.is_empty(), spec.handover.short_line.is_empty()) {
+        // Its script knows the descriptor.
+        (_, false) => String::new(),
+        (true, true) => format!("/proc/{}/fd/{}\n", std::process::id(), command_file.as_raw_fd()),
+        (false, true) => format!("/proc/self/fd/{COMMAND_FD}\n"),
     };
     let seed = if speaks_by_prompts(spec) { format!("{seed}\n") } else { String::new() };
-    [secret, b"\n", path.as_bytes(), b"\n", seed.as_bytes()].concat().into()
+    [secret, b"\n", path.as_bytes(), seed.as_bytes()].concat().into()
 }

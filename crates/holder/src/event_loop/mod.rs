@@ -151,7 +151,7 @@ impl Holder {
         if let Some(tail) = holder.records.tail() {
             holder.publication.publish(tail);
         }
-        holder.sampler.schedule_sample(time::monotonic_us());
+        holder.schedule_sample(time::monotonic_us());
         let hello = holder.hello();
         holder.connections.send_attached(&hello);
         Ok(holder)
@@ -210,6 +210,8 @@ impl Holder {
         let is_at_rest = has_reported && !self.shell.input_since_handover();
         if is_at_rest || self.end.has_exited() {
             self.sampler.suspend();
+        } else if self.shell.phase() == Phase::Starting && self.handover.has_hooks() {
+            self.sampler.schedule_before_first_prompt(now);
         } else {
             self.sampler.schedule_sample(now);
         }
