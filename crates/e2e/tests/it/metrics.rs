@@ -79,6 +79,8 @@ async fn an_operator_sees_what_the_server_does_and_not_for_whom() {
     drop(socket);
     server.kill9();
     server.again();
+    // The answer waits for the session's adoption, which runs in the background.
+    shell.look().await;
     assert_eq!(value(&scrape(&server), "ptyd_adoptions_total{result=\"done\"}"), Some(1.0));
 }
 
