@@ -427,7 +427,7 @@ mod tests {
         let text = "let now = Instant::now();\nlet at = self.now.at;\nuse crate::host::holders::HolderConnection;\n\
                     // SystemTime::now\nlet waited = began.elapsed();\n";
         assert_eq!(lines("crates/core/src/sessions/session/state/waits.rs", text), [1, 3, 5]);
-        assert_eq!(lines("crates/core/src/sessions/session/steps/open_waits.rs", text), [1, 3, 5]);
+        assert_eq!(lines("crates/core/src/sessions/session/steps/waits.rs", text), [1, 3, 5]);
         assert_eq!(lines("crates/core/src/sessions/session/actor.rs", text), [0; 0]);
         assert_eq!(lines("crates/core/src/sessions/wait.rs", text), [0; 0]);
     }

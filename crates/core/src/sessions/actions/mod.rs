@@ -19,5 +19,6 @@ mod report;
 mod resize;
 mod search;
 mod signals;
+mod terminate;
 mod wait;
 mod watch;
