@@ -1,7 +1,12 @@
 //! The server's connection to one holder: complete frames in, frames out.
 
+use std::future::poll_fn;
 use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
+use tokio::io::{AsyncRead as _, ReadBuf};
 use tokio::net::UnixStream;
 use wire::{Frames, FromHolder, ToHolder};
 
@@ -49,27 +54,31 @@ impl HolderConnection {
     /// Waits for frames; an empty list means to ask again, an error that the holder is gone. Cancel-safe: nothing is
     /// taken before it is returned.
     pub(crate) async fn receive(&mut self) -> io::Result<Vec<FromHolder>> {
-        if self.unsent.is_empty() {
-            self.stream.readable().await?;
-        } else {
-            let ready = self.stream.ready(tokio::io::Interest::READABLE | tokio::io::Interest::WRITABLE).await?;
-            if ready.is_writable() {
-                self.flush();
-            }
+        poll_fn(|context| self.poll_receive(context)).await
+    }
+
+    /// `poll_read` and not `try_read`: after a short read, tokio knows without another call that the socket is empty.
+    fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Vec<FromHolder>>> {
+        let is_writable = !self.unsent.is_empty() && self.stream.poll_write_ready(context)?.is_ready();
+        if is_writable {
+            self.flush();
         }
-        let mut buffer = [0u8; READ_BYTES];
-        match self.stream.try_read(&mut buffer) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(n) => self.frames.push(&buffer[..n]),
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(Vec::new()),
-            Err(e) => return Err(e),
+        let mut room = [MaybeUninit::uninit(); READ_BYTES];
+        let mut read = ReadBuf::uninit(&mut room);
+        match Pin::new(&mut self.stream).poll_read(context, &mut read)? {
+            Poll::Ready(()) if read.filled().is_empty() => {
+                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+            }
+            Poll::Ready(()) => self.frames.push(read.filled()),
+            Poll::Pending if is_writable => return Poll::Ready(Ok(Vec::new())),
+            Poll::Pending => return Poll::Pending,
         }
         let mut whole = Vec::new();
         loop {
             match self.frames.next_frame() {
                 Ok(Some(frame)) => whole.extend(FromHolder::decode(frame)),
-                Ok(None) => return Ok(whole),
-                Err(_) => return Err(io::ErrorKind::InvalidData.into()),
+                Ok(None) => return Poll::Ready(Ok(whole)),
+                Err(_) => return Poll::Ready(Err(io::ErrorKind::InvalidData.into())),
             }
         }
     }
