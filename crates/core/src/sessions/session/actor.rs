@@ -3,11 +3,12 @@
 //! Everything that wakes it becomes an [`StepInput`] of the session, and everything that the session wants done outside of
 //! itself comes back as [`Effects`](super::effects::Effects). Steps are not async.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 use wire::FromHolder;
 
 use super::now::Now;
@@ -74,6 +75,7 @@ impl Actor {
 
     /// Runs until the session is over; returns itself so that the registry can record the end.
     pub(crate) async fn run(mut self: Box<Self>, mut stopping: watch::Receiver<bool>) -> Box<Self> {
+        let mut alarm = pin!(tokio::time::sleep_until(Instant::now()));
         loop {
             sys::fault::stumble("turn");
             if self.session.has_frames() {
@@ -86,10 +88,11 @@ impl Actor {
             if self.session.has_work() {
                 tokio::task::yield_now().await;
             }
-            self.step(StepInput::Settled);
-            self.publish();
-            self.step(StepInput::Published { count: self.publisher.count() });
-            match self.next_event(&mut stopping).await {
+            let now = Now::read();
+            self.step_at(now, StepInput::Settled);
+            self.publish(now);
+            self.step_at(now, StepInput::Published { count: self.publisher.count() });
+            match self.next_event(&mut stopping, alarm.as_mut()).await {
                 Event::Asked(request) => {
                     let new = self.session.matching_work_of(request.wait());
                     self.matches(new, StepInput::Request(request)).await;
@@ -112,7 +115,7 @@ impl Actor {
                 break;
             }
         }
-        self.publish();
+        self.publish(Now::read());
         if self.session.is_over() {
             // Before the mailbox closes: a request that finds it closed reads the ended session, with the time of its end.
             let (shared, ended_us) = (&self.session.shared, self.session.timeline.ended_us());
@@ -123,7 +126,11 @@ impl Actor {
 
     /// Takes one step, and does what the session wants done after it.
     fn step(&mut self, input: StepInput) {
-        self.session.step(Now::read(), input);
+        self.step_at(Now::read(), input);
+    }
+
+    fn step_at(&mut self, now: Now, input: StepInput) {
+        self.session.step(now, input);
         self.perform();
     }
 
@@ -146,8 +153,8 @@ impl Actor {
         self.publisher.take(effects.notes, effects.waited, effects.read);
     }
 
-    fn publish(&mut self) {
-        self.publisher.publish(&self.session, Now::read());
+    fn publish(&mut self, now: Now) {
+        self.publisher.publish(&self.session, now);
     }
 
     /// The connection to the holder has ended. Returns whether there is another one; otherwise the session is over, or
@@ -211,7 +218,7 @@ impl Actor {
         }
     }
 
-    async fn next_event(&mut self, stopping: &mut watch::Receiver<bool>) -> Event {
+    async fn next_event(&mut self, stopping: &mut watch::Receiver<bool>, alarm: Pin<&mut Sleep>) -> Event {
         let session = &mut self.session;
         let takes_requests = session.takes_requests();
         let wake = session.next_wake();
@@ -221,7 +228,7 @@ impl Actor {
             frames = self.connection.receive(), if !has_frames => frames.map_or(Event::HolderGone, Event::Frames),
             request = self.mailbox.recv(), if takes_requests => request.map_or(Event::Stop, Event::Asked),
             _ = stopping.changed() => Event::Stop,
-            () = sleep_until(wake) => Event::Time,
+            () = rings(alarm, wake) => Event::Time,
             () = session.waits.abandoned() => Event::Time,
             // Unread output comes last: requests and the holder's frames are more urgent.
             () = std::future::ready(()), if has_work => Event::Time,
@@ -229,9 +236,12 @@ impl Actor {
     }
 }
 
-async fn sleep_until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
+/// Waits until this time at most. The alarm stays set to an earlier time, at which it rings for nothing: most turns move
+/// the time to a later one, and to set a timer wakes the thread that waits for all of them.
+async fn rings(mut alarm: Pin<&mut Sleep>, at: Option<Instant>) {
+    let Some(at) = at else { return std::future::pending().await };
+    if alarm.is_elapsed() || at < alarm.deadline() {
+        alarm.as_mut().reset(at);
     }
+    alarm.await;
 }
