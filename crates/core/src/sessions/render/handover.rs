@@ -313,7 +313,7 @@ impl Cuts {
 #[derive(Debug, Clone)]
 pub(crate) struct RecentHandovers {
     pub(crate) known_from: u64,
-    pub(crate) handovers: Arc<[Handover]>,
+    pub(crate) handovers: Arc<Vec<Handover>>,
 }
 
 impl Default for RecentHandovers {
@@ -553,7 +553,7 @@ mod tests {
         folder.write(&folder.bytes[..end]);
         for (to, shown) in [(None, "$ls 0\r\n".to_owned()), (Some(end as u64), format!("${painted}"))] {
             handover.to = to;
-            let recent = RecentHandovers { known_from: 0, handovers: [handover.clone()].into() };
+            let recent = RecentHandovers { known_from: 0, handovers: Arc::new(vec![handover.clone()]) };
             let seen = folder.shown_by(&mut Handovers::new(recent), 0, end);
             assert_eq!(seen.replace(' ', ""), shown.replace(' ', ""), "its end is {to:?}");
         }
@@ -569,7 +569,7 @@ mod tests {
         assert_eq!(whole.matches("__ptyd").count(), 4, "what was printed is there: {whole:?}");
         let memory = |from: usize| RecentHandovers {
             known_from: folder.recent[from].from,
-            handovers: folder.recent[from..].into(),
+            handovers: Arc::new(folder.recent[from..].to_vec()),
         };
         for known in 0..4 {
             let mut handovers = Handovers::new(memory(known));

@@ -13,7 +13,7 @@ pub(crate) struct Published {
     /// Viewers may be sent bytes up to here.
     pub(crate) to: u64,
     /// The ranges of attested markers up to there, oldest first.
-    pub(crate) markers: Arc<[(u64, u64)]>,
+    pub(crate) markers: Arc<Vec<(u64, u64)>>,
     /// The newest hand-overs.
     pub(crate) handovers: RecentHandovers,
     /// The newest events.

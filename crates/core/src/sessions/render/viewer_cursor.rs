@@ -37,7 +37,7 @@ pub(in crate::sessions) struct ViewerCursor {
 /// The next step.
 enum Next {
     Give(Piece),
-    Read { to: u64, most: usize, markers: Arc<[(u64, u64)]>, is_last: bool, event_at: Option<u64> },
+    Read { to: u64, most: usize, markers: Arc<Vec<(u64, u64)>>, is_last: bool, event_at: Option<u64> },
     Wait,
 }
 
@@ -85,7 +85,7 @@ impl ViewerCursor {
     pub(in crate::sessions) fn past(past: &EndedSession, since: Option<u64>, exit: SessionEvent) -> Self {
         let (shared, timeline) = (Arc::clone(&past.shared), &past.timeline);
         let end = timeline.output().scanner.position();
-        let markers = timeline.output().markers.iter().copied().collect();
+        let markers = Arc::new(timeline.output().markers.iter().copied().collect());
         let handovers = timeline.log().handovers(0);
         let mut published = Published { to: end, markers, handovers, is_over: true, ..Published::default() };
         published.note(Noted { at: 0, event: Arc::new(exit) });

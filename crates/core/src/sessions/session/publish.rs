@@ -66,10 +66,12 @@ impl Publisher {
             let has_markers = timeline.output().markers.back() != now.markers.last();
             let changed = has_markers || !notes.is_empty() || (to, is_over) != (now.to, now.is_over);
             if timeline.log().newest_handover().as_ref() != now.handovers.handovers.last() {
-                now.handovers = timeline.log().handovers(0);
+                timeline.log().update(&mut now.handovers);
             }
             if has_markers {
-                now.markers = timeline.output().markers.iter().copied().collect();
+                let markers = Arc::make_mut(&mut now.markers);
+                markers.clear();
+                markers.extend(&timeline.output().markers);
             }
             (now.to, now.is_over) = (to, is_over);
             told.extend(notes.iter().map(|noted| Arc::clone(&noted.event)));

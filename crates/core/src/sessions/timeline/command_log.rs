@@ -63,10 +63,14 @@ impl Command {
         self.channel != Channel::Line && self.start.is_none() && self.end.is_none()
     }
 
+    /// Where its hand-over ends, once that is known.
+    fn handed_over_at(&self) -> Option<u64> {
+        self.start.or(self.end.as_ref().map(|end| end.at))
+    }
+
     /// Its hand-over; `None` if the line is the command itself.
     fn handover(&self) -> Option<Handover> {
-        let is_inside = self.channel == Channel::NestedShell;
-        let to = self.start.or(self.end.as_ref().map(|end| end.at));
+        let (is_inside, to) = (self.channel == Channel::NestedShell, self.handed_over_at());
         let handover =
             Handover { from: self.accepted_at, to, nonce: self.nonce, is_inside, given: Arc::clone(&self.text) };
         (self.channel != Channel::Line).then_some(handover)
@@ -205,9 +209,23 @@ impl CommandLog {
 
     /// The hand-overs of these commands that may reach behind this offset.
     pub(crate) fn handovers(&self, from: u64) -> RecentHandovers {
-        let all = self.commands.iter().filter_map(Command::handover);
-        let handovers = all.filter(|handover| handover.to.is_none_or(|to| to > from)).collect();
-        RecentHandovers { known_from: self.known_from, handovers }
+        let reaches = |command: &&Command| command.handed_over_at().is_none_or(|to| to > from);
+        let handovers = self.commands.iter().filter(reaches).filter_map(Command::handover).collect();
+        RecentHandovers { known_from: self.known_from, handovers: Arc::new(handovers) }
+    }
+
+    /// Brings the hand-overs of all these commands up to date, which are those of an earlier time.
+    pub(crate) fn update(&self, earlier: &mut RecentHandovers) {
+        let is_same = |(command, earlier): &(&Command, &Handover)| {
+            (command.accepted_at, command.handed_over_at(), command.nonce) == (earlier.from, earlier.to, earlier.nonce)
+        };
+        let all = || self.commands.iter().filter(|command| command.channel != Channel::Line);
+        let known = Arc::make_mut(&mut earlier.handovers);
+        let first = all().next().map_or(u64::MAX, |command| command.accepted_at);
+        known.drain(..known.iter().take_while(|handover| handover.from < first).count());
+        known.truncate(all().zip(known.iter()).take_while(is_same).count());
+        known.extend(all().skip(known.len()).filter_map(Command::handover));
+        earlier.known_from = self.known_from;
     }
 
     /// The command that the session runs, unless it has left the memory.
@@ -221,5 +239,62 @@ impl CommandLog {
 
     pub(crate) fn command_mut(&mut self, id: u32) -> Option<&mut Command> {
         self.commands.iter_mut().rev().find(|c| c.id == id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(id: u32, channel: Channel) -> Command {
+        Command {
+            id,
+            key: wire::NO_KEY,
+            text: Arc::from("ls"),
+            accepted_us: 0,
+            accepted_at: u64::from(id) * 100,
+            start: None,
+            end: None,
+            limits_hit: Vec::new(),
+            nonce: u64::from(id),
+            channel,
+        }
+    }
+
+    #[test]
+    fn handovers_that_are_brought_up_to_date_are_those_of_the_present_commands() {
+        let mut log = CommandLog::new(0);
+        let mut followed = RecentHandovers::default();
+        let mut check = |log: &CommandLog| {
+            log.update(&mut followed);
+            let present = log.handovers(0);
+            assert_eq!((followed.known_from, &followed.handovers), (present.known_from, &present.handovers));
+        };
+        for id in 1..COMMANDS_IN_MEMORY as u32 * 3 {
+            let channel = if id % 7 == 0 { Channel::Line } else { Channel::Hooks };
+            log.push(command(id, channel));
+            check(&log);
+            // Some never begin, and one begins after its next one was accepted.
+            if id % 5 != 0 && id > 1 {
+                let begins = if id % 11 == 0 { id - 1 } else { id };
+                let command = log.command_mut(begins).expect("in memory");
+                command.start = Some(command.accepted_at + 50);
+                check(&log);
+            }
+            if id % 3 != 0 {
+                let end = log.command(id).map(|command| End {
+                    at: command.accepted_at + 60,
+                    time_us: 0,
+                    status: CommandStatus::Completed,
+                    exit: Some(0),
+                    pipestatus: Vec::new(),
+                    cwd: None,
+                    error: None,
+                    boundary: Boundary::Attested,
+                });
+                log.command_mut(id).expect("in memory").end = end;
+                check(&log);
+            }
+        }
     }
 }
