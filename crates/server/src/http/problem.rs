@@ -7,7 +7,6 @@ use api::{ErrorCode, Problem};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use tracing::Instrument;
@@ -92,7 +91,10 @@ impl IntoResponse for ProblemResponse {
 }
 
 /// The outermost layer: every answer has `x-request-id`, and every refusal becomes a problem document.
-pub(crate) async fn label(mut request: Request, next: Next) -> Response {
+pub(crate) async fn label<F: Future<Output = Response>>(
+    mut request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
     let id = request_id(request.headers());
     // A batch names its single operations after it.
     if let Ok(value) = HeaderValue::from_str(&id) {
@@ -100,7 +102,7 @@ pub(crate) async fn label(mut request: Request, next: Next) -> Response {
     }
     // Log lines of the request have the id.
     let span = tracing::info_span!("request", id = %id);
-    let mut response = next.run(request).instrument(span).await;
+    let mut response = next(request).instrument(span).await;
     if let Some(refusal) = response.extensions_mut().remove::<ProblemResponse>() {
         let code = refusal.code;
         tracing::debug!(request = %id, code = code.as_str(), "refused");

@@ -10,19 +10,18 @@ use std::task::{Context, Poll, ready};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, header};
-use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 /// Adds the header if the body was not read.
-pub(crate) async fn say(request: Request, next: Next) -> Response {
+pub(crate) async fn say<F: Future<Output = Response>>(request: Request, next: impl FnOnce(Request) -> F) -> Response {
     if request.body().is_end_stream() {
-        return next.run(request).await;
+        return next(request).await;
     }
     let was_read = Arc::new(AtomicBool::new(false));
     let watched = |inner| Body::new(UnreadBody { inner, was_read: Arc::clone(&was_read) });
-    let mut response = next.run(request.map(watched)).await;
+    let mut response = next(request.map(watched)).await;
     if !was_read.load(Ordering::Relaxed) {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::body::{Body as HttpBody, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, Uri, header};
-use axum::middleware::from_fn;
+use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use tower::ServiceExt;
 
@@ -36,7 +36,7 @@ pub(super) async fn batch(
     let router = (rest.router_without)(&LEFT_OUT, rest)
         .fallback(no_route)
         .method_not_allowed_fallback(unrouted::no_method)
-        .layer(from_fn(label));
+        .layer(from_fn(async |request: Request, next: Next| label(request, |request| next.run(request)).await));
     let (mut responses, mut bytes) = (Vec::with_capacity(count), 0);
     for (i, request) in requests.into_iter().enumerate() {
         let id = format!("{batch_id}.{i}");

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use api::ErrorCode;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -137,7 +137,7 @@ impl Guard {
     }
 }
 
-pub(super) async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
+pub(super) async fn check(guard: &Guard, mut request: Request, next: Next) -> Response {
     let transport = request.extensions().get::<ConnectInfo<Transport>>().map(|ConnectInfo(transport)| *transport);
     let admitted = match transport {
         Some(Transport::Tcp { .. }) => guard.over_tcp(request.headers(), request.uri()),

@@ -1,11 +1,9 @@
 //! `GET /metrics`: the counters, with what is looked up for each answer. Any token may read them.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header;
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::ws::SocketCount;
@@ -38,10 +36,14 @@ pub(super) async fn show(State(page): State<MetricsPage>) -> impl IntoResponse {
 }
 
 /// The layer that measures every answer by its route template and status class.
-pub(super) async fn measure(State(metrics): State<Arc<Metrics>>, request: Request, next: Next) -> Response {
+pub(super) async fn measure<F: Future<Output = Response>>(
+    metrics: &Metrics,
+    request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
     let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
     let begun = Instant::now();
-    let response = next.run(request).await;
+    let response = next(request).await;
     let class = format!("{}xx", response.status().as_u16() / 100);
     metrics.answered(route, class, begun.elapsed());
     response

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::get;
 
 use super::authentication::{Guard, check};
@@ -17,6 +18,7 @@ use crate::mcp::{self, stdio_upgrade};
 use crate::rest;
 use crate::ws::{self, SocketCount};
 use ptyd_core::dispatch::Dispatcher;
+use ptyd_core::metrics::Metrics;
 
 /// Every route behind the guard; the guard's refusals become problem documents, too.
 pub(super) fn router(
@@ -38,10 +40,23 @@ pub(super) fn router(
         .route("/livez", get(async || "ok\n"))
         .fallback(rest::no_route)
         .method_not_allowed_fallback(rest::no_method)
-        .layer(from_fn_with_state(Arc::new(guard), check))
-        .layer(from_fn(label))
-        .layer(from_fn_with_state(metrics, measure))
-        .layer(from_fn(unread_body::say))
+        .layer(from_fn_with_state(Arc::new(Around { guard, metrics }), around))
+}
+
+/// The state of the layer around all routes.
+struct Around {
+    guard: Guard,
+    metrics: Arc<Metrics>,
+}
+
+/// The one layer around all routes, in the order from the connection to the route. Each layer of its own would copy and
+/// box the routes again for each request.
+async fn around(State(state): State<Arc<Around>>, request: Request, next: Next) -> Response {
+    let Around { guard, metrics } = &*state;
+    let checked = |request| check(guard, request, next);
+    let labelled = |request| label(request, checked);
+    let measured = |request| measure(metrics, request, labelled);
+    unread_body::say(request, measured).await
 }
 
 /// The readiness check; the reason if the server is degraded.
