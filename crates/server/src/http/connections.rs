@@ -22,6 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
+use super::polled_again::polled_again;
 use ptyd_core::limits;
 
 /// The transport of a connection.
@@ -110,7 +111,7 @@ async fn one<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .with_upgrades();
     let mut connection = pin!(connection);
     let ended = tokio::select! {
-        ended = &mut connection => ended,
+        ended = polled_again(connection.as_mut()) => ended,
         () = until(stopped) => {
             connection.as_mut().graceful_shutdown();
             connection.await
