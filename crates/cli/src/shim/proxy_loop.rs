@@ -3,6 +3,7 @@
 //! Reading stops while the other side does not read, so memory is bounded in both directions.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -200,10 +201,10 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
     /// `false` if the server is gone.
     fn read_server(&mut self) -> bool {
         let Some(server) = &self.server else { return false };
-        let mut chunk = [0u8; CHUNK];
+        let mut chunk = [MaybeUninit::uninit(); CHUNK];
         match rustix::io::read(server, &mut chunk) {
-            Ok(0) => return false,
-            Ok(n) => self.from_server.push(&chunk[..n]),
+            Ok(([], _)) => return false,
+            Ok((bytes, _)) => self.from_server.push(bytes),
             Err(Errno::INTR | Errno::AGAIN) => return true,
             Err(_) => return false,
         }
@@ -220,10 +221,10 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
 
     /// `false` if the host has closed its end.
     fn read_host(&mut self) -> io::Result<bool> {
-        let mut chunk = [0u8; CHUNK];
+        let mut chunk = [MaybeUninit::uninit(); CHUNK];
         match rustix::io::read(self.stdin, &mut chunk) {
-            Ok(0) | Err(Errno::IO | Errno::BADF) => return Ok(false),
-            Ok(n) => self.from_host.push(&chunk[..n]),
+            Ok(([], _)) | Err(Errno::IO | Errno::BADF) => return Ok(false),
+            Ok((bytes, _)) => self.from_host.push(bytes),
             Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
             Err(error) => return Err(error.into()),
         }
