@@ -1,14 +1,13 @@
 //! Many sessions at work at once, over REST with kept connections or over the WebSocket, every answer compared.
 //!
-//! The same code is a test (a small load) and a measurement (`cargo xtask bench load`), so both mean the same thing.
+//! `cargo xtask bench load` measures the same, with clients of its own.
 
 use std::io;
 use std::sync::{Arc, Barrier};
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::{Connection, Pid, Server, Session, Socket, footprint, with_descendants};
+use crate::{Connection, Server, Session, Socket};
 
 /// The amount of concurrent work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,52 +19,29 @@ pub struct Load {
 }
 
 /// The result.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Loaded {
-    /// From the first command to the last answer.
-    pub took: Duration,
-    /// Each command's time as its client saw it, the shortest first.
-    pub times: Vec<Duration>,
-    /// The failures: a line for each command without its exact answer.
+    /// Commands with their exact answer.
+    pub answered: usize,
+    /// A line for each other command.
     pub errors: Vec<String>,
-    /// The server's memory when all was done, and the most it ever had.
-    pub server_bytes: (u64, u64),
-    /// The memory of the largest holder.
-    pub holder_bytes: u64,
 }
 
 impl Loaded {
-    /// The time below which this part of the commands lies.
-    pub fn below(&self, permille: usize) -> Duration {
-        let at = (self.times.len() * permille / 1000).min(self.times.len().saturating_sub(1));
-        self.times.get(at).copied().unwrap_or_default()
-    }
-
-    /// Commands in a second.
-    #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 commands")]
-    pub fn rate(&self) -> f64 {
-        self.times.len() as f64 / self.took.as_secs_f64()
-    }
-
-    fn of(server: &Server, took: Duration, answers: Vec<Answer>) -> Self {
-        let (mut times, mut errors) = (Vec::new(), Vec::new());
+    fn of(answers: Vec<Answer>) -> Self {
+        let mut loaded = Self::default();
         for answer in answers {
             match answer {
-                Ok(time) => times.push(time),
-                Err(why) => errors.push(why),
+                Ok(()) => loaded.answered += 1,
+                Err(why) => loaded.errors.push(why),
             }
         }
-        times.sort();
-        let whole = footprint(server.pid());
-        let holders = with_descendants(server.pid()).into_iter().filter(|pid| pid.parent() == Some(server.pid()));
-        let share = |pid: Pid| footprint(pid).share_bytes;
-        let holder_bytes = holders.map(share).max().unwrap_or_default();
-        Self { took, times, errors, server_bytes: (whole.share_bytes, whole.peak_bytes), holder_bytes }
+        loaded
     }
 }
 
-/// A command's time, or what came instead of its answer.
-type Answer = Result<Duration, String>;
+/// Nothing where the answer was exact, or what came instead.
+type Answer = Result<(), String>;
 
 /// The words that one command of one session prints, and no other one.
 fn words(session: usize, command: usize) -> String {
@@ -90,10 +66,9 @@ impl Load {
             }));
         }
         begin.wait();
-        let begun = Instant::now();
         let lost = || vec![Err("a client panicked".to_owned())];
         let answers = clients.into_iter().flat_map(|client| client.join().unwrap_or_else(|_| lost())).collect();
-        Ok(Loaded::of(server, begun.elapsed(), answers))
+        Ok(Loaded::of(answers))
     }
 
     /// Over the WebSocket: each session has a viewer that types a line and reads until its output is there.
@@ -105,20 +80,18 @@ impl Load {
             socket.event("control").await;
             sockets.push(socket);
         }
-        let begun = Instant::now();
         let mut clients = tokio::task::JoinSet::new();
         for (number, mut socket) in sockets.into_iter().enumerate() {
             clients.spawn(async move {
                 let mut answers = Vec::new();
                 for command in 0..self.commands {
-                    let begun = Instant::now();
                     let words = words(number, command);
                     // The echo of what is typed has the words in two parts.
                     let (one, other) = words.split_at(2);
                     let line = format!("echo {one}''{other}\r");
                     socket.types(command as u64 + 1, line.as_bytes()).await;
                     socket.reads_until(&format!("{words}\r\n")).await;
-                    answers.push(Ok(begun.elapsed()));
+                    answers.push(Ok(()));
                 }
                 answers
             });
@@ -127,7 +100,7 @@ impl Load {
         while let Some(client) = clients.join_next().await {
             answers.extend(client.unwrap_or_else(|error| vec![Err(error.to_string())]));
         }
-        Loaded::of(server, begun.elapsed(), answers)
+        Loaded::of(answers)
     }
 
     async fn open(self, server: &Server) -> Vec<Session> {
@@ -140,12 +113,10 @@ impl Load {
 }
 
 fn execute(http: &mut Connection, bearer: &str, path: &str, words: &str) -> Answer {
-    let begun = Instant::now();
     let body = json!({ "command": format!("echo {words}"), "timeout": 60 }).to_string();
     let headers = [("Host", "127.0.0.1"), ("Authorization", bearer), ("Content-Type", "application/json")];
     let reply = http.send("POST", path, &headers, &body).map_err(|error| error.to_string())?;
-    let took = begun.elapsed();
     let done = reply.json();
     let told = (reply.status, done["exitCode"].as_i64(), done["output"].as_str());
-    if told == (200, Some(0), Some(&format!("{words}\n"))) { Ok(took) } else { Err(format!("{words}: {done}")) }
+    if told == (200, Some(0), Some(&format!("{words}\n"))) { Ok(()) } else { Err(format!("{words}: {done}")) }
 }

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::Server;
+use crate::{Pid, Server};
 
 /// A stdio client.
 #[derive(Debug)]
@@ -30,6 +30,11 @@ impl Mcp {
         )?;
         mcp.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
         Ok(mcp)
+    }
+
+    /// The program's process.
+    pub fn pid(&self) -> Pid {
+        Pid::new(self.child.id())
     }
 
     /// Calls a tool; the whole result.

@@ -4,10 +4,9 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use e2e::Home;
+use e2e::{Home, Pid};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
@@ -33,23 +32,15 @@ impl Bare {
     pub fn on_terminal(home: &Home) -> Result<Self> {
         let mut setsid = Command::new("setsid");
         setsid.args(["--ctty", "bash"]);
-        let mut bare = Self::start(setsid, home)?;
-        bare.until(MARKER)?;
-        bare.until(PROMPT)?;
-        Ok(bare)
+        Self::until_prompt(setsid, home)
     }
 
-    /// How long the start of a shell takes up to its first prompt. Not even a session is made for it, which is as
-    /// the minimum.
-    pub fn start_time(home: &Home) -> Result<Duration> {
-        let begun = Instant::now();
-        let mut bare = Self::start(Command::new("bash"), home)?;
-        bare.until(MARKER)?;
-        bare.until(PROMPT)?;
-        Ok(begun.elapsed())
+    /// At its prompt. Not even a session is made for it: this is the minimum of what a start takes.
+    pub fn start(home: &Home) -> Result<Self> {
+        Self::until_prompt(Command::new("bash"), home)
     }
 
-    fn start(mut command: Command, home: &Home) -> Result<Self> {
+    fn until_prompt(mut command: Command, home: &Home) -> Result<Self> {
         let leader = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&leader)?;
         unlockpt(&leader)?;
@@ -60,17 +51,43 @@ impl Bare {
         command.env("PROMPT_COMMAND", r"printf '\e]9;bare\a'").env("PS1", "% ");
         command.stdin(user_side.try_clone()?).stdout(user_side.try_clone()?).stderr(user_side);
         let child = command.spawn()?;
-        Ok(Self { leader: leader.into(), child, buffer: vec![0; 1 << 16], newest: Vec::new() })
+        let mut bare = Self { leader: leader.into(), child, buffer: vec![0; 1 << 16], newest: Vec::new() };
+        bare.until(MARKER)?;
+        bare.until(PROMPT)?;
+        Ok(bare)
     }
 
-    /// Types a command; how long it took until the next one could be typed, and how many bytes came up to its end. The
-    /// prompt counts, because a caller that runs one command after the other waits for it, through ptyd too.
-    pub fn run(&mut self, command: &str) -> Result<(Duration, u64)> {
-        let begun = Instant::now();
-        self.leader.write_all(format!("{command}\r").as_bytes())?;
+    /// The shell's process: setsid executes it and stays the same.
+    pub fn pid(&self) -> Pid {
+        Pid::new(self.child.id())
+    }
+
+    /// Runs a command until the next one could be typed; how many bytes came up to its end. The prompt counts, because a
+    /// caller that runs one command after the other waits for it, through ptyd too.
+    pub fn run(&mut self, command: &str) -> Result<u64> {
+        self.types(&format!("{command}\r"))?;
         let bytes = self.until(MARKER)?;
         self.until(PROMPT)?;
-        Ok((begun.elapsed(), bytes))
+        Ok(bytes)
+    }
+
+    /// Types, and does not wait.
+    pub fn types(&mut self, text: &str) -> Result<()> {
+        Ok(self.leader.write_all(text.as_bytes())?)
+    }
+
+    /// The word behind this one, once a space follows it. The output up to there is short.
+    pub fn word_after(&mut self, wanted: &str) -> Result<String> {
+        self.until(wanted.as_bytes())?;
+        let mut word = std::mem::take(&mut self.newest);
+        while !word.iter().any(u8::is_ascii_whitespace) {
+            let read = self.leader.read(&mut self.buffer)?;
+            ensure!(read > 0, "the bare shell ended");
+            word.extend(&self.buffer[..read]);
+        }
+        let end = word.iter().position(u8::is_ascii_whitespace).unwrap_or(word.len());
+        self.newest = word.split_off(end);
+        Ok(String::from_utf8(word)?)
     }
 
     /// Reads until this came; how many bytes came meanwhile. Only the newest few are looked through: behind a marker

@@ -1,44 +1,127 @@
-//! `cargo xtask bench load [sessions] [commands]`: how many commands per second many sessions complete together.
+//! `load`: commands that many sessions complete together in a second, as a part of what as many bare shells complete. Every
+//! answer is compared.
 
-use anyhow::{Context, Result};
-use e2e::{Binary, Home, Load, Loaded, Server, Start};
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
 
-/// Without counts: what a platform with many agents may ask of one machine.
-const DEFAULT: Load = Load { sessions: 200, commands: 50 };
+use anyhow::{Context, Result, ensure};
+use e2e::{Home, Mcp, Pid};
+use serde_json::json;
 
-/// Measures both ways, each with a server that has done nothing else; whether every command had its exact answer.
-pub fn measure(counts: &[String]) -> Result<bool> {
-    let mut counts = counts.iter().map(|count| count.parse().context("cargo xtask bench load [sessions] [commands]"));
-    let sessions = counts.next().transpose()?.unwrap_or(DEFAULT.sessions);
-    let load = Load { sessions, commands: counts.next().transpose()?.unwrap_or(DEFAULT.commands) };
-    let binary = Binary::built_for_measuring()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let server = || Server::start_with(binary.clone(), Home::make(), Start::default());
-    println!("{} sessions × {} commands", load.sessions, load.commands);
-    println!(
-        "{:10} {:>11} {:>9} {:>9} {:>7} {:>21} {:>9}",
-        "", "commands/s", "p50", "p99", "errors", "server (peak)", "holder"
-    );
-    let rest = runtime.block_on(async { load.over_rest(&server()).await })?;
-    print("REST", &rest);
-    let socket = runtime.block_on(async { load.over_socket(&server()).await });
-    print("WebSocket", &socket);
-    Ok(rest.errors.is_empty() && socket.errors.is_empty())
+use crate::bare::Bare;
+use crate::block::Block;
+use crate::compare::Better;
+use crate::figure::Figure;
+use crate::plan::{Plan, Subject};
+use crate::processor::{Meter, Role};
+use crate::rest::Rest;
+use crate::rounds::Turns;
+use crate::unit::Unit;
+
+/// Sessions at once.
+const SESSIONS: usize = 50;
+/// Commands in each, one after the other, in a block.
+const COMMANDS: usize = 10;
+/// Rounds.
+const ROUNDS: usize = 10;
+
+/// Something that runs a command; its words are all that the command prints.
+type Lane<'a> = Box<dyn FnMut(&str) -> Result<()> + Send + 'a>;
+
+/// As many of them as there are sessions, and the processes that work for them.
+type Lanes = (Vec<Lane<'static>>, Vec<(Role, Pid)>);
+
+/// Measures.
+pub fn measure(plan: &Plan) -> Result<Vec<Figure>> {
+    let count = plan.sessions.unwrap_or(SESSIONS);
+    let home = Home::make();
+    let subjects = plan.subjects();
+    let mut turns = Turns::default();
+    let mut lanes: Vec<Lane> = Vec::new();
+    let mut shells = Vec::new();
+    for _ in 0..count {
+        let mut shell = Bare::on_terminal(&home)?;
+        shells.push((Role::Shell, shell.pid()));
+        lanes.push(Box::new(move |words| shell.run(&format!("echo {words}")).map(drop)));
+    }
+    turns.floor(move || together(&mut lanes, &shells));
+    for subject in &subjects {
+        let (mut lanes, watched) = over_rest(subject, count)?;
+        turns.add(subject.who, "rest", move || together(&mut lanes, &watched));
+        let (mut lanes, watched) = over_mcp(subject, count)?;
+        turns.add(subject.who, "mcp", move || together(&mut lanes, &watched));
+    }
+    let rounds = turns.run(plan.rounds(ROUNDS))?;
+    let mut figures = Vec::new();
+    for (door, thing) in [("REST", "rest"), ("MCP stdio", "mcp")] {
+        let name = format!("commands/s of {count} sessions over {door}");
+        figures.push(rounds.ratio(&name, thing, Unit::PerSecond, Better::More).limit(0.03));
+        figures.push(rounds.processor(&name, thing));
+    }
+    Ok(figures)
 }
 
-fn print(way: &str, loaded: &Loaded) {
-    let millis = |permille| format!("{:.1} ms", loaded.below(permille).as_secs_f64() * 1000.0);
-    let (now, peak) = loaded.server_bytes;
-    let memory = format!("{} KiB ({} KiB)", now >> 10, peak >> 10);
-    println!(
-        "{way:10} {:>11.0} {:>9} {:>9} {:>7} {memory:>21} {:>5} KiB",
-        loaded.rate(),
-        millis(500),
-        millis(990),
-        loaded.errors.len(),
-        loaded.holder_bytes >> 10,
-    );
-    for error in loaded.errors.iter().take(5) {
-        println!("  {error}");
+/// The server once, and what belongs to each session.
+fn all(server: Pid, of_sessions: Vec<(Role, Pid)>) -> Vec<(Role, Pid)> {
+    let others = of_sessions.into_iter().filter(|(role, _)| *role != Role::Server);
+    std::iter::once((Role::Server, server)).chain(others).collect()
+}
+
+/// A session and a kept connection for each lane.
+fn over_rest(subject: &Subject, count: usize) -> Result<Lanes> {
+    let (mut lanes, mut watched): (Vec<Lane>, _) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let mut rest = Rest::connect(&subject.server)?;
+        let session = rest.session()?;
+        watched.extend(rest.processes(&session)?);
+        lanes.push(Box::new(move |words| {
+            let done = rest.run(&session, &format!("echo {words}"))?;
+            ensure!(done["output"] == format!("{words}\n"), "{words}: {done}");
+            Ok(())
+        }));
     }
+    Ok((lanes, all(subject.server.pid(), watched)))
+}
+
+/// A session and a client with a process of its own for each lane.
+fn over_mcp(subject: &Subject, count: usize) -> Result<Lanes> {
+    let mut rest = Rest::connect(&subject.server)?;
+    let (mut lanes, mut watched): (Vec<Lane>, _) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let mut mcp = Mcp::start(&subject.server)?;
+        let session = rest.session()?;
+        watched.extend(rest.processes(&session)?);
+        watched.push((Role::Shim, mcp.pid()));
+        lanes.push(Box::new(move |words| {
+            let call = json!({ "session_id": session, "command": format!("echo {words}") });
+            let result = mcp.call("execute_in_terminal", call)?;
+            let text = result["content"][0]["text"].as_str().unwrap_or_default();
+            ensure!(text.contains("[exit 0") && text.contains(words), "{words}: {result}");
+            Ok(())
+        }));
+    }
+    Ok((lanes, all(subject.server.pid(), watched)))
+}
+
+/// All lanes at once, each with a thread; one sample, which is the rate of all.
+fn together(lanes: &mut [Lane], watched: &[(Role, Pid)]) -> Result<Block> {
+    let commands = lanes.len() * COMMANDS;
+    let begin = Barrier::new(lanes.len() + 1);
+    let meter = Meter::begin(watched);
+    let took = std::thread::scope(|scope| -> Result<Duration> {
+        let begin = &begin;
+        let run = |(number, lane): (usize, &mut Lane)| {
+            begin.wait();
+            (0..COMMANDS).try_for_each(|command| lane(&format!("s{number}c{command}e")))
+        };
+        let threads: Vec<_> = lanes.iter_mut().enumerate().map(|lane| scope.spawn(move || run(lane))).collect();
+        begin.wait();
+        let begun = Instant::now();
+        for thread in threads {
+            thread.join().ok().context("a client panicked")??;
+        }
+        Ok(begun.elapsed())
+    })?;
+    let rate = commands as f64 / took.as_secs_f64();
+    Ok(Block { samples: vec![rate], processor: meter.spent(commands) })
 }

@@ -1,19 +1,23 @@
 //! The REST client of the measurements.
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Connection, Server};
+use e2e::{Connection, Pid, Server};
 use serde_json::{Value, json};
+
+use crate::processor::Role;
 
 /// A client over loopback, as remote programs are.
 pub struct Rest {
     http: Connection,
     bearer: String,
+    server: Pid,
 }
 
 impl Rest {
     /// Connects with the server's token.
     pub fn connect(server: &Server) -> Result<Self> {
-        Ok(Self { http: Connection::tcp(server.address())?, bearer: format!("Bearer {}", server.token()) })
+        let bearer = format!("Bearer {}", server.token());
+        Ok(Self { http: Connection::tcp(server.address())?, bearer, server: server.pid() })
     }
 
     /// Sends one request; an answer that reports a failure is an error.
@@ -37,6 +41,19 @@ impl Rest {
         let done = self.ask("POST", &format!("/terminals/{session}/execute"), &body)?;
         ensure!(done["exitCode"] == 0, "{command}: {done}");
         Ok(done)
+    }
+
+    /// The server's process.
+    pub fn server(&self) -> Pid {
+        self.server
+    }
+
+    /// The processes that work for a session.
+    pub fn processes(&mut self, session: &str) -> Result<Vec<(Role, Pid)>> {
+        let shell = self.ask("GET", &format!("/terminals/{session}"), &Value::Null)?["pid"].as_u64();
+        let shell = Pid::new(u32::try_from(shell.context("a shell")?)?);
+        let holder = shell.parent().context("a holder")?;
+        Ok(vec![(Role::Server, self.server), (Role::Holder, holder), (Role::Shell, shell)])
     }
 
     /// Ends a session.

@@ -1,19 +1,25 @@
-//! Viewers over the WebSocket: a key and its echo against a bare echo socket, and what a connection costs in memory.
+//! `viewers`: a key and its echo over the WebSocket against a bare echo socket, and what a connection costs in memory.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Binary, Home, Server, Session, Socket, SocketMessage, Start, footprint};
+use e2e::{Server, Session, Socket, SocketMessage, footprint};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::figures::{Figures, Goal, Samples};
+use crate::block::Block;
+use crate::compare::Better;
+use crate::figure::Figure;
+use crate::plan::Plan;
+use crate::rounds::Turns;
+use crate::unit::Unit;
 
-/// Keys in a turn, and turns.
+/// Keys in a block.
 const BLOCK: usize = 25;
-const BLOCKS: usize = 40;
+/// Rounds.
+const ROUNDS: usize = 40;
 /// Connections that look at one idle session, of two: a session has a bound for its viewers.
 const VIEWERS: usize = 1_000;
 /// All of them.
@@ -22,13 +28,29 @@ const IDLE: usize = 2 * VIEWERS;
 const LINES: usize = 20_000;
 
 /// Measures with a runtime of one thread, so that the client is the same on both sides.
-pub fn measure(binary: Binary, figures: &mut Figures) -> Result<()> {
+pub fn measure(plan: &Plan) -> Result<Vec<Figure>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let server = Server::start_with(binary, Home::make(), Start::default());
-        crowd(&server, figures).await?;
-        echo(&server, figures).await
-    })
+    let subjects = plan.subjects();
+    let mut figures = runtime.block_on(crowd(&subjects[0].server))?;
+    let mut floor = runtime.block_on(TcpStream::connect(bare_echo()?))?;
+    floor.set_nodelay(true)?;
+    let mut turns = Turns::default();
+    turns.floor(|| runtime.block_on(bare_keys(&mut floor)));
+    for subject in &subjects {
+        let mut socket = runtime.block_on(async {
+            let shell = subject.server.session().await;
+            // The kernel echoes for it, which is the shortest way that there is through a terminal.
+            shell.begin("cat >/dev/null").await;
+            Socket::visit(&subject.server, &shell.id, "").await
+        });
+        let mut seq = 0;
+        let runtime = &runtime;
+        turns.add(subject.who, "key", move || runtime.block_on(keys(&mut socket, &mut seq)));
+    }
+    let rounds = turns.run(plan.rounds(ROUNDS))?;
+    let name = "a key and its echo over WebSocket";
+    figures.insert(0, rounds.ratio(name, "key", Unit::Seconds, Better::Less).limit(100.0));
+    Ok(figures)
 }
 
 /// An echo without anything behind it.
@@ -48,53 +70,47 @@ fn bare_echo() -> Result<SocketAddr> {
     Ok(address)
 }
 
-async fn echo(server: &Server, figures: &mut Figures) -> Result<()> {
-    let shell = server.session().await;
-    // The kernel echoes for it, which is the shortest way that there is through a terminal.
-    shell.begin("cat >/dev/null").await;
-    let mut socket = Socket::visit(server, &shell.id, "").await;
-    let mut floor = TcpStream::connect(bare_echo()?).await?;
-    floor.set_nodelay(true)?;
-    let [mut bare, mut ours] = [(); 2].map(|()| Samples::default());
-    let mut seq = 0;
-    for block in 0..=BLOCKS {
-        for _ in 0..BLOCK {
-            let begun = Instant::now();
-            floor.write_all(b"x").await?;
-            floor.read_exact(&mut [0]).await?;
-            bare.note(begun.elapsed(), block > 0);
-        }
-        for _ in 0..BLOCK {
-            seq += 1;
-            let begun = Instant::now();
-            socket.types(seq, b"x").await;
-            // That it was typed may be said before or after.
-            let (mut parsed, mut is_typed) = (None, false);
-            while parsed.is_none() || !is_typed {
-                match socket.next().await {
-                    SocketMessage::Data(_, to, bytes) if bytes.contains(&b'x') => {
-                        ours.note(begun.elapsed(), block > 0);
-                        parsed = Some(to);
-                    }
-                    SocketMessage::Typed(number) => is_typed |= number == seq,
-                    SocketMessage::Data(..)
-                    | SocketMessage::Event(_)
-                    | SocketMessage::Snapshot(..)
-                    | SocketMessage::Gap(..) => {}
-                    SocketMessage::Closed(code, why) => anyhow::bail!("closed with {code}: {why}"),
-                }
-            }
-            if let Some(to) = parsed {
-                socket.parsed(to).await;
-            }
-        }
+async fn bare_keys(floor: &mut TcpStream) -> Result<Block> {
+    let mut samples = Vec::new();
+    for _ in 0..BLOCK {
+        let begun = Instant::now();
+        floor.write_all(b"x").await?;
+        floor.read_exact(&mut [0]).await?;
+        samples.push(begun.elapsed().as_secs_f64());
     }
-    shell.ends().await;
-    figures.ratio("a key and its echo over WebSocket", &ours, &bare, Goal::AtMost(20.0));
-    Ok(())
+    Ok(Block::of(samples))
 }
 
-async fn crowd(server: &Server, figures: &mut Figures) -> Result<()> {
+async fn keys(socket: &mut Socket, seq: &mut u64) -> Result<Block> {
+    let mut samples = Vec::new();
+    for _ in 0..BLOCK {
+        *seq += 1;
+        let begun = Instant::now();
+        socket.types(*seq, b"x").await;
+        // That it was typed may be said before or after.
+        let (mut parsed, mut is_typed) = (None, false);
+        while parsed.is_none() || !is_typed {
+            match socket.next().await {
+                SocketMessage::Data(_, to, bytes) if bytes.contains(&b'x') => {
+                    samples.push(begun.elapsed().as_secs_f64());
+                    parsed = Some(to);
+                }
+                SocketMessage::Typed(number) => is_typed |= number == *seq,
+                SocketMessage::Data(..)
+                | SocketMessage::Event(_)
+                | SocketMessage::Snapshot(..)
+                | SocketMessage::Gap(..) => {}
+                SocketMessage::Closed(code, why) => anyhow::bail!("closed with {code}: {why}"),
+            }
+        }
+        if let Some(to) = parsed {
+            socket.parsed(to).await;
+        }
+    }
+    Ok(Block::of(samples))
+}
+
+async fn crowd(server: &Server) -> Result<Vec<Figure>> {
     let shell = server.session().await;
     shell.gives("true").await;
     // One-time allocations happen before the measurement.
@@ -105,11 +121,9 @@ async fn crowd(server: &Server, figures: &mut Figures) -> Result<()> {
     let _others = visitors(server, &other, VIEWERS).await;
     let mut all = visitors(server, &shell, VIEWERS).await;
     let grown = footprint(server.pid()).share_bytes.saturating_sub(before.share_bytes);
-    figures.bytes("an idle connection, of 2,000", grown / IDLE as u64, 20 << 10);
+    let of_idle = grown as f64 / IDLE as f64;
     let idle = grown / 2;
-    let begun = Instant::now();
     let done = shell.run(&format!("seq 1 {LINES}")).await;
-    let ran = begun.elapsed();
     let end = done.end_offset.context("it ended")?;
     for (socket, at) in &mut all {
         while *at < end {
@@ -123,10 +137,12 @@ async fn crowd(server: &Server, figures: &mut Figures) -> Result<()> {
             }
         }
     }
-    println!("{VIEWERS} viewers have {LINES} lines after {:?}; the command took {ran:?}", begun.elapsed());
     let grown = footprint(server.pid()).share_bytes.saturating_sub(before.share_bytes + idle);
-    figures.bytes("a connection that was shown 16 KiB at once", grown / VIEWERS as u64, 1 << 20);
-    Ok(())
+    let of_shown = grown as f64 / VIEWERS as f64;
+    Ok(vec![
+        Figure::bounded("an idle connection, of 2,000", Unit::Bytes, of_idle, 20.0 * 1024.0),
+        Figure::bounded("a connection that was shown 16 KiB at once", Unit::Bytes, of_shown, 1024.0 * 1024.0),
+    ])
 }
 
 /// Connections that have the screen, and where they stand.
