@@ -75,7 +75,7 @@ impl Actor {
 
     /// Runs until the session is over; returns itself so that the registry can record the end.
     pub(crate) async fn run(mut self: Box<Self>, mut stopping: watch::Receiver<bool>) -> Box<Self> {
-        let mut alarm = pin!(tokio::time::sleep_until(Instant::now()));
+        let mut timer = pin!(tokio::time::sleep_until(Instant::now()));
         loop {
             sys::fault::stumble("turn");
             if self.session.has_frames() {
@@ -92,7 +92,7 @@ impl Actor {
             self.step_at(now, StepInput::Settled);
             self.publish(now);
             self.step_at(now, StepInput::Published { count: self.publisher.count() });
-            match self.next_event(&mut stopping, alarm.as_mut()).await {
+            match self.next_event(&mut stopping, timer.as_mut()).await {
                 Event::Asked(request) => {
                     let new = self.session.matching_work_of(request.wait());
                     self.matches(new, StepInput::Request(request)).await;
@@ -218,7 +218,7 @@ impl Actor {
         }
     }
 
-    async fn next_event(&mut self, stopping: &mut watch::Receiver<bool>, alarm: Pin<&mut Sleep>) -> Event {
+    async fn next_event(&mut self, stopping: &mut watch::Receiver<bool>, timer: Pin<&mut Sleep>) -> Event {
         let session = &mut self.session;
         let takes_requests = session.takes_requests();
         let wake = session.next_wake();
@@ -228,7 +228,7 @@ impl Actor {
             frames = self.connection.receive(), if !has_frames => frames.map_or(Event::HolderGone, Event::Frames),
             request = self.mailbox.recv(), if takes_requests => request.map_or(Event::Stop, Event::Asked),
             _ = stopping.changed() => Event::Stop,
-            () = rings(alarm, wake) => Event::Time,
+            () = wait_until(timer, wake) => Event::Time,
             () = session.waits.abandoned() => Event::Time,
             // Unread output comes last: requests and the holder's frames are more urgent.
             () = std::future::ready(()), if has_work => Event::Time,
@@ -236,12 +236,12 @@ impl Actor {
     }
 }
 
-/// Waits until this time at most. The alarm stays set to an earlier time, at which it rings for nothing: most turns move
-/// the time to a later one, and to set a timer wakes the thread that waits for all of them.
-async fn rings(mut alarm: Pin<&mut Sleep>, at: Option<Instant>) {
+/// Waits until this time at most. A timer that is set to an earlier time stays so, and the turn that it causes does nothing:
+/// most turns move the time to a later one, and to set a timer wakes the thread that waits for all of them.
+async fn wait_until(mut timer: Pin<&mut Sleep>, at: Option<Instant>) {
     let Some(at) = at else { return std::future::pending().await };
-    if alarm.is_elapsed() || at < alarm.deadline() {
-        alarm.as_mut().reset(at);
+    if timer.is_elapsed() || at < timer.deadline() {
+        timer.as_mut().reset(at);
     }
-    alarm.await;
+    timer.await;
 }
