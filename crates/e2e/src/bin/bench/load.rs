@@ -2,7 +2,7 @@
 //! answer is compared.
 
 use std::sync::Barrier;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{Home, Mcp, Pid};
@@ -103,25 +103,25 @@ fn over_mcp(subject: &Subject, count: usize) -> Result<Lanes> {
     Ok((lanes, all(subject.server.pid(), watched)))
 }
 
-/// All lanes at once, each with a thread; one sample, which is the rate of all.
+/// All lanes at once, each with a thread; one sample, which is the rate of all. Each thread reads the clock itself: one that
+/// only waits for them is woken up when some may already have run for long.
 fn together(lanes: &mut [Lane], watched: &[(Role, Pid)]) -> Result<Block> {
     let commands = lanes.len() * COMMANDS;
-    let begin = Barrier::new(lanes.len() + 1);
+    let begin = Barrier::new(lanes.len());
     let meter = Meter::begin(watched);
-    let took = std::thread::scope(|scope| -> Result<Duration> {
+    let times = std::thread::scope(|scope| -> Result<Vec<(Instant, Instant)>> {
         let begin = &begin;
-        let run = |(number, lane): (usize, &mut Lane)| {
+        let run = |(number, lane): (usize, &mut Lane)| -> Result<(Instant, Instant)> {
             begin.wait();
-            (0..COMMANDS).try_for_each(|command| lane(&format!("s{number}c{command}e")))
+            let begun = Instant::now();
+            (0..COMMANDS).try_for_each(|command| lane(&format!("s{number}c{command}e")))?;
+            Ok((begun, Instant::now()))
         };
         let threads: Vec<_> = lanes.iter_mut().enumerate().map(|lane| scope.spawn(move || run(lane))).collect();
-        begin.wait();
-        let begun = Instant::now();
-        for thread in threads {
-            thread.join().ok().context("a client panicked")??;
-        }
-        Ok(begun.elapsed())
+        threads.into_iter().map(|thread| thread.join().ok().context("a client panicked")?).collect()
     })?;
-    let rate = commands as f64 / took.as_secs_f64();
+    let begun = times.iter().map(|(begun, _)| *begun).min().context("a lane")?;
+    let ended = times.iter().map(|(_, ended)| *ended).max().context("a lane")?;
+    let rate = commands as f64 / ended.duration_since(begun).as_secs_f64();
     Ok(Block { samples: vec![rate], processor: meter.spent(commands) })
 }
