@@ -73,29 +73,30 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
 
   # The short line: a plain text in the usual state is taken when the line runs, so it needs no key and no expansion of PS0. As
   # an alias its words run at top level, too. Where the shell does not expand it, the function of its name runs.
-  alias __ptyd='if __ptyd_take; then \builtin eval -- "$__ptyd_text"; else \builtin eval -- "$__ptyd_text"; fi; __ptyd_finish && :'
+  alias __ptyd='if __ptyd_take 2>&96; then \builtin eval -- "$__ptyd_text"; else \builtin eval -- "$__ptyd_text"; fi; __ptyd_finish && :'
   __ptyd() { __ptyd_leave "$?"; }
 
-  # Takes the staged command: its id, its nonce, its text. The holder has rewound the descriptor.
+  # Takes the staged command: its id, its nonce, its text. The holder has rewound the descriptor, and the whole is short enough for
+  # one read(2): children share the offset, and one that reads or moves it must not change what is read.
   __ptyd_take() {
-    local status=$?
-    builtin mapfile -d '' -t -u 96 __ptyd_staged
-    if [[ ${#__ptyd_staged[@]} != 3 || $- == *[aeux]* || ${#__ptyd_state[@]} == 0 || ${__ptyd_staged[0]} -le __ptyd_taken ]]; then
+    builtin local status=$?
+    builtin mapfile -d '' -t -n 3 -u 96 __ptyd_staged
+    if [[ ${#__ptyd_staged[@]} != 3 || $- == *[aeuxT]* || ${#__ptyd_state[@]} == 0 || ${__ptyd_staged[0]} -le __ptyd_taken ]]; then
       __ptyd_leave "$status"
     else
       __ptyd_id=${__ptyd_staged[0]} __ptyd_taken=$__ptyd_id __ptyd_text=${__ptyd_staged[2]}$__ptyd_telling
       builtin printf '\e]7337;C;%s\a' "${__ptyd_staged[1]}" >&"$__ptyd_tty" ||
         builtin printf '\e]7337;C;%s\a' "${__ptyd_staged[1]}" >/dev/tty
     fi
-    return "$status"
+    builtin return "$status"
   }
 
-  # Leaves the command to the load key, which the holder presses at the next prompt. $1 is the status to keep.
+  # Leaves the command to the load key, which the holder presses where the short line has ended without an end of the command. $1 is
+  # the status to keep.
   __ptyd_leave() {
     local -
     set +aeux
     __ptyd_text='' __ptyd_end[0]=$1 __ptyd_end[1]=$1
-    builtin printf 'S;%s;\0' "$__ptyd_secret" >&97
   }
 
   # Reports an end, record and marker. It follows every text and runs only when the text ran to its end; or $1 and $2
@@ -110,7 +111,8 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     if [[ -n ${__ptyd_state[$-;${PS0-};${PROMPT_COMMAND-};${HISTIGNORE-};${PATH-}]-} ]]; then
       __ptyd_end[4]=usual
     else
-      __ptyd_look_closer
+      __ptyd_end[5]=u
+      [[ $- != *x* && ${PATH-} == "$__ptyd_path" ]] || __ptyd_look_closer
     fi
     # The record goes first, so a reader that finds the marker in the output has the record already. The marker goes to the
     # terminal itself, for a command may have redirected 1 and 2 for good.
@@ -119,11 +121,10 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
       { builtin printf '\e]7337;D;%s\a' "${__ptyd_end[2]}" >&"$__ptyd_tty" ||
         builtin printf '\e]7337;D;%s\a' "${__ptyd_end[2]}" >/dev/tty; } && __ptyd_end[3]=told
     # Not true, so that `if` runs no further command for a DEBUG trap to see.
-    return 1
+    builtin return 1
   }
 
   __ptyd_look_closer() {
-    __ptyd_end[5]=u
     [[ $- != *x* ]] || { __ptyd_xtrace=(x) && set +x; }
     [[ ${PATH-} == "$__ptyd_path" ]] || __ptyd_tell_path
   }
@@ -137,8 +138,14 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     if [[ -n ${__ptyd_end[4]-} ]]; then
       # The editor is one line ahead of the prompt.
       __ptyd_line=$(($1 + 1)) __ptyd_last=${__ptyd_end[1]} __ptyd_id=0 __ptyd_text='' __ptyd_flags='' __ptyd_mark='' __ptyd_end=()
-      return "$status"
+    else
+      __ptyd_hook_otherwise "$1" "${2-}"
     fi
+    builtin return "$status"
+  }
+
+  # The same where nothing was reported yet, or the state is another one; `status`, `pipestatus` and `options` are the hook's.
+  __ptyd_hook_otherwise() {
     if [[ $-${__ptyd_xtrace-} == *[aeux]* ]]; then
       # In this order: `local -` puts back on return what was set when it ran.
       [[ -z ${__ptyd_xtrace-} ]] || set -x
@@ -154,18 +161,17 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
       # Neither __ptyd_tell nor __ptyd_finish ran: a signal threw the line away.
       __ptyd_flags+=n
     fi
-    [[ ${PS0-} == "$__ptyd_ps0"* || -n ${2-} ]] || __ptyd_claim_ps0
+    [[ ${PS0-} == "$__ptyd_ps0"* || -n $2 ]] || __ptyd_claim_ps0
     [[ ${HISTIGNORE-} == *'*__ptyd*'* ]] || __ptyd_claim_history
     [[ ${PATH-} == "$__ptyd_path" ]] || __ptyd_tell_path
     __ptyd_judge "$options"
-    if [[ -z ${__ptyd_end[3]-} || -n ${2-} ]]; then
-      __ptyd_flags+=${2-}
+    if [[ -z ${__ptyd_end[3]-} || -n $2 ]]; then
+      __ptyd_flags+=$2
       __ptyd_tell "$status" "$pipestatus"
     fi
     __ptyd_last=''
     ((__ptyd_id == 0)) || __ptyd_last=$pipestatus
     __ptyd_restore
-    return "$status"
   }
 
   # Forgets a command.
@@ -177,7 +183,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # printed before the short line runs, but belongs to the command's output.
   __ptyd_judge() {
     __ptyd_state=()
-    [[ $1 == *[aeux]* || ${PS0-} != "$__ptyd_ps0" || ${PROMPT_COMMAND-} != "$__ptyd_prompt"* || __ptyd_is_5_0 -ne 0 ||
+    [[ $1 == *[aeuxT]* || ${PS0-} != "$__ptyd_ps0" || ${PROMPT_COMMAND-} != "$__ptyd_prompt"* || __ptyd_is_5_0 -ne 0 ||
       ${HISTIGNORE-} != *'*__ptyd*'* ]] || __ptyd_state=(["$1;$PS0;$PROMPT_COMMAND;$HISTIGNORE;${PATH-}"]=usual)
   }
 
@@ -190,7 +196,12 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
 
   # History keeps what people type. `set +o history` is no way: switching it on again reads HISTFILE once more.
   __ptyd_claim_history() {
-    [[ ${HISTIGNORE@a} == *r* ]] || HISTIGNORE=${HISTIGNORE:+$HISTIGNORE:}'*__ptyd*'
+    if [[ ${HISTIGNORE@a} != *r* ]]; then
+      HISTIGNORE=${HISTIGNORE:+$HISTIGNORE:}'*__ptyd*'
+    elif [[ ${HISTCONTROL-} != *ignore[sb]* && ${HISTCONTROL@a} != *r* ]]; then
+      # The line of the load key begins with a space.
+      HISTCONTROL=${HISTCONTROL:+$HISTCONTROL:}ignorespace
+    fi
   }
 
   __ptyd_tell_path() {
@@ -261,10 +272,10 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   __ptyd_finish() {
     local status=$?
     [[ -n ${__ptyd_end[4]-} && -t 2 && -z ${__ptyd_stderr_gone-} ]] || __ptyd_seldom __ptyd_finish_otherwise
-    return "${__ptyd_end[0]-$status}"
+    builtin return "${__ptyd_end[0]-$status}"
   }
 
-  readonly -f __ptyd __ptyd_take __ptyd_leave __ptyd_tell __ptyd_look_closer __ptyd_hook __ptyd_restore __ptyd_judge \
+  readonly -f __ptyd __ptyd_take __ptyd_leave __ptyd_tell __ptyd_look_closer __ptyd_hook __ptyd_hook_otherwise __ptyd_restore __ptyd_judge \
     __ptyd_claim_ps0 __ptyd_claim_history __ptyd_tell_path __ptyd_install __ptyd_no_hook __ptyd_load __ptyd_seldom \
     __ptyd_read_on __ptyd_pass __ptyd_finish
   readonly __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_tty __ptyd_is_5_0

@@ -29,6 +29,8 @@ ZSH = os.environ.get("PTYD_TEST_ZSH", "zsh")
 COMMAND_FD, ATTEST_FD = 96, 97
 LOAD, REPORT, ACCEPT = b"\x1b\x1f", b"\x1b[7338~", b"\x1b\x1e"
 SHORT_LINE = b"__ptyd" + ACCEPT
+# bash reads so many bytes at once, with the id and the nonce.
+PLAIN_BYTES_MAX = 4000
 ABORT = b"\x07"
 DEADLINE_SECONDS = 10.0
 # Where the kernel lets a line editor wait for a key: bash polls, zsh reads.
@@ -77,8 +79,8 @@ class Shell:
         self.command = os.open(self.staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self.rewound = os.open(self.staged, os.O_RDONLY)
         # What the holder knows of the shell: whether the state is the usual one, whether something was typed since the last
-        # command, and whether that was left to the load key.
-        self.is_usual, self.is_touched, self.is_left = True, False, False
+        # command, whether that was handed over with the short line, and whether one failed.
+        self.is_usual, self.is_touched, self.is_short, self.has_failed = True, False, False, False
         (self.home / ".bashrc").write_text(self.bashrc)
         for name, text in self.files.items():
             (self.home / name).write_text(text)
@@ -195,15 +197,16 @@ class Shell:
                     self.rejected.append((pid, record))
                 elif kind == b"P":
                     self.path = body
-                elif kind == b"S":
-                    self.is_left = True
-                elif self.is_left and kind == b"D":
-                    # The end of the short line, which ran nothing.
-                    self.is_left = False
-                    self.at_prompt()
-                    os.write(self.leader, LOAD + ACCEPT)
                 else:
-                    self.records.append((kind.decode(), body))
+                    has_failed = self.is_short and kind == b"D" and int(body.split(b";")[1]) != self.last_id
+                    self.is_short = self.is_short and kind != b"D"
+                    if has_failed:
+                        # The end of the short line, which has not taken the command.
+                        self.has_failed = True
+                        self.at_prompt()
+                        os.write(self.leader, LOAD + ACCEPT)
+                    else:
+                        self.records.append((kind.decode(), body))
 
     def until(self, what, condition):
         """Waits until `condition` gives something true, and gives that back."""
@@ -316,9 +319,10 @@ class Shell:
         self.at_prompt()
         text = command if isinstance(command, bytes) else command.encode()
         nonce = b"%d" % secrets.randbits(64)
-        self.stage(nonce, text)
-        is_short = is_plain(text) and self.is_usual and not (self.is_touched or self.only_load_key)
-        self.keys(SHORT_LINE if is_short else LOAD + ACCEPT)
+        may_be_short = self.is_usual and not (self.is_touched or self.has_failed or self.only_load_key)
+        self.is_short = is_plain(text) and may_be_short
+        self.stage(nonce, text + b"\0" if self.is_short else text)
+        self.keys(SHORT_LINE if self.is_short else LOAD + ACCEPT)
         self.is_touched = False
         return nonce
 
@@ -360,7 +364,7 @@ def is_plain(text):
     """Whether a text cannot make the code behind it a part of itself, and does not ask for the pipeline before it."""
     end = text.rstrip(b" \t\r\n\v\f")
     is_open = not end or end[-1] in b"|&)\\" or b"#" in end.rpartition(b"\n")[2]
-    return not is_open and not any(part in text for part in (b"<<", b"function", b"PIPESTATUS"))
+    return len(text) <= PLAIN_BYTES_MAX and not is_open and not any(part in text for part in (b"<<", b"function", b"PIPESTATUS"))
 
 
 @dataclass

@@ -155,7 +155,7 @@ def test_traps_of_the_user_work():
 
 
 def test_a_shell_that_cannot_take_the_short_line_takes_the_command_with_the_load_key():
-    for lost in "unalias -a", "shopt -u expand_aliases":
+    for lost in "unalias -a", "shopt -u expand_aliases", "bind '\"__\":\"x\"'", "bind '\"y\":\"hello\"'", "alias __ptyd=no-such-command":
         with Shell() as sh:
             sh.run(lost)
             before = len(sh.output)
@@ -178,6 +178,30 @@ def test_a_shell_whose_own_descriptor_of_the_terminal_is_gone():
         sh.run("exec 255>&-")
         same(sh.prints("echo a"), "a\n")
         same(sh.run("false").facts, (1, [1], ""))
+
+
+def test_a_child_that_reads_the_staged_command_changes_nothing_of_it():
+    with Shell() as sh:
+        reads = "import os, sys; [os.read(96, 7) for _ in iter(int, 1)]"
+        sh.run(f"python3 -c '{reads}' & trap 'kill %1' EXIT")
+        for length in [10, 1000, 3900] * 20:
+            same(sh.prints(f"x={'a' * length}; echo ${{#x}}; :"), f"{length}\n")
+        sh.run("kill %1; wait")
+
+
+def test_nothing_of_ours_is_in_the_output_of_a_command():
+    for odd in "exec 255>&-", "set -T; trap 'echo RET' RETURN", "local() { :; }", "return() { echo no; }":
+        with Shell() as sh:
+            sh.run(odd)
+            same((odd, sh.prints("echo a")), (odd, "a\n"))
+
+
+def test_a_readonly_histignore_keeps_our_lines_out_of_the_history():
+    with Shell(bashrc="readonly HISTIGNORE=ls") as sh:
+        sh.run("echo a")
+        sh.type("echo b")
+        sh.run("echo c")
+        same(sh.prints("history >h; grep -c -e ptyd -e echo h"), "1\n")
 
 
 def test_the_short_line_is_for_the_usual_state_only():

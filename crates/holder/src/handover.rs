@@ -14,8 +14,9 @@ use crate::connections::Caller;
 const KEY_RUN: &[u8] = b"\x1b\x1f\x1b\x1e";
 /// The second of them by itself.
 const KEY_ACCEPT: &[u8] = b"\x1b\x1e";
-/// The longest text that is searched for what makes it plain.
-const PLAIN_BYTES_MAX: usize = 16 << 10;
+/// The longest plain text. bash reads 4096 bytes at once, and a longer one could be changed between two reads by a child of the
+/// shell, which shares the descriptor's offset.
+const PLAIN_BYTES_MAX: usize = 4000;
 /// How many requests of one idempotency key may wait for one command to begin; a server has no reason for more.
 const CALLERS_MAX: usize = 1024;
 /// A shell that waits for a line and sends no prompt mark for this long is at a prompt without a mark.
@@ -138,7 +139,7 @@ impl CommandHandover {
     }
 
     /// Writes the command into the file from which the shell loads it.
-    pub(crate) fn stage(&self, id: u32, nonce: u64, text: &[u8]) -> io::Result<()> {
+    pub(crate) fn stage(&self, id: u32, nonce: u64, text: &[u8], is_short: bool) -> io::Result<()> {
         let head = match &self.text_file {
             Some(file) => {
                 replace(file, text)?;
@@ -151,7 +152,12 @@ impl CommandHandover {
         let text_behind = if self.text_file.is_some() { b"" } else { text };
         // mksh loses an alias that is the last word of a file without a newline, or exits with it. After a backslash, a
         // newline would change the meaning.
-        let end: &[u8] = if self.takes_lines() && !text.ends_with(b"\\") { b"\n" } else { b"" };
+        let end: &[u8] = match is_short {
+            // The shell reads up to here, and not once more to find the end of the file.
+            true => b"\0",
+            false if self.takes_lines() && !text.ends_with(b"\\") => b"\n",
+            false => b"",
+        };
         let staged = [head.as_bytes(), text_behind, end].concat();
         self.command_file.write_all_at(&staged, 0)?;
         // Freeing a page of the file costs more than writing to it.
@@ -252,10 +258,10 @@ mod tests {
         use std::io::Read;
         let (_folder, handover) = handover(HandoverMethod::Keys);
         for text in ["a long one", "short", "a longer one again"] {
-            handover.stage(1, 2, text.as_bytes()).unwrap();
+            handover.stage(1, 2, text.as_bytes(), true).unwrap();
             let mut read = String::new();
             handover.short_line.as_ref().map(|(_, file)| file).unwrap().read_to_string(&mut read).unwrap();
-            assert_eq!(read, format!("1\x002\0{text}"));
+            assert_eq!(read, format!("1\x002\0{text}\0"));
         }
     }
 
@@ -268,13 +274,13 @@ mod tests {
             (line, "ls\\", "ls\\", " run 7 9\n"),
         ] {
             let (folder, handover) = handover(method);
-            handover.stage(1, 1, b"an earlier and longer one").unwrap();
-            handover.stage(7, 9, text.as_bytes()).unwrap();
+            handover.stage(1, 1, b"an earlier and longer one", false).unwrap();
+            handover.stage(7, 9, text.as_bytes(), false).unwrap();
             assert_eq!(std::fs::read_to_string(folder.path().join("staged")).unwrap(), staged);
             assert_eq!(String::from_utf8(handover.keys(7, 9, false)).unwrap(), keys);
         }
         let (folder, handover) = handover(HandoverMethod::InBand);
-        handover.stage(7, 9, b"ls").unwrap();
+        handover.stage(7, 9, b"ls", false).unwrap();
         let head = std::fs::read_to_string(folder.path().join("staged")).unwrap();
         assert!(head.starts_with("7\n9\n/proc/"), "{head:?}");
         assert_eq!(std::fs::read_to_string(head.lines().nth(2).unwrap()).unwrap(), "ls");

@@ -45,8 +45,12 @@ pub(crate) struct ShellState {
     is_asked: bool,
     /// The shell said with its last prompt that it is in its usual state.
     is_usual: bool,
-    /// The shell did not take the running command with the short line: it waits for the load key.
-    is_left: bool,
+    /// The running command was handed over with the short line.
+    is_short: bool,
+    /// The short line has not taken a command: it is used no more.
+    has_short_line_failed: bool,
+    /// The short line has ended without the running command.
+    awaits_load_key: bool,
     /// A prompt came that did not end the running command: if the shell then refuses the command, it is at that prompt.
     has_prompted: bool,
     keys: VecDeque<(Key, Status, u64)>,
@@ -70,7 +74,9 @@ impl ShellState {
             last_id: 0,
             is_asked: false,
             is_usual: false,
-            is_left: false,
+            is_short: false,
+            has_short_line_failed: false,
+            awaits_load_key: false,
             has_prompted: false,
             keys: VecDeque::new(),
             input_since_handover: false,
@@ -93,8 +99,8 @@ impl ShellState {
         }
     }
 
-    /// Applies a report: `D;;<nonce>;<id>;<exit>;<pipestatus>;<flags>;<cwd>`, `R;;<nonce>;<id>` and `S;` change the
-    /// state, the other kinds are only for the server.
+    /// Applies a report: `D;;<nonce>;<id>;<exit>;<pipestatus>;<flags>;<cwd>`, `R;;<nonce>;<id>` change the state,
+    /// the other kinds are only for the server.
     pub(crate) fn report(&mut self, report: &[u8]) {
         let mut fields = report.splitn(8, |b| *b == b';');
         let kind = fields.next();
@@ -104,39 +110,46 @@ impl ShellState {
             // unfinished. The same holds if the shell was asked by the report key and knows no such command.
             (Some(b"R"), Phase::Running(run)) if id != Some(run) || !self.is_asked => {
                 self.phase = if self.has_prompted { Phase::Ready } else { Phase::Typed };
+                self.has_short_line_failed |= self.is_short;
             }
             (Some(b"D"), shell) => {
-                self.interrupted_at = None;
+                let is_interrupted = self.interrupted_at.take().is_some();
                 let flags = fields.nth(2).unwrap_or_default();
                 let is_answer_to_report_key = flags.contains(&b'l');
                 // After some syntax errors bash does not expand an alias.
                 self.is_usual = flags.is_empty();
                 match shell {
-                    // Lines that were typed ahead end before the shell reads our keys.
-                    Phase::Running(run) if id != Some(run) && !is_answer_to_report_key => self.has_prompted = true,
+                    // Lines that were typed ahead end before the shell reads our keys. The short line is never typed
+                    // behind one: it ran as something else, because its alias or one of its letters is the user's.
+                    Phase::Running(run) if id != Some(run) && !is_answer_to_report_key => {
+                        self.has_prompted = true;
+                        let has_failed = self.is_short && self.marker.is_some();
+                        self.has_short_line_failed |= has_failed;
+                        self.awaits_load_key = has_failed && !is_interrupted;
+                    }
                     Phase::Starting | Phase::Ready | Phase::Typed | Phase::Running(_) => {
                         (self.phase, self.is_sampled_only) = (Phase::Ready, false);
                     }
                 }
             }
-            (Some(b"S"), Phase::Running(_)) => (self.is_left, self.has_prompted) = (true, false),
             _ => {}
         }
     }
 
     /// Whether the shell is in the state in which it takes a plain text with the short line.
-    pub(crate) fn is_usual(&self) -> bool {
-        self.is_usual
+    pub(crate) fn takes_short_line(&self) -> bool {
+        self.is_usual && !self.has_short_line_failed
     }
 
-    /// Whether the shell has left the running command to the load key, and is at its prompt again.
-    pub(crate) fn is_left_at_prompt(&self) -> bool {
-        self.is_left && self.has_prompted && self.command() != 0
+    /// Whether the short line has ended without the running command, which the load key is to hand over. A server gives a command
+    /// up that has not begun after some time.
+    pub(crate) fn awaits_load_key(&self, now: u64) -> bool {
+        self.awaits_load_key && self.awaited_marker(now).is_some()
     }
 
     /// The load key was pressed for the running command.
     pub(crate) fn load_key_pressed(&mut self) {
-        self.is_left = false;
+        self.awaits_load_key = false;
     }
 
     /// The shell was sampled at its prompt.
@@ -226,10 +239,11 @@ impl ShellState {
         self.marker = None;
     }
 
-    pub(crate) fn begin(&mut self, id: u32, now: u64) {
-        (self.last_id, self.begun_at) = (id, now);
+    /// A command was handed over, with the short line or in another way.
+    pub(crate) fn begin(&mut self, id: u32, is_short: bool, now: u64) {
+        (self.last_id, self.begun_at, self.is_short) = (id, now, is_short);
         self.is_asked = false;
-        self.is_left = false;
+        self.awaits_load_key = false;
         self.has_prompted = false;
         self.input_since_handover = false;
         self.phase = Phase::Running(id);
@@ -272,7 +286,7 @@ mod tests {
     #[test]
     fn only_the_end_of_the_running_command_ends_it() {
         let mut p = ready();
-        p.begin(1, 0);
+        p.begin(1, false, 0);
         p.report(b"D;;n2;0;0;0;;/");
         assert_eq!(p.phase, Phase::Running(1));
         p.report(b"D;;n3;0;0;0;l;/");
@@ -282,11 +296,11 @@ mod tests {
     #[test]
     fn a_command_that_the_shell_refused_to_take_is_not_running() {
         let mut p = ready();
-        p.begin(1, 0);
+        p.begin(1, false, 0);
         p.report(b"R;;n2;1");
         assert_eq!(p.phase, Phase::Typed);
         p.report(b"D;;n3;0;130;130;;/");
-        p.begin(2, 0);
+        p.begin(2, false, 0);
         p.asked();
         p.report(b"R;;n5;2");
         assert_eq!(p.phase, Phase::Running(2));
@@ -295,14 +309,33 @@ mod tests {
     #[test]
     fn a_command_that_the_short_line_did_not_take_waits_for_the_next_prompt() {
         let mut p = ready();
-        assert!(p.is_usual());
-        p.begin(1, 0);
-        p.report(b"S;;");
-        assert!(!p.is_left_at_prompt());
-        p.report(b"D;;n2;0;0;0;u;/");
-        assert_eq!((p.is_left_at_prompt(), p.is_usual(), p.phase), (true, false, Phase::Running(1)));
+        assert!(p.takes_short_line());
+        p.begin(1, true, 0);
+        p.awaits_marker(7, Offset(0));
+        assert!(!p.awaits_load_key(1));
+        p.report(b"D;;n2;0;127;127;;/");
+        assert_eq!((p.awaits_load_key(1), p.phase), (true, Phase::Running(1)));
+        assert!(!p.awaits_load_key(BEGINNING_US), "the server has given it up");
         p.load_key_pressed();
-        assert!(!p.is_left_at_prompt());
+        assert!(!p.awaits_load_key(1));
+        p.report(b"D;;n3;1;0;0;;/");
+        assert!(!p.takes_short_line(), "it failed once");
+    }
+
+    #[test]
+    fn a_command_that_was_interrupted_or_has_begun_is_not_loaded_again() {
+        let mut p = ready();
+        p.begin(1, true, 0);
+        p.awaits_marker(7, Offset(0));
+        p.interrupted(1);
+        p.report(b"D;;n2;0;130;130;;/");
+        assert!(!p.awaits_load_key(2));
+        let mut p = ready();
+        p.begin(1, true, 0);
+        p.awaits_marker(7, Offset(0));
+        p.has_begun();
+        p.report(b"D;;n2;0;0;0;;/");
+        assert_eq!((p.awaits_load_key(1), p.takes_short_line()), (false, true));
     }
 
     #[test]

@@ -66,8 +66,8 @@ impl Holder {
         };
         let id = self.shell.next_id();
         match self.hand_over(id, key, &text) {
-            Ok(nonce) => {
-                self.shell.begin(id, now);
+            Ok((nonce, is_short)) => {
+                self.shell.begin(id, is_short, now);
                 self.shell.awaits_marker(nonce, self.records.end());
                 self.shell.remember(key, Status::Ok, u64::from(id));
                 self.sampler.start_over(now);
@@ -108,28 +108,30 @@ impl Holder {
         is_editing && (!self.shell.input_since_handover() || self.sampler.waits_for_keys(leader, shell_pid))
     }
 
-    /// Stages and records the command, then presses the keys; returns the nonce of its first marker.
-    fn hand_over(&mut self, id: u32, key: Key, text: &[u8]) -> io::Result<u64> {
+    /// Stages and records the command, then presses the keys; returns the nonce of its first marker, and whether the keys are the
+    /// short line.
+    fn hand_over(&mut self, id: u32, key: Key, text: &[u8]) -> io::Result<(u64, bool)> {
         let mut nonce = [0; 8];
         rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())?;
         let nonce = u64::from_le_bytes(nonce);
-        self.handover.stage(id, nonce, text)?;
-        self.records.append(&Record::Accepted { id, nonce, key, text })?;
         let is_touched = self.shell.input_since_handover();
-        let short = self.handover.short_keys(text, self.shell.is_usual(), is_touched);
+        let short = self.handover.short_keys(text, self.shell.takes_short_line(), is_touched);
+        self.handover.stage(id, nonce, text, short.is_some())?;
+        self.records.append(&Record::Accepted { id, nonce, key, text })?;
+        let is_short = short.is_some();
         let keys = short.unwrap_or_else(|| self.handover.keys(id, nonce, is_touched));
         // The editor has the terminal and the input queue is empty, so the few bytes fit.
         self.terminal.write(&keys)?;
-        Ok(nonce)
+        Ok((nonce, is_short))
     }
 
-    /// The shell left the command to the load key: presses it at the prompt behind the short line.
-    pub(super) fn press_load_key_again(&mut self) {
+    /// The short line ran and did not take the command: presses the load key at the prompt behind it.
+    pub(super) fn press_load_key_again(&mut self, now: u64) {
         let is_editing = || self.terminal.modes().is_some_and(|modes| !modes.canonical);
-        if self.shell.is_left_at_prompt() && is_editing() {
+        if self.shell.awaits_load_key(now) && is_editing() {
             self.shell.load_key_pressed();
             // If the write fails, the report key finds the shell at its prompt.
-            let _ = self.terminal.write(&self.handover.keys(0, 0, false));
+            let _ = self.terminal.write(&self.handover.keys(0, 0, self.shell.input_since_handover()));
         }
     }
 

@@ -176,7 +176,7 @@ impl Holder {
         self.start_input(now);
         self.send_query_replies(now);
         self.start_waiting_command(now);
-        self.press_load_key_again();
+        self.press_load_key_again(now);
         self.sample_foreground(now);
         self.serve_clients(&ready, now);
         self.go_on_ending(now);

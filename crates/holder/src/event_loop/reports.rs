@@ -32,10 +32,7 @@ impl Holder {
                 Received::Datagram(pid, bytes) => {
                     let Some(report) = self.attestation.accept(pid, bytes) else { continue };
                     self.shell.report(&report);
-                    // That a command is left to the load key concerns the holder alone.
-                    if !report.starts_with(b"S") {
-                        self.on_report(report, now);
-                    }
+                    self.on_report(report, now);
                 }
             }
         }

@@ -27,7 +27,7 @@ impl Holder {
             self.sampler.next_at(),
             self.input.next_at(now),
             self.handover.next_at(now),
-            self.shell.is_left_at_prompt().then_some(now + READY_RETRY_US),
+            self.shell.awaits_load_key(now).then_some(now + READY_RETRY_US),
             self.replies.next_at(now),
             self.end.next_at(now),
             self.output.next_at(now),

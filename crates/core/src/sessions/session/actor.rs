@@ -1,6 +1,6 @@
 //! The actor of one live session: its mailbox, its connection to the holder, and what [`Session`] wants done.
 //!
-//! Everything that wakes it becomes an [`StepInput`] of the session, and everything that the session wants done outside of
+//! Everything that wakes it becomes a [`StepInput`] of the session, and everything that the session wants done outside of
 //! itself comes back as [`Effects`](super::effects::Effects). Steps are not async.
 
 use std::pin::{Pin, pin};
@@ -236,8 +236,8 @@ impl Actor {
     }
 }
 
-/// Waits until this time at most. A timer that is set to an earlier time stays so, and the turn that it causes does nothing:
-/// most turns move the time to a later one, and to set a timer wakes the thread that waits for all of them.
+/// Waits until this time at most. Setting a timer wakes the thread that waits for all timers, so one that is set to an earlier
+/// time stays set, and the turn that it causes does nothing.
 async fn wait_until(mut timer: Pin<&mut Sleep>, at: Option<Instant>) {
     let Some(at) = at else { return std::future::pending().await };
     if timer.is_elapsed() || at < timer.deadline() {

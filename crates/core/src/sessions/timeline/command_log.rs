@@ -214,7 +214,7 @@ impl CommandLog {
         RecentHandovers { known_from: self.known_from, handovers: Arc::new(handovers) }
     }
 
-    /// Brings the hand-overs of all these commands up to date, which are those of an earlier time.
+    /// Brings hand-overs that were taken from this log earlier up to date.
     pub(crate) fn update(&self, earlier: &mut RecentHandovers) {
         let is_same = |(command, earlier): &(&Command, &Handover)| {
             (command.accepted_at, command.handed_over_at(), command.nonce) == (earlier.from, earlier.to, earlier.nonce)
