@@ -32,7 +32,7 @@ struct Module {
     /// The folder with its children's files.
     folder: String,
     children: BTreeMap<String, usize>,
-    /// What it defines, and whether others may see it.
+    /// The names that it defines, each with whether others may see it.
     items: BTreeMap<String, bool>,
     imports: Vec<Import>,
     /// The paths in its code.

@@ -19,7 +19,7 @@ def call():
     return s
 "#;
 
-/// What a program of the session says that does this.
+/// The output of a program of the session that does this.
 fn says(does: &str) -> String {
     let program = format!("{ASKS}\n{does}\n");
     let mut held = Held::running(&format!("python3 - \"$0\" <<'PROGRAM'\n{program}PROGRAM\nread rest"));

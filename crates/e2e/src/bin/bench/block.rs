@@ -1,4 +1,4 @@
-//! What one side measures in one round.
+//! The measurements of one side in one round.
 
 use std::time::Instant;
 

@@ -96,7 +96,7 @@ fn write(figures: &[Figure]) -> Result<()> {
     Ok(std::fs::write(target.join("bench.json"), text.to_string() + "\n")?)
 }
 
-/// What missed its limit, and what is worse than the committed figure beyond noise and allowance.
+/// The figures that missed their limits, and those that are worse than the committed ones beyond noise and allowance.
 fn complaints(figures: &[Figure], committed: Option<&Committed>) -> Vec<String> {
     let mut complaints = Vec::new();
     for figure in figures {

@@ -13,7 +13,7 @@ cargo xtask bench [measure…] [--quick] [--check] [--save] [--against PATH] [--
 beyond noise and allowance, or misses its limit; --save: all measures, then write docs/bench.json and docs/performance.svg;
 --against: measure another ptyd in the same rounds; --sessions: instead of each measure's own number";
 
-/// What is to be done.
+/// The options of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The names of the measures, in the order of the table; none given means all.

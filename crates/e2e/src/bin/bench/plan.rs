@@ -1,10 +1,10 @@
-//! What every measure needs: the binaries, and how much time there is.
+//! The plan of a run: the binaries, and how much time there is.
 
 use e2e::{Binary, Home, Server, Start};
 
 use crate::rounds::Who;
 
-/// What every measure needs to know.
+/// The binaries and the size of a run.
 #[derive(Debug)]
 pub struct Plan {
     /// The binary under test.

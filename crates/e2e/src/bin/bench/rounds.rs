@@ -18,7 +18,7 @@ pub enum Who {
     Other,
 }
 
-/// What a side does when it is its turn.
+/// The work of a side in its turn.
 type Turn<'a> = Box<dyn FnMut() -> Result<Block> + 'a>;
 
 /// The sides, and for each which of the things that are compared it does. The floor is one for all of them.
@@ -67,12 +67,12 @@ impl Rounds {
         self.0.iter().find(|side| side.0 == who && side.1 == thing).map_or(&[], |side| &side.2)
     }
 
-    /// What a thing is compared with the floor.
+    /// The ratio of a measure to the floor's.
     pub fn ratio(&self, name: &str, thing: &str, unit: Unit, better: Better) -> Figure {
         Figure::ratio(name, unit, better, [Who::Ours, Who::Floor, Who::Other].map(|who| self.of(who, thing)))
     }
 
-    /// What a thing is by itself.
+    /// The measure by itself.
     pub fn value(&self, name: &str, thing: &str, unit: Unit) -> Figure {
         Figure::value(name, unit, [Who::Ours, Who::Floor, Who::Other].map(|who| self.of(who, thing)))
     }

@@ -23,7 +23,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// What a number of it is multiplied with to be short, and the short unit.
+    /// The factor that makes a number of it short, and the short unit.
     fn scale(self, number: f64) -> (f64, &'static str) {
         match self {
             Self::Ratio => (1.0, "×"),

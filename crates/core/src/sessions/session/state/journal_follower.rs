@@ -1,4 +1,4 @@
-//! How far the session's files were read, up to the tail that its holder publishes, and what waits for the rest.
+//! The position in the session's files, up to the tail that its holder publishes, and the frames that wait for the rest.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What a step wants done outside of the session: events for viewers, and rows of the history.
+//! The effects of a step outside of the session: events for viewers, and rows of the history.
 
 use std::sync::Arc;
 
