@@ -78,8 +78,8 @@ class Shell:
         self.staged = self.home / ".staged command"
         self.command = os.open(self.staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self.rewound = os.open(self.staged, os.O_RDONLY)
-        # What the holder knows of the shell: whether the state is the usual one, whether something was typed since the last
-        # command, whether that was handed over with the short line, and whether one failed.
+        # The holder's knowledge of the shell: it is in its usual state, input came since the last command, that command was
+        # handed over with the short line, and a short line has failed.
         self.is_usual, self.is_touched, self.is_short, self.has_failed = True, False, False, False
         (self.home / ".bashrc").write_text(self.bashrc)
         for name, text in self.files.items():

@@ -36,6 +36,16 @@ pub(crate) enum Phase {
     Running(u32),
 }
 
+/// The keys with which a command was handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HandoverKeys {
+    /// The load key, or a line of a shell without one.
+    Load,
+    Short,
+    /// The short line, which has ended without the command: the load key is to hand it over.
+    FailedShort,
+}
+
 /// The shell's state and the reports that move it.
 #[derive(Debug)]
 pub(crate) struct ShellState {
@@ -45,12 +55,10 @@ pub(crate) struct ShellState {
     is_asked: bool,
     /// The shell said with its last prompt that it is in its usual state.
     is_usual: bool,
-    /// The running command was handed over with the short line.
-    is_short: bool,
+    /// How the running command was handed over.
+    handed_over_with: HandoverKeys,
     /// The short line has not taken a command: it is used no more.
     has_short_line_failed: bool,
-    /// The short line has ended without the running command.
-    awaits_load_key: bool,
     /// A prompt came that did not end the running command: if the shell then refuses the command, it is at that prompt.
     has_prompted: bool,
     keys: VecDeque<(Key, Status, u64)>,
@@ -74,9 +82,8 @@ impl ShellState {
             last_id: 0,
             is_asked: false,
             is_usual: false,
-            is_short: false,
+            handed_over_with: HandoverKeys::Load,
             has_short_line_failed: false,
-            awaits_load_key: false,
             has_prompted: false,
             keys: VecDeque::new(),
             input_since_handover: false,
@@ -99,7 +106,7 @@ impl ShellState {
         }
     }
 
-    /// Applies a report: `D;;<nonce>;<id>;<exit>;<pipestatus>;<flags>;<cwd>`, `R;;<nonce>;<id>` change the state,
+    /// Applies a report: `D;;<nonce>;<id>;<exit>;<pipestatus>;<flags>;<cwd>`, and `R;;<nonce>;<id>` change the state,
     /// the other kinds are only for the server.
     pub(crate) fn report(&mut self, report: &[u8]) {
         let mut fields = report.splitn(8, |b| *b == b';');
@@ -110,7 +117,7 @@ impl ShellState {
             // unfinished. The same holds if the shell was asked by the report key and knows no such command.
             (Some(b"R"), Phase::Running(run)) if id != Some(run) || !self.is_asked => {
                 self.phase = if self.has_prompted { Phase::Ready } else { Phase::Typed };
-                self.has_short_line_failed |= self.is_short;
+                self.has_short_line_failed |= self.handed_over_with == HandoverKeys::Short;
             }
             (Some(b"D"), shell) => {
                 let is_interrupted = self.interrupted_at.take().is_some();
@@ -123,9 +130,11 @@ impl ShellState {
                     // behind one: it ran as something else, because its alias or one of its letters is the user's.
                     Phase::Running(run) if id != Some(run) && !is_answer_to_report_key => {
                         self.has_prompted = true;
-                        let has_failed = self.is_short && self.marker.is_some();
-                        self.has_short_line_failed |= has_failed;
-                        self.awaits_load_key = has_failed && !is_interrupted;
+                        if self.handed_over_with == HandoverKeys::Short && self.marker.is_some() {
+                            self.has_short_line_failed = true;
+                            self.handed_over_with =
+                                if is_interrupted { HandoverKeys::Load } else { HandoverKeys::FailedShort };
+                        }
                     }
                     Phase::Starting | Phase::Ready | Phase::Typed | Phase::Running(_) => {
                         (self.phase, self.is_sampled_only) = (Phase::Ready, false);
@@ -144,12 +153,12 @@ impl ShellState {
     /// Whether the short line has ended without the running command, which the load key is to hand over. A server gives a command
     /// up that has not begun after some time.
     pub(crate) fn awaits_load_key(&self, now: u64) -> bool {
-        self.awaits_load_key && self.awaited_marker(now).is_some()
+        self.handed_over_with == HandoverKeys::FailedShort && self.awaited_marker(now).is_some()
     }
 
     /// The load key was pressed for the running command.
     pub(crate) fn load_key_pressed(&mut self) {
-        self.awaits_load_key = false;
+        self.handed_over_with = HandoverKeys::Load;
     }
 
     /// The shell was sampled at its prompt.
@@ -239,11 +248,10 @@ impl ShellState {
         self.marker = None;
     }
 
-    /// A command was handed over, with the short line or in another way.
-    pub(crate) fn begin(&mut self, id: u32, is_short: bool, now: u64) {
-        (self.last_id, self.begun_at, self.is_short) = (id, now, is_short);
+    /// A command was handed over with these keys.
+    pub(crate) fn begin(&mut self, id: u32, keys: HandoverKeys, now: u64) {
+        (self.last_id, self.begun_at, self.handed_over_with) = (id, now, keys);
         self.is_asked = false;
-        self.awaits_load_key = false;
         self.has_prompted = false;
         self.input_since_handover = false;
         self.phase = Phase::Running(id);
@@ -286,7 +294,7 @@ mod tests {
     #[test]
     fn only_the_end_of_the_running_command_ends_it() {
         let mut p = ready();
-        p.begin(1, false, 0);
+        p.begin(1, HandoverKeys::Load, 0);
         p.report(b"D;;n2;0;0;0;;/");
         assert_eq!(p.phase, Phase::Running(1));
         p.report(b"D;;n3;0;0;0;l;/");
@@ -296,11 +304,11 @@ mod tests {
     #[test]
     fn a_command_that_the_shell_refused_to_take_is_not_running() {
         let mut p = ready();
-        p.begin(1, false, 0);
+        p.begin(1, HandoverKeys::Load, 0);
         p.report(b"R;;n2;1");
         assert_eq!(p.phase, Phase::Typed);
         p.report(b"D;;n3;0;130;130;;/");
-        p.begin(2, false, 0);
+        p.begin(2, HandoverKeys::Load, 0);
         p.asked();
         p.report(b"R;;n5;2");
         assert_eq!(p.phase, Phase::Running(2));
@@ -310,7 +318,7 @@ mod tests {
     fn a_command_that_the_short_line_did_not_take_waits_for_the_next_prompt() {
         let mut p = ready();
         assert!(p.takes_short_line());
-        p.begin(1, true, 0);
+        p.begin(1, HandoverKeys::Short, 0);
         p.awaits_marker(7, Offset(0));
         assert!(!p.awaits_load_key(1));
         p.report(b"D;;n2;0;127;127;;/");
@@ -325,13 +333,13 @@ mod tests {
     #[test]
     fn a_command_that_was_interrupted_or_has_begun_is_not_loaded_again() {
         let mut p = ready();
-        p.begin(1, true, 0);
+        p.begin(1, HandoverKeys::Short, 0);
         p.awaits_marker(7, Offset(0));
         p.interrupted(1);
         p.report(b"D;;n2;0;130;130;;/");
         assert!(!p.awaits_load_key(2));
         let mut p = ready();
-        p.begin(1, true, 0);
+        p.begin(1, HandoverKeys::Short, 0);
         p.awaits_marker(7, Offset(0));
         p.has_begun();
         p.report(b"D;;n2;0;0;0;;/");

@@ -10,7 +10,7 @@ use wire::{Activity, Key, Status};
 use super::Holder;
 use crate::connections::Caller;
 use crate::handover::WaitingCommand;
-use crate::shell_state::Phase;
+use crate::shell_state::{HandoverKeys, Phase};
 
 /// The private key that makes the shell report.
 const KEY_REPORT: &[u8] = b"\x1b[7338~";
@@ -66,8 +66,8 @@ impl Holder {
         };
         let id = self.shell.next_id();
         match self.hand_over(id, key, &text) {
-            Ok((nonce, is_short)) => {
-                self.shell.begin(id, is_short, now);
+            Ok((nonce, with)) => {
+                self.shell.begin(id, with, now);
                 self.shell.awaits_marker(nonce, self.records.end());
                 self.shell.remember(key, Status::Ok, u64::from(id));
                 self.sampler.start_over(now);
@@ -108,9 +108,8 @@ impl Holder {
         is_editing && (!self.shell.input_since_handover() || self.sampler.waits_for_keys(leader, shell_pid))
     }
 
-    /// Stages and records the command, then presses the keys; returns the nonce of its first marker, and whether the keys are the
-    /// short line.
-    fn hand_over(&mut self, id: u32, key: Key, text: &[u8]) -> io::Result<(u64, bool)> {
+    /// Stages and records the command, then presses the keys; returns the nonce of its first marker, and the kind of the keys.
+    fn hand_over(&mut self, id: u32, key: Key, text: &[u8]) -> io::Result<(u64, HandoverKeys)> {
         let mut nonce = [0; 8];
         rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())?;
         let nonce = u64::from_le_bytes(nonce);
@@ -118,11 +117,11 @@ impl Holder {
         let short = self.handover.short_keys(text, self.shell.takes_short_line(), is_touched);
         self.handover.stage(id, nonce, text, short.is_some())?;
         self.records.append(&Record::Accepted { id, nonce, key, text })?;
-        let is_short = short.is_some();
+        let with = if short.is_some() { HandoverKeys::Short } else { HandoverKeys::Load };
         let keys = short.unwrap_or_else(|| self.handover.keys(id, nonce, is_touched));
         // The editor has the terminal and the input queue is empty, so the few bytes fit.
         self.terminal.write(&keys)?;
-        Ok((nonce, is_short))
+        Ok((nonce, with))
     }
 
     /// The short line ran and did not take the command: presses the load key at the prompt behind it.

@@ -37,7 +37,7 @@ impl Plan {
 /// A running server that is measured.
 #[derive(Debug)]
 pub struct Subject {
-    /// Whose it is.
+    /// The owner of the binary.
     pub who: Who,
     /// The server.
     pub server: Server,
