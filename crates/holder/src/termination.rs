@@ -5,7 +5,11 @@
 //! shell exited: CONT + HUP ── 100 ms ──► KILL until nothing is left   (or nothing at all when descendants are kept)
 //! ```
 //! The holder is the subreaper (prctl(2), PR_SET_CHILD_SUBREAPER), so a daemon that left its session is still found.
+//! A sweep of `/proc` can miss a process whose parent exits during it; it is a child of the holder by then. Therefore the
+//! end is waitpid(2)'s: nothing is left when the holder has no child.
 
+use rustix::io::Errno;
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 use sys::{process, signal};
 
 /// How long background processes have to exit after their shell is gone.
@@ -96,7 +100,7 @@ impl Termination {
     /// Performs the step that is due. Checks first whether any process is left, because most often none is.
     pub(crate) fn turn(&mut self, now: u64) -> Progress {
         let all = living_of(self.whom);
-        if all.is_empty() {
+        if all.is_empty() && self.is_nothing_left() {
             return Progress::Over;
         }
         if now < self.next_at {
@@ -119,6 +123,20 @@ impl Termination {
         }
         Progress::Waiting
     }
+
+    /// Checks what a sweep has found: nothing. Daemons that stay are children too, so without them a second sweep must do.
+    fn is_nothing_left(&self) -> bool {
+        match self.whom {
+            Scope::All => !has_child(),
+            Scope::Session(_) => living_of(self.whom).is_empty(),
+        }
+    }
+}
+
+/// Whether this process has a child, also one that has exited and was not reaped.
+fn has_child() -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::All, options), Err(Errno::CHILD))
 }
 
 /// Every descendant of this holder that is not a zombie.

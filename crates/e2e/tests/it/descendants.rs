@@ -1,9 +1,13 @@
 //! Descendants of a session: jobs that keep the terminal open, daemons, and leftover processes.
 
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
 use api::{CommandStatus, CreateRequest, OnEnd, SessionStatus};
 use e2e::{PATIENCE, Pid, Server, Session, eventually, marked};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 
 /// Jobs, daemons in sessions of their own, and orphans.
 const SPAWN: &str =
@@ -59,6 +63,27 @@ async fn nothing_is_left_when_a_session_ends() {
     let ended = shell.ends().await;
     assert_eq!((ended.left, ended.session.status), (0, SessionStatus::Terminated), "{ended:?}");
     assert_eq!(sleepers(&server), []);
+}
+
+#[tokio::test]
+// promise: stop-1
+async fn nothing_is_left_of_a_program_whose_every_process_forks_and_exits() {
+    const FORKS: &str = "perl -e 'while (1) { exit if fork }' 9>held & sleep 0.1";
+    let server = Server::start();
+    for round in 0..e2e::count(10, 200) {
+        let shell = server.session().await;
+        shell.gives("rm -f held; mkfifo held").await;
+        // Every process of the program has it open for writing, so no list of processes is needed to find one.
+        let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+        let held =
+            File::options().read(true).custom_flags(nonblocking).open(server.home().file("held")).expect("a FIFO");
+        shell.gives(FORKS).await;
+        let ended = shell.ends().await;
+        assert_eq!((ended.left, ended.session.status), (0, SessionStatus::Terminated), "round {round}: {ended:?}");
+        let mut polled = [PollFd::new(&held, PollFlags::IN)];
+        poll(&mut polled, Some(&Timespec::default())).expect("one descriptor");
+        assert_eq!(polled[0].revents(), PollFlags::HUP, "round {round}: a process is left");
+    }
 }
 
 #[tokio::test]
