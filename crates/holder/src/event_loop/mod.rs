@@ -10,6 +10,7 @@
 mod commands;
 mod ending;
 mod input;
+mod ready;
 mod reports;
 mod requests;
 mod signals;
@@ -41,6 +42,7 @@ use crate::session_end::SessionEnd;
 use crate::shell_state::{Phase, ShellState};
 use crate::startup::{self, Inherited};
 use crate::terminal::Terminal;
+use ready::Ready;
 
 struct Holder {
     terminal: Terminal,
@@ -63,7 +65,26 @@ struct Holder {
 }
 
 /// Runs the holder of the session in this folder until the session is over.
+///
+/// Its stack frame stays while the holder waits for its next event, which is nearly always: whatever is large is in a
+/// function of its own.
 pub fn run(folder: &Path) -> io::Result<()> {
+    let mut holder = start(folder)?;
+    while !holder.end.is_over() {
+        let ready = holder.wait_for_something()?;
+        holder.turn(&ready);
+        // Outside of `turn`, so that the stack pages it used can be returned.
+        if holder.output.take_gives_back() {
+            sys::memory::give_back();
+        }
+    }
+    holder.shut_down();
+    Ok(())
+}
+
+/// Starts the shell, and takes over its terminal.
+#[inline(never)]
+fn start(folder: &Path) -> io::Result<Box<Holder>> {
     // The claim comes first: a server that finds the folder without one concludes that the session never began.
     sys::fault::stall("begin");
     Claim::take(folder)?;
@@ -89,19 +110,11 @@ pub fn run(folder: &Path) -> io::Result<()> {
     let (shell_pid, server) = startup::start_shell(&spec, pty.follower, given, server)?;
     let terminal = Terminal::new(pty.leader, shell_pid, (spec.cols, spec.rows));
     let parts = Parts { signals, server, terminal, attestation: attestation.ours, command_file, command_to_read };
-    let mut holder = Holder::of_shell(spec, folder, &pty.path, parts).inspect_err(|_| {
+    let holder = Holder::of_shell(spec, folder, &pty.path, parts).inspect_err(|_| {
         // Without a holder the shell would be orphaned.
         let _ = signal::send(shell_pid.cast_signed(), signal::KILL);
     })?;
-    while !holder.end.is_over() {
-        holder.turn()?;
-        // Outside of `turn`, so that the stack pages it used can be returned.
-        if holder.output.take_gives_back() {
-            sys::memory::give_back();
-        }
-    }
-    holder.shut_down();
-    Ok(())
+    Ok(Box::new(holder))
 }
 
 /// The descriptors of a holder whose shell has been started.
@@ -159,8 +172,7 @@ impl Holder {
 
     // Not inlined, so that its stack frame is gone when the memory below it is returned.
     #[inline(never)]
-    fn turn(&mut self) -> io::Result<()> {
-        let ready = self.wait_for_something()?;
+    fn turn(&mut self, ready: &Ready) {
         let now = time::monotonic_us();
         self.attestation_socket.greet();
         self.move_output(now);
@@ -178,7 +190,7 @@ impl Holder {
         self.start_waiting_command(now);
         self.press_load_key_again(now);
         self.sample_foreground(now);
-        self.serve_clients(&ready, now);
+        self.serve_clients(ready, now);
         self.go_on_ending(now);
         self.publish(now);
         // The server cannot use the held frames before the marker arrives; waking it now would take the CPU time that
@@ -186,7 +198,6 @@ impl Holder {
         let is_idle = self.publication.idle_until(now).is_some();
         let may_wait = is_idle || self.publication.expects_marker() && !self.records.has_waiting_reports();
         self.connections.flush(may_wait);
-        Ok(())
     }
 
     fn move_output(&mut self, now: u64) {

@@ -6,7 +6,7 @@ use wire::{Status, ToHolder};
 
 use super::Holder;
 use super::commands::errno_of;
-use super::wait::Ready;
+use super::ready::Ready;
 use crate::connections::Caller;
 use crate::input::{InputRequest, Line};
 

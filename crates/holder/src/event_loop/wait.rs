@@ -7,18 +7,12 @@ use rustix::io::Errno;
 use sys::time;
 
 use super::Holder;
+use super::ready::Ready;
 use crate::connections::CONNECTIONS_MAX;
 use crate::handover::READY_RETRY_US;
 
 /// How long to pause when poll(2) fails for lack of memory.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-
-/// The ready descriptors; the terminal and the attestation socket are read in every turn.
-pub(super) struct Ready {
-    pub(super) signals: bool,
-    pub(super) newcomers: bool,
-    pub(super) clients: Vec<bool>,
-}
 
 impl Holder {
     /// The next deadline of any timer.
