@@ -2,8 +2,8 @@
 //!
 //! Static and not position-independent, because one runs for each session: a dynamic one takes another 80 KiB of memory
 //! and a millisecond to start. It is built for musl if that target is installed, or else with the C library of the
-//! machine; if that cannot be linked statically, the holder is dynamic and `ptyd doctor` reports it. Nothing is
-//! downloaded.
+//! machine. If that cannot be linked statically, the build fails, unless `PTYD_HOLDER_MAY_BE_DYNAMIC=1` accepts a dynamic
+//! holder, which `ptyd doctor` reports. Nothing is downloaded.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,19 +11,28 @@ use std::process::Command;
 /// Flags for a static program at a fixed address.
 const STATIC: [&str; 4] = ["-C", "target-feature=+crt-static", "-C", "relocation-model=static"];
 
+/// Accepts a dynamic holder.
+const MAY_BE_DYNAMIC: &str = "PTYD_HOLDER_MAY_BE_DYNAMIC";
+const REMEDY: &str = "the errors above say why. If the static C library is missing, install it (libc6-dev on Debian, \
+    glibc-static on Fedora) or Rust's musl target (`rustup target add x86_64-unknown-linux-musl` or that of your \
+    machine); PTYD_HOLDER_MAY_BE_DYNAMIC=1 builds a dynamic one, which takes almost twice the memory of each session";
+
 fn main() {
     let root = Path::new(&var("CARGO_MANIFEST_DIR")).join("../..");
     for watched in ["crates/foreground", "crates/holder", "crates/journal", "crates/sys", "crates/wire", "Cargo.lock"] {
         println!("cargo::rerun-if-changed={}", root.join(watched).display());
     }
+    println!("cargo::rerun-if-env-changed={MAY_BE_DYNAMIC}");
     let host = var("TARGET");
     let musl = host.replace("-gnu", "-musl");
     let target = if is_installed(&musl) { musl } else { host };
     let built = build(&root, &target, &STATIC).or_else(|| {
-        println!("cargo::warning=the holder cannot be linked statically here: each session takes more memory");
+        let may_be_dynamic = std::env::var(MAY_BE_DYNAMIC).is_ok_and(|value| value == "1");
+        assert!(may_be_dynamic, "ptyd-holder does not build or link statically for {target}: {REMEDY}");
+        println!("cargo::warning=ptyd-holder is dynamic: each session takes almost twice the memory");
         build(&root, &target, &[])
     });
-    let built = built.unwrap_or_else(|| panic!("building the holder for {target} failed"));
+    let built = built.unwrap_or_else(|| panic!("building ptyd-holder for {target} failed"));
     std::fs::copy(&built, PathBuf::from(var("OUT_DIR")).join("ptyd-holder")).expect("the holder was just built");
 }
 

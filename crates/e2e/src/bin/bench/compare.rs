@@ -15,6 +15,9 @@ pub const FACTOR: f64 = 3.0;
 /// between processors and hypervisors, and no number of rounds averages that away.
 pub const ALLOWANCE: f64 = 0.25;
 
+/// The same for a quick run, which has half the rounds and shares its machine with whatever else a test machine does.
+pub const ALLOWANCE_QUICK: f64 = 0.5;
+
 /// The direction in which a figure improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

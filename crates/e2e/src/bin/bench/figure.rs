@@ -91,6 +91,12 @@ impl Figure {
         self
     }
 
+    /// Whether a busy machine changes it little: memory, sizes, and processor time, but no time that includes waiting for a
+    /// processor.
+    pub fn is_steady(&self) -> bool {
+        self.sampled_in == Unit::Bytes || !self.processor.is_empty()
+    }
+
     /// Whether it is within its bound.
     pub fn is_within_limit(&self) -> bool {
         self.limit.is_none_or(|limit| match self.better {
@@ -158,5 +164,6 @@ mod tests {
         let rounds = [block(2.0), block(9.0), block(3.0)];
         let figure = Figure::value("x", Unit::Seconds, [&rounds, &[], &[]]).by_process(&rounds);
         assert_eq!(figure.processor, [(Role::Server, 1.0), (Role::Holder, 3.0)]);
+        assert!(figure.is_steady() && !Figure::value("x", Unit::Seconds, [&rounds, &[], &[]]).is_steady());
     }
 }
