@@ -26,6 +26,8 @@ pub struct TerminalCall {
     pub is_inside: bool,
     /// The total timeout.
     pub timeout: Option<Duration>,
+    /// The part of it that is over, because the call waited for its turn.
+    pub waited: Duration,
     /// Start a new shell first.
     pub reset: bool,
     /// The pattern that ends the wait.
@@ -36,6 +38,13 @@ pub struct TerminalCall {
     pub key: Option<String>,
     /// How many characters of output to give at most.
     pub budget: usize,
+}
+
+impl TerminalCall {
+    /// Whether a text is a command where it is no input: neither a key nor a look.
+    pub fn is_command(text: &str) -> bool {
+        !matches!(text, "C-c" | "C-z" | "C-d") && !text.trim().is_empty()
+    }
 }
 
 /// The context of a client: a stdio client's directory, environment and mask, and the name of its default session.

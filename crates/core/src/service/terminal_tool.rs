@@ -244,7 +244,7 @@ fn wait_of(caller: Caller<'_>, call: &TerminalCall) -> Wait {
         pattern: call.pattern.clone(),
         input_wanted: true,
         quiet: call.timeout.is_none().then_some(caller.soft_timeout),
-        ..Wait::at_most(call.timeout.unwrap_or(limits::TOTAL_TIMEOUT))
+        ..Wait::at_most(call.timeout.unwrap_or(limits::TOTAL_TIMEOUT).saturating_sub(call.waited))
     }
 }
 
@@ -269,7 +269,7 @@ fn ask(call: &TerminalCall) -> Ask {
             let newline = if text.ends_with('\n') { "" } else { "\n" };
             Ask::Input(format!("{text}{newline}").into_bytes())
         }
-        text if text.trim().is_empty() => Ask::Look,
+        text if !TerminalCall::is_command(text) => Ask::Look,
         text => Ask::Command(text.to_owned()),
     }
 }

@@ -99,6 +99,7 @@ impl Scene {
             is_input: false,
             is_inside: false,
             timeout: Some(Duration::from_secs(20)),
+            waited: Duration::ZERO,
             reset: false,
             pattern: None,
             client: self.client(),

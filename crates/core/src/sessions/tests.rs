@@ -396,6 +396,7 @@ async fn resent(registry: &Arc<Registry>, command: &str, is_input: bool, key: &s
         is_input,
         is_inside: false,
         timeout: Some(Duration::from_secs(20)),
+        waited: Duration::ZERO,
         reset: false,
         pattern: None,
         client,

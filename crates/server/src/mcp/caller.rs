@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::command_turns::CommandTurns;
 use super::dispatch_port::Server;
 use super::handshake::ToolSet;
 use super::host::Host;
@@ -17,6 +18,7 @@ pub(super) struct Caller {
     pub client: Arc<ClientContext>,
     pub host: Arc<Host>,
     pub memory: Arc<ReportedStates>,
+    pub turns: Arc<CommandTurns>,
     tools: ToolSet,
 }
 
@@ -30,12 +32,20 @@ impl Caller {
     /// A caller to whom nothing was reported yet.
     pub fn new(server: Arc<dyn Server>, principal: Principal, client: ClientContext, tools: ToolSet) -> Self {
         let (principal, client) = (Arc::new(principal), Arc::new(client));
-        Self { server, principal, client, host: Arc::new(Host::here()), memory: Arc::default(), tools }
+        Self {
+            server,
+            principal,
+            client,
+            host: Arc::new(Host::here()),
+            memory: Arc::default(),
+            turns: Arc::default(),
+            tools,
+        }
     }
 
-    /// The same without what was reported so far.
+    /// The same without what was reported so far, and with no command unanswered.
     pub fn with_its_own_state(&self) -> Self {
-        Self { memory: Arc::default(), ..self.clone() }
+        Self { memory: Arc::default(), turns: Arc::default(), ..self.clone() }
     }
 
     /// Whether it has a tool.

@@ -6,17 +6,19 @@
 #![expect(deprecated, reason = "later revisions drop log messages; those that have them still have clients")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
-    Tool as ToolModel, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientJsonRpcMessage, ClientRequest, ContentBlock,
+    ErrorData, Implementation, InitializeRequestParams, InitializeResult, JsonObject, JsonRpcRequest,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, RequestId, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool as ToolModel, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::caller::Caller;
 use super::dispatch_port::Server;
@@ -27,6 +29,7 @@ use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
 use super::tools::{Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError};
 use ptyd_core::action::{ActionError, ClientContext};
+use ptyd_core::limits::{EXECUTE_TIMEOUT, TIMEOUT_MAX};
 use ptyd_core::principal::Principal;
 
 /// The field for the shim's number of a request, which stays the same when the request is sent again.
@@ -79,10 +82,17 @@ impl Handler {
         Subscriber { server: Arc::clone(&self.caller.server), principal: Arc::clone(&self.caller.principal) }
     }
 
-    async fn answer(&self, tool: &Tool, request: CallToolRequestParams, number: Option<String>) -> CallToolResult {
+    async fn answer(
+        &self,
+        tool: &Tool,
+        arguments: JsonObject,
+        id: &RequestId,
+        number: Option<String>,
+    ) -> CallToolResult {
         let key = number.zip(self.caller.client.client.as_deref()).map(|(n, client)| format!("{client}:{n}"));
-        let call = ToolCall { caller: &self.caller, key, has_read_tool: self.caller.offers(READ_TOOL) };
-        match (tool.call)(&call, request.arguments.unwrap_or_default()).await {
+        let has_read_tool = self.caller.offers(READ_TOOL);
+        let mut call = ToolCall { caller: &self.caller, key, waited: Duration::ZERO, has_read_tool };
+        match self.answer_in_turn(tool, &mut call, arguments, id).await {
             Ok(Answer { text, structured }) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
                 result.structured_content = structured;
@@ -97,6 +107,41 @@ impl Handler {
                 }
                 CallToolResult::error(vec![ContentBlock::text(ActionError::Restarting.to_string())])
             }
+        }
+    }
+}
+
+impl Handler {
+    /// Performs a call; one that runs a command waits for its turn, and its time begins before that.
+    async fn answer_in_turn(
+        &self,
+        tool: &Tool,
+        call: &mut ToolCall<'_>,
+        arguments: JsonObject,
+        id: &RequestId,
+    ) -> Result<Answer, ToolError> {
+        let Some(session) = (tool.command_session)(&arguments) else { return (tool.call)(call, arguments).await };
+        let begun = Instant::now();
+        let timeout = arguments.get("timeout").and_then(Value::as_f64);
+        let timeout = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let until = begun + timeout.unwrap_or(EXECUTE_TIMEOUT).min(TIMEOUT_MAX);
+        let _turn = self.caller.turns.turn(id, session, until).await?;
+        call.waited = begun.elapsed();
+        (tool.call)(call, arguments).await
+    }
+
+    /// Notes a message as it is read, so that commands run in the order in which they came.
+    pub(super) fn note(&self, message: &ClientJsonRpcMessage) {
+        let ClientJsonRpcMessage::Request(JsonRpcRequest { id, request: ClientRequest::CallToolRequest(call), .. }) =
+            message
+        else {
+            return;
+        };
+        let tool = TOOLS.iter().find(|tool| tool.name == call.params.name && self.caller.offers(tool.name));
+        let no_arguments = JsonObject::default();
+        let arguments = call.params.arguments.as_ref().unwrap_or(&no_arguments);
+        if let Some(session) = tool.and_then(|tool| (tool.command_session)(arguments)) {
+            self.caller.turns.note(id, session);
         }
     }
 }
@@ -150,7 +195,8 @@ impl ServerHandler for Handler {
             ));
         };
         let number = context.meta.get(REQUEST_NUMBER).map(Value::to_string);
-        let result = progress::while_waiting(&context, self.answer(tool, request, number)).await?;
+        let arguments = request.arguments.unwrap_or_default();
+        let result = progress::while_waiting(&context, self.answer(tool, arguments, &context.id, number)).await?;
         Ok(result.into())
     }
 

@@ -4,6 +4,7 @@
 //! eras of the protocol are rmcp's; a terminal session is an explicit handle and never an MCP session.
 
 mod caller;
+mod command_turns;
 #[cfg(test)]
 mod conformance;
 mod dispatch_port;

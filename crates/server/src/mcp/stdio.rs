@@ -7,7 +7,9 @@ use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use rmcp::ServiceExt;
+use rmcp::service::{RoleServer, RxJsonRpcMessage, ServiceExt, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +59,8 @@ where
     let principal = Principal { client: hello.client.client.clone(), ..principal };
     let handler = Handler::on(server, principal, hello.client, hello.tools).behind_a_shim();
     let read = UntilEnd { read, gone: gone.clone() };
-    match handler.serve_with_ct((read, write), gone).await {
+    let messages = Noted { messages: AsyncRwTransport::new(read, write), handler: handler.clone() };
+    match handler.serve_with_ct(messages, gone).await {
         // The result of the stream concerns only the client.
         Ok(running) => drop(running.waiting().await),
         // This includes a stream that ends before the first request, which is a clean end.
@@ -81,6 +84,33 @@ impl<R: AsyncRead + Unpin> AsyncRead for UntilEnd<R> {
             Poll::Ready(Ok(())) | Poll::Pending => {}
         }
         polled
+    }
+}
+
+/// Has the handler note each message as it is read: rmcp calls it for several messages at once.
+struct Noted<T> {
+    messages: T,
+    handler: Handler,
+}
+
+impl<T: Transport<RoleServer>> Transport<RoleServer> for Noted<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.messages.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let message = self.messages.receive().await?;
+        self.handler.note(&message);
+        Some(message)
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.messages.close().await
     }
 }
 

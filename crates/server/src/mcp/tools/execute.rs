@@ -1,5 +1,6 @@
 //! `execute_in_terminal`: a command in a named session.
 
+use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -51,6 +52,11 @@ fn yes() -> bool {
     true
 }
 
+/// The session as the call names it.
+fn command_session(arguments: &JsonObject) -> Option<&str> {
+    arguments.get("session_id")?.as_str()
+}
+
 /// The table's entry.
 pub(super) fn tool() -> Tool {
     Tool {
@@ -59,6 +65,7 @@ pub(super) fn tool() -> Tool {
         description: DESCRIPTION,
         annotations: annotations([false, true, false, true]),
         schema: schema::of::<Arguments>(),
+        command_session: command_session,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
 }
@@ -68,7 +75,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     let pattern = pattern(call, "wait_for", &arguments.wait_for).await?;
     let timeout = arguments.timeout.map(Seconds::duration).transpose()?.unwrap_or(EXECUTE_TIMEOUT);
     let waits = arguments.wait_for_completion || pattern.is_some() || !arguments.until.is_empty();
-    let wait = Wait { input_wanted: true, pattern, ..Wait::at_most(timeout) };
+    let wait = Wait { input_wanted: true, pattern, ..Wait::at_most(timeout.saturating_sub(call.waited)) };
     let wait = until(call, wait, &arguments.until).await?;
     let action = Action::Execute(Execute {
         session: session(&arguments.session_id)?,

@@ -68,6 +68,7 @@ pub(super) fn tool() -> Tool {
         description: DESCRIPTION,
         annotations: annotations([true, false, true, false]),
         schema: schema::of::<Arguments>(),
+        command_session: |_| None,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
 }

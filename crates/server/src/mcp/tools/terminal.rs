@@ -1,7 +1,9 @@
 //! `terminal`: the one-tool shell of terminal-mcp.md.
 
+use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::arguments::{Seconds, pattern, session};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
@@ -15,7 +17,7 @@ const DESCRIPTION: &str = "Run a bash command in a shell that stays: directory, 
 jobs persist between calls. Answers with the output, then one line of facts like [exit 0]. No timeout kills a \
 command; it answers [still running …]: look again with command \"\", answer its question with is_input, interrupt \
 with command \"C-c\" (also C-z, C-d). Without timeout it answers after a silence (30 s unless set otherwise), 50 s at \
-most, and at once when a program wants input or a password. One command at a time; start_terminal_session gives more \
+most, and at once when a program wants input or a password. Commands sent at once run in turn; start_terminal_session gives more \
 shells. Example: {\"command\": \"npm run dev\", \"wait_for\": \"listening on\", \"timeout\": 60}. The shell lives \
 until it exits or reset, and 10 minutes after this client has gone.";
 
@@ -46,6 +48,13 @@ struct Arguments {
     session_id: String,
 }
 
+/// The session as the call names it, empty for the default one; `None` if it runs no command.
+fn command_session(arguments: &JsonObject) -> Option<&str> {
+    let given = |name| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
+    let is_input = arguments.get("is_input").and_then(Value::as_bool).unwrap_or_default();
+    (!is_input && TerminalCall::is_command(given("command"))).then(|| given("session_id"))
+}
+
 /// The table's entry.
 pub(super) fn tool() -> Tool {
     Tool {
@@ -54,6 +63,7 @@ pub(super) fn tool() -> Tool {
         description: DESCRIPTION,
         annotations: annotations([false, true, false, true]),
         schema: schema::of::<Arguments>(),
+        command_session: command_session,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
 }
@@ -81,6 +91,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         is_input: arguments.is_input,
         is_inside: arguments.inside,
         timeout: arguments.timeout.map(Seconds::duration).transpose()?,
+        waited: call.waited,
         reset: arguments.reset,
         pattern: pattern(call, "wait_for", &arguments.wait_for).await?,
         client: ClientContext::clone(&call.caller.client),

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::mcp::caller::Caller;
+use crate::mcp::command_turns::NoTurn;
 use crate::mcp::dispatch_port::Boxed;
 use crate::mcp::reported_state::ReportedState;
 use crate::mcp::schema;
@@ -27,6 +28,8 @@ pub(in crate::mcp) struct Tool {
     pub annotations: ToolAnnotations,
     /// The schema of its arguments.
     pub schema: JsonObject,
+    /// The session in which a call runs a command, as the call names it; empty for the default one.
+    pub command_session: fn(&JsonObject) -> Option<&str>,
     /// Performs it.
     pub call: for<'a> fn(&'a ToolCall<'a>, JsonObject) -> Boxed<'a, Result<Answer, ToolError>>,
 }
@@ -93,6 +96,18 @@ impl From<ActionError> for ToolError {
     }
 }
 
+impl From<NoTurn> for ToolError {
+    fn from(why: NoTurn) -> Self {
+        Self::Said(match why {
+            NoTurn::Full => "not run: too many commands of this client wait; send it again when they are answered",
+            NoTurn::TimedOut => {
+                "not run: an earlier command of this client in the session was not answered in this call's time; send it \
+                 again"
+            }
+        }.to_owned())
+    }
+}
+
 impl From<String> for ToolError {
     fn from(why: String) -> Self {
         Self::Said(why)
@@ -105,6 +120,8 @@ pub(in crate::mcp) struct ToolCall<'a> {
     pub caller: &'a Caller,
     /// The shim's number of this request, which stays the same when the request is sent again after a crash.
     pub key: Option<String>,
+    /// How long it has waited for its turn.
+    pub waited: Duration,
     /// Whether the caller has the tool that reads output.
     pub has_read_tool: bool,
 }
