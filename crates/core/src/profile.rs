@@ -10,6 +10,20 @@ use crate::action::{Limit, Limits};
 /// The name of the profile for sessions that name none.
 pub const DEFAULT: &str = "default";
 
+/// The name of the profile for sessions that a model starts; it replaces [`AGENT_VARIABLES`].
+pub const AGENT: &str = "agent";
+
+/// The variables of a session that a model starts: a pager would wait for a key at each page.
+pub const AGENT_VARIABLES: [(&str, &str); 7] = [
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("MANPAGER", "cat"),
+    ("SYSTEMD_PAGER", "cat"),
+    ("GH_PAGER", "cat"),
+    ("AWS_PAGER", "cat"),
+    ("BAT_PAGER", "cat"),
+];
+
 /// The settings of a profile. By default nothing differs from a session without a profile.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]

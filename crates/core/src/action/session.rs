@@ -52,6 +52,8 @@ pub struct Create {
     pub named_actions: BTreeMap<String, NamedAction>,
     /// Whether it is that client's default session, the one of the `terminal` tool.
     pub is_default: bool,
+    /// Whether a model starts it.
+    pub is_by_model: bool,
     /// The idempotency key: a repeated request with it gets the same session.
     pub key: Option<String>,
 }

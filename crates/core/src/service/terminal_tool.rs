@@ -289,6 +289,7 @@ fn request(call: &TerminalCall, client: String) -> Create {
         client: Some(client),
         detach: context.detach,
         is_default: true,
+        is_by_model: true,
         ..Create::default()
     }
 }

@@ -30,26 +30,31 @@ pub(super) struct Setting {
     pub(in crate::sessions) profile: Profile,
     /// The user, if it is not the server's own.
     pub(in crate::sessions) user: Option<User>,
+    /// Variables that neither the profile nor the request needs to set.
+    pub(in crate::sessions) beneath: &'static [(&'static str, &'static str)],
 }
 
 impl Registry {
-    /// The requested profile, or else the default one.
+    /// The requested profile, or else the default one; for a model, the one for agents comes before the default one.
     pub(super) fn setting(&self, request: &Create) -> Result<Setting, ActionError> {
         let unreadable = |why: String| start_error_of(format!("the configuration file: {why}"));
         let file =
             self.launch_resources.config_file.as_deref().map(ConfigFile::read).transpose().map_err(unreadable)?;
         let mut profiles = file.unwrap_or_default().profiles;
-        let name = request.profile.as_deref().unwrap_or(profile::DEFAULT);
+        let has_agent = profiles.contains_key(profile::AGENT);
+        let beneath: &[_] = if request.is_by_model && !has_agent { &profile::AGENT_VARIABLES } else { &[] };
+        let unnamed = if request.is_by_model && has_agent { profile::AGENT } else { profile::DEFAULT };
+        let name = request.profile.as_deref().unwrap_or(unnamed);
         let Some(profile) = profiles.remove(name) else {
             if request.profile.is_none() {
-                return Ok(Setting::default());
+                return Ok(Setting { beneath, ..Setting::default() });
             }
             let there: Vec<_> = profiles.into_keys().collect();
             let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
             return Err(invalid(format!("there is no profile {name:?}; there are: {there}")));
         };
         let user = profile.user.as_deref().map(|user| another_user(self.host(), name, user)).transpose()?.flatten();
-        Ok(Setting { name: Some(name.to_owned()), profile, user })
+        Ok(Setting { name: Some(name.to_owned()), profile, user, beneath })
     }
 
     /// The environment with which the shell of a session was started.
@@ -89,6 +94,9 @@ impl Setting {
     pub(super) fn variables(&self, request: &Create) -> Result<Variables, ActionError> {
         let profile = &self.profile;
         let mut env = base_environment(request);
+        for (name, value) in self.beneath {
+            set(&mut env, name.as_bytes(), value.as_bytes());
+        }
         env.retain(|(name, _)| !profile.unset.iter().any(|unset| unset.as_bytes() == name));
         if let Some(user) = &self.user {
             env.retain(|(n, _)| !n.starts_with(b"XDG_") && !NOT_OF_ANOTHER_USER.contains(&n.as_slice()));
@@ -163,7 +171,7 @@ mod tests {
     use super::*;
 
     fn of(profile: Profile) -> Setting {
-        Setting { name: Some("web".to_owned()), profile, user: None }
+        Setting { name: Some("web".to_owned()), profile, ..Setting::default() }
     }
 
     fn request(base: &[(&str, &str)], env: &[(&str, &str)]) -> Create {
@@ -194,6 +202,17 @@ mod tests {
             [("HOME", "/h"), ("PATH", "/bin"), ("A", "client"), ("GONE", "1"), ("LC_ALL", "de_DE"), ("LANG", "de_DE")];
         let expected = ["A=profile", "B=request", "HOME=/h", "LANG=C.UTF-8", "PATH=/h/bin:/opt/x:/bin"];
         assert_eq!(shown(&setting, &request(&base, &[("B", "request")])), Ok(expected.map(str::to_owned).into()));
+    }
+
+    #[test]
+    // promise: profile-1
+    fn variables_for_models_go_before_the_inherited_ones_and_behind_the_profiles() {
+        let env = [("GIT_PAGER".to_owned(), "delta".to_owned())].into();
+        let profile = Profile { env, unset: vec!["MANPAGER".to_owned()], ..Profile::default() };
+        let setting = Setting { beneath: &profile::AGENT_VARIABLES[..3], ..of(profile) };
+        let expected = ["GIT_PAGER=delta", "PAGER=most"];
+        let request = request(&[("PAGER", "less"), ("MANPAGER", "less")], &[("PAGER", "most")]);
+        assert_eq!(shown(&setting, &request), Ok(expected.map(str::to_owned).into()));
     }
 
     #[test]

@@ -170,6 +170,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         cols: size.0,
         rows: size.1,
         profile: given(arguments.profile),
+        is_by_model: true,
         otherwise: Otherwise {
             cwd: client.cwd.clone(),
             cols: Some(COLS_DEFAULT),
