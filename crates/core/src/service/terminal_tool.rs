@@ -12,6 +12,7 @@ use crate::action::{
     SessionView, SignalTarget, TerminalCall, TerminalView, Wait,
 };
 use crate::ids::SessionId;
+use crate::keys;
 use crate::limits;
 
 /// How long an interrupted program may take to end before the answer says that it still runs.
@@ -25,7 +26,7 @@ enum Ask {
     Look,
     Signal(i32),
     EndOfFile,
-    Input(Vec<u8>),
+    Input(InputBytes),
     Command(String),
 }
 
@@ -93,7 +94,9 @@ async fn call_once(caller: Caller<'_>, call: &TerminalCall) -> Result<TerminalVi
         }
         Ask::Signal(signo) => interrupt(caller, &at, call, signo).await?,
         Ask::EndOfFile if is_idle(&at.session) => (unread(caller, id, call).await?, Some(Look::NothingToInterrupt)),
-        Ask::EndOfFile => (caller.report(Action::Input(typing(caller, id, END_OF_FILE.to_vec(), call))).await?, None),
+        Ask::EndOfFile => {
+            (caller.report(Action::Input(typing(caller, id, InputBytes::Raw(END_OF_FILE.to_vec()), call))).await?, None)
+        }
         Ask::Input(_) if is_idle(&at.session) => return Err(ActionError::NothingRuns { session: id }),
         Ask::Input(bytes) => (caller.report(Action::Input(typing(caller, id, bytes, call))).await?, None),
         Ask::Command(command) => (caller.report(Action::Execute(execution(caller, id, command, call))).await?, None),
@@ -192,7 +195,7 @@ async fn done_before(
         _ if call.reset || call.key.is_none() => return Ok(None),
         Ask::Command(command) => Earlier::Execute(execution(caller, old, command, call)),
         Ask::Input(bytes) => Earlier::Input(typing(caller, old, bytes, call)),
-        Ask::EndOfFile => Earlier::Input(typing(caller, old, END_OF_FILE.to_vec(), call)),
+        Ask::EndOfFile => Earlier::Input(typing(caller, old, InputBytes::Raw(END_OF_FILE.to_vec()), call)),
         Ask::Look | Ask::Signal(_) => return Ok(None),
     };
     match caller.act(Action::Earlier(earlier)).await? {
@@ -248,9 +251,9 @@ fn wait_of(caller: Caller<'_>, call: &TerminalCall) -> Wait {
     }
 }
 
-fn typing(caller: Caller<'_>, session: SessionId, bytes: Vec<u8>, call: &TerminalCall) -> Input {
+fn typing(caller: Caller<'_>, session: SessionId, bytes: InputBytes, call: &TerminalCall) -> Input {
     let (wait, key) = (Some(wait_of(caller, call)), call.key.clone());
-    Input { session, bytes: InputBytes::Raw(bytes), is_secret: false, wait, key, budget: call.budget }
+    Input { session, bytes, is_secret: false, wait, key, budget: call.budget }
 }
 
 fn execution(caller: Caller<'_>, session: SessionId, command: String, call: &TerminalCall) -> Execute {
@@ -260,17 +263,34 @@ fn execution(caller: Caller<'_>, session: SessionId, command: String, call: &Ter
 
 /// Exactly these texts are keys; any other text is a command or input.
 fn ask(call: &TerminalCall) -> Ask {
-    match call.command.as_str() {
+    let key = if call.is_input { control_key(&call.command) } else { None };
+    match key.as_deref().unwrap_or(&call.command) {
         "C-c" => Ask::Signal(sys::signal::INT),
         "C-z" => Ask::Signal(sys::signal::TSTP),
         "C-d" => Ask::EndOfFile,
         "" if !call.is_input => Ask::Look,
         text if call.is_input => {
+            if let Some(keys) = key.as_deref().and_then(|name| keys::parse(name).ok()) {
+                return Ask::Input(InputBytes::Keys(keys));
+            }
             let newline = if text.ends_with('\n') { "" } else { "\n" };
-            Ask::Input(format!("{text}{newline}").into_bytes())
+            Ask::Input(InputBytes::Raw(format!("{text}{newline}").into_bytes()))
         }
         text if !TerminalCall::is_command(text) => Ask::Look,
         text => Ask::Command(text.to_owned()),
+    }
+}
+
+/// The name of the control key that an input consists of: `C-x`, `^X`, `Escape`. The names of other keys are words that a
+/// program may want.
+fn control_key(text: &str) -> Option<String> {
+    let of = |letter: &str| {
+        let is_key = letter.len() == 1 && letter.bytes().all(|b| b.is_ascii_alphabetic() || b"[]\\^_@".contains(&b));
+        is_key.then(|| format!("C-{}", letter.to_ascii_lowercase()))
+    };
+    match text {
+        "Escape" | "Esc" => Some(text.to_owned()),
+        _ => text.strip_prefix("C-").or_else(|| text.strip_prefix('^')).and_then(of),
     }
 }
 
@@ -291,5 +311,20 @@ fn request(call: &TerminalCall, client: String) -> Create {
         is_default: true,
         is_by_model: true,
         ..Create::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::control_key;
+
+    #[test]
+    fn a_control_key_is_known_by_its_names_and_words_are_not() {
+        for (text, key) in [("C-x", "C-x"), ("C-X", "C-x"), ("^O", "C-o"), ("^[", "C-["), ("Escape", "Escape")] {
+            assert_eq!(control_key(text).as_deref(), Some(key), "{text}");
+        }
+        for text in ["", "^", "C-", "Enter", "End", "C-xx", "x^2", "^1", "escape", "C-x\n"] {
+            assert_eq!(control_key(text), None, "{text}");
+        }
     }
 }

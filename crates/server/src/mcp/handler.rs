@@ -27,7 +27,7 @@ use super::log_notifications::Log;
 use super::progress;
 use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
-use super::tools::{Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError};
+use super::tools::{self, Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError};
 use ptyd_core::action::{ActionError, ClientContext};
 use ptyd_core::limits::{EXECUTE_TIMEOUT, TIMEOUT_MAX};
 use ptyd_core::principal::Principal;
@@ -122,8 +122,7 @@ impl Handler {
     ) -> Result<Answer, ToolError> {
         let Some(session) = (tool.command_session)(&arguments) else { return (tool.call)(call, arguments).await };
         let begun = Instant::now();
-        let timeout = arguments.get("timeout").and_then(Value::as_f64);
-        let timeout = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let timeout = tools::seconds(&arguments, "timeout").and_then(|n| Duration::try_from_secs_f64(n).ok());
         let until = begun + timeout.unwrap_or(EXECUTE_TIMEOUT).min(TIMEOUT_MAX);
         let _turn = self.caller.turns.turn(id, session, until).await?;
         call.waited = begun.elapsed();

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::arguments::{Seconds, pattern, session, until};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
-use ptyd_core::action::{Action, Execute, Outcome, Wait};
+use ptyd_core::action::{Action, Execute, Outcome, TerminalCall, Wait};
 use ptyd_core::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT};
 
 const NAME: &str = "execute_in_terminal";
@@ -72,6 +72,11 @@ pub(super) fn tool() -> Tool {
 
 async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
+    if !arguments.inside && !TerminalCall::is_command(&arguments.command) && !arguments.command.trim().is_empty() {
+        let (key, id) = (&arguments.command, &arguments.session_id);
+        let call = format!("send_input_to_terminal {{\"session_id\":\"{id}\",\"keys\":[\"{key}\"]}}");
+        return Err(ToolError::Said(format!("not run: {key} is a key; {call} presses it")));
+    }
     let pattern = pattern(call, "wait_for", &arguments.wait_for).await?;
     let timeout = arguments.timeout.map(Seconds::duration).transpose()?.unwrap_or(EXECUTE_TIMEOUT);
     let waits = arguments.wait_for_completion || pattern.is_some() || !arguments.until.is_empty();

@@ -4,6 +4,7 @@
 //! text. No other code knows a tool's name.
 
 mod arguments;
+mod coercion;
 mod execute;
 mod input;
 mod list;
@@ -19,6 +20,7 @@ mod tool;
 
 use std::sync::LazyLock;
 
+pub(super) use coercion::seconds;
 pub(super) use output::NAME as READ_TOOL;
 pub(super) use tool::{Answer, Tool, ToolCall, ToolError};
 

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::arguments::{Seconds, pattern, session};
+use super::coercion::flag;
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, ClientContext, Composite, Outcome, TerminalCall};
@@ -27,7 +28,7 @@ until it exits or reset, and 10 minutes after this client has gone.";
 struct Arguments {
     /// "" looks at what runs; exactly C-c, C-z or C-d is that key.
     command: String,
-    /// Type command, with Enter, at the running program.
+    /// Type command, with Enter, at the running program; exactly C-x, ^X or Escape is that key.
     #[serde(default)]
     is_input: bool,
     /// Run it in the shell that now reads: ssh, su, docker exec -it.
@@ -51,8 +52,7 @@ struct Arguments {
 /// The session as the call names it, empty for the default one; `None` if it runs no command.
 fn command_session(arguments: &JsonObject) -> Option<&str> {
     let given = |name| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
-    let is_input = arguments.get("is_input").and_then(Value::as_bool).unwrap_or_default();
-    (!is_input && TerminalCall::is_command(given("command"))).then(|| given("session_id"))
+    (!flag(arguments, "is_input") && TerminalCall::is_command(given("command"))).then(|| given("session_id"))
 }
 
 /// The table's entry.

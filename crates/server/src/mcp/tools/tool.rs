@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::coercion::coerce;
 use crate::mcp::caller::Caller;
 use crate::mcp::command_turns::NoTurn;
 use crate::mcp::dispatch_port::Boxed;
@@ -163,9 +164,14 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema>(
 ) -> Result<T, ToolError> {
     // Models write null for arguments that they leave out.
     arguments.retain(|_, value| !value.is_null());
-    serde_json::from_value(Value::Object(arguments)).map_err(|error| {
-        ToolError::Said(format!("{tool}: {error}; valid arguments: {}", schema::in_words(&schema::of::<T>())))
-    })
+    let mut arguments = Value::Object(arguments);
+    if let Ok(read) = T::deserialize(&arguments) {
+        return Ok(read);
+    }
+    let schema = schema::of::<T>();
+    coerce(&schema, &mut arguments);
+    T::deserialize(&arguments)
+        .map_err(|error| ToolError::Said(format!("{tool}: {error}; valid arguments: {}", schema::in_words(&schema))))
 }
 
 /// An outcome of another kind than the action promises.
