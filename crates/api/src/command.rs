@@ -135,6 +135,9 @@ pub struct CommandExecution {
     /// The limits that it ran into.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits_hit: Vec<Limit>,
+    /// Background output that came before it and that its caller has not been shown, within `maxChars`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<String>,
     /// Its output as text, within `maxChars`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,

@@ -125,9 +125,11 @@ async def test_the_same_idempotency_key_runs_once_and_another_text_with_it_is_re
 
 
 # promise: send-5
-async def test_of_two_commands_at_once_one_is_refused(workspace):
+async def test_of_two_clients_commands_at_once_one_is_refused(workspace):
     session = await workspace.session()
-    answers = await asyncio.gather(*(session.run(f"sleep 0.5; echo {n} >> ran; echo {n}") for n in (1, 2)))
+    async with workspace.another_agent() as other:
+        both = ((1, session), (2, other.at(session.id)))
+        answers = await asyncio.gather(*(of.run(f"sleep 0.5; echo {n} >> ran; echo {n}") for n, of in both))
     [refused] = [a for a in answers if a.is_error]
     [done] = [a for a in answers if not a.is_error]
     assert "busy" in refused.text

@@ -38,6 +38,8 @@ pub struct Report {
     pub ended_by: EndedBy,
     /// How long the wait took.
     pub waited: Duration,
+    /// Background output that came before the command and was not shown to the caller; most often there is none.
+    pub background: Option<Box<TextView>>,
     /// The output, cut to the budget.
     pub output: TextView,
     /// The screen, if a full-screen program runs.

@@ -20,8 +20,10 @@ pub struct Wait {
     pub input_wanted: bool,
     /// No new output for this long.
     pub quiet: Option<Duration>,
-    /// The timeout.
+    /// The timeout, as the caller gave it.
     pub timeout: Duration,
+    /// The part of it that was over before the request was made.
+    pub waited: Duration,
 }
 
 /// All conditions in one sentence, for errors.
@@ -59,7 +61,12 @@ impl std::fmt::Display for Until {
 impl Wait {
     /// A wait that only the timeout ends, or the end of the command or session.
     pub fn at_most(timeout: Duration) -> Self {
-        Self { pattern: None, until: Vec::new(), input_wanted: false, quiet: None, timeout }
+        Self { pattern: None, until: Vec::new(), input_wanted: false, quiet: None, timeout, waited: Duration::ZERO }
+    }
+
+    /// What is left of the timeout.
+    pub(crate) fn left(&self) -> Duration {
+        self.timeout.saturating_sub(self.waited)
     }
 
     /// Adds these conditions; their patterns are compiled in turns of this share.

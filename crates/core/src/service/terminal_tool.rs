@@ -247,7 +247,8 @@ fn wait_of(caller: Caller<'_>, call: &TerminalCall) -> Wait {
         pattern: call.pattern.clone(),
         input_wanted: true,
         quiet: call.timeout.is_none().then_some(caller.soft_timeout),
-        ..Wait::at_most(call.timeout.unwrap_or(limits::TOTAL_TIMEOUT).saturating_sub(call.waited))
+        waited: call.waited,
+        ..Wait::at_most(call.timeout.unwrap_or(limits::TOTAL_TIMEOUT))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Ended sessions: replayed from their folders on request, with the same timeline as while they lived.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
 use journal::{Offset, Read, Reader};
@@ -256,6 +256,7 @@ fn open_with(
         backends: Arc::clone(backends),
         startup_failed: Mutex::default(),
         faulted: AtomicBool::default(),
+        prompt_lines: AtomicUsize::new(usize::MAX),
         stalled: AtomicBool::default(),
     };
     Ok((shared, damage))

@@ -1,6 +1,6 @@
 //! The state that the registry, readers and the actor of one session share: positions, never bytes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use journal::Reader;
@@ -26,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) startup_failed: Mutex<Vec<StartupFailure>>,
     /// The actor has panicked or lost its holder.
     pub(crate) faulted: AtomicBool,
+    /// The fewest lines that were printed between a boundary and the next command: those of the prompt.
+    pub(crate) prompt_lines: AtomicUsize,
     /// The session waits for disk space.
     pub(crate) stalled: AtomicBool,
 }

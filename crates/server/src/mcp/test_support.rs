@@ -238,6 +238,7 @@ pub(super) fn command() -> CommandView {
 /// Its report, with this output.
 pub(super) fn report(output: &str) -> Report {
     Report {
+        background: None,
         session: session(),
         command: Some(command()),
         ended_by: EndedBy::Ended,

@@ -171,6 +171,7 @@ pub(super) fn command(view: action::CommandView) -> CommandExecution {
         duration_ms: ran.map(millis),
         boundary: boundary(view.boundary),
         limits_hit: view.limits_hit.into_iter().map(limit).collect(),
+        background: None,
         output: None,
         output_base64: None,
         next_offset: None,
@@ -188,6 +189,7 @@ pub(super) fn command(view: action::CommandView) -> CommandExecution {
 /// A command with its output and the result of the wait; `None` if the report is about no command.
 pub(super) fn execution(report: action::Report) -> Option<CommandExecution> {
     let mut execution = command(report.command?);
+    execution.background = report.background.map(|background| text(*background));
     execution.truncated = report.output.omitted.is_some();
     execution.omitted = report.output.omitted.as_ref().map(omitted);
     execution.escaped = report.output.escaped;

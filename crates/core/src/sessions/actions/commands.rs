@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::report::plain_report;
-use crate::action::{ActionError, CommandStatus, CommandView, EndedBy, Outcome, Report, SessionView, TextView};
+use crate::action::{ActionError, CommandStatus, CommandView, EndedBy, Outcome, Report, SessionView};
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Principal;
 use crate::sessions::ended_session::EndedSession;
@@ -108,9 +108,21 @@ impl Registry {
     }
 }
 
-pub(super) fn past_report(past: &EndedSession) -> Report {
-    let at = past.timeline.output().scanner.position();
-    plain_report(past.view(), None, EndedBy::Exited, TextView { from: at, to: at, ..TextView::default() })
+impl Registry {
+    /// The end of a session, with the output that this caller has not been shown.
+    pub(super) async fn past_report(
+        &self,
+        principal: &Principal,
+        past: &EndedSession,
+        budget: usize,
+    ) -> Result<Report, ActionError> {
+        let (shared, to) = (&past.shared, past.timeline.output().scanner.position());
+        let from = self.read_cursors.read_to(principal, &shared.id).await?.unwrap_or(0).min(to);
+        let handovers = past.timeline.log().handovers(from);
+        let output = self.text(shared, handovers, (from, to), shared.spec.cols, budget).await?;
+        self.read_cursors.has_read(principal, &shared.id, to);
+        Ok(plain_report(past.view(), None, EndedBy::Exited, output))
+    }
 }
 
 /// A command that only the history has; its output is not in there.

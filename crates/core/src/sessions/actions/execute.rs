@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::report::{CLEARING_UP, plain_report, with_key};
 use super::wait::external_conditions::{self, ExternalConditions};
-use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView};
+use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView, Wait};
 use crate::ids::CommandId;
 use crate::limits;
 use crate::mutex::locked;
@@ -35,7 +35,7 @@ impl Registry {
         let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
         self.not_a_creates(principal, request.key.as_deref()).await?;
         let key = self.key_of_command(request);
-        let patience = request.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, |w| w.timeout);
+        let patience = request.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, Wait::left);
         let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
         let (text, wait, is_inside) = (request.command.clone().into_bytes(), request.wait.clone(), request.is_inside);
         let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
@@ -49,7 +49,11 @@ impl Registry {
                 let finished = async { finished.await.map_err(|_| handle.why_gone()) };
                 let finished =
                     external_conditions::either(&handle, finished, outside, (Some(started.id), None)).await?;
-                self.report(principal, &handle, finished, request.budget).await?
+                let before = finished.snapshot.before_command;
+                let size = (finished.snapshot.view.cols, request.budget);
+                let mut report = self.report(principal, &handle, finished, request.budget).await?;
+                report.background = self.background(principal, &handle, before, size).await?;
+                report
             }
             None => {
                 let (view, all) = self.after(principal, &handle).await?;

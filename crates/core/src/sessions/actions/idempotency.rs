@@ -244,6 +244,7 @@ mod tests {
             until: vec![Until::Bell, Until::Listening(Some(80))],
             input_wanted: true,
             quiet: Some(Duration::from_secs(9)),
+            waited: Duration::ZERO,
             timeout: Duration::from_millis(1500),
         };
         let (key, budget) = (None, 7);

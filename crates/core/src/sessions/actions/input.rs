@@ -35,6 +35,7 @@ impl Registry {
         let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
         self.not_a_creates(principal, request.key.as_deref()).await?;
         let key = self.key_of_input(request);
+        let seen = self.read_cursors.read_to(principal, &request.session).await?;
         let Input { bytes, is_secret, wait, .. } = request.clone();
         let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
         let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await?;
@@ -45,6 +46,10 @@ impl Registry {
                 let mut finished =
                     external_conditions::either(&handle, finished, outside, (None, Some(typed.from))).await?;
                 finished.accepted_bytes = Some(typed.accepted);
+                // What the program printed before it was typed at comes first, if the caller has not been shown it.
+                if let (Some(command), Some(seen)) = (&finished.snapshot.command, seen) {
+                    finished.from = finished.from.min(seen.max(command.start_offset));
+                }
                 self.report(principal, &handle, finished, request.budget).await?
             }
             None => {

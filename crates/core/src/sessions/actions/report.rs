@@ -1,10 +1,14 @@
 //! The report on a command, an input or a wait: the session, the command, and the output since.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::action::{ActionError, CommandView, EndedBy, Foreground, Report, SessionView, TextView};
 use crate::principal::Principal;
 use crate::sessions::registry::{Handle, Registry};
+use crate::sessions::render::handover::RecentHandovers;
+use crate::sessions::render::range;
+use crate::sessions::render::text::without_prompt;
 use crate::sessions::session::{Finished, Painted, Snapshot};
 
 /// How long the holder may take after the shell's exit to end its descendants.
@@ -42,7 +46,56 @@ impl Registry {
             }
             TextView { to, ..text }
         };
-        Ok(Report { session: view, command, ended_by, waited, output, screen, accepted_bytes, matched })
+        Ok(Report {
+            session: view,
+            command,
+            ended_by,
+            waited,
+            background: None,
+            output,
+            screen,
+            accepted_bytes,
+            matched,
+        })
+    }
+}
+
+impl Registry {
+    /// The output between the last boundary and a command that this caller has not been shown, without the prompt.
+    ///
+    /// The prompt is in that range too, and nothing tells how many lines it has. The fewest lines that stood before a
+    /// command of this session are taken for its prompt.
+    pub(super) async fn background(
+        &self,
+        principal: &Principal,
+        handle: &Handle,
+        (from, to): (u64, u64),
+        (cols, budget): (u16, usize),
+    ) -> Result<Option<Box<TextView>>, ActionError> {
+        /// More bytes are no prompt.
+        const PROMPT_BYTES_MAX: u64 = 64 << 10;
+        let shared = &handle.shared;
+        let seen = self.read_cursors.read_to(principal, &shared.id).await?.unwrap_or(0);
+        let first = shared.reader.first().unwrap_or_default().0;
+        if from >= to || from < first {
+            return Ok(None);
+        }
+        if to - from <= PROMPT_BYTES_MAX {
+            let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
+            let bytes = range::read(&shared.reader, from, to).map_err(unreadable)?.bytes;
+            let lines = memchr::memchr_iter(b'\n', &bytes).count();
+            if lines <= shared.prompt_lines.fetch_min(lines, Ordering::Relaxed).min(lines) {
+                return Ok(None);
+            }
+        }
+        if seen >= to {
+            return Ok(None);
+        }
+        let range = (from.max(seen), to);
+        let mut text = self.text(shared, RecentHandovers::default(), range, cols, budget).await?;
+        without_prompt(&mut text);
+        let is_blank = text.omitted.is_none() && text.head.trim().is_empty();
+        Ok((!is_blank).then(|| Box::new(text)))
     }
 }
 
@@ -69,6 +122,7 @@ pub(super) fn plain_report(
         command,
         ended_by,
         waited: Duration::ZERO,
+        background: None,
         output,
         screen: None,
         accepted_bytes: None,

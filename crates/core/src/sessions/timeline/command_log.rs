@@ -22,6 +22,8 @@ pub(crate) struct Command {
     pub(crate) accepted_us: u64,
     /// The journal's end when it was accepted.
     pub(crate) accepted_at: u64,
+    /// Where background output before it begins: behind the boundary before it, once its marker came.
+    pub(crate) background_from: u64,
     /// The first byte of its output, once its marker came.
     pub(crate) start: Option<u64>,
     pub(crate) end: Option<End>,
@@ -253,6 +255,7 @@ mod tests {
             text: Arc::from("ls"),
             accepted_us: 0,
             accepted_at: u64::from(id) * 100,
+            background_from: u64::from(id) * 100,
             start: None,
             end: None,
             limits_hit: Vec::new(),

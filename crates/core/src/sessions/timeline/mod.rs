@@ -232,6 +232,7 @@ impl Timeline {
             text,
             accepted_us: event.time_us,
             accepted_at: event.offset.0,
+            background_from: event.offset.0,
             start: None,
             end: None,
             limits_hit: Vec::new(),
@@ -255,6 +256,7 @@ impl Timeline {
             text: kept_text(text),
             accepted_us: now_us,
             accepted_at: at,
+            background_from: at,
             start: None,
             end: None,
             limits_hit: Vec::new(),
@@ -429,8 +431,10 @@ impl Timeline {
         match found {
             Found::Prompt { .. } => {}
             Found::Started { id, at, .. } => {
+                let background_from = self.log.background_from;
                 if let Some(command) = self.log.command_mut(id) {
                     command.start = Some(at);
+                    command.background_from = background_from.min(command.accepted_at);
                     self.shell.still_inside |= self.shell.unclear.take().is_some();
                     news.push(Change::Started(id));
                 }

@@ -374,6 +374,14 @@ fn body(report: &Report, context: &AnswerContext<'_>) -> (String, Vec<String>) {
     let command = report.command.as_ref().map(|c| c.id);
     let (mut body, mut notes) = rendered(&report.output, &report.session, command, context);
     end_line(&mut body);
+    if let Some(background) = &report.background {
+        let (mut before, more) = rendered(background, &report.session, None, context);
+        end_line(&mut before);
+        let lines = before.matches('\n').count() as u64;
+        notes.push(format!("the first {} came before it", counted(lines, "line", "lines")));
+        notes.extend(more);
+        body.insert_str(0, &before);
+    }
     if let Some(screen) = &report.screen {
         let (rows, more) = rows(screen);
         body += &rows;

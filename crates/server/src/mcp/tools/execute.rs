@@ -80,7 +80,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     let pattern = pattern(call, "wait_for", &arguments.wait_for).await?;
     let timeout = arguments.timeout.map(Seconds::duration).transpose()?.unwrap_or(EXECUTE_TIMEOUT);
     let waits = arguments.wait_for_completion || pattern.is_some() || !arguments.until.is_empty();
-    let wait = Wait { input_wanted: true, pattern, ..Wait::at_most(timeout.saturating_sub(call.waited)) };
+    let wait = Wait { input_wanted: true, pattern, waited: call.waited, ..Wait::at_most(timeout) };
     let wait = until(call, wait, &arguments.until).await?;
     let action = Action::Execute(Execute {
         session: session(&arguments.session_id)?,

@@ -3,7 +3,6 @@
 pub(super) mod external_conditions;
 
 use self::external_conditions::ExternalConditions;
-use super::commands::past_report;
 use crate::action::{ActionError, Report, Wait};
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Principal;
@@ -22,7 +21,7 @@ impl Registry {
         let handle = match self.find(principal, session).await? {
             SessionRef::Live(handle) => handle,
             SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
-            SessionRef::EndedSession(past) => return Ok(past_report(&past)),
+            SessionRef::EndedSession(past) => return self.past_report(principal, &past, budget).await,
         };
         let _permit = handle.permits.wait()?;
         let from = self.waits_from(principal, &handle, wait.pattern.is_some()).await?;

@@ -100,6 +100,7 @@ impl OpenWait {
             wait.input_wanted && wait.pattern.is_none() && wait.until.is_empty() || asks(|u| matches!(u, Until::Input));
         let ends_on_bell = asks(|u| matches!(u, Until::Bell));
         let looks_outside = asks(|u| matches!(u, Until::Listening(_) | Until::File(_)));
+        let left = wait.left();
         let vanishing = wait.until.into_iter().filter_map(|until| match until {
             Until::Gone(pattern) => Some(Vanishing { pattern, was_there: false, absent_since: None }),
             Until::Listening(_) | Until::File(_) | Until::Bell | Until::Input => None,
@@ -109,7 +110,7 @@ impl OpenWait {
             from,
             began: now,
             accepted_bytes,
-            deadline: now + wait.timeout,
+            deadline: now + left,
             quiet: wait.quiet,
             last_output: now,
             input_wanted,

@@ -40,11 +40,11 @@ impl Session {
         if let Some(trouble) = self.link.silent_trouble() {
             (view.is_unreachable, view.trouble) = (true, Some(trouble));
         }
+        let command = command.and_then(|id| self.timeline.log().command(id));
         Snapshot {
             view,
-            command: command
-                .and_then(|id| self.timeline.log().command(id))
-                .map(|c| views::command_view(&self.shared, c, self.timeline.output().scanner.position())),
+            before_command: command.map_or((0, 0), |c| (c.background_from, c.accepted_at)),
+            command: command.map(|c| views::command_view(&self.shared, c, self.timeline.output().scanner.position())),
             paint: self.foreground.paint.clone(),
             was_not_ready: self.foreground.was_not_ready,
             background_from: self.timeline.log().background_from,

@@ -222,6 +222,7 @@ fn to_wait(waits: &Waits) -> Wait {
         until,
         input_wanted: waits.input_wanted,
         quiet: waits.quiet_ms.map(|ms| Duration::from_millis(u64::from(ms))),
+        waited: Duration::ZERO,
         timeout: Duration::from_millis(u64::from(waits.timeout_ms)),
     }
 }

@@ -1,0 +1,55 @@
+"""No answer moves the read position over output that was not shown: neither before typed input, nor from the background,
+nor at a session's end.
+"""
+
+import asyncio
+from pathlib import Path
+
+
+async def test_what_a_program_printed_before_it_was_typed_at_is_shown(workspace):
+    go, asks = workspace.project / "go", workspace.project / "asks"
+    reads = f"echo begun; until [ -e {go} ]; do :; done; echo 'disk full'; touch {asks}; read -p 'sure? '; echo got $REPLY"
+    await workspace.terminal(reads, wait_for="begun")
+    go.touch()
+    while not asks.exists():
+        await asyncio.sleep(0)
+    answered = await workspace.terminal("y", is_input=True)
+    # The echo comes before the question if the program had not asked yet.
+    assert (answered.output.splitlines()[0], answered.output.splitlines()[-1].endswith("got y")) == ("disk full", True)
+    assert answered.exit == 0
+
+
+async def test_what_came_from_the_background_is_shown_with_the_next_command_once(workspace):
+    job, done = workspace.gate(), workspace.project / "done"
+    started = await workspace.terminal(f"(cat {job}; echo CRASHED; touch {done}) &")
+    assert started.exit == 0
+    await workspace.open_gate()
+    while not done.exists():
+        await asyncio.sleep(0)
+    following = await workspace.terminal("echo following")
+    # bash tells of the job's end at its next prompt, which may come before the command. Output at a prompt stands behind it.
+    opened, crashed, own = [line for line in following.output.splitlines() if "Done" not in line][-3:]
+    assert (opened.endswith("opened"), crashed, own) == (True, "CRASHED", "following"), following.text
+    assert "came before it" in following.text
+    for _ in range(3):
+        again = await workspace.terminal("echo again")
+        assert [line for line in again.output.splitlines() if "Done" not in line] == ["again"], again.text
+
+
+async def test_a_prompt_of_several_lines_is_no_output(workspace):
+    (Path(workspace.env["HOME"]) / ".bashrc").write_text("PS1='\\n\\w\\n> '\n")
+    assert (await workspace.terminal("echo first")).output == "first"
+    for number in range(4):
+        assert (await workspace.terminal(f"echo {number}")).text == f"{number}\n[exit 0]"
+
+
+async def test_the_last_output_of_a_session_that_has_ended_is_shown_to_who_waits_for_it(workspace):
+    session = await workspace.session()
+    gate = workspace.gate()
+    begun = await session.run(f"echo A; cat {gate}; echo B; exit 5", wait_for="A")
+    assert begun.is_running
+    await workspace.open_gate()
+    ended = await session.read(since="last", wait_for="never", timeout=20)
+    assert ("B" in ended.output, "session ended" in ended.text) == (True, True), ended.text
+    again = await session.read(since="last", timeout=1)
+    assert again.output == ""
