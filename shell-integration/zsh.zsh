@@ -26,7 +26,10 @@ if [[ -z ${__ptyd_defining-} ]]; then
   # must stay before the user's files: they may do anything, a `read` from the terminal included.
   if [[ -o interactive && -o zle && $ZSH_VERSION == (5.(8|9|<10->)|<6->.)* && -z ${__ptyd_secret-} ]] &&
     zmodload zsh/parameter zsh/zle && IFS= read -r -u 97 __ptyd_secret 2>/dev/null && IFS= read -r -u 97 __ptyd_file; then
-    typeset -gr +x __ptyd_secret __ptyd_file
+    # zsh's own descriptor of the terminal, which nothing closes and no child inherits; without the module that writes to it (-1),
+    # the terminal is opened by name each time.
+    if [[ -t 10 ]] && zmodload -F zsh/system b:syswrite; then __ptyd_tty=10; else __ptyd_tty=-1; fi 2>/dev/null
+    typeset -gr +x __ptyd_secret __ptyd_file __ptyd_tty
     typeset -g +x __ptyd_defining=${(%):-%x}
 
     # Not in the emulation below, as they parse the text with the user's options and aliases: a text that is incomplete or
@@ -34,8 +37,13 @@ if [[ -z ${__ptyd_defining-} ]]; then
     __ptyd_load() {
       {
         # None of these affects the parsing of the text; ALL_EXPORT would export it.
-        setopt localoptions noallexport noerrexit noerrreturn
+        [[ ! -o allexport && ! -o errexit && ! -o errreturn ]] || setopt localoptions noallexport noerrexit noerrreturn
         __ptyd_take && functions[__ptyd_try]="$__ptyd_text"
+        # Calling a function is what costs most in zsh; so the usual text is placed here, by what no option changes.
+        if [[ -n $__ptyd_line && "${functions[__ptyd_try]-}" == *"$__ptyd_parsed" ]]; then
+          BUFFER=" $__ptyd_line" CURSOR=${#BUFFER}
+          return 0
+        fi
         __ptyd_place || {
           # Twice, since an interrupt in the middle may be why the first time failed.
           functions[__ptyd_try]="$__ptyd_text"
@@ -45,8 +53,22 @@ if [[ -z ${__ptyd_defining-} ]]; then
       } 2>/dev/null
     }
     __ptyd_ask() { functions[__ptyd_try]="$__ptyd_raw${1-}"; }
-    # Here, too, the user's options are seen.
-    __ptyd_hook() { { __ptyd_prompt $? "${(j: :)pipestatus[@]}" "$-"; } 2>/dev/null; }
+    # Here, too, the user's options are seen. The usual prompt, behind a reported end, takes no other function; the first test is for
+    # a widget or a command of the user's that runs all hooks, and __ptyd_prompt has it, too.
+    __ptyd_hook() {
+      {
+        local code=$? pipe="${(j: :)pipestatus[@]}"
+        if [[ ${(j: :)zsh_eval_context[@]} == shfunc && $__ptyd_told$__ptyd_id == 10 && ! -o allexport &&
+          "${precmd_functions[1]-} ${zshaddhistory_functions[1]-}" == '__ptyd_hook __ptyd_hide' ]]; then
+          __ptyd_told='' __ptyd_text='' __ptyd_raw='' __ptyd_options="$-"
+          unset 'functions[__ptyd_try]'
+          bindkey '^[^_' __ptyd_load '^[^^' .accept-line '^[[7338~' __ptyd_report
+          bindkey -M vicmd '^[^_' __ptyd_load '^[^^' .accept-line '^[[7338~' __ptyd_report
+        else
+          __ptyd_prompt $code "$pipe" "$-"
+        fi
+      } 2>/dev/null
+    }
 
     # With its own options for every function that it defines, whatever the user sets later; that includes the trace.
     emulate -R zsh -o no_aliases -o no_xtrace -o no_bg_nice -c 'builtin source "$__ptyd_defining"'
@@ -67,9 +89,10 @@ fi
 
 # The text to evaluate with the code after it, the text alone, the command's id (0: none is running), the greatest so far,
 # its flags, its start marker, its status and its pipeline's, whether an end was reported since the last prompt, zsh's message
-# about a bad text, the user's options at the last prompt, and the last reported PATH.
+# about a bad text, the user's options at the last prompt, the last reported PATH, the line that evaluates the text, and what that line
+# calls when the text was cut short, and to end with its status.
 typeset -g +x __ptyd_text= __ptyd_raw= __ptyd_id=0 __ptyd_taken=0 __ptyd_flags= __ptyd_mark= __ptyd_code=0 __ptyd_pipe= \
-  __ptyd_told= __ptyd_said= __ptyd_options= __ptyd_path=$'\1'
+  __ptyd_told= __ptyd_said= __ptyd_options= __ptyd_path=$'\1' __ptyd_line= __ptyd_cut=__ptyd_cut __ptyd_finish=__ptyd_finish
 
 # The code after every text. A line of its own, after a blank one, ends a comment and a trailing backslash. The
 # redirection hides the trace, and no alias is expanded behind a backslash.
@@ -80,8 +103,9 @@ typeset -gr +x __ptyd_parsed=$functions[__ptyd_try]
 
 # `eval` runs at top level, so that declarations, `return` and traps work as if typed. `always` reports the end of a text that an error or
 # an interrupt cut short, before zsh marks an unfinished line of output. __ptyd_finish restores $? for the prompt;
-# `&& :` keeps that from ending a shell with ERR_EXIT. The start marker is printed by expanding the argument, without a command.
-typeset -gr +x __ptyd_evaluating='{ \builtin \eval "${__ptyd_text:__ptyd_begin()}"; } always { \__ptyd_cut; }; \__ptyd_finish && :'
+# `&& :` keeps that from ending a shell with ERR_EXIT. Where there is nothing to do for either, its variable is `:`. The start marker is
+# printed by expanding the argument, without a command.
+typeset -gr +x __ptyd_evaluating='{ \builtin \eval "${__ptyd_text:__ptyd_begin()}"; } always { $__ptyd_cut; }; $__ptyd_finish && :'
 # The same while the user has XTRACE on, which would show the whole text as the argument of `eval`. No function can turn it
 # off for its caller. It is turned on again before the text, which finds $? as it was.
 typeset -gr +x __ptyd_evaluating_quietly='{ __ptyd_code=$?; \unsetopt xtrace; } 2>/dev/null; '\
@@ -92,7 +116,8 @@ typeset -gr +x __ptyd_tracing='{ \setopt xtrace; \__ptyd_finish && :; } 2>/dev/n
 # Prints the start marker. A function of arithmetic, so that $? and pipestatus stay.
 __ptyd_begin() {
   # The value of a function is the last that was computed in it. One statement, for a DEBUG trap sees each.
-  builtin print -rn -- $__ptyd_mark${${:-$((0))}#0} >/dev/tty
+  [[ -t $__ptyd_tty ]] && builtin syswrite -o $__ptyd_tty -- $__ptyd_mark${${:-$((0))}#0} ||
+    builtin print -rn -- $__ptyd_mark${${:-$((0))}#0} >/dev/tty
 }
 functions -M __ptyd_begin 0 0
 
@@ -104,14 +129,18 @@ __ptyd_tell() {
   # zsh leaves pipestatus as it was for what runs no command (x=1, [[ ]]).
   [[ $__ptyd_pipe == *' '* ]] || __ptyd_pipe=$__ptyd_code
   # The nonce is made here and now, so nothing that ran before could print it. The kernel's, since $RANDOM can be predicted.
-  local nonce=${"$(</proc/sys/kernel/random/uuid)"//-}
-  nonce=$((16#${nonce[1,15]:-$RANDOM$RANDOM}))
+  local nonce="$(</proc/sys/kernel/random/uuid)" record
+  nonce=$((16#${${nonce//-}[1,15]:-$RANDOM$RANDOM}))
   [[ ${PATH-} == "$__ptyd_path" ]] || __ptyd_tell_path
+  record="D;$__ptyd_secret;$nonce;$__ptyd_id;$__ptyd_code;$__ptyd_pipe;$__ptyd_flags;${PWD-}"$'\0'
   # The record goes first, so a reader that finds the marker in the output has the record already. The marker goes to the
-  # terminal itself, for a command may have redirected 1 and 2 for good.
-  builtin print -rnu97 -- "D;$__ptyd_secret;$nonce;$__ptyd_id;$__ptyd_code;$__ptyd_pipe;$__ptyd_flags;${PWD-}"$'\0'
-  builtin print -rn -- $'\e]7337;D;'$nonce$'\a' >/dev/tty
-  __ptyd_id=0 __ptyd_told=1 __ptyd_flags=
+  # terminal itself, for a command may have redirected 1 and 2 for good. The holder takes datagrams of up to 8192 bytes, to which
+  # `print` splits a longer record.
+  [[ $__ptyd_tty != -1 && $#record -lt 2000 ]] && builtin syswrite -o 97 -- $record || builtin print -rnu97 -- $record
+  [[ -t $__ptyd_tty ]] && builtin syswrite -o $__ptyd_tty -- $'\e]7337;D;'$nonce$'\a' ||
+    builtin print -rn -- $'\e]7337;D;'$nonce$'\a' >/dev/tty
+  __ptyd_id=0 __ptyd_told=1 __ptyd_flags= __ptyd_cut=:
+  [[ $__ptyd_code != 0 || ${precmd_functions[1]-} != __ptyd_hook ]] || __ptyd_finish=:
   return 0
 }
 
@@ -151,7 +180,7 @@ __ptyd_prompt() {
     __ptyd_pipe=
   fi
   __ptyd_told= __ptyd_text= __ptyd_raw= __ptyd_options=$3
-  unset 'functions[__ptyd_try]'
+  (( ! ${+functions[__ptyd_try]} )) || unset 'functions[__ptyd_try]'
   __ptyd_claim
   return 0
 }
@@ -179,8 +208,9 @@ __ptyd_hide() {
 __ptyd_take() {
   # Whatever happens below, the accept key that follows must not run a line that a person has half typed.
   BUFFER=
-  __ptyd_text=
-  local staged=("${(@ps:\0:)"$(<$__ptyd_file)"}")
+  __ptyd_text= __ptyd_line=
+  local text="$(<$__ptyd_file)"
+  local staged=("${(@ps:\0:)text}")
   [[ ${staged[1]} == <-> && $#staged -ge 2 ]] || return 1
   # A key that a person pressed by accident finds a command that was taken before.
   (( staged[1] > __ptyd_taken )) || return 1
@@ -190,9 +220,11 @@ __ptyd_take() {
     return 1
   fi
   __ptyd_id=$staged[1] __ptyd_taken=$staged[1] __ptyd_mark=$'\e]7337;C;'$staged[2]$'\a' __ptyd_flags= __ptyd_told= __ptyd_said= \
-    __ptyd_raw=${staged[3]-}
+    __ptyd_raw=${staged[3]-} __ptyd_cut=__ptyd_cut __ptyd_finish=__ptyd_finish
   __ptyd_text=$__ptyd_raw$__ptyd_telling
-  unset 'functions[__ptyd_try]'
+  [[ $__ptyd_options == *x* || $__ptyd_pipe == *' '* && $__ptyd_text == *pipestatus* ]] || __ptyd_line=$__ptyd_evaluating
+  # The last prompt has done so already, unless the hook was lost.
+  (( ! ${+functions[__ptyd_try]} )) || unset 'functions[__ptyd_try]'
 }
 
 # Fails if the text was not parsed, or the code after it became part of it, and neither is a reason known yet nor $1 given.

@@ -287,6 +287,39 @@ def test_a_closed_attestation_socket_forges_nothing_and_stops_nothing():
         same(sh.records, [])
 
 
+def test_closed_descriptors_and_builtins_that_are_gone():
+    for command in (
+        "exec 0</dev/null",
+        "exec 0<&- 1>&- 2>&-; exec 0</dev/tty 1>/dev/tty 2>/dev/tty",
+        "zmodload -u zsh/system",
+        "disable syswrite",
+        "syswrite() { :; }; sysread() { :; }; print() { :; }",
+        ":() { return 3 }",
+        "typeset -r code=1 pipe=2 record=3 nonce=4 text=5",
+        "bindkey -d",
+        "bindkey -r '^[^_'; bindkey -r '^[^^'",
+        "bindkey -N mine emacs; bindkey -M mine -r '^[^_'; bindkey -A mine main",
+        "bindkey -v; bindkey -M vicmd -r '^[^_'",
+    ):
+        same((command, survives(command)), (command, "fine\n"))
+
+
+def test_no_descriptor_of_the_users_is_written_to_by_us():
+    with Zsh() as sh:
+        # zsh keeps its own open.
+        sh.run("for fd in {3..60}; do exec {fd}>&-; done 2>/dev/null")
+        sh.run("for n in {1..20}; do exec {fd}>>file; done")
+        same(sh.run("(exit 7)").facts, (7, [7], ""))
+        same(sh.prints("wc -c <file"), "0\n")
+
+
+def test_the_line_ends_with_the_commands_status_for_the_users_hooks():
+    with Zsh(zshrc="precmd() { print -r -- hook $? >>hooks; }") as sh:
+        for command in "true", "(exit 7)", "false | true", "(exit 3) | (exit 4)", "precmd_functions=()", "(exit 5)":
+            sh.run(command)
+        same(sh.prints("print -rn -- ${(f)$(<hooks)}"), "hook 0 hook 0 hook 7 hook 0 hook 4 hook 0 hook 5")
+
+
 def test_terminal_modes_a_command_leaves_behind():
     same(survives("stty raw -echo"), "fine\n")
     with Zsh() as sh:
