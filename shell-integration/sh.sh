@@ -27,6 +27,11 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
   # The next of a sequence that only the shell and the holder know; 31 bits, for mksh counts no further.
   # shellcheck disable=SC2016 # The prompt expands it, and __ptyd_d does.
   __ptyd_a='__ptyd_n=(__ptyd_n*1103515245+12345)&2147483647'
+  # Between the two functions below. The text is sourced and not read into a variable, so that one of any length, and any error in it,
+  # is contained.
+  # shellcheck disable=SC2016 # The line evaluates it.
+  readonly __ptyd_l='\command . "$__ptyd_f";__ptyd_r=$?.$__ptyd_i'
+
   # The last reported PATH, the number of the text that runs (0: none), the greatest so far, and the flags of its end. __ptyd_r is
   # its status and that number, from its end until it is reported: a value there of another text (`readonly __ptyd_r`) means
   # nothing.

@@ -18,11 +18,19 @@ async fn session(server: &Server, shell: &str) -> Session {
 // promise: shell-10
 async fn what_a_user_does_to_our_names_makes_no_code_false() {
     let server = Server::start();
-    let disturbances = ["b", "f", "i", "k", "n", "o", "p", "q", "r", "t", "v", "w"]
+    let disturbances = ["b", "f", "i", "k", "l", "n", "o", "p", "q", "r", "t", "v", "w"]
         .map(|name| format!("readonly __ptyd_{name}"))
         .into_iter()
         .chain(
-            ["__ptyd_r=5.1", "unset __ptyd_i", "unset -f __ptyd_c", "unset -f __ptyd_d", "set -n"].map(str::to_owned),
+            [
+                "__ptyd_r=5.1",
+                "unset __ptyd_i",
+                "command unset __ptyd_l; true",
+                "unset -f __ptyd_c",
+                "unset -f __ptyd_d",
+                "set -n",
+            ]
+            .map(str::to_owned),
         );
     let all: Vec<_> = SHELLS.into_iter().flat_map(|shell| disturbances.clone().map(move |d| (shell, d))).collect();
     let one = async |(shell, disturbance): (&str, String)| {

@@ -492,11 +492,12 @@ mod tests {
         let traced = "{ __ptyd_code=$?; \\unsetopt xtrace; } 2>/dev/null; { \\builtin \\eval \"${__ptyd_text}\"; } always { { \\__ptyd_cut; } \
                       2>/dev/null; }; { \\__ptyd_finish && :; } 2>/dev/null";
         let typed = "\\__ptyd_c 12 15437122521296011965;\\command . \"$__ptyd_f\";__ptyd_r=$?.$__ptyd_i;\\__ptyd_d";
+        let short_typed = "\\__ptyd_c 12 15437122521296011965;\\eval \"$__ptyd_l\";\\__ptyd_d";
         let nu = "source\x1b[0m \x1b[36m/proc/18843/fd/11\x1b[0m #__ptyd_";
         let fish = "__ptyd_begin; builtin eval $__ptyd_text; __ptyd_finish \r\x1b[73C\x1b[55D\x1b[34m__ptyd_begin\x1b[32m;\x1b[30m\
                     \x1b(B\x1b[m \x1b[34mbuiltin eval \x1b[96m$__ptyd_text\x1b[32m; \x1b[34m__ptyd_finish";
         let careful = format!("{{ __ptyd_begin && :; }} 2>/dev/null; __ptyd_pass 1 | __ptyd_pass 0;{BASH}");
-        let lines = [BASH.trim_start(), SHORT_LINE, &careful, zsh, earlier_zsh, traced, typed, fish];
+        let lines = [BASH.trim_start(), SHORT_LINE, &careful, zsh, earlier_zsh, traced, typed, short_typed, fish];
         let mut all: Vec<_> = lines.into_iter().map(whole).collect();
         for between in [" \r", "\r\n", "\x1b[0m\x1b[32m"] {
             for at in [4, 22, 40, 60] {
