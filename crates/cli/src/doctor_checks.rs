@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
-use ptyd_core::limits::SOCKET_PATH_BYTES_MAX;
+use ptyd_core::limits::{SESSIONS_MANY, SESSIONS_MAX, SOCKET_PATH_BYTES_MAX};
+use ptyd_core::sessions::KernelLimit;
 use serde::Serialize;
 
 use crate::paths::Paths;
@@ -64,7 +65,23 @@ pub fn checks(paths: &Paths) -> Vec<Check> {
     ];
     all.extend([state_dir(&paths.state_dir), runtime_dir(), space(&paths.state_dir)]);
     all.extend(survival());
+    all.extend(ptyd_core::sessions::kernel_limits().iter().map(of_limit));
     all
+}
+
+/// How many sessions a limit of the kernel allows; a warning if they are fewer than a server allows by default.
+fn of_limit(limit: &KernelLimit) -> Check {
+    let found = format!("{limit}: {} sessions", limit.sessions());
+    let remedy = |sessions: u64| limit.remedy(sessions).map(|remedy| format!("for {sessions} sessions: {remedy}"));
+    let [usual, many] = [SESSIONS_MAX as u64, SESSIONS_MANY].map(remedy);
+    let is_enough = usual.is_none();
+    let fix: Vec<_> = usual.into_iter().chain(many).collect();
+    Check {
+        name: limit.name(),
+        state: if is_enough { State::Ok } else { State::Warn },
+        found,
+        fix: Some(fix.join("; ")).filter(|fix| !fix.is_empty()),
+    }
 }
 
 fn pty() -> Check {

@@ -66,10 +66,10 @@ pub struct ServeOptions {
     /// Requests a second without a good token, at each listener; 0 is no limit [default: 20]
     #[arg(long, env = "PTYD_FAILURES_PER_SECOND", value_name = "COUNT")]
     failures_per_second: Option<u32>,
-    /// Sessions that may live at once [default: 2000]
+    /// Sessions that may live at once [default: 4000]
     #[arg(long, env = "PTYD_SESSIONS_MAX", value_name = "COUNT")]
     sessions_max: Option<usize>,
-    /// The same for one owner [default: 1000]
+    /// The same for one owner [default: 4000]
     #[arg(long, env = "PTYD_SESSIONS_PER_OWNER_MAX", value_name = "COUNT")]
     sessions_per_owner_max: Option<usize>,
     /// Detach from the starting terminal (set by other commands)

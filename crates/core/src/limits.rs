@@ -2,10 +2,18 @@
 
 use std::time::Duration;
 
-/// Live sessions in total; each costs a PTY (kernel.pty.max is 4,096 by default) and two processes.
-pub const SESSIONS_MAX: usize = 2_000;
-/// Live sessions per owner, so that one cannot starve the others.
-pub const SESSIONS_PER_OWNER_MAX: usize = 1_000;
+/// Live sessions in total; each costs a PTY (kernel.pty.max is 4,096 by default), two processes and some descriptors.
+/// The kernel may allow fewer: `ptyd doctor` tells.
+pub const SESSIONS_MAX: usize = 4_000;
+/// Live sessions per owner. Most servers have one owner, who may have them all; an operator with several sets less.
+pub const SESSIONS_PER_OWNER_MAX: usize = SESSIONS_MAX;
+/// The sessions that a machine may have with sysctls, for which `ptyd doctor` shows the values.
+pub const SESSIONS_MANY: u64 = 20_000;
+/// Descriptors of the server for each session: the connection to its holder, the journal, and the events, which are read
+/// in three places.
+pub const SESSION_DESCRIPTORS: u64 = 5;
+/// Processes of a session: the holder, the shell and a program.
+pub const SESSION_THREADS: u64 = 3;
 /// The shortest time limit (by age or inactivity) that can be set for all sessions: a shorter one would only lose work.
 pub const LIFETIME_MIN: Duration = Duration::from_millis(100);
 /// The longest one: a year.

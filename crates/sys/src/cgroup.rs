@@ -210,6 +210,20 @@ impl Seat {
     }
 }
 
+/// The limit of processes and their present number in the group of this process and in each above it, where there is one.
+pub(crate) fn process_limits() -> Vec<(u64, u64)> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let seat = seats(&mounts, &own).into_iter().find(|seat| seat.controller == Controller::Pids);
+    seat.map(|seat| process_limits_from(&seat.folder)).unwrap_or_default()
+}
+
+fn process_limits_from(folder: &Path) -> Vec<(u64, u64)> {
+    let groups = folder.ancestors().take_while(|folder| folder.join("cgroup.procs").exists());
+    // Without a limit the file says `max`, and the root has none.
+    groups.filter_map(|group| number(&group.join("pids.max")).zip(number(&group.join("pids.current")))).collect()
+}
+
 /// Our own place for each controller. `mounts` is `/proc/self/mountinfo`, `own` is `/proc/self/cgroup`.
 fn seats(mounts: &str, own: &str) -> Vec<Seat> {
     let mounts: Vec<Mount<'_>> = mounts.lines().filter_map(Mount::parse).collect();
@@ -310,6 +324,20 @@ mod tests {
         assert_eq!(seats(mounts, "4:memory:/docker/def\n"), []);
         let inside = seats(mounts, "4:memory:/docker/abc/x\n");
         assert_eq!(inside.first().map(|s| s.folder.as_path()), Some(Path::new("/sys/fs/cgroup/memory/x")));
+    }
+
+    #[test]
+    // promise: limit-4
+    fn the_groups_above_a_process_limit_it_too() {
+        let root = tempfile::tempdir().expect("a folder");
+        let inner = root.path().join("slice/unit");
+        fs::create_dir_all(&inner).expect("made");
+        for (folder, most) in [(root.path().join("slice"), "500\n"), (inner.clone(), "max\n")] {
+            fs::write(folder.join("cgroup.procs"), "").expect("written");
+            fs::write(folder.join("pids.max"), most).expect("written");
+            fs::write(folder.join("pids.current"), "20\n").expect("written");
+        }
+        assert_eq!(process_limits_from(&inner), [(500, 20)]);
     }
 
     /// Files as version 2 has them; what the kernel does with what is written is not shown by this.

@@ -6,6 +6,7 @@
 //! can be added).
 
 pub mod call;
+pub mod capacity;
 pub mod cgroup;
 pub mod fault;
 pub mod memory;

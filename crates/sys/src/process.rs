@@ -45,15 +45,24 @@ pub struct Stat {
     pub rss_pages: u64,
 }
 
-/// Reads `/proc/<pid>/stat`.
+/// More than the file has: 52 numbers of at most 20 digits, and a name.
+const STAT_BYTES_MAX: usize = 2048;
+/// The fields behind the name that are parsed.
+const STAT_FIELDS: usize = 22;
+
+/// Reads `/proc/<pid>/stat`, with one read: a server that starts and a list of sessions read thousands of them.
 pub fn stat(pid: u32) -> Option<Stat> {
-    let raw = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    use rustix::fs::{Mode, OFlags};
+    let file = rustix::fs::open(format!("/proc/{pid}/stat"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut buffer = [0; STAT_BYTES_MAX];
+    let length = rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut buffer)).ok()?;
+    let raw = &buffer[..length];
     // The name is in parentheses and may itself have spaces and parentheses: the last one closes it.
     let open = raw.iter().position(|b| *b == b'(')?;
     let close = raw.iter().rposition(|b| *b == b')')?;
     let comm = String::from_utf8_lossy(raw.get(open + 1..close)?).into_owned();
     let rest = std::str::from_utf8(raw.get(close + 2..)?).ok()?;
-    let f: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let f: Vec<&str> = rest.split_ascii_whitespace().take(STAT_FIELDS).collect();
     let number = |i: usize| f.get(i).and_then(|v| v.parse::<u64>().ok());
     Some(Stat {
         pid,
@@ -155,6 +164,19 @@ pub fn is_descendant(pid: u32, ancestor: u32) -> Option<bool> {
     (0..WALKS_MAX).find_map(|_| descends(pid, ancestor))
 }
 
+/// The ancestors of a process; `None` if one was gone during the walk.
+pub fn ancestors(pid: u32) -> Option<Vec<u32>> {
+    let (mut found, mut at) = (Vec::new(), pid);
+    while found.len() < GENERATIONS_MAX {
+        at = stat(at)?.ppid;
+        if at == 0 {
+            return Some(found);
+        }
+        found.push(at);
+    }
+    None
+}
+
 /// One walk upwards; `None` if a process on the way was gone.
 fn descends(pid: u32, ancestor: u32) -> Option<bool> {
     let mut at = pid;
@@ -213,6 +235,12 @@ pub fn is_alive(pid: u32) -> bool {
 pub fn all() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|e| e.file_name().to_str().and_then(|n| n.parse().ok())).collect()
+}
+
+/// How many threads the machine has, kernel threads included: `/proc/loadavg` has them behind a slash.
+pub fn count() -> Option<usize> {
+    let load = fs::read_to_string("/proc/loadavg").ok()?;
+    load.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
 /// All processes whose initial environment has exactly this entry, such as `NAME=value`.
@@ -332,6 +360,7 @@ mod tests {
         let (ours, us, parent) = (child.id(), std::process::id(), std::os::unix::process::parent_id());
         assert_eq!([is_descendant(ours, us), is_descendant(ours, parent), is_descendant(us, us)], [Some(true); 3]);
         assert_eq!([is_descendant(us, ours), is_descendant(1, us)], [Some(false); 2]);
+        assert_eq!(ancestors(ours).expect("they are there")[..2], [us, parent]);
         child.kill().expect("ours");
         child.wait().expect("ours");
         assert_eq!(is_descendant(ours, us), None, "it is gone");

@@ -142,7 +142,7 @@ pub enum ActionError {
     },
     /// The machine or this server lacks a resource.
     #[error(
-        "not done: the machine lacks descriptors, memory, processes or disk space: {why}; end unused sessions, or retry later"
+        "not done: the machine lacks terminals, descriptors, memory, processes or disk space: {why}; end unused sessions, or retry later"
     )]
     Exhausted {
         /// The step that failed, and the kernel's error.

@@ -1,5 +1,6 @@
 //! The machine of the sessions and their holders, behind two ports: [`Host`] and [`HolderBackend`](holders::HolderBackend).
 
+pub(crate) mod capacity;
 #[cfg(test)]
 pub(crate) mod fake;
 pub(crate) mod holders;

@@ -95,7 +95,8 @@ fn start(folder: &Path) -> io::Result<Box<Holder>> {
     // Before the shell starts, so that its SIGCHLD cannot be missed.
     let signals = signal::descriptor(&[signal::TERM, signal::CHLD, signal::IO])?;
     let server = startup::server_on_standard_input()?;
-    let pty = pty::Pty::open(spec.cols, spec.rows)?;
+    let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", wire::NO_TERMINAL));
+    let pty = pty::Pty::open(spec.cols, spec.rows).map_err(named)?;
     let attestation = socket::Attestation::pair()?;
     // A memfd: a full disk must not keep a command from running, and truncating a file on disk costs more than
     // everything else that a command needs here.

@@ -6,6 +6,7 @@ use std::path::Path;
 use sys::spawn::Step;
 use wire::{FromHolder, Status};
 
+use super::super::capacity;
 use super::connection::HolderConnection;
 use super::folder::SessionFolder;
 use crate::action::ActionError;
@@ -39,14 +40,38 @@ pub(crate) async fn greeting(connection: &mut HolderConnection) -> Result<Vec<Fr
 
 /// The error of a session that could not be started: `Exhausted` if the machine lacks a resource, else `Start`.
 pub(crate) fn start_error(what: &str, error: &io::Error) -> ActionError {
-    let why = format!("{what}: {error}");
-    if is_passing(error) { ActionError::Exhausted { why } } else { ActionError::Start { why } }
+    start_error_from(format!("{what}: {error}"), Some(error))
 }
 
 /// The same for an error of which only the text is known.
 pub(crate) fn start_error_of(why: String) -> ActionError {
-    let errno = errno_of(&why).map(io::Error::from_raw_os_error);
-    if errno.is_some_and(|e| is_passing(&e)) { ActionError::Exhausted { why } } else { ActionError::Start { why } }
+    let error = errno_of(&why).map(io::Error::from_raw_os_error);
+    start_error_from(why, error.as_ref())
+}
+
+fn start_error_from(why: String, error: Option<&io::Error>) -> ActionError {
+    let Some(error) = error.filter(|e| is_passing(e)) else { return ActionError::Start { why } };
+    match used_up(&why, error) {
+        Some(limit) => ActionError::Exhausted { why: format!("{why}: {limit}") },
+        None => ActionError::Exhausted { why },
+    }
+}
+
+/// The limit of the kernel that a failed start ran into, and how to raise it.
+fn used_up(why: &str, error: &io::Error) -> Option<String> {
+    use rustix::io::Errno;
+    use sys::capacity::Resource::{Descriptors, GroupThreads, MountedTerminals, Pids, Terminals, Threads, UserThreads};
+    let is = |errno: Errno| error.raw_os_error() == Some(errno.raw_os_error());
+    // The kernel says ENOSPC; musl's posix_openpt makes EAGAIN of it.
+    if (is(Errno::NOSPC) || is(Errno::AGAIN)) && why.contains(wire::NO_TERMINAL) {
+        capacity::used_up(&[Terminals, MountedTerminals])
+    } else if is(Errno::MFILE) {
+        capacity::used_up(&[Descriptors])
+    } else if is(Errno::AGAIN) {
+        capacity::used_up(&[Pids, Threads, UserThreads, GroupThreads])
+    } else {
+        None
+    }
 }
 
 impl NoGreeting {
