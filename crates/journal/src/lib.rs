@@ -75,8 +75,11 @@ fn open_to_read(path: &Path) -> io::Result<File> {
 /// Reads one of a session's files whole. It is damage, an error of the kind `InvalidData`, if it is longer than this or
 /// not a regular file: neither keeps the caller waiting, and neither takes more memory than this.
 pub fn read_whole(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open_to_read(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    let file = open_to_read(path)?;
+    // A buffer that grows would read in small parts.
+    let length = file.metadata()?.len().min(bytes_max);
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0) + 1);
+    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length <= bytes_max) {
         Ok(bytes)
     } else {

@@ -22,8 +22,10 @@ use crate::action::ProcessState;
 const US_PER_TICK: u64 = 10_000;
 /// How many processes of one session are read.
 const TREE_MAX: usize = 10_000;
-/// Above this number of sessions, one scan of all processes replaces a search per session.
+/// Above this number of sessions, one scan of all processes may replace a search per session.
 const TREES_MAX: usize = 16;
+/// A search reads about so many files for each session, a scan one for each process of the machine.
+const READS_PER_TREE: usize = 4;
 /// A process may fork during a search; the next round finds its child.
 const ROUNDS_MAX: usize = 10;
 
@@ -88,7 +90,8 @@ impl Host for LocalHost {
 
     fn process_trees(&self, roots: &[u32]) -> Vec<Vec<Process>> {
         let plain = |stats: Vec<Stat>| stats.into_iter().map(process_of).collect();
-        if roots.len() <= TREES_MAX {
+        let is_small = || process::count().is_some_and(|all| roots.len() * READS_PER_TREE < all);
+        if roots.len() <= TREES_MAX || is_small() {
             let tree = |root: &u32| if *root == 0 { Vec::new() } else { process::tree(*root, TREE_MAX) };
             return roots.iter().map(tree).map(plain).collect();
         }

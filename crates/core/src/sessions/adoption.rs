@@ -5,6 +5,7 @@
 //! process can be found that holds it.
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -13,9 +14,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use wire::{FromHolder, PROTOCOL, Tail, ToHolder};
 
+use super::adoption_state::Adopting;
 use super::ended_session::{self, EndedSession};
+use super::handle::Handle;
 use super::permits::Permits;
-use super::registry::{Handle, Registry};
+use super::registry::Registry;
 use super::render::published::Published;
 use super::session::{Actor, Now, Session};
 use super::shared::Shared;
@@ -35,17 +38,11 @@ const GREETING: Duration = Duration::from_secs(10);
 /// A timeout that never expires.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// A session that is being adopted.
-struct Adopting {
-    id: SessionId,
-    folder: SessionFolder,
-    row: Option<SessionRow>,
-    since: Instant,
-    /// Dropped when the session is adopted, ended, or marked as unreachable.
-    unsettled: Option<watch::Receiver<()>>,
-    /// The process behind its socket, if there was a connection.
-    met: Option<Identity>,
-}
+/// How many sessions are examined at once: enough for the processors, and few enough that a request, which waits for its
+/// turn behind them, is answered within milliseconds.
+const EXAMINED_AT_ONCE: usize = 32;
+/// An examination that takes longer goes on by itself, so that holders that do not answer hold up no other session.
+const EXAMINED_SOON: Duration = Duration::from_millis(20);
 
 /// The result of one attempt.
 enum AdoptionResult {
@@ -76,7 +73,7 @@ impl Registry {
             Err(_) => return Err(ActionError::Start { why: "the holder does not answer".to_owned() }),
         };
         let opened = self.open(id, &folder).map_err(|e| start_error("the session's folder", &e))?;
-        Ok(self.seat(opened, connection, early))
+        Ok(self.seat(opened, connection, early, None))
     }
 
     fn open(&self, id: &SessionId, folder: &SessionFolder) -> io::Result<SessionFiles> {
@@ -84,8 +81,14 @@ impl Registry {
         Ok(SessionFiles { shared: Arc::new(shared), damage, events: super::replay_order::events(folder)? })
     }
 
-    /// Starts the actor of a session.
-    fn seat(self: &Arc<Self>, opened: SessionFiles, connection: HolderConnection, early: Vec<FromHolder>) -> Handle {
+    /// Starts the actor of a session; `row` is what the history has of it.
+    fn seat(
+        self: &Arc<Self>,
+        opened: SessionFiles,
+        connection: HolderConnection,
+        early: Vec<FromHolder>,
+        row: Option<&SessionRow>,
+    ) -> Handle {
         let SessionFiles { shared, damage, events } = opened;
         let (mailbox, requests) = mpsc::channel(limits::MAILBOX_MAX);
         let (tail_sender, tail) = watch::channel(Tail::default());
@@ -102,10 +105,13 @@ impl Registry {
             permits: Permits::default(),
         };
         self.forget_past(&shared.id);
-        locked(&self.live).insert(shared.id.clone(), handle.clone());
+        locked(&self.live).insert(handle.clone());
         self.remember_default(&shared.meta, &shared.id);
         self.remember_key(&shared.meta, &shared.id);
-        self.store().put_session(shared.row(None));
+        let now = shared.row(None);
+        if row != Some(&now) {
+            self.store().put_session(now);
+        }
         tokio::spawn(supervision::watch_over(Arc::clone(self), Box::new(actor), self.stopping.subscribe()));
         handle
     }
@@ -120,23 +126,50 @@ impl Registry {
         self.remember_defaults(&rows);
         let mut rows: HashMap<String, SessionRow> = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
         let (settled, unsettled) = watch::channel(());
-        for id in folders {
-            let row = rows.remove(id.as_str());
-            let folder = self.holders().folder(&id);
-            if row.as_ref().is_some_and(|row| row.ended_us.is_some()) && self.holders().connect(&folder).is_err() {
-                continue;
-            }
-            let since = Instant::now();
-            let adopting = Adopting { id, folder, row, since, unsettled: Some(unsettled.clone()), met: None };
-            tokio::spawn(Arc::clone(self).adopt(adopting));
+        let folders = folders.into_iter().map(|id| {
+            let (row, folder) = (rows.remove(id.as_str()), self.holders().folder(&id));
+            Adopting::new(id, folder, row, None)
+        });
+        // Those whose end is on record are examined last.
+        let (ended, live): (Vec<_>, Vec<_>) = folders.partition(Adopting::has_ended_before);
+        let all = live.len() + ended.len();
+        for adopting in live.into_iter().chain(ended) {
+            self.adoption.unexamined.add(adopting, unsettled.clone());
         }
         drop(unsettled);
+        for _ in 0..EXAMINED_AT_ONCE.min(all) {
+            tokio::spawn(Arc::clone(self).examine_all());
+        }
         let (store, adoption) = (self.store(), self.adoption.is_done.clone());
         tokio::spawn(async move {
             settled.closed().await;
             store.mark_filled();
             adoption.send_replace(true);
         });
+    }
+
+    /// Examines sessions from before this server, one after the other, until none is left.
+    async fn examine_all(self: Arc<Self>) {
+        while let (Some(mut adopting), false) = (self.adoption.unexamined.next(), self.is_stopping()) {
+            if adopting.has_ended_before() && !self.holders().is_listening(&adopting.folder) {
+                self.adoption.unexamined.is_settled(&mut adopting);
+                continue;
+            }
+            adopting.since = Instant::now();
+            let mut adopted: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(Arc::clone(&self).adopt(*adopting));
+            if tokio::time::timeout(EXAMINED_SOON, &mut adopted).await.is_err() {
+                tokio::spawn(adopted);
+            }
+        }
+    }
+
+    /// Waits until this session has been examined, if it is one from before this server, before all others. Returns whether
+    /// it was waited for.
+    pub(super) async fn examined(&self, id: &SessionId) -> bool {
+        let Some(mut settled) = self.adoption.unexamined.ask_for(id) else { return false };
+        // A disk that hangs must not block the caller for ever.
+        let _ = tokio::time::timeout(2 * limits::ADOPT_PATIENCE, settled.changed()).await;
+        true
     }
 
     /// The sessions in the store; none if it cannot be read, and then each is added again from its folder.
@@ -174,8 +207,7 @@ impl Registry {
     /// Adopts a session again whose actor ended before the session did.
     pub(super) async fn adopt_again(self: Arc<Self>, shared: Arc<Shared>, met: Option<Identity>) {
         let (id, folder) = (shared.id.clone(), shared.folder.clone());
-        let adopting =
-            Adopting { id, folder, row: Some(shared.row(None)), since: Instant::now(), unsettled: None, met };
+        let adopting = Adopting::new(id, folder, Some(shared.row(None)), met);
         drop(shared);
         self.adopt(adopting).await;
     }
@@ -183,8 +215,7 @@ impl Registry {
     /// Leaves a session alone that this server cannot read, until its holder has ended.
     pub(super) async fn leave_alone(self: Arc<Self>, shared: Arc<Shared>, why: String) {
         let (id, folder) = (shared.id.clone(), shared.folder.clone());
-        let adopting =
-            Adopting { id, folder, row: Some(shared.row(None)), since: Instant::now(), unsettled: None, met: None };
+        let adopting = Adopting::new(id, folder, Some(shared.row(None)), None);
         drop(shared);
         self.mark_as(&adopting, Hindrance::Faulty, why);
         if let Liveness::Alive(holder) = self.holders().liveness(&adopting.folder, None) {
@@ -212,7 +243,7 @@ impl Registry {
             };
             if unreachable_reason != Hindrance::Silent || adopting.since.elapsed() >= limits::ADOPT_PATIENCE {
                 self.mark_as(&adopting, unreachable_reason, why);
-                adopting.unsettled = None;
+                self.adoption.unexamined.is_settled(&mut adopting);
             }
             let ends = async {
                 match self.holders().liveness(&adopting.folder, adopting.met) {
@@ -236,6 +267,7 @@ impl Registry {
             pause = (pause * 2).min(limits::ADOPT_AGAIN_MAX);
         }
         self.unmark(&adopting.id);
+        self.adoption.unexamined.is_settled(&mut adopting);
     }
 
     fn mark_as(&self, adopting: &Adopting, unreachable_reason: Hindrance, why: String) {
@@ -258,7 +290,7 @@ impl Registry {
             let why = "this server runs inside this session, and a holder refuses programs of its own session; start the \
                        server outside of it";
             self.mark_as(adopting, Hindrance::Silent, why.to_owned());
-            adopting.unsettled = None;
+            self.adoption.unexamined.is_settled(adopting);
             return AdoptionResult::Not(Hindrance::Silent, why.to_owned());
         }
         connection.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
@@ -268,7 +300,7 @@ impl Registry {
                 Ok(greeted) => greeted,
                 Err(_) => {
                     self.mark_as(adopting, Hindrance::Silent, does_not_answer(adopting.met));
-                    adopting.unsettled = None;
+                    self.adoption.unexamined.is_settled(adopting);
                     // The Hello comes when the holder continues; its end ends the connection.
                     greeting.await
                 }
@@ -286,7 +318,7 @@ impl Registry {
             }
             Err(e) => return AdoptionResult::Not(Hindrance::Damaged, format!("its files are damaged: {e}")),
         };
-        let handle = self.seat(opened, connection, early);
+        let handle = self.seat(opened, connection, early, adopting.row.as_ref());
         self.check_client(&handle);
         if adopting.row.is_none() {
             // The store was lost, and the actor has only the newest commands.

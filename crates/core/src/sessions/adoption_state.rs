@@ -1,17 +1,48 @@
 //! The sessions that are being adopted, or whose holder cannot be reached, and the faults of their actors.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::unreachable::Unreachable;
+use crate::host::Identity;
+use crate::host::holders::SessionFolder;
 use crate::ids::SessionId;
+use crate::mutex::locked;
+use crate::store::SessionRow;
+
+/// A session that is being adopted.
+#[derive(Debug)]
+pub(super) struct Adopting {
+    pub(super) id: SessionId,
+    pub(super) folder: SessionFolder,
+    /// What the history has of it.
+    pub(super) row: Option<SessionRow>,
+    pub(super) since: Instant,
+    /// The process behind its socket, if there was a connection.
+    pub(super) met: Option<Identity>,
+    /// `None` once the session is adopted, ended, or marked as unreachable.
+    unsettled: Option<Unsettled>,
+}
+
+impl Adopting {
+    pub(super) fn new(id: SessionId, folder: SessionFolder, row: Option<SessionRow>, met: Option<Identity>) -> Self {
+        Self { id, folder, row, since: Instant::now(), met, unsettled: None }
+    }
+
+    /// Whether an earlier server recorded its end.
+    pub(super) fn has_ended_before(&self) -> bool {
+        self.row.as_ref().is_some_and(|row| row.ended_us.is_some())
+    }
+}
 
 /// The sessions from before this server, and those whose actor or connection was lost.
 #[derive(Debug)]
 pub(super) struct Adoption {
+    /// The sessions from before this server that have not been examined yet.
+    pub(super) unexamined: Unexamined,
     /// Live sessions without a connection to their holder.
     pub(super) unreachable: Mutex<HashMap<SessionId, Arc<Unreachable>>>,
     /// Counts changes of `unreachable`.
@@ -25,10 +56,88 @@ pub(super) struct Adoption {
 impl Default for Adoption {
     fn default() -> Self {
         Self {
+            unexamined: Unexamined::default(),
             unreachable: Mutex::default(),
             changed: watch::Sender::new(0),
             is_done: watch::Sender::new(false),
             faults: Mutex::default(),
         }
+    }
+}
+
+/// The sessions from before this server: in which order they are examined, and who waits for one of them.
+#[derive(Debug, Default)]
+pub(super) struct Unexamined(Mutex<Queue>);
+
+#[derive(Debug, Default)]
+struct Queue {
+    sessions: HashMap<SessionId, Entry>,
+    /// The next one first. A session that was asked for is in it twice.
+    order: VecDeque<SessionId>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// `None` once its examination has begun.
+    adopting: Option<Box<Adopting>>,
+    /// Its sender is dropped when the session is adopted, ended, or marked as unreachable.
+    settled: watch::Receiver<()>,
+    /// Whether its end is recorded: then it is only examined because it may live all the same.
+    is_ended: bool,
+}
+
+/// Held by a session until it is examined.
+#[derive(Debug)]
+struct Unsettled {
+    _this: watch::Sender<()>,
+    _all: watch::Receiver<()>,
+}
+
+impl Unexamined {
+    /// Adds a session behind the others; `all` is dropped with the last one.
+    pub(super) fn add(&self, adopting: Adopting, all: watch::Receiver<()>) {
+        let (this, settled) = watch::channel(());
+        let (id, is_ended) = (adopting.id.clone(), adopting.has_ended_before());
+        let adopting = Adopting { unsettled: Some(Unsettled { _this: this, _all: all }), ..adopting };
+        let mut queue = locked(&self.0);
+        queue.order.push_back(id.clone());
+        queue.sessions.insert(id, Entry { adopting: Some(Box::new(adopting)), settled, is_ended });
+    }
+
+    /// The next session to examine.
+    pub(super) fn next(&self) -> Option<Box<Adopting>> {
+        let mut queue = locked(&self.0);
+        loop {
+            let id = queue.order.pop_front()?;
+            if let Some(adopting) = queue.sessions.get_mut(&id).and_then(|entry| entry.adopting.take()) {
+                return Some(adopting);
+            }
+        }
+    }
+
+    /// The session is examined.
+    pub(super) fn is_settled(&self, adopting: &mut Adopting) {
+        if let Some(unsettled) = adopting.unsettled.take() {
+            locked(&self.0).sessions.remove(&adopting.id);
+            drop(unsettled);
+        }
+    }
+
+    /// Examines this session next; the returned channel closes when that is done. `None` if it is done, or if there is no
+    /// such session.
+    pub(super) fn ask_for(&self, id: &SessionId) -> Option<watch::Receiver<()>> {
+        let mut queue = locked(&self.0);
+        let entry = queue.sessions.get(id)?;
+        let (settled, waits) = (entry.settled.clone(), entry.adopting.is_some());
+        if waits {
+            queue.order.push_front(id.clone());
+        }
+        Some(settled)
+    }
+
+    /// The sessions that count as live until they have been examined.
+    pub(super) fn live(&self) -> Vec<SessionId> {
+        let queue = locked(&self.0);
+        queue.sessions.iter().filter(|(_, entry)| !entry.is_ended).map(|(id, _)| id.clone()).collect()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::toolchains::Toolchains;
 use crate::host::Host;
 use crate::host::holders::HolderBackend;
 use crate::store::Store;
@@ -11,4 +12,5 @@ pub(crate) struct Backends {
     pub(crate) store: Arc<Store>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) holders: HolderBackend,
+    pub(crate) toolchains: Toolchains,
 }

@@ -10,7 +10,8 @@ impl Registry {
     pub(crate) async fn sessions_of_gone_client(&self) -> Vec<(SessionId, Principal)> {
         let client = self.clients.gone().await;
         locked(&self.create_keys.defaults).remove(&client);
-        let own = self.handles().into_iter().filter(|h| h.shared.meta.client.as_ref() == Some(&client));
+        let live = locked(&self.live);
+        let own = live.values().filter(|h| h.shared.meta.client.as_ref() == Some(&client));
         let owner = |name: &str| Principal { name: name.to_owned(), scope: Scope::Write, pass: None, client: None };
         own.map(|h| (h.shared.id.clone(), owner(&h.shared.meta.owner))).collect()
     }

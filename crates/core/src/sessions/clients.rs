@@ -44,9 +44,10 @@ impl Clients {
         loop {
             let next = {
                 let mut known = locked(&self.known);
-                let next = known.iter().filter_map(|(client, at)| Some((at.as_ref().copied()?, client.clone()))).min();
+                let next = known.iter().filter_map(|(client, at)| Some((at.as_ref().copied()?, client))).min();
                 match next {
                     Some((at, client)) if at <= Instant::now() => {
+                        let client = client.clone();
                         known.remove(&client);
                         return client;
                     }

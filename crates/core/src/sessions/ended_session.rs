@@ -10,7 +10,8 @@ use super::backends::Backends;
 use super::replay_order::{self, ReplayOrder, Step, is_damage};
 use super::session_metadata::SessionMetadata;
 use super::shared::Shared;
-use super::timeline::{Change, Command, Timeline, micros, time};
+use super::timeline::{Change, Command, Timeline, micros};
+use super::toolchains;
 use super::unreachable::{Hindrance, Unreachable};
 use super::unrecorded_end::explain_unrecorded_end;
 use super::views;
@@ -143,7 +144,7 @@ impl EndedSession {
         if let Some(what) = damage {
             timeline.set_damage(what);
         }
-        timeline.set_tools(views::tools_on(&*backends.host, timeline.shell().path.as_deref()));
+        timeline.set_tools(toolchains::tools_on(&*backends.host, timeline.shell().path.as_deref()));
         timeline.set_last_write(last_write_us(folder));
         // A command whose marker is missing at the very end has ended all the same.
         for id in timeline.ends_without_marker() {
@@ -154,15 +155,13 @@ impl EndedSession {
     }
 
     pub(crate) fn view(&self) -> SessionView {
-        let first = self.shared.reader.first().unwrap_or_default().0;
         let end = self.timeline.output().scanner.position();
         let (status, foreground) = match &self.unreachable {
             Some(unreachable) => (unreachable.view().status, Foreground::Running),
             None => (SessionStatus::Terminated, Foreground::Idle),
         };
         let sure = Boundary::Attested;
-        let mut view = views::session_view(&self.shared, &self.timeline, status, foreground, sure, first, end);
-        view.last_activity = time(self.timeline.clock().last_us);
+        let mut view = views::summary(&self.timeline, status, foreground, sure, end).view(&self.shared);
         if let Some(unreachable) = &self.unreachable {
             (view.is_unreachable, view.trouble) = (true, Some(unreachable.why.clone()));
         }
@@ -257,6 +256,7 @@ fn open_with(
         startup_failed: Mutex::default(),
         faulted: AtomicBool::default(),
         prompt_lines: AtomicUsize::new(usize::MAX),
+        is_in_turn: AtomicBool::new(true),
         stalled: AtomicBool::default(),
     };
     Ok((shared, damage))

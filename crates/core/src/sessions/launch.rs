@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use wire::Spec;
 
-use super::registry::{Handle, Registry, on_disk};
+use super::handle::Handle;
+use super::registry::{Registry, on_disk};
 use super::resource_limits;
 use super::session::Request;
 use super::session_metadata::SessionMetadata;
@@ -25,7 +26,7 @@ impl Registry {
 
     async fn launch_now(self: &Arc<Self>, id: &SessionId, spec: &Arc<Spec>) -> Result<Handle, ActionError> {
         let owner = SessionMetadata::decode(&spec.meta).owner;
-        let _reservation = self.quota.reserve(id, owner, || self.owners_of_live())?;
+        let _reservation = self.quota.reserve(id, owner, |owner, starting| self.count_live(owner, starting))?;
         let folder = self.holders().folder(id);
         let started = {
             let (registry, id, spec, folder) = (Arc::clone(self), id.clone(), Arc::clone(spec), folder.clone());
@@ -66,12 +67,16 @@ impl Registry {
         result
     }
 
-    /// The owners of the live sessions, also of those whose holder cannot be reached.
-    fn owners_of_live(&self) -> HashMap<SessionId, String> {
+    /// How many sessions live, also those whose holder cannot be reached, and how many of them this owner has; of those
+    /// that are being started, the ones that live already are not counted again.
+    fn count_live(&self, owner: &str, starting: &HashMap<SessionId, String>) -> (usize, usize) {
         let live = locked(&self.live);
         let unreachable = locked(&self.adoption.unreachable);
-        let unreachable = unreachable.values().map(|u| (u.id.clone(), u.meta.owner.clone()));
-        unreachable.chain(live.iter().map(|(id, handle)| (id.clone(), handle.shared.meta.owner.clone()))).collect()
+        let more = unreachable.values().filter(|u| !live.contains_key(&u.id)).map(|u| u.meta.owner.as_str());
+        let is_live = |id: &SessionId| live.contains_key(id) || unreachable.contains_key(id);
+        let fresh = starting.iter().filter(|(id, _)| !is_live(id)).map(|(_, owner)| owner.as_str());
+        let count = |(all, owned), of: &str| (all + 1, owned + usize::from(of == owner));
+        more.chain(fresh).fold((live.len(), live.of_owner(owner)), count)
     }
 
     /// Waits for the first prompt, or until the session is reported as `creating`.

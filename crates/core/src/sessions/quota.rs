@@ -33,19 +33,17 @@ impl Quota {
         Self { most: (in_total, per_owner), starting: Mutex::default() }
     }
 
-    /// Reserves a place in the quota, so that several starts at once cannot share the last one. `live` returns the owners
-    /// of the live sessions; it is called with the lock, because a session that has just been started is in both.
+    /// Reserves a place in the quota, so that several starts at once cannot share the last one. `count` returns how many
+    /// sessions live or are being started, in total and of the owner; it is called with the lock, because a session that
+    /// has just been started is in both.
     pub(super) fn reserve(
         &self,
         id: &SessionId,
         owner: String,
-        live: impl FnOnce() -> HashMap<SessionId, String>,
+        count: impl FnOnce(&str, &HashMap<SessionId, String>) -> (usize, usize),
     ) -> Result<Reservation<'_>, ActionError> {
         let mut starting = locked(&self.starting);
-        let live = live();
-        let fresh = starting.iter().filter(|(id, _)| !live.contains_key(id)).map(|(_, owner)| owner);
-        let owners = fresh.chain(live.values());
-        let (all, owned) = owners.fold((0, 0), |(all, owned), o| (all + 1, owned + usize::from(*o == owner)));
+        let (all, owned) = count(&owner, &starting);
         let (all_max, owned_max) = self.most;
         for (what, count, limit) in
             [("the number of live sessions", all, all_max), ("this owner's number of live sessions", owned, owned_max)]

@@ -18,10 +18,12 @@ use crate::store::Store;
 /// The read cursors of all readers: in memory, and in the store for the next server.
 #[derive(Debug)]
 pub(super) struct ReadCursors {
-    /// By reader ([`Principal::reader`]) and session.
-    cursors: Mutex<HashMap<(String, SessionId), ReadCursor>>,
+    cursors: Mutex<HashMap<SessionId, Readers>>,
     history: Arc<History>,
 }
+
+/// The readers of one session, by [`Principal::reader`].
+type Readers = HashMap<String, ReadCursor>;
 
 #[derive(Debug, Default)]
 struct ReadCursor {
@@ -33,20 +35,14 @@ struct ReadCursor {
 }
 
 /// The cursor of this reader; a new one takes the place of another if the session has too many.
-fn entry<'a>(
-    all: &'a mut HashMap<(String, SessionId), ReadCursor>,
-    reader: &str,
-    id: &SessionId,
-) -> &'a mut ReadCursor {
-    let key = (reader.to_owned(), id.clone());
-    if !all.contains_key(&key) {
-        let mut others = all.keys().filter(|(_, of)| of == id);
-        if let Some(other) = others.nth(limits::READERS_PER_SESSION_MAX - 1).cloned() {
-            // It reads on from its stored position.
-            all.remove(&other);
-        }
+fn entry<'a>(all: &'a mut HashMap<SessionId, Readers>, reader: &str, id: &SessionId) -> &'a mut ReadCursor {
+    let readers = all.entry(id.clone()).or_default();
+    let is_full = readers.len() >= limits::READERS_PER_SESSION_MAX && !readers.contains_key(reader);
+    if let Some(other) = readers.keys().next().filter(|_| is_full).cloned() {
+        // It reads on from its stored position.
+        readers.remove(&other);
     }
-    all.entry(key).or_default()
+    readers.entry(reader.to_owned()).or_default()
 }
 
 impl ReadCursors {
@@ -94,7 +90,7 @@ impl ReadCursors {
 
     /// The read cursor, as far as this server has it in memory.
     fn in_memory(&self, reader: &str, id: &SessionId) -> Option<u64> {
-        locked(&self.cursors).get(&(reader.to_owned(), id.clone()))?.read_to
+        locked(&self.cursors).get(id)?.get(reader)?.read_to
     }
 
     /// Sets the read cursor in memory; returns whether it changed.
@@ -125,24 +121,30 @@ impl ReadCursors {
 
     /// Records that the end of the command was reported to the caller.
     pub(super) fn reported_ended(&self, reader: &str, id: &SessionId, command: CommandId) {
-        if let Some(seen) = locked(&self.cursors).get_mut(&(reader.to_owned(), id.clone())) {
+        if let Some(seen) = locked(&self.cursors).get_mut(id).and_then(|readers| readers.get_mut(reader)) {
             seen.running.retain(|running| *running != command);
         }
     }
 
     /// The commands that were last reported to it as running.
     pub(super) fn running(&self, reader: &str, id: &SessionId) -> Vec<CommandId> {
-        locked(&self.cursors).get(&(reader.to_owned(), id.clone())).map(|seen| seen.running.clone()).unwrap_or_default()
+        let all = locked(&self.cursors);
+        all.get(id).and_then(|readers| readers.get(reader)).map(|seen| seen.running.clone()).unwrap_or_default()
     }
 
     /// The session has ended: keeps only cursors with ends that are still to be reported.
     pub(super) fn has_ended(&self, id: &SessionId) {
-        locked(&self.cursors).retain(|(_, of), seen| of != id || !seen.running.is_empty());
+        let mut all = locked(&self.cursors);
+        let Some(readers) = all.get_mut(id) else { return };
+        readers.retain(|_, seen| !seen.running.is_empty());
+        if readers.is_empty() {
+            all.remove(id);
+        }
     }
 
     /// The session is no longer retained.
     pub(super) fn forget(&self, id: &SessionId) {
-        locked(&self.cursors).retain(|(_, of), _| of != id);
+        locked(&self.cursors).remove(id);
     }
 }
 
@@ -162,7 +164,7 @@ mod tests {
         }
         let newest = limits::READERS_PER_SESSION_MAX;
         assert_eq!(cursors.in_memory(&format!("me\n{newest}"), &session), Some(newest as u64));
-        assert_eq!(locked(&cursors.cursors).keys().filter(|(_, of)| *of == session).count(), newest);
+        assert_eq!(locked(&cursors.cursors)[&session].len(), newest);
         assert_eq!(cursors.in_memory("me", &other), Some(7));
     }
 }

@@ -1,10 +1,8 @@
 //! The registry of all live sessions: create, adopt, find, list, end. It holds its lock for one expression at a time.
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
-use wire::Tail;
+use tokio::sync::watch;
 
 use super::adoption_state::Adoption;
 use super::backends::Backends;
@@ -14,17 +12,19 @@ use super::ended_session::EndedSession;
 use super::ended_sessions::EndedSessions;
 use super::ended_sessions::Retention;
 use super::event_log::EventLog;
+use super::handle::Handle;
 use super::history::History;
 use super::launch_resources::LaunchResources;
-use super::permits::{Permits, WholeReads};
+use super::live_sessions::LiveSessions;
+use super::permits::WholeReads;
 use super::processes::{self, Census};
 use super::quota::Quota;
 use super::read_cursor::ReadCursors;
-use super::render::published::Published;
 use super::resource_limits;
 use super::session::{Request, Session, Snapshot};
 use super::session_metadata::SessionMetadata;
 use super::shared::Shared;
+use super::toolchains::Toolchains;
 use super::unreachable::Unreachable;
 use crate::action::{Action, ActionError, EndReason, Limits, Outcome, SessionStatus, SessionView};
 use crate::auth::named_tokens::Tokens;
@@ -44,50 +44,6 @@ use crate::store::{SessionQuery, Store};
 pub(super) const NODE: u16 = 0;
 /// Ended sessions whose timeline is kept in memory, because clients often query them again at once.
 const PASTS_KEPT: usize = 4;
-
-/// The registry's handle of a live session.
-#[derive(Debug, Clone)]
-pub(super) struct Handle {
-    pub(super) shared: Arc<Shared>,
-    pub(super) mailbox: mpsc::Sender<Request>,
-    pub(super) tail: watch::Receiver<Tail>,
-    pub(super) feed: watch::Receiver<Published>,
-    pub(super) stopping: watch::Receiver<bool>,
-    pub(super) permits: Permits,
-}
-
-impl Handle {
-    /// Sends a request to the actor. If the actor goes away, the session has ended or the server stops.
-    pub(super) async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> Result<T, ActionError> {
-        let (reply, mut answer) = oneshot::channel();
-        self.mailbox.send(request(reply)).await.map_err(|_| self.why_gone())?;
-        let answer = tokio::select! {
-            biased;
-            answer = &mut answer => answer.ok(),
-            // A request sent while the actor was ending stays in the mailbox as long as this handle exists.
-            () = self.mailbox.closed() => answer.try_recv().ok(),
-        };
-        answer.ok_or_else(|| self.why_gone())
-    }
-
-    /// The error of a request whose actor went away before it answered.
-    pub(super) fn why_gone(&self) -> ActionError {
-        if *self.stopping.borrow() || self.shared.has_faulted() {
-            return ActionError::Restarting;
-        }
-        ActionError::Ended { session: self.shared.id.clone(), reason: EndReason::DuringRequest }
-    }
-
-    /// Whether the session has ended although its handle still exists.
-    fn is_gone(&self) -> bool {
-        self.mailbox.is_closed() && !*self.stopping.borrow() && !self.shared.has_faulted()
-    }
-
-    /// Waits until the actor is gone.
-    pub(super) async fn gone(&self) {
-        self.mailbox.closed().await;
-    }
-}
 
 /// A session that the caller may see.
 pub(super) enum SessionRef {
@@ -114,7 +70,7 @@ pub struct Registry {
     pub(super) launch_resources: LaunchResources,
     pub(crate) settings: Settings,
     pub(super) quota: Quota,
-    pub(super) live: Mutex<HashMap<SessionId, Handle>>,
+    pub(super) live: Mutex<LiveSessions>,
     pub(super) ended: EndedSessions,
     /// The read cursors of each caller in each session.
     pub(super) read_cursors: ReadCursors,
@@ -172,7 +128,7 @@ impl Registry {
         let history = Arc::new(History::new(store, holders.sessions().to_owned()));
         let store = Arc::clone(&history.store);
         let registry = Arc::new(Self {
-            backends: Arc::new(Backends { store, host: Arc::new(host), holders }),
+            backends: Arc::new(Backends { store, host: Arc::new(host), holders, toolchains: Toolchains::default() }),
             launch_resources: LaunchResources::prepare(config)?,
             settings: Settings {
                 soft_timeout: config.soft_timeout,
@@ -372,8 +328,7 @@ impl Registry {
             return Err(ActionError::Restarting);
         }
         let mut found = self.present(id);
-        if found.is_none() && !*self.adoption.is_done.borrow() {
-            self.adopted().await;
+        if found.is_none() && self.examined(id).await {
             found = self.present(id);
         }
         if let Some(found) = found {
@@ -436,20 +391,20 @@ impl Registry {
     fn unknown(&self, principal: &Principal, id: &SessionId) -> ActionError {
         /// Enough to find the intended session.
         const NAMED_MAX: usize = 8;
-        let mut live: Vec<String> = self
-            .handles()
-            .iter()
-            .filter(|h| may_see(principal, &h.shared.meta))
-            .map(|h| {
-                h.shared.meta.name.as_ref().map_or_else(
-                    || h.shared.id.to_string(),
-                    |n| format!("{} ({})", h.shared.id, terminal::quote::line(n)),
-                )
-            })
-            .collect();
-        live.sort();
-        live.truncate(NAMED_MAX);
-        ActionError::NoSession { id: id.to_string(), live: Some(live) }
+        let live = locked(&self.live);
+        let mut seen: Vec<&Shared> =
+            live.values().map(|h| &*h.shared).filter(|s| may_see(principal, &s.meta)).collect();
+        // No text is made of all the others.
+        if seen.len() > NAMED_MAX {
+            seen.select_nth_unstable_by(NAMED_MAX, |a, b| a.id.cmp(&b.id));
+            seen.truncate(NAMED_MAX);
+        }
+        seen.sort_by(|a, b| a.id.cmp(&b.id));
+        let named = |shared: &&Shared| match &shared.meta.name {
+            None => shared.id.to_string(),
+            Some(name) => format!("{} ({})", shared.id, terminal::quote::line(name)),
+        };
+        ActionError::NoSession { id: id.to_string(), live: Some(seen.iter().map(named).collect()) }
     }
 
     pub(super) async fn live_view(&self, handle: &Handle) -> Result<SessionView, ActionError> {

@@ -18,6 +18,11 @@ impl Registry {
     pub fn start_retention(self: &Arc<Self>) {
         let registry = Arc::downgrade(self);
         tokio::spawn(async move {
+            // A starting server has more urgent things to read, and knows which sessions live only after that.
+            let adoption = Weak::upgrade(&registry).map(|registry| registry.adoption.is_done.subscribe());
+            if let Some(mut adoption) = adoption {
+                let _ = tokio::time::timeout(limits::RETENTION_EVERY, adoption.wait_for(|is_done| *is_done)).await;
+            }
             while let Some(registry) = Weak::upgrade(&registry).filter(|m| !m.is_stopping()) {
                 let next = tokio::time::Instant::now() + limits::RETENTION_EVERY;
                 let event_log = Arc::clone(&registry.event_log);

@@ -28,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) faulted: AtomicBool,
     /// The fewest lines that were printed between a boundary and the next command: those of the prompt.
     pub(crate) prompt_lines: AtomicUsize,
+    /// The actor is in a turn: what it has published may be older than what it has answered.
+    pub(crate) is_in_turn: AtomicBool,
     /// The session waits for disk space.
     pub(crate) stalled: AtomicBool,
 }
@@ -36,6 +38,11 @@ impl Shared {
     /// Whether the actor ended before the session did, so that the registry starts another one.
     pub(crate) fn has_faulted(&self) -> bool {
         self.faulted.load(Ordering::Acquire)
+    }
+
+    /// Whether the journal is shorter than this, because another process has cut it.
+    pub(crate) fn has_less_than(&self, end: u64) -> bool {
+        self.reader.len().is_ok_and(|size| size.0 < end)
     }
 
     /// Its row in the history, with the time of its end.

@@ -72,10 +72,14 @@ impl Unreachable {
         Self { id: id.clone(), folder, meta, spec, unreachable_reason, why, met, shell_pid }
     }
 
+    /// A session whose holder does not answer, for this reason.
+    pub(crate) fn silent(id: &SessionId, folder: SessionFolder, why: String) -> Self {
+        Self::new(id, folder, None, (Hindrance::Silent, why), None)
+    }
+
     /// A session whose actor is gone for a moment.
     pub(crate) fn without_actor(shared: &Shared) -> Self {
-        let why = "the server is reconnecting to it".to_owned();
-        Self::new(&shared.id, shared.folder.clone(), None, (Hindrance::Silent, why), None)
+        Self::silent(&shared.id, shared.folder.clone(), "the server is reconnecting to it".to_owned())
     }
 
     /// The error of a request that needs the holder.

@@ -22,7 +22,11 @@ impl Registry {
     pub(super) fn mark(&self, unreachable: Unreachable) {
         let id = unreachable.id.clone();
         let news = locked(&self.adoption.unreachable).insert(id.clone(), Arc::new(unreachable));
-        locked(&self.live).retain(|live, handle| *live != id || !handle.mailbox.is_closed());
+        let mut live = locked(&self.live);
+        if live.get(&id).is_some_and(|handle| handle.mailbox.is_closed()) {
+            live.remove(&id);
+        }
+        drop(live);
         if news.is_none() {
             let now = locked(&self.adoption.unreachable).get(&id).map(|u| u.why.clone()).unwrap_or_default();
             tracing::warn!(session = %id, why = %now, "unreachable");

@@ -1,60 +1,47 @@
 //! Views of a session and its commands as plain data, built from a timeline: the same for live and ended sessions.
 
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use journal::EndReason;
 
 use super::processes;
 use super::shared::Shared;
+use super::summary::Summary;
 use super::timeline::{Channel, Command, Hit, Sent, Timeline, time};
 use crate::action::{
     Boundary, CommandStatus, CommandView, Foreground, Limit, LimitHit, Receiver, SessionExit, SessionStatus,
-    SessionView, SignalTarget, SignalView, Tools, Usage,
+    SignalTarget, SignalView,
 };
 use crate::host::{Host, Identity};
 use crate::ids::{CommandId, SessionId};
 use crate::store::HistoryRow;
 
-pub(crate) fn session_view(
-    shared: &Shared,
+/// The part of a session's view that changes.
+pub(crate) fn summary(
     timeline: &Timeline,
     status: SessionStatus,
     foreground: Foreground,
     boundary: Boundary,
-    first: u64,
-    end: u64,
-) -> SessionView {
+    end_offset: u64,
+) -> Summary {
     let is_over = status == SessionStatus::Terminated;
-    let cwd = timeline.shell().cwd.clone().unwrap_or_else(|| bytes_to_path(&shared.spec.cwd));
-    SessionView {
-        id: shared.id.clone(),
-        name: shared.meta.name.clone(),
+    Summary {
         status,
-        shell: shared.meta.shell.clone(),
         pid: (!is_over && timeline.shell().pid > 0).then_some(timeline.shell().pid),
-        cwd,
-        env: shared.meta.shown_env(),
-        created_at: time(shared.meta.created_us),
-        last_activity: time(timeline.clock().last_us),
-        owner: shared.meta.owner.clone(),
-        cols: timeline.cols(),
-        rows: timeline.rows(),
-        usage: Usage::default(),
+        cwd: timeline.shell().cwd.clone(),
+        last_activity_us: timeline.clock().last_us,
+        size: (timeline.cols(), timeline.rows()),
         foreground,
         boundary,
         current_command: timeline.log().newest_running().map(CommandId),
         last_ended: timeline.log().commands.iter().rev().find(|c| c.end.is_some()).map(|c| CommandId(c.id)),
-        first_offset: first,
-        end_offset: end,
+        end_offset,
         exit: is_over.then(|| exit_of(timeline)).flatten(),
         trouble: timeline.damage().map(str::to_owned).or_else(|| timeline.trouble().message()),
         is_unreachable: false,
-        tools: timeline.shell().tools.clone(),
-        profile: shared.meta.profile.clone(),
-        startup_failed: crate::mutex::locked(&shared.startup_failed).clone(),
-        log_file: shared.folder.log_file(),
-        limits: super::resource_limits::kept(&shared.spec, &shared.meta.limits),
+        tools: Arc::clone(&timeline.shell().tools),
         limits_hit: timeline.hits().iter().map(limit_hit).collect(),
+        holder_pid: timeline.holder_pid(),
     }
 }
 
@@ -180,19 +167,6 @@ fn libc_exit_code(status: i32) -> Option<i32> {
 fn libc_signal(status: i32) -> Option<i32> {
     let signo = status & 0x7f;
     (signo != 0 && signo != 0x7f).then_some(signo)
-}
-
-/// The toolchains on the shell's own PATH.
-pub(super) fn tools_on(host: &dyn Host, path: Option<&[u8]>) -> Tools {
-    let Some(path) = path else { return Tools::default() };
-    let find = |name| host.resolve_program(name, Some(path));
-    let python = find("python").or_else(|| find("python3"));
-    Tools { python, node: find("node"), rustc: find("rustc"), cargo: find("cargo") }
-}
-
-fn bytes_to_path(bytes: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStringExt;
-    PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()))
 }
 
 /// How certain the end of a running command will be.

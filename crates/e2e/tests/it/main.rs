@@ -42,6 +42,7 @@ mod recording;
 mod resize;
 mod rest;
 mod run_input;
+mod scale;
 mod search;
 mod server_events;
 mod session_lifetime;

@@ -13,6 +13,7 @@ mod start;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use tokio::net::UnixStream;
@@ -35,6 +36,8 @@ pub(crate) struct HolderBackend {
     /// The folder of the sessions' folders.
     sessions: PathBuf,
     binary: HolderBinary,
+    /// The ancestors of this process; `None` if they are not known.
+    above: OnceLock<Option<Vec<u32>>>,
 }
 
 impl HolderBackend {
@@ -44,7 +47,7 @@ impl HolderBackend {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&sessions);
         made.map_err(|e| (sessions.clone(), e))?;
         let binary = HolderBinary::prepare(state_dir, &sessions).map_err(|e| (state_dir.to_owned(), e))?;
-        Ok(Self { sessions, binary })
+        Ok(Self { sessions, binary, above: OnceLock::new() })
     }
 
     /// The folder of the sessions' folders.
@@ -91,6 +94,11 @@ impl HolderBackend {
         Ok((HolderConnection::new(UnixStream::from_std(stream)?), holder))
     }
 
+    /// Whether a process listens on the folder's socket. A holder that has left has removed it.
+    pub(crate) fn is_listening(&self, folder: &SessionFolder) -> bool {
+        !liveness::has_left(folder.path()) && self.connect(folder).is_ok()
+    }
+
     /// Examines the folder's holder. `met` is the process behind the folder's socket, if there was a connection: holders
     /// of earlier versions recorded less about themselves, and the record can be damaged or gone.
     pub(crate) fn liveness(&self, folder: &SessionFolder, met: Option<Identity>) -> Liveness {
@@ -124,7 +132,10 @@ impl HolderBackend {
 
     /// Whether this server runs in the session of that holder.
     pub(crate) fn is_above_this_server(&self, (pid, _): Identity) -> bool {
-        sys::process::is_descendant(std::process::id(), pid) == Some(true)
+        let own = std::process::id();
+        // Ancestors only become fewer, and a server that starts asks for thousands of holders.
+        let above = self.above.get_or_init(|| sys::process::ancestors(own));
+        above.as_ref().is_none_or(|above| above.contains(&pid)) && sys::process::is_descendant(own, pid) == Some(true)
     }
 
     /// Another program in the place of the holder's.

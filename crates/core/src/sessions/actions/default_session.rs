@@ -15,9 +15,10 @@ use crate::limits;
 use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::sessions::ended_session::EndedSession;
+use crate::sessions::handle::Handle;
 use crate::sessions::read_cursor::ReadCursors;
 use crate::sessions::registry::ended;
-use crate::sessions::registry::{Handle, Registry, SessionRef, reason};
+use crate::sessions::registry::{Registry, SessionRef, reason};
 use crate::sessions::render::text::without_prompt;
 use crate::sessions::session::{Request, Snapshot};
 use crate::sessions::session_metadata::SessionMetadata;
@@ -80,7 +81,13 @@ impl Registry {
     /// The present default session of a client, or the newest one that has ended.
     pub(super) async fn default_of(&self, client: &str) -> Result<DefaultSession, ActionError> {
         let mine = |meta: &SessionMetadata| meta.is_default && meta.client.as_deref() == Some(client);
-        let live = self.handles().into_iter().find(|h| mine(&h.shared.meta));
+        let newest = locked(&self.create_keys.defaults).get(client).map(|(_, id)| id.clone());
+        let live = {
+            let live = locked(&self.live);
+            let newest = newest.and_then(|id| live.get(&id)).filter(|handle| mine(&handle.shared.meta));
+            // An older one lives on only while its holder ends what is left of it.
+            newest.or_else(|| live.values().find(|handle| mine(&handle.shared.meta))).cloned()
+        };
         if let Some(handle) = live {
             match handle.ask(Request::Look).await {
                 Ok(snapshot) if snapshot.view.exit.is_none() => {

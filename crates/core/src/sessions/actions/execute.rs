@@ -9,7 +9,8 @@ use crate::ids::CommandId;
 use crate::limits;
 use crate::mutex::locked;
 use crate::principal::Principal;
-use crate::sessions::registry::{Handle, Registry, SessionRef};
+use crate::sessions::handle::Handle;
+use crate::sessions::registry::{Registry, SessionRef};
 use crate::sessions::session::Request;
 
 /// How long a command waits for the prompt if its caller does not wait.

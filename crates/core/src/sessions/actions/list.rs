@@ -1,17 +1,45 @@
-//! Lists sessions: live ones from their actors, ended ones from the store, a page at a time.
+//! Lists sessions: live ones from what their actors have published, ended ones from the store, a page at a time.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::SystemTime;
 
 use crate::action::{ActionError, List, Outcome, SessionStatus, SessionView};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::mutex::locked;
 use crate::principal::Principal;
+use crate::sessions::handle::Handle;
 use crate::sessions::registry::{Registry, may_see};
 use crate::sessions::session::Request;
+use crate::sessions::session_metadata::SessionMetadata;
+use crate::sessions::timeline::time;
 use crate::sessions::unreachable::Unreachable;
 use crate::store::SessionQuery;
+
+/// A session in a list, before its page is known.
+enum Listed {
+    /// Its actor has published this status.
+    Published(Handle, SessionStatus),
+    View(Box<SessionView>),
+}
+
+impl Listed {
+    fn status(&self) -> SessionStatus {
+        match self {
+            Self::Published(_, status) => *status,
+            Self::View(view) => view.status,
+        }
+    }
+
+    fn order(&self) -> (SystemTime, &SessionId) {
+        match self {
+            Self::Published(handle, _) => (time(handle.shared.meta.created_us), &handle.shared.id),
+            Self::View(view) => (view.created_at, &view.id),
+        }
+    }
+}
 
 impl Registry {
     pub(in crate::sessions) async fn list(
@@ -20,85 +48,161 @@ impl Registry {
         list: &List,
     ) -> Result<Outcome, ActionError> {
         self.adopted().await;
-        let mut views = Vec::new();
-        let mut holders = HashMap::new();
-        if list.status != Some(SessionStatus::Terminated) {
-            for handle in self.handles().into_iter().filter(|h| may_see(principal, &h.shared.meta)) {
-                match handle.ask(Request::Look).await {
-                    Ok(snapshot) => {
-                        holders.insert(snapshot.view.id.clone(), snapshot.holder_pid);
-                        views.push(snapshot.view);
-                    }
-                    // The session lives, and a new actor is about to start.
-                    Err(ActionError::Restarting) if !self.is_stopping() => {
-                        views.push(Unreachable::without_actor(&handle.shared).view());
-                    }
-                    // A session that ends at this very moment is no longer live.
-                    Err(_) => {}
-                }
-            }
-            let unreachable: Vec<_> = locked(&self.adoption.unreachable).values().cloned().collect();
-            let listed: HashSet<SessionId> = views.iter().map(|view: &SessionView| view.id.clone()).collect();
-            let more = unreachable.iter().filter(|u| may_see(principal, &u.meta) && !listed.contains(&u.id));
-            views.extend(more.map(|u| u.view()));
-        } else {
-            // Once the shell has exited, the session is not live, even while the holder still ends descendants.
-            let (mut living, mut ending) = (Vec::new(), Vec::new());
-            living.extend(locked(&self.adoption.unreachable).keys().map(ToString::to_string));
-            for handle in self.handles() {
-                let is_live = match handle.ask(Request::Look).await {
-                    Ok(snapshot) => snapshot.view.status != SessionStatus::Terminated,
-                    Err(error) => matches!(error, ActionError::Restarting),
-                };
-                let ids = if is_live { &mut living } else { &mut ending };
-                ids.push(handle.shared.id.to_string());
-            }
-            let owner = match &list.owner {
-                _ if !principal.is_admin() => Some(principal.name.clone()),
-                owner => owner.clone(),
-            };
-            if list.owner.as_ref().is_some_and(|wanted| owner.as_ref() != Some(wanted)) {
-                return Ok(Outcome::Sessions(Vec::new(), 0));
-            }
-            let (name, limit, offset, is_newest_first) =
-                (list.name.clone(), list.limit, list.offset, list.is_newest_first);
-            let (ids, total) = self
-                .history(move |store| {
-                    store.ended(&SessionQuery {
-                        owner: owner.as_deref(),
-                        name: name.as_deref(),
-                        living: &living,
-                        ending: &ending,
-                        is_newest_first,
-                        limit,
-                        offset,
-                    })
-                })
-                .await?;
-            // Only the requested page is read from folders.
-            for id in ids.iter().filter_map(|id| SessionId::parse(id).ok()) {
-                let (registry, principal) = (Arc::clone(self), principal.clone());
-                let read = async move { registry.show(&principal, &id).await };
-                // The same patience as for the store: a whole journal is read for each session.
-                views.extend(self.history.in_time(("a session's folder", limits::STORE_PATIENCE), read).await?);
-            }
-            return Ok(Outcome::Sessions(views, total));
+        if list.status == Some(SessionStatus::Terminated) {
+            return self.list_ended(principal, list).await;
         }
-        views.retain(|v| {
-            list.owner.as_ref().is_none_or(|o| *o == v.owner)
-                && list.name.as_ref().is_none_or(|n| v.name.as_ref() == Some(n))
-                && list.status.is_none_or(|s| s == v.status)
-        });
-        if list.status.is_none() {
-            views.retain(|v| v.status != SessionStatus::Terminated);
+        let is_asked_for = |meta: &SessionMetadata| {
+            may_see(principal, meta)
+                && list.owner.as_ref().is_none_or(|owner| *owner == meta.owner)
+                && list.name.as_ref().is_none_or(|name| meta.name.as_ref() == Some(name))
+        };
+        let (handles, mut unreachable) = self.everything_live();
+        let (mut all, mut holders) = (Vec::new(), HashMap::new());
+        for handle in handles {
+            if !is_asked_for(&handle.shared.meta) {
+                unreachable.remove(&handle.shared.id);
+            } else if let Some(listed) = self.listed(&handle, &mut holders).await {
+                unreachable.remove(&handle.shared.id);
+                all.push(listed);
+            }
         }
-        views.sort_by(|a, b| a.created_at.cmp(&b.created_at).then_with(|| a.id.cmp(&b.id)));
+        for unreachable in unreachable.values().filter(|u| is_asked_for(&u.meta)) {
+            all.push(Listed::View(Box::new(unreachable.view())));
+        }
+        let is_asked_for = |status: SessionStatus| match list.status {
+            None => status != SessionStatus::Terminated,
+            wanted => wanted == Some(status),
+        };
+        all.retain(|listed| is_asked_for(listed.status()));
+        all.sort_by(|a, b| a.order().cmp(&b.order()));
         if list.is_newest_first {
-            views.reverse();
+            all.reverse();
         }
-        let total = views.len();
-        let mut page: Vec<SessionView> = views.into_iter().skip(list.offset).take(list.limit).collect();
+        let mut total = all.len();
+        let mut page = Vec::new();
+        for listed in all.into_iter().skip(list.offset).take(list.limit) {
+            let view = match listed {
+                Listed::View(view) => Some(*view),
+                Listed::Published(handle, _) => {
+                    let (view, holder) = published(&handle).unzip();
+                    holders.extend(holder.map(|holder| (handle.shared.id.clone(), holder)));
+                    // It changes while it is listed.
+                    view.filter(|view| is_asked_for(view.status))
+                }
+            };
+            total -= usize::from(view.is_none());
+            page.extend(view);
+        }
         self.count_usage(page.iter_mut().filter_map(|v| holders.get(&v.id).map(|holder| (v, *holder)))).await;
         Ok(Outcome::Sessions(page, total))
     }
+
+    /// The handles of all live sessions, and the sessions without a connection to their holder. One that changes from one
+    /// to the other at this moment is in both.
+    fn everything_live(&self) -> (Vec<Handle>, HashMap<SessionId, Arc<Unreachable>>) {
+        // Before the others: one that is adopted meanwhile is in both.
+        let unexamined = self.adoption.unexamined.live();
+        let (handles, mut unreachable): (Vec<Handle>, HashMap<_, _>) = {
+            // In the order of every other place that takes both.
+            let live = locked(&self.live);
+            let unreachable = locked(&self.adoption.unreachable);
+            (live.values().cloned().collect(), unreachable.clone())
+        };
+        // There are some only if the disk or the machine is very slow.
+        for id in unexamined {
+            let silent = || {
+                let why = "the server has not connected to it yet".to_owned();
+                Arc::new(Unreachable::silent(&id, self.holders().folder(&id), why))
+            };
+            unreachable.entry(id.clone()).or_insert_with(silent);
+        }
+        (handles, unreachable)
+    }
+
+    /// A live session, by what its actor has published, or else by its answer. `None` if it has just ended.
+    async fn listed(&self, handle: &Handle, holders: &mut HashMap<SessionId, u32>) -> Option<Listed> {
+        if let Some(status) = published_status(handle) {
+            return Some(Listed::Published(handle.clone(), status));
+        }
+        match handle.ask(Request::Look).await {
+            Ok(snapshot) => {
+                holders.insert(snapshot.view.id.clone(), snapshot.holder_pid);
+                Some(Listed::View(Box::new(snapshot.view)))
+            }
+            // The session lives, and a new actor is about to start.
+            Err(ActionError::Restarting) if !self.is_stopping() => {
+                Some(Listed::View(Box::new(Unreachable::without_actor(&handle.shared).view())))
+            }
+            // A session that ends at this very moment is no longer live.
+            Err(_) => None,
+        }
+    }
+
+    async fn list_ended(self: &Arc<Self>, principal: &Principal, list: &List) -> Result<Outcome, ActionError> {
+        // Once the shell has exited, the session is not live, even while the holder still ends descendants.
+        let (mut living, mut ending) = (Vec::new(), Vec::new());
+        let (handles, unreachable) = self.everything_live();
+        living.extend(unreachable.keys().map(ToString::to_string));
+        for handle in handles {
+            let status = match published_status(&handle) {
+                Some(status) => Some(status),
+                None => match handle.ask(Request::Look).await {
+                    Ok(snapshot) => Some(snapshot.view.status),
+                    Err(ActionError::Restarting) => None,
+                    Err(_) => Some(SessionStatus::Terminated),
+                },
+            };
+            let ids = if status == Some(SessionStatus::Terminated) { &mut ending } else { &mut living };
+            ids.push(handle.shared.id.to_string());
+        }
+        let owner = match &list.owner {
+            _ if !principal.is_admin() => Some(principal.name.clone()),
+            owner => owner.clone(),
+        };
+        if list.owner.as_ref().is_some_and(|wanted| owner.as_ref() != Some(wanted)) {
+            return Ok(Outcome::Sessions(Vec::new(), 0));
+        }
+        let (name, limit, offset, is_newest_first) = (list.name.clone(), list.limit, list.offset, list.is_newest_first);
+        let (ids, total) = self
+            .history(move |store| {
+                store.ended(&SessionQuery {
+                    owner: owner.as_deref(),
+                    name: name.as_deref(),
+                    living: &living,
+                    ending: &ending,
+                    is_newest_first,
+                    limit,
+                    offset,
+                })
+            })
+            .await?;
+        // Only the requested page is read from folders.
+        let mut views = Vec::new();
+        for id in ids.iter().filter_map(|id| SessionId::parse(id).ok()) {
+            let (registry, principal) = (Arc::clone(self), principal.clone());
+            let read = async move { registry.show(&principal, &id).await };
+            // The same patience as for the store: a whole journal is read for each session.
+            views.extend(self.history.in_time(("a session's folder", limits::STORE_PATIENCE), read).await?);
+        }
+        Ok(Outcome::Sessions(views, total))
+    }
+}
+
+/// The published status of a session; `None` if its actor has to be asked, because it is in a turn or gone, or because
+/// it has to notice that its journal was cut.
+fn published_status(handle: &Handle) -> Option<SessionStatus> {
+    // Read first: what was answered before this moment is published if the actor is not in a turn.
+    if handle.shared.is_in_turn.load(Ordering::Acquire) || handle.mailbox.is_closed() {
+        return None;
+    }
+    let feed = handle.feed.borrow();
+    let summary = feed.summary.as_ref()?;
+    (!handle.shared.has_less_than(summary.end_offset)).then_some(summary.status)
+}
+
+/// The view of a session whose actor has published one, and the process of its holder.
+fn published(handle: &Handle) -> Option<(SessionView, u32)> {
+    let feed = handle.feed.borrow();
+    let summary = feed.summary.as_ref()?;
+    Some((summary.view(&handle.shared), summary.holder_pid))
 }

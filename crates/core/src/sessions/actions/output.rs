@@ -9,7 +9,8 @@ use crate::action::{ActionError, CommandView, OutputView, ReadOutput, ScreenView
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 use crate::principal::Principal;
-use crate::sessions::registry::{Handle, Registry, SessionRef};
+use crate::sessions::handle::Handle;
+use crate::sessions::registry::{Registry, SessionRef};
 use crate::sessions::render::budget::say_left_out;
 use crate::sessions::render::handover::{Handovers, RecentHandovers};
 use crate::sessions::render::stream::stream;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::action::{ActionError, CommandView, EndedBy, Foreground, Report, SessionView, TextView};
 use crate::principal::Principal;
-use crate::sessions::registry::{Handle, Registry};
+use crate::sessions::handle::Handle;
+use crate::sessions::registry::Registry;
 use crate::sessions::render::handover::RecentHandovers;
 use crate::sessions::render::range;
 use crate::sessions::render::text::without_prompt;

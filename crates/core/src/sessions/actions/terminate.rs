@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::action::{ActionError, Terminate, TerminatedView};
 use crate::limits;
 use crate::principal::Principal;
-use crate::sessions::registry::{Handle, Registry, SessionRef};
+use crate::sessions::handle::Handle;
+use crate::sessions::registry::{Registry, SessionRef};
 use crate::sessions::session::{Ended, Request};
 
 impl Registry {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::handover::RecentHandovers;
 use crate::action::{Foreground, SessionEvent};
 use crate::limits::EVENTS_KEPT;
+use crate::sessions::summary::Summary;
 
 /// The state that an actor publishes to its viewers: positions and the newest events, never bytes.
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ pub(crate) struct Published {
     pub(crate) count: u64,
     /// The foreground state published last.
     pub(crate) foreground: Option<Foreground>,
+    /// The rest of its state, for lists; `None` until what happened before this server is known.
+    pub(crate) summary: Option<Summary>,
     /// The session has ended, so nothing more will be published; a mere stop of the server does not set this.
     pub(crate) is_over: bool,
 }

@@ -13,7 +13,7 @@ use super::published::{Noted, Published};
 use super::stream::stream;
 use crate::action::{ActionError, Boxed, Feed, Piece, SessionEvent};
 use crate::sessions::ended_session::EndedSession;
-use crate::sessions::registry::Handle;
+use crate::sessions::handle::Handle;
 use crate::sessions::session::{Request, ScreenSnapshot};
 use crate::sessions::shared::Shared;
 

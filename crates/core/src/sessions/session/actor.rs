@@ -92,7 +92,9 @@ impl Actor {
             self.step_at(now, StepInput::Settled);
             self.publish(now);
             self.step_at(now, StepInput::Published { count: self.publisher.count() });
-            match self.next_event(&mut stopping, timer.as_mut()).await {
+            let event = self.next_event(&mut stopping, timer.as_mut()).await;
+            self.session.shared.is_in_turn.store(true, Ordering::Release);
+            match event {
                 Event::Asked(request) => {
                     let new = self.session.matching_work_of(request.wait());
                     self.matches(new, StepInput::Request(request)).await;
@@ -155,6 +157,7 @@ impl Actor {
 
     fn publish(&mut self, now: Now) {
         self.publisher.publish(&self.session, now);
+        self.session.shared.is_in_turn.store(false, Ordering::Release);
     }
 
     /// The connection to the holder has ended. Returns whether there is another one; otherwise the session is over, or

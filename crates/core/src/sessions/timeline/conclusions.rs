@@ -1,6 +1,8 @@
 //! The additions of a server to the timeline: its own deeds that the holder has not recorded yet, its conclusions, and
 //! facts that no event has.
 
+use std::sync::Arc;
+
 use wire::Key;
 
 use super::{Sent, Timeline};
@@ -50,7 +52,7 @@ impl Timeline {
     }
 
     /// The toolchains on the shell's path.
-    pub(crate) fn set_tools(&mut self, tools: Tools) {
+    pub(crate) fn set_tools(&mut self, tools: Arc<Tools>) {
         self.shell.tools = tools;
     }
 

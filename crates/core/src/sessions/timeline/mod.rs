@@ -444,7 +444,7 @@ impl Timeline {
                 (self.shell.has_typed_line, self.shell.unclear) = (false, None);
                 self.log.background_from = at;
                 let cwd = PathBuf::from(std::ffi::OsString::from_vec(end.cwd));
-                self.shell.cwd = Some(cwd.clone());
+                self.shell.cwd = Some(cwd.as_path().into());
                 let time_us = self.log.ended_us.remove(&end.id).unwrap_or(self.clock.last_us);
                 // A nested shell cannot outlive the program that started it.
                 let what = if end.id == 0 {

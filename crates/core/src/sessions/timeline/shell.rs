@@ -1,16 +1,17 @@
 //! The shell of a session, as far as its reports and the typed input tell.
 
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 
 use crate::action::Tools;
 
 #[derive(Debug, Default)]
 pub(crate) struct Shell {
     pub(crate) pid: u32,
-    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) cwd: Option<Arc<Path>>,
     pub(crate) path: Option<Vec<u8>>,
     /// The toolchains on that path; the reader of the timeline looks them up.
-    pub(crate) tools: Tools,
+    pub(crate) tools: Arc<Tools>,
     pub(crate) prompt_seen: bool,
     /// The newest `R` report: the shell's editor is in use *inside* a command.
     pub(crate) still_inside: bool,

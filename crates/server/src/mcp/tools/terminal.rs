@@ -63,7 +63,7 @@ pub(super) fn tool() -> Tool {
         description: DESCRIPTION,
         annotations: annotations([false, true, false, true]),
         schema: schema::of::<Arguments>(),
-        command_session: command_session,
+        command_session,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
 }

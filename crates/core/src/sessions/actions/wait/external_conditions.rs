@@ -15,7 +15,7 @@ use super::super::create::from_home;
 use crate::action::{ActionError, EndedBy, Until, Wait};
 use crate::host::{FileFacts, Host};
 use crate::limits::{OUTSIDE_EVERY_MAX, OUTSIDE_EVERY_MIN};
-use crate::sessions::registry::Handle;
+use crate::sessions::handle::Handle;
 use crate::sessions::session::{Finished, Request};
 
 /// The conditions of one wait.

@@ -6,7 +6,8 @@ use self::external_conditions::ExternalConditions;
 use crate::action::{ActionError, Report, Wait};
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Principal;
-use crate::sessions::registry::{Handle, Registry, SessionRef};
+use crate::sessions::handle::Handle;
+use crate::sessions::registry::{Registry, SessionRef};
 use crate::sessions::session::Request;
 
 impl Registry {

@@ -22,10 +22,17 @@ impl Session {
 
     /// Whether requests wait for the first state.
     pub(super) fn awaits_first_state(&mut self) -> bool {
+        let awaits = self.lacks_first_state();
+        if !awaits {
+            self.foreground.first_awaited_until = None;
+        }
+        awaits
+    }
+
+    /// Whether the foreground of what ran before this server is not known yet.
+    pub(in crate::sessions::session) fn lacks_first_state(&self) -> bool {
         let is_unknown = self.foreground.state.is_none() && !self.is_idle();
-        let until = self.foreground.first_awaited_until.filter(|until| is_unknown && self.now.at < *until);
-        self.foreground.first_awaited_until = until;
-        until.is_some()
+        is_unknown && self.foreground.first_awaited_until.is_some_and(|until| self.now.at < until)
     }
 
     /// The rules of this server decide, and not those of the holder, which may be of an earlier version.

@@ -11,7 +11,7 @@ use crate::sessions::session::requests::Ended;
 use crate::sessions::session::state::holder_link::Call;
 use crate::sessions::session::state::session::Session;
 use crate::sessions::timeline::Change;
-use crate::sessions::views;
+use crate::sessions::toolchains;
 
 impl Session {
     pub(super) fn on_frame(&mut self, frame: FromHolder) {
@@ -49,7 +49,11 @@ impl Session {
                 Change::Query { query, to } => self.on_query(&query, to),
                 Change::Held(hit) => self.notify_limit_hit(hit),
                 Change::Path => {
-                    let tools = views::tools_on(self.host(), self.timeline.shell().path.as_deref());
+                    let path = self.timeline.shell().path.as_deref();
+                    let tools = match self.follower.is_replaying {
+                        true => self.shared.backends.toolchains.recent(self.now.at, self.host(), path),
+                        false => toolchains::tools_on(self.host(), path),
+                    };
                     self.timeline.set_tools(tools);
                 }
             }

@@ -2,12 +2,12 @@
 
 use terminal::Screen;
 
-use crate::action::{Boundary, ScreenView, SessionStatus};
+use crate::action::{Boundary, Foreground, ScreenView, SessionStatus};
 use crate::limits;
 use crate::sessions::render::handover::{Handovers, RecentHandovers};
 use crate::sessions::session::requests::{ScreenSnapshot, Snapshot, ViewerLimit};
 use crate::sessions::session::state::session::Session;
-use crate::sessions::timeline::time;
+use crate::sessions::summary::Summary;
 use crate::sessions::views;
 
 /// Journal bytes that are fed to the screen per turn while a viewer waits for it: more than a turn reads, so that it
@@ -16,30 +16,12 @@ const DRAW_CHUNK: u64 = 2 * limits::SCAN_CHUNK as u64;
 
 impl Session {
     pub(crate) fn snapshot(&mut self, command: Option<u32>) -> Snapshot {
-        let status = if self.timeline.end().exit.is_some() || self.link.is_gone {
-            SessionStatus::Terminated
-        } else if self.timeline.shell().prompt_seen || self.foreground.is_heuristic || self.timeline.damage().is_some()
-        {
-            SessionStatus::Running
-        } else {
-            SessionStatus::Creating
-        };
-        let (first, end) = (self.shared.reader.first().unwrap_or_default().0, self.follower.tail().journal.0);
+        let end = self.follower.tail().journal.0;
         // The holder notices a cut journal only when it writes.
-        if !self.link.is_gone && self.shared.reader.len().is_ok_and(|size| size.0 < end) {
+        if !self.link.is_gone && self.shared.has_less_than(end) {
             self.is_cut(end);
         }
-        let boundary = match self.foreground.is_heuristic {
-            true => Boundary::Heuristic,
-            false if self.shared.spec.handover.is_in_band() => Boundary::Nonce,
-            false => Boundary::Attested,
-        };
-        let mut view =
-            views::session_view(&self.shared, &self.timeline, status, self.foreground(), boundary, first, end);
-        view.last_activity = time(self.last_activity_us.max(self.timeline.clock().started_us));
-        if let Some(trouble) = self.link.silent_trouble() {
-            (view.is_unreachable, view.trouble) = (true, Some(trouble));
-        }
+        let view = self.summary(self.foreground()).view(&self.shared);
         let command = command.and_then(|id| self.timeline.log().command(id));
         Snapshot {
             view,
@@ -52,6 +34,30 @@ impl Session {
             holder_pid: self.timeline.holder_pid(),
             handovers: RecentHandovers::default(),
         }
+    }
+
+    /// The part of the session's view that changes; `foreground` is its present one.
+    pub(in crate::sessions::session) fn summary(&self, foreground: Foreground) -> Summary {
+        let status = if self.timeline.end().exit.is_some() || self.link.is_gone {
+            SessionStatus::Terminated
+        } else if self.timeline.shell().prompt_seen || self.foreground.is_heuristic || self.timeline.damage().is_some()
+        {
+            SessionStatus::Running
+        } else {
+            SessionStatus::Creating
+        };
+        let boundary = match self.foreground.is_heuristic {
+            true => Boundary::Heuristic,
+            false if self.shared.spec.handover.is_in_band() => Boundary::Nonce,
+            false => Boundary::Attested,
+        };
+        let end = self.follower.tail().journal.0;
+        let mut summary = views::summary(&self.timeline, status, foreground, boundary, end);
+        summary.last_activity_us = self.last_activity_us.max(self.timeline.clock().started_us);
+        if let Some(trouble) = self.link.silent_trouble() {
+            (summary.is_unreachable, summary.trouble) = (true, Some(trouble));
+        }
+        summary
     }
 
     /// The offset up to which viewers may read.

@@ -34,7 +34,7 @@ static BACKENDS: LazyLock<Arc<Backends>> = LazyLock::new(|| {
     let store = Arc::new(Store::open(&dir.join("store.db")).expect("a store"));
     let holders = HolderBackend::prepare(&dir).expect("a backend");
     std::fs::remove_dir_all(dir).expect("it is there");
-    Arc::new(Backends { store, host: Arc::new(FakeHost::default()), holders })
+    Arc::new(Backends { store, host: Arc::new(FakeHost::default()), holders, toolchains: Default::default() })
 });
 
 /// A session, and the end of its files that a holder writes.

@@ -1,0 +1,78 @@
+//! What a list shows of a session and what changes while it lives. The actor publishes it at the end of every turn, so a
+//! list asks no actor.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::resource_limits;
+use super::shared::Shared;
+use super::timeline::time;
+use crate::action::{Boundary, Foreground, LimitHit, SessionExit, SessionStatus, SessionView, Tools, Usage};
+use crate::ids::CommandId;
+use crate::mutex::locked;
+
+/// The part of a session's view that changes. Making one copies no text, because each turn makes one.
+#[derive(Debug, Clone)]
+pub(crate) struct Summary {
+    pub(crate) status: SessionStatus,
+    pub(crate) pid: Option<u32>,
+    /// `None` before the shell has reported it.
+    pub(crate) cwd: Option<Arc<Path>>,
+    pub(crate) last_activity_us: u64,
+    /// Columns and rows.
+    pub(crate) size: (u16, u16),
+    pub(crate) foreground: Foreground,
+    pub(crate) boundary: Boundary,
+    pub(crate) current_command: Option<CommandId>,
+    pub(crate) last_ended: Option<CommandId>,
+    pub(crate) end_offset: u64,
+    pub(crate) exit: Option<SessionExit>,
+    pub(crate) trouble: Option<String>,
+    pub(crate) is_unreachable: bool,
+    pub(crate) tools: Arc<Tools>,
+    pub(crate) limits_hit: Vec<LimitHit>,
+    /// The parent of all processes of the session.
+    pub(crate) holder_pid: u32,
+}
+
+impl Summary {
+    /// The view of the session.
+    pub(crate) fn view(&self, shared: &Shared) -> SessionView {
+        let (cols, rows) = self.size;
+        SessionView {
+            id: shared.id.clone(),
+            name: shared.meta.name.clone(),
+            status: self.status,
+            shell: shared.meta.shell.clone(),
+            pid: self.pid,
+            cwd: self.cwd.as_deref().map_or_else(|| bytes_to_path(&shared.spec.cwd), Path::to_owned),
+            env: shared.meta.shown_env(),
+            created_at: time(shared.meta.created_us),
+            last_activity: time(self.last_activity_us),
+            owner: shared.meta.owner.clone(),
+            cols,
+            rows,
+            usage: Usage::default(),
+            foreground: self.foreground,
+            boundary: self.boundary,
+            current_command: self.current_command,
+            last_ended: self.last_ended,
+            first_offset: shared.reader.first().unwrap_or_default().0,
+            end_offset: self.end_offset,
+            exit: self.exit.clone(),
+            trouble: self.trouble.clone(),
+            is_unreachable: self.is_unreachable,
+            tools: Tools::clone(&self.tools),
+            profile: shared.meta.profile.clone(),
+            startup_failed: locked(&shared.startup_failed).clone(),
+            log_file: shared.folder.log_file(),
+            limits: resource_limits::kept(&shared.spec, &shared.meta.limits),
+            limits_hit: self.limits_hit.clone(),
+        }
+    }
+}
+
+fn bytes_to_path(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()))
+}

@@ -1,0 +1,121 @@
+//! Many sessions: beyond what the kernel gives, in a list, and over a restart.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use api::{CreateRequest, ErrorCode, ExecuteRequest, SessionListQuery, SessionStatus};
+use e2e::{Server, Start, count, is_full};
+
+/// How long the first answers may take after a kill, where there is time for the long counts.
+const FIRST_ANSWER: Duration = Duration::from_secs(1);
+
+/// A session with a small shell.
+fn small() -> CreateRequest {
+    CreateRequest { shell: Some("sh".to_owned()), ..CreateRequest::default() }
+}
+
+fn folders(server: &Server) -> usize {
+    std::fs::read_dir(server.home().state().join("sessions")).expect("there").flatten().count()
+}
+
+#[tokio::test]
+// promise: limit-4
+async fn a_terminal_that_the_kernel_does_not_give_is_a_refusal_with_a_remedy_and_leaves_nothing() {
+    const TERMINALS: usize = 3;
+    let mount = format!("mount -t devpts -o newinstance,ptmxmode=666,max={TERMINALS} devpts /dev/pts && exec \"$@\"");
+    let behind = ["unshare", "-m", "sh", "-c", mount.as_str(), "sh"];
+    if !std::process::Command::new(behind[0]).args(&behind[1..]).arg("true").status().is_ok_and(|s| s.success()) {
+        return e2e::not_run("only root can mount a small devpts");
+    }
+    let server = Server::start_as(Start { behind: behind.map(Into::into).to_vec(), ..Start::default() });
+    let mut made = Vec::new();
+    let refused = loop {
+        match server.client().create(&small(), None).await {
+            Ok(session) => made.push(session.id),
+            Err(error) => break error,
+        }
+        assert!(made.len() <= TERMINALS, "it has no limit");
+    };
+    assert_eq!((refused.code(), made.len()), (Some(ErrorCode::ResourcesExhausted), TERMINALS), "{refused}");
+    let told = refused.to_string();
+    for part in ["no terminal can be opened", "/dev/pts may have 3 terminals", "mount -o remount,max=4096 /dev/pts"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert_eq!(folders(&server), TERMINALS, "nothing is left of it");
+    assert_eq!(server.client().list(None).await.expect("a list").total as usize, TERMINALS);
+    let doctor = server.ptyd(&["doctor"]).output().expect("ptyd");
+    assert!(doctor.status.code().is_some(), "it ends");
+    server.client().terminate(&made[0], true, None).await.expect("ended");
+    server.client().create(&small(), None).await.expect("there is room for one");
+}
+
+#[tokio::test]
+async fn a_list_tells_what_was_answered_before_it() {
+    let server = Server::start();
+    let (shell, other) = (server.session().await, server.session().await);
+    let row = async || {
+        let list = server.client().list(None).await.expect("a list");
+        assert_eq!(list.total, 2);
+        list.terminals.into_iter().find(|row| row.id == shell.id).expect("it is listed")
+    };
+    for round in 0..count(20, 500) {
+        let directory = ["/", "/dev"][round % 2];
+        shell.gives(&format!("cd {directory}")).await;
+        let now = row().await;
+        assert_eq!((now.cwd.as_str(), now.current_command), (directory, None), "round {round}");
+        let running = shell.begin("read answer").await;
+        assert_eq!(row().await.current_command, Some(running.id.clone()), "round {round}");
+        shell.types("go").await;
+        shell.end_of(&running).await;
+    }
+    server.client().terminate(&shell.id, true, None).await.expect("ended");
+    let left = server.client().list(None).await.expect("a list");
+    assert_eq!(left.terminals.iter().map(|row| &row.id).collect::<Vec<_>>(), [&other.id]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+// promise: crash-1
+async fn after_a_kill_the_first_list_has_every_session_and_the_first_command_runs() {
+    let server = Server::start();
+    let all = count(30, 3_000);
+    let mut making = tokio::task::JoinSet::new();
+    for _ in 0..8.min(all) {
+        let client = Arc::clone(server.client());
+        making.spawn(async move {
+            let mut ids = Vec::new();
+            for _ in 0..all / 8 {
+                ids.push(client.create(&small(), None).await.expect("created").id);
+            }
+            ids
+        });
+    }
+    let mut ids = making.join_all().await.concat();
+    ids.sort();
+    for round in 0..3 {
+        server.kill9();
+        let begun = Instant::now();
+        server.again();
+        let query = SessionListQuery { limit: Some(1_000), ..SessionListQuery::default() };
+        let request = ExecuteRequest { command: format!("echo {round}"), ..ExecuteRequest::default() };
+        let (ran, ran_after) = {
+            let ran = server.client().execute(&ids[(7 * round) % ids.len()], &request, None).await.expect("it runs");
+            (ran.output, begun.elapsed())
+        };
+        let first = server.client().list_as(&query).await.expect("a list");
+        let listed_after = begun.elapsed();
+        assert_eq!(ran, Some(format!("{round}\n")));
+        assert_eq!(first.total as usize, ids.len(), "round {round}");
+        let mut told: Vec<_> = first.terminals;
+        while told.len() < ids.len() {
+            let query = SessionListQuery { offset: Some(told.len() as u64), ..query.clone() };
+            told.extend(server.client().list_as(&query).await.expect("a list").terminals);
+        }
+        let strange = told.iter().find(|row| row.status != SessionStatus::Running || row.unreachable);
+        assert!(strange.is_none(), "round {round}: {strange:?}");
+        let mut listed: Vec<_> = told.into_iter().map(|row| row.id).collect();
+        listed.sort();
+        assert!(listed == ids, "round {round}: {} of {}", listed.len(), ids.len());
+        println!("{all} sessions: a command after {ran_after:?}, a list after {listed_after:?}");
+        assert!(!is_full() || ran_after.max(listed_after) <= FIRST_ANSWER, "{ran_after:?}, {listed_after:?}");
+    }
+}
