@@ -2,17 +2,15 @@
 nor at a session's end.
 """
 
-import asyncio
 from pathlib import Path
 
 
 async def test_what_a_program_printed_before_it_was_typed_at_is_shown(workspace):
     go, asks = workspace.project / "go", workspace.project / "asks"
     reads = f"echo begun; until [ -e {go} ]; do :; done; echo 'disk full'; touch {asks}; read -p 'sure? '; echo got $REPLY"
-    await workspace.terminal(reads, wait_for="begun")
+    begun = await workspace.terminal(reads, wait_for="begun")
     go.touch()
-    while not asks.exists():
-        await asyncio.sleep(0)
+    await workspace.agent.at(begun.session_id).until(lambda _: asks.exists())
     answered = await workspace.terminal("y", is_input=True)
     # The echo comes before the question if the program had not asked yet.
     assert (answered.output.splitlines()[0], answered.output.splitlines()[-1].endswith("got y")) == ("disk full", True)
@@ -24,8 +22,7 @@ async def test_what_came_from_the_background_is_shown_with_the_next_command_once
     started = await workspace.terminal(f"(cat {job}; echo CRASHED; touch {done}) &")
     assert started.exit == 0
     await workspace.open_gate()
-    while not done.exists():
-        await asyncio.sleep(0)
+    await workspace.agent.at(started.session_id).until(lambda _: done.exists())
     following = await workspace.terminal("echo following")
     # bash tells of the job's end at its next prompt, which may come before the command. Output at a prompt stands behind it.
     opened, crashed, own = [line for line in following.output.splitlines() if "Done" not in line][-3:]
