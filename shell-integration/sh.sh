@@ -27,8 +27,8 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
   # The next of a sequence that only the shell and the holder know; 31 bits, for mksh counts no further.
   # shellcheck disable=SC2016 # The prompt expands it, and __ptyd_d does.
   __ptyd_a='__ptyd_n=(__ptyd_n*1103515245+12345)&2147483647'
-  # Between the two functions below. The text is sourced and not read into a variable, so that one of any length, and any error in it,
-  # is contained.
+  # The part of the line between the two functions below. It sources the text and reads it into no variable, so that the text may
+  # have any length, and an error in it stays within it.
   # shellcheck disable=SC2016 # The line evaluates it.
   readonly __ptyd_l='\command . "$__ptyd_f";__ptyd_r=$?.$__ptyd_i'
 

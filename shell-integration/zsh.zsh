@@ -58,7 +58,7 @@ if [[ -z ${__ptyd_defining-} ]]; then
     __ptyd_hook() {
       {
         local code=$? pipe="${(j: :)pipestatus[@]}"
-        if [[ ${(j: :)zsh_eval_context[@]} == shfunc && $__ptyd_told$__ptyd_id == 10 && ! -o allexport &&
+        if [[ ${(j: :)zsh_eval_context[@]} == shfunc && $__ptyd_told$__ptyd_id == 10 && ! -o allexport && ! -o errexit && ! -o errreturn &&
           "${precmd_functions[1]-} ${zshaddhistory_functions[1]-}" == '__ptyd_hook __ptyd_hide' ]]; then
           __ptyd_told='' __ptyd_text='' __ptyd_raw='' __ptyd_options="$-"
           unset 'functions[__ptyd_try]'

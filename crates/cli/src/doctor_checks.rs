@@ -71,7 +71,7 @@ pub fn checks(paths: &Paths) -> Vec<Check> {
 
 /// How many sessions a limit of the kernel allows; a warning if they are fewer than a server allows by default.
 fn of_limit(limit: &KernelLimit) -> Check {
-    let found = format!("{limit}: {} sessions", limit.sessions());
+    let found = format!("{limit}: room for {} sessions in all", limit.sessions());
     let remedy = |sessions: u64| limit.remedy(sessions).map(|remedy| format!("for {sessions} sessions: {remedy}"));
     let [usual, many] = [SESSIONS_MAX as u64, SESSIONS_MANY].map(remedy);
     let is_enough = usual.is_none();

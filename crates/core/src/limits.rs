@@ -32,6 +32,8 @@ pub const DEFAULTS_LOOKED_FOR: usize = 256;
 pub const STORE_ANEW_EVERY: Duration = Duration::from_secs(60);
 /// How long a query waits for the store to be rebuilt: that may read gigabytes of journals.
 pub const STORE_PATIENCE: Duration = Duration::from_secs(50);
+/// How long a command or input waits for the store to give its caller's read cursor, without which it can do.
+pub const READ_CURSOR_PATIENCE: Duration = Duration::from_millis(100);
 /// How long a query of the store waits for the disk before it fails. A busy disk takes a second or two.
 pub const DISK_PATIENCE: Duration = Duration::from_secs(10);
 /// Reads of ended sessions that may wait for the disk at once: each occupies one of the 512 threads of the blocking

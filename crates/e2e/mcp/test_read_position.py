@@ -27,7 +27,7 @@ async def test_what_came_from_the_background_is_shown_with_the_next_command_once
     # bash tells of the job's end at its next prompt, which may come before the command. Output at a prompt stands behind it.
     opened, crashed, own = [line for line in following.output.splitlines() if "Done" not in line][-3:]
     assert (opened.endswith("opened"), crashed, own) == (True, "CRASHED", "following"), following.text
-    assert "came before it" in following.text
+    assert "came from the background before it" in following.text
     for _ in range(3):
         again = await workspace.terminal("echo again")
         assert [line for line in again.output.splitlines() if "Done" not in line] == ["again"], again.text

@@ -6,7 +6,7 @@
 //! ```
 //! The holder is the subreaper (prctl(2), PR_SET_CHILD_SUBREAPER), so a daemon that left its session is still found.
 //! A sweep of `/proc` can miss a process whose parent exits during it; it is a child of the holder by then. Therefore the
-//! end is waitpid(2)'s: nothing is left when the holder has no child.
+//! session is over only when waitid(2) says that the holder has no child.
 
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, waitid};

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::process::{Resource as Limit, getrlimit, getuid};
 
-/// What the kernel counts.
+/// A resource that the kernel counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     /// Pseudo-terminals of the machine (sysctl kernel.pty.max).
@@ -29,7 +29,7 @@ pub enum Resource {
 /// One bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
-    /// What is counted.
+    /// The counted resource.
     pub resource: Resource,
     /// How many the kernel allows.
     pub most: u64,

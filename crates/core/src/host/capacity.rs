@@ -80,7 +80,7 @@ impl KernelLimit {
     }
 }
 
-/// What it is, how much there is and how much is in use.
+/// Its name, its bound, and how much of it is in use.
 impl fmt::Display for KernelLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Bound { resource, most, used } = self.bound;
@@ -124,7 +124,7 @@ pub(super) fn used_up(resources: &[Resource]) -> Option<String> {
     Some(format!("{limit}{remedy}"))
 }
 
-/// What a container may not take.
+/// The terminals that a container may not take.
 fn reserve_of(resource: Resource) -> u64 {
     if resource == Resource::Terminals { sys::capacity::reserved_terminals() } else { 0 }
 }

@@ -18,7 +18,7 @@ use crate::store::SessionRow;
 pub(super) struct Adopting {
     pub(super) id: SessionId,
     pub(super) folder: SessionFolder,
-    /// What the history has of it.
+    /// Its row in the history.
     pub(super) row: Option<SessionRow>,
     pub(super) since: Instant,
     /// The process behind its socket, if there was a connection.

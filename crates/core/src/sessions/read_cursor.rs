@@ -65,6 +65,11 @@ impl ReadCursors {
         Ok(read_to)
     }
 
+    /// The same for a request that must not wait for the disk: a cursor that the store does not give at once is unknown.
+    pub(super) async fn read_to_if_known(&self, principal: &Principal, id: &SessionId) -> Option<u64> {
+        tokio::time::timeout(limits::READ_CURSOR_PATIENCE, self.read_to(principal, id)).await.ok()?.ok()?
+    }
+
     /// Moves the read cursor of this caller.
     pub(super) fn has_read(&self, principal: &Principal, id: &SessionId, to: u64) {
         let reader = principal.reader();

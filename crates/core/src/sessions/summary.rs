@@ -1,5 +1,5 @@
-//! What a list shows of a session and what changes while it lives. The actor publishes it at the end of every turn, so a
-//! list asks no actor.
+//! The part of a session's view that changes while it lives. The actor publishes it at the end of every turn, so a list
+//! asks only actors that are in one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::action::{Boundary, Foreground, LimitHit, SessionExit, SessionStatus, 
 use crate::ids::CommandId;
 use crate::mutex::locked;
 
-/// The part of a session's view that changes. Making one copies no text, because each turn makes one.
+/// The part of a session's view that changes. Each turn makes one, so the usual one copies no text.
 #[derive(Debug, Clone)]
 pub(crate) struct Summary {
     pub(crate) status: SessionStatus,

@@ -15,7 +15,7 @@ const REMEMBERED: Duration = Duration::from_secs(1);
 /// How many PATHs are remembered.
 const PATHS_MAX: usize = 64;
 
-/// What was found, and when.
+/// The toolchains, and when they were found.
 type Found = (Instant, Arc<Tools>);
 
 /// The toolchains that were found a moment ago: at a server's start, thousands of sessions have the same PATH, and for

@@ -37,6 +37,7 @@ struct Unanswered {
     session: String,
     /// A request that was noted and has no handler yet, and since when.
     noted: Option<(RequestId, Instant)>,
+    has_turn: bool,
 }
 
 /// Why a command did not get its turn.
@@ -57,12 +58,18 @@ pub(super) struct CommandTurn {
 
 impl Queue {
     fn push(&mut self, session: &str, noted: Option<(RequestId, Instant)>) -> Option<u64> {
-        if self.unanswered.len() >= WAITING_MAX {
+        self.give_up_unhandled();
+        if self.unanswered.iter().filter(|it| !it.has_turn).count() >= WAITING_MAX {
             return None;
         }
         self.last_ticket += 1;
-        self.unanswered.push_back(Unanswered { ticket: self.last_ticket, session: session.to_owned(), noted });
-        Some(self.last_ticket)
+        let (ticket, session) = (self.last_ticket, session.to_owned());
+        self.unanswered.push_back(Unanswered { ticket, session, noted, has_turn: false });
+        Some(ticket)
+    }
+
+    fn give_up_unhandled(&mut self) {
+        self.unanswered.retain(|it| it.noted.as_ref().is_none_or(|(_, at)| at.elapsed() < UNHANDLED_MAX));
     }
 
     /// The place of a request whose handler is here now.
@@ -77,11 +84,19 @@ impl Queue {
         }
     }
 
-    /// The command before this one in its session. Requests without a handler are given up after their time.
-    fn before(&mut self, ticket: u64) -> Option<&Unanswered> {
-        self.unanswered.retain(|it| it.noted.as_ref().is_none_or(|(_, at)| at.elapsed() < UNHANDLED_MAX));
-        let session = &self.unanswered.iter().find(|it| it.ticket == ticket)?.session;
-        self.unanswered.iter().take_while(|it| it.ticket != ticket).find(|it| it.session == *session)
+    /// The time at which the command before this one is given up if it has no handler by then; `Ok` if none is before it
+    /// in its session, so that it has its turn.
+    fn take_turn(&mut self, ticket: u64) -> Result<(), Option<Instant>> {
+        self.give_up_unhandled();
+        let Some(at) = self.unanswered.iter().position(|it| it.ticket == ticket) else { return Ok(()) };
+        let session = &self.unanswered[at].session;
+        match self.unanswered.iter().take(at).find(|it| it.session == *session) {
+            Some(before) => Err(before.noted.as_ref().map(|(_, noted_at)| *noted_at + UNHANDLED_MAX)),
+            None => {
+                self.unanswered[at].has_turn = true;
+                Ok(())
+            }
+        }
     }
 }
 
@@ -103,10 +118,7 @@ impl CommandTurns {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            let given_up_at = match self.locked().before(ticket) {
-                None => return Ok(turn),
-                Some(before) => before.noted.as_ref().map(|(_, at)| *at + UNHANDLED_MAX),
-            };
+            let Err(given_up_at) = self.locked().take_turn(ticket) else { return Ok(turn) };
             tokio::select! {
                 () = changed => {}
                 () = sleep_until(given_up_at.unwrap_or(until).min(until)) => {
@@ -191,10 +203,14 @@ mod tests {
     #[tokio::test]
     async fn the_number_that_waits_is_bounded() {
         let turns = Arc::new(CommandTurns::default());
-        let _first = now(&turns, 0, "a").await.expect("nothing is before it");
-        for number in 1..WAITING_MAX as i64 {
-            turns.note(&id(number), "a");
+        let mut running = Vec::new();
+        for number in 0..2 * WAITING_MAX as i64 {
+            let turn = now(&turns, number, &number.to_string()).await;
+            running.push(turn.expect("commands that have their turn do not count"));
         }
-        assert_eq!(now(&turns, 999, "a").await.err(), Some(NoTurn::Full));
+        for number in 0..WAITING_MAX as i64 {
+            turns.note(&id(1_000 + number), "0");
+        }
+        assert_eq!(now(&turns, 9_999, "0").await.err(), Some(NoTurn::Full));
     }
 }

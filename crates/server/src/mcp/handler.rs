@@ -29,7 +29,7 @@ use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
 use super::tools::{self, Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError};
 use ptyd_core::action::{ActionError, ClientContext};
-use ptyd_core::limits::{EXECUTE_TIMEOUT, TIMEOUT_MAX};
+use ptyd_core::limits::TIMEOUT_MAX;
 use ptyd_core::principal::Principal;
 
 /// The field for the shim's number of a request, which stays the same when the request is sent again.
@@ -120,10 +120,12 @@ impl Handler {
         arguments: JsonObject,
         id: &RequestId,
     ) -> Result<Answer, ToolError> {
-        let Some(session) = (tool.command_session)(&arguments) else { return (tool.call)(call, arguments).await };
+        let Some((session, default)) = (tool.command_session)(&arguments) else {
+            return (tool.call)(call, arguments).await;
+        };
         let begun = Instant::now();
         let timeout = tools::seconds(&arguments, "timeout").and_then(|n| Duration::try_from_secs_f64(n).ok());
-        let until = begun + timeout.unwrap_or(EXECUTE_TIMEOUT).min(TIMEOUT_MAX);
+        let until = begun + timeout.unwrap_or(default).min(TIMEOUT_MAX);
         let _turn = self.caller.turns.turn(id, session, until).await?;
         call.waited = begun.elapsed();
         (tool.call)(call, arguments).await
@@ -139,7 +141,7 @@ impl Handler {
         let tool = TOOLS.iter().find(|tool| tool.name == call.params.name && self.caller.offers(tool.name));
         let no_arguments = JsonObject::default();
         let arguments = call.params.arguments.as_ref().unwrap_or(&no_arguments);
-        if let Some(session) = tool.and_then(|tool| (tool.command_session)(arguments)) {
+        if let Some((session, _)) = tool.and_then(|tool| (tool.command_session)(arguments)) {
             self.caller.turns.note(id, session);
         }
     }

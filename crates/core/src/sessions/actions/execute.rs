@@ -51,10 +51,11 @@ impl Registry {
                 let finished =
                     external_conditions::either(&handle, finished, outside, (Some(started.id), None)).await?;
                 let before = finished.snapshot.before_command;
-                let size = (finished.snapshot.view.cols, request.budget);
-                let mut report = self.report(principal, &handle, finished, request.budget).await?;
-                report.background = self.background(principal, &handle, before, size).await?;
-                report
+                let size = (finished.snapshot.view.cols, request.budget / 4);
+                let background = self.background(principal, &handle, before, size).await;
+                let shown = background.as_ref().map_or(0, |text| text.head.len() + text.tail.len());
+                let budget = request.budget.saturating_sub(shown);
+                Report { background, ..self.report(principal, &handle, finished, budget).await? }
             }
             None => {
                 let (view, all) = self.after(principal, &handle).await?;
@@ -64,7 +65,10 @@ impl Registry {
                 plain_report(view, command, EndedBy::Accepted, output)
             }
         };
-        self.read_cursors.has_read(principal, &request.session, report.output.to);
+        // Without a wait nothing was shown.
+        if request.wait.is_some() {
+            self.read_cursors.has_read(principal, &request.session, report.output.to);
+        }
         Ok(report)
     }
 

@@ -35,7 +35,7 @@ impl Registry {
         let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
         self.not_a_creates(principal, request.key.as_deref()).await?;
         let key = self.key_of_input(request);
-        let seen = self.read_cursors.read_to(principal, &request.session).await?;
+        let seen = self.read_cursors.read_to_if_known(principal, &request.session).await;
         let Input { bytes, is_secret, wait, .. } = request.clone();
         let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
         let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await?;
@@ -61,7 +61,10 @@ impl Registry {
                 report
             }
         };
-        self.read_cursors.has_read(principal, &request.session, report.output.to);
+        // Without a wait nothing was shown.
+        if request.wait.is_some() {
+            self.read_cursors.has_read(principal, &request.session, report.output.to);
+        }
         Ok(report)
     }
 

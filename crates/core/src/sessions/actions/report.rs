@@ -64,39 +64,37 @@ impl Registry {
 impl Registry {
     /// The output between the last boundary and a command that this caller has not been shown, without the prompt.
     ///
-    /// The prompt is in that range too, and nothing tells how many lines it has. The fewest lines that stood before a
-    /// command of this session are taken for its prompt.
+    /// The prompt is in that range too, and nothing tells how many lines it has. The fewest lines that stood between a
+    /// boundary and a command's output in this session are taken for its prompt. A prompt may be painted behind the
+    /// acceptance, so lines are counted up to the output.
     pub(super) async fn background(
         &self,
         principal: &Principal,
         handle: &Handle,
-        (from, to): (u64, u64),
+        [from, to, output_from]: [u64; 3],
         (cols, budget): (u16, usize),
-    ) -> Result<Option<Box<TextView>>, ActionError> {
+    ) -> Option<Box<TextView>> {
         /// More bytes are no prompt.
         const PROMPT_BYTES_MAX: u64 = 64 << 10;
         let shared = &handle.shared;
-        let seen = self.read_cursors.read_to(principal, &shared.id).await?.unwrap_or(0);
-        let first = shared.reader.first().unwrap_or_default().0;
-        if from >= to || from < first {
-            return Ok(None);
-        }
-        if to - from <= PROMPT_BYTES_MAX {
-            let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
-            let bytes = range::read(&shared.reader, from, to).map_err(unreadable)?.bytes;
+        let first = shared.reader.first().ok()?.0;
+        if from >= first && output_from.saturating_sub(from) <= PROMPT_BYTES_MAX {
+            let bytes = range::read(&shared.reader, from, output_from).ok()?.bytes;
             let lines = memchr::memchr_iter(b'\n', &bytes).count();
             if lines <= shared.prompt_lines.fetch_min(lines, Ordering::Relaxed).min(lines) {
-                return Ok(None);
+                return None;
             }
         }
-        if seen >= to {
-            return Ok(None);
+        let seen = self.read_cursors.read_to_if_known(principal, &shared.id).await.unwrap_or(0);
+        let from = from.max(seen);
+        if from >= to {
+            return None;
         }
-        let range = (from.max(seen), to);
-        let mut text = self.text(shared, RecentHandovers::default(), range, cols, budget).await?;
+        // The command has run, so what cannot be read here does not make its answer fail.
+        let mut text = self.text(shared, RecentHandovers::default(), (from, to), cols, budget).await.ok()?;
         without_prompt(&mut text);
         let is_blank = text.omitted.is_none() && text.head.trim().is_empty();
-        Ok((!is_blank).then(|| Box::new(text)))
+        (!is_blank).then(|| Box::new(text))
     }
 }
 

@@ -164,8 +164,9 @@ pub(crate) struct Snapshot {
     pub(crate) was_not_ready: bool,
     /// The offset at which background output begins while no command runs.
     pub(crate) background_from: u64,
-    /// The range of background output before the command that the request was about, with the prompt in it.
-    pub(crate) before_command: (u64, u64),
+    /// The boundary before the command that the request was about, the offset at which it was accepted, and that of its
+    /// own output.
+    pub(crate) before_command: [u64; 3],
     /// Viewers may be sent bytes up to here.
     pub(crate) shown_to: u64,
     /// The parent of all processes of the session.

@@ -378,7 +378,7 @@ fn body(report: &Report, context: &AnswerContext<'_>) -> (String, Vec<String>) {
         let (mut before, more) = rendered(background, &report.session, None, context);
         end_line(&mut before);
         let lines = before.matches('\n').count() as u64;
-        notes.push(format!("the first {} came before it", counted(lines, "line", "lines")));
+        notes.push(format!("the first {} came from the background before it", counted(lines, "line", "lines")));
         notes.extend(more);
         body.insert_str(0, &before);
     }

@@ -1,5 +1,7 @@
 //! `execute_in_terminal`: a command in a named session.
 
+use std::time::Duration;
+
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -52,9 +54,9 @@ fn yes() -> bool {
     true
 }
 
-/// The session as the call names it.
-fn command_session(arguments: &JsonObject) -> Option<&str> {
-    arguments.get("session_id")?.as_str()
+fn command_session(arguments: &JsonObject) -> Option<(&str, Duration)> {
+    let command = arguments.get("command")?.as_str()?;
+    TerminalCall::is_command(command).then_some((arguments.get("session_id")?.as_str()?, EXECUTE_TIMEOUT))
 }
 
 /// The table's entry.

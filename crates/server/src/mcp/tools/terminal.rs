@@ -1,5 +1,7 @@
 //! `terminal`: the one-tool shell of terminal-mcp.md.
 
+use std::time::Duration;
+
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,7 +12,7 @@ use super::coercion::flag;
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, ClientContext, Composite, Outcome, TerminalCall};
-use ptyd_core::limits::BUDGET_CHARS;
+use ptyd_core::limits::{BUDGET_CHARS, TOTAL_TIMEOUT};
 
 pub(super) const NAME: &str = "terminal";
 
@@ -49,10 +51,10 @@ struct Arguments {
     session_id: String,
 }
 
-/// The session as the call names it, empty for the default one; `None` if it runs no command.
-fn command_session(arguments: &JsonObject) -> Option<&str> {
+fn command_session(arguments: &JsonObject) -> Option<(&str, Duration)> {
     let given = |name| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
-    (!flag(arguments, "is_input") && TerminalCall::is_command(given("command"))).then(|| given("session_id"))
+    (!flag(arguments, "is_input") && TerminalCall::is_command(given("command")))
+        .then(|| (given("session_id"), TOTAL_TIMEOUT))
 }
 
 /// The table's entry.

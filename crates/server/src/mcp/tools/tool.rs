@@ -29,8 +29,9 @@ pub(in crate::mcp) struct Tool {
     pub annotations: ToolAnnotations,
     /// The schema of its arguments.
     pub schema: JsonObject,
-    /// The session in which a call runs a command, as the call names it; empty for the default one.
-    pub command_session: fn(&JsonObject) -> Option<&str>,
+    /// The session in which a call runs a command, as the call names it (empty for the default one), and the time-out of
+    /// a call that names none; `None` for a call that runs no command.
+    pub command_session: fn(&JsonObject) -> Option<(&str, Duration)>,
     /// Performs it.
     pub call: for<'a> fn(&'a ToolCall<'a>, JsonObject) -> Boxed<'a, Result<Answer, ToolError>>,
 }
@@ -102,8 +103,8 @@ impl From<NoTurn> for ToolError {
         Self::Said(match why {
             NoTurn::Full => "not run: too many commands of this client wait; send it again when they are answered",
             NoTurn::TimedOut => {
-                "not run: an earlier command of this client in the session was not answered in this call's time; send it \
-                 again"
+                "not run: an earlier command of this client in the session was not answered in this call's time; look at \
+                 that one first, or give a longer timeout"
             }
         }.to_owned())
     }

@@ -25,7 +25,7 @@ impl Session {
         let command = command.and_then(|id| self.timeline.log().command(id));
         Snapshot {
             view,
-            before_command: command.map_or((0, 0), |c| (c.background_from, c.accepted_at)),
+            before_command: command.map_or([0; 3], |c| [c.background_from, c.accepted_at, c.output_from()]),
             command: command.map(|c| views::command_view(&self.shared, c, self.timeline.output().scanner.position())),
             paint: self.foreground.paint.clone(),
             was_not_ready: self.foreground.was_not_ready,
