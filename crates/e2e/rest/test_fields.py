@@ -15,6 +15,7 @@ ELSEWHERE = {
     "Gap.from": "a_viewer_is_told_what_is_no_longer_kept_output_and_events",
     "Gap.to": "a_viewer_is_told_what_is_no_longer_kept_output_and_events",
     "SentSignal.error": "a_signal_that_the_kernel_refuses_is_on_record_with_the_reason",
+    "CommandExecution.background": "background_output_comes_with_the_next_command_and_is_not_its_own",
     "Output.gap": "old_output_is_given_back_and_the_reader_is_told",
     "SearchAnswer.gap": "old_output_is_given_back_and_the_reader_is_told",
     # The server of these tests has no configuration file.

@@ -55,6 +55,27 @@ async fn a_job_that_holds_the_terminal_does_not_hold_the_command() {
 }
 
 #[tokio::test]
+// promise: end-6
+async fn background_output_comes_with_the_next_command_and_is_not_its_own() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.gives("mkfifo gate; (read line <gate; echo $line; touch done) &").await;
+    let opened = async {
+        // Opening it waits for its reader.
+        let gate = server.home().file("gate");
+        tokio::task::spawn_blocking(move || std::fs::write(gate, "CRASHED\n")).await.expect("no panic")
+    };
+    opened.await.expect("written");
+    let done = server.home().file("done");
+    eventually("it has printed", async || done.exists().then_some(())).await;
+    let following = shell.run("echo following").await;
+    assert_eq!(following.output.as_deref(), Some("following\n"));
+    assert!(following.background.as_deref().is_some_and(|text| text.contains("CRASHED\n")), "{following:?}");
+    let after = shell.run("echo after").await;
+    assert!(!after.background.is_some_and(|text| text.contains("CRASHED")), "shown once");
+}
+
+#[tokio::test]
 // promise: stop-1
 async fn nothing_is_left_when_a_session_ends() {
     let server = Server::start();

@@ -11,17 +11,14 @@ pub(super) fn coerce(schema: &JsonObject, value: &mut Value) {
     match (kind, &mut *value) {
         ("object", Value::Object(fields)) => {
             for (name, field) in fields {
-                let property = schema.get("properties").and_then(|all| all.get(name));
-                let property = property.or_else(|| schema.get("additionalProperties")).and_then(Value::as_object);
-                if let Some(property) = property {
-                    coerce(property, field);
+                match schema.get("properties").and_then(|all| all.get(name)).and_then(Value::as_object) {
+                    Some(property) => coerce(property, field),
+                    None => coerce_part(schema.get("additionalProperties"), field),
                 }
             }
         }
         ("array", Value::Array(items)) => {
-            if let Some(schema) = schema.get("items").and_then(Value::as_object) {
-                items.iter_mut().for_each(|item| coerce(schema, item));
-            }
+            items.iter_mut().for_each(|item| coerce_part(schema.get("items"), item));
         }
         ("object" | "array", Value::String(text)) => match serde_json::from_str::<Value>(text) {
             Ok(parsed) if parsed.is_object() == (kind == "object") && (parsed.is_object() || parsed.is_array()) => {
@@ -48,8 +45,19 @@ pub(super) fn coerce(schema: &JsonObject, value: &mut Value) {
                 *value = (whole as u64).into();
             }
         }
-        ("string", Value::Number(_) | Value::Bool(_)) => *value = value.to_string().into(),
         _ => {}
+    }
+}
+
+/// The same for an item of a list or a value of a map, where a number is also taken for a text: `{"PORT": 80}`. A command
+/// that is a number is a mistake.
+fn coerce_part(schema: Option<&Value>, value: &mut Value) {
+    let Some(schema) = schema.and_then(Value::as_object) else { return };
+    match value {
+        Value::Number(_) | Value::Bool(_) if schema.get("type").is_some_and(|kind| kind == "string") => {
+            *value = value.to_string().into();
+        }
+        _ => coerce(schema, value),
     }
 }
 
@@ -94,7 +102,6 @@ mod tests {
             ("boolean", json!("false"), json!(false)),
             ("array", json!("Enter"), json!(["Enter"])),
             ("array", json!("[\"a\", 1]"), json!(["a", "1"])),
-            ("string", json!(1), json!("1")),
         ] {
             assert_eq!(coerced(of(kind), given.clone()), meant, "{kind} {given}");
         }
@@ -110,6 +117,7 @@ mod tests {
             ("boolean", json!(1)),
             ("object", json!("text")),
             ("string", json!(["a"])),
+            ("string", json!(5)),
         ] {
             assert_eq!(coerced(json!({ "type": kind }), given.clone()), given, "{kind}");
         }
