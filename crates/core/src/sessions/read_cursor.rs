@@ -78,6 +78,13 @@ impl ReadCursors {
         }
     }
 
+    /// Begins the read cursor of a caller that has none in this session: an accepted command or input shows nothing.
+    pub(super) async fn begin(&self, principal: &Principal, id: &SessionId, at: u64) {
+        if self.read_to_if_known(principal, id).await.is_none() {
+            self.has_read(principal, id, at);
+        }
+    }
+
     /// Waits until the read cursors are stored, for a caller that must find its cursor after a crash.
     pub(super) async fn flush(&self) -> Result<(), ActionError> {
         // If the store cannot be written, only the cursor is lost; the request is still answered.

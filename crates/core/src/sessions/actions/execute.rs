@@ -65,9 +65,10 @@ impl Registry {
                 plain_report(view, command, EndedBy::Accepted, output)
             }
         };
-        // Without a wait nothing was shown.
         if request.wait.is_some() {
             self.read_cursors.has_read(principal, &request.session, report.output.to);
+        } else {
+            self.read_cursors.begin(principal, &request.session, report.output.from).await;
         }
         Ok(report)
     }

@@ -61,9 +61,10 @@ impl Registry {
                 report
             }
         };
-        // Without a wait nothing was shown.
         if request.wait.is_some() {
             self.read_cursors.has_read(principal, &request.session, report.output.to);
+        } else {
+            self.read_cursors.begin(principal, &request.session, report.output.from).await;
         }
         Ok(report)
     }

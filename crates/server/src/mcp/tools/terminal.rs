@@ -19,7 +19,7 @@ pub(super) const NAME: &str = "terminal";
 const DESCRIPTION: &str = "Run a bash command in a shell that stays: directory, variables, virtual environments and \
 jobs persist between calls. Answers with the output, then one line of facts like [exit 0]. No timeout kills a \
 command; it answers [still running …]: look again with command \"\", answer its question with is_input, interrupt \
-with command \"C-c\" (also C-z, C-d). Without timeout it answers after a silence (30 s unless set otherwise), 50 s at \
+with command \"C-c\". Without timeout it answers after a silence (30 s unless set otherwise), 50 s at \
 most, and at once when a program wants input or a password. Calls sent at once run in turn; start_terminal_session gives more \
 shells. Example: {\"command\": \"npm run dev\", \"wait_for\": \"listening on\", \"timeout\": 60}. The shell lives \
 until it exits or reset, and 10 minutes after this client has gone.";
