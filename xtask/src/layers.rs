@@ -46,8 +46,8 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
             &["action"],
             &["config", "host", "metrics", "profile", "serve_error"],
             &["config_file", "state_dir"],
-            &["auth", "instance_lock", "shell"],
-            &["service", "sessions"],
+            &["auth", "instance_lock", "shell", "unix_socket"],
+            &["composites", "sessions"],
             &["dispatch"],
         ],
     ),
@@ -81,7 +81,7 @@ const GROUND: [(&str, &[&str]); 2] =
 const HOST: &str = "host";
 
 /// The state of a live session and its steps. It gets its time and its inputs by steps, so that tests can take every step.
-const SESSION: [&str; 2] = ["crates/core/src/sessions/session/state/", "crates/core/src/sessions/session/steps/"];
+const SESSION: &str = "crates/core/src/sessions/session/machine/";
 
 /// The names that the state of a live session does not use.
 const NEVER_IN_SESSION: [&str; 7] =
@@ -265,7 +265,7 @@ fn names(file: &TextFile) -> Vec<Violation> {
             }
         }
     }
-    if SESSION.iter().any(|folder| file.path.starts_with(folder)) {
+    if file.path.starts_with(SESSION) {
         for (i, text) in code.lines().enumerate() {
             for name in NEVER_IN_SESSION.iter().filter(|name| text.contains(**name)) {
                 complain(i + 1, format!("`{name}`: a session's state gets its time and its inputs by `Session::step`"));
@@ -426,8 +426,7 @@ mod tests {
     fn the_state_of_a_session_reads_no_clock_and_sends_nothing() {
         let text = "let now = Instant::now();\nlet at = self.now.at;\nuse crate::host::holders::HolderConnection;\n\
                     // SystemTime::now\nlet waited = began.elapsed();\n";
-        assert_eq!(lines("crates/core/src/sessions/session/state/waits.rs", text), [1, 3, 5]);
-        assert_eq!(lines("crates/core/src/sessions/session/steps/waits.rs", text), [1, 3, 5]);
+        assert_eq!(lines("crates/core/src/sessions/session/machine/waits/state.rs", text), [1, 3, 5]);
         assert_eq!(lines("crates/core/src/sessions/session/actor.rs", text), [0; 0]);
         assert_eq!(lines("crates/core/src/sessions/wait.rs", text), [0; 0]);
     }

@@ -1,7 +1,7 @@
 //! The dispatcher, through which every action passes: it checks the scope, records the action, performs it, and records
 //! the result.
 //!
-//! A composite action expands into primitive ones (`service/`), which come back here one by one, so each is authorized
+//! A composite action expands into primitive ones (`composites/`), which come back here one by one, so each is authorized
 //! and recorded with the session, the text or keys, and the principal that it has in the end. Dropping the future of
 //! [`Dispatcher::dispatch`] cancels the *wait*, never the program.
 
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use crate::action::{Action, ActionError, Boxed, Composite, Dispatch, Outcome, PatternShare};
 use crate::auth::named_tokens::Tokens;
 use crate::auth::tickets::Tickets;
+use crate::composites;
+pub use crate::composites::{Caller, expand};
 use crate::metrics::Metrics;
 use crate::principal::{Detach, Principal};
-use crate::service;
-pub use crate::service::{Caller, expand};
 use crate::sessions::Registry;
 
 /// Records every action: each primitive before and after it is performed, and each composite after.
@@ -181,7 +181,7 @@ impl Dispatcher {
                 sessions = self.registry.sessions_of_gone_client() => sessions,
             };
             let dispatcher = self.clone();
-            tokio::spawn(async move { service::client_gone::end(&dispatcher, sessions).await });
+            tokio::spawn(async move { composites::client_gone::end(&dispatcher, sessions).await });
         }
     }
 }

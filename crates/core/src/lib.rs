@@ -1,12 +1,13 @@
 //! Actions, the dispatcher, sessions, shells and the store: everything of the server that is no protocol.
 //!
 //! No `unsafe`, and no writing of journals: a session's holder does that. `action` is the interface between protocols and
-//! sessions; `dispatch` is the only way in; `service/` expands composite actions into primitive ones; `sessions/` owns the
+//! sessions; `dispatch` is the only way in; `composites/` expands composite actions into primitive ones; `sessions/` owns the
 //! state. No protocol is named here: HTTP, WebSocket and MCP are in the crate `server`.
 
 pub mod action;
 pub mod auth;
 pub mod block_in_place;
+mod composites;
 pub mod config;
 pub mod config_file;
 pub mod dispatch;
@@ -21,8 +22,8 @@ pub mod per_principal;
 pub mod principal;
 pub mod profile;
 pub mod serve_error;
-mod service;
 pub mod sessions;
 mod shell;
 pub mod state_dir;
 mod store;
+pub mod unix_socket;

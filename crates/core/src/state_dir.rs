@@ -1,16 +1,12 @@
-//! The server's state directory, and its Unix socket.
-//!
-//! Only this module creates those directories and the socket, each inaccessible to other users.
+//! The server's state directory and the small files in it, each inaccessible to other users.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
-use tokio::net::UnixListener;
 
-use crate::limits::SOCKET_PATH_BYTES_MAX;
 use crate::serve_error::ServeError;
 
 /// Creates a directory that only its owner can enter. An existing one must be ours and not writable by others: it has
@@ -37,13 +33,6 @@ pub fn check_private(path: &Path) -> Result<(), ServeError> {
 pub fn check_inner(state_dir: &Path) -> Result<(), ServeError> {
     let inner = ["sessions", "conversations"].map(|name| state_dir.join(name));
     inner.iter().filter(|path| path.exists()).try_for_each(|path| check_private(path))
-}
-
-/// Checks a directory for a socket: it must be private, or like /tmp, where no user can remove another's files.
-fn check_sockets_folder(path: &Path) -> Result<(), ServeError> {
-    let there = fs::metadata(path).map_err(ServeError::at(path))?;
-    let is_shared = there.uid() == 0 && (there.mode() & 0o022 == 0 || there.mode() & 0o1000 != 0);
-    if is_shared { Ok(()) } else { check_private(path) }
 }
 
 fn own_uid() -> u32 {
@@ -78,31 +67,6 @@ pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
 /// For open(2): follow no symbolic link in the file's place.
 pub(crate) fn no_link() -> i32 {
     i32::try_from(OFlags::NOFOLLOW.bits()).expect("invariant: open(2) takes an int")
-}
-
-/// Binds the socket, replacing one that a dead server left behind.
-pub fn unix_listener(path: &Path) -> Result<UnixListener, ServeError> {
-    if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
-        return Err(ServeError::SocketPath(path.to_owned()));
-    }
-    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(ServeError::at(folder))?;
-        check_sockets_folder(folder)?;
-    }
-    match fs::symlink_metadata(path) {
-        // Only a socket is removed: a mistyped --socket must not delete a file.
-        Ok(there) if there.file_type().is_socket() => {
-            if std::os::unix::net::UnixStream::connect(path).is_ok() {
-                return Err(ServeError::SocketTaken(path.to_owned()));
-            }
-            fs::remove_file(path).map_err(ServeError::at(path))?;
-        }
-        Ok(_) | Err(_) => {}
-    }
-    let listener = UnixListener::bind(path).map_err(ServeError::at(path))?;
-    // A connection before this line is still checked by its peer credentials.
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(ServeError::at(path))?;
-    Ok(listener)
 }
 
 #[cfg(test)]
@@ -163,23 +127,5 @@ mod tests {
             let refused = read(&precious).expect_err("another's").to_string();
             assert!(refused.contains("65534"), "{refused}");
         }
-    }
-
-    #[tokio::test]
-    async fn a_stale_socket_is_replaced_and_nothing_else_is() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join("run/ptyd.sock");
-        let first = unix_listener(&path).expect("bound");
-        assert!(matches!(unix_listener(&path), Err(ServeError::SocketTaken(p)) if p == path));
-        drop(first);
-        unix_listener(&path).expect("bound again");
-        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::metadata(dir.path().join("run")).expect("there").permissions().mode() & 0o777, 0o700);
-        let file = dir.path().join("file");
-        fs::write(&file, "precious").expect("written");
-        assert!(matches!(unix_listener(&file), Err(ServeError::File { .. })));
-        assert_eq!(fs::read_to_string(&file).expect("there"), "precious");
-        let long = dir.path().join("x".repeat(SOCKET_PATH_BYTES_MAX));
-        assert!(matches!(unix_listener(&long), Err(ServeError::SocketPath(p)) if p == long));
     }
 }

@@ -5,5 +5,5 @@ pub(crate) mod connections;
 mod polled_again;
 pub(crate) mod problem;
 pub(crate) mod request_body;
-pub(crate) mod revocable_body;
+pub(crate) mod token_revocation;
 pub(crate) mod unread_body;

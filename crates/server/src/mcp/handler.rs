@@ -27,7 +27,7 @@ use super::log_notifications::Log;
 use super::progress;
 use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
-use super::tools::{self, Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError};
+use super::tool_definitions::{self, Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError};
 use ptyd_core::action::{ActionError, ClientContext};
 use ptyd_core::limits::TIMEOUT_MAX;
 use ptyd_core::principal::Principal;
@@ -124,7 +124,8 @@ impl Handler {
             return (tool.call)(call, arguments).await;
         };
         let begun = Instant::now();
-        let timeout = tools::seconds(&arguments, "timeout").and_then(|n| Duration::try_from_secs_f64(n).ok());
+        let timeout =
+            tool_definitions::seconds(&arguments, "timeout").and_then(|n| Duration::try_from_secs_f64(n).ok());
         let until = begun + timeout.unwrap_or(default).min(TIMEOUT_MAX);
         let _turn = self.caller.turns.turn(id, session, until).await?;
         call.waited = begun.elapsed();

@@ -30,7 +30,7 @@ mod test_support;
 #[cfg(test)]
 mod tests;
 mod text;
-mod tools;
+mod tool_definitions;
 
 pub use handler::{Handler, tools_schema};
 pub use handshake::ToolSet;

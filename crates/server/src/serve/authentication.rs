@@ -19,7 +19,7 @@ use super::rate_limit::{Buckets, Rate};
 use crate::http::connections::Transport;
 use crate::http::problem::ProblemResponse;
 use crate::http::request_body::RequestBodies;
-use crate::http::revocable_body;
+use crate::http::token_revocation;
 use crate::rest::DOCS;
 use ptyd_core::action::ActionError;
 use ptyd_core::auth::named_tokens::Tokens;
@@ -167,7 +167,7 @@ pub(super) async fn check(guard: &Guard, mut request: Request, next: Next) -> Re
             match shut_out {
                 // A complete answer is sent whole; it may be the one that reports the revocation.
                 Some(shut_out) if response.body().size_hint().exact().is_none() => {
-                    response.map(|body| revocable_body::when(shut_out, body))
+                    response.map(|body| token_revocation::when(shut_out, body))
                 }
                 Some(_) | None => response,
             }

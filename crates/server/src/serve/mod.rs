@@ -31,7 +31,8 @@ use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::instance_lock::lock;
 use ptyd_core::serve_error::ServeError;
 use ptyd_core::sessions::Registry;
-use ptyd_core::state_dir::{self, private_dir, unix_listener};
+use ptyd_core::state_dir::{self, private_dir};
+use ptyd_core::unix_socket;
 
 /// How long answers may take once the server stops; two seconds in total are promised.
 const LAST_ANSWERS: Duration = Duration::from_millis(1_500);
@@ -76,7 +77,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let cannot = |error| ServeError::Listen { address: config.listen, error };
     let tcp = TcpListener::bind(config.listen).await.map_err(cannot)?;
     let address = tcp.local_addr().map_err(cannot)?;
-    let unix = unix_listener(&config.socket)?;
+    let unix = unix_socket::listen(&config.socket)?;
     let registry = Registry::start(&config).await?;
     registry.start_retention();
     registry.keep_whole();

@@ -1,5 +1,5 @@
 //! The default session of a stdio client, and what its caller has seen of it: the primitives of the `terminal` tool
-//! (`service/terminal_tool.rs`).
+//! (`composites/terminal_tool.rs`).
 
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::external_conditions::{self, ExternalConditions};
 use super::report::{CLEARING_UP, plain_report, with_key};
-use super::wait::external_conditions::{self, ExternalConditions};
 use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView, Wait};
 use crate::ids::CommandId;
 use crate::limits;

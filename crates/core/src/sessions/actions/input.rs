@@ -1,7 +1,7 @@
 //! Types input for a caller, and knows a session's named actions.
 
+use super::external_conditions::{self, ExternalConditions};
 use super::report::{plain_report, with_key};
-use super::wait::external_conditions::{self, ExternalConditions};
 use crate::action::{ActionError, EndedBy, Input, InputBytes, NamedAction, Report, TextView};
 use crate::ids::SessionId;
 use crate::limits;

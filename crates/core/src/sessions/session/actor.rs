@@ -11,11 +11,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Sleep};
 use wire::FromHolder;
 
+use super::machine::session::Session;
 use super::now::Now;
 use super::pattern_matching::Matching;
 use super::publish::Publisher;
 use super::requests::Request;
-use super::state::session::Session;
 use super::step_input::StepInput;
 use crate::host::holders::{self, HolderConnection, Liveness, Traces};
 use crate::limits;

@@ -17,8 +17,7 @@
 //! now.rs, fullscreen.rs                the time of a step; the output that full-screen programs paint
 //! requests.rs                          the requests and answers
 //! step_input.rs, effects.rs            the inputs and the effects of a step
-//! state/                               the parts of the state, and `session.rs`, which has them all
-//! steps/                               the methods of `Session`, with the name of the part or of the request: `expiry.rs`, `run_command.rs`
+//! machine/                             the state and its steps, by subject: `expiry/`, `waits/`, `run_command.rs`; `session.rs` has it all
 //! publish.rs, pattern_matching.rs      what viewers follow, and the turns of costly patterns
 //! actor.rs                             the task
 //! ```
@@ -26,18 +25,17 @@
 mod actor;
 mod effects;
 mod fullscreen;
+mod machine;
 mod now;
 mod pattern_matching;
 mod publish;
 mod requests;
-mod state;
 mod step_input;
-mod steps;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use actor::Actor;
 pub(crate) use fullscreen::Painted;
+pub(crate) use machine::session::Session;
 pub(crate) use now::Now;
 pub(crate) use requests::{Ended, Finished, Request, ScreenSnapshot, Snapshot, ViewerLimit};
-pub(crate) use state::session::Session;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::state::session::Session;
+use super::machine::session::Session;
 use crate::action::{PatternShare, Until, Wait};
 use crate::block_in_place::block_in_place;
 use crate::limits;

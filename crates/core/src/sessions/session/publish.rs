@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::watch;
 
+use super::machine::session::Session;
 use super::now::Now;
-use super::state::session::Session;
 use crate::action::{EndedBy, Foreground, ServerEventKind, SessionEvent};
 use crate::sessions::event_log::EventLog;
 use crate::sessions::render::published::{Noted, Published};

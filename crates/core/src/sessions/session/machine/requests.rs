@@ -3,9 +3,9 @@
 
 use wire::ToHolder;
 
+use crate::sessions::session::machine::holder_link::Call;
+use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::{Request, Snapshot};
-use crate::sessions::session::state::holder_link::Call;
-use crate::sessions::session::state::session::Session;
 use crate::sessions::views;
 
 impl Session {

@@ -7,9 +7,9 @@ use wire::{FromHolder, Hello, Status, ToHolder};
 
 use super::errors::os_error;
 use crate::action::{ActionError, EndedBy};
+use crate::sessions::session::machine::holder_link::Call;
+use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::Ended;
-use crate::sessions::session::state::holder_link::Call;
-use crate::sessions::session::state::session::Session;
 use crate::sessions::timeline::Change;
 use crate::sessions::toolchains;
 

@@ -5,8 +5,8 @@ use wire::{Status, Target, ToHolder};
 
 use crate::action::ActionError;
 use crate::host::{Process, descendants};
-use crate::sessions::session::state::holder_link::Call;
-use crate::sessions::session::state::session::Session;
+use crate::sessions::session::machine::holder_link::Call;
+use crate::sessions::session::machine::session::Session;
 use crate::sessions::timeline::Sent;
 
 /// ESRCH of errno(3), as the holder sends it.

@@ -5,8 +5,8 @@ use terminal::Screen;
 use crate::action::{Boundary, Foreground, ScreenView, SessionStatus};
 use crate::limits;
 use crate::sessions::render::handover::{Handovers, RecentHandovers};
+use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::{ScreenSnapshot, Snapshot, ViewerLimit};
-use crate::sessions::session::state::session::Session;
 use crate::sessions::summary::Summary;
 use crate::sessions::views;
 

@@ -8,8 +8,8 @@ use wire::ToHolder;
 use crate::action::ActionError;
 use crate::limits;
 use crate::sessions::session::effects::Effects;
+use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::now::Now;
-use crate::sessions::session::state::session::Session;
 use crate::sessions::session::step_input::StepInput;
 
 impl Session {

@@ -8,10 +8,10 @@ use wire::{Key, Status, ToHolder};
 use super::errors::{key_reused, os_error};
 use crate::action::{ActionError, Foreground, Wait};
 use crate::limits;
+use crate::sessions::session::machine::holder_link::Call;
+use crate::sessions::session::machine::pending_commands::Pending;
+use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::{StartReply, Started};
-use crate::sessions::session::state::holder_link::Call;
-use crate::sessions::session::state::pending_commands::Pending;
-use crate::sessions::session::state::session::Session;
 use crate::sessions::timeline::Command;
 
 /// The earlier request with the same idempotency key.

@@ -8,12 +8,12 @@ use wire::{Observed, State};
 
 use crate::action::{EndedBy, Foreground};
 use crate::limits;
-use crate::sessions::session::state::session::Session;
-use crate::sessions::session::state::waits::OpenWait;
+use crate::sessions::session::machine::session::Session;
+use crate::sessions::session::machine::waits::state::OpenWait;
 
 impl Session {
     /// The command that ran before this server is known; its foreground may not be. A new shell before its first prompt is at work.
-    pub(super) fn await_first_state(&mut self) {
+    pub(in crate::sessions::session::machine) fn await_first_state(&mut self) {
         let is_from_before = self.timeline.shell().prompt_seen || self.timeline.log().current.is_some();
         if is_from_before && !self.is_idle() && self.foreground.state.is_none() {
             self.foreground.first_awaited_until = Some(self.now.at + limits::FIRST_STATE);
@@ -21,7 +21,7 @@ impl Session {
     }
 
     /// Whether requests wait for the first state.
-    pub(super) fn awaits_first_state(&mut self) -> bool {
+    pub(in crate::sessions::session::machine) fn awaits_first_state(&mut self) -> bool {
         let awaits = self.lacks_first_state();
         if !awaits {
             self.foreground.first_awaited_until = None;
@@ -36,7 +36,7 @@ impl Session {
     }
 
     /// The rules of this server decide, and not those of the holder, which may be of an earlier version.
-    pub(super) fn on_observed(&mut self, observed: &Observed) {
+    pub(in crate::sessions::session::machine) fn on_observed(&mut self, observed: &Observed) {
         let state = observed.state();
         let rule = foreground::activity(&observed.facts).rule;
         tracing::trace!(session = %self.shared.id, rule, pid = state.pid, "the foreground was sampled");
@@ -45,7 +45,7 @@ impl Session {
         }
     }
 
-    pub(super) fn on_state(&mut self, state: State) {
+    pub(in crate::sessions::session::machine) fn on_state(&mut self, state: State) {
         self.timeline.record_known_answers(state.answered.0);
         // The holder sends another state after the input; one from before it is out of date.
         let is_answer_on_its_way = self.timeline.queries().answered > self.timeline.queries().known_to_holder;
@@ -106,7 +106,7 @@ impl Session {
 
     /// Switches to heuristics if the shell's process reads the terminal but runs another program (`exec` in a start-up
     /// file).
-    pub(super) fn check_foreign_shell(&mut self, state: State) {
+    pub(in crate::sessions::session::machine) fn check_foreign_shell(&mut self, state: State) {
         let waits = state.foreground.is_a_waiting_shell();
         if !waits
             || self.foreground.is_heuristic
@@ -122,7 +122,7 @@ impl Session {
     }
 
     /// The shell will send no reports: from now on the kernel's state shows when typed commands end.
-    pub(super) fn goes_without_hooks(&mut self) {
+    pub(in crate::sessions::session::machine) fn goes_without_hooks(&mut self) {
         self.foreground.is_heuristic = true;
         self.waits.notify_prompt();
         if self.reads_commands() {
@@ -131,20 +131,20 @@ impl Session {
     }
 
     /// Records the shell's program image: nothing runs, so the process is still the shell that has reported.
-    pub(super) fn check_shell_image(&mut self) {
+    pub(in crate::sessions::session::machine) fn check_shell_image(&mut self) {
         if self.foreground.image.is_none() && !self.follower.is_replaying && self.shared.spec.handover.has_hooks() {
             self.foreground.image = self.host().image(self.timeline.shell().pid);
         }
     }
 
     /// Whether nothing runs: no command of ours, and no line typed at the prompt.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(in crate::sessions::session::machine) fn is_idle(&self) -> bool {
         let typed_line = self.timeline.shell().has_typed_line || self.foreign_program_runs();
         self.timeline.log().newest_running().is_none() && self.timeline.shell().prompt_seen && !typed_line
     }
 
     /// Whether a program, or the shell's own `read`, has the terminal although no command was handed over.
-    pub(super) fn foreign_program_runs(&self) -> bool {
+    pub(in crate::sessions::session::machine) fn foreign_program_runs(&self) -> bool {
         let has_it = |s: State| {
             let somebody_reads = matches!(s.foreground, wire::Activity::ShellReads | wire::Activity::Reads);
             s.group != self.timeline.shell().pid || somebody_reads
@@ -187,13 +187,13 @@ impl Session {
     }
 
     /// Whether a program paints the whole screen, alternate or main.
-    pub(super) fn paints(&self) -> bool {
+    pub(in crate::sessions::session::machine) fn paints(&self) -> bool {
         let scanner = &self.timeline.output().scanner;
         scanner.modes().alt_screen || scanner.paints_main_from().is_some()
     }
 
     /// The result of waits that end on wanted input, if they end now.
-    pub(super) fn pause(&self) -> Option<EndedBy> {
+    pub(in crate::sessions::session::machine) fn pause(&self) -> Option<EndedBy> {
         let is_unsettled = self.foreground.screen_settles_at().is_some_and(|at| self.now.at < at);
         // The nested shell reads, but has not yet read the typed line.
         let is_unread = self.timeline.log().inside.as_ref().is_some_and(|inside| !inside.has_begun);
@@ -215,7 +215,7 @@ impl Session {
 
     /// Ends the waits that the new foreground state ends. Its meaning depends on the output before it, so that output
     /// is read first.
-    pub(super) fn check_foreground(&mut self) {
+    pub(in crate::sessions::session::machine) fn check_foreground(&mut self) {
         let is_settled = self.foreground.screen_settles_at().is_none_or(|at| self.now.at >= at);
         if self.foreground.state_pending && is_settled && !self.has_unread() {
             self.foreground.state_pending = false;
@@ -228,7 +228,7 @@ impl Session {
 
     /// Whether the shell's process runs another program since `exec`: its command line is not the one we started, or
     /// its program image is not the one that has reported.
-    pub(super) fn is_replaced(&self) -> bool {
+    pub(in crate::sessions::session::machine) fn is_replaced(&self) -> bool {
         if self
             .foreground
             .image
@@ -243,12 +243,12 @@ impl Session {
     }
 
     /// Whether commands are handed over as lines, because the shell has no private keys.
-    pub(super) fn takes_lines(&self) -> bool {
+    pub(in crate::sessions::session::machine) fn takes_lines(&self) -> bool {
         self.shared.spec.handover.line().is_some()
     }
 
     /// Whether the shell itself has the terminal and waits for input, so that no other program reads what is typed now.
-    pub(super) fn reads_commands(&self) -> bool {
+    pub(in crate::sessions::session::machine) fn reads_commands(&self) -> bool {
         self.foreground.is_read_by_shell(self.timeline.shell().pid)
     }
 }

@@ -9,14 +9,14 @@
 
 use wire::{Key, State};
 
-use super::errors::key_reused;
-use super::run_command::Before;
-use super::typed_commands::{Line, TYPED_BEFORE};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Foreground, Wait};
 use crate::limits;
+use crate::sessions::session::machine::errors::key_reused;
+use crate::sessions::session::machine::pending_commands::PendingNested;
+use crate::sessions::session::machine::run_command::Before;
+use crate::sessions::session::machine::session::Session;
+use crate::sessions::session::machine::typed_commands::{Line, TYPED_BEFORE};
 use crate::sessions::session::requests::StartReply;
-use crate::sessions::session::state::pending_commands::PendingNested;
-use crate::sessions::session::state::session::Session;
 use crate::sessions::timeline::nested_line::NestedLine;
 
 /// The reason why a command cannot be typed now.
@@ -28,7 +28,7 @@ enum NestedRefusal {
 
 impl Session {
     /// Types the command into the foreground program, or answers why not.
-    pub(super) fn ask_run_inside(
+    pub(in crate::sessions::session::machine) fn ask_run_inside(
         &mut self,
         text: Vec<u8>,
         key: Key,
@@ -61,7 +61,7 @@ impl Session {
     }
 
     /// Types the waiting commands if the nested shell reads now.
-    pub(super) fn run_pending_inside(&mut self) {
+    pub(in crate::sessions::session::machine) fn run_pending_inside(&mut self) {
         for pending in std::mem::take(&mut self.pending.nested) {
             match self.before(&pending.key) {
                 Before::Command(earlier) => {
@@ -127,7 +127,7 @@ impl Session {
     }
 
     /// Whether the foreground program waits for a line, as a shell does at its prompt.
-    pub(super) fn may_be_a_shell(&self) -> bool {
+    pub(in crate::sessions::session::machine) fn may_be_a_shell(&self) -> bool {
         let is_others = |s: State| s.foreground == wire::Activity::Unknown && (s.echo || !s.canonical);
         match self.foreground() {
             _ if self.foreground.typing > 0 || self.timeline.log().inside.is_some() => false,
@@ -170,7 +170,7 @@ impl Session {
     }
 
     /// Input or a signal was sent that makes a shell discard the rest of its line.
-    pub(super) fn check_interrupt(&mut self) {
+    pub(in crate::sessions::session::machine) fn check_interrupt(&mut self) {
         // A command that used the shell's editor may have been ended. Other input leaves it there, or its end is reported:
         // the report key would become its input.
         self.timeline.set_editor_in_use(false);
@@ -178,7 +178,7 @@ impl Session {
     }
 
     /// The marker of the command's end came.
-    pub(super) fn on_inside_end(&mut self, id: u32) {
+    pub(in crate::sessions::session::machine) fn on_inside_end(&mut self, id: u32) {
         let end = self.timeline.log().command(id).and_then(|c| c.end.as_ref());
         let is_over = end.is_some_and(|end| end.status == CommandStatus::Terminated);
         if self.foreground.sampled_at < end.map_or(0, |end| end.at) {
@@ -195,7 +195,7 @@ impl Session {
     }
 
     /// Ends the command without a marker: its outcome is unknown.
-    pub(super) fn give_up_inside(&mut self, status: CommandStatus, why: &str) {
+    pub(in crate::sessions::session::machine) fn give_up_inside(&mut self, status: CommandStatus, why: &str) {
         if let Some(id) = self.timeline.give_up_inside(status, why, Boundary::Heuristic, self.now.us) {
             self.judge(id);
             self.on_inside_end(id);
@@ -203,7 +203,7 @@ impl Session {
     }
 
     /// The timers of nested commands.
-    pub(super) fn check_nested_command(&mut self) {
+    pub(in crate::sessions::session::machine) fn check_nested_command(&mut self) {
         let now = self.now.at;
         if !self.pending.nested.is_empty() {
             self.run_pending_inside();
@@ -228,7 +228,7 @@ impl Session {
     }
 
     /// Whether the interrupted command's end will be decided in a moment.
-    pub(super) fn is_undecided(&self) -> bool {
+    pub(in crate::sessions::session::machine) fn is_undecided(&self) -> bool {
         let is_unknown =
             self.timeline.log().inside.is_some() && self.inside.is_interrupted && self.foreground.state.is_none();
         is_unknown || self.seems_thrown_away()
@@ -236,7 +236,7 @@ impl Session {
 
     /// Whether, after an interrupt, the same program reads in the same mode as before the command: as a rule this is
     /// the nested shell.
-    pub(super) fn seems_thrown_away(&self) -> bool {
+    pub(in crate::sessions::session::machine) fn seems_thrown_away(&self) -> bool {
         self.timeline.log().inside.is_some()
             && self.inside.is_interrupted
             && !self.has_unread()

@@ -5,9 +5,9 @@ use wire::ToHolder;
 
 use crate::action::Foreground;
 use crate::limits;
-use crate::sessions::session::state::expiry::Due;
-use crate::sessions::session::state::holder_link::Call;
-use crate::sessions::session::state::session::Session;
+use crate::sessions::session::machine::expiry::state::Due;
+use crate::sessions::session::machine::holder_link::Call;
+use crate::sessions::session::machine::session::Session;
 
 impl Session {
     /// Whether a program runs that a client may wait for, including a start-up file.
@@ -16,7 +16,7 @@ impl Session {
     }
 
     /// Requests the termination of a session whose deadline has passed, and records the limit.
-    pub(super) fn check_expiry(&mut self) {
+    pub(in crate::sessions::session::machine) fn check_expiry(&mut self) {
         if !self.expiry.is_set() {
             return;
         }

@@ -5,13 +5,13 @@ use tokio::time::Instant;
 
 use crate::action::{EndedBy, Foreground, Wait};
 use crate::limits;
+use crate::sessions::session::machine::session::Session;
+use crate::sessions::session::machine::waits::state::OpenWait;
 use crate::sessions::session::requests::{Finished, Snapshot, Started};
-use crate::sessions::session::state::session::Session;
-use crate::sessions::session::state::waits::OpenWait;
 use crate::sessions::timeline::{Change, Command};
 
 impl Session {
-    pub(super) fn on_output(&mut self, at: u64, bytes: &[u8], news: &[Change]) {
+    pub(in crate::sessions::session::machine) fn on_output(&mut self, at: u64, bytes: &[u8], news: &[Change]) {
         if at + bytes.len() as u64 > self.foreground.sampled_at {
             self.foreground.editor_since = None;
         }
@@ -60,7 +60,7 @@ impl Session {
     }
 
     /// Waits for this command, or for the running one.
-    pub(super) fn ask_wait(
+    pub(in crate::sessions::session::machine) fn ask_wait(
         &mut self,
         wait: Wait,
         command: Option<u32>,
@@ -84,7 +84,7 @@ impl Session {
     }
 
     /// Waits for the first prompt.
-    pub(super) fn ask_prompt(&mut self, reply: oneshot::Sender<()>) {
+    pub(in crate::sessions::session::machine) fn ask_prompt(&mut self, reply: oneshot::Sender<()>) {
         if self.timeline.shell().prompt_seen || self.timeline.end().exit.is_some() || self.foreground.is_heuristic {
             let _ = reply.send(());
         } else {
@@ -93,7 +93,7 @@ impl Session {
     }
 
     /// Begins the wait for a command that was accepted.
-    pub(super) fn begin_wait(&mut self, id: u32, wait: Option<Wait>) -> Started {
+    pub(in crate::sessions::session::machine) fn begin_wait(&mut self, id: u32, wait: Option<Wait>) -> Started {
         let finished = wait.map(|wait| {
             let (reply, finished) = oneshot::channel();
             let at = self.timeline.output().scanner.position();
@@ -114,7 +114,7 @@ impl Session {
     }
 
     /// Registers a wait, unless it has ended already.
-    pub(super) fn admit(&mut self, mut waiter: OpenWait) {
+    pub(in crate::sessions::session::machine) fn admit(&mut self, mut waiter: OpenWait) {
         waiter.count_bells_from(self.timeline.output().scanner.bells());
         if waiter.watches_screen() {
             let rows = self.screen_now().text().join("\n");
@@ -137,7 +137,11 @@ impl Session {
         }
     }
 
-    pub(super) fn finish_where(&mut self, which: impl Fn(&OpenWait) -> bool, ended_by: EndedBy) {
+    pub(in crate::sessions::session::machine) fn finish_where(
+        &mut self,
+        which: impl Fn(&OpenWait) -> bool,
+        ended_by: EndedBy,
+    ) {
         let mut i = 0;
         while i < self.waits.open.len() {
             if which(&self.waits.open[i]) {
@@ -149,7 +153,12 @@ impl Session {
         }
     }
 
-    pub(super) fn finish(&mut self, waiter: OpenWait, ended_by: EndedBy, matched: Option<String>) {
+    pub(in crate::sessions::session::machine) fn finish(
+        &mut self,
+        waiter: OpenWait,
+        ended_by: EndedBy,
+        matched: Option<String>,
+    ) {
         let handovers = self.timeline.log().handovers(waiter.from);
         let snapshot = Snapshot { handovers, ..self.snapshot(waiter.command) };
         let finished = Finished {
@@ -165,7 +174,7 @@ impl Session {
     }
 
     /// Feeds a wait from an earlier position with the output since then; for an ended command, only up to its end.
-    pub(super) fn catch_up(&mut self, mut waiter: OpenWait) -> Option<OpenWait> {
+    pub(in crate::sessions::session::machine) fn catch_up(&mut self, mut waiter: OpenWait) -> Option<OpenWait> {
         let end = waiter
             .command
             .and_then(|id| self.timeline.log().command(id))
@@ -189,12 +198,12 @@ impl Session {
     }
 
     /// When the full-screen program in the foreground has painted last.
-    pub(super) fn screen_painted_at(&self) -> Option<Instant> {
+    pub(in crate::sessions::session::machine) fn screen_painted_at(&self) -> Option<Instant> {
         self.foreground.painted_at.filter(|_| self.foreground() == Foreground::Fullscreen)
     }
 
     /// Ends the waits whose time is over, and forgets those whose callers are gone.
-    pub(super) fn check_waits(&mut self) {
+    pub(in crate::sessions::session::machine) fn check_waits(&mut self) {
         let now = self.now.at;
         self.waits.open.retain(|w| !w.is_abandoned());
         self.waits.notify_overdue(now);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::super::create::from_home;
+use super::create::from_home;
 use crate::action::{ActionError, EndedBy, Until, Wait};
 use crate::host::{FileFacts, Host};
 use crate::limits::{OUTSIDE_EVERY_MAX, OUTSIDE_EVERY_MIN};

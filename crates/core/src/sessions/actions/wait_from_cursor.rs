@@ -1,8 +1,6 @@
 //! Waits for a caller: for the end of a command, a pattern, silence, or a condition outside of the terminal.
 
-pub(super) mod external_conditions;
-
-use self::external_conditions::ExternalConditions;
+pub(super) use super::external_conditions::{self, ExternalConditions};
 use crate::action::{ActionError, Report, Wait};
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Principal;

@@ -4,9 +4,9 @@
 use wire::ToHolder;
 
 use crate::limits;
-use crate::sessions::session::state::foreground::ReportKey;
-use crate::sessions::session::state::holder_link::Call;
-use crate::sessions::session::state::session::Session;
+use crate::sessions::session::machine::foreground::state::ReportKey;
+use crate::sessions::session::machine::holder_link::Call;
+use crate::sessions::session::machine::session::Session;
 use crate::sessions::timeline::WITHOUT_HOOKS;
 
 /// The error of the command that called `exec`.

@@ -19,15 +19,15 @@ use wire::{Target, ToHolder};
 use crate::action::{Limit, ProcessState, SessionEvent};
 use crate::host::{Host, Identity, Process, descendants};
 use crate::limits;
-use crate::sessions::session::state::holder_link::Call;
-use crate::sessions::session::state::limit_enforcement::{LimitEnforcer, Step};
-use crate::sessions::session::state::session::Session;
+use crate::sessions::session::machine::holder_link::Call;
+use crate::sessions::session::machine::limit_enforcement::state::{LimitEnforcer, Step};
+use crate::sessions::session::machine::session::Session;
 use crate::sessions::timeline::Hit;
 use crate::sessions::views;
 
 impl Session {
     /// Checks the limits, and takes the next step against processes that exceeded one.
-    pub(super) fn check_limits(&mut self) {
+    pub(in crate::sessions::session::machine) fn check_limits(&mut self) {
         if self.follower.is_replaying {
             return;
         }
@@ -83,7 +83,7 @@ impl Session {
 
     /// A command has ended: counts the kernel's kills and refusals for it, and records the remaining processes as
     /// earlier ones.
-    pub(super) fn end_limits(&mut self, id: u32) {
+    pub(in crate::sessions::session::machine) fn end_limits(&mut self, id: u32) {
         if self.follower.is_replaying {
             return;
         }
@@ -203,7 +203,7 @@ impl Session {
     }
 
     /// Records a hit with the holder, which outlives this server, and publishes it.
-    pub(super) fn hit(&mut self, limit: Limit, command: Option<u32>, times: u64) {
+    pub(in crate::sessions::session::machine) fn hit(&mut self, limit: Limit, command: Option<u32>, times: u64) {
         if times == 0 {
             return;
         }
@@ -222,7 +222,7 @@ impl Session {
         }
     }
 
-    pub(super) fn notify_limit_hit(&mut self, hit: Hit) {
+    pub(in crate::sessions::session::machine) fn notify_limit_hit(&mut self, hit: Hit) {
         if self.follower.is_replaying {
             return;
         }

@@ -6,10 +6,10 @@ use wire::{Key, Status, Target, ToHolder};
 use super::errors::{key_reused, os_error};
 use crate::action::{ActionError, InputBytes, Wait};
 use crate::limits;
+use crate::sessions::session::machine::holder_link::Call;
+use crate::sessions::session::machine::session::Session;
+use crate::sessions::session::machine::waits::state::OpenWait;
 use crate::sessions::session::requests::Typed;
-use crate::sessions::session::state::holder_link::Call;
-use crate::sessions::session::state::session::Session;
-use crate::sessions::session::state::waits::OpenWait;
 
 impl Session {
     pub(super) fn ask_input(

@@ -5,12 +5,12 @@ use journal::{Offset, Read};
 use crate::action::SessionEvent;
 use crate::limits;
 use crate::sessions::replay_order::Step;
-use crate::sessions::session::state::session::Session;
+use crate::sessions::session::machine::session::Session;
 use crate::sessions::timeline::micros;
 
 impl Session {
     /// Handles received frames; a frame may refer to events before it, so those are read first.
-    pub(super) fn handle_frames(&mut self) {
+    pub(in crate::sessions::session::machine) fn handle_frames(&mut self) {
         while let Some(frame) = self.follower.next_frame() {
             self.on_frame(frame);
             if self.follower.has_events {
@@ -114,7 +114,7 @@ impl Session {
     }
 
     /// Records that another process has cut the journal. The session goes on: later output has its offsets.
-    pub(super) fn is_cut(&mut self, before: u64) {
+    pub(in crate::sessions::session::machine) fn is_cut(&mut self, before: u64) {
         let known = self.timeline.trouble().cut_before;
         self.timeline.record_cut(before);
         self.log_cut(known);
@@ -128,12 +128,12 @@ impl Session {
         }
     }
 
-    pub(super) fn has_unread(&self) -> bool {
+    pub(in crate::sessions::session::machine) fn has_unread(&self) -> bool {
         self.timeline.output().scanner.position() < self.follower.tail().journal.0
     }
 
     /// Reads one chunk of what is unread.
-    pub(super) fn follow_some(&mut self) {
+    pub(in crate::sessions::session::machine) fn follow_some(&mut self) {
         if self.follower.has_events {
             self.read_events();
         } else {
@@ -186,7 +186,7 @@ impl Session {
     }
 
     /// Ends a command whose marker did not come although all output was read.
-    pub(super) fn check_marker(&mut self) {
+    pub(in crate::sessions::session::machine) fn check_marker(&mut self) {
         let now = self.now.at;
         if self.follower.marker_missed_at.is_some_and(|t| now >= t + limits::MARKER_PATIENCE) {
             self.expire_markers();
@@ -194,7 +194,7 @@ impl Session {
     }
 
     /// Ends the commands whose markers did not come, where the output ends.
-    pub(super) fn expire_markers(&mut self) {
+    pub(in crate::sessions::session::machine) fn expire_markers(&mut self) {
         self.follower.marker_missed_at = None;
         let mut news = Vec::new();
         let at = self.timeline.output().scanner.position();

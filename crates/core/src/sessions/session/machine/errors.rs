@@ -2,7 +2,7 @@
 
 use crate::action::{ActionError, EndReason, Foreground};
 use crate::ids::CommandId;
-use crate::sessions::session::state::session::Session;
+use crate::sessions::session::machine::session::Session;
 use crate::sessions::views;
 
 impl Session {

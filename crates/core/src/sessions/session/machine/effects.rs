@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::action::SessionEvent;
 use crate::sessions::render::published::Noted;
-use crate::sessions::session::state::session::Session;
+use crate::sessions::session::machine::session::Session;
 use crate::sessions::timeline::Command;
 use crate::sessions::views;
 

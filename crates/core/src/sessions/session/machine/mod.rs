@@ -1,0 +1,25 @@
+//! One live session as a machine of steps: `session.rs` is its state, `step.rs` is the entrance (a time and one input in, effects
+//! out), and each other module is one subject: a part of the state, which does not know the session, and its steps.
+
+mod effects;
+mod errors;
+mod exit;
+pub(super) mod expiry;
+pub(super) mod foreground;
+mod holder_events;
+pub(super) mod holder_link;
+mod input;
+pub(super) mod journal_follower;
+pub(super) mod limit_enforcement;
+mod lost_hooks;
+pub(super) mod nested_command;
+pub(super) mod pending_commands;
+mod requests;
+mod run_command;
+pub(super) mod session;
+mod signals;
+pub(super) mod snapshot;
+pub(super) mod step;
+pub(super) mod stopped_jobs;
+mod typed_commands;
+pub(super) mod waits;

@@ -1,0 +1,4 @@
+//! Commands in a nested shell.
+
+pub(super) mod state;
+mod steps;
