@@ -136,3 +136,10 @@ async def test_what_is_read_of_a_session_shows_nothing_of_our_machinery(workspac
     await session.run("echo one two")
     shown = (await session.read()).output
     assert ("one two" in shown.splitlines(), "__ptyd" in shown) == (True, False), shown
+
+
+# promise: output-8
+async def test_blanks_at_the_end_of_a_line_are_kept(workspace):
+    answer = await workspace.terminal(r"printf 'a  \n   \nb\t\nc  \033[Kd \033[2D\033[K\n'")
+    # A tab writes nothing, and erased blanks are gone.
+    assert answer.text.startswith("a  \n   \nb\nc  \n[exit 0"), repr(answer.text)

@@ -7,7 +7,7 @@ use avt::observer::{Observation, Observer};
 use avt::parser::Function;
 use avt::{Operation, ScreenKind, Terminal};
 
-use super::lines::Lines;
+use super::lines::{Lines, WRITTEN_BLANK};
 
 /// The terminal's size, in cells.
 #[derive(Clone, Copy)]
@@ -36,7 +36,13 @@ impl Emulated {
         if memchr::memchr2(0x0e, 0x0f, text.as_bytes()).is_some() {
             self.is_changed = true;
         }
-        self.terminal.feed_with(text, Collector(lines));
+        // A sequence may have a space in it; text has no escape character.
+        if text.contains(' ') && !text.starts_with('\x1b') {
+            let text = text.replace(' ', WRITTEN_BLANK.encode_utf8(&mut [0; 1]));
+            self.terminal.feed_with(&text, Collector(lines));
+        } else {
+            self.terminal.feed_with(text, Collector(lines));
+        }
     }
 
     pub(super) fn sequence(&mut self, sequence: &str, lines: &mut Lines) {
@@ -105,7 +111,7 @@ impl Emulated {
 /// The last row that output has reached: the cursor's, or the last one with text.
 fn last_row(terminal: &Terminal, cursor_row: usize) -> usize {
     let rows: Vec<_> = terminal.primary_screen().visible_lines().collect();
-    let has_text = |line: &&avt::Line| line.chars().any(|character| character != ' ');
+    let has_text = |line: &&avt::Line| line.chars().any(|character| !matches!(character, ' ' | WRITTEN_BLANK));
     rows.iter().rposition(has_text).unwrap_or(0).max(cursor_row)
 }
 

@@ -1,10 +1,15 @@
-//! Collects finished text: joins rows to logical lines, without trailing blanks.
+//! Collects finished text: joins rows to logical lines, without the trailing cells that nothing was written to.
 
 /// A C1 control character is stored in a cell as one of the 32 noncharacters, which no text has: the terminal would
 /// execute it.
 pub(super) const STAND_IN_FIRST: char = '\u{fdd0}';
 pub(super) const STAND_IN_LAST: char = '\u{fdef}';
 const STAND_IN_AWAY: u32 = 0xfdd0 - 0x80;
+
+/// A blank that was written is stored in a cell as DEL, which no text has: an erased cell holds a space.
+pub(super) const WRITTEN_BLANK: char = '\x7f';
+/// The cells that a tab skips, in the text of the plain path: nothing is written to them.
+pub(super) const SKIPPED: char = '\0';
 
 /// The stand-in for a C1 control character.
 pub(super) fn stand_in(control: char) -> char {
@@ -15,12 +20,13 @@ pub(super) fn stand_in(control: char) -> char {
 fn read_as(character: char) -> char {
     match character {
         STAND_IN_FIRST..=STAND_IN_LAST => char::from_u32(u32::from(character) - STAND_IN_AWAY).unwrap_or(character),
+        WRITTEN_BLANK => ' ',
         _ => character,
     }
 }
 
-/// Collects rows. Blanks are counted, and written only before visible text in the same line; so a line of any length
-/// can be collected in pieces.
+/// Collects rows. Cells that nothing was written to are counted, and become blanks only before text in the same line; so a
+/// line of any length can be collected in pieces.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lines {
     text: String,
@@ -54,11 +60,11 @@ impl Lines {
         }
     }
 
-    /// The unfinished last row. Blanks up to the cursor belong to it: a prompt ends with one.
+    /// The unfinished last row. Blanks up to the cursor belong to it, and none behind it: a prompt ends with one.
     pub(super) fn last_row(&mut self, row: impl Iterator<Item = char>, cursor: usize) {
         let mut blanks_before_cursor = self.blanks;
         for (col, character) in row.enumerate() {
-            if character == ' ' {
+            if matches!(character, ' ' | WRITTEN_BLANK | SKIPPED) {
                 self.blanks += 1;
                 blanks_before_cursor += usize::from(col < cursor);
             } else {
@@ -73,7 +79,13 @@ impl Lines {
 
     /// A whole line of ASCII.
     pub(super) fn line(&mut self, line: &str) {
-        self.text.push_str(line.trim_end_matches(' '));
+        let mut line = line.trim_end_matches(SKIPPED);
+        while let Some((text, rest)) = line.split_once(SKIPPED) {
+            self.text.push_str(text);
+            self.text.push(' ');
+            line = rest;
+        }
+        self.text.push_str(line);
         self.end_line();
     }
 

@@ -22,8 +22,8 @@ use plain::Plain;
 /// The text of a transcript.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {
-    /// The lines, without control characters except those of C1 that came as characters (U+0080 to U+009F). Trailing
-    /// blanks are removed, except before the cursor in the last, unfinished line: a prompt may end with one.
+    /// The lines, without control characters except those of C1 that came as characters (U+0080 to U+009F). Blanks at a
+    /// line's end are kept where they were written; in the last, unfinished line, those before the cursor.
     pub text: String,
     /// How many bytes are shown as `\xNN`, because they are no text: NUL, noncharacters, invalid UTF-8.
     pub escaped: u64,

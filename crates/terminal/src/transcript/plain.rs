@@ -4,14 +4,14 @@
 //! it. So at least a screenful stays here, and [`Plain::replay`] gives it to a terminal when other output comes.
 
 use super::emulated::{Emulated, Size};
-use super::lines::Lines;
+use super::lines::{Lines, SKIPPED};
 
 pub(super) struct Plain {
     size: Size,
     /// The terminal as it was when the plain path was taken: the rows above the held text. `None` once that is out of
     /// reach, or if there was none.
     above: Option<Box<Emulated>>,
-    /// Whole lines, then the unfinished one. Blanks at the ends of lines are kept.
+    /// Whole lines, then the unfinished one.
     held: String,
     /// The beginning of the unfinished line in `held`.
     line_from: usize,
@@ -64,7 +64,7 @@ impl Plain {
                         break;
                     }
                     let blanks = stop - self.line_len();
-                    self.held.extend(std::iter::repeat_n(' ', blanks));
+                    self.held.extend(std::iter::repeat_n(SKIPPED, blanks));
                 }
                 _ => break,
             }
@@ -125,10 +125,10 @@ impl Plain {
         let size = self.size;
         let mut emulated = self.above.take().unwrap_or_else(|| Box::new(Emulated::new(size)));
         for line in self.held[..self.line_from].lines() {
-            emulated.feed(line, finished);
+            feed_line(&mut emulated, line, finished);
             emulated.feed("\r\n", finished);
         }
-        emulated.feed(&self.held[self.line_from..], finished);
+        feed_line(&mut emulated, &self.held[self.line_from..], finished);
         if self.is_returned {
             emulated.feed("\r", finished);
         }
@@ -142,5 +142,15 @@ impl Plain {
         self.held[..self.line_from].lines().for_each(|line| lines.line(line));
         let cursor = if self.is_returned { 0 } else { self.line_len() };
         lines.last_row(self.held[self.line_from..].chars(), cursor);
+    }
+}
+
+/// Feeds a held line: the cursor moves over the cells that a tab has skipped.
+fn feed_line(emulated: &mut Emulated, line: &str, finished: &mut Lines) {
+    for part in line.split_inclusive(SKIPPED) {
+        emulated.feed(part.trim_end_matches(SKIPPED), finished);
+        if part.ends_with(SKIPPED) {
+            emulated.feed("\x1b[C", finished);
+        }
     }
 }
