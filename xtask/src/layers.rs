@@ -46,7 +46,7 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
             &["action"],
             &["config", "host", "metrics", "profile", "serve_error"],
             &["config_file", "state_dir"],
-            &["auth", "instance_lock", "shell", "unix_socket"],
+            &["credentials", "instance_lock", "shell", "unix_socket"],
             &["composites", "sessions"],
             &["dispatch"],
         ],
@@ -407,7 +407,7 @@ mod tests {
                     #[cfg(test)]\nmod tests { use crate::dispatch::Dispatcher; }\n";
         assert_eq!(lines("crates/core/src/sessions/wait.rs", text), [3, 4, 5]);
         assert_eq!(lines("crates/core/src/lib.rs", "pub use dispatch::Dispatcher;\n"), [0; 0]);
-        assert_eq!(lines("crates/core/src/auth/tickets.rs", "use crate::Config;\nuse crate::*;\n"), [1, 2]);
+        assert_eq!(lines("crates/core/src/credentials/tickets.rs", "use crate::Config;\nuse crate::*;\n"), [1, 2]);
         assert_eq!(lines("crates/core/src/policy.rs", "use crate::action::Action;\n"), [1, 1]);
     }
 

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::action::{Action, ActionError, Boxed, Composite, Dispatch, Outcome, PatternShare};
-use crate::auth::named_tokens::Tokens;
-use crate::auth::tickets::Tickets;
 use crate::composites;
 pub use crate::composites::{Caller, expand};
+use crate::credentials::named_tokens::Tokens;
+use crate::credentials::tickets::Tickets;
 use crate::metrics::Metrics;
 use crate::principal::{Detach, Principal};
 use crate::sessions::Registry;
@@ -117,7 +117,7 @@ impl Dispatcher {
 
     /// The caller's share for patterns, in which the protocols compile those of its requests.
     pub fn patterns(&self, principal: &Principal) -> Arc<PatternShare> {
-        self.registry.event_log.patterns.of(&principal.name, PatternShare::default)
+        self.registry.server_events.patterns.of(&principal.name, PatternShare::default)
     }
 
     /// The tickets, for the authentication layer.

@@ -5,11 +5,11 @@
 //! state. No protocol is named here: HTTP, WebSocket and MCP are in the crate `server`.
 
 pub mod action;
-pub mod auth;
 pub mod block_in_place;
 mod composites;
 pub mod config;
 pub mod config_file;
+pub mod credentials;
 pub mod dispatch;
 mod host;
 pub mod ids;

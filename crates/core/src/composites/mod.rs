@@ -7,7 +7,7 @@ mod await_output;
 mod caller;
 pub(crate) mod client_gone;
 mod dialogue;
-mod named_action;
+mod named_actions;
 mod startup;
 mod terminal_tool;
 #[cfg(test)]
@@ -23,7 +23,7 @@ pub async fn expand(caller: Caller<'_>, action: Composite) -> Result<Outcome, Ac
             let created = startup::start(caller, Action::Start(request)).await?;
             Ok(Outcome::Session(Box::new(created.session)))
         }
-        Composite::NamedAction { session, name, key } => named_action::perform(caller, session, name, key).await,
+        Composite::NamedAction { session, name, key } => named_actions::perform(caller, session, name, key).await,
         Composite::Terminal(call) => {
             terminal_tool::call(caller, &call).await.map(|view| Outcome::Terminal(Box::new(view)))
         }

@@ -95,7 +95,7 @@ impl Registry {
         let (feed_sender, feed) = watch::channel(Published::default());
         let mut session = Session::new(Arc::clone(&shared), events, tail_sender, early, Now::read());
         damage.into_iter().for_each(|what| session.is_damaged(what));
-        let actor = Actor::new(session, connection, requests, feed_sender, Arc::clone(&self.event_log));
+        let actor = Actor::new(session, connection, requests, feed_sender, Arc::clone(&self.server_events));
         let handle = Handle {
             shared: Arc::clone(&shared),
             mailbox,
@@ -310,7 +310,7 @@ impl Registry {
             return AdoptionResult::Not(Hindrance::Silent, "the connection to its holder broke".to_owned());
         };
         let opened = self.open(&adopting.id, &adopting.folder);
-        self.event_log.metrics.adopted(opened.is_ok());
+        self.server_events.metrics.adopted(opened.is_ok());
         let opened = match opened {
             Ok(opened) => opened,
             Err(e) if holders::is_passing(&e) => {

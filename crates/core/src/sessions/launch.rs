@@ -50,7 +50,7 @@ impl Registry {
                     tokio::spawn(process.reap());
                 }
                 if let Ok(handle) = &taken {
-                    self.event_log.notify(&handle.shared, ServerEventKind::Created);
+                    self.server_events.notify(&handle.shared, ServerEventKind::Created);
                 }
                 taken
             }

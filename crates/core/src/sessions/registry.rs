@@ -11,7 +11,6 @@ use super::create_keys::CreateKeys;
 use super::ended_session::EndedSession;
 use super::ended_sessions::EndedSessions;
 use super::ended_sessions::Retention;
-use super::event_log::EventLog;
 use super::handle::Handle;
 use super::history::History;
 use super::launch_resources::LaunchResources;
@@ -21,16 +20,17 @@ use super::processes::{self, Census};
 use super::quota::Quota;
 use super::read_cursor::ReadCursors;
 use super::resource_limits;
+use super::server_events::ServerEvents;
 use super::session::{Request, Session, Snapshot};
 use super::session_metadata::SessionMetadata;
 use super::shared::Shared;
 use super::toolchains::Toolchains;
 use super::unreachable::Unreachable;
 use crate::action::{Action, ActionError, EndReason, Limits, Outcome, SessionStatus, SessionView};
-use crate::auth::named_tokens::Tokens;
-use crate::auth::server_token::Token;
-use crate::auth::tickets::Tickets;
 use crate::config::Config;
+use crate::credentials::named_tokens::Tokens;
+use crate::credentials::server_token::Token;
+use crate::credentials::tickets::Tickets;
 use crate::host::holders::{self, HolderBackend};
 use crate::host::{Host, LocalHost};
 use crate::ids::SessionId;
@@ -88,7 +88,7 @@ pub struct Registry {
     /// One-time tickets for browsers.
     pub(crate) tickets: Arc<Tickets>,
     /// The event log of all sessions.
-    pub(crate) event_log: Arc<EventLog>,
+    pub(crate) server_events: Arc<ServerEvents>,
     /// Named tokens.
     pub(crate) tokens: Arc<Tokens>,
     /// Set when the server stops.
@@ -148,7 +148,7 @@ impl Registry {
             census: Mutex::default(),
             secret,
             tickets: Arc::default(),
-            event_log: Arc::default(),
+            server_events: Arc::default(),
             tokens: Arc::new(tokens),
             stopping: watch::Sender::new(false),
         });
@@ -259,7 +259,7 @@ impl Registry {
             Action::FinalCommands(session) => self.final_commands(principal, session).await,
             Action::Events(read) => {
                 let stopping = self.stopping.subscribe();
-                self.event_log.read(principal, read, stopping).await.map(Outcome::Events)
+                self.server_events.read(principal, read, stopping).await.map(Outcome::Events)
             }
             Action::Tokens => Ok(Outcome::Tokens(self.tokens.list())),
             Action::MakeToken { name, scope, lifetime } => {
@@ -306,7 +306,7 @@ impl Registry {
 
     /// The metrics.
     pub(crate) fn metrics(&self) -> Arc<Metrics> {
-        Arc::clone(&self.event_log.metrics)
+        Arc::clone(&self.server_events.metrics)
     }
 
     pub(super) fn is_live(&self, id: &SessionId) -> bool {

@@ -25,10 +25,10 @@ impl Registry {
             }
             while let Some(registry) = Weak::upgrade(&registry).filter(|m| !m.is_stopping()) {
                 let next = tokio::time::Instant::now() + limits::RETENTION_EVERY;
-                let event_log = Arc::clone(&registry.event_log);
+                let server_events = Arc::clone(&registry.server_events);
                 let _ = tokio::task::spawn_blocking(move || registry.enforce_retention()).await;
                 // A session that waits for disk space does not wait for the next interval.
-                let _ = tokio::time::timeout_at(next, event_log.stalled.notified()).await;
+                let _ = tokio::time::timeout_at(next, server_events.stalled.notified()).await;
             }
         });
     }

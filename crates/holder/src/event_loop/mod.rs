@@ -7,13 +7,13 @@
 //! serves the control connections and a turn is bounded, so no flood of output can starve them. Each part of the state
 //! has a type of its own; the modules here only connect them.
 
-mod commands;
 mod ending;
-mod input;
 mod ready;
 mod reports;
 mod requests;
-mod signals;
+mod run_command;
+mod send_signal;
+mod type_input;
 mod wait;
 
 use std::ffi::CStr;

@@ -5,8 +5,8 @@ use sys::{signal, time};
 use wire::{Status, ToHolder};
 
 use super::Holder;
-use super::commands::errno_of;
 use super::ready::Ready;
+use super::run_command::errno_of;
 use crate::connections::Caller;
 use crate::input::{InputRequest, Line};
 

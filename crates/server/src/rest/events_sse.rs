@@ -1,4 +1,5 @@
-//! `GET /events`: the events of all sessions that the caller may see, as server-sent events.
+//! `GET /events`: the events of all sessions that the caller may see, as server-sent events. `server_events.rs` of
+//! the core decides which.
 //!
 //! Nothing is queued: a part is read from the ring when the one before was taken. An event's id is the position behind
 //! it, which `Last-Event-ID` sends back.

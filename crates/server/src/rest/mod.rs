@@ -7,6 +7,7 @@
 //! [`Action`]: ptyd_core::action::Action
 //! [`Outcome`]: ptyd_core::action::Outcome
 
+mod actions;
 mod batch;
 mod body_stream;
 mod commands;
@@ -15,7 +16,6 @@ mod docs;
 mod events_sse;
 mod extract;
 mod input;
-mod named_actions;
 mod openapi;
 mod operation;
 mod output;

@@ -11,8 +11,7 @@ use serde_json::json;
 use super::operation::{Content, Operation, Tag};
 use super::state::Rest;
 use super::{
-    batch, commands, docs, events_sse, input, named_actions, output, processes, recording, search, sessions, tickets,
-    tokens,
+    actions, batch, commands, docs, events_sse, input, output, processes, recording, search, sessions, tickets, tokens,
 };
 
 /// One line of the table.
@@ -181,7 +180,7 @@ fn of_input() -> Vec<Route> {
         ),
         on_post(
             "/terminals/{session}/actions/{action}",
-            post(named_actions::perform),
+            post(actions::perform),
             say("doAction", "Perform a named action")
                 .of_client()
                 .details(

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::extract::{self, Body, Key, LongBody, Params, Session};
 use super::state::{Rest, unexpected};
-use super::{convert, named_actions};
+use super::{actions, convert};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Composite, Create, Limit, Limits, List, Otherwise, Outcome, SessionStatus, Terminate};
 use ptyd_core::limits;
@@ -83,7 +83,7 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Pr
             max_age: lifetime("maxAge", body.max_age)?,
             ..body.limits.map(to_limits).transpose()?.unwrap_or_default()
         },
-        named_actions: named_actions::checked(body.actions)?,
+        named_actions: actions::checked(body.actions)?,
         key,
         // Fields of stdio clients only.
         ..Create::default()

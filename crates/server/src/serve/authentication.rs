@@ -22,10 +22,10 @@ use crate::http::request_body::RequestBodies;
 use crate::http::token_revocation;
 use crate::rest::DOCS;
 use ptyd_core::action::ActionError;
-use ptyd_core::auth::named_tokens::Tokens;
-use ptyd_core::auth::server_token::Token;
-use ptyd_core::auth::tickets::Tickets;
 use ptyd_core::config::Config;
+use ptyd_core::credentials::named_tokens::Tokens;
+use ptyd_core::credentials::server_token::Token;
+use ptyd_core::credentials::tickets::Tickets;
 use ptyd_core::limits;
 use ptyd_core::principal::{Grant, Principal, Scope, TicketTarget};
 

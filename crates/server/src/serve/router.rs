@@ -79,8 +79,8 @@ mod tests {
     use tower::ServiceExt;
 
     use crate::http::connections::Transport;
-    use ptyd_core::auth::server_token::Token;
     use ptyd_core::config::Config;
+    use ptyd_core::credentials::server_token::Token;
     use ptyd_core::sessions::Registry;
     use ptyd_core::state_dir::private_dir;
 

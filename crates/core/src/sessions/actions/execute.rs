@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::external_conditions::{self, ExternalConditions};
 use super::report::{CLEARING_UP, plain_report, with_key};
+use super::wait_external_conditions::{self, ExternalConditions};
 use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView, Wait};
 use crate::ids::CommandId;
 use crate::limits;
@@ -49,7 +49,7 @@ impl Registry {
             Some(finished) => {
                 let finished = async { finished.await.map_err(|_| handle.why_gone()) };
                 let finished =
-                    external_conditions::either(&handle, finished, outside, (Some(started.id), None)).await?;
+                    wait_external_conditions::either(&handle, finished, outside, (Some(started.id), None)).await?;
                 let before = finished.snapshot.before_command;
                 let size = (finished.snapshot.view.cols, request.budget / 4);
                 let background = self.background(principal, &handle, before, size).await;

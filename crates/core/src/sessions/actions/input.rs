@@ -1,7 +1,7 @@
 //! Types input for a caller, and knows a session's named actions.
 
-use super::external_conditions::{self, ExternalConditions};
 use super::report::{plain_report, with_key};
+use super::wait_external_conditions::{self, ExternalConditions};
 use crate::action::{ActionError, EndedBy, Input, InputBytes, NamedAction, Report, TextView};
 use crate::ids::SessionId;
 use crate::limits;
@@ -44,7 +44,7 @@ impl Registry {
             Some(finished) => {
                 let finished = async { finished.await.map_err(|_| handle.why_gone()) };
                 let mut finished =
-                    external_conditions::either(&handle, finished, outside, (None, Some(typed.from))).await?;
+                    wait_external_conditions::either(&handle, finished, outside, (None, Some(typed.from))).await?;
                 finished.accepted_bytes = Some(typed.accepted);
                 // What the program printed before it was typed at comes first, if the caller has not been shown it.
                 if let (Some(command), Some(seen)) = (&finished.snapshot.command, seen) {

@@ -1,6 +1,6 @@
 //! Waits for a caller: for the end of a command, a pattern, silence, or a condition outside of the terminal.
 
-pub(super) use super::external_conditions::{self, ExternalConditions};
+pub(super) use super::wait_external_conditions::{self, ExternalConditions};
 use crate::action::{ActionError, Report, Wait};
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Principal;
@@ -28,7 +28,7 @@ impl Registry {
         let command = command.map(|c| c.0);
         let has_pattern = wait.pattern.is_some();
         let finished = handle.ask(|reply| Request::Wait { wait, command, from: Some(from), reply });
-        let finished = external_conditions::either(&handle, finished, outside, (command, Some(from))).await?;
+        let finished = wait_external_conditions::either(&handle, finished, outside, (command, Some(from))).await?;
         let report = self.report(principal, &handle, finished, budget).await?;
         self.read_cursors.has_read(principal, session, report.output.to);
         if has_pattern {

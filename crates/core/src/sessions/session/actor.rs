@@ -19,8 +19,8 @@ use super::requests::Request;
 use super::step_input::StepInput;
 use crate::host::holders::{self, HolderConnection, Liveness, Traces};
 use crate::limits;
-use crate::sessions::event_log::EventLog;
 use crate::sessions::render::published::Published;
+use crate::sessions::server_events::ServerEvents;
 use crate::sessions::shared::Shared;
 
 /// Everything that wakes the actor.
@@ -61,12 +61,12 @@ impl Actor {
         connection: HolderConnection,
         mailbox: mpsc::Receiver<Request>,
         feed: watch::Sender<Published>,
-        event_log: Arc<EventLog>,
+        server_events: Arc<ServerEvents>,
     ) -> Self {
         Self {
             _alarm: FaultAlarm(Arc::clone(&session.shared)),
-            matching: Matching::of(&event_log, &session.shared.meta.owner),
-            publisher: Publisher::new(feed, event_log),
+            matching: Matching::of(&server_events, &session.shared.meta.owner),
+            publisher: Publisher::new(feed, server_events),
             session,
             connection,
             mailbox,

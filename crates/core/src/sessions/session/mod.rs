@@ -17,7 +17,7 @@
 //! now.rs, fullscreen.rs                the time of a step; the output that full-screen programs paint
 //! requests.rs                          the requests and answers
 //! step_input.rs, effects.rs            the inputs and the effects of a step
-//! machine/                             the state and its steps, by subject: `expiry/`, `waits/`, `run_command.rs`; `session.rs` has it all
+//! machine/                             the state and its steps, by subject: `expiry/`, `waits/`, `command_request.rs`; `session.rs` has it all
 //! publish.rs, pattern_matching.rs      what viewers follow, and the turns of costly patterns
 //! actor.rs                             the task
 //! ```

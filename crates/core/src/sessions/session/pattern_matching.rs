@@ -11,7 +11,7 @@ use super::machine::session::Session;
 use crate::action::{PatternShare, Until, Wait};
 use crate::block_in_place::block_in_place;
 use crate::limits;
-use crate::sessions::event_log::EventLog;
+use crate::sessions::server_events::ServerEvents;
 
 /// The measured cost of a session's patterns.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ pub(super) struct Matching {
 }
 
 impl Matching {
-    pub(super) fn of(event_log: &EventLog, owner: &str) -> Self {
-        Self { share: event_log.patterns.of(owner, PatternShare::default), took: Duration::ZERO }
+    pub(super) fn of(server_events: &ServerEvents, owner: &str) -> Self {
+        Self { share: server_events.patterns.of(owner, PatternShare::default), took: Duration::ZERO }
     }
 
     /// Runs work that matches patterns against so many characters.

@@ -10,8 +10,8 @@ use tokio::sync::watch;
 use super::machine::session::Session;
 use super::now::Now;
 use crate::action::{EndedBy, Foreground, ServerEventKind, SessionEvent};
-use crate::sessions::event_log::EventLog;
 use crate::sessions::render::published::{Noted, Published};
+use crate::sessions::server_events::ServerEvents;
 
 /// The channels on which viewers follow the session.
 pub(super) struct Publisher {
@@ -20,12 +20,12 @@ pub(super) struct Publisher {
     /// Events that will be published next.
     notes: Vec<Noted>,
     /// The event log that followers of all sessions read.
-    event_log: Arc<EventLog>,
+    server_events: Arc<ServerEvents>,
 }
 
 impl Publisher {
-    pub(super) fn new(feed: watch::Sender<Published>, event_log: Arc<EventLog>) -> Self {
-        Self { feed, notes: Vec::new(), event_log }
+    pub(super) fn new(feed: watch::Sender<Published>, server_events: Arc<ServerEvents>) -> Self {
+        Self { feed, notes: Vec::new(), server_events }
     }
 
     /// How many events were published.
@@ -36,9 +36,9 @@ impl Publisher {
     /// Takes what a step brought: events that will be published next, waits that ended, bytes of output that were read.
     pub(super) fn take(&mut self, notes: Vec<Noted>, waited: Vec<EndedBy>, read: usize) {
         self.notes.extend(notes);
-        waited.into_iter().for_each(|ended_by| self.event_log.metrics.waited(ended_by));
+        waited.into_iter().for_each(|ended_by| self.server_events.metrics.waited(ended_by));
         if read > 0 {
-            self.event_log.metrics.read(read);
+            self.server_events.metrics.read(read);
         }
     }
 
@@ -93,7 +93,7 @@ impl Publisher {
         match trouble {
             Some(trouble) => {
                 tracing::warn!(session = %id, trouble, "the session waits for room on the disk");
-                self.event_log.stalled.notify_one();
+                self.server_events.stalled.notify_one();
             }
             None => tracing::warn!(session = %id, "the session waits for room on the disk no longer"),
         }
@@ -108,12 +108,12 @@ impl Publisher {
                 ServerEventKind::Wanted(*now)
             }
             SessionEvent::Exited(exit) => {
-                self.event_log.metrics.dropped(session.timeline.end().dropped_records);
+                self.server_events.metrics.dropped(session.timeline.end().dropped_records);
                 ServerEventKind::Terminated(exit.clone())
             }
             SessionEvent::LimitHit(hit) => ServerEventKind::LimitHit(*hit),
             SessionEvent::Foreground(_) | SessionEvent::Resized { .. } | SessionEvent::Missed(_) => return,
         };
-        self.event_log.notify(&session.shared, what);
+        self.server_events.notify(&session.shared, what);
     }
 }

@@ -1,6 +1,7 @@
 //! One live session as a machine of steps: `session.rs` is its state, `step.rs` is the entrance (a time and one input in, effects
 //! out), and each other module is one subject: a part of the state, which does not know the session, and its steps.
 
+mod command_request;
 mod effects;
 mod errors;
 mod exit;
@@ -8,16 +9,15 @@ pub(super) mod expiry;
 pub(super) mod foreground;
 mod holder_events;
 pub(super) mod holder_link;
-mod input;
+mod input_request;
 pub(super) mod journal_follower;
 pub(super) mod limit_enforcement;
 mod lost_hooks;
 pub(super) mod nested_command;
 pub(super) mod pending_commands;
 mod requests;
-mod run_command;
 pub(super) mod session;
-mod signals;
+mod signal_request;
 pub(super) mod snapshot;
 pub(super) mod step;
 pub(super) mod stopped_jobs;

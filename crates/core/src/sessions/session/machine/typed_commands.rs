@@ -4,8 +4,8 @@
 use tokio::time::Instant;
 use wire::{Key, Status, ToHolder};
 
+use super::command_request::Before;
 use super::errors::{key_reused, os_error};
-use super::run_command::Before;
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Wait};
 use crate::limits;
 use crate::sessions::session::machine::holder_link::Call;

@@ -11,9 +11,9 @@ use wire::{Key, State};
 
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Foreground, Wait};
 use crate::limits;
+use crate::sessions::session::machine::command_request::Before;
 use crate::sessions::session::machine::errors::key_reused;
 use crate::sessions::session::machine::pending_commands::PendingNested;
-use crate::sessions::session::machine::run_command::Before;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::machine::typed_commands::{Line, TYPED_BEFORE};
 use crate::sessions::session::requests::StartReply;

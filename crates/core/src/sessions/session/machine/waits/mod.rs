@@ -1,4 +1,5 @@
-//! The open waits of the session: their conditions, their beginning and their answers.
+//! The open waits of the session: their conditions, their beginning and their answers. Ports and files that a caller waits for
+//! are watched by `actions/wait_external_conditions.rs`.
 
 pub(super) mod state;
 mod steps;

@@ -19,7 +19,7 @@ use crate::per_principal::PerPrincipal;
 use crate::principal::Principal;
 
 #[derive(Debug)]
-pub(crate) struct EventLog {
+pub(crate) struct ServerEvents {
     /// Identifies this server, so that a position from an earlier one is recognised.
     server: u32,
     ring: Mutex<VecDeque<Arc<ServerEvent>>>,
@@ -35,7 +35,7 @@ pub(crate) struct EventLog {
     pub(super) stalled: Notify,
 }
 
-impl Default for EventLog {
+impl Default for ServerEvents {
     fn default() -> Self {
         let mut bytes = [0u8; 4];
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
@@ -51,7 +51,7 @@ impl Default for EventLog {
     }
 }
 
-impl EventLog {
+impl ServerEvents {
     /// Appends an event of a session.
     pub(crate) fn notify(&self, shared: &Shared, what: ServerEventKind) {
         self.metrics.happened(&what);
@@ -145,39 +145,39 @@ mod tests {
 
     #[test]
     fn one_principal_has_so_many_places_and_takes_nobody_elses() {
-        let event_log = EventLog::default();
+        let server_events = ServerEvents::default();
         let principal = |name: &str| Principal { name: name.to_owned(), scope: Scope::Read, pass: None, client: None };
         let mut held: Vec<_> =
-            (0..FOLLOWERS_PER_PRINCIPAL_MAX).map(|_| event_log.follower(&principal("ann"))).collect();
+            (0..FOLLOWERS_PER_PRINCIPAL_MAX).map(|_| server_events.follower(&principal("ann"))).collect();
         assert!(held.iter().all(Result::is_ok));
-        assert!(matches!(event_log.follower(&principal("ann")), Err(ActionError::Limit { .. })));
-        assert!(event_log.follower(&principal("bob")).is_ok());
+        assert!(matches!(server_events.follower(&principal("ann")), Err(ActionError::Limit { .. })));
+        assert!(server_events.follower(&principal("bob")).is_ok());
         held.pop();
-        assert!(event_log.follower(&principal("ann")).is_ok());
+        assert!(server_events.follower(&principal("ann")).is_ok());
     }
 
     #[test]
     // promise: rest-8
     fn a_reader_gets_its_own_in_order_and_is_told_of_what_is_no_longer_kept() {
-        let event_log = EventLog::default();
+        let server_events = ServerEvents::default();
         let principal = |name: &str| Principal { name: name.to_owned(), scope: Scope::Read, pass: None, client: None };
         let notify = |owner: &str| {
             let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
-            event_log.add(session, owner.to_owned(), None, ServerEventKind::Created);
+            server_events.add(session, owner.to_owned(), None, ServerEventKind::Created);
         };
-        let begin = event_log.since(&principal("ann"), None).next;
+        let begin = server_events.since(&principal("ann"), None).next;
         ["ann", "bob", "ann"].into_iter().for_each(&notify);
-        let read = event_log.since(&principal("ann"), Some(begin));
+        let read = server_events.since(&principal("ann"), Some(begin));
         assert_eq!((numbers(&read), read.is_gap, read.next.number), (vec![1, 3], false, 3));
-        assert_eq!(numbers(&event_log.since(&principal("ann"), Some(read.next))), [0u64; 0]);
+        assert_eq!(numbers(&server_events.since(&principal("ann"), Some(read.next))), [0u64; 0]);
         // Another server's place, and one that was never given.
         for strange in [EventPlace { server: !begin.server, number: 1 }, EventPlace { number: 99, ..begin }] {
-            assert!(event_log.since(&principal("ann"), Some(strange)).is_gap);
+            assert!(server_events.since(&principal("ann"), Some(strange)).is_gap);
         }
         (0..EVENTS_OF_ALL_KEPT).for_each(|_| notify("ann"));
-        let late = event_log.since(&principal("ann"), Some(read.next));
+        let late = server_events.since(&principal("ann"), Some(read.next));
         assert_eq!((late.is_gap, late.events.len()), (false, EVENTS_READ_MAX));
         notify("ann");
-        assert!(event_log.since(&principal("ann"), Some(read.next)).is_gap);
+        assert!(server_events.since(&principal("ann"), Some(read.next)).is_gap);
     }
 }

@@ -7,7 +7,7 @@ use journal::Record;
 use wire::{Key, NO_KEY, Status};
 
 use super::Holder;
-use super::commands::errno_of;
+use super::run_command::errno_of;
 use crate::connections::Caller;
 use crate::foreground_observer;
 use crate::input::{Admission, InputRequest, Line, Next};

@@ -1,4 +1,5 @@
-//! Input that callers type: the bytes that the terminal sends for it, and the holder's answer.
+//! Input that callers type: the bytes that the terminal sends for it, and the answer of the holder, which types
+//! them (`type_input.rs` of its event loop).
 
 use tokio::sync::oneshot;
 use wire::{Key, Status, Target, ToHolder};

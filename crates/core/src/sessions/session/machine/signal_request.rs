@@ -1,4 +1,5 @@
-//! Signals that callers send to the session's processes: the holder sends them, and the event log records them.
+//! Signals that callers send to the session's processes: the holder sends them (`send_signal.rs` of its
+//! event loop), and the event log records them.
 
 use tokio::sync::oneshot;
 use wire::{Status, Target, ToHolder};
