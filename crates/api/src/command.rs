@@ -44,9 +44,9 @@ pub struct ExecuteRequest {
 pub enum CommandStatus {
     /// It has not ended.
     Running,
-    /// The shell reported an exit code, whatever it is.
+    /// It has ended, with whatever exit code. Without one the shell did not report it; `error` says why.
     Completed,
-    /// It could not run, or its outcome cannot be known; `error` says why.
+    /// It did not run, or nobody knows whether it ran; `error` says why.
     Failed,
     /// It ended with its session.
     Terminated,
@@ -107,7 +107,7 @@ pub struct CommandExecution {
     pub exit_code: Option<i32>,
     /// The number of output bytes so far.
     pub output_size: u64,
-    /// Why it failed.
+    /// Why it failed, or why it has no exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The signal behind an exit code above 128, without `SIG`.

@@ -111,8 +111,8 @@ impl Metrics {
             ServerEventKind::Completed(command) => {
                 let outcome = match (command.status, command.exit_code) {
                     (CommandStatus::Completed, Some(0)) => "zero",
+                    (CommandStatus::Completed, None) | (CommandStatus::Failed, _) => "unknown",
                     (CommandStatus::Completed | CommandStatus::Running, _) => "nonzero",
-                    (CommandStatus::Failed, _) => "unknown",
                     (CommandStatus::Terminated, _) => "terminated",
                 };
                 self.commands.get_or_create(&[("outcome", outcome)]).inc();

@@ -189,7 +189,7 @@ async def test_a_command_in_a_shell_inside_has_its_output_and_its_code(workspace
     refused = await workspace.terminal("echo no", inside=True, is_input=True)
     assert refused.is_error and "inside" in refused.text
     left = await workspace.terminal("exit 4", inside=True)
-    assert "the nested shell has ended: command c1 exited with 4" in left.text
+    assert "[the inner shell has ended: exit 4" in left.text
     assert (await workspace.terminal("echo out")).text == "out\n[exit 0]"
     idle = await workspace.terminal("echo no", inside=True)
     assert idle.is_error and "nothing runs in this session that could be a shell" in idle.text

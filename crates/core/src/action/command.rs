@@ -7,6 +7,11 @@ use super::limits::Limit;
 use super::wait::Wait;
 use crate::ids::{CommandId, SessionId};
 
+/// The error of a command that was typed into a program without our hooks: that is why it has no exit code.
+pub const WITHOUT_HOOKS: &str = "typed into a program without ptyd's hooks, so its exit code is unknown";
+/// How the error of a command begins whose nested shell has ended.
+pub const INNER_SHELL_ENDED: &str = "the inner shell has ended";
+
 /// A command to run.
 #[derive(Debug, Clone)]
 pub struct Execute {
@@ -45,7 +50,7 @@ pub struct CommandView {
     pub signal: Option<i32>,
     /// The exit codes of the last pipeline's parts.
     pub pipestatus: Vec<i32>,
-    /// Why it failed.
+    /// Why it failed, or why it has no exit code.
     pub error: Option<String>,
     /// The first byte of its output.
     pub start_offset: u64,
@@ -66,9 +71,9 @@ pub struct CommandView {
 pub enum CommandStatus {
     /// It has not ended.
     Running,
-    /// The shell reported an exit code.
+    /// It has ended, with whatever exit code; without one if the shell did not report it.
     Completed,
-    /// It did not run, or its outcome is unknown.
+    /// It did not run, or nobody knows whether it ran.
     Failed,
     /// It ended with its session.
     Terminated,

@@ -47,7 +47,7 @@ async fn run_inside_runs_in_the_shell_that_reads_in_a_session() {
     let ran = ptyd(&server, &["run", "--session", &shell.id, "--inside", "echo $0; (exit 7)"]);
     assert_eq!(ran, ("dash\n".to_owned(), String::new(), Some(7)));
     let left = ptyd(&server, &["run", "--session", &shell.id, "--inside", "exit 3"]);
-    assert!(left.2 == Some(1) && left.1.contains("exited with 3"), "{left:?}");
+    assert!(left.2 == Some(1) && left.1.contains("the inner shell has ended: exit 3"), "{left:?}");
 }
 
 /// A recording's header, and all that was shown.

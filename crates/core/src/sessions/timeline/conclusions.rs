@@ -119,7 +119,7 @@ impl Timeline {
         let id = lost.id;
         let running = self.log.inside.take();
         self.line_typed((id, key, text), Some(lost), now_us, self.output.scanner.position());
-        self.give_up_inside(CommandStatus::Failed, why, Boundary::Heuristic, now_us);
+        self.give_up_inside(CommandStatus::Completed, why, Boundary::Heuristic, now_us);
         self.log.inside = running;
         id
     }

@@ -23,7 +23,7 @@ use journal::{EndReason, Event, Record};
 use terminal::{Boundary as Found, Query, Scanner};
 use wire::Key;
 
-use crate::action::{Boundary, CommandStatus, Limit};
+use crate::action::{Boundary, CommandStatus, INNER_SHELL_ENDED, Limit, WITHOUT_HOOKS};
 use crate::limits::ECHO_HELD;
 use crate::sessions::render::handover::kept_text;
 use crate::sessions::timeline::nested_line::{NestedLine, NestedMark};
@@ -38,8 +38,6 @@ pub(crate) use signal_log::Sent;
 use signal_log::SignalLog;
 pub(crate) use trouble::Trouble;
 
-/// The error of a typed command.
-pub(crate) const WITHOUT_HOOKS: &str = "typed into a shell without ptyd's hooks, so its exit code is unknown";
 /// How many of the newest limit hits are kept.
 const HITS_KEPT: usize = 64;
 
@@ -447,13 +445,8 @@ impl Timeline {
                 self.shell.cwd = Some(cwd.as_path().into());
                 let time_us = self.log.ended_us.remove(&end.id).unwrap_or(self.clock.last_us);
                 // A nested shell cannot outlive the program that started it.
-                let what = if end.id == 0 {
-                    "the line typed at the prompt".to_owned()
-                } else {
-                    format!("command c{}", end.id)
-                };
-                let why = format!("the nested shell has ended: {what} exited with {}", end.exit);
-                if let Some(inside) = self.give_up_inside(CommandStatus::Failed, &why, Boundary::Attested, time_us) {
+                let why = format!("{INNER_SHELL_ENDED}: exit {}", end.exit);
+                if let Some(inside) = self.give_up_inside(CommandStatus::Completed, &why, Boundary::Attested, time_us) {
                     if let Some(inside) = self.log.command_mut(inside).and_then(|c| c.end.as_mut()) {
                         inside.at = inside.at.min(output_end);
                     }
@@ -502,7 +495,7 @@ impl Timeline {
     /// The hooks are back and reported the end of a line that was typed without them.
     fn end_typed(&mut self, at: u64, time_us: u64, news: &mut Vec<Change>) {
         let Some(id) = self.log.current_command().filter(|c| c.channel == Channel::Line).map(|c| c.id) else { return };
-        self.end_current(CommandStatus::Failed, WITHOUT_HOOKS, Boundary::Heuristic, time_us);
+        self.end_current(CommandStatus::Completed, WITHOUT_HOOKS, Boundary::Heuristic, time_us);
         if let Some(command) = self.log.command_mut(id) {
             let from = command.output_from();
             command.end.iter_mut().for_each(|end| end.at = at.max(from));

@@ -18,8 +18,9 @@ pub(super) use size::{counted, grouped, seconds};
 pub(super) use status_line::{Facts, metadata, path, plain, quoted, shell_words, startup};
 
 use ptyd_core::action::{
-    Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, HiddenText, Limit, Look, MissedEnd, Omitted,
-    OutputView, Report, ScreenView, SessionStatus, SessionView, TerminalView, TextView, signal_name,
+    Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, HiddenText, INNER_SHELL_ENDED, Limit, Look,
+    MissedEnd, Omitted, OutputView, Report, ScreenView, SessionStatus, SessionView, TerminalView, TextView,
+    WITHOUT_HOOKS, signal_name,
 };
 use ptyd_core::ids::CommandId;
 
@@ -273,10 +274,11 @@ fn ended(facts: &mut Facts, command: &CommandView, context: &AnswerContext<'_>) 
             facts.add(format!("failed: {}", plain(command.error.as_deref().unwrap_or("no reason is known"))))
         }
         (_, Some(code)) => facts.add(format!("exit {code}")),
-        (CommandStatus::Running | CommandStatus::Completed, None) => facts.add("ended"),
-    }
-    if command.exit_code.is_none() {
-        facts.add("exit code not known");
+        (CommandStatus::Running | CommandStatus::Completed, None) => match command.error.as_deref() {
+            Some(why) if why.starts_with(INNER_SHELL_ENDED) => facts.add(plain(why)),
+            None | Some(WITHOUT_HOOKS) => facts.add("ended, exit code unknown"),
+            Some(why) => facts.add(format!("ended, exit code unknown: {}", plain(why))),
+        },
     }
     if let Some(signo) = command.signal {
         facts.add(signal_name(signo));

@@ -129,13 +129,13 @@ fn an_end_that_nobody_attested_says_so() {
         let command = r.command.as_mut().expect("one");
         (command.exit_code, command.boundary) = (None, Boundary::Heuristic);
     });
-    assert_eq!(rendered(&guessed), "[ended · exit code not known · boundary heuristic]");
+    assert_eq!(rendered(&guessed), "[ended, exit code unknown · boundary heuristic]");
     let failed = with(&done(""), |r| {
         let command = r.command.as_mut().expect("one");
         (command.exit_code, command.status, command.error) =
             (None, CommandStatus::Failed, Some("incomplete command".to_owned()));
     });
-    assert_eq!(rendered(&failed), "[failed: incomplete command · exit code not known]");
+    assert_eq!(rendered(&failed), "[failed: incomplete command]");
 }
 
 #[test]

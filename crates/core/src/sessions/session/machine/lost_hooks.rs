@@ -3,15 +3,15 @@
 
 use wire::ToHolder;
 
+use crate::action::{CommandStatus, WITHOUT_HOOKS};
 use crate::limits;
 use crate::sessions::session::machine::foreground::state::ReportKey;
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::session::Session;
-use crate::sessions::timeline::WITHOUT_HOOKS;
 
 /// The error of the command that called `exec`.
-const REPLACED: &str = "exec replaced the shell by another program, and commands are typed into that now, without exit codes; if it \
-                        is a shell, use inside to get them";
+const REPLACED: &str =
+    "exec replaced the shell; commands are typed into the new program; if it is a shell, inside gives exit codes";
 
 impl Session {
     /// Checks the suspicion and the answer to the report key.
@@ -26,7 +26,7 @@ impl Session {
             self.foreground.editor_since = None;
             let why = if self.foreground.is_heuristic { WITHOUT_HOOKS } else { REPLACED };
             self.goes_without_hooks();
-            self.end_heuristically(why);
+            self.end_heuristically(CommandStatus::Completed, why);
         } else if is_suspicious && self.foreground.report_key.is_none() && !self.keys_are_read() {
             self.foreground.editor_since = Some(now);
         } else if is_suspicious
@@ -77,11 +77,14 @@ impl Session {
         if !((self.takes_lines() || self.shared.spec.handover.is_in_band()) && has_begun) {
             self.goes_without_hooks();
         }
-        let lost = if has_begun || !self.takes_lines() {
-            "the shell's hooks are gone, so its exit code is unknown"
+        let (status, lost) = if has_begun || !self.takes_lines() {
+            (CommandStatus::Completed, "the shell's hooks are gone")
         } else {
-            "the shell's hooks are gone, so it is unknown whether it ran, and with which exit code"
+            (
+                CommandStatus::Failed,
+                "the shell's hooks are gone, so it is unknown whether it ran, and with which exit code",
+            )
         };
-        self.end_heuristically(lost);
+        self.end_heuristically(status, lost);
     }
 }

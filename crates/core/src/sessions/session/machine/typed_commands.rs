@@ -6,14 +6,14 @@ use wire::{Key, Status, ToHolder};
 
 use super::command_request::Before;
 use super::errors::{key_reused, os_error};
-use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Wait};
+use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, WITHOUT_HOOKS, Wait};
 use crate::limits;
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::StartReply;
+use crate::sessions::timeline::Channel;
 use crate::sessions::timeline::judged_end;
 use crate::sessions::timeline::nested_line::NestedLine;
-use crate::sessions::timeline::{Channel, WITHOUT_HOOKS};
 
 /// The error of a command that an earlier server typed.
 pub(super) const TYPED_BEFORE: &str = "it was typed before the server restarted; its result is unknown";
@@ -140,7 +140,7 @@ impl Session {
         if is_inside {
             self.give_up_inside(CommandStatus::Failed, &why);
         } else if is_own {
-            self.end_heuristically(&why);
+            self.end_heuristically(CommandStatus::Failed, &why);
         }
         self.hand_out(id, wait, started);
     }
@@ -178,14 +178,14 @@ impl Session {
             && (self.follower.journal_unreadable || !self.has_unread())
             && self.typed_command_at().is_some_and(|at| at <= self.now.at)
         {
-            self.end_heuristically(WITHOUT_HOOKS);
+            self.end_heuristically(CommandStatus::Completed, WITHOUT_HOOKS);
         }
     }
 
-    pub(super) fn end_heuristically(&mut self, error: &str) {
+    pub(super) fn end_heuristically(&mut self, status: CommandStatus, error: &str) {
         let now_us = self.now.us;
-        self.give_up_inside(CommandStatus::Failed, error);
-        if let Some(id) = self.timeline.end_current(CommandStatus::Failed, error, Boundary::Heuristic, now_us) {
+        self.give_up_inside(status, error);
+        if let Some(id) = self.timeline.end_current(status, error, Boundary::Heuristic, now_us) {
             self.judge(id);
             self.put_on_record(id);
             self.finish_where(|w| w.command == Some(id) || w.command.is_none(), EndedBy::Ended);
