@@ -102,7 +102,7 @@ async def test_5000_bytes_without_a_newline_reach_a_program_that_reads_lines_who
     session = await workspace.session()
     await session.run("cat > f")
     sent = await session.type("x" * 5000, timeout=0.3)
-    assert (sent.is_error, sent.fact("sent")) == (False, "5,000 bytes")
+    assert not sent.is_error, sent.text
     await session.press("Enter", timeout=0.1)
     assert (await session.press("C-d", timeout=10)).exit == 0
     assert (workspace.project / "f").read_text() == "x" * 5000 + "\n"
@@ -115,7 +115,7 @@ async def test_200000_bytes_of_input_arrive_whatever_the_length_of_their_lines(w
     digest = hashlib.sha256((text + "\n").encode()).hexdigest()
     await workspace.terminal("cat > f")
     sent = await workspace.terminal(text + "\n", is_input=True, timeout=1)
-    assert (sent.is_error, sent.fact("sent")) == (False, "200,001 bytes")
+    assert not sent.is_error, sent.text
     assert (await workspace.terminal("C-d", timeout=30)).exit == 0
     assert hashlib.sha256((workspace.project / "f").read_bytes()).hexdigest() == digest
 

@@ -154,7 +154,7 @@ async def test_titles_and_names_cannot_end_the_line_of_facts(workspace):
 async def test_what_a_person_does_not_see_is_told_to_the_model(workspace):
     tricks = r"a\u202eb\U000e0041 \e[8mignore this\e[28m \e]8;;http://evil\e\\link\e]8;;\e\\ \e]52;c;aGk=\a\n"
     answer = await workspace.terminal(f"printf '{tricks}'")
-    assert answer.output == r"a\u{202e}b\u{e0041} ignore this link"
+    assert answer.output == r"a\u{202e}b\u{e0041} ignore this link "
     assert answer.facts[1:5] == [
         r"2 invisible characters shown as \u{…}",
         "10 characters were concealed from people",

@@ -2,10 +2,11 @@
 
 
 async def test_texts_for_numbers_flags_and_lists_are_taken(workspace):
-    assert (await workspace.agent.call("terminal", command="cat > taken", timeout="5")).wants == "input"
+    begun = await workspace.agent.call("terminal", command="cat > taken", timeout="5")
+    assert begun.wants == "input"
     typed = await workspace.agent.call("terminal", command="line", is_input="true", timeout="0.2")
     assert typed.is_running
-    ended = await workspace.agent.call("send_input_to_terminal", session_id=typed.session_id, keys="C-d")
+    ended = await workspace.agent.call("send_input_to_terminal", session_id=begun.session_id, keys="C-d")
     assert (ended.exit, (workspace.project / "taken").read_text()) == (0, "line\n")
     started = await workspace.agent.call(
         "start_terminal_session", env={"NUMBER": 7}, dimensions={"cols": "90", "rows": 20.0}

@@ -167,7 +167,11 @@ async def test_the_metadata_comes_whole_at_first_and_later_only_what_changed(wor
     assert (await workspace.terminal("true")).facts == ["exit 0"]
     assert (await workspace.terminal("cd /")).facts == ["exit 0", "cwd /"]
     again = await workspace.agent.at(told["session"]).read()
-    assert {name: again.fact(name) for name in names} == told | {"cwd": "/"}
+    assert {name: again.fact(name) for name in names} == dict.fromkeys(names)
+    # Another client of the same user has been told nothing yet.
+    async with workspace.another_agent() as other:
+        whole = await other.at(told["session"]).read()
+    assert {name: whole.fact(name) for name in names} == told | {"cwd": "/"}
 
 
 # promise: output-3

@@ -133,13 +133,15 @@ pub struct ScreenView {
     pub cursor_visible: bool,
     /// The window's title.
     pub title: String,
+    /// Whether the title is new to the caller.
+    pub is_title_new: bool,
     /// The width in cells.
     pub cols: u16,
     /// Text in reverse video, such as the selected entry of a menu.
     pub inverse: Vec<Span>,
     /// A hash of each row, including its colours.
     pub marks: Vec<u64>,
-    /// The rows, from 0, that are new to the caller; `None` in its first screen.
+    /// The rows, from 0, that are new to the caller; `None` in its first screen of this size.
     pub changed: Option<Vec<u16>>,
     /// A program paints the alternate screen.
     pub is_alternate: bool,

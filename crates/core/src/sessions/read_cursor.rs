@@ -28,8 +28,8 @@ type Readers = HashMap<String, ReadCursor>;
 #[derive(Debug, Default)]
 struct ReadCursor {
     read_to: Option<u64>,
-    /// A hash of each row.
-    rows: Option<Vec<u64>>,
+    /// The last screen: a hash of each row, and the title.
+    screen: Option<(Vec<u64>, String)>,
     /// Commands that were reported to it as running; more than one if one was run inside another.
     running: Vec<CommandId>,
 }
@@ -115,8 +115,9 @@ impl ReadCursors {
     /// Marks the rows of the screen that changed since this caller's last one, and records this one.
     pub(super) fn shows(&self, reader: &str, id: &SessionId, screen: &mut ScreenView) {
         let mut all = locked(&self.cursors);
-        let before = entry(&mut all, reader, id).rows.replace(screen.marks.clone());
-        screen.changed = before.map(|before| {
+        let before = entry(&mut all, reader, id).screen.replace((screen.marks.clone(), screen.title.clone()));
+        screen.is_title_new = before.as_ref().is_none_or(|(_, before)| *before != screen.title);
+        screen.changed = before.filter(|(rows, _)| rows.len() == screen.marks.len()).map(|(before, _)| {
             let is_new = |row: &usize| before.get(*row) != screen.marks.get(*row);
             (0..screen.marks.len()).filter(is_new).filter_map(|row| u16::try_from(row).ok()).collect()
         });

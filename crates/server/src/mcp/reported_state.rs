@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use ptyd_core::action::{SessionView, Tools};
-use ptyd_core::ids::SessionId;
+use ptyd_core::ids::{CommandId, SessionId};
 
 /// Sessions that are kept: far more than one client works in.
 const SESSIONS_MAX: usize = 64;
@@ -19,12 +19,14 @@ pub(super) struct ReportedState {
     pub cwd: PathBuf,
     /// The toolchains.
     pub tools: Tools,
+    /// The command that was said to be running.
+    pub running: Option<CommandId>,
 }
 
 impl ReportedState {
     /// The state that an answer about this session reports.
     fn of(session: &SessionView) -> Self {
-        Self { cwd: session.cwd.clone(), tools: session.tools.clone() }
+        Self { cwd: session.cwd.clone(), tools: session.tools.clone(), running: session.current_command }
     }
 }
 

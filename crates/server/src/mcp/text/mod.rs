@@ -175,7 +175,7 @@ pub(super) fn screen(session: &SessionView, screen: &ScreenView, over: &Over, co
     let mut facts = Facts::default();
     state_of(&mut facts, session, over, context);
     let (rows, notes) = rows(screen);
-    cursor(&mut facts, screen);
+    cursor(&mut facts, screen, false);
     notes.into_iter().for_each(|note| facts.add(note));
     metadata(&mut facts, session, context);
     facts.add(format!("next o:{}", screen.at));
@@ -247,15 +247,21 @@ pub(super) fn matched(what: &str) -> String {
 fn running(facts: &mut Facts, report: &Report, command: &CommandView, context: &AnswerContext<'_>) {
     let session = &report.session;
     facts.add("still running");
+    let is_known = context.shown.is_some_and(|shown| shown.running == Some(command.id));
+    let asks = report.ended_by == EndedBy::InputWanted
+        || matches!(session.foreground, Foreground::InputWanted | Foreground::PasswordWanted | Foreground::Fullscreen);
     let elapsed = context.now.duration_since(command.started_at).unwrap_or_default();
-    if elapsed >= Duration::from_secs(1) {
+    // A line of a dialogue needs neither the time nor the names that an earlier answer has told.
+    if elapsed >= Duration::from_secs(1) && !(is_known && asks) {
         facts.add(seconds(elapsed));
     }
     // The full metadata include the session.
-    if context.shown.is_some() {
+    if context.shown.is_some() && !is_known {
         facts.add(format!("session {}", session.id));
     }
-    facts.add(format!("command {}", command.id));
+    if !is_known {
+        facts.add(format!("command {}", command.id));
+    }
     match (session.foreground, report.ended_by) {
         (Foreground::PasswordWanted, _) => facts.add("wants a password"),
         (Foreground::Fullscreen, EndedBy::InputWanted) => facts.add("full-screen · wants input"),
@@ -313,11 +319,8 @@ fn last_result(facts: &mut Facts, report: &Report) {
 
 /// Facts that are only mentioned when they are unusual or new.
 fn circumstances(facts: &mut Facts, report: &Report, notes: Vec<String>, context: &AnswerContext<'_>) {
-    if let Some(bytes) = report.accepted_bytes {
-        facts.add(format!("sent {}", counted(bytes as u64, "byte", "bytes")));
-    }
     if let Some(screen) = &report.screen {
-        cursor(facts, screen);
+        cursor(facts, screen, only_changed(screen));
     }
     let boundary = report.command.as_ref().map_or(report.session.boundary, |c| c.boundary);
     match boundary {
@@ -385,7 +388,7 @@ fn body(report: &Report, context: &AnswerContext<'_>) -> (String, Vec<String>) {
         body.insert_str(0, &before);
     }
     if let Some(screen) = &report.screen {
-        let (rows, more) = rows(screen);
+        let (rows, more) = if only_changed(screen) { changed_rows(screen) } else { rows(screen) };
         body += &rows;
         notes.extend(more);
     }
@@ -483,22 +486,33 @@ fn omission(
     format!("[… {bytes} bytes omitted: lines {}–{}; {how}]\n", omitted.first_line, omitted.last_line)
 }
 
-fn cursor(facts: &mut Facts, screen: &ScreenView) {
+/// Whether an answer shows only the rows that changed: fewer than half of those that are not empty.
+fn only_changed(screen: &ScreenView) -> bool {
+    screen.changed.as_ref().is_some_and(|changed| changed.len() * 2 < used_rows(screen))
+}
+
+fn cursor(facts: &mut Facts, screen: &ScreenView, only_changed: bool) {
+    if !only_changed {
+        facts.add(format!("screen {}×{}", screen.cols, screen.rows.len()));
+    }
     let hidden = if screen.cursor_visible { "" } else { " hidden" };
-    facts.add(format!("screen {}×{}", screen.cols, screen.rows.len()));
     facts.add(format!("cursor{hidden} row {} column {}", screen.cursor_row + 1, screen.cursor_col + 1));
-    if !screen.title.is_empty() {
+    if !screen.title.is_empty() && (screen.is_title_new || !only_changed) {
         facts.add(format!("title {}", quoted(&screen.title)));
     }
-    for span in screen.inverse.iter().take(INVERSE_MAX) {
+    let changed = screen.changed.as_deref();
+    let is_new = |row: &u16| !only_changed || changed.is_none_or(|changed| changed.contains(row));
+    let inverse: Vec<_> = screen.inverse.iter().filter(|span| is_new(&span.row)).collect();
+    for span in inverse.iter().take(INVERSE_MAX) {
         facts.add(format!("inverse row {} {}", span.row + 1, quoted(&span.text)));
     }
-    if screen.inverse.len() > INVERSE_MAX {
-        facts.add(format!("{} more inverse", screen.inverse.len() - INVERSE_MAX));
+    if inverse.len() > INVERSE_MAX {
+        facts.add(format!("{} more inverse", inverse.len() - INVERSE_MAX));
     }
-    match screen.changed.as_deref() {
+    match changed {
         None => {}
         Some([]) => facts.add("no row changed"),
+        Some(_) if only_changed => facts.add("only changed rows"),
         Some(rows) => facts.add(format!("changed rows {}", ranges(rows))),
     }
 }
@@ -512,11 +526,26 @@ fn ranges(rows: &[u16]) -> String {
     rows.chunk_by(|a, b| a + 1 == *b).map(range).collect::<Vec<_>>().join(", ")
 }
 
+fn used_rows(screen: &ScreenView) -> usize {
+    screen.rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1)
+}
+
 /// The rows down to the last one that is not empty.
 fn rows(screen: &ScreenView) -> (String, Vec<String>) {
-    let used = screen.rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
+    let text: String = screen.rows[..used_rows(screen)].iter().flat_map(|row| [row, "\n"]).collect();
+    let (shown, written_out) = condense::economical(&text);
+    (shown, unseen(HiddenText::default(), written_out))
+}
+
+/// The rows that changed, each with its number.
+fn changed_rows(screen: &ScreenView) -> (String, Vec<String>) {
     let mut written_out = 0;
-    let shown = screen.rows[..used].iter().map(|row| visible(row, &mut written_out) + "\n").collect();
+    let mut shown = String::new();
+    for row in screen.changed.iter().flatten() {
+        let text = screen.rows.get(usize::from(*row)).map_or("", String::as_str);
+        shown += format!("{}: {}", row + 1, visible(text, &mut written_out)).trim_end();
+        shown.push('\n');
+    }
     (shown, unseen(HiddenText::default(), written_out))
 }
 

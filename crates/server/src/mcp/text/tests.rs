@@ -6,7 +6,7 @@ use super::*;
 use crate::mcp::host::Host;
 use crate::mcp::reported_state::ReportedState;
 use crate::mcp::test_support::{command, report as done};
-use ptyd_core::action::{Keeper, KeptLimit, Limit, MissedEnd, SessionExit, Tools};
+use ptyd_core::action::{Keeper, KeptLimit, Limit, MissedEnd, SessionExit, Span, Tools};
 
 fn host() -> Host {
     Host { user: "alice".to_owned(), name: "box".to_owned() }
@@ -18,8 +18,12 @@ fn python(path: &str) -> Tools {
 
 /// The text for a caller that knows the session, ten seconds after the epoch.
 fn rendered(what: &Report) -> String {
-    let (host, shown) = (host(), ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3") });
+    let (host, shown) = (host(), reported());
     report(what, &context(&host, Some(&shown)))
+}
+
+fn reported() -> ReportedState {
+    ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3"), running: None }
 }
 
 fn context<'a>(host: &'a Host, shown: Option<&'a ReportedState>) -> AnswerContext<'a> {
@@ -115,7 +119,7 @@ fn a_command_that_runs_on_says_so_with_why_and_where() {
         rendered(&ready),
         "ready\n[still running · 10s · session s0-k3v9q2m7xa · command c7 · matched \"re\\\"ady\\n\"]"
     );
-    let (host, shown) = (host(), ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3") });
+    let (host, shown) = (host(), reported());
     let soft = AnswerContext { quiet: Some(Duration::from_secs(30)), ..context(&host, Some(&shown)) };
     assert_eq!(
         report(&running(Foreground::Running, EndedBy::Quiet, ""), &soft),
@@ -182,7 +186,7 @@ fn what_is_left_out_is_counted_and_named_with_the_call_that_reads_it() {
     );
     let all = with(&freed, |r| r.output.omitted.as_mut().expect("one").freed = 48_213);
     assert_eq!(rendered(&all), "[… 48,213 bytes omitted: no longer kept]\nlast\n[exit 0]");
-    let (host, shown) = (host(), ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3") });
+    let (host, shown) = (host(), reported());
     let without = AnswerContext { has_read_tool: false, ..context(&host, Some(&shown)) };
     assert_eq!(
         report(&cut, &without),
@@ -249,6 +253,7 @@ fn a_full_screen_program_is_its_rows_and_its_cursor() {
             cols: 80,
             inverse: Vec::new(),
             marks: Vec::new(),
+            is_title_new: true,
             changed: None,
             is_alternate: true,
             ansi: Vec::new(),
@@ -260,13 +265,33 @@ fn a_full_screen_program_is_its_rows_and_its_cursor() {
         "hello\n\n~\n[still running · 10s · session s0-k3v9q2m7xa · command c7 · full-screen · screen 80×4 · cursor row 1 \
          column 5 · title \"vim\\e]0\"]"
     );
+    let typed = with(&vim, |r| {
+        let screen = r.screen.as_mut().expect("one");
+        screen.rows = ["one", "two", "three", "four", "five"].map(str::to_owned).to_vec();
+        (screen.changed, screen.is_title_new) = (Some(vec![1, 4]), false);
+        screen.inverse = [0, 1].map(|row| Span { row, col: 0, text: "on".to_owned() }).to_vec();
+    });
+    let (host, mut shown) = (host(), reported());
+    assert_eq!(
+        rendered(&typed),
+        "2: two\n5: five\n[still running · 10s · session s0-k3v9q2m7xa · command c7 · full-screen · cursor row 1 column 5 · \
+         inverse row 2 \"on\" · only changed rows]"
+    );
+    shown.running = Some(CommandId(7));
+    let still = with(&typed, |r| r.screen.as_mut().expect("one").changed = Some(Vec::new()));
+    assert_eq!(
+        report(&still, &context(&host, Some(&shown))),
+        "[still running · full-screen · cursor row 1 column 5 · no row changed]"
+    );
+    let asks = running(Foreground::InputWanted, EndedBy::InputWanted, "7\n>>> ");
+    assert_eq!(report(&asks, &context(&host, Some(&shown))), "7\n>>> \n[still running · wants input]");
     let waits = with(&vim, |r| r.ended_by = EndedBy::InputWanted);
     assert!(rendered(&waits).contains(" · full-screen · wants input · screen 80×4"), "{}", rendered(&waits));
 }
 
 #[test]
 fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
-    let (host, shown) = (host(), ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3") });
+    let (host, shown) = (host(), reported());
     let tell = |look, fresh| {
         let view = TerminalView {
             report: done("late\n"),

@@ -147,8 +147,8 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         let request = Search { session: id, since, command, kind: None, pattern, limit };
         return match call.act(Action::Search(request)).await? {
             Outcome::Found(view) => {
-                call.note(&shown);
-                Ok(search_results::shown(&shown, &view, &call.context(None, None)).into())
+                let before = call.note(&shown);
+                Ok(search_results::shown(&shown, &view, &call.context(before.as_ref(), None)).into())
             }
             other => Err(mismatch(other)),
         };
@@ -162,8 +162,8 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     let mut output = output(call, &id, range.since, view, range.limit, lines_max).await?;
     // Output after the command does not belong to it.
     output.end = range.end.map_or(output.end, |end| end.min(output.end));
-    call.note(&shown);
-    let context = call.context(None, None);
+    let before = call.note(&shown);
+    let context = call.context(before.as_ref(), None);
     Ok(if view == View::Raw {
         text::raw(&shown, &output, visible(&output.bytes), &over, &context).into()
     } else {
@@ -252,8 +252,8 @@ async fn whole_command(
                 let lines = Some(max_lines as usize);
                 report.output = output(call, id, Since::Offset(from), View::Text, limit, lines).await?.text;
             }
-            call.note(&report.session);
-            let mut context = call.context(None, None);
+            let before = call.note(&report.session);
+            let mut context = call.context(before.as_ref(), None);
             context.names_command = true;
             let next = report.output.to;
             let text = text::report(&report, &context);
@@ -266,8 +266,8 @@ async fn whole_command(
 async fn screen(call: &ToolCall<'_>, shown: &SessionView, over: &Over) -> Result<Answer, ToolError> {
     match call.act(Action::Screen(shown.id.clone())).await? {
         Outcome::Screen(screen) => {
-            call.note(shown);
-            Ok(text::screen(shown, &screen, over, &call.context(None, None)).into())
+            let before = call.note(shown);
+            Ok(text::screen(shown, &screen, over, &call.context(before.as_ref(), None)).into())
         }
         other => Err(mismatch(other)),
     }

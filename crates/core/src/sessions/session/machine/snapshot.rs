@@ -117,6 +117,7 @@ impl Session {
             cols,
             inverse: screen.inverse(),
             marks: screen.row_marks(),
+            is_title_new: true,
             changed: None,
             is_alternate,
             ansi: screen.ansi(),
