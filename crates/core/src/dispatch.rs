@@ -211,6 +211,7 @@ pub(crate) fn name(action: &Action) -> &'static str {
         Action::Restart(_) => "restart",
         Action::StartupDone { .. } => "start-up done",
         Action::List(_) => "list",
+        Action::FindSession(_) => "find session",
         Action::Show(_) => "show",
         Action::Terminate(_) => "terminate",
         Action::Resize { .. } => "resize",

@@ -68,6 +68,8 @@ pub enum Action {
     },
     /// List the sessions that the caller may see. → [`Outcome::Sessions`]
     List(List),
+    /// Find the id of the session that a client names, by its id or by its name. → [`Outcome::SessionId`]
+    FindSession(String),
     /// Show one session. → [`Outcome::Session`]
     Show(SessionId),
     /// End a session. → [`Outcome::Terminated`]
@@ -241,6 +243,7 @@ impl Action {
             | Self::Start(_)
             | Self::StartupDone { .. }
             | Self::List(_)
+            | Self::FindSession(_)
             | Self::Show(_)
             | Self::Resize { .. }
             | Self::Commands { .. }
@@ -267,6 +270,7 @@ impl Action {
     pub fn needs(&self) -> Scope {
         match self {
             Self::List(_)
+            | Self::FindSession(_)
             | Self::Show(_)
             | Self::Commands { .. }
             | Self::Command { .. }
@@ -312,6 +316,8 @@ impl Action {
 /// The answer to a request.
 #[derive(Debug)]
 pub enum Outcome {
+    /// The id of a session.
+    SessionId(SessionId),
     /// A session.
     Session(Box<SessionView>),
     /// A session that was started, or that an earlier request started.
@@ -372,6 +378,7 @@ impl Outcome {
     /// Its kind, for the message about an unexpected outcome.
     pub fn kind(&self) -> &'static str {
         match self {
+            Self::SessionId(_) => "a session's id",
             Self::Session(_) => "a session",
             Self::Created(_) => "a new session",
             Self::Located(_) => "where a session is",

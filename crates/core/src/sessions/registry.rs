@@ -33,7 +33,7 @@ use crate::credentials::server_token::Token;
 use crate::credentials::tickets::Tickets;
 use crate::host::holders::{self, HolderBackend};
 use crate::host::{Host, LocalHost};
-use crate::ids::SessionId;
+use crate::ids::{NoSessionId, SessionId};
 use crate::metrics::Metrics;
 use crate::mutex::locked;
 use crate::principal::Principal;
@@ -44,6 +44,8 @@ use crate::store::{SessionQuery, Store};
 pub(super) const NODE: u16 = 0;
 /// Ended sessions whose timeline is kept in memory, because clients often query them again at once.
 const PASTS_KEPT: usize = 4;
+/// How many sessions an error names: enough to find the intended one.
+const NAMED_MAX: usize = 8;
 
 /// A session that the caller may see.
 pub(super) enum SessionRef {
@@ -205,6 +207,7 @@ impl Registry {
                 self.startup_done(principal, session, failed).await.map(|s| Outcome::Session(Box::new(s)))
             }
             Action::List(list) => self.list(principal, list).await,
+            Action::FindSession(text) => self.find_session(principal, text).map(Outcome::SessionId),
             Action::Show(id) => Ok(Outcome::Session(Box::new(self.show(principal, id).await?))),
             Action::Terminate(terminate) => {
                 let ended = if terminate.purges {
@@ -332,11 +335,15 @@ impl Registry {
             found = self.present(id);
         }
         if let Some(found) = found {
-            return if may_see(principal, found.meta()) { Ok(found) } else { Err(self.unknown(principal, id)) };
+            return if may_see(principal, found.meta()) {
+                Ok(found)
+            } else {
+                Err(self.unknown(principal, id.as_str()))
+            };
         }
         match self.past(id).await? {
             Some(past) if may_see(principal, &past.shared.meta) => Ok(SessionRef::EndedSession(past)),
-            _ => Err(self.unknown(principal, id)),
+            _ => Err(self.unknown(principal, id.as_str())),
         }
     }
 
@@ -388,9 +395,34 @@ impl Registry {
         Ok(Some(past))
     }
 
-    fn unknown(&self, principal: &Principal, id: &SessionId) -> ActionError {
-        /// Enough to find the intended session.
-        const NAMED_MAX: usize = 8;
+    /// The session with this id, or the only live one with this name. An id need not exist: the action with it says so.
+    fn find_session(&self, principal: &Principal, text: &str) -> Result<SessionId, ActionError> {
+        let no_id = match SessionId::parse(text) {
+            Ok(id) => return Ok(id),
+            Err(NoSessionId(beginning)) => beginning,
+        };
+        let named: Vec<SessionId> = locked(&self.live)
+            .values()
+            .filter(|h| h.shared.meta.name.as_deref() == Some(text) && may_see(principal, &h.shared.meta))
+            .map(|h| h.shared.id.clone())
+            .collect();
+        match &named[..] {
+            [] => Err(self.unknown(principal, &no_id)),
+            [id] => Ok(id.clone()),
+            several => {
+                let ids: Vec<&str> = several.iter().take(NAMED_MAX).map(SessionId::as_str).collect();
+                let problem = format!(
+                    "{} sessions are named {}; give the id of one: {}",
+                    several.len(),
+                    terminal::quote::line(text),
+                    ids.join(", ")
+                );
+                Err(ActionError::Invalid { field: "session", problem })
+            }
+        }
+    }
+
+    fn unknown(&self, principal: &Principal, id: &str) -> ActionError {
         let live = locked(&self.live);
         let mut seen: Vec<&Shared> =
             live.values().map(|h| &*h.shared).filter(|s| may_see(principal, &s.meta)).collect();
@@ -404,7 +436,7 @@ impl Registry {
             None => shared.id.to_string(),
             Some(name) => format!("{} ({})", shared.id, terminal::quote::line(name)),
         };
-        ActionError::NoSession { id: id.to_string(), live: Some(seen.iter().map(named).collect()) }
+        ActionError::NoSession { id: id.to_owned(), live: Some(seen.iter().map(named).collect()) }
     }
 
     pub(super) async fn live_view(&self, handle: &Handle) -> Result<SessionView, ActionError> {

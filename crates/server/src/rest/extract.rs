@@ -13,9 +13,10 @@ use axum::http::HeaderName;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
+use super::state::{Rest, unexpected};
 use crate::http::problem::ProblemResponse;
 use crate::http::request_body::{self, Inbox};
-use ptyd_core::action::{self, Pattern, PatternShare, Wait};
+use ptyd_core::action::{self, Action, Outcome, Pattern, PatternShare, Wait};
 use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits;
 use ptyd_core::principal::Principal;
@@ -84,21 +85,29 @@ fn at_field(text: &str) -> ProblemResponse {
     ProblemResponse { code: ErrorCode::InvalidField, detail: text.to_owned(), field }
 }
 
-/// The session in the path.
+/// The session in the path: its id or its name.
 #[derive(Debug)]
 pub(super) struct Session(pub(super) SessionId);
 
-impl<S: Send + Sync> FromRequestParts<S> for Session {
+impl FromRequestParts<Rest> for Session {
     type Rejection = ProblemResponse;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemResponse> {
-        let text = segment(parts, state, "session").await;
-        // A text that is no id is not looked up, so the message must not claim to know which sessions exist.
-        SessionId::parse(&text).map(Self).map_err(|_| {
-            let shown: String = text.chars().take(64).collect();
-            ProblemResponse::new(ErrorCode::SessionNotFound, format!("no session {shown}; GET /terminals lists them"))
-        })
+    async fn from_request_parts(parts: &mut Parts, rest: &Rest) -> Result<Self, ProblemResponse> {
+        let text = segment(parts, rest, "session").await;
+        if let Ok(id) = SessionId::parse(&text) {
+            return Ok(Self(id));
+        }
+        let Extension(principal) = principal(parts, rest).await?;
+        match rest.act(&principal, Action::FindSession(text)).await? {
+            Outcome::SessionId(id) => Ok(Self(id)),
+            other => Err(unexpected(&other)),
+        }
     }
+}
+
+async fn principal<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<Extension<Principal>, ProblemResponse> {
+    let missing = |_| ProblemResponse::new(ErrorCode::Internal, "the request has no principal");
+    Extension::from_request_parts(parts, state).await.map_err(missing)
 }
 
 /// The name of an action in the path; the session checks it.
@@ -162,9 +171,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Reader {
     type Rejection = ProblemResponse;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemResponse> {
-        let Extension(principal) = Extension::<Principal>::from_request_parts(parts, state)
-            .await
-            .map_err(|_| ProblemResponse::new(ErrorCode::Internal, "the request has no principal"))?;
+        let Extension(principal) = principal(parts, state).await?;
         let mut names = parts.headers.get_all(CLIENT).iter();
         let Some(name) = names.next() else { return Ok(Self(principal)) };
         let name = name.to_str().ok().filter(|name| is_client_name(name));

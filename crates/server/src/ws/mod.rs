@@ -26,8 +26,9 @@ use tokio::sync::watch;
 
 use crate::http::problem::ProblemResponse;
 use connection::SocketConnection;
+use ptyd_core::action::{Action, Outcome};
 use ptyd_core::dispatch::Dispatcher;
-use ptyd_core::ids::SessionId;
+
 use ptyd_core::limits;
 use ptyd_core::principal::{Grant, Principal, Scope};
 use query::{Mode, Query};
@@ -109,14 +110,13 @@ async fn enter(
     let open = state.open.subscribe();
     let dispatcher = state.dispatcher;
     upgrade.on_upgrade(async move |socket| {
-        // A text that is no id names no session, and a browser only sees a close code.
-        let connection = SessionId::parse(&session).ok().map(|session| SocketConnection {
-            dispatcher,
-            principal,
-            session,
-            query,
-            may_write,
-        });
+        // A browser only sees a close code.
+        let connection = match dispatcher.dispatch(&principal, Action::FindSession(session)).await {
+            Ok(Outcome::SessionId(session)) => {
+                Some(SocketConnection { dispatcher, principal, session, query, may_write })
+            }
+            Ok(_) | Err(_) => None,
+        };
         connection::receive(socket, connection).await;
         drop(open);
     })

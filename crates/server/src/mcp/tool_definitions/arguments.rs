@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::tool::{ToolCall, ToolError};
-use ptyd_core::action::{ActionError, InputBytes, Pattern, Wait};
+use super::tool::{ToolCall, ToolError, mismatch};
+use ptyd_core::action::{Action, InputBytes, Outcome, Pattern, Wait};
 use ptyd_core::ids::SessionId;
 use ptyd_core::keys;
 use ptyd_core::limits::TIMEOUT_MAX;
@@ -24,9 +24,15 @@ impl Seconds {
     }
 }
 
-/// A session's id.
-pub(super) fn session(id: &str) -> Result<SessionId, ToolError> {
-    Ok(SessionId::parse(id).map_err(ActionError::from)?)
+/// The session of this id or name.
+pub(super) async fn session(call: &ToolCall<'_>, text: &str) -> Result<SessionId, ToolError> {
+    if let Ok(id) = SessionId::parse(text) {
+        return Ok(id);
+    }
+    match call.act(Action::FindSession(text.to_owned())).await? {
+        Outcome::SessionId(id) => Ok(id),
+        other => Err(mismatch(other)),
+    }
 }
 
 /// A regular expression; an empty text is none. `^` and `$` match at every line, as people who wait for a line expect.

@@ -85,7 +85,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     let wait = Wait { input_wanted: true, pattern, waited: call.waited, ..Wait::at_most(timeout) };
     let wait = until(call, wait, &arguments.until).await?;
     let action = Action::Execute(Execute {
-        session: session(&arguments.session_id)?,
+        session: session(call, &arguments.session_id).await?,
         command: arguments.command,
         is_inside: arguments.inside,
         wait: waits.then_some(wait),

@@ -92,7 +92,7 @@ pub(super) fn tool() -> Tool {
 
 async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
-    let id = session(&arguments.session_id)?;
+    let id = session(call, &arguments.session_id).await?;
     let bytes = match typing(&arguments.input, &arguments.keys, arguments.end_with_newline)? {
         Some(InputBytes::Raw(_)) if arguments.paste => {
             Some(InputBytes::Paste { text: arguments.input.clone(), enters: arguments.end_with_newline })

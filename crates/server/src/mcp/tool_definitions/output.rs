@@ -85,7 +85,7 @@ pub(super) fn tool() -> Tool {
 
 async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
-    let id = session(&arguments.session_id)?;
+    let id = session(call, &arguments.session_id).await?;
     let command = match arguments.command_id.as_str() {
         "" => None,
         text => Some(

@@ -45,7 +45,7 @@ pub(super) fn tool() -> Tool {
 async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     let (cols, rows) = (cells("cols", arguments.cols, COLS_MAX)?, cells("rows", arguments.rows, ROWS_MAX)?);
-    let action = Action::Resize { session: session(&arguments.session_id)?, cols, rows };
+    let action = Action::Resize { session: session(call, &arguments.session_id).await?, cols, rows };
     match call.act(action).await? {
         Outcome::Session(session) => Ok(Answer {
             text: format!("[resized · session {} · {}×{}]", session.id, session.cols, session.rows),

@@ -81,7 +81,8 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         let why = "inside: is for a command, with neither reset nor is_input";
         return Err(ToolError::Said(why.to_owned()));
     }
-    let session = if arguments.session_id.is_empty() { None } else { Some(session(&arguments.session_id)?) };
+    let session =
+        if arguments.session_id.is_empty() { None } else { Some(session(call, &arguments.session_id).await?) };
     if session.is_none() && call.caller.client.client.is_none() {
         return Err(ToolError::Said(
             "session_id: this connection has no shell of its own; start one with start_terminal_session".to_owned(),

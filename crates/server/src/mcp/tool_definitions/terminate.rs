@@ -52,7 +52,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         })?),
     };
     let action = Action::Terminate(Terminate {
-        session: session(&arguments.session_id)?,
+        session: session(call, &arguments.session_id).await?,
         force: arguments.force,
         signo,
         grace: None,

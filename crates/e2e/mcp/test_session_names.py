@@ -1,0 +1,18 @@
+"""A session's name stands wherever its id does, and an unknown one is answered with the sessions there are."""
+
+
+async def test_a_name_is_taken_for_the_id_and_an_unknown_one_names_the_sessions(workspace):
+    session = await workspace.session(name="build server")
+    named = workspace.agent.at("build server")
+    assert (await named.run("echo hello")).output == "hello"
+    assert "hello" in (await named.read()).output
+    assert (await workspace.terminal("echo $PPID $$", session_id="build server")).exit == 0
+    unknown = await workspace.agent.at("server").run("echo no")
+    assert (unknown.is_error, unknown.text.startswith('no session server; live: ')) == (True, True), unknown.text
+    assert f"{session.id} (build server)" in unknown.text
+    malformed = await workspace.agent.at("s0-nope").run("echo no")
+    assert f"{session.id} (build server)" in malformed.text
+    # Two of one name: neither is guessed.
+    other = await workspace.session(name="build server")
+    twice = await named.run("echo no")
+    assert (twice.is_error, session.id in twice.text, other.id in twice.text) == (True, True, True), twice.text
