@@ -16,3 +16,11 @@ async def test_a_name_is_taken_for_the_id_and_an_unknown_one_names_the_sessions(
     other = await workspace.session(name="build server")
     twice = await named.run("echo no")
     assert (twice.is_error, session.id in twice.text, other.id in twice.text) == (True, True, True), twice.text
+
+
+async def test_the_list_shows_the_commands_and_no_known_facts(workspace):
+    session = await workspace.session(name="web")
+    await session.run("cat > 'a \"file\"'")
+    [line] = [line for line in (await workspace.agent.call("list_terminal_sessions")).text.splitlines() if session.id in line]
+    assert line.startswith(f'[{session.id} · name "web" · input wanted · command c1 "cat > \'a \\"file\\"\'" · bash · '), line
+    assert " · owner " not in line

@@ -154,6 +154,8 @@ pub struct SessionView {
     pub boundary: Boundary,
     /// The running command.
     pub current_command: Option<CommandId>,
+    /// Its text.
+    pub current_command_text: Option<Arc<str>>,
     /// The newest command that has ended.
     pub last_ended: Option<CommandId>,
     /// The offset of the oldest retained byte.

@@ -110,6 +110,7 @@ impl Unreachable {
             foreground: Foreground::Running,
             boundary: Boundary::Attested,
             current_command: None,
+            current_command_text: None,
             last_ended: None,
             first_offset: 0,
             end_offset: length,

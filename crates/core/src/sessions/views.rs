@@ -25,6 +25,7 @@ pub(crate) fn summary(
     end_offset: u64,
 ) -> Summary {
     let is_over = status == SessionStatus::Terminated;
+    let current = timeline.log().newest_running();
     Summary {
         status,
         pid: (!is_over && timeline.shell().pid > 0).then_some(timeline.shell().pid),
@@ -33,7 +34,8 @@ pub(crate) fn summary(
         size: (timeline.cols(), timeline.rows()),
         foreground,
         boundary,
-        current_command: timeline.log().newest_running().map(CommandId),
+        current_command: current.map(CommandId),
+        current_command_text: current.and_then(|id| timeline.log().command(id)).map(|c| Arc::clone(&c.text)),
         last_ended: timeline.log().commands.iter().rev().find(|c| c.end.is_some()).map(|c| CommandId(c.id)),
         end_offset,
         exit: is_over.then(|| exit_of(timeline)).flatten(),

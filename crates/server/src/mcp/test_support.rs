@@ -198,6 +198,7 @@ pub(super) fn session() -> SessionView {
         foreground: Foreground::Idle,
         boundary: Boundary::Attested,
         current_command: None,
+        current_command_text: None,
         last_ended: None,
         first_offset: 0,
         end_offset: 100,

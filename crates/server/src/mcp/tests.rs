@@ -129,8 +129,8 @@ async fn the_list_has_the_same_facts_twice_and_output_has_only_text() {
     let listed = client.call(1, "list_terminal_sessions", json!({})).await;
     assert_eq!(
         text(&listed),
-        "[s0-k3v9q2m7xa · running · idle · bash · pid 4711 · cwd /app · owner alice · last activity \
-         1970-01-01T00:00:00Z]\n[1 of 1 sessions · offset 0]"
+        "[s0-k3v9q2m7xa · idle · bash · pid 4711 · cwd /app · owner alice · last activity 1970-01-01T00:00:00Z]\n\
+         [1 of 1 sessions]"
     );
     let summary = json!({
         "id": ID, "status": "running", "foreground": "idle", "shell": "bash", "pid": 4711, "cwd": "/app", "owner": "alice",

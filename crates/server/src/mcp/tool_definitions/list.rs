@@ -92,9 +92,10 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     });
     match call.act(action).await? {
         Outcome::Sessions(sessions, total) => {
-            let lines: String = sessions.iter().map(|s| session::line(s) + "\n").collect();
+            let lines: String = sessions.iter().map(|s| session::line(s, &call.caller.principal.name) + "\n").collect();
             let shown = sessions.len();
-            let text = format!("{lines}[{shown} of {total} sessions · offset {}]", arguments.offset);
+            let offset = if arguments.offset == 0 { String::new() } else { format!(" · offset {}", arguments.offset) };
+            let text = format!("{lines}[{shown} of {total} sessions{offset}]");
             let terminals: Vec<_> = sessions.iter().map(session::summary).collect();
             let structured = serde_json::json!({ "terminals": terminals, "total": total, "offset": arguments.offset });
             Ok(Answer { text, structured: Some(structured) })

@@ -7,25 +7,32 @@ use serde_json::{Value, json};
 use crate::mcp::text::{Facts, path, plain, quoted};
 use ptyd_core::action::{SessionStatus, SessionView};
 
-/// `s0-… · running · wants input · bash · pid 4711 · cwd /app · name "build"`.
-pub(super) fn line(session: &SessionView) -> String {
+/// Characters of a command's text in a summary; it may have a megabyte.
+const COMMAND_CHARS_MAX: usize = 200;
+
+/// `s0-… · name "build" · running · command c7 "npm run dev" · bash · pid 4711 · cwd /app`.
+pub(super) fn line(session: &SessionView, caller: &str) -> String {
     let mut facts = Facts::default();
     facts.add(session.id.as_str());
-    facts.add(status(session.status));
-    if session.status != SessionStatus::Terminated {
-        facts.add(session.foreground.name().replace('_', " "));
+    if let Some(name) = &session.name {
+        facts.add(format!("name {}", quoted(name)));
     }
+    // A running session is as its foreground is.
+    facts.add(match session.status {
+        SessionStatus::Running => session.foreground.name().replace('_', " "),
+        SessionStatus::Creating | SessionStatus::Terminated => status(session.status).to_owned(),
+    });
     if let Some(command) = session.current_command {
-        facts.add(format!("command {command}"));
+        let text = session.current_command_text.as_deref().map(|text| format!(" {}", quoted(text)));
+        facts.add(format!("command {command}{}", text.unwrap_or_default()));
     }
     facts.add(plain(&session.shell));
     if let Some(pid) = session.pid {
         facts.add(format!("pid {pid}"));
     }
     facts.add(format!("cwd {}", path(&session.cwd)));
-    facts.add(format!("owner {}", plain(&session.owner)));
-    if let Some(name) = &session.name {
-        facts.add(format!("name {}", quoted(name)));
+    if session.owner != caller {
+        facts.add(format!("owner {}", plain(&session.owner)));
     }
     facts.add(format!("last activity {}", time(session.last_activity)));
     facts.line()
@@ -46,6 +53,9 @@ pub(super) fn summary(session: &SessionView) -> Value {
     }
     if let Some(command) = session.current_command {
         summary["currentCommand"] = command.to_string().into();
+    }
+    if let Some(text) = &session.current_command_text {
+        summary["currentCommandText"] = text.chars().take(COMMAND_CHARS_MAX).collect::<String>().into();
     }
     if let Some(pid) = session.pid {
         summary["pid"] = pid.into();
