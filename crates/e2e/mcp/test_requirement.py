@@ -215,3 +215,15 @@ async def test_without_the_reading_tool_the_cut_names_the_log_file_and_the_bytes
             missing = journal.read()[int(first) : int(end)]
         assert read.output == hashlib.sha256(missing).hexdigest() + "  -"
         await agent.terminal("exit")
+
+
+async def test_the_directory_is_the_shells_own_while_a_command_runs(workspace):
+    (workspace.project / "deep").mkdir()
+    workspace.gate()
+    await workspace.terminal("true")
+    running = await workspace.terminal("cd deep; echo moved; cat ../gate", wait_for="moved")
+    assert (running.is_running, running.fact("cwd")) == (True, str(workspace.project / "deep"))
+    [listed] = (await workspace.agent.call("list_terminal_sessions")).structured["terminals"]
+    assert listed["cwd"] == str(workspace.project / "deep")
+    await workspace.open_gate("x\n")
+    assert (await workspace.terminal("", timeout=10)).fact("cwd") is None

@@ -104,6 +104,10 @@ impl Host for FakeHost {
         self.process(pid).map(|it| it.name).unwrap_or_default()
     }
 
+    fn working_directory(&self, _: u32) -> Option<PathBuf> {
+        None
+    }
+
     fn executable(&self, _: u32) -> Option<PathBuf> {
         None
     }

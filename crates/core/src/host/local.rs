@@ -103,6 +103,11 @@ impl Host for LocalHost {
         process::command_line(pid)
     }
 
+    fn working_directory(&self, pid: u32) -> Option<PathBuf> {
+        // The kernel adds words to the path of a directory that is gone.
+        process::working_directory(pid).filter(|path| path.exists())
+    }
+
     fn executable(&self, pid: u32) -> Option<PathBuf> {
         process::executable(pid)
     }

@@ -101,6 +101,9 @@ pub(crate) trait Host: Debug + Send + Sync {
     /// The arguments of a process; empty if it has ended.
     fn command_line(&self, pid: u32) -> String;
 
+    /// The working directory of a process, if it may be looked at and still exists.
+    fn working_directory(&self, pid: u32) -> Option<PathBuf>;
+
     /// The program that a process executes, if it may be looked at.
     fn executable(&self, pid: u32) -> Option<PathBuf>;
 

@@ -452,6 +452,16 @@ impl Registry {
         let mut census = locked(&self.census);
         for ((view, holder), all) in views.into_iter().zip(holders).zip(looked) {
             view.usage = census.usage(holder, &all, self.host().since_boot_us());
+            self.set_running_cwd(view);
+        }
+    }
+
+    /// The shell reports its directory with its prompt, so while a command runs the kernel is asked for it.
+    pub(super) fn set_running_cwd(&self, view: &mut SessionView) {
+        if view.current_command.is_some()
+            && let Some(cwd) = view.pid.and_then(|pid| self.host().working_directory(pid))
+        {
+            view.cwd = cwd;
         }
     }
 

@@ -25,7 +25,8 @@ impl Registry {
         budget: usize,
     ) -> Result<Report, ActionError> {
         let Finished { ended_by, from, waited, matched, accepted_bytes, snapshot } = finished;
-        let Snapshot { view, command, shown_to, paint, handovers, .. } = snapshot;
+        let Snapshot { mut view, command, shown_to, paint, handovers, .. } = snapshot;
+        self.set_running_cwd(&mut view);
         let to = command.as_ref().and_then(|c| c.end_offset).unwrap_or(shown_to);
         let (from, to) = (from.min(to), to);
         let is_fullscreen = view.foreground == Foreground::Fullscreen;
