@@ -65,6 +65,8 @@ pub const COLS_DEFAULT: u16 = 120;
 pub const ROWS_DEFAULT: u16 = 40;
 /// Journal bytes kept per session; older ones are freed on disk, and readers get a gap.
 pub const JOURNAL_BYTES_MAX: u64 = 256 << 20;
+/// The longest output of an ended command, in bytes, that is shown with a later answer instead of being announced.
+pub const UNREAD_SHOWN_BYTES_MAX: u64 = 2 << 10;
 /// Text in one answer by default: terminal-mcp.md §1.5.
 pub const BUDGET_CHARS: usize = 30_000;
 /// The largest budget: as much as clients take in one message.

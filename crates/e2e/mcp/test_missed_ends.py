@@ -34,13 +34,25 @@ async def test_the_next_command_tells_how_the_one_before_it_ended(workspace):
     assert running.is_running and running.output == "begun", running.text
     open_gate(workspace)
     after = await next_one(workspace, "echo next")
-    assert (after.output, after.exit) == ("next", 0), after.text
+    assert (after.output.split(), after.exit) == (["opened", *map(str, range(1, 51)), "next"], 0), after.text
     [missed] = [fact for fact in after.facts if "has ended" in fact]
     assert missed.startswith(f'command {running.fact("command")} "mkfifo gate; echo begun; cat gate;'), missed
-    # 41 numbers of two digits and 9 of one, each with CR and LF, behind the gate's own word.
-    assert '" has ended: exit 3, ' in missed and ", 199 bytes not read: get_terminal_output {" in missed, missed
+    assert '" has ended: exit 3, ' in missed and missed.endswith(", its output is lines 1–51"), missed
+    assert (await workspace.terminal("echo again")).text == "again\n[exit 0]"
+
+
+# promise: wait-6
+async def test_a_long_output_is_announced_with_the_call_that_reads_it(workspace):
+    running = await workspace.terminal(gated(workspace, "seq 1 1000; (exit 3)"), timeout=1)
+    assert running.is_running and running.output == "begun", running.text
+    open_gate(workspace)
+    after = await next_one(workspace, "echo next")
+    assert (after.output, after.exit) == ("next", 0), after.text
+    [missed] = [fact for fact in after.facts if "has ended" in fact]
+    # 9 numbers of one digit, 90 of two, 900 of three and one of four, each with CR and LF, behind the gate's own word.
+    assert '" has ended: exit 3, ' in missed and ", 4,901 bytes not read: get_terminal_output {" in missed, missed
     unread = await workspace.agent.call("get_terminal_output", **call_in(missed))
-    assert unread.output.split() == ["opened", *map(str, range(1, 51))], unread.text
+    assert unread.output.split() == ["opened", *map(str, range(1, 1001))], unread.text
     assert (await workspace.terminal("echo again")).text == "again\n[exit 0]"
 
 
@@ -87,11 +99,9 @@ async def test_the_end_of_a_command_that_took_its_shell_with_it_is_told_by_the_f
     old = running.session_id
     open_gate(workspace)
     after = await next_one(workspace, "echo fresh")
-    assert after.output == "fresh" and after.session_id != old, after.text
+    assert after.output == "opened\nlast words\nexit\nfresh" and after.session_id != old, after.text
     [missed] = [fact for fact in after.facts if "has ended" in fact]
-    unread = await workspace.agent.call("get_terminal_output", **call_in(missed))
-    assert (old in missed, "exit 7" in missed) == (True, True), missed
-    assert unread.output.splitlines()[:2] == ["opened", "last words"], unread.text
+    assert ("exit 7" in missed, missed.endswith("its output is lines 1–3")) == (True, True), missed
 
 
 async def test_a_reset_names_what_it_killed_once(workspace):

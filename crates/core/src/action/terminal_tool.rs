@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::command::{CommandView, Execute};
 use super::input::Input;
+use super::output::TextView;
 use super::pattern::Pattern;
 use super::report::Report;
 use super::session::{SessionView, Variables};
@@ -86,6 +87,8 @@ pub struct MissedEnd {
     pub command: CommandView,
     /// The caller's read cursor in the session at that time.
     pub read_to: u64,
+    /// Its output behind that, if it is short.
+    pub unread: Option<TextView>,
 }
 
 /// The reason why a new shell was started.

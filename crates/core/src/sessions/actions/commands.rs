@@ -15,10 +15,10 @@ use crate::sessions::shared::Shared;
 /// A command of a session, and where its visible output ends while it runs.
 pub(super) struct KnownCommand {
     pub(in crate::sessions) session: SessionView,
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     pub(in crate::sessions) command: CommandView,
     shown_to: u64,
-    handovers: RecentHandovers,
+    pub(super) handovers: RecentHandovers,
 }
 
 impl Registry {

@@ -135,8 +135,18 @@ impl Registry {
                 Err(_) => continue,
             };
             self.read_cursors.reported_ended(&principal.reader(), &read.session, id);
+            let Some(known) = known else { continue };
             let read_to = read.read_to;
-            missed.extend(known.map(|known| MissedEnd { session: known.session, command: known.command, read_to }));
+            let from = known.command.start_offset.max(read_to);
+            let to = known.command.end_offset.unwrap_or(from);
+            let unread = if from < to && to - from <= limits::UNREAD_SHOWN_BYTES_MAX {
+                let cols = known.session.cols;
+                // What cannot be read here is announced, as a longer output is.
+                self.text(&known.shared, known.handovers, (from, to), cols, limits::BUDGET_CHARS).await.ok()
+            } else {
+                None
+            };
+            missed.push(MissedEnd { session: known.session, command: known.command, read_to, unread });
         }
         missed
     }

@@ -69,27 +69,42 @@ pub(super) fn terminal(view: &TerminalView, context: &AnswerContext<'_>) -> Stri
     if view.fresh.is_some() {
         startup(&mut facts, &report.session);
     }
+    let mut unread = String::new();
     for missed in &view.missed {
         // A reset itself mentions the command that it killed.
         if !(matches!(view.fresh, Some(Fresh::Reset(_))) && missed.command.status == CommandStatus::Terminated) {
-            facts.add(missed_end(missed, context));
+            // Lines from the background are said to be the first.
+            let text = missed.unread.as_ref().filter(|_| report.background.is_none());
+            facts.add(missed_end(missed, text, &mut unread, context));
         }
     }
     let (body, notes) = body(report, context);
     circumstances(&mut facts, report, notes, context);
-    body + &facts.line()
+    unread + &body + &facts.line()
 }
 
-/// How a command ended that is not the subject of this answer, and how to read its unread output.
-fn missed_end(missed: &MissedEnd, context: &AnswerContext<'_>) -> String {
-    let MissedEnd { session, command, read_to } = missed;
+/// How a command ended that is not the subject of this answer. Its unread text is added to the lines at the beginning of
+/// the answer, or the call that reads it is named.
+fn missed_end(missed: &MissedEnd, text: Option<&TextView>, lines: &mut String, context: &AnswerContext<'_>) -> String {
+    let MissedEnd { session, command, read_to, .. } = missed;
     let mut end = Facts::default();
     ended(&mut end, command, &AnswerContext { names_command: false, ..*context });
     limits_hit(&mut end, command, session);
     let to = command.end_offset.unwrap_or(command.start_offset);
     let from = command.start_offset.max(*read_to);
     let id = command.id;
-    if from < to {
+    if let Some(text) = text {
+        let first = lines.matches('\n').count() + 1;
+        let (text, notes) = rendered(text, session, Some(id), context);
+        lines.push_str(&text);
+        end_line(lines);
+        match lines.matches('\n').count() {
+            last if last > first => end.add(format!("its output is lines {first}–{last}")),
+            last if last == first => end.add(format!("its output is line {first}")),
+            _ => {}
+        }
+        notes.into_iter().for_each(|note| end.add(note));
+    } else if from < to {
         let how = way_to((from, to), Some(id), session, context);
         end.add(format!("{} not read: {how}", counted(to - from, "byte", "bytes")));
     }

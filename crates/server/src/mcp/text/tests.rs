@@ -313,9 +313,10 @@ fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
         (command.command, command.exit_code) = ("make -j8".to_owned(), Some(2));
         (command.start_offset, command.end_offset) = (100, Some(2_000));
     });
-    let missed = |read_to| {
-        let missed =
-            MissedEnd { session: busy.session.clone(), command: busy.command.clone().expect("above"), read_to };
+    let missed = |read_to, unread: Option<&str>| {
+        let unread = unread.map(|text| TextView { head: text.to_owned(), ..TextView::default() });
+        let (session, command) = (busy.session.clone(), busy.command.clone().expect("above"));
+        let missed = MissedEnd { session, command, read_to, unread };
         let view = TerminalView {
             report: done("hi\n"),
             fresh: None,
@@ -326,11 +327,15 @@ fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
         terminal(&view, &context(&host, Some(&shown)))
     };
     assert_eq!(
-        missed(1_000),
+        missed(1_000, None),
         "hi\n[exit 0 · command c7 \"make -j8\" has ended: exit 2, 1,000 bytes not read: get_terminal_output \
          {\"session_id\":\"s0-k3v9q2m7xa\",\"command_id\":\"c7\",\"since\":\"o:1000\"}]"
     );
-    assert_eq!(missed(2_000), "hi\n[exit 0 · command c7 \"make -j8\" has ended: exit 2]");
+    assert_eq!(
+        missed(1_990, Some("two\nlines")),
+        "two\nlines\nhi\n[exit 0 · command c7 \"make -j8\" has ended: exit 2, its output is lines 1–2]"
+    );
+    assert_eq!(missed(2_000, None), "hi\n[exit 0 · command c7 \"make -j8\" has ended: exit 2]");
     let revived = TerminalView {
         report: done("hi\n"),
         fresh: Some(Fresh::Ended { session: done("").session.id, how: "exit 3".to_owned() }),
