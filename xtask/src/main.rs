@@ -16,6 +16,7 @@ mod structure;
 mod suite;
 mod test;
 mod tidy;
+mod tools_page;
 mod tree;
 mod workspace;
 
