@@ -178,6 +178,8 @@ fn values(config: &Config) -> BTreeMap<&'static str, Value> {
         ("listen", json!(config.listen)),
         ("journal_bytes", json!(config.journal_bytes_max)),
         ("soft_timeout", json!(config.soft_timeout.as_secs_f64())),
+        ("task_grace", json!(config.task_grace.as_secs_f64())),
+        ("task_quiet", json!(config.task_quiet.as_secs_f64())),
         ("inactivity_timeout", never(Limit::InactivityTimeout)),
         ("max_age", never(Limit::MaxAge)),
         ("limits", figures(&config.limits, &has_no_setting)),

@@ -35,6 +35,12 @@ pub struct ServeOptions {
     /// The terminal tool answers after this long without new output, where a call names no timeout [default: 30]
     #[arg(long, env = "PTYD_SOFT_TIMEOUT", value_name = "TIME", value_parser = soft_timeout)]
     soft_timeout: Option<Duration>,
+    /// A call of an MCP client that takes tasks is answered with one after this long [default: 10]
+    #[arg(long, env = "PTYD_TASK_GRACE", value_name = "TIME", value_parser = soft_timeout)]
+    task_grace: Option<Duration>,
+    /// A task without a timeout ends after this long without output [default: 5m]
+    #[arg(long, env = "PTYD_TASK_QUIET", value_name = "TIME", value_parser = soft_timeout)]
+    task_quiet: Option<Duration>,
     /// End a session after this time without input, command or output, unless its request says otherwise [default: never]
     #[arg(long, env = "PTYD_INACTIVITY_TIMEOUT", value_name = "TIME", value_parser = lifetime)]
     inactivity_timeout: Option<Duration>,
@@ -153,6 +159,8 @@ impl ServeOptions {
             token: std::env::var("PTYD_TOKEN").ok().filter(|t| !t.is_empty()),
             journal_bytes_max: options.journal_bytes.unwrap_or(defaults.journal_bytes_max),
             soft_timeout: options.soft_timeout.unwrap_or(defaults.soft_timeout),
+            task_grace: options.task_grace.unwrap_or(defaults.task_grace),
+            task_quiet: options.task_quiet.unwrap_or(defaults.task_quiet),
             limits: limits(lifetime, &options.limits),
             limits_max: limits(Limits::default(), &options.limits_max),
             retention_age: options.retention_age.unwrap_or(defaults.retention_age),

@@ -25,6 +25,10 @@ pub struct Config {
     pub journal_bytes_max: u64,
     /// The `terminal` tool's soft timeout.
     pub soft_timeout: Duration,
+    /// Calls that a client can take later are answered with a task after this time.
+    pub task_grace: Duration,
+    /// A task without a timeout ends after this long without output.
+    pub task_quiet: Duration,
     /// The default limits of a session.
     pub limits: Limits,
     /// The maximum limits of a session.
@@ -58,6 +62,8 @@ impl Config {
             token: None,
             journal_bytes_max: limits::JOURNAL_BYTES_MAX,
             soft_timeout: limits::SOFT_TIMEOUT,
+            task_grace: limits::TASK_GRACE,
+            task_quiet: limits::TASK_QUIET,
             limits: Limits::default(),
             limits_max: Limits::default(),
             retention_age: limits::RETENTION_AGE,

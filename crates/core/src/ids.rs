@@ -68,6 +68,37 @@ impl fmt::Display for CommandId {
     }
 }
 
+/// A wait for a command that goes on after its request was answered: `s0-k3v9q2m7xa.c7`, and `….c7.2` for the second one
+/// for that command. It can be guessed as little as the session's id.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TaskId {
+    /// The session.
+    pub session: SessionId,
+    /// The command.
+    pub command: CommandId,
+    /// The number of the wait among those for this command, from 1.
+    pub wait: u32,
+}
+
+impl TaskId {
+    /// Parses an id from a client.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (session, rest) = text.split_once('.')?;
+        let (command, wait) = match rest.split_once('.') {
+            None => (rest, 1),
+            Some((command, wait)) => (command, wait.parse().ok().filter(|n| *n > 1 && !wait.starts_with(['0', '+']))?),
+        };
+        Some(Self { session: SessionId::parse(session).ok()?, command: CommandId::parse(command)?, wait })
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.session, self.command)?;
+        if self.wait > 1 { write!(f, ".{}", self.wait) } else { Ok(()) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +111,12 @@ mod tests {
             assert!(SessionId::parse(bad).is_err(), "{bad}");
         }
         assert_eq!(CommandId::parse("c7"), Some(CommandId(7)));
+        for text in ["s0-aaaaaaaaaa.c7", "s0-aaaaaaaaaa.c7.2", "s12-aaaaaaaaaa.c70.10"] {
+            assert_eq!(TaskId::parse(text).expect(text).to_string(), text);
+        }
+        for bad in ["", "s0-aaaaaaaaaa", "s0-aaaaaaaaaa.7", "s0-aaaaaaaaaa.c7.1", "s0-aaaaaaaaaa.c7.02", "s0-a.c7"] {
+            assert_eq!(TaskId::parse(bad), None, "{bad}");
+        }
         assert_eq!([CommandId::parse("7"), CommandId::parse("c"), CommandId::parse("c+7")], [None; 3]);
     }
 }

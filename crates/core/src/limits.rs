@@ -147,6 +147,22 @@ pub const MARKER_PATIENCE: Duration = Duration::from_millis(150);
 pub const COMMANDS_IN_MEMORY: usize = 64;
 /// Open waits per session.
 pub const WAITS_MAX: usize = 256;
+/// A call that a client can take later is answered with a task after this time: a task costs a model one more turn.
+pub const TASK_GRACE: Duration = Duration::from_secs(10);
+/// A task whose caller named no timeout ends after this long without output: nothing may be a task for ever.
+pub const TASK_QUIET: Duration = Duration::from_secs(300);
+/// And after this long in all: some clients hold their model's turn until then.
+pub const TASK_TOTAL: Duration = Duration::from_secs(1_800);
+/// A command that listens on a new port and is silent for this long is a server that is ready.
+pub const TASK_LISTENS_QUIET: Duration = Duration::from_secs(3);
+/// How long an interrupted command may take to end before its task says that it runs on.
+pub const TASK_CANCEL_WAIT: Duration = Duration::from_secs(10);
+/// How long a query of a task waits for its end, from the second one on: below every client's timeout.
+pub const TASK_HELD: Duration = Duration::from_secs(5);
+/// Queries of tasks that wait at once; others are answered at once.
+pub const TASKS_HELD_MAX: usize = 256;
+/// Open tasks of one session: each is one of its waits.
+pub const TASKS_OPEN_MAX: usize = 64;
 /// Conditions (`until`) of one wait.
 pub const UNTIL_MAX: usize = 16;
 /// The initial poll interval for ports and files: they appear soon, or take seconds.

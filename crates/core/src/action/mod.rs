@@ -18,6 +18,7 @@ mod recording;
 mod report;
 mod search;
 mod session;
+mod task;
 mod terminal_tool;
 mod tokens;
 mod wait;
@@ -42,12 +43,13 @@ pub use report::*;
 pub use search::*;
 pub use session::*;
 pub use sys::signal::{name as signal_name, parse as signal_number};
+pub use task::*;
 pub use terminal_tool::*;
 pub use tokens::*;
 pub use wait::*;
 pub use watch::*;
 
-use crate::ids::{CommandId, SessionId};
+use crate::ids::{CommandId, SessionId, TaskId};
 use crate::principal::{Principal, Scope, TicketTarget};
 
 /// A request.
@@ -169,6 +171,17 @@ pub enum Action {
     Recording(SessionId, CastVersion),
     /// Show the present screen. → [`Outcome::Screen`]
     Screen(SessionId),
+    /// Show a task; from the second time on that it goes on, the answer waits for its end a little. → [`Outcome::Task`]
+    Task(TaskId),
+    /// The text of an ended task was made for its caller; the first one stays. → [`Outcome::Task`]
+    TellTask {
+        /// The task.
+        task: TaskId,
+        /// The text.
+        text: TaskText,
+    },
+    /// Interrupt the command of a task, once. → [`Outcome::Task`]
+    CancelTask(TaskId),
     /// Find the session that a call of the `terminal` tool is meant for. → [`Outcome::Located`]
     Locate(Locate),
     /// Show the output that this caller has not seen, and the newest command. → [`Outcome::Report`]
@@ -235,7 +248,7 @@ impl Action {
             Self::Output(read) => !read.wait.is_zero(),
             Self::Events(read) => !read.wait.is_zero(),
             // These give programs time to exit or to read.
-            Self::Wait { .. } | Self::Terminate(_) | Self::Restart(_) | Self::Type { .. } => true,
+            Self::Task(_) | Self::Wait { .. } | Self::Terminate(_) | Self::Restart(_) | Self::Type { .. } => true,
             // Finding the default session waits for the one that is being started.
             Self::Composite(Composite::Terminal(_) | Composite::Dialogue(_) | Composite::AwaitOutput(_)) => true,
             Self::Locate(_) | Self::FinalCommands(_) | Self::Earlier(_) => true,
@@ -260,6 +273,8 @@ impl Action {
             | Self::Search(_)
             | Self::Recording(..)
             | Self::Screen(_)
+            | Self::TellTask { .. }
+            | Self::CancelTask(_)
             | Self::Tokens
             | Self::MakeToken { .. }
             | Self::RevokeToken { .. } => false,
@@ -290,6 +305,8 @@ impl Action {
             | Self::Missed(_)
             | Self::Earlier(_)
             | Self::FinalCommands(_)
+            | Self::Task(_)
+            | Self::TellTask { .. }
             // A read-only ticket allows no more than its requester may do.
             | Self::Ticket { may_write: false, .. } => Scope::Read,
             // Even a call of the `terminal` tool that only looks may start a shell.
@@ -306,6 +323,7 @@ impl Action {
             | Self::Type { .. }
             | Self::Ticket { may_write: true, .. }
             | Self::Signal { .. }
+            | Self::CancelTask(_)
             // The environment has what the server inherited: as much as a caller that may type there can print.
             | Self::Environment(_) => Scope::Write,
             Self::Tokens | Self::MakeToken { .. } | Self::RevokeToken { .. } => Scope::Admin,
@@ -360,6 +378,8 @@ pub enum Outcome {
     Environment(Box<EnvironmentView>),
     /// How many bytes were typed.
     Typed(usize),
+    /// A task.
+    Task(Box<TaskView>),
     /// A viewer's cursor in a session.
     Watching(Box<Watching>),
     /// A ticket.
@@ -400,6 +420,7 @@ impl Outcome {
             Self::Signals(_) => "signals",
             Self::Environment(_) => "an environment",
             Self::Typed(_) => "typed input",
+            Self::Task(_) => "a task",
             Self::Watching(_) => "a viewer's place",
             Self::Ticket(_) => "a ticket",
             Self::Events(_) => "events",

@@ -1,13 +1,15 @@
 //! The report on a command, an input or a wait: the answer to each of them.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::command::CommandView;
 use super::output::{ScreenView, TextView};
 use super::session::SessionView;
+use crate::ids::TaskId;
 
 /// Why a wait is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EndedBy {
     /// The caller did not wait.
     Accepted,
@@ -48,4 +50,26 @@ pub struct Report {
     pub accepted_bytes: Option<usize>,
     /// The text that matched the pattern.
     pub matched: Option<String>,
+    /// The task by which the caller learns of the command's end, if there is one.
+    pub task: Option<TaskNote>,
+}
+
+/// What a report has to say about tasks.
+#[derive(Debug, Clone)]
+pub enum TaskNote {
+    /// The wait goes on as this task, and the report shows nothing of the output.
+    Opened(OpenedTask),
+    /// An open task of the same caller will report the command's end.
+    TellsEnd(TaskId),
+}
+
+/// A wait that goes on as a task.
+#[derive(Debug, Clone)]
+pub struct OpenedTask {
+    /// Its id.
+    pub id: TaskId,
+    /// When it was opened.
+    pub at: SystemTime,
+    /// How long the caller has waited by then.
+    pub waited: Duration,
 }

@@ -183,7 +183,8 @@ pub struct SessionView {
 }
 
 /// The state of the foreground, from the kernel and the attested reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Foreground {
     /// The shell is at its prompt.
     Idle,

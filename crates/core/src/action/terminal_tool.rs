@@ -35,6 +35,8 @@ pub struct TerminalCall {
     pub pattern: Option<Pattern>,
     /// The client whose default session is used.
     pub client: ClientContext,
+    /// The caller takes the answer later, as a task, if the wait takes long.
+    pub may_be_task: bool,
     /// The idempotency key: a repeated call with it does not run again.
     pub key: Option<String>,
     /// How many characters of output to give at most.

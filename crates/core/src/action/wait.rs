@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::error::ActionError;
 use super::pattern::{Pattern, PatternShare};
-use crate::limits::{TIMEOUT_MAX, UNTIL_MAX};
+use crate::limits::{TASK_TOTAL, TIMEOUT_MAX, UNTIL_MAX};
 
 /// The conditions that end a wait; the first one to be met does. The end of the command and of the session always end
 /// it.
@@ -24,6 +24,17 @@ pub struct Wait {
     pub timeout: Duration,
     /// The part of it that was over before the request was made.
     pub waited: Duration,
+    /// The caller takes the answer later, as a task, if the wait takes long.
+    pub task: Option<TaskOffer>,
+}
+
+/// What a caller allows that takes the answer of a long wait later, as a task.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TaskOffer {
+    /// The caller named the timeout; without one, silence ends the task, too.
+    pub has_timeout: bool,
+    /// The request is answered after this time; the server's settings have it.
+    pub(crate) grace: Option<Duration>,
 }
 
 /// All conditions in one sentence, for errors.
@@ -61,12 +72,35 @@ impl std::fmt::Display for Until {
 impl Wait {
     /// A wait that only the timeout ends, or the end of the command or session.
     pub fn at_most(timeout: Duration) -> Self {
-        Self { pattern: None, until: Vec::new(), input_wanted: false, quiet: None, timeout, waited: Duration::ZERO }
+        Self {
+            pattern: None,
+            until: Vec::new(),
+            input_wanted: false,
+            quiet: None,
+            timeout,
+            waited: Duration::ZERO,
+            task: None,
+        }
     }
 
-    /// What is left of the timeout.
+    /// What is left of the timeout, or until the request is answered with a task.
     pub(crate) fn left(&self) -> Duration {
-        self.timeout.saturating_sub(self.waited)
+        self.grace().map_or(self.timeout, |grace| grace.min(self.timeout)).saturating_sub(self.waited)
+    }
+
+    /// The time after which the request is answered with a task, if that is before the timeout.
+    pub(crate) fn grace(&self) -> Option<Duration> {
+        self.task?.grace.filter(|grace| *grace < self.timeout)
+    }
+
+    /// Offers to take the answer later. Without a timeout of the caller the wait then has a long one. Conditions that only
+    /// the wait itself can know, as what was on the screen before, need the caller.
+    pub fn or_as_task(mut self, has_timeout: bool) -> Self {
+        if self.until.iter().all(|until| matches!(until, Until::Listening(_) | Until::Input)) {
+            self.task = Some(TaskOffer { has_timeout, grace: None });
+            self.timeout = if has_timeout { self.timeout } else { TASK_TOTAL };
+        }
+        self
     }
 
     /// Adds these conditions; their patterns are compiled in turns of this share.

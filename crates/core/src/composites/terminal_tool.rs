@@ -9,7 +9,7 @@ use super::startup;
 use crate::action::{
     Action, ActionError, CommandStatus, Create, Created, Earlier, EndReason, Execute, Foreground, Fresh, Input,
     InputBytes, LiveSession, Locate, LocatedSession, Look, MissedEnd, Otherwise, Outcome, ReadMissed, Report,
-    SessionView, SignalTarget, TerminalCall, TerminalView, Wait,
+    SessionView, SignalTarget, TaskNote, TerminalCall, TerminalView, Wait,
 };
 use crate::ids::SessionId;
 use crate::keys;
@@ -82,6 +82,13 @@ async fn call_once(caller: Caller<'_>, call: &TerminalCall) -> Result<TerminalVi
         fresh = Some(Fresh::Reset(lost));
     }
     let id = at.session.id.clone();
+    // What a fresh shell has lost is told at once, and never as part of a task.
+    let is_plain = match &fresh {
+        None => true,
+        Some(Fresh::First) => at.session.startup_failed.is_empty(),
+        Some(Fresh::Ended { .. } | Fresh::Reset(_)) => false,
+    };
+    let call = &TerminalCall { may_be_task: call.may_be_task && is_plain, ..call.clone() };
     let ask = ask(call);
     let only_reset = call.reset && matches!(ask, Ask::Look);
     let (report, look) = match ask {
@@ -116,6 +123,11 @@ async fn answer(
         (report.session.id.clone(), command.id, command.status == CommandStatus::Running)
     };
     let read = ReadMissed { session, told: report.command.as_ref().map(told), read_to };
+    if let Some(TaskNote::Opened(_)) = report.task {
+        // Nothing but the task is told now; the next answer has the rest.
+        let (missed, soft_timeout) = (Vec::new(), caller.soft_timeout);
+        return Ok(TerminalView { report, fresh, look, missed, soft_timeout });
+    }
     let missed: Vec<MissedEnd> = match caller.act(Action::Missed(read)).await? {
         Outcome::Missed(missed) => missed,
         other => return Err(mismatch(&other)),
@@ -243,6 +255,12 @@ async fn interrupt(
 
 /// A given timeout bounds the whole wait; without one, silence ends it, and so does the total timeout.
 fn wait_of(caller: Caller<'_>, call: &TerminalCall) -> Wait {
+    if call.may_be_task {
+        let timeout = call.timeout.unwrap_or(limits::TOTAL_TIMEOUT);
+        let (pattern, waited) = (call.pattern.clone(), call.waited);
+        let wait = Wait { pattern, input_wanted: true, waited, ..Wait::at_most(timeout) };
+        return wait.or_as_task(call.timeout.is_some());
+    }
     Wait {
         pattern: call.pattern.clone(),
         input_wanted: true,

@@ -103,6 +103,7 @@ impl Scene {
             reset: false,
             pattern: None,
             client: self.client(),
+            may_be_task: false,
             key: None,
             budget: 1_000,
         };

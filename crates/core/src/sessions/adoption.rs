@@ -112,6 +112,7 @@ impl Registry {
         if row != Some(&now) {
             self.store().put_session(now);
         }
+        tokio::spawn(Arc::clone(self).wait_on_for_tasks(shared.id.clone()));
         tokio::spawn(supervision::watch_over(Arc::clone(self), Box::new(actor), self.stopping.subscribe()));
         handle
     }

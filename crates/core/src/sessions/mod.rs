@@ -36,6 +36,7 @@ mod shared;
 mod store_rebuild;
 mod summary;
 mod supervision;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod timeline;

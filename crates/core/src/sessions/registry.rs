@@ -24,6 +24,7 @@ use super::server_events::ServerEvents;
 use super::session::{Request, Session, Snapshot};
 use super::session_metadata::SessionMetadata;
 use super::shared::Shared;
+use super::tasks::Tasks;
 use super::toolchains::Toolchains;
 use super::unreachable::Unreachable;
 use crate::action::{Action, ActionError, EndReason, Limits, Outcome, SessionStatus, SessionView};
@@ -76,6 +77,8 @@ pub struct Registry {
     pub(super) ended: EndedSessions,
     /// The read cursors of each caller in each session.
     pub(super) read_cursors: ReadCursors,
+    /// Waits that go on after their requests were answered.
+    pub(super) tasks: Tasks,
     /// The stdio clients.
     pub(crate) clients: Clients,
     pub(super) create_keys: CreateKeys,
@@ -102,6 +105,10 @@ pub struct Registry {
 pub(crate) struct Settings {
     /// The quiet time that ends a wait of the `terminal` tool.
     pub(crate) soft_timeout: Duration,
+    /// Calls that a client can take later are answered with a task after this time.
+    pub(super) task_grace: Duration,
+    /// A task without a timeout ends after this long without output.
+    pub(super) task_quiet: Duration,
     /// Calls that take longer are logged.
     pub(crate) slow_call: Duration,
     /// The default limits of a new session.
@@ -134,6 +141,8 @@ impl Registry {
             launch_resources: LaunchResources::prepare(config)?,
             settings: Settings {
                 soft_timeout: config.soft_timeout,
+                task_grace: config.task_grace,
+                task_quiet: config.task_quiet,
                 slow_call: config.slow_call,
                 limits: config.limits,
                 limits_max: config.limits_max,
@@ -141,6 +150,7 @@ impl Registry {
             quota: Quota::new(config.sessions_max, config.sessions_per_owner_max),
             live: Mutex::default(),
             ended: EndedSessions { sessions: Mutex::default(), retention },
+            tasks: Tasks::default(),
             read_cursors: ReadCursors::new(Arc::clone(&history)),
             clients: Clients::default(),
             create_keys: CreateKeys::default(),
@@ -253,6 +263,11 @@ impl Registry {
                 let handle = self.live(principal, session).await?;
                 self.screen(principal, &handle).await.map(Outcome::Screen)
             }
+            Action::Task(task) => self.task(principal, task).await.map(|t| Outcome::Task(Box::new(t))),
+            Action::TellTask { task, text } => {
+                self.tell_task(principal, task, text).await.map(|t| Outcome::Task(Box::new(t)))
+            }
+            Action::CancelTask(task) => self.cancel_task(principal, task).await.map(|t| Outcome::Task(Box::new(t))),
             Action::Locate(locate) => self.locate(principal, locate).await.map(Outcome::Located),
             Action::Unread { session, budget } => {
                 self.unread(principal, session, *budget).await.map(|r| Outcome::Report(Box::new(r)))

@@ -74,7 +74,7 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
 }
 
 /// Runs a command to its end.
-async fn run(registry: &Registry, session: &SessionId, command: &str) {
+async fn run(registry: &Arc<Registry>, session: &SessionId, command: &str) {
     let wait = Wait::at_most(Duration::from_secs(30));
     let execute = Execute {
         session: session.clone(),
@@ -400,6 +400,7 @@ async fn resent(registry: &Arc<Registry>, command: &str, is_input: bool, key: &s
         reset: false,
         pattern: None,
         client,
+        may_be_task: false,
         key: Some(key.to_owned()),
         budget: 1_000,
     };

@@ -16,12 +16,13 @@ use axum::extract::Request;
 use axum::routing::any;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, GetPromptResult, InitializeRequestParams, InitializeResult, InputRequiredResult,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
-    LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, ServerConfig, ServerRequest, SetLevelRequestParams,
-    SubscribeRequestParams, SubscriptionFilter, Tool as ToolModel, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ClientCapabilities, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult, InitializeRequestParams,
+    InitializeResult, InputRequiredResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, LoggingLevel, LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerConfig, ServerRequest,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool as ToolModel, UnsubscribeRequestParams,
+    UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde::de::DeserializeOwned;
@@ -29,9 +30,11 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use super::test_support::Fake;
+use super::dispatch_port::Server;
+use super::task_fixtures::{self, TaskFixtures};
+use super::tests::real_server;
 use super::{Handler, ToolSet, http};
-use ptyd_core::action::{ActionError, ClientContext};
+use ptyd_core::action::ClientContext;
 use ptyd_core::limits::MCP_SESSIONS_MAX;
 use ptyd_core::principal::Principal;
 
@@ -46,7 +49,7 @@ const SOUND: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA
 
 /// The handler, with the suite's fixtures beside it.
 #[derive(Clone)]
-struct Fixtures(Handler);
+struct Fixtures(Handler, Arc<TaskFixtures>);
 
 fn typed<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("a fixture of the protocol's form")
@@ -157,6 +160,11 @@ fn tools() -> Vec<(&'static str, Option<Value>)> {
     ]
 }
 
+/// The names of all tools.
+fn all_tools() -> impl Iterator<Item = &'static str> {
+    tools().into_iter().map(|(name, _)| name).chain(task_fixtures::TOOLS)
+}
+
 fn schema(tool: &str) -> Value {
     match tool {
         "json_schema_2020_12_tool" => json!({
@@ -263,7 +271,7 @@ impl ServerHandler for Fixtures {
     }
 
     fn get_tool(&self, name: &str) -> Option<ToolModel> {
-        tools().into_iter().find(|(tool, _)| *tool == name).map(|(tool, _)| model(tool))
+        all_tools().find(|tool| *tool == name).map(model)
     }
 
     async fn initialize(
@@ -280,7 +288,7 @@ impl ServerHandler for Fixtures {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let mut listed = self.0.list_tools(page, context).await?;
-        listed.tools.extend(tools().into_iter().map(|(name, _)| model(name)));
+        listed.tools.extend(all_tools().map(model));
         Ok(listed)
     }
 
@@ -289,6 +297,9 @@ impl ServerHandler for Fixtures {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if task_fixtures::TOOLS.contains(&&*request.name) {
+            return self.1.call(&self.0, request, context).await;
+        }
         let Some((name, answer)) = tools().into_iter().find(|(name, _)| *name == request.name) else {
             return self.0.call_tool(request, context).await;
         };
@@ -317,6 +328,34 @@ impl ServerHandler for Fixtures {
             context.peer.send_request(typed::<ServerRequest>(question)).await.expect("the client answers");
         }
         Ok(complete::<CallToolResult>(json!({ "content": [text("Hello, Alice! Done.")] })).into())
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        match self.1.get(&request.task_id) {
+            Some(task) => Ok(task),
+            None => self.0.get_task(request, context).await,
+        }
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let answers = serde_json::to_value(&request.input_responses).expect("JSON");
+        if self.1.update(&request.task_id, &answers) { Ok(()) } else { self.0.update_task(request, context).await }
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if self.1.cancel(&request.task_id) { Ok(()) } else { self.0.cancel_task(request, context).await }
     }
 
     async fn list_prompts(
@@ -464,17 +503,25 @@ fn explained(revision: &str) -> Failing {
 // promise: mcp-1
 async fn with_what_it_asks_for_the_suite_passes_but_for_what_the_page_explains() {
     let modules = PathBuf::from(std::env::var_os("PTYD_TEST_NPM").expect("PTYD_TEST_NPM names a folder node_modules"));
-    let (server, _heard) = Fake::new(|_| Some(Err(ActionError::NoSession { id: String::new(), live: None })));
+    let state = tempfile::tempdir().expect("a folder");
+    let dispatcher = real_server::start(state.path(), Duration::from_millis(300)).await;
+    let server: Arc<dyn Server> = dispatcher.clone();
     let handler = Handler::on(server.clone(), Principal::local(), ClientContext::default(), ToolSet::All);
-    let (fixtures, conversing) = (Fixtures(handler.clone()), move || Fixtures(handler.with_a_stream()));
+    let tasks = Arc::new(TaskFixtures::default());
+    let fixtures = Fixtures(handler.clone(), Arc::clone(&tasks));
+    let conversing = move || Fixtures(handler.with_a_stream(), Arc::clone(&tasks));
     let places = Arc::new(Semaphore::new(MCP_SESSIONS_MAX));
     let entrance = Arc::new(http::Entrance::new(fixtures, conversing, places, None, server));
     let app = Router::new().route("/mcp", any(async move |request: Request| entrance.answer(request).await));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
     let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+    let mut all = Vec::new();
     for revision in ["2025-11-25", "2026-07-28"] {
-        let mut failing = suite(&modules, &url, revision).await;
+        all.push((revision, suite(&modules, &url, revision).await));
+    }
+    real_server::clear(&dispatcher).await;
+    for (revision, mut failing) in all {
         // The guard runs before every route of the server, and is not in this test.
         failing.remove("dns-rebinding-protection");
         assert_eq!(failing, explained(revision), "{revision}");

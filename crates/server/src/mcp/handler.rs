@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientJsonRpcMessage, ClientRequest, ContentBlock,
-    ErrorData, Implementation, InitializeRequestParams, InitializeResult, JsonObject, JsonRpcRequest,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, RequestId, ServerCapabilities, ServerConfig,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool as ToolModel, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ClientJsonRpcMessage, ClientRequest,
+    ContentBlock, ErrorData, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
+    JsonObject, JsonRpcRequest, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, RequestId, ServerCapabilities,
+    ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool as ToolModel,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Value, json};
@@ -27,6 +28,7 @@ use super::log_notifications::Log;
 use super::progress;
 use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
+use super::tasks;
 use super::tool_definitions::{self, Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError};
 use ptyd_core::action::{ActionError, ClientContext};
 use ptyd_core::limits::TIMEOUT_MAX;
@@ -88,12 +90,15 @@ impl Handler {
         arguments: JsonObject,
         id: &RequestId,
         number: Option<String>,
-    ) -> CallToolResult {
+        may_be_task: bool,
+    ) -> CallToolResponse {
         let key = number.zip(self.caller.client.client.as_deref()).map(|(n, client)| format!("{client}:{n}"));
         let has_read_tool = self.caller.offers(READ_TOOL);
-        let mut call = ToolCall { caller: &self.caller, key, waited: Duration::ZERO, has_read_tool };
-        match self.answer_in_turn(tool, &mut call, arguments, id).await {
-            Ok(Answer { text, structured }) => {
+        let caller = &self.caller;
+        let mut call = ToolCall { caller, key, waited: Duration::ZERO, may_be_task, has_read_tool };
+        let result = match self.answer_in_turn(tool, &mut call, arguments, id).await {
+            Ok(Answer { task: Some(task), .. }) => return CallToolResponse::Task(tasks::created(&task)),
+            Ok(Answer { text, structured, task: None }) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
                 result.structured_content = structured;
                 result
@@ -107,7 +112,8 @@ impl Handler {
                 }
                 CallToolResult::error(vec![ContentBlock::text(ActionError::Restarting.to_string())])
             }
-        }
+        };
+        result.into()
     }
 }
 
@@ -155,6 +161,7 @@ impl ServerHandler for Handler {
             .enable_resources()
             .enable_resources_subscribe()
             .enable_prompts()
+            .enable_tasks()
             .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("ptyd", env!("CARGO_PKG_VERSION")).with_title("ptyd terminals"))
@@ -168,6 +175,8 @@ impl ServerHandler for Handler {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         let mut agreed = self.negotiate_initialize(&request)?;
+        // Tasks begin with the revision that needs no handshake.
+        agreed.capabilities.extensions = None;
         match (&self.stream, &mut agreed.capabilities.resources) {
             (None, Some(resources)) => resources.subscribe = None,
             (None, None) => {}
@@ -198,8 +207,36 @@ impl ServerHandler for Handler {
         };
         let number = context.meta.get(REQUEST_NUMBER).map(Value::to_string);
         let arguments = request.arguments.unwrap_or_default();
-        let result = progress::while_waiting(&context, self.answer(tool, arguments, &context.id, number)).await?;
-        Ok(result.into())
+        let may_be_task = tasks::are_declared(&context);
+        let answer = self.answer(tool, arguments, &context.id, number, may_be_task);
+        progress::while_waiting(&context, answer).await
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        tasks::begun(&context)?;
+        tasks::get(&self.caller, &request.task_id).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks::begun(&context)?;
+        tasks::update(&self.caller, &request.task_id).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks::begun(&context)?;
+        tasks::cancel(&self.caller, &request.task_id).await
     }
 
     async fn list_prompts(

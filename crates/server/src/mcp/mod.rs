@@ -26,6 +26,9 @@ mod stdio;
 pub(crate) mod stdio_upgrade;
 mod subscriptions;
 #[cfg(test)]
+mod task_fixtures;
+mod tasks;
+#[cfg(test)]
 mod test_support;
 #[cfg(test)]
 mod tests;

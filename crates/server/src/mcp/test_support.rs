@@ -247,6 +247,7 @@ pub(super) fn report(output: &str) -> Report {
         output: TextView { head: output.to_owned(), to: 20, ..TextView::default() },
         screen: None,
         accepted_bytes: None,
+        task: None,
         matched: None,
     }
 }

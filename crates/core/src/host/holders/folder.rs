@@ -2,8 +2,8 @@
 //!
 //! Everything here blocks on the disk.
 
-use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -12,6 +12,9 @@ use wire::{Claim, Holding, Spec};
 
 /// The unit of blocks in stat(2), whatever the file system's is.
 const BLOCK_BYTES: u64 = 512;
+
+/// The file of a session's tasks, which the server alone writes.
+const TASKS_FILE: &str = "tasks";
 
 /// The folder of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +55,23 @@ impl SessionFolder {
 
     pub(crate) fn events(&self) -> io::Result<EventsReader> {
         EventsReader::open(&self.0)
+    }
+
+    /// The records of its tasks, one a line; empty if it has had none.
+    pub(crate) fn tasks(&self) -> io::Result<String> {
+        match std::fs::read(self.0.join(TASKS_FILE)) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Adds a line to the records of its tasks. It begins with a line end, so that a part of a line that an earlier write
+    /// left spoils nothing.
+    pub(crate) fn add_task_line(&self, line: &str) -> io::Result<()> {
+        let mut file = std::fs::OpenOptions::new();
+        let mut file = file.create(true).append(true).mode(0o600).open(self.0.join(TASKS_FILE))?;
+        file.write_all(format!("\n{line}\n").as_bytes())
     }
 
     pub(crate) fn exists(&self) -> bool {

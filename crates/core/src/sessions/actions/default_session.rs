@@ -127,6 +127,10 @@ impl Registry {
             if read.told.as_ref().is_some_and(|(of, told, _)| (of, *told) == (&read.session, id)) {
                 continue;
             }
+            // Its task tells it.
+            if self.tasks.tells(&principal.reader(), &read.session, id).is_some() {
+                continue;
+            }
             let known = match self.known(principal, &read.session, id).await {
                 Ok(known) if is_running(&known.command) => continue,
                 Ok(known) => Some(known),

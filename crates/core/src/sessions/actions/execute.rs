@@ -1,8 +1,10 @@
 //! Executes a command for a caller: hands it to the session and waits.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::report::{CLEARING_UP, plain_report, with_key};
+use super::task_wait::{TaskWait, Waited, open_ports};
 use super::wait_external_conditions::{self, ExternalConditions};
 use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView, Wait};
 use crate::ids::CommandId;
@@ -18,7 +20,7 @@ const PATIENCE_WITHOUT_WAIT: Duration = Duration::from_secs(5);
 
 impl Registry {
     pub(in crate::sessions) async fn execute(
-        &self,
+        self: &Arc<Self>,
         principal: &Principal,
         request: &Execute,
     ) -> Result<Report, ActionError> {
@@ -30,16 +32,18 @@ impl Registry {
         }
     }
 
-    async fn execute_once(&self, principal: &Principal, request: &Execute) -> Result<Report, ActionError> {
+    async fn execute_once(self: &Arc<Self>, principal: &Principal, request: &Execute) -> Result<Report, ActionError> {
         check_command(&request.command)?;
         let handle = self.live(principal, &request.session).await?;
         let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
         self.not_a_creates(principal, request.key.as_deref()).await?;
         let key = self.key_of_command(request);
-        let patience = request.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, Wait::left);
+        let wait = request.wait.clone().map(|wait| self.with_grace(wait));
+        let patience = wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, Wait::left);
         let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
-        let (text, wait, is_inside) = (request.command.clone().into_bytes(), request.wait.clone(), request.is_inside);
+        let (text, is_inside) = (request.command.clone().into_bytes(), request.is_inside);
         let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
+        let asked = wait.clone();
         let started = handle.ask(|started| Request::Run { text, key, patience_ms, wait, is_inside, started }).await?;
         let started = started.map_err(|e| with_key(e, request.key.as_deref()))?;
         let report = match started.finished {
@@ -47,12 +51,27 @@ impl Registry {
                 self.command(principal, &request.session, CommandId(started.id), request.budget).await?
             }
             Some(finished) => {
+                let ports = open_ports(&handle, asked.as_ref());
                 let finished = async { finished.await.map_err(|_| handle.why_gone()) };
                 let finished =
                     wait_external_conditions::either(&handle, finished, outside, (Some(started.id), None)).await?;
                 let before = finished.snapshot.before_command;
+                let is_running = finished.ended_by == EndedBy::TimedOut;
                 let size = (finished.snapshot.view.cols, request.budget / 4);
                 let background = self.background(principal, &handle, before, size).await;
+                let begins = background.as_ref().map(|text| (text.from, text.to));
+                let finished = match asked.filter(|_| is_running) {
+                    Some(wait) => {
+                        match self
+                            .or_task(principal, &handle, finished, TaskWait { wait, ports, background: begins })
+                            .await?
+                        {
+                            Waited::Task(report) => return Ok(*report),
+                            Waited::Finished(finished) => *finished,
+                        }
+                    }
+                    None => finished,
+                };
                 let shown = background.as_ref().map_or(0, |text| text.head.len() + text.tail.len());
                 let budget = request.budget.saturating_sub(shown);
                 Report { background, ..self.report(principal, &handle, finished, budget).await? }

@@ -245,6 +245,7 @@ mod tests {
             input_wanted: true,
             quiet: Some(Duration::from_secs(9)),
             waited: Duration::ZERO,
+            task: None,
             timeout: Duration::from_millis(1500),
         };
         let (key, budget) = (None, 7);

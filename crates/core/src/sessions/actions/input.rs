@@ -1,6 +1,9 @@
 //! Types input for a caller, and knows a session's named actions.
 
+use std::sync::Arc;
+
 use super::report::{plain_report, with_key};
+use super::task_wait::{TaskWait, Waited, open_ports};
 use super::wait_external_conditions::{self, ExternalConditions};
 use crate::action::{ActionError, EndedBy, Input, InputBytes, NamedAction, Report, TextView};
 use crate::ids::SessionId;
@@ -11,7 +14,7 @@ use crate::sessions::session::Request;
 
 impl Registry {
     pub(in crate::sessions) async fn input(
-        &self,
+        self: &Arc<Self>,
         principal: &Principal,
         request: &Input,
     ) -> Result<Report, ActionError> {
@@ -21,7 +24,7 @@ impl Registry {
         }
     }
 
-    async fn input_once(&self, principal: &Principal, request: &Input) -> Result<Report, ActionError> {
+    async fn input_once(self: &Arc<Self>, principal: &Principal, request: &Input) -> Result<Report, ActionError> {
         let handle = self.live(principal, &request.session).await?;
         let size = match &request.bytes {
             InputBytes::Raw(bytes) => bytes.len(),
@@ -37,11 +40,14 @@ impl Registry {
         let key = self.key_of_input(request);
         let seen = self.read_cursors.read_to_if_known(principal, &request.session).await;
         let Input { bytes, is_secret, wait, .. } = request.clone();
+        let wait = wait.map(|wait| self.with_grace(wait));
+        let asked = wait.clone();
         let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
         let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await?;
         let typed = typed.map_err(|e| with_key(e, request.key.as_deref()))?;
         let report = match typed.finished {
             Some(finished) => {
+                let ports = open_ports(&handle, asked.as_ref());
                 let finished = async { finished.await.map_err(|_| handle.why_gone()) };
                 let mut finished =
                     wait_external_conditions::either(&handle, finished, outside, (None, Some(typed.from))).await?;
@@ -50,6 +56,18 @@ impl Registry {
                 if let (Some(command), Some(seen)) = (&finished.snapshot.command, seen) {
                     finished.from = finished.from.min(seen.max(command.start_offset));
                 }
+                let finished = match asked {
+                    Some(wait) => {
+                        match self
+                            .or_task(principal, &handle, finished, TaskWait { wait, ports, background: None })
+                            .await?
+                        {
+                            Waited::Task(report) => return Ok(*report),
+                            Waited::Finished(finished) => *finished,
+                        }
+                    }
+                    None => finished,
+                };
                 self.report(principal, &handle, finished, request.budget).await?
             }
             None => {

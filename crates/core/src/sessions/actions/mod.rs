@@ -19,6 +19,8 @@ mod report;
 mod resize;
 mod search_range;
 mod signals;
+mod task;
+mod task_wait;
 mod terminate;
 mod wait_external_conditions;
 mod wait_from_cursor;

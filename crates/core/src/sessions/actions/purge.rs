@@ -67,6 +67,7 @@ impl Registry {
         }
         self.forget_past(id);
         self.read_cursors.forget(id);
+        self.tasks.forget(id);
         locked(&self.create_keys.keys).retain(|_, session| session != id);
         self.store().forget(id.as_str());
         Ok(bytes)

@@ -3,7 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::action::{ActionError, CommandView, EndedBy, Foreground, Report, SessionView, TextView};
+use crate::action::{
+    ActionError, CommandStatus, CommandView, EndedBy, Foreground, Report, SessionView, TaskNote, TextView,
+};
 use crate::principal::Principal;
 use crate::sessions::handle::Handle;
 use crate::sessions::registry::Registry;
@@ -29,6 +31,8 @@ impl Registry {
         self.set_running_cwd(&mut view);
         let to = command.as_ref().and_then(|c| c.end_offset).unwrap_or(shown_to);
         let (from, to) = (from.min(to), to);
+        let running = command.as_ref().filter(|command| command.status == CommandStatus::Running);
+        let tells = running.and_then(|command| self.tasks.tells(&principal.reader(), &view.id, command.id));
         let is_fullscreen = view.foreground == Foreground::Fullscreen;
         let screen = if is_fullscreen { self.screen(principal, handle).await.ok() } else { None };
         // Paint since the last report is no text: the screen shows its result.
@@ -58,6 +62,7 @@ impl Registry {
             screen,
             accepted_bytes,
             matched,
+            task: tells.map(TaskNote::TellsEnd),
         })
     }
 }
@@ -127,5 +132,6 @@ pub(super) fn plain_report(
         screen: None,
         accepted_bytes: None,
         matched: None,
+        task: None,
     }
 }

@@ -1,5 +1,8 @@
 //! Waits for a caller: for the end of a command, a pattern, silence, or a condition outside of the terminal.
 
+use std::sync::Arc;
+
+use super::task_wait::{TaskWait, Waited, open_ports};
 pub(super) use super::wait_external_conditions::{self, ExternalConditions};
 use crate::action::{ActionError, Report, Wait};
 use crate::ids::{CommandId, SessionId};
@@ -10,7 +13,7 @@ use crate::sessions::session::Request;
 
 impl Registry {
     pub(in crate::sessions) async fn wait(
-        &self,
+        self: &Arc<Self>,
         principal: &Principal,
         session: &SessionId,
         wait: Wait,
@@ -23,12 +26,19 @@ impl Registry {
             SessionRef::EndedSession(past) => return self.past_report(principal, &past, budget).await,
         };
         let _permit = handle.permits.wait()?;
+        let wait = self.with_grace(wait);
         let from = self.waits_from(principal, &handle, wait.pattern.is_some()).await?;
         let outside = ExternalConditions::of(&handle, Some(&wait), true).await?;
         let command = command.map(|c| c.0);
         let has_pattern = wait.pattern.is_some();
+        let (asked, ports) = (wait.clone(), open_ports(&handle, Some(&wait)));
         let finished = handle.ask(|reply| Request::Wait { wait, command, from: Some(from), reply });
         let finished = wait_external_conditions::either(&handle, finished, outside, (command, Some(from))).await?;
+        let task = TaskWait { wait: asked, ports, background: None };
+        let finished = match self.or_task(principal, &handle, finished, task).await? {
+            Waited::Task(report) => return Ok(*report),
+            Waited::Finished(finished) => *finished,
+        };
         let report = self.report(principal, &handle, finished, budget).await?;
         self.read_cursors.has_read(principal, session, report.output.to);
         if has_pattern {

@@ -19,13 +19,46 @@ pub(super) use status_line::{Facts, metadata, path, plain, quoted, shell_words, 
 
 use ptyd_core::action::{
     Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, HiddenText, INNER_SHELL_ENDED, Limit, Look,
-    MissedEnd, Omitted, OutputView, Report, ScreenView, SessionStatus, SessionView, TerminalView, TextView,
-    WITHOUT_HOOKS, signal_name,
+    MissedEnd, Omitted, OutputView, Report, ScreenView, SessionStatus, SessionView, TaskEnd, TaskNote, TerminalView,
+    TextView, WITHOUT_HOOKS, signal_name,
 };
 use ptyd_core::ids::CommandId;
 
+/// Characters of a command by which a task's end names it.
+const COMMAND_CHARS_MAX: usize = 40;
 /// Ranges in reverse video that are mentioned; a menu has one, and a status line is another.
 const INVERSE_MAX: usize = 3;
+
+/// The fact of a command whose end a task of the caller reports.
+const WILL_BE_TOLD: &str = "its end will be told";
+
+/// Whether a task of the caller reports the command's end.
+pub(super) fn will_be_told(report: &Report) -> bool {
+    matches!(report.task, Some(TaskNote::TellsEnd(_)))
+}
+
+/// The body and the status line of a task's end. Ends of several commands are told together, so it names its own.
+pub(super) fn task(end: &TaskEnd, context: &AnswerContext<'_>) -> (String, String) {
+    let (report, mut facts) = (&end.report, Facts::default());
+    let (body, notes) = body(report, context);
+    state(&mut facts, report, context);
+    if let Some(command) = &report.command {
+        let is_named = command.status == CommandStatus::Running;
+        if !is_named && context.shown.is_some() {
+            facts.add(format!("session {}", report.session.id));
+        }
+        let text: String = command.command.chars().take(COMMAND_CHARS_MAX).collect();
+        facts.add(if is_named { quoted(&text) } else { format!("command {} {}", command.id, quoted(&text)) });
+    }
+    if end.cancelled.is_some() && end.interrupted {
+        facts.add("C-c was sent");
+    }
+    if end.told_before > 0 {
+        facts.add(format!("{} told before", counted(end.told_before, "byte", "bytes")));
+    }
+    circumstances(&mut facts, report, notes, context);
+    (body, facts.line())
+}
 
 /// Output or screen, then the status line, of a command, an input or a wait.
 pub(super) fn report(report: &Report, context: &AnswerContext<'_>) -> String {
@@ -144,6 +177,8 @@ pub(super) fn output(
 pub(in crate::mcp) struct Over {
     /// Why the wait ended, if the state does not show it.
     pub(in crate::mcp) why: Option<String>,
+    /// A task of the caller reports the end of the running command.
+    pub(in crate::mcp) will_be_told: bool,
     /// The command that ran when the wait began, if it has ended.
     pub(in crate::mcp) ended: Option<CommandView>,
     /// The newest ended command, if none runs.
@@ -213,6 +248,9 @@ fn state_of(facts: &mut Facts, session: &SessionView, over: &Over, context: &Ans
         facts.add(format!("command {}", command.id));
     }
     over.why.iter().for_each(|why| facts.add(why.clone()));
+    if over.will_be_told {
+        facts.add(WILL_BE_TOLD);
+    }
 }
 
 /// The first fact: the state of the command, or of the shell if there is none.
@@ -344,6 +382,9 @@ fn circumstances(facts: &mut Facts, report: &Report, notes: Vec<String>, context
         Boundary::Heuristic => facts.add("boundary heuristic"),
     }
     notes.into_iter().for_each(|note| facts.add(note));
+    if will_be_told(report) {
+        facts.add(WILL_BE_TOLD);
+    }
     if let Some(trouble) = &report.session.trouble {
         facts.add(format!("trouble: {}", plain(trouble)));
     }

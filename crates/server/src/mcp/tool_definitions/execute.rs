@@ -80,10 +80,11 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         return Err(ToolError::Said(format!("not run: {key} is a key; {call} presses it")));
     }
     let pattern = pattern(call, "wait_for", &arguments.wait_for).await?;
-    let timeout = arguments.timeout.map(Seconds::duration).transpose()?.unwrap_or(EXECUTE_TIMEOUT);
+    let timeout = arguments.timeout.map(Seconds::duration).transpose()?;
     let waits = arguments.wait_for_completion || pattern.is_some() || !arguments.until.is_empty();
-    let wait = Wait { input_wanted: true, pattern, waited: call.waited, ..Wait::at_most(timeout) };
-    let wait = until(call, wait, &arguments.until).await?;
+    let wait =
+        Wait { input_wanted: true, pattern, waited: call.waited, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) };
+    let wait = call.or_as_task(until(call, wait, &arguments.until).await?, timeout);
     let action = Action::Execute(Execute {
         session: session(call, &arguments.session_id).await?,
         command: arguments.command,
@@ -94,6 +95,9 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     });
     match call.act(action).await? {
         Outcome::Report(report) => {
+            if let Some(task) = Answer::of_task(&report) {
+                return Ok(task);
+            }
             let before = call.note(&report.session);
             let mut context = call.context(before.as_ref(), None);
             context.names_command = true;

@@ -113,7 +113,13 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     let wait = until(call, wait, &arguments.until).await?;
     match (bytes, arguments.steps.is_empty()) {
         (Some(bytes), true) => {
+            // A reaction is waited for shortly, and no task is made of that.
+            let waits = timeout.is_some() || wait.pattern.is_some() || !arguments.until.is_empty();
+            let wait = if waits { call.or_as_task(wait, timeout) } else { wait };
             let report = type_at(call, &id, bytes, Some(wait), call.key.clone()).await?;
+            if let Some(task) = Answer::of_task(&report) {
+                return Ok(task);
+            }
             let before = call.note(&report.session);
             Ok(text::report(&report, &call.context(before.as_ref(), None)).into())
         }

@@ -98,7 +98,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             let text = format!("{lines}[{shown} of {total} sessions{offset}]");
             let terminals: Vec<_> = sessions.iter().map(session::summary).collect();
             let structured = serde_json::json!({ "terminals": terminals, "total": total, "offset": arguments.offset });
-            Ok(Answer { text, structured: Some(structured) })
+            Ok(Answer { text, structured: Some(structured), task: None })
         }
         other => Err(mismatch(other)),
     }

@@ -109,14 +109,23 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     let mut awaited_from = None;
     if ready.is_some() || timeout.is_some() || !arguments.until.is_empty() {
         let request = Wait { input_wanted: true, pattern: ready, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) };
-        let wait = until(call, request, &arguments.until).await?;
+        let mut wait = until(call, request, &arguments.until).await?;
+        // What is told at the end of a task is the output since the caller's last read, as text.
+        let is_plain = command.is_none() && search.is_none() && arguments.max_lines == 0;
+        if is_plain && arguments.view == Form::Text && matches!(since, None | Some(Since::Last)) {
+            wait = call.or_as_task(wait, timeout);
+        }
         let (session, since, on_screen) = (id.clone(), since.clone(), arguments.view == Form::Screen);
         let request = AwaitOutput { session, wait, since, command, on_screen };
         match call.act(Action::Composite(Composite::AwaitOutput(Box::new(request)))).await? {
             Outcome::Awaited(awaited) => {
                 let AwaitedOutput { from, matched, report, ended } = *awaited;
                 awaited_from = from;
+                if let Some(task) = report.as_deref().and_then(Answer::of_task) {
+                    return Ok(task);
+                }
                 over.ended = ended;
+                over.will_be_told = report.as_deref().is_some_and(text::will_be_told);
                 over.why = match matched {
                     Some(found) => Some(text::matched(&found)),
                     None => report.and_then(|report| text::reason(&report, None)),

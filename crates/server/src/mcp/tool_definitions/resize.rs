@@ -50,8 +50,10 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         Outcome::Session(session) => Ok(Answer {
             text: format!("[resized · session {} · {}×{}]", session.id, session.cols, session.rows),
             structured: Some(
-                serde_json::json!({ "sessionId": session.id.as_str(), "dimensions": { "cols": session.cols, "rows": session.rows } }),
+                serde_json::json!({ "sessionId": session.id.as_str(), "dimensions": { "cols": session.cols, "rows": session.rows },
+                }),
             ),
+            task: None,
         }),
         other => Err(mismatch(other)),
     }

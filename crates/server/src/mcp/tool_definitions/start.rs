@@ -214,7 +214,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             }
             text::startup(&mut facts, &view);
             facts.add(format!("attach: ptyd attach {}", view.id));
-            Ok(Answer { text: facts.line(), structured: Some(structured) })
+            Ok(Answer { text: facts.line(), structured: Some(structured), task: None })
         }
         other => Err(mismatch(other)),
     }

@@ -98,11 +98,15 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         reset: arguments.reset,
         pattern: pattern(call, "wait_for", &arguments.wait_for).await?,
         client: ClientContext::clone(&call.caller.client),
+        may_be_task: call.may_be_task,
         key: call.key.clone(),
         budget: BUDGET_CHARS,
     })));
     match call.act(action).await? {
         Outcome::Terminal(view) => {
+            if let Some(task) = Answer::of_task(&view.report) {
+                return Ok(task);
+            }
             let before = call.note(&view.report.session).filter(|_| view.fresh.is_none());
             Ok(text::terminal(&view, &call.context(before.as_ref(), Some(view.soft_timeout))).into())
         }

@@ -72,7 +72,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
                 "sessionId": ended.session.id.as_str(), "status": "terminated",
                 "killed": ended.killed, "left": ended.left, "wasOver": ended.was_over,
             });
-            Ok(Answer { text: facts.line(), structured: Some(structured) })
+            Ok(Answer { text: facts.line(), structured: Some(structured), task: None })
         }
         other => Err(mismatch(other)),
     }

@@ -15,7 +15,7 @@ use crate::mcp::dispatch_port::Boxed;
 use crate::mcp::reported_state::ReportedState;
 use crate::mcp::schema;
 use crate::mcp::text::AnswerContext;
-use ptyd_core::action::{Action, ActionError, Outcome, PatternShare, SessionView};
+use ptyd_core::action::{Action, ActionError, OpenedTask, Outcome, PatternShare, Report, SessionView, TaskNote, Wait};
 
 /// One tool.
 pub(in crate::mcp) struct Tool {
@@ -43,17 +43,27 @@ impl std::fmt::Debug for Tool {
 }
 
 /// The answer of a tool.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(in crate::mcp) struct Answer {
     /// The text for the model.
     pub text: String,
     /// The same facts for programs; never beside output, because clients then show the model nothing else.
     pub structured: Option<Value>,
+    /// The caller gets the answer later.
+    pub task: Option<OpenedTask>,
 }
 
 impl From<String> for Answer {
     fn from(text: String) -> Self {
-        Self { text, structured: None }
+        Self { text, structured: None, task: None }
+    }
+}
+
+impl Answer {
+    /// The answer that comes later, if this report is of a wait that goes on.
+    pub fn of_task(report: &Report) -> Option<Self> {
+        let Some(TaskNote::Opened(task)) = &report.task else { return None };
+        Some(Self { text: String::new(), structured: None, task: Some(task.clone()) })
     }
 }
 
@@ -124,6 +134,8 @@ pub(in crate::mcp) struct ToolCall<'a> {
     pub key: Option<String>,
     /// How long it has waited for its turn.
     pub waited: Duration,
+    /// Whether the caller takes the answer of a long wait later.
+    pub may_be_task: bool,
     /// Whether the caller has the tool that reads output.
     pub has_read_tool: bool,
 }
@@ -132,6 +144,11 @@ impl ToolCall<'_> {
     /// Performs one action.
     pub async fn act(&self, action: Action) -> Result<Outcome, ToolError> {
         Ok(self.caller.server.dispatch(&self.caller.principal, action).await?)
+    }
+
+    /// The wait, which becomes a task if the caller takes one.
+    pub fn or_as_task(&self, wait: Wait, timeout: Option<Duration>) -> Wait {
+        if self.may_be_task { wait.or_as_task(timeout.is_some()) } else { wait }
     }
 
     /// The caller's share for patterns.

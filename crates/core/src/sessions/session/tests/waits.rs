@@ -223,6 +223,7 @@ fn to_wait(waits: &Waits) -> Wait {
         input_wanted: waits.input_wanted,
         quiet: waits.quiet_ms.map(|ms| Duration::from_millis(u64::from(ms))),
         waited: Duration::ZERO,
+        task: None,
         timeout: Duration::from_millis(u64::from(waits.timeout_ms)),
     }
 }

@@ -1,5 +1,7 @@
 //! The door on the wire: both eras, errors of either kind, progress, cancellation, and what is asked of the dispatch.
 
+pub(super) mod real_server;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

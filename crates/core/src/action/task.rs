@@ -1,0 +1,63 @@
+//! Tasks: waits that go on after their requests were answered.
+
+use std::time::{Duration, SystemTime};
+
+use super::report::Report;
+use crate::ids::TaskId;
+
+/// The present view of a task.
+#[derive(Debug, Clone)]
+pub struct TaskView {
+    /// Its id.
+    pub id: TaskId,
+    /// When it was opened.
+    pub opened_at: SystemTime,
+    /// Its state.
+    pub state: TaskState,
+}
+
+/// The state of a task.
+#[derive(Debug, Clone)]
+pub enum TaskState {
+    /// The wait goes on.
+    Working {
+        /// How long it has taken, with the time before the task.
+        waited: Duration,
+        /// The last line of the output.
+        last_line: String,
+    },
+    /// The wait is over.
+    Over(Box<TaskEnd>),
+}
+
+/// The end of a task.
+#[derive(Debug, Clone)]
+pub struct TaskEnd {
+    /// The report: the output that the caller was not shown, up to the end of the wait.
+    pub report: Report,
+    /// When the wait ended.
+    pub at: SystemTime,
+    /// Where the output begins that the caller was not shown.
+    pub from: u64,
+    /// How many bytes of the output were shown to the caller by other requests.
+    pub told_before: u64,
+    /// The caller wanted the command interrupted: whether it has ended since.
+    pub cancelled: Option<bool>,
+    /// The command was interrupted for that.
+    pub interrupted: bool,
+    /// The quiet time that ends it, unless the caller named one.
+    pub quiet: Option<Duration>,
+    /// The parts of the text that was made of it for the caller, once that was done.
+    pub told: Option<TaskText>,
+}
+
+/// The parts of a text that cannot be made again from the output.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct TaskText {
+    /// Where the output begins that was shown.
+    pub from: u64,
+    /// The status line.
+    pub facts: String,
+    /// What was shown of a screen.
+    pub screen: Option<String>,
+}

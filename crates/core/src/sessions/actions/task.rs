@@ -1,0 +1,213 @@
+//! Tasks for their callers: the view of one, the text that was made of its end, and its cancellation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wire::Target;
+
+use super::report::plain_report;
+use crate::action::{
+    ActionError, CommandStatus, Foreground, Report, SessionStatus, TaskEnd, TaskState, TaskText, TaskView, TextView,
+};
+use crate::ids::{CommandId, SessionId, TaskId};
+use crate::limits;
+use crate::principal::Principal;
+use crate::sessions::actions::commands::KnownCommand;
+use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::render::text::without_prompt;
+use crate::sessions::session::Request;
+use crate::sessions::tasks::{Over, Record, SessionTasks, Task, Which};
+use crate::sessions::timeline::time;
+
+impl Registry {
+    /// The present view of a task.
+    pub(in crate::sessions) async fn task(
+        self: &Arc<Self>,
+        principal: &Principal,
+        id: &TaskId,
+    ) -> Result<TaskView, ActionError> {
+        let (tasks, mut task) = self.known_task(principal, id).await?;
+        let which = task.opened.which;
+        if task.over.is_none() && tasks.shows(which) {
+            task = self.until_over(&tasks, task).await;
+        }
+        self.task_view(id, task).await
+    }
+
+    /// Keeps the text that was made of the end of a task; the first one stays.
+    pub(in crate::sessions) async fn tell_task(
+        self: &Arc<Self>,
+        principal: &Principal,
+        id: &TaskId,
+        text: &TaskText,
+    ) -> Result<TaskView, ActionError> {
+        let (tasks, task) = self.known_task(principal, id).await?;
+        let (which, text) = (task.opened.which, text.clone());
+        let record = Record::Told(which, text);
+        let (is_first, task) =
+            self.add_to_task(id, tasks, which, record, |task| task.told.is_none() && task.over.is_some()).await?;
+        if let (true, Some(over)) = (is_first, &task.over) {
+            let caller = task.caller();
+            if !task.is_cancelled {
+                let read_to = self.read_cursors.read_to(&caller, &id.session).await?.unwrap_or(0);
+                if read_to < over.to {
+                    self.read_cursors.has_read(&caller, &id.session, over.to);
+                }
+                if !over.is_running {
+                    self.read_cursors.reported_ended(&caller.reader(), &id.session, id.command);
+                }
+            }
+        }
+        self.task_view(id, task).await
+    }
+
+    /// Interrupts the command of a task, the first time that this is asked for.
+    pub(in crate::sessions) async fn cancel_task(
+        self: &Arc<Self>,
+        principal: &Principal,
+        id: &TaskId,
+    ) -> Result<TaskView, ActionError> {
+        let (tasks, task) = self.known_task(principal, id).await?;
+        let which = task.opened.which;
+        let record = Record::Cancel(which);
+        let is_new = |task: &Task| !task.is_cancelled && task.over.is_none();
+        let (is_first, mut task) = self.add_to_task(id, Arc::clone(&tasks), which, record, is_new).await?;
+        if is_first && self.interrupt(principal, id).await {
+            (_, task) = self.add_to_task(id, tasks, which, Record::Interrupted(which), |_| true).await?;
+        }
+        self.task_view(id, task).await
+    }
+
+    /// Interrupts a command if it has the terminal.
+    async fn interrupt(&self, principal: &Principal, id: &TaskId) -> bool {
+        let Ok(handle) = self.live(principal, &id.session).await else { return false };
+        let runs = handle.ask(Request::Look).await.is_ok_and(|now| now.view.current_command == Some(id.command));
+        let (target, signo) = (Target::Foreground, sys::signal::INT);
+        runs && matches!(handle.ask(|reply| Request::Signal { target, signo, reply }).await, Ok(Ok(())))
+    }
+
+    async fn add_to_task(
+        &self,
+        id: &TaskId,
+        tasks: Arc<SessionTasks>,
+        which: Which,
+        record: Record,
+        fits: impl FnOnce(&Task) -> bool + Send + 'static,
+    ) -> Result<(bool, Task), ActionError> {
+        let added = self.on_tasks(move || tasks.add_if(which, record, fits)).await?;
+        added.ok_or_else(|| no_task(id))
+    }
+
+    /// A task of a session that the caller may see.
+    async fn known_task(
+        self: &Arc<Self>,
+        principal: &Principal,
+        id: &TaskId,
+    ) -> Result<(Arc<SessionTasks>, Task), ActionError> {
+        self.find(principal, &id.session).await?;
+        let tasks = self.tasks_of(&id.session).await?;
+        let task = tasks.get(Which { command: id.command.0, wait: id.wait });
+        task.map(|task| (tasks, task)).ok_or_else(|| no_task(id))
+    }
+
+    /// Waits a little for the end of a task.
+    async fn until_over(&self, tasks: &SessionTasks, task: Task) -> Task {
+        let which = task.opened.which;
+        let Ok(_held) = self.tasks.held.try_acquire() else { return task };
+        let mut changes = tasks.changes();
+        let over = async {
+            while tasks.get(which).is_some_and(|task| task.over.is_none()) && changes.changed().await.is_ok() {}
+        };
+        let held = async {
+            tokio::select! { () = over => {} () = self.stopping() => {} }
+        };
+        let _ = tokio::time::timeout(limits::TASK_HELD, held).await;
+        tasks.get(which).unwrap_or(task)
+    }
+
+    async fn task_view(&self, id: &TaskId, task: Task) -> Result<TaskView, ActionError> {
+        let state = match &task.over {
+            Some(over) => TaskState::Over(Box::new(self.task_end(id, &task, over).await?)),
+            None => {
+                let waited = std::time::SystemTime::now().duration_since(time(task.opened.began_us));
+                let last_line = self.last_line(&id.session, &task).await.unwrap_or_default();
+                TaskState::Working { waited: waited.unwrap_or_default(), last_line }
+            }
+        };
+        Ok(TaskView { id: id.clone(), opened_at: task.opened.at(), state })
+    }
+
+    /// The last line of a running task's output, if the session gives it at once.
+    async fn last_line(&self, id: &SessionId, task: &Task) -> Option<String> {
+        /// Enough for a line.
+        const BYTES: u64 = 2 << 10;
+        const PATIENCE: Duration = Duration::from_millis(200);
+        let SessionRef::Live(handle) = self.find(&task.caller(), id).await.ok()? else { return None };
+        let shown = tokio::time::timeout(PATIENCE, handle.ask(Request::ViewerLimit)).await.ok()?.ok()?;
+        let from = task.opened.from.max(shown.to.saturating_sub(BYTES)).min(shown.to);
+        let (cols, budget) = (handle.shared.spec.cols, limits::BUDGET_CHARS);
+        let text = self.text(&handle.shared, shown.handovers, (from, shown.to), cols, budget).await.ok()?;
+        text.head.lines().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
+    }
+
+    /// The end of a task: the output is read again, and the state is that of the record.
+    async fn task_end(&self, id: &TaskId, task: &Task, over: &Over) -> Result<TaskEnd, ActionError> {
+        let caller = task.caller();
+        let KnownCommand { mut session, shared, mut command, handovers, .. } =
+            self.known(&caller, &id.session, id.command).await?;
+        let begins = task.opened.from.min(over.to);
+        let from = match &task.told {
+            Some(told) => told.from,
+            None => {
+                self.read_cursors.read_to(&caller, &id.session).await?.map_or(begins, |at| at.clamp(begins, over.to))
+            }
+        };
+        let range = (from.min(over.text_to), over.text_to);
+        let output =
+            self.text_in(&shared, handovers.clone(), range, over.cols, limits::BUDGET_CHARS, over.in_paint).await?;
+        let background = match task.opened.background {
+            Some(range) => {
+                let mut text = self.text(&shared, handovers, range, over.cols, limits::BUDGET_CHARS / 4).await?;
+                without_prompt(&mut text);
+                Some(Box::new(text))
+            }
+            None => None,
+        };
+        session.foreground = over.foreground;
+        let mut screen = None;
+        if over.is_running {
+            // What became of it since is told by the next answer about it.
+            (session.status, session.exit, session.current_command) = (SessionStatus::Running, None, Some(id.command));
+            (command.status, command.completed_at, command.exit_code) = (CommandStatus::Running, None, None);
+            (command.signal, command.end_offset, command.error) = (None, None, None);
+            command.pipestatus.clear();
+            if let (Foreground::Fullscreen, None, Ok(SessionRef::Live(handle))) =
+                (over.foreground, &task.told, self.find(&caller, &id.session).await)
+            {
+                screen = self.screen(&caller, &handle).await.ok();
+            }
+        }
+        let report = Report {
+            waited: time(over.at_us).duration_since(time(task.opened.began_us)).unwrap_or_default(),
+            background,
+            screen,
+            accepted_bytes: task.opened.typed,
+            matched: over.matched.clone(),
+            ..plain_report(session, Some(command), over.by, TextView { to: over.to, ..output })
+        };
+        Ok(TaskEnd {
+            report,
+            at: time(over.at_us),
+            from,
+            told_before: from.saturating_sub(begins),
+            cancelled: task.is_cancelled.then_some(!over.is_running),
+            interrupted: task.is_interrupted,
+            quiet: task.opened.quiet_ms.filter(|_| task.opened.own_quiet).map(Duration::from_millis),
+            told: task.told.clone(),
+        })
+    }
+}
+
+fn no_task(id: &TaskId) -> ActionError {
+    ActionError::NoCommand { session: id.session.clone(), id: CommandId(id.command.0).to_string() }
+}

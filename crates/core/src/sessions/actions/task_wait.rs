@@ -1,0 +1,331 @@
+//! The waits of tasks: how a request's wait becomes one, and what ends it, also at the next server.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::task::JoinHandle;
+
+use super::report::plain_report;
+use super::wait_external_conditions::{self, ExternalConditions};
+use crate::action::{
+    ActionError, CommandStatus, CommandView, EndedBy, Foreground, OpenedTask, Report, TaskNote, TaskOffer, TextView,
+    Until, Wait,
+};
+use crate::ids::{CommandId, SessionId, TaskId};
+use crate::limits;
+use crate::principal::Principal;
+use crate::sessions::ended_session::EndedSession;
+use crate::sessions::handle::Handle;
+use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::session::{Finished, Painted, Request};
+use crate::sessions::tasks::{Opened, Over, Record, SessionTasks, Task, Which};
+use crate::sessions::timeline::micros;
+
+/// How long to wait before a session that cannot be reached is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// A request's wait, and what its task would need.
+#[derive(Debug)]
+pub(super) struct TaskWait {
+    pub(super) wait: Wait,
+    pub(super) ports: Option<JoinHandle<Vec<u16>>>,
+    /// Output from before the command that is shown with it.
+    pub(super) background: Option<(u64, u64)>,
+}
+
+/// The end of a request's wait.
+#[derive(Debug)]
+pub(super) enum Waited {
+    /// It goes on as a task.
+    Task(Box<Report>),
+    Finished(Box<Finished>),
+}
+
+/// Begins to read the ports that are open now, if the wait may become a task.
+pub(super) fn open_ports(handle: &Handle, wait: Option<&Wait>) -> Option<JoinHandle<Vec<u16>>> {
+    wait?.grace()?;
+    let handle = handle.clone();
+    Some(tokio::spawn(async move {
+        let Ok(snapshot) = handle.ask(Request::Look).await else { return Vec::new() };
+        let host = Arc::clone(&handle.shared.backends.host);
+        let ports = tokio::task::spawn_blocking(move || host.listening_ports(snapshot.holder_pid)).await;
+        ports.map(|ports| ports.into_iter().collect()).unwrap_or_default()
+    }))
+}
+
+impl Registry {
+    /// The wait with the time after which it becomes a task, if its caller takes one.
+    pub(super) fn with_grace(&self, wait: Wait) -> Wait {
+        let task = wait.task.map(|offer| TaskOffer { grace: Some(self.settings.task_grace), ..offer });
+        Wait { task, ..wait }
+    }
+
+    /// Makes a task of a wait that is not over when its grace is.
+    pub(super) async fn or_task(
+        self: &Arc<Self>,
+        principal: &Principal,
+        handle: &Handle,
+        finished: Finished,
+        task: TaskWait,
+    ) -> Result<Waited, ActionError> {
+        let TaskWait { wait, ports, background } = task;
+        let id = &handle.shared.id;
+        let (Some(offer), Some(_), EndedBy::TimedOut) = (wait.task, wait.grace(), finished.ended_by) else {
+            return Ok(Waited::Finished(Box::new(finished)));
+        };
+        let is_running = |command: &&CommandView| command.status == CommandStatus::Running;
+        let Some(command) = finished.snapshot.command.as_ref().filter(is_running) else {
+            return if offer.has_timeout { goes_on(handle, finished, wait).await } else { Ok(finished.into()) };
+        };
+        // Its end is told once.
+        if self.tasks.tells(&principal.reader(), id, command.id).is_some() {
+            return Ok(finished.into());
+        }
+        let ports = match ports {
+            Some(ports) => ports.await.unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let own_quiet = (!offer.has_timeout && wait.quiet.is_none()).then_some(self.settings.task_quiet);
+        let quiet = wait.quiet.or(own_quiet);
+        let now = SystemTime::now();
+        let passed = finished.waited + wait.waited;
+        let opened = Opened {
+            which: Which { command: command.id.0, wait: 0 },
+            began_us: micros(now.checked_sub(passed).unwrap_or(now)),
+            at_us: micros(now),
+            from: finished.from,
+            background,
+            typed: finished.accepted_bytes,
+            until_us: micros(now + wait.timeout.saturating_sub(passed)),
+            quiet_ms: quiet.map(|quiet| u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX)),
+            own_quiet: own_quiet.is_some(),
+            input: wait.input_wanted,
+            pattern: wait.pattern.as_ref().map(|pattern| pattern.as_str().to_owned()),
+            conditions: wait.until.iter().map(Until::to_string).collect(),
+            ports,
+            principal: principal.name.clone(),
+            client: principal.client.clone(),
+        };
+        let tasks = self.tasks_of(id).await?;
+        let writer = Arc::clone(&tasks);
+        let task = match self.on_tasks(move || writer.open(opened)).await {
+            Ok(Some(task)) => task,
+            // Too many, or a disk without room: the answer is the one without tasks.
+            Ok(None) | Err(_) => return Ok(finished.into()),
+        };
+        // A caller that was shown nothing here so far has been shown nothing of this output.
+        self.read_cursors.begin(principal, id, task.opened.from).await;
+        self.read_cursors.reported_running(&principal.reader(), id, command.id);
+        let which = task.opened.which;
+        tokio::spawn(Arc::clone(self).follow_task(id.clone(), tasks, which));
+        let task_id = TaskId { session: id.clone(), command: command.id, wait: which.wait };
+        let opened = OpenedTask { id: task_id, at: task.opened.at(), waited: passed };
+        let Finished { from, waited, accepted_bytes, snapshot, .. } = finished;
+        let output = TextView { from, to: from, ..TextView::default() };
+        Ok(Waited::Task(Box::new(Report {
+            waited,
+            accepted_bytes,
+            task: Some(TaskNote::Opened(opened)),
+            ..plain_report(snapshot.view, snapshot.command, EndedBy::TimedOut, output)
+        })))
+    }
+
+    /// The tasks of a session. Those of an earlier server are waited for from now on.
+    pub(super) async fn tasks_of(self: &Arc<Self>, id: &SessionId) -> Result<Arc<SessionTasks>, ActionError> {
+        let (registry, session, folder) = (Arc::clone(self), id.clone(), self.holders().folder(id));
+        let (tasks, open) = self.on_tasks(move || registry.tasks.of(&session, folder)).await?;
+        for which in open {
+            tokio::spawn(Arc::clone(self).follow_task(id.clone(), Arc::clone(&tasks), which));
+        }
+        Ok(tasks)
+    }
+
+    /// Waits on for the tasks that an earlier server has left.
+    pub(in crate::sessions) async fn wait_on_for_tasks(self: Arc<Self>, id: SessionId) {
+        let folder = self.holders().folder(&id);
+        let records = self.on_tasks(move || folder.tasks()).await;
+        if records.is_ok_and(|records| !records.is_empty()) {
+            let _ = self.tasks_of(&id).await;
+        }
+    }
+
+    /// Works on the records of tasks; a disk that does not answer fails the request and not the server.
+    pub(super) async fn on_tasks<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+    ) -> Result<T, ActionError> {
+        let unusable =
+            |why: String| ActionError::Internal { why: format!("the records of the session's tasks: {why}") };
+        let done = tokio::task::spawn_blocking(work);
+        let done = self.history.in_time(("tasks", limits::DISK_PATIENCE), done).await?;
+        done.map_err(|e| unusable(e.to_string()))?.map_err(|e| unusable(e.to_string()))
+    }
+
+    /// Waits for the end of a task and puts it on record.
+    ///
+    /// Boxed, because the end of a wait may adopt the session again, which begins to wait for its tasks.
+    fn follow_task(
+        self: Arc<Self>,
+        id: SessionId,
+        tasks: Arc<SessionTasks>,
+        which: Which,
+    ) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move {
+            let mut changes = tasks.changes();
+            while let Some(task) = tasks.get(which).filter(|task| task.over.is_none()) {
+                let cancelled = async {
+                    while tasks.get(which).is_some_and(|now| now.is_cancelled == task.is_cancelled) {
+                        let _ = changes.changed().await;
+                    }
+                };
+                let over = tokio::select! {
+                    over = self.task_over(&id, &task) => over,
+                    () = self.stopping() => return,
+                    // It shortens the wait.
+                    () = cancelled => continue,
+                };
+                let recorded = match over {
+                    Ok(over) => {
+                        let tasks = Arc::clone(&tasks);
+                        let add = move || tasks.add_if(which, Record::Over(which, over), |task| task.over.is_none());
+                        self.on_tasks(add).await.map(drop)
+                    }
+                    Err(ActionError::NoSession { .. }) => return,
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = recorded {
+                    tracing::debug!(session = %id, %error, "the end of a task is not known yet");
+                    tokio::time::sleep_until(tokio::time::Instant::now() + AGAIN).await;
+                }
+            }
+        })
+    }
+
+    /// Waits for the end of a task's wait.
+    async fn task_over(&self, id: &SessionId, task: &Task) -> Result<Over, ActionError> {
+        let caller = task.caller();
+        let handle = match self.find(&caller, id).await? {
+            SessionRef::Live(handle) => handle,
+            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+            SessionRef::EndedSession(past) => return Ok(over_with(&past, task)),
+        };
+        match self.live_task_over(&caller, &handle, task).await {
+            // The session's end is on record once its actor is gone.
+            Err(ended @ ActionError::Ended { .. }) => {
+                handle.gone().await;
+                match self.find(&caller, id).await? {
+                    SessionRef::EndedSession(past) => Ok(over_with(&past, task)),
+                    SessionRef::Live(_) | SessionRef::Unreachable(_) => Err(ended),
+                }
+            }
+            over => over,
+        }
+    }
+
+    async fn live_task_over(&self, caller: &Principal, handle: &Handle, task: &Task) -> Result<Over, ActionError> {
+        let opened = &task.opened;
+        let (command, from) = (Some(opened.which.command), Some(opened.from));
+        let ask = |wait: Wait| handle.ask(move |reply| Request::Wait { wait, command, from, reply });
+        if task.is_cancelled {
+            return ask(Wait::at_most(limits::TASK_CANCEL_WAIT)).await.map(|finished| over_of(&finished));
+        }
+        let patterns = self.server_events.patterns.of(&caller.name, Default::default);
+        let pattern = match &opened.pattern {
+            Some(text) => Some(patterns.compile("wait_for", "", text).await?),
+            None => None,
+        };
+        let quiet = opened.quiet_ms.map(Duration::from_millis);
+        let wait = Wait { pattern, input_wanted: opened.input, quiet, ..Wait::at_most(opened.left()) };
+        let wait = wait.until(&patterns, &opened.conditions).await?;
+        let is_conditional = wait.pattern.is_some() || !wait.until.is_empty() || !opened.own_quiet;
+        if is_conditional {
+            let outside = ExternalConditions::of(handle, Some(&wait), true).await?;
+            let outside = outside.map(|outside| outside.knowing(&opened.ports));
+            let finished = wait_external_conditions::either(handle, ask(wait), outside, (command, from)).await?;
+            return Ok(over_of(&finished));
+        }
+        loop {
+            let holder_pid = handle.ask(Request::Look).await?.holder_pid;
+            let host = || Arc::clone(&handle.shared.backends.host);
+            let listens = ExternalConditions::new_port(host(), holder_pid, &opened.ports);
+            let port = tokio::select! {
+                biased;
+                finished = ask(wait.clone()) => return Ok(over_of(&finished?)),
+                port = listens.seen() => port,
+            };
+            // What listens and is silent is a server that is ready; what goes on printing is not.
+            let silent = Wait { quiet: Some(limits::TASK_LISTENS_QUIET), timeout: opened.left(), ..wait.clone() };
+            let finished = ask(silent).await?;
+            if finished.ended_by != EndedBy::Quiet {
+                return Ok(over_of(&finished));
+            }
+            let (host, number) = (host(), port.strip_prefix("listening:").and_then(|port| port.parse().ok()));
+            let open = tokio::task::spawn_blocking(move || host.listening_ports(holder_pid)).await.unwrap_or_default();
+            if number.is_some_and(|number: u16| open.contains(&number)) {
+                return Ok(over_of(&Finished { ended_by: EndedBy::Matched, matched: Some(port), ..finished }));
+            }
+        }
+    }
+}
+
+impl From<Finished> for Waited {
+    fn from(finished: Finished) -> Self {
+        Self::Finished(Box::new(finished))
+    }
+}
+
+/// The rest of a wait for which no command runs, so that no task can be made of it.
+async fn goes_on(handle: &Handle, before: Finished, wait: Wait) -> Result<Waited, ActionError> {
+    let wait = Wait { waited: wait.waited + before.waited, task: None, ..wait };
+    let outside = ExternalConditions::of(handle, Some(&wait), true).await?;
+    let from = Some(before.from);
+    let finished = handle.ask(|reply| Request::Wait { wait, command: None, from, reply });
+    let finished = wait_external_conditions::either(handle, finished, outside, (None, from)).await?;
+    let (from, accepted_bytes) = (before.from, before.accepted_bytes);
+    Ok(Finished { from, accepted_bytes, waited: before.waited + finished.waited, ..finished }.into())
+}
+
+/// The end of a wait in a live session, and the state then.
+fn over_of(finished: &Finished) -> Over {
+    let Finished { ended_by, from, matched, snapshot, .. } = finished;
+    let (command, paint) = (snapshot.command.as_ref(), &snapshot.paint);
+    let to = command.and_then(|command| command.end_offset).unwrap_or(snapshot.shown_to);
+    let foreground = snapshot.view.foreground;
+    let text_to = match foreground {
+        Foreground::Fullscreen if paint.covers(*from) => *from,
+        Foreground::Fullscreen => paint.main_from().map_or(to, |paint| paint.min(to)),
+        _ => to,
+    };
+    Over {
+        at_us: micros(SystemTime::now()),
+        by: *ended_by,
+        matched: matched.clone(),
+        to,
+        text_to,
+        in_paint: paint.was_at(*from) == Some(Painted::Alternate),
+        cols: snapshot.view.cols,
+        foreground,
+        is_running: *ended_by != EndedBy::Exited
+            && command.is_some_and(|command| command.status == CommandStatus::Running),
+    }
+}
+
+/// The end of a task whose session has ended.
+fn over_with(past: &EndedSession, task: &Task) -> Over {
+    let which = CommandId(task.opened.which.command);
+    let command = past.commands().into_iter().find(|command| command.id == which);
+    let position = past.timeline.output().scanner.position();
+    let to = command.as_ref().and_then(|command| command.end_offset).unwrap_or(position);
+    let has_ended = command.is_some_and(|command| command.status == CommandStatus::Completed);
+    Over {
+        at_us: past.ended_us(),
+        by: if has_ended { EndedBy::Ended } else { EndedBy::Exited },
+        matched: None,
+        to,
+        text_to: to,
+        in_paint: false,
+        cols: past.shared.spec.cols,
+        foreground: Foreground::Idle,
+        is_running: false,
+    }
+}

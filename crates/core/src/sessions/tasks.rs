@@ -1,0 +1,339 @@
+//! The tasks of each session: waits that go on after their requests were answered. The records in the session's folder
+//! are the state; this is what the server has read of them.
+//!
+//! A record is a line of JSON in the file `tasks`. The next server waits on for what has no end there.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Semaphore, watch};
+
+use super::timeline::time;
+use crate::action::{EndedBy, Foreground, TaskText};
+use crate::host::holders::SessionFolder;
+use crate::ids::{CommandId, SessionId, TaskId};
+use crate::limits;
+use crate::mutex::locked;
+use crate::principal::{Principal, Scope};
+
+/// One line of the file; kinds and fields are added.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Record {
+    Opened(Opened),
+    /// The caller wants the command interrupted; written before that is done.
+    Cancel(Which),
+    /// It was interrupted.
+    Interrupted(Which),
+    Over(Which, Over),
+    Told(Which, TaskText),
+}
+
+/// A task of the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Which {
+    pub(super) command: u32,
+    pub(super) wait: u32,
+}
+
+/// The wait of a task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Opened {
+    #[serde(flatten)]
+    pub(super) which: Which,
+    /// When the request began, and when it was answered with the task.
+    pub(super) began_us: u64,
+    pub(super) at_us: u64,
+    /// Where the caller's output begins.
+    pub(super) from: u64,
+    /// Output from before the command that is shown with it.
+    pub(super) background: Option<(u64, u64)>,
+    /// The bytes typed by the request.
+    pub(super) typed: Option<usize>,
+    /// When the timeout is over.
+    pub(super) until_us: u64,
+    pub(super) quiet_ms: Option<u64>,
+    /// The quiet time is the server's.
+    pub(super) own_quiet: bool,
+    pub(super) input: bool,
+    pub(super) pattern: Option<String>,
+    pub(super) conditions: Vec<String>,
+    /// Ports that were open before.
+    pub(super) ports: Vec<u16>,
+    pub(super) principal: String,
+    pub(super) client: Option<String>,
+}
+
+/// The end of a task's wait, and the state of session and command then.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Over {
+    pub(super) at_us: u64,
+    pub(super) by: EndedBy,
+    pub(super) matched: Option<String>,
+    /// The end of the caller's output, and of that part which is text and no screen.
+    pub(super) to: u64,
+    pub(super) text_to: u64,
+    pub(super) in_paint: bool,
+    pub(super) cols: u16,
+    pub(super) foreground: Foreground,
+    pub(super) is_running: bool,
+}
+
+/// One task.
+#[derive(Debug, Clone)]
+pub(super) struct Task {
+    pub(super) opened: Opened,
+    pub(super) is_cancelled: bool,
+    pub(super) is_interrupted: bool,
+    pub(super) over: Option<Over>,
+    pub(super) told: Option<TaskText>,
+    /// It was shown as going on.
+    pub(super) was_shown: bool,
+}
+
+impl Task {
+    fn of(opened: Opened) -> Self {
+        Self { opened, is_cancelled: false, is_interrupted: false, over: None, told: None, was_shown: false }
+    }
+
+    /// The caller that opened it, who may see whatever session it was in.
+    pub(super) fn caller(&self) -> Principal {
+        let Opened { principal, client, .. } = &self.opened;
+        Principal { name: principal.clone(), scope: Scope::Admin, pass: None, client: client.clone() }
+    }
+
+    /// Whether its end will be told, or is told by now only as the end of a task.
+    fn will_tell(&self, reader: &str, command: CommandId) -> bool {
+        let is_open = self.told.is_none() && !self.is_cancelled;
+        is_open && self.opened.which.command == command.0 && self.caller().reader() == reader
+    }
+}
+
+impl Opened {
+    pub(super) fn at(&self) -> SystemTime {
+        time(self.at_us)
+    }
+
+    /// What is left of its timeout by the wall clock, which survives the server.
+    pub(super) fn left(&self) -> std::time::Duration {
+        time(self.until_us).duration_since(SystemTime::now()).unwrap_or_default()
+    }
+}
+
+/// The tasks of one session.
+#[derive(Debug)]
+pub(super) struct SessionTasks {
+    folder: SessionFolder,
+    all: Mutex<Vec<Task>>,
+    /// Held by whoever writes: a disk that does not answer blocks writers only.
+    writing: Mutex<()>,
+    changed: watch::Sender<()>,
+}
+
+impl SessionTasks {
+    fn load(folder: SessionFolder) -> std::io::Result<Self> {
+        let mut all = Vec::new();
+        // A later version writes kinds that this one does not know, and a machine that died left part of a line.
+        let records = folder.tasks()?;
+        for record in records.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+            take(&mut all, record);
+        }
+        Ok(Self { folder, all: Mutex::new(all), writing: Mutex::default(), changed: watch::Sender::new(()) })
+    }
+
+    fn write(&self, record: Record) -> std::io::Result<()> {
+        let line = serde_json::to_string(&record).expect("invariant: strings, numbers and lists are JSON");
+        self.folder.add_task_line(&line)?;
+        take(&mut locked(&self.all), record);
+        self.changed.send_replace(());
+        Ok(())
+    }
+
+    /// Opens a task with the next number of its command, unless there are too many. Blocks on the disk.
+    pub(super) fn open(&self, mut opened: Opened) -> std::io::Result<Option<Task>> {
+        let _writing = locked(&self.writing);
+        {
+            let all = locked(&self.all);
+            if all.iter().filter(|task| task.over.is_none()).count() >= limits::TASKS_OPEN_MAX {
+                return Ok(None);
+            }
+            let command = opened.which.command;
+            let earlier = all.iter().filter(|task| task.opened.which.command == command).count();
+            opened.which.wait = u32::try_from(earlier).unwrap_or(u32::MAX).saturating_add(1);
+        }
+        let which = opened.which;
+        self.write(Record::Opened(opened))?;
+        Ok(self.get(which))
+    }
+
+    /// Adds a record if the task is as the record supposes; whether it was, and the task. Blocks on the disk.
+    pub(super) fn add_if(
+        &self,
+        which: Which,
+        record: Record,
+        fits: impl FnOnce(&Task) -> bool,
+    ) -> std::io::Result<Option<(bool, Task)>> {
+        let _writing = locked(&self.writing);
+        let Some(task) = self.get(which) else { return Ok(None) };
+        let is_added = fits(&task);
+        if is_added {
+            self.write(record)?;
+        }
+        Ok(self.get(which).map(|task| (is_added, task)))
+    }
+
+    pub(super) fn get(&self, which: Which) -> Option<Task> {
+        locked(&self.all).iter().find(|task| task.opened.which == which).cloned()
+    }
+
+    /// Whether it was shown as going on before; it has been now.
+    pub(super) fn shows(&self, which: Which) -> bool {
+        let mut all = locked(&self.all);
+        let task = all.iter_mut().find(|task| task.opened.which == which);
+        task.is_some_and(|task| std::mem::replace(&mut task.was_shown, true))
+    }
+
+    /// Notified of every later record.
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    fn open_ones(&self) -> Vec<Which> {
+        locked(&self.all).iter().filter(|task| task.over.is_none()).map(|task| task.opened.which).collect()
+    }
+}
+
+/// Counts a record; one of an unknown task is ignored.
+fn take(all: &mut Vec<Task>, record: Record) {
+    let (Record::Cancel(which) | Record::Interrupted(which) | Record::Over(which, _) | Record::Told(which, _)) =
+        &record
+    else {
+        if let Record::Opened(opened) = record {
+            all.push(Task::of(opened));
+        }
+        return;
+    };
+    let Some(task) = all.iter_mut().find(|task| task.opened.which == *which) else { return };
+    match record {
+        Record::Opened(_) => {}
+        Record::Cancel(_) => task.is_cancelled = true,
+        Record::Interrupted(_) => task.is_interrupted = true,
+        Record::Over(_, over) => task.over = Some(over),
+        Record::Told(_, told) => task.told = Some(told),
+    }
+}
+
+/// The tasks of all sessions that have had one.
+#[derive(Debug)]
+pub(super) struct Tasks {
+    known: Mutex<HashMap<SessionId, Arc<SessionTasks>>>,
+    /// Queries that wait for an end.
+    pub(super) held: Semaphore,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self { known: Mutex::default(), held: Semaphore::new(limits::TASKS_HELD_MAX) }
+    }
+}
+
+impl Tasks {
+    /// The tasks of a session, and those that nobody waits for yet: the session's records are read for the first time.
+    /// Blocks on the disk.
+    pub(super) fn of(&self, id: &SessionId, folder: SessionFolder) -> std::io::Result<(Arc<SessionTasks>, Vec<Which>)> {
+        if let Some(tasks) = locked(&self.known).get(id) {
+            return Ok((Arc::clone(tasks), Vec::new()));
+        }
+        let loaded = Arc::new(SessionTasks::load(folder)?);
+        let mut known = locked(&self.known);
+        if let Some(tasks) = known.get(id) {
+            return Ok((Arc::clone(tasks), Vec::new()));
+        }
+        known.insert(id.clone(), Arc::clone(&loaded));
+        let open = loaded.open_ones();
+        Ok((loaded, open))
+    }
+
+    /// The open or untold task by which this reader will be told the end of a command.
+    pub(super) fn tells(&self, reader: &str, id: &SessionId, command: CommandId) -> Option<TaskId> {
+        let tasks = locked(&self.known).get(id).cloned()?;
+        let all = locked(&tasks.all);
+        let task = all.iter().find(|task| task.will_tell(reader, command))?;
+        Some(TaskId { session: id.clone(), command, wait: task.opened.which.wait })
+    }
+
+    /// The session is no longer retained.
+    pub(super) fn forget(&self, id: &SessionId) {
+        locked(&self.known).remove(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened(command: u32) -> Opened {
+        Opened {
+            which: Which { command, wait: 0 },
+            began_us: 1,
+            at_us: 2,
+            from: 3,
+            background: None,
+            typed: None,
+            until_us: 4,
+            quiet_ms: None,
+            own_quiet: false,
+            input: true,
+            pattern: None,
+            conditions: Vec::new(),
+            ports: Vec::new(),
+            principal: "me".to_owned(),
+            client: None,
+        }
+    }
+
+    #[test]
+    // promise: mcp-7
+    fn records_are_read_back_and_what_is_cut_or_unknown_is_left_out() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = SessionFolder::of_test(dir.path());
+        let tasks = SessionTasks::load(folder.clone()).expect("nothing is there");
+        let waits: Vec<u32> = [7, 7, 8]
+            .map(|command| tasks.open(opened(command)).expect("written").expect("room").opened.which.wait)
+            .to_vec();
+        assert_eq!(waits, [1, 2, 1]);
+        let which = Which { command: 7, wait: 2 };
+        let cancel = || tasks.add_if(which, Record::Cancel(which), |task| !task.is_cancelled).expect("written");
+        assert_eq!([cancel(), cancel()].map(|done| done.expect("known").0), [true, false]);
+        folder.add_task_line(r#"{"from_a_later_version":{}}"#).expect("written");
+        folder.add_task_line(r#"{"opened":{"command":9,"wai"#).expect("written");
+        let over = Over {
+            at_us: 9,
+            by: EndedBy::Matched,
+            matched: Some("ready".to_owned()),
+            to: 5,
+            text_to: 5,
+            in_paint: false,
+            cols: 80,
+            foreground: Foreground::Running,
+            is_running: true,
+        };
+        tasks.add_if(which, Record::Over(which, over), |_| true).expect("written");
+        let again = SessionTasks::load(folder).expect("readable");
+        assert_eq!(again.open_ones(), [Which { command: 7, wait: 1 }, Which { command: 8, wait: 1 }]);
+        let task = again.get(which).expect("known");
+        assert!(task.is_cancelled && task.over.is_some_and(|over| over.matched.as_deref() == Some("ready")));
+    }
+
+    #[test]
+    fn the_number_of_open_tasks_is_bounded() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let tasks = SessionTasks::load(SessionFolder::of_test(dir.path())).expect("nothing is there");
+        for command in 0..limits::TASKS_OPEN_MAX as u32 {
+            assert!(tasks.open(opened(command)).expect("written").is_some());
+        }
+        assert!(tasks.open(opened(9_999)).expect("written").is_none());
+    }
+}

@@ -1,0 +1,372 @@
+"""Tasks (SEP-2663): a call that still waits after a grace is answered with a task, over stdio and over HTTP.
+
+Raw JSON-RPC, because the SDK has no tasks. The grace is a setting, and programs go on when the test opens their gate.
+"""
+
+import asyncio
+import itertools
+import json
+import re
+import subprocess
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+
+from mcp_client import PTYD, Lines, within
+
+TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+GRACE = "0.5"
+DOORS = pytest.mark.parametrize("door", ["stdio", "http"])
+
+
+class Client:
+    """A client that declares what it can in each request, over either door."""
+
+    def __init__(self, send):
+        self.send = send
+        self.ids = itertools.count(1)
+
+    async def ask(self, method, capabilities=TASKS, version="2026-07-28", **params):
+        """The whole answer to a request."""
+        params["_meta"] = {
+            "io.modelcontextprotocol/protocolVersion": version,
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
+            "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        }
+        return await self.send({"jsonrpc": "2.0", "id": next(self.ids), "method": method, "params": params})
+
+    async def call(self, tool, capabilities=TASKS, **arguments):
+        """The result of a tool's call."""
+        answer = await self.ask("tools/call", capabilities, name=tool, arguments=arguments)
+        return answer["result"]
+
+    async def start(self, tool, **arguments):
+        """The id of the task as which a call goes on."""
+        result = await self.call(tool, **arguments)
+        assert (result["resultType"], result["status"], result["ttlMs"]) == ("task", "working", None), result
+        return result["taskId"]
+
+    async def get(self, task):
+        """The present state of a task."""
+        return (await self.ask("tasks/get", taskId=task))["result"]
+
+    async def cancel(self, task):
+        """Cancels a task; the answer is empty."""
+        assert (await self.ask("tasks/cancel", taskId=task))["result"] == {"resultType": "complete"}
+
+    async def over(self, task):
+        """The state of a task once it is no longer working."""
+        async with asyncio.timeout(60):
+            while (state := await self.get(task))["status"] == "working":
+                pass
+        return state
+
+    async def session(self):
+        """A session of its own."""
+        started = await self.call("start_terminal_session")
+        return started["structuredContent"]["sessionId"]
+
+
+def text(result) -> str:
+    """What the model reads of a call's result, or of a completed task's."""
+    return result.get("result", result)["content"][0]["text"]
+
+
+def code(answer) -> int:
+    """The number of a JSON-RPC error."""
+    return answer["error"]["code"]
+
+
+@asynccontextmanager
+async def over_stdio(machine, detach="0"):
+    process = await asyncio.create_subprocess_exec(
+        PTYD, "mcp", "--detach", detach, env=machine.env, cwd=machine.project, stdin=-1, stdout=-1, limit=1 << 24
+    )
+    lines, waiting = Lines(process), {}
+
+    async def read():
+        while line := await process.stdout.readline():
+            answer = json.loads(line)
+            if "id" in answer and answer["id"] in waiting:
+                waiting.pop(answer["id"]).set_result(answer)
+
+    async def send(message):
+        waiting[message["id"]] = answered = asyncio.get_running_loop().create_future()
+        await lines.send(message)
+        async with asyncio.timeout(75):
+            return await answered
+
+    reading = asyncio.create_task(read())
+    try:
+        yield Client(send)
+    finally:
+        process.stdin.close()
+        with within(1):
+            await process.wait()
+        await reading
+
+
+@asynccontextmanager
+async def over_http(machine, token=None):
+    async with httpx2.AsyncClient(timeout=75) as http:
+
+        async def send(message):
+            params, method = message["params"], message["method"]
+            name = params.get("taskId") or params.get("name") or ""
+            headers = {
+                "Authorization": f"Bearer {token or machine.token}",
+                "Accept": "application/json, text/event-stream",
+                "MCP-Protocol-Version": params["_meta"]["io.modelcontextprotocol/protocolVersion"],
+                "Mcp-Method": method,
+            } | ({"Mcp-Name": name} if name else {})
+            answer = await http.post(machine.url, json=message, headers=headers)
+            if answer.headers["content-type"].startswith("application/json"):
+                return answer.json()
+            events = [line.removeprefix("data:") for line in answer.text.splitlines() if line.startswith("data:")]
+            answers = [json.loads(event) for event in events if event.strip()]
+            return next(a for a in answers if a.get("id") == message["id"])
+
+        yield Client(send)
+
+
+@pytest.fixture
+async def machine(machine):
+    """A machine whose calls become tasks soon."""
+    machine.env |= {"PTYD_TASK_GRACE": GRACE}
+    yield machine
+
+
+@pytest.fixture
+async def client(served, door):
+    """A client at one of the doors."""
+    async with over_stdio(served, "600") if door == "stdio" else over_http(served) as client:
+        yield client
+
+
+async def gated(machine, client, command="read line < gate; echo $line; exit 3"):
+    """A task whose command waits for the gate, in a session at the project's folder."""
+    machine.gate()
+    session = await client.session()
+    await client.call("execute_in_terminal", session_id=session, command=f"cd {machine.project}")
+    return session, await client.start("execute_in_terminal", session_id=session, command=f"( {command} )")
+
+
+@DOORS
+# promise: mcp-7
+async def test_a_call_that_takes_long_is_a_task_and_its_end_is_the_answer_of_today(served, client):
+    session, task = await gated(served, client)
+    assert task == f"{session}.c2"
+    first = await client.get(task)
+    assert (first["status"], first["resultType"], "result" in first) == ("working", "complete", False)
+    await served.open_gate()
+    done = await client.over(task)
+    assert (done["status"], done["taskId"], done["createdAt"]) == ("completed", task, first["createdAt"])
+    output, _, facts = text(done).rpartition("\n")
+    assert output == "opened"
+    assert re.fullmatch(
+        rf'\[exit 3( · [\d.]+s)? · session {session} · command c2 "\( read line < gate; echo \$line; exit 3 \)"\]', facts
+    ), facts
+    assert done["result"]["isError"] is False
+    # What was told once is not told again.
+    look = await client.call("get_terminal_output", session_id=session, since="last")
+    assert "opened" not in text(look)
+
+
+@DOORS
+# promise: mcp-7
+async def test_a_client_without_tasks_gets_the_answers_of_today(served, client):
+    session = await client.session()
+    run = {"session_id": session, "command": "sleep 1; echo slept"}
+    answer = await client.call("execute_in_terminal", capabilities={}, **run)
+    assert (answer["resultType"], text(answer).splitlines()[0]) == ("complete", "slept")
+    # The declaration of an earlier request does not count, nor does one of an earlier revision.
+    old = await client.ask("tools/call", version="2025-11-25", name="execute_in_terminal", arguments=run)
+    assert "taskId" not in old["result"] and text(old["result"]).startswith("slept"), old
+    old = await client.ask("tasks/get", version="2025-11-25", taskId=f"{session}.c1")
+    assert code(old) == -32601
+
+
+@DOORS
+# promise: mcp-7
+async def test_what_is_over_in_time_is_no_task(served, client):
+    session = await client.session()
+    for arguments in [
+        {"command": "true"},
+        {"command": "sleep 100", "timeout": 0.1},
+        {"command": "read x", "timeout": 100},
+        {"command": "sleep 50", "wait_for_completion": False},
+    ]:
+        answer = await client.call("execute_in_terminal", session_id=session, **arguments)
+        assert answer["resultType"] == "complete", answer
+        await client.call("send_input_to_terminal", session_id=session, keys=["C-c"])
+
+
+@DOORS
+# promise: mcp-7
+async def test_an_ended_task_is_told_a_hundred_times_with_the_same_bytes(served, client):
+    session, task = await gated(served, client, "read line < gate; seq 9000; cat")
+    await served.open_gate()
+    done = await client.over(task)
+    assert "wants input" in text(done) and "bytes" in text(done)
+    # What comes of it later changes nothing.
+    await client.call("send_input_to_terminal", session_id=session, input="more\n")
+    await client.call("send_input_to_terminal", session_id=session, keys=["C-d"])
+    await client.call("execute_in_terminal", session_id=session, command="cd /; stty cols 40")
+    again = [await client.get(task) for _ in range(100)]
+    assert [state for state in again if state != done] == []
+
+
+@DOORS
+# promise: mcp-7
+async def test_a_task_survives_the_death_of_the_server(served, client):
+    session, task = await gated(served, client)
+    served.serve_again()
+    state = await client.get(task)
+    assert state["status"] == "working", state
+    await served.open_gate()
+    done = await client.over(task)
+    assert (done["status"], text(done).splitlines()[0]) == ("completed", "opened")
+    served.serve_again()
+    assert await client.get(task) == done
+
+
+@DOORS
+# promise: mcp-7
+async def test_what_ended_while_no_server_ran_is_told(served, client):
+    session, task = await gated(served, client, "read line < gate; kill -9 $PPID")
+    await served.open_gate()
+    done = await client.over(task)
+    assert (done["status"], "session ended" in text(done)) == ("completed", True)
+
+
+COUNTS = "trap 'n=$((n+1)); echo caught $n' INT; n=0; echo ready; while [ ! -e stop ]; do sleep 0.05; done; exit $n"
+
+
+@DOORS
+# promise: mcp-8
+async def test_two_cancellations_interrupt_once(served, client):
+    session = await client.session()
+    await client.call("execute_in_terminal", session_id=session, command=f"cd {served.project}")
+    command = f"bash -c '{COUNTS.replace(chr(39), chr(34))}'"
+    task = await client.start("execute_in_terminal", session_id=session, command=command)
+    await asyncio.gather(client.cancel(task), client.cancel(task))
+    await client.call("get_terminal_output", session_id=session, wait_for="caught", timeout=0.4)
+    await client.cancel(task)
+    (served.project / "stop").touch()
+    ended = await client.over(task)
+    assert (ended["status"], "result" in ended) == ("cancelled", False)
+    assert ended["statusMessage"].startswith("exit 1 · "), ended
+    await client.cancel(task)
+    assert await client.get(task) == ended
+
+
+@DOORS
+# promise: mcp-8
+async def test_what_goes_on_after_a_cancellation_is_completed(served, client):
+    session = await client.session()
+    command = "bash -c 'trap \"\" INT; while :; do read -t 0.1 < <(:); done'"
+    task = await client.start("execute_in_terminal", session_id=session, command=command)
+    await client.cancel(task)
+    done = await client.over(task)
+    assert done["status"] == "completed"
+    assert re.search(r"\[still running · .* · C-c was sent", text(done)), text(done)
+
+
+@DOORS
+# promise: mcp-7
+async def test_unknown_tasks_and_undeclared_requests_are_refused(served, client):
+    session, task = await gated(served, client)
+    for method in ("tasks/get", "tasks/cancel", "tasks/update"):
+        more = {"inputResponses": {}} if method == "tasks/update" else {}
+        for made_up in (f"{session}.c3", f"{session}.c2.2", f"{session}", "s0-aaaaaaaaaa.c1", "../../etc", "x"):
+            assert code(await client.ask(method, taskId=made_up, **more)) == -32602, (method, made_up)
+        undeclared = await client.ask(method, capabilities={}, taskId=task, **more)
+        assert code(undeclared) == -32021
+        assert undeclared["error"]["data"]["requiredCapabilities"] == TASKS
+    for method in ("tasks/list", "tasks/result"):
+        assert code(await client.ask(method, taskId=task)) == -32601
+    assert (await client.ask("tasks/update", taskId=task, inputResponses={"p1": {}}))["result"] == {"resultType": "complete"}
+    assert (await client.get(task))["status"] == "working"
+    await served.open_gate()
+    await client.over(task)
+
+
+# promise: mcp-7
+async def test_a_task_of_another_token_is_unknown(served):
+    made = [PTYD, "token", "new", "other"]
+    other = subprocess.run(made, env=served.env, capture_output=True, text=True, check=True).stdout.strip()
+    async with over_http(served) as client, over_http(served, other) as stranger:
+        _, task = await gated(served, client)
+        assert code(await stranger.ask("tasks/get", taskId=task)) == -32602
+        assert code(await stranger.ask("tasks/cancel", taskId=task)) == -32602
+        assert (await client.get(task))["status"] == "working"
+        await served.open_gate()
+        assert (await client.over(task))["status"] == "completed"
+
+
+@DOORS
+# promise: mcp-7
+async def test_a_look_during_a_task_and_its_end_tell_each_byte_once(served, client):
+    session, task = await gated(served, client, "echo before; read line < gate; echo $line")
+    look = await client.call("get_terminal_output", session_id=session, since="last", timeout=60)
+    assert (look["resultType"], text(look).splitlines()[-2:-1]) == ("complete", ["before"])
+    assert "its end will be told" in text(look)
+    await served.open_gate()
+    done = text(await client.over(task))
+    assert ("before" in done.splitlines(), done.splitlines()[0]) == (False, "opened")
+    assert re.search(r"\d+ bytes told before", done)
+
+
+@DOORS
+# promise: mcp-8
+async def test_a_pattern_a_port_and_silence_complete_a_task(served, client):
+    session, task = await gated(served, client, "read line < gate; echo now $line; cat gate")
+    again = {"session_id": session, "command": ""}
+    await served.open_gate()
+    assert "still running" in text(await client.call("terminal", **again))
+    await client.cancel(task)
+    assert (await client.over(task))["status"] == "cancelled"
+    waits = {"session_id": session, "timeout": 60}
+    task = await client.start("execute_in_terminal", command="read line < gate; echo $line; cat gate", wait_for="opened", **waits)
+    await served.open_gate()
+    done = text(await client.over(task))
+    assert 'matched "opened"' in done and "still running" in done
+    await client.call("send_input_to_terminal", session_id=session, keys=["C-c"])
+    listens = "import socket; open('gate').read(); s = socket.create_server(('127.0.0.1', 0)); print('up'); s.accept()"
+    task = await client.start("execute_in_terminal", session_id=session, command=f'python3 -uc "{listens}"')
+    await served.open_gate()
+    assert re.search(r'matched "listening:\d+"', text(await client.over(task)))
+    await client.call("send_input_to_terminal", session_id=session, keys=["C-c"])
+    task = await client.start("execute_in_terminal", session_id=session, command="sleep 99", until=["quiet:1500"], timeout=60)
+    assert "quiet" in text(await client.over(task))
+    await client.call("send_input_to_terminal", session_id=session, keys=["C-c"])
+    task = await client.start("execute_in_terminal", session_id=session, command="sleep 99", timeout=1.5)
+    assert "timeout" in text(await client.over(task))
+
+
+# promise: mcp-7
+async def test_the_one_tool_shell_has_tasks_and_tells_an_end_once(machine):
+    async with over_stdio(machine) as client:
+        machine.gate()
+        task = await client.start("terminal", command="echo begun; read line < gate; echo $line")
+        busy = await client.call("terminal", command="echo no")
+        assert "busy" in text(busy)
+        await machine.open_gate()
+        done = text(await client.over(task))
+        assert done.splitlines()[:2] == ["begun", "opened"] and f"session {task.split('.')[0]}" in done
+        assert "has ended" not in text(await client.call("terminal", command="true"))
+        # Nobody asks for the end of what was cancelled, so the next answer has it.
+        task = await client.start("terminal", command="sleep 99")
+        await client.cancel(task)
+        await client.over(task)
+        assert 'command c3 "sleep 99" has ended: exit 130' in text(await client.call("terminal", command="true"))
+    await machine.detached()
+
+
+async def test_tasks_are_offered_from_the_revision_on_that_has_them(machine):
+    async with over_stdio(machine) as client:
+        offered = (await client.ask("server/discover"))["result"]["capabilities"]
+        assert offered["extensions"] == {"io.modelcontextprotocol/tasks": {}}
+    async with machine.another_agent("--detach", "0", mode="legacy") as agent:
+        assert not getattr(agent.client.server_capabilities, "extensions", None)
