@@ -163,6 +163,10 @@ pub const TASK_HELD: Duration = Duration::from_secs(5);
 pub const TASKS_HELD_MAX: usize = 256;
 /// Open tasks of one session: each is one of its waits.
 pub const TASKS_OPEN_MAX: usize = 64;
+/// How long an open task keeps a session whose client is gone.
+pub const TASK_KEEPS_SESSION: Duration = Duration::from_secs(24 * 3600);
+/// How often such a session is looked at.
+pub const TASK_KEEPS_LOOKED_AT: Duration = Duration::from_secs(1);
 /// Conditions (`until`) of one wait.
 pub const UNTIL_MAX: usize = 16;
 /// The initial poll interval for ports and files: they appear soon, or take seconds.

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 import httpx2
 import pytest
 
-from mcp_client import PTYD, Lines, within
+from mcp_client import PTYD, Lines, watched, within
 
 TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 GRACE = "0.5"
@@ -204,6 +204,15 @@ async def test_what_is_over_in_time_is_no_task(served, client):
 
 @DOORS
 # promise: mcp-7
+async def test_a_repeated_call_gets_the_task_of_the_first_one(served, client):
+    session = await client.session()
+    run = {"session_id": session, "command": "cat", "wait_for": "never", "timeout": 60, "idempotency_key": "once"}
+    first = await client.start("execute_in_terminal", **run)
+    assert await client.start("execute_in_terminal", **run) == first == f"{session}.c1"
+
+
+@DOORS
+# promise: mcp-7
 async def test_an_ended_task_is_told_a_hundred_times_with_the_same_bytes(served, client):
     session, task = await gated(served, client, "read line < gate; seq 9000; cat")
     await served.open_gate()
@@ -321,14 +330,14 @@ async def test_a_look_during_a_task_and_its_end_tell_each_byte_once(served, clie
 @DOORS
 # promise: mcp-8
 async def test_a_pattern_a_port_and_silence_complete_a_task(served, client):
-    session, task = await gated(served, client, "read line < gate; echo now $line; cat gate")
+    session, task = await gated(served, client, "read line < gate; echo now $line; sleep 99")
     again = {"session_id": session, "command": ""}
     await served.open_gate()
     assert "still running" in text(await client.call("terminal", **again))
     await client.cancel(task)
     assert (await client.over(task))["status"] == "cancelled"
     waits = {"session_id": session, "timeout": 60}
-    task = await client.start("execute_in_terminal", command="read line < gate; echo $line; cat gate", wait_for="opened", **waits)
+    task = await client.start("execute_in_terminal", command="read line < gate; echo $line; sleep 99", wait_for="opened", **waits)
     await served.open_gate()
     done = text(await client.over(task))
     assert 'matched "opened"' in done and "still running" in done
@@ -362,6 +371,22 @@ async def test_the_one_tool_shell_has_tasks_and_tells_an_end_once(machine):
         await client.over(task)
         assert 'command c3 "sleep 99" has ended: exit 130' in text(await client.call("terminal", command="true"))
     await machine.detached()
+
+
+# promise: mcp-7
+async def test_a_session_with_an_open_task_outlives_its_client_and_no_longer(machine):
+    machine.gate()
+    async with over_stdio(machine) as client:
+        task = await client.start("terminal", command="read line < gate; echo $line")
+    await machine.kill_server()
+    async with over_stdio(machine) as client:
+        assert (await client.get(task))["status"] == "working"
+        with watched([machine.holder(task.split(".")[0])]) as ends:
+            await machine.open_gate()
+            done = await client.over(task)
+            assert text(done).splitlines()[0] == "opened"
+            await ends(20)
+        assert await client.get(task) == done
 
 
 async def test_tasks_are_offered_from_the_revision_on_that_has_them(machine):

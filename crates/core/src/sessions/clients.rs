@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -31,6 +32,12 @@ impl Clients {
             Detach::After(grace) => Instant::now().checked_add(grace),
         };
         locked(&self.known).insert(client.to_owned(), ends_at);
+        self.changed.notify_one();
+    }
+
+    /// A client that was gone is looked at again, unless it has connected since: one of its sessions has an open task.
+    pub(super) fn later(&self, client: &str, pause: Duration) {
+        locked(&self.known).entry(client.to_owned()).or_insert_with(|| Some(Instant::now() + pause));
         self.changed.notify_one();
     }
 
@@ -67,8 +74,6 @@ impl Clients {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[tokio::test]
@@ -81,6 +86,9 @@ mod tests {
         clients.disconnected("soon", after(1));
         clients.connected("back");
         assert_eq!([clients.gone().await, clients.gone().await], ["soon", "late"]);
+        clients.later("back", Duration::ZERO);
+        clients.later("late", Duration::from_millis(1));
+        assert_eq!(clients.gone().await, "late", "one that is here is not gone");
         let left = ["back", "kept", "soon", "late"].map(|client| clients.knows(client));
         assert_eq!(left, [true, true, false, false]);
     }

@@ -64,6 +64,9 @@ pub(super) struct Opened {
     pub(super) ports: Vec<u16>,
     pub(super) principal: String,
     pub(super) client: Option<String>,
+    /// The idempotency key of the request.
+    #[serde(default)]
+    pub(super) key: Option<String>,
 }
 
 /// The end of a task's wait, and the state of session and command then.
@@ -264,6 +267,13 @@ impl Tasks {
         Some(TaskId { session: id.clone(), command, wait: task.opened.which.wait })
     }
 
+    /// Whether an open task keeps the session after its client is gone.
+    pub(super) fn keeps(&self, id: &SessionId) -> bool {
+        let Some(tasks) = locked(&self.known).get(id).cloned() else { return false };
+        let is_young = |task: &Task| task.opened.at().elapsed().is_ok_and(|age| age < limits::TASK_KEEPS_SESSION);
+        locked(&tasks.all).iter().any(|task| task.over.is_none() && is_young(task))
+    }
+
     /// The session is no longer retained.
     pub(super) fn forget(&self, id: &SessionId) {
         locked(&self.known).remove(id);
@@ -291,6 +301,7 @@ mod tests {
             ports: Vec::new(),
             principal: "me".to_owned(),
             client: None,
+            key: None,
         }
     }
 

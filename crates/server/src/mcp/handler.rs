@@ -138,6 +138,14 @@ impl Handler {
         (tool.call)(call, arguments).await
     }
 
+    /// The result, unless the server stops and the request is repeated at the next one.
+    async fn unless_asked_again<T>(&self, result: Result<T, ErrorData>) -> Result<T, ErrorData> {
+        if result.is_err() && self.is_asked_again && self.caller.server.is_stopping() {
+            std::future::pending::<()>().await;
+        }
+        result
+    }
+
     /// Notes a message as it is read, so that commands run in the order in which they came.
     pub(super) fn note(&self, message: &ClientJsonRpcMessage) {
         let ClientJsonRpcMessage::Request(JsonRpcRequest { id, request: ClientRequest::CallToolRequest(call), .. }) =
@@ -218,7 +226,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
         tasks::begun(&context)?;
-        tasks::get(&self.caller, &request.task_id).await
+        self.unless_asked_again(tasks::get(&self.caller, &request.task_id).await).await
     }
 
     async fn update_task(
@@ -236,7 +244,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         tasks::begun(&context)?;
-        tasks::cancel(&self.caller, &request.task_id).await
+        self.unless_asked_again(tasks::cancel(&self.caller, &request.task_id).await).await
     }
 
     async fn list_prompts(

@@ -63,7 +63,12 @@ impl Registry {
                 let finished = match asked.filter(|_| is_running) {
                     Some(wait) => {
                         match self
-                            .or_task(principal, &handle, finished, TaskWait { wait, ports, background: begins })
+                            .or_task(
+                                principal,
+                                &handle,
+                                finished,
+                                TaskWait { wait, ports, background: begins, key: request.key.clone() },
+                            )
                             .await?
                         {
                             Waited::Task(report) => return Ok(*report),

@@ -59,7 +59,12 @@ impl Registry {
                 let finished = match asked {
                     Some(wait) => {
                         match self
-                            .or_task(principal, &handle, finished, TaskWait { wait, ports, background: None })
+                            .or_task(
+                                principal,
+                                &handle,
+                                finished,
+                                TaskWait { wait, ports, background: None, key: request.key.clone() },
+                            )
                             .await?
                         {
                             Waited::Task(report) => return Ok(*report),

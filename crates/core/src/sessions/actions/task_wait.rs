@@ -19,7 +19,7 @@ use crate::sessions::handle::Handle;
 use crate::sessions::registry::{Registry, SessionRef};
 use crate::sessions::session::{Finished, Painted, Request};
 use crate::sessions::tasks::{Opened, Over, Record, SessionTasks, Task, Which};
-use crate::sessions::timeline::micros;
+use crate::sessions::timeline::{micros, time};
 
 /// How long to wait before a session that cannot be reached is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -31,6 +31,8 @@ pub(super) struct TaskWait {
     pub(super) ports: Option<JoinHandle<Vec<u16>>>,
     /// Output from before the command that is shown with it.
     pub(super) background: Option<(u64, u64)>,
+    /// The idempotency key of the request.
+    pub(super) key: Option<String>,
 }
 
 /// The end of a request's wait.
@@ -68,7 +70,7 @@ impl Registry {
         finished: Finished,
         task: TaskWait,
     ) -> Result<Waited, ActionError> {
-        let TaskWait { wait, ports, background } = task;
+        let TaskWait { wait, ports, background, key } = task;
         let id = &handle.shared.id;
         let (Some(offer), Some(_), EndedBy::TimedOut) = (wait.task, wait.grace(), finished.ended_by) else {
             return Ok(Waited::Finished(Box::new(finished)));
@@ -78,8 +80,15 @@ impl Registry {
             return if offer.has_timeout { goes_on(handle, finished, wait).await } else { Ok(finished.into()) };
         };
         // Its end is told once.
-        if self.tasks.tells(&principal.reader(), id, command.id).is_some() {
-            return Ok(finished.into());
+        let tasks = self.tasks_of(id).await?;
+        if let Some(told_by) = self.tasks.tells(&principal.reader(), id, command.id) {
+            let which = Which { command: told_by.command.0, wait: told_by.wait };
+            let same = tasks.get(which).filter(|task| key.is_some() && task.opened.key == key);
+            // A repetition may have missed the answer with the task.
+            return Ok(match same {
+                Some(task) => opened_report(finished, id, &task),
+                None => finished.into(),
+            });
         }
         let ports = match ports {
             Some(ports) => ports.await.unwrap_or_default(),
@@ -105,8 +114,8 @@ impl Registry {
             ports,
             principal: principal.name.clone(),
             client: principal.client.clone(),
+            key,
         };
-        let tasks = self.tasks_of(id).await?;
         let writer = Arc::clone(&tasks);
         let task = match self.on_tasks(move || writer.open(opened)).await {
             Ok(Some(task)) => task,
@@ -118,16 +127,7 @@ impl Registry {
         self.read_cursors.reported_running(&principal.reader(), id, command.id);
         let which = task.opened.which;
         tokio::spawn(Arc::clone(self).follow_task(id.clone(), tasks, which));
-        let task_id = TaskId { session: id.clone(), command: command.id, wait: which.wait };
-        let opened = OpenedTask { id: task_id, at: task.opened.at(), waited: passed };
-        let Finished { from, waited, accepted_bytes, snapshot, .. } = finished;
-        let output = TextView { from, to: from, ..TextView::default() };
-        Ok(Waited::Task(Box::new(Report {
-            waited,
-            accepted_bytes,
-            task: Some(TaskNote::Opened(opened)),
-            ..plain_report(snapshot.view, snapshot.command, EndedBy::TimedOut, output)
-        })))
+        Ok(opened_report(finished, id, &task))
     }
 
     /// The tasks of a session. Those of an earlier server are waited for from now on.
@@ -272,6 +272,18 @@ impl From<Finished> for Waited {
     fn from(finished: Finished) -> Self {
         Self::Finished(Box::new(finished))
     }
+}
+
+/// The report of a wait that goes on as this task.
+fn opened_report(finished: Finished, id: &SessionId, task: &Task) -> Waited {
+    let opened = &task.opened;
+    let which = TaskId { session: id.clone(), command: CommandId(opened.which.command), wait: opened.which.wait };
+    let waited = opened.at().duration_since(time(opened.began_us)).unwrap_or_default();
+    let note = TaskNote::Opened(OpenedTask { id: which, at: opened.at(), waited });
+    let Finished { from, waited, accepted_bytes, snapshot, .. } = finished;
+    let output = TextView { from, to: from, ..TextView::default() };
+    let report = plain_report(snapshot.view, snapshot.command, EndedBy::TimedOut, output);
+    Waited::Task(Box::new(Report { waited, accepted_bytes, task: Some(note), ..report }))
 }
 
 /// The rest of a wait for which no command runs, so that no task can be made of it.
