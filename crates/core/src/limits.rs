@@ -132,6 +132,9 @@ pub const SCREEN_SETTLES: Duration = Duration::from_millis(100);
 /// A full-screen program whose reads are not visible (tmux: another process reads) is treated as idle after its screen
 /// has been unchanged for this long.
 pub const SCREEN_STILL: Duration = Duration::from_secs(1);
+/// A wait for a pattern ends when the program has asked something else for this long: a program that pauses behind an open
+/// line may still print more.
+pub const QUESTION_STANDS: Duration = Duration::from_secs(1);
 /// After this long, even a shell on an overloaded machine has read the keys that handed it a command.
 pub const KEYS_READ: Duration = Duration::from_secs(3);
 /// If the shell has read the report key and does not answer it for this long, its command is ended heuristically.

@@ -16,7 +16,8 @@ pub struct Wait {
     pub pattern: Option<Pattern>,
     /// One of these conditions is met.
     pub until: Vec<Until>,
-    /// The program wants input (ignored if there is a pattern or another condition).
+    /// The program wants input. With a pattern: a question of the program stands for a moment, and the pattern did not match
+    /// it; with another condition it is ignored.
     pub input_wanted: bool,
     /// No new output for this long.
     pub quiet: Option<Duration>,

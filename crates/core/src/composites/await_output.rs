@@ -4,8 +4,8 @@ use std::pin::pin;
 
 use super::caller::{Caller, mismatch};
 use crate::action::{
-    Action, ActionError, AwaitOutput, AwaitedOutput, CommandStatus, CommandView, Outcome, OutputView, Report, Since,
-    View,
+    Action, ActionError, AwaitOutput, AwaitedOutput, CommandStatus, CommandView, EndedBy, Outcome, OutputView, Report,
+    Since, View,
 };
 use crate::ids::{CommandId, SessionId};
 use crate::limits::{BUDGET_CHARS, READ_BYTES_MAX};
@@ -27,7 +27,7 @@ async fn wait_once(caller: Caller<'_>, request: AwaitOutput) -> Result<AwaitedOu
     let mut waiting = pin!(caller.report(Action::Wait { session: id.clone(), wait, command: None, budget: 0 }));
     let Some(pattern) = pattern else { return waiting.await.map(of_report) };
     // The wait is requested first: later output is matched by the wait, earlier output by the search.
-    let looking = async {
+    let mut looking = pin!(async {
         if on_screen {
             return match caller.act(Action::Screen(id.clone())).await? {
                 Outcome::Screen(screen) => Ok((None, vec![screen.rows.join("\n")])),
@@ -36,11 +36,18 @@ async fn wait_once(caller: Caller<'_>, request: AwaitOutput) -> Result<AwaitedOu
         }
         let OutputView { from, text, .. } = existing(caller, &id, since, command).await?;
         Ok((Some(from), vec![text.head, text.tail]))
-    };
-    let (from, texts) = tokio::select! {
+    });
+    let (asked, (from, texts)) = tokio::select! {
         biased;
-        done = &mut waiting => return done.map(of_report),
-        looked = looking => looked?,
+        done = &mut waiting => {
+            let report = done?;
+            if report.ended_by != EndedBy::InputWanted {
+                return Ok(of_report(report));
+            }
+            // The question may be what was waited for.
+            (Some(report), looking.await?)
+        }
+        looked = &mut looking => (None, looked?),
     };
     let patterns = caller.patterns();
     for text in &texts {
@@ -49,7 +56,10 @@ async fn wait_once(caller: Caller<'_>, request: AwaitOutput) -> Result<AwaitedOu
             return Ok(AwaitedOutput { from, matched, ..AwaitedOutput::default() });
         }
     }
-    let awaited = of_report(waiting.await?);
+    let awaited = match asked {
+        Some(report) => of_report(report),
+        None => of_report(waiting.await?),
+    };
     // Both begin at the read cursor, which the wait moves when it has matched, perhaps before the search has read it.
     let from = from.into_iter().chain(awaited.from).min();
     Ok(AwaitedOutput { from, ..awaited })

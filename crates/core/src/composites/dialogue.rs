@@ -66,7 +66,7 @@ async fn wait_for(
 ) -> Result<Report, ActionError> {
     let wait_of = |wait| Action::Wait { session: id.clone(), wait, command: None, budget: BUDGET_CHARS };
     let mut waiting = std::pin::pin!(caller.report(wait_of(words_within(words.clone(), timeout))));
-    let looking = async {
+    let mut looking = std::pin::pin!(async {
         let session = caller.session(Action::Show(id.clone())).await?;
         let from = session.first_offset.max(session.end_offset.saturating_sub(BUDGET_CHARS as u64));
         let view = caller.output(id, Since::Offset(from), View::Text, READ_BYTES_MAX).await?;
@@ -83,11 +83,20 @@ async fn wait_for(
             _ => screen.rows.join("\n"),
         };
         Ok(patterns.find(words, &rows).await)
-    };
+    });
     let early = tokio::select! {
         biased;
-        done = &mut waiting => return done,
-        found = looking => found?,
+        done = &mut waiting => {
+            let report = done?;
+            if report.ended_by != EndedBy::InputWanted {
+                return Ok(report);
+            }
+            // On a busy machine, what the program asks may be read only after it has stood for long.
+            let found = looking.await?;
+            let ended_by = if found.is_some() { EndedBy::Matched } else { report.ended_by };
+            return Ok(Report { ended_by, matched: found, ..report });
+        }
+        found = &mut looking => found?,
     };
     let Some(matched) = early else { return waiting.await };
     // A wait of zero length returns the present state.
@@ -96,7 +105,7 @@ async fn wait_for(
 }
 
 fn words_within(words: Pattern, timeout: Duration) -> Wait {
-    Wait { pattern: Some(words), ..Wait::at_most(timeout) }
+    Wait { pattern: Some(words), input_wanted: true, ..Wait::at_most(timeout) }
 }
 
 fn left(deadline: Instant) -> Duration {

@@ -71,6 +71,7 @@ impl Session {
             self.check_exit();
         }
         self.check_foreground();
+        self.note_question();
     }
 
     /// Takes what this session wants done outside of itself.
@@ -100,6 +101,8 @@ impl Session {
         let screen =
             self.foreground.screen_settles_at().filter(|_| self.foreground.state_pending && !self.has_unread());
         let still = self.screen_painted_at().and_then(|at| self.waits.open.iter().filter_map(|w| w.still_at(at)).min());
+        let question = self.foreground.asks_since;
+        let question = question.and_then(|at| self.waits.open.iter().filter_map(|w| w.outlasted_at(at)).min());
         let inside = self.timeline.log().inside.as_ref();
         let now_us = self.now.us;
         let echo = self.timeline.handover_until_us().filter(|until| *until > now_us);
@@ -109,6 +112,7 @@ impl Session {
             inside.and_then(|inside| self.inside.next_at(inside.has_begun)),
             echo,
             still,
+            question,
             self.waits.next_at(),
             self.foreground.next_at(),
             self.foreground.first_awaited_until,

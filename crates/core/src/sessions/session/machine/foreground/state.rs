@@ -14,6 +14,8 @@ pub(crate) struct ForegroundState {
     pub(crate) state_pending: bool,
     /// When the editor was first seen to have the terminal although a command runs.
     pub(crate) editor_since: Option<Instant>,
+    /// Since when, without new output, a program waits for the answer to a question that it has printed.
+    pub(crate) asks_since: Option<Instant>,
     /// The end of the output when the kernel's state arrived last.
     pub(crate) sampled_at: u64,
     /// The report key, while its answer is awaited.
@@ -62,6 +64,7 @@ impl ForegroundState {
             state: None,
             state_pending: false,
             editor_since: None,
+            asks_since: None,
             sampled_at: 0,
             report_key: None,
             typing: 0,
@@ -103,7 +106,7 @@ impl ForegroundState {
     /// Input or a signal is on its way: the kernel's state from before is out of date.
     pub(crate) fn forget_state(&mut self) {
         self.typing += 1;
-        (self.state, self.editor_since) = (None, None);
+        (self.state, self.editor_since, self.asks_since) = (None, None, None);
         // An answer to the report key was about the time before; what the shell does after the input is asked anew.
         self.report_key = None;
     }

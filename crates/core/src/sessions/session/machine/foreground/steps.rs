@@ -213,6 +213,26 @@ impl Session {
         }
     }
 
+    /// Whether a program waits for a password, or behind a line that it has left unfinished: a question. A program that
+    /// takes keys while it works, as a server does, has finished its line or has the whole screen.
+    fn asks_a_question(&self) -> bool {
+        let is_question = match self.verdict().0 {
+            Verdict::PasswordWanted => true,
+            Verdict::InputWanted => self.timeline.output().scanner.line_is_open(),
+            Verdict::Fullscreen { .. } | Verdict::Stopped | Verdict::Idle | Verdict::Running => false,
+        };
+        is_question && self.pause() == Some(EndedBy::InputWanted)
+    }
+
+    /// Notes since when a question stands, for the waits that it ends.
+    pub(in crate::sessions::session::machine) fn note_question(&mut self) {
+        if self.has_unread() {
+            return;
+        }
+        let stands = self.waits.open.iter().any(OpenWait::ends_on_question) && self.asks_a_question();
+        self.foreground.asks_since = if stands { self.foreground.asks_since.or(Some(self.now.at)) } else { None };
+    }
+
     /// Ends the waits that the new foreground state ends. Its meaning depends on the output before it, so that output
     /// is read first.
     pub(in crate::sessions::session::machine) fn check_foreground(&mut self) {

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::action::{EndedBy, Until, Wait};
-use crate::limits::{GONE_SETTLES, PATTERN_TEXT_MAX, SCREEN_STILL};
+use crate::limits::{GONE_SETTLES, PATTERN_TEXT_MAX, QUESTION_STANDS, SCREEN_STILL};
 use crate::sessions::session::requests::{Finished, ScreenSnapshot, StartReply, Started};
 
 /// A waiting caller. Dropping its receiver ends the wait and nothing else.
@@ -25,6 +25,8 @@ pub(crate) struct OpenWait {
     quiet: Option<Duration>,
     last_output: Instant,
     input_wanted: bool,
+    /// It waits for a pattern, which a program that asks something else does not print.
+    ends_on_question: bool,
     matcher: Option<Matcher>,
     vanishing: Vec<Vanishing>,
     /// The screen of a new command's own output, without its echo, if the wait needs it.
@@ -95,7 +97,8 @@ impl OpenWait {
         reply: oneshot::Sender<Finished>,
     ) -> Self {
         let asks = |what: fn(&Until) -> bool| wait.until.iter().any(what);
-        // A wait for a specific condition does not end because the program wants input.
+        // A wait for a specific condition does not end as soon as the program wants input.
+        let ends_on_question = wait.input_wanted && wait.pattern.is_some();
         let input_wanted =
             wait.input_wanted && wait.pattern.is_none() && wait.until.is_empty() || asks(|u| matches!(u, Until::Input));
         let ends_on_bell = asks(|u| matches!(u, Until::Bell));
@@ -114,6 +117,7 @@ impl OpenWait {
             quiet: wait.quiet,
             last_output: now,
             input_wanted,
+            ends_on_question,
             vanishing: vanishing.collect(),
             painted: None,
             ends_with_stillness: false,
@@ -263,6 +267,15 @@ impl OpenWait {
     /// Whether it ends when the program wants input or is stopped.
     pub(crate) fn ends_on_input_wanted(&self) -> bool {
         self.input_wanted
+    }
+
+    pub(crate) fn ends_on_question(&self) -> bool {
+        self.ends_on_question
+    }
+
+    /// When a question ends it that stands since then.
+    pub(crate) fn outlasted_at(&self, since: Instant) -> Option<Instant> {
+        self.ends_on_question.then(|| since.max(self.began) + QUESTION_STANDS)
     }
 
     /// The next deadline.

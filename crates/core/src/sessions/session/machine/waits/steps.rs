@@ -16,6 +16,7 @@ impl Session {
             self.foreground.editor_since = None;
         }
         // The kernel's state from before this output is out of date; the holder sends another one when output pauses.
+        self.foreground.asks_since = None;
         let now = self.now.at;
         let paints = self.paints();
         if paints || self.foreground.paint.is_on() {
@@ -217,6 +218,9 @@ impl Session {
             if let Some((ended_by, matched)) = waiter.by_time(now) {
                 self.finish(waiter, ended_by, matched);
             }
+        }
+        if let Some(since) = self.foreground.asks_since {
+            self.finish_where(|w| w.outlasted_at(since).is_some_and(|at| now >= at), EndedBy::InputWanted);
         }
         if let Some(painted) = self.screen_painted_at() {
             self.finish_where(|w| w.still_at(painted).is_some_and(|at| now >= at), EndedBy::Quiet);
