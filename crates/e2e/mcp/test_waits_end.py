@@ -48,3 +48,43 @@ async def test_a_program_that_always_reads_keys_does_not_end_the_wait_for_a_patt
     answer = await workspace.terminal("python3 raw.py; stty sane", wait_for="ready", timeout=20)
     assert answer.fact("matched") == '"ready"', answer.text
     await workspace.terminal("q", is_input=True)
+async def test_what_the_call_typed_itself_does_not_match(workspace):
+    started = await workspace.terminal("python3 -q")
+    session = workspace.agent.at(started.session_id)
+    with at_least(1.5):
+        told = await session.type("import time; time.sleep(1.5); print('ready')\r", wait_for="ready", timeout=20)
+    assert (told.fact("matched"), told.output.count("ready")) == ('"ready"', 2), told.text
+    with at_least(1.5):
+        told = await workspace.terminal("time.sleep(1.5); print('ready')", is_input=True, wait_for="ready", timeout=20)
+    assert told.fact("matched") == '"ready"', told.text
+    steps = [{"input": "time.sleep(1.5); print('ready')\r"}, {"wait_for": "ready", "input": "print('after')\r"}]
+    with at_least(1.5):
+        told = await workspace.agent.call("send_input_to_terminal", session_id=session.id, steps=steps)
+    assert told.output.splitlines()[-2:] == ["after", ">>> "], told.text
+    await workspace.terminal("C-d")
+
+
+@pytest.mark.parametrize("shell", ["bash", "python3"])
+async def test_the_line_that_runs_a_command_does_not_match(workspace, shell):
+    session = await workspace.session(shell=shell)
+    ready = "sleep 1; echo ready; sleep 9" if shell == "bash" else "import time; time.sleep(1); print('ready'); time.sleep(9)"
+    with at_least(1):
+        told = await session.run(ready, wait_for="ready", timeout=8)
+    assert told.fact("matched") == '"ready"', told.text
+    await session.press("C-c")
+
+
+async def test_what_a_program_prints_again_matches(workspace):
+    await workspace.terminal("read x; echo $x; cat")
+    with within(0.2):
+        told = await workspace.terminal("ready", is_input=True, wait_for="ready", timeout=20)
+    assert (told.fact("matched"), told.output.count("ready")) == ('"ready"', 2), told.text
+    with within(0.2):
+        told = await workspace.terminal("some ready words", is_input=True, wait_for="^some ready words$", timeout=20)
+    assert told.output.count("ready") == 2, told.text
+    await workspace.terminal("C-c")
+    await workspace.terminal("stty -echo; cat", timeout=1)
+    with within(0.2):
+        told = await workspace.terminal("ready", is_input=True, wait_for="ready", timeout=20)
+    assert (told.fact("matched"), told.output.count("ready")) == ('"ready"', 1), told.text
+    await workspace.terminal("C-c")

@@ -114,8 +114,8 @@ impl Session {
     pub(super) fn on_done(&mut self, seq: u32, status: Status, value: u64) {
         match self.link.calls.remove(&seq) {
             Some(Call::Run { wait, started }) => self.on_run_done(status, value, wait, started),
-            Some(Call::Input { key, wait, from, offered, is_signal, typed }) => {
-                self.on_input_done((status, value), key, wait, (from, offered, is_signal), typed);
+            Some(Call::Input { key, wait, from, offered, is_signal, echo, typed }) => {
+                self.on_input_done((status, value), key, wait, (from, offered, is_signal, echo), typed);
             }
             Some(Call::Line { id, key, wait, started }) => {
                 self.on_line_typed((id, key), (status, value), wait, started);

@@ -14,6 +14,7 @@ use crate::action::{ActionError, Wait};
 use crate::host::Identity;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::sessions::session::machine::waits::matcher::Echo;
 use crate::sessions::session::now::Now;
 use crate::sessions::session::requests::{Ended, Request, StartReply, Started, Typed};
 use crate::sessions::unreachable::does_not_answer;
@@ -63,6 +64,8 @@ pub(crate) enum Call {
         from: u64,
         offered: usize,
         is_signal: bool,
+        /// What the wait's pattern does not match.
+        echo: Option<Echo>,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
     /// A command that is typed as a line.

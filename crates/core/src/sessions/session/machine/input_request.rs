@@ -7,8 +7,10 @@ use wire::{Key, Status, Target, ToHolder};
 use super::errors::{key_reused, os_error};
 use crate::action::{ActionError, InputBytes, Wait};
 use crate::limits;
+use crate::sessions::render::range;
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::session::Session;
+use crate::sessions::session::machine::waits::matcher::Echo;
 use crate::sessions::session::machine::waits::state::OpenWait;
 use crate::sessions::session::requests::Typed;
 
@@ -35,6 +37,7 @@ impl Session {
         };
         let (from, offered) = (self.timeline.output().scanner.position(), bytes.len());
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
+        let echo = wait.as_ref().filter(|wait| wait.pattern.is_some()).map(|_| self.echo_of(&bytes, from));
         self.foreground.forget_state();
         // C-c, C-\ and C-z, also where they are plain bytes for a terminal on another machine.
         if bytes.iter().any(|b| [0x03, 0x1c, 0x1a].contains(b)) {
@@ -42,7 +45,7 @@ impl Session {
         }
         if let Some(signo) = signo {
             self.timeline.clear_begun_line();
-            let call = Call::Input { key, wait, from, offered, is_signal: true, typed };
+            let call = Call::Input { key, wait, from, offered, is_signal: true, echo: None, typed };
             return self.link.call(self.now.at, call, |seq| ToHolder::Signal {
                 seq,
                 target: Target::Foreground,
@@ -52,9 +55,23 @@ impl Session {
         // Before the holder records it: a wait that begins with this input must not end at the prompt where it is
         // typed.
         self.timeline.record_input(&bytes);
-        self.link.call(self.now.at, Call::Input { key, wait, from, offered, is_signal: false, typed }, |seq| {
+        self.link.call(self.now.at, Call::Input { key, wait, from, offered, is_signal: false, echo, typed }, |seq| {
             ToHolder::Input { seq, key, is_secret, patience_ms, bytes }
         });
+    }
+
+    /// The echo of what is typed when the output has come so far.
+    pub(super) fn echo_of(&self, bytes: &[u8], from: u64) -> Echo {
+        /// A prompt has fewer bytes.
+        const PROMPT_BYTES: u64 = 2_048;
+        let before = range::read(&self.shared.reader, from.saturating_sub(PROMPT_BYTES), from);
+        let before = before.map(|slice| terminal::render(&slice.bytes, self.timeline.cols()).text).unwrap_or_default();
+        let prompt = before.rsplit('\n').next().unwrap_or_default().to_owned();
+        match self.foreground.state {
+            Some(state) if state.canonical && !state.echo => Echo::none(prompt),
+            Some(state) => Echo::of(bytes, prompt, !state.canonical && state.foreground.waits()),
+            None => Echo::of(bytes, prompt, false),
+        }
     }
 
     /// The holder's answer: how much of the input it has typed.
@@ -63,7 +80,7 @@ impl Session {
         (status, value): (Status, u64),
         key: Key,
         wait: Option<Wait>,
-        (from, offered, is_signal): (u64, usize, bool),
+        (from, offered, is_signal, echo): (u64, usize, bool, Option<Echo>),
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     ) {
         self.foreground.on_typed();
@@ -85,6 +102,7 @@ impl Session {
                     let (reply, finished) = oneshot::channel();
                     let mut waiter =
                         OpenWait::new(self.now.at, wait, command, from, self.timeline.cols(), Some(accepted), reply);
+                    waiter.leaves_out(echo);
                     waiter.end_on_idle_screen();
                     // A repeated input may already have been answered by the program.
                     if let Some(waiter) = self.catch_up(waiter) {

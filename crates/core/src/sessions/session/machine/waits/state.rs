@@ -5,12 +5,13 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use terminal::{Screen, Transcript};
+use terminal::Screen;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::matcher::{Echo, Matcher};
 use crate::action::{EndedBy, Until, Wait};
-use crate::limits::{GONE_SETTLES, PATTERN_TEXT_MAX, QUESTION_STANDS, SCREEN_STILL};
+use crate::limits::{GONE_SETTLES, QUESTION_STANDS, SCREEN_STILL};
 use crate::sessions::session::requests::{Finished, ScreenSnapshot, StartReply, Started};
 
 /// A waiting caller. Dropping its receiver ends the wait and nothing else.
@@ -48,42 +49,6 @@ struct Vanishing {
     pattern: crate::action::Pattern,
     was_there: bool,
     absent_since: Option<Instant>,
-}
-
-/// A pattern and the plain text that it is matched against.
-struct Matcher {
-    pattern: crate::action::Pattern,
-    transcript: Transcript,
-    cols: u16,
-    /// The newest part of the finished lines.
-    text: String,
-}
-
-impl Matcher {
-    fn new(pattern: crate::action::Pattern, cols: u16) -> Self {
-        Self { pattern, transcript: Transcript::new(cols), cols, text: String::new() }
-    }
-
-    /// Discards echo and prompt: the command's own output begins here.
-    fn restart(&mut self) {
-        self.transcript = Transcript::new(self.cols);
-        self.text.clear();
-    }
-
-    fn feed(&mut self, bytes: &[u8]) -> Option<String> {
-        self.transcript.feed(bytes);
-        self.text.push_str(&self.transcript.take_finished());
-        // A prompt has no line end, so the unfinished line counts too.
-        let seen = format!("{}{}", self.text, self.transcript.peek());
-        let found = self.pattern.find(&seen).map(|m| m.as_str().to_owned());
-        if self.text.len() > PATTERN_TEXT_MAX {
-            let cut = (self.text.len() - PATTERN_TEXT_MAX / 2..self.text.len())
-                .find(|i| self.text.is_char_boundary(*i))
-                .unwrap_or(self.text.len());
-            self.text.drain(..cut);
-        }
-        found
-    }
 }
 
 impl OpenWait {
@@ -151,6 +116,13 @@ impl OpenWait {
                 let (cols, rows) = painted.size();
                 *painted = Screen::new(cols, rows);
             }
+        }
+    }
+
+    /// The call typed something, whose echo does not count.
+    pub(crate) fn leaves_out(&mut self, echo: Option<Echo>) {
+        if let (Some(matcher), Some(echo)) = (&mut self.matcher, echo) {
+            matcher.leaves_out(echo);
         }
     }
 
@@ -236,7 +208,7 @@ impl OpenWait {
 
     /// How many characters its patterns match when this many bytes or cells are new.
     pub(crate) fn matching_work(&self, unread: usize, cells: usize) -> usize {
-        let of_text = self.matcher.as_ref().map_or(0, |m| m.pattern.work(m.text.len() + unread + cells));
+        let of_text = self.matcher.as_ref().map_or(0, |m| m.pattern.work(m.known() + unread + cells));
         of_text + self.vanishing.iter().map(|v| v.pattern.work(unread + cells)).sum::<usize>()
     }
 

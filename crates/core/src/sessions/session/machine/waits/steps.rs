@@ -8,7 +8,7 @@ use crate::limits;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::machine::waits::state::OpenWait;
 use crate::sessions::session::requests::{Finished, Snapshot, Started};
-use crate::sessions::timeline::{Change, Command};
+use crate::sessions::timeline::{Change, Channel, Command};
 
 impl Session {
     pub(in crate::sessions::session::machine) fn on_output(&mut self, at: u64, bytes: &[u8], news: &[Change]) {
@@ -100,6 +100,9 @@ impl Session {
             let at = self.timeline.output().scanner.position();
             let from = self.timeline.log().command(id).map_or(at, Command::output_from);
             let mut waiter = OpenWait::new(self.now.at, wait, Some(id), from, self.timeline.cols(), None, reply);
+            let typed = self.timeline.log().command(id).filter(|command| command.channel == Channel::Line);
+            let line = typed.map(|command| (format!("{}\n", command.text), command.accepted_at));
+            waiter.leaves_out(line.map(|(line, at)| self.echo_of(line.as_bytes(), at)));
             waiter.looks_at_its_command(self.timeline.cols(), self.timeline.rows());
             if self.timeline.log().command(id).is_some_and(Command::is_about_to_begin) {
                 waiter.awaits_beginning();

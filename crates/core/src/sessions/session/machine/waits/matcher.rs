@@ -1,0 +1,225 @@
+//! The pattern of a wait, and the plain text that it is matched against: neither the prompt at which the call typed, nor
+//! the echo of what it typed.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use terminal::Transcript;
+
+use crate::action::Pattern;
+use crate::limits::PATTERN_TEXT_MAX;
+
+/// A pattern and the plain text that it is matched against.
+pub(crate) struct Matcher {
+    pub(crate) pattern: Pattern,
+    transcript: Transcript,
+    cols: u16,
+    /// The newest part of the finished lines.
+    text: String,
+    /// The beginning of a finished line whose end has not come.
+    open: String,
+    echo: Echo,
+}
+
+impl Matcher {
+    pub(crate) fn new(pattern: Pattern, cols: u16) -> Self {
+        let (text, open, echo) = Default::default();
+        Self { pattern, transcript: Transcript::new(cols), cols, text, open, echo }
+    }
+
+    /// How many characters are matched again with new output.
+    pub(crate) fn known(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Discards echo and prompt: the command's own output begins here.
+    pub(crate) fn restart(&mut self) {
+        self.transcript = Transcript::new(self.cols);
+        self.text.clear();
+        self.open.clear();
+        self.echo = Echo::default();
+    }
+
+    /// The call typed this.
+    pub(crate) fn leaves_out(&mut self, echo: Echo) {
+        // An editor paints the prompt again, and counts the columns from there.
+        self.transcript.feed(echo.prompt.as_bytes());
+        self.echo = echo;
+    }
+
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Option<String> {
+        self.transcript.feed(bytes);
+        self.open.push_str(&self.transcript.take_finished());
+        if let Some(end) = self.open.rfind('\n') {
+            let finished: String = self.open.drain(..=end).collect();
+            self.text.push_str(&self.echo.leave_out(&finished));
+        }
+        // A prompt has no line end, so the unfinished line counts too. The lines before it may still change.
+        let unfinished = format!("{}{}", self.open, self.transcript.peek());
+        let seen = format!("{}{}", self.text, self.echo.clone().leave_out(&unfinished));
+        let found = self.pattern.find(&seen).map(|m| m.as_str().to_owned());
+        if self.text.len() > PATTERN_TEXT_MAX {
+            let cut = (self.text.len() - PATTERN_TEXT_MAX / 2..self.text.len())
+                .find(|i| self.text.is_char_boundary(*i))
+                .unwrap_or(self.text.len());
+            self.text.drain(..cut);
+        }
+        found
+    }
+}
+
+/// The echo of typed lines, which comes once, from the kernel or from the program's line editor, each at the end of a
+/// line. Output that says the same afterwards is the program's own.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Echo {
+    /// The unfinished line of the output where it was typed.
+    prompt: String,
+    /// The line of the prompt has ended.
+    is_below_prompt: bool,
+    /// The typed lines without blanks, which an editor may wrap or expand.
+    typed: Arc<[String]>,
+    /// How many of them have come.
+    came: usize,
+    /// The last of them was typed without its end, so that output may follow it in its line.
+    is_unfinished: bool,
+    /// A program that waits in an editor of its own shows what it is given at once, or never.
+    is_at_once: bool,
+}
+
+impl Echo {
+    /// The echo of these bytes behind this prompt.
+    pub(crate) fn of(bytes: &[u8], prompt: String, is_at_once: bool) -> Self {
+        let text = String::from_utf8_lossy(bytes).replace("\x1b[200~", "").replace("\x1b[201~", "");
+        let is_unfinished = !text.ends_with(['\r', '\n']);
+        // A key is shown in a way that only its reader knows, or not at all.
+        let is_text = |line: &&str| !line.chars().any(|c| c.is_control() && c != '\t');
+        let typed: Vec<String> = text.split(['\r', '\n']).filter(is_text).map(squeezed).collect();
+        let typed = typed.into_iter().filter(|line| !line.is_empty()).collect();
+        Self { prompt, typed, is_unfinished, is_at_once, ..Self::default() }
+    }
+
+    /// No echo comes: only the prompt is left out.
+    pub(crate) fn none(prompt: String) -> Self {
+        Self { prompt, ..Self::default() }
+    }
+
+    /// The text, which begins with a line, without prompt and echo.
+    fn leave_out<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
+        if self.is_below_prompt && self.came == self.typed.len() {
+            return Cow::Borrowed(text);
+        }
+        let mut out = String::with_capacity(text.len());
+        for line in text.split_inclusive('\n') {
+            let (content, end) = line.strip_suffix('\n').map_or((line, ""), |content| (content, "\n"));
+            out.push_str(self.without_echo(self.without_prompt(content), !end.is_empty()).as_ref());
+            out.push_str(end);
+            self.is_below_prompt |= !end.is_empty();
+        }
+        Cow::Owned(out)
+    }
+
+    fn without_prompt<'a>(&self, line: &'a str) -> &'a str {
+        if self.is_below_prompt {
+            return line;
+        }
+        line.strip_prefix(self.prompt.as_str()).or_else(|| line.strip_prefix(self.prompt.trim_end())).unwrap_or(line)
+    }
+
+    fn without_echo<'a>(&mut self, line: &'a str, is_whole: bool) -> &'a str {
+        let Some(typed) = self.typed.get(self.came) else { return line };
+        let shown = squeezed(line);
+        let is_last = self.came + 1 == self.typed.len();
+        if self.is_unfinished && is_last && shown.starts_with(typed.as_str()) && shown.len() > typed.len() {
+            self.came += 1;
+            return after(line, typed.len());
+        }
+        if is_whole {
+            if shown.ends_with(typed.as_str()) {
+                let kept = shown.len() - typed.len();
+                self.came += 1;
+                return before(line, kept);
+            }
+            if self.is_at_once && !shown.is_empty() {
+                self.came = self.typed.len();
+            }
+            return line;
+        }
+        // So much of it may be the beginning of the echo.
+        let is_begun =
+            |len: &usize| shown.is_char_boundary(shown.len() - len) && typed.starts_with(&shown[shown.len() - len..]);
+        let begun = (1..=shown.len().min(typed.len())).rev().find(is_begun).unwrap_or(0);
+        before(line, shown.len() - begun)
+    }
+}
+
+/// The text without blanks.
+fn squeezed(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// The place in the line behind so many bytes of what is no blank.
+fn place(line: &str, squeezed: usize) -> usize {
+    let mut left = squeezed;
+    for (at, c) in line.char_indices() {
+        if left == 0 {
+            return at;
+        }
+        left = left.saturating_sub(if c.is_whitespace() { 0 } else { c.len_utf8() });
+    }
+    line.len()
+}
+
+fn before(line: &str, squeezed: usize) -> &str {
+    line.get(..place(line, squeezed)).unwrap_or(line)
+}
+
+fn after(line: &str, squeezed: usize) -> &str {
+    line.get(place(line, squeezed)..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::pattern::tests::compiled;
+
+    /// The first of these chunks of output with which the pattern matches, behind `>>> ` where this was typed.
+    fn matches(pattern: &str, typed: &str, is_at_once: bool, output: &[&str]) -> Option<usize> {
+        let mut matcher = Matcher::new(compiled(pattern).expect("valid"), 80);
+        matcher.leaves_out(Echo::of(typed.as_bytes(), ">>> ".to_owned(), is_at_once));
+        output.iter().position(|chunk| matcher.feed(chunk.as_bytes()).is_some())
+    }
+
+    #[test]
+    // promise: wait-2
+    fn an_echo_in_pieces_does_not_match_and_the_same_words_of_the_program_do() {
+        let long = format!("x = '{}'; print('ready')", "y".repeat(100));
+        let wrapped = format!("x = '{} \r{}'; print('ready')", "y".repeat(71), "y".repeat(29));
+        for (typed, chunks, is_at_once) in [
+            ("print('ready')\r", &["print('re", "ady", "')\r\n", "ready\r\n"][..], true),
+            ("ready\n", &["rea", "dy", "\r\n", "ready\r\n"], false),
+            // The program was busy, and says something before it reads.
+            ("ready\n", &["still at it\r\n>>> ", "ready\r\n", "", "ready"], false),
+            // An editor paints the prompt again, and its colours.
+            ("ready\r", &["\x1b[1G\x1b[0J>>> re\x1b[32mady\x1b[m\x1b[10G", "\r\n", "", "get ready!\r\n"], true),
+            ("a\nready\n", &["a\r\n", "... ready\r\n", ">>> ", "ready\r\n"], false),
+            (&format!("{long}\r"), &[&wrapped, "\r\n", "", "ready\r\n"], true),
+            // Not finished by Enter: what follows in its line is the program's.
+            ("ready", &["re", "ady", "", " ready"], false),
+        ] {
+            assert_eq!(matches("ready", typed, is_at_once, chunks), Some(3), "{typed:?}");
+        }
+    }
+
+    #[test]
+    // promise: wait-2
+    fn a_program_that_does_not_echo_matches_at_once() {
+        assert_eq!(matches("ready", "get ready\r", true, &["\r\n", "all is ready\r\n"]), Some(1));
+        assert_eq!(matches("10 items", "1\n", false, &["10 items\r\n"]), Some(0));
+        assert_eq!(matches("ready", "\x1b[A\r", true, &["ready"]), Some(0));
+        assert_eq!(
+            matches(">>> ", "\r", true, &["\r\n", ">>> "]),
+            Some(1),
+            "the prompt where it was typed is an old one"
+        );
+    }
+}
