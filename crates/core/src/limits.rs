@@ -132,6 +132,8 @@ pub const SCREEN_SETTLES: Duration = Duration::from_millis(100);
 /// A full-screen program whose reads are not visible (tmux: another process reads) is treated as idle after its screen
 /// has been unchanged for this long.
 pub const SCREEN_STILL: Duration = Duration::from_secs(1);
+/// The same after input that has not changed the screen at all.
+pub const SCREEN_UNTOUCHED: Duration = Duration::from_secs(3);
 /// A wait for a pattern ends when the program has asked something else for this long: a program that pauses behind an open
 /// line may still print more.
 pub const QUESTION_STANDS: Duration = Duration::from_secs(1);

@@ -88,3 +88,51 @@ async def test_what_a_program_prints_again_matches(workspace):
         told = await workspace.terminal("ready", is_input=True, wait_for="ready", timeout=20)
     assert (told.fact("matched"), told.output.count("ready")) == ('"ready"', 1), told.text
     await workspace.terminal("C-c")
+
+
+SLOW_TUI = """
+import os, sys, time, tty
+tty.setraw(0)
+print("\\x1b[?1049h\\x1b[2J\\x1b[Hrow 0", end="", flush=True)
+for row in range(1, 99):
+    key = os.read(0, 1)
+    time.sleep(float(sys.argv[1]))
+    print(f"\\x1b[Hrow {row}", end="", flush=True)
+    if key == b"q": break
+print("\\x1b[?1049l", end="")
+"""
+
+
+async def test_keys_at_a_slow_full_screen_program_are_answered_with_what_they_did(workspace):
+    (workspace.project / "tui.py").write_text(SLOW_TUI)
+    session = workspace.agent.at((await workspace.terminal("python3 tui.py 0.7; stty sane")).session_id)
+    for row in range(1, 4):
+        with at_least(0.7), within(0.2):
+            pressed = await session.press("j")
+        assert (pressed.output, "no row changed" in pressed.facts) == (f"row {row}", False), pressed.text
+    with within(0.3):
+        assert (await session.press("q")).exit == 0
+
+
+async def test_a_screen_that_may_still_change_is_not_told_as_unchanged(workspace):
+    (workspace.project / "tui.py").write_text(SLOW_TUI)
+    session = workspace.agent.at((await workspace.terminal("python3 tui.py 4; stty sane")).session_id)
+    pressed = await session.press("j", timeout=1)
+    assert ("no reaction yet" in pressed.facts, "no row changed" in pressed.facts) == (True, False), pressed.text
+    with at_least(1.5):
+        pressed = await session.press("q")
+    assert "no row changed" not in pressed.facts, pressed.text
+    await session.press("q", timeout=20)
+    await workspace.terminal("", timeout=20)
+
+
+async def test_what_was_typed_is_answered_when_the_program_asks_again_and_not_when_it_is_silent(workspace):
+    started = await workspace.terminal("read x; sleep 1.5; echo got $x; read -p 'more? ' y; sleep 1.5; echo and $y")
+    session = workspace.agent.at(started.session_id)
+    with at_least(1.5), within(0.3):
+        told = await session.type("one\n")
+    assert (told.output, told.wants) == ("one\ngot one\nmore? ", "input"), told.text
+    with at_least(1.5), within(0.3):
+        steps = [{"wait_for": "more", "input": "two\r"}]
+        told = await workspace.agent.call("send_input_to_terminal", session_id=session.id, steps=steps)
+    assert (told.output.splitlines()[-1], told.exit) == ("and two", 0), told.text

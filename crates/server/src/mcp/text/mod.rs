@@ -374,6 +374,11 @@ fn last_result(facts: &mut Facts, report: &Report) {
 fn circumstances(facts: &mut Facts, report: &Report, notes: Vec<String>, context: &AnswerContext<'_>) {
     if let Some(screen) = &report.screen {
         cursor(facts, screen, only_changed(screen));
+        let is_over_first = matches!(report.ended_by, EndedBy::Quiet | EndedBy::TimedOut);
+        if is_over_first && report.accepted_bytes.is_some() && screen.changed.as_deref() == Some(&[]) {
+            // The program may still be at work on what was typed.
+            facts.replace("no row changed", "no reaction yet");
+        }
     }
     let boundary = report.command.as_ref().map_or(report.session.boundary, |c| c.boundary);
     match boundary {

@@ -24,6 +24,11 @@ impl Facts {
         self.0.push(fact.into());
     }
 
+    /// Puts another fact in the place of this one.
+    pub fn replace(&mut self, fact: &str, by: &str) {
+        self.0.iter_mut().filter(|known| *known == fact).for_each(|known| *known = by.to_owned());
+    }
+
     /// `[fact · fact]`.
     pub fn line(&self) -> String {
         format!("[{}]", self.0.join(" · "))

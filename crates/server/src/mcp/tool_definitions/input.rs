@@ -14,10 +14,7 @@ use ptyd_core::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT};
 
 const NAME: &str = "send_input_to_terminal";
 
-/// Without a timeout or pattern, the answer comes once the program has reacted: it asks, ends, or is quiet for this
-/// long.
-const REACTION_QUIET: Duration = Duration::from_millis(300);
-/// The longest wait for a reaction.
+/// The longest wait for a reaction, which is over once the program asks again or ends.
 const REACTION_MAX: Duration = Duration::from_secs(5);
 /// The most steps of a dialogue.
 const STEPS_MAX: usize = 50;
@@ -25,7 +22,7 @@ const STEPS_MAX: usize = 50;
 const DESCRIPTION: &str = "Type at the program that runs in a session: text with input (end_with_newline presses \
 Enter), or keys by name: C-c, Enter, Escape, Up, Down*3, F1, M-x, \"<Esc>:wq<Enter>\". For prompts, REPLs, passwords \
 and full-screen programs; not for commands: execute_in_terminal. Answers with what came after it, as soon as the \
-program asks again, ends or falls silent. steps play a dialogue: each waits for its wait_for, then types. Example: \
+program asks again or ends. steps play a dialogue: each waits for its wait_for, then types. Example: \
 {\"session_id\": \"s0-…\", \"steps\": [{\"wait_for\": \"Password:\", \"input\": \"secret\\r\"}, {\"wait_for\": \"ftp> \
 \", \"input\": \"ls\\r\"}]}. What is typed at a password prompt is kept out of every record.";
 
@@ -105,11 +102,9 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     let ready = pattern(call, "wait_for", &arguments.wait_for).await?;
     let timeout = arguments.timeout.map(Seconds::duration).transpose()?;
     let begun = Instant::now();
-    let wait = if ready.is_none() && timeout.is_none() && arguments.until.is_empty() {
-        Wait { input_wanted: true, quiet: Some(REACTION_QUIET), ..Wait::at_most(REACTION_MAX) }
-    } else {
-        Wait { pattern: ready, input_wanted: true, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) }
-    };
+    let is_simple = ready.is_none() && arguments.until.is_empty() && arguments.steps.is_empty();
+    let longest = timeout.unwrap_or(if is_simple { REACTION_MAX } else { EXECUTE_TIMEOUT });
+    let wait = Wait { pattern: ready, input_wanted: true, ..Wait::at_most(longest) };
     let wait = until(call, wait, &arguments.until).await?;
     match (bytes, arguments.steps.is_empty()) {
         (Some(bytes), true) => {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::matcher::{Echo, Matcher};
 use crate::action::{EndedBy, Until, Wait};
-use crate::limits::{GONE_SETTLES, QUESTION_STANDS, SCREEN_STILL};
+use crate::limits::{GONE_SETTLES, QUESTION_STANDS, SCREEN_STILL, SCREEN_UNTOUCHED};
 use crate::sessions::session::requests::{Finished, ScreenSnapshot, StartReply, Started};
 
 /// A waiting caller. Dropping its receiver ends the wait and nothing else.
@@ -228,7 +228,9 @@ impl OpenWait {
 
     /// When the wait ends if the screen, last painted at this time, stays unchanged.
     pub(crate) fn still_at(&self, painted_at: Instant) -> Option<Instant> {
-        self.ends_with_stillness.then(|| painted_at.max(self.began) + SCREEN_STILL)
+        // A slow program may not have painted its answer to what was typed.
+        let stillness = if self.last_output > self.began { SCREEN_STILL } else { SCREEN_UNTOUCHED };
+        self.ends_with_stillness.then(|| painted_at.max(self.began) + stillness)
     }
 
     /// The state is not decided yet, so the quiet time has not begun.
