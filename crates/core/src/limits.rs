@@ -134,6 +134,12 @@ pub const SCREEN_SETTLES: Duration = Duration::from_millis(100);
 pub const SCREEN_STILL: Duration = Duration::from_secs(1);
 /// The same after input that has not changed the screen at all.
 pub const SCREEN_UNTOUCHED: Duration = Duration::from_secs(3);
+/// A program that listens on a port and has printed nothing for this long is a server that is ready.
+pub const LISTENER_SILENT: Duration = Duration::from_secs(1);
+/// How often that is looked at: at first and after output, and at most, in a long silence.
+pub const LISTENER_EVERY_MIN: Duration = Duration::from_millis(250);
+/// See [`LISTENER_EVERY_MIN`].
+pub const LISTENER_EVERY_MAX: Duration = Duration::from_secs(4);
 /// A wait for a pattern ends when the program has asked something else for this long: a program that pauses behind an open
 /// line may still print more.
 pub const QUESTION_STANDS: Duration = Duration::from_secs(1);

@@ -129,6 +129,7 @@ impl Metrics {
             EndedBy::Accepted => "accepted",
             EndedBy::Ended => "ended",
             EndedBy::Matched => "matched",
+            EndedBy::Listens => "listens",
             EndedBy::InputWanted => "input_wanted",
             EndedBy::Stopped => "stopped",
             EndedBy::Quiet => "quiet",

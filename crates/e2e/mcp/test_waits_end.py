@@ -136,3 +136,40 @@ async def test_what_was_typed_is_answered_when_the_program_asks_again_and_not_wh
         steps = [{"wait_for": "more", "input": "two\r"}]
         told = await workspace.agent.call("send_input_to_terminal", session_id=session.id, steps=steps)
     assert (told.output.splitlines()[-1], told.exit) == ("and two", 0), told.text
+
+
+LISTENER = """
+import socket, sys, time, tty, select
+if "raw" in sys.argv: tty.setraw(0)
+if "late" in sys.argv: time.sleep(1.5)
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen()
+print("port", s.getsockname()[1], end="\\r\\n", flush=True)
+if "tests" in sys.argv:
+    for n in range(12): print("test", n, flush=True); time.sleep(0.3)
+    print("tests ..", end="", flush=True); time.sleep(3); sys.exit()
+while True:
+    if 0 in select.select([0, s] if "raw" in sys.argv else [s], [], [])[0]: sys.exit()
+"""
+
+
+@pytest.mark.parametrize("how", ["", "raw", "late"])
+async def test_a_server_is_told_as_ready_with_its_port_once_it_is_silent(workspace, how):
+    (workspace.project / "listener.py").write_text(LISTENER)
+    for tool in ("terminal", "execute"):
+        session = await workspace.session()
+        run = session.run if tool == "execute" else lambda line: workspace.terminal(line, session_id=session.id)
+        with within(0.5):
+            ready = await run(f"python3 listener.py {how}; stty sane")
+        port = ready.output.split()[-1]
+        assert (ready.is_running, ready.fact("listens on")) == (True, port), ready.text
+        await session.terminate(force=True)
+
+
+async def test_a_test_suite_with_ports_is_waited_for_and_a_job_in_the_background_is_no_server(workspace):
+    (workspace.project / "listener.py").write_text(LISTENER)
+    tested = await workspace.terminal("python3 listener.py tests")
+    assert (tested.exit, tested.fact("listens on")) == (0, None), tested.text
+    await workspace.terminal("python3 listener.py </dev/null &", timeout=2)
+    slept = await workspace.terminal("sleep 4")
+    assert (slept.exit, slept.fact("listens on")) == (0, None), slept.text
+    await workspace.terminal("kill %1; wait")

@@ -17,6 +17,8 @@ pub enum EndedBy {
     Ended,
     /// The pattern matched.
     Matched,
+    /// The program listens and is silent; the match is the list of its ports.
+    Listens,
     /// The program wants input.
     InputWanted,
     /// The program was stopped by a signal; `CONT` resumes it.

@@ -19,6 +19,9 @@ pub struct Wait {
     /// The program wants input. With a pattern: a question of the program stands for a moment, and the pattern did not match
     /// it; with another condition it is ignored.
     pub input_wanted: bool,
+    /// The program listens on a TCP port and has fallen silent: a server is ready (ignored if there is a pattern or another
+    /// condition).
+    pub listens: bool,
     /// No new output for this long.
     pub quiet: Option<Duration>,
     /// The timeout, as the caller gave it.
@@ -77,6 +80,7 @@ impl Wait {
             pattern: None,
             until: Vec::new(),
             input_wanted: false,
+            listens: false,
             quiet: None,
             timeout,
             waited: Duration::ZERO,

@@ -120,6 +120,10 @@ impl Host for FakeHost {
         self.machine().ports.get(&root).cloned().unwrap_or_default()
     }
 
+    fn ports_of_job(&self, _: u32, group: u32) -> HashSet<u16> {
+        self.listening_ports(group)
+    }
+
     fn since_boot_us(&self) -> u64 {
         self.machine().since_boot_us
     }

@@ -120,6 +120,17 @@ impl Host for LocalHost {
         super::port::descendants(self, root).iter().flat_map(|below| process::listening(below.pid())).collect()
     }
 
+    fn ports_of_job(&self, root: u32, group: u32) -> HashSet<u16> {
+        let mut job: HashSet<u32> = HashSet::new();
+        // Parents come before children.
+        for below in super::port::descendants(self, root) {
+            if below.group == group || job.contains(&below.parent) {
+                job.insert(below.pid());
+            }
+        }
+        job.into_iter().flat_map(process::listening).collect()
+    }
+
     fn since_boot_us(&self) -> u64 {
         sys::time::since_boot_us()
     }

@@ -113,6 +113,9 @@ pub(crate) trait Host: Debug + Send + Sync {
     /// The TCP ports on which the descendants of a process listen; blocks.
     fn listening_ports(&self, root: u32) -> HashSet<u16>;
 
+    /// The same for those that are in this process group, and their descendants; blocks.
+    fn ports_of_job(&self, root: u32, group: u32) -> HashSet<u16>;
+
     fn since_boot_us(&self) -> u64;
 
     /// Sends a signal to this process, and to no later one with its pid; false if it is gone.

@@ -329,7 +329,8 @@ fn ended_by(ended: action::EndedBy) -> api::EndedBy {
     match ended {
         action::EndedBy::Accepted => api::EndedBy::Accepted,
         action::EndedBy::Ended => api::EndedBy::Ended,
-        action::EndedBy::Matched => api::EndedBy::Matched,
+        // Only a model's wait ends by it.
+        action::EndedBy::Matched | action::EndedBy::Listens => api::EndedBy::Matched,
         action::EndedBy::InputWanted => api::EndedBy::InputWanted,
         action::EndedBy::Stopped => api::EndedBy::Stopped,
         action::EndedBy::Quiet => api::EndedBy::Quiet,

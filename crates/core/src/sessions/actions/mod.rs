@@ -19,6 +19,7 @@ mod report;
 mod resize;
 mod search_range;
 mod signals;
+mod silent_listener;
 mod task;
 mod task_wait;
 mod terminate;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::create::from_home;
+use super::silent_listener;
 use crate::action::{ActionError, EndedBy, Until, Wait};
 use crate::host::{FileFacts, Host};
 use crate::limits::{OUTSIDE_EVERY_MAX, OUTSIDE_EVERY_MIN};
@@ -23,6 +24,8 @@ use crate::sessions::session::{Finished, Request};
 pub(in crate::sessions) struct ExternalConditions {
     host: Arc<dyn Host>,
     holder_pid: u32,
+    /// The only condition: the program listens and is silent.
+    awaits_server: bool,
     any_port: bool,
     ports: Vec<u16>,
     /// Ports that no longer count for "any".
@@ -33,8 +36,8 @@ pub(in crate::sessions) struct ExternalConditions {
 
 impl ExternalConditions {
     fn at(host: Arc<dyn Host>, holder_pid: u32) -> Self {
-        let (ports, known, files) = Default::default();
-        Self { host, holder_pid, any_port: false, ports, known, files }
+        let (awaits_server, ports, known, files) = Default::default();
+        Self { host, holder_pid, awaits_server, any_port: false, ports, known, files }
     }
 
     /// `None` if the wait has no such condition. A port or file that exists already counts only with `counts_now`.
@@ -43,6 +46,10 @@ impl ExternalConditions {
         wait: Option<&Wait>,
         counts_now: bool,
     ) -> Result<Option<Self>, ActionError> {
+        if silent_listener::ends(wait) {
+            let host = Arc::clone(&handle.shared.backends.host);
+            return Ok(Some(Self { awaits_server: true, ..Self::at(host, 0) }));
+        }
         let until = wait.map(|wait| wait.until.as_slice()).unwrap_or_default();
         if !until.iter().any(|until| matches!(until, Until::Listening(_) | Until::File(_))) {
             return Ok(None);
@@ -80,14 +87,17 @@ impl ExternalConditions {
     }
 
     /// Polls until a condition is met, and returns it.
-    pub(in crate::sessions) async fn seen(self) -> String {
+    async fn seen(self, handle: &Handle) -> (EndedBy, String) {
+        if self.awaits_server {
+            return (EndedBy::Listens, silent_listener::ready(handle).await);
+        }
         let mut pause = OUTSIDE_EVERY_MIN;
         let this = Arc::new(self);
         loop {
             // Reading a large process tree takes milliseconds.
             let looking = Arc::clone(&this);
             if let Ok(Some(found)) = tokio::task::spawn_blocking(move || looking.look()).await {
-                return found;
+                return (EndedBy::Matched, found);
             }
             tokio::time::sleep_until(Instant::now() + pause).await;
             pause = (pause * 3 / 2).min(OUTSIDE_EVERY_MAX);
@@ -121,22 +131,16 @@ pub(in crate::sessions) async fn either(
 ) -> Result<Finished, ActionError> {
     let Some(outside) = outside else { return finished.await };
     let begun = std::time::Instant::now();
-    let found = tokio::select! {
+    let (ended_by, found) = tokio::select! {
         biased;
         finished = finished => return finished,
-        found = outside.seen() => found,
+        found = outside.seen(handle) => found,
     };
     // A wait of zero length returns the present state.
     let wait = Wait::at_most(Duration::ZERO);
     let now = handle.ask(|reply| Request::Wait { wait, command, from, reply }).await?;
     let begins = now.snapshot.command.as_ref().map_or(now.from, |c| c.start_offset);
-    Ok(Finished {
-        ended_by: EndedBy::Matched,
-        matched: Some(found),
-        waited: begun.elapsed(),
-        from: from.unwrap_or(begins),
-        ..now
-    })
+    Ok(Finished { ended_by, matched: Some(found), waited: begun.elapsed(), from: from.unwrap_or(begins), ..now })
 }
 
 /// The session's home directory, which may differ from the server's.

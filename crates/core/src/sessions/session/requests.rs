@@ -169,6 +169,8 @@ pub(crate) struct Snapshot {
     pub(crate) before_command: [u64; 3],
     /// Viewers may be sent bytes up to here.
     pub(crate) shown_to: u64,
+    /// The last line of the output is unfinished.
+    pub(crate) line_is_open: bool,
     /// The parent of all processes of the session.
     pub(crate) holder_pid: u32,
     /// The hand-overs in the output that the request was about.

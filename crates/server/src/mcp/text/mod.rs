@@ -282,6 +282,7 @@ fn state(facts: &mut Facts, report: &Report, context: &AnswerContext<'_>) {
 pub(super) fn reason(report: &Report, quiet: Option<Duration>) -> Option<String> {
     match report.ended_by {
         EndedBy::Matched => report.matched.as_deref().map(matched),
+        EndedBy::Listens => report.matched.as_deref().map(|ports| format!("listens on {ports}")),
         // An unchanged screen shows this by itself, and long before the quiet time.
         EndedBy::Quiet if report.session.foreground == Foreground::Fullscreen => None,
         EndedBy::Quiet => {

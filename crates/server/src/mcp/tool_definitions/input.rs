@@ -104,7 +104,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     let begun = Instant::now();
     let is_simple = ready.is_none() && arguments.until.is_empty() && arguments.steps.is_empty();
     let longest = timeout.unwrap_or(if is_simple { REACTION_MAX } else { EXECUTE_TIMEOUT });
-    let wait = Wait { pattern: ready, input_wanted: true, ..Wait::at_most(longest) };
+    let wait = Wait { pattern: ready, input_wanted: true, listens: true, ..Wait::at_most(longest) };
     let wait = until(call, wait, &arguments.until).await?;
     match (bytes, arguments.steps.is_empty()) {
         (Some(bytes), true) => {

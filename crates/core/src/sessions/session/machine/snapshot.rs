@@ -31,6 +31,7 @@ impl Session {
             was_not_ready: self.foreground.was_not_ready,
             background_from: self.timeline.log().background_from,
             shown_to: self.shown_to(),
+            line_is_open: self.timeline.output().scanner.line_is_open(),
             holder_pid: self.timeline.holder_pid(),
             handovers: RecentHandovers::default(),
         }

@@ -1,0 +1,59 @@
+//! A server that is ready: the command's program listens on a TCP port and has fallen silent.
+//!
+//! Nothing is looked at before a command has run for a moment, and no process before its output has paused, so that a
+//! quick command pays nothing.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::action::{Foreground, Wait};
+use crate::limits::{LISTENER_EVERY_MAX, LISTENER_EVERY_MIN, LISTENER_SILENT};
+use crate::sessions::handle::Handle;
+use crate::sessions::session::Request;
+
+/// Whether this wait ends when the program listens and is silent.
+pub(super) fn ends(wait: Option<&Wait>) -> bool {
+    wait.is_some_and(|wait| wait.listens && wait.pattern.is_none() && wait.until.is_empty())
+}
+
+/// Waits until the foreground job listens and has been silent for a while, and returns its ports. A test suite that
+/// opens ports prints meanwhile, or leaves its line unfinished.
+pub(super) async fn ready(handle: &Handle) -> String {
+    let mut silent = (u64::MAX, Instant::now());
+    // The ports that were open at the look before: a port of a moment is not a server's.
+    let mut open = HashSet::new();
+    let mut pause = LISTENER_EVERY_MIN;
+    loop {
+        tokio::time::sleep(pause).await;
+        // The end of the session ends the wait by itself.
+        let Ok(now) = handle.ask(Request::Look).await else { return std::future::pending().await };
+        if now.view.end_offset != silent.0 {
+            (silent, pause) = ((now.view.end_offset, Instant::now()), LISTENER_EVERY_MIN);
+            open.clear();
+            continue;
+        }
+        if silent.1.elapsed() < LISTENER_SILENT || now.line_is_open || now.view.foreground != Foreground::Running {
+            continue;
+        }
+        let before = std::mem::replace(&mut open, ports(handle, now.holder_pid, now.view.pid).await);
+        let mut lasting: Vec<u16> = open.intersection(&before).copied().collect();
+        if !lasting.is_empty() {
+            lasting.sort_unstable();
+            return lasting.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+        }
+        pause = if open.is_empty() { (pause * 2).min(LISTENER_EVERY_MAX) } else { LISTENER_EVERY_MIN };
+    }
+}
+
+/// The ports of the job that has the terminal, unless the shell itself has it.
+async fn ports(handle: &Handle, holder: u32, shell: Option<u32>) -> HashSet<u16> {
+    let host = Arc::clone(&handle.shared.backends.host);
+    let look = move || {
+        let shell = shell?;
+        let group = host.process(shell)?.foreground_group.filter(|group| *group != shell)?;
+        Some(host.ports_of_job(holder, group))
+    };
+    tokio::task::spawn_blocking(look).await.ok().flatten().unwrap_or_default()
+}
