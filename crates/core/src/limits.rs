@@ -134,6 +134,9 @@ pub const SCREEN_SETTLES: Duration = Duration::from_millis(100);
 pub const SCREEN_STILL: Duration = Duration::from_secs(1);
 /// The same after input that has not changed the screen at all.
 pub const SCREEN_UNTOUCHED: Duration = Duration::from_secs(3);
+/// A program that has asked a question, and wakes up by itself, asks the next one in the same way when it has been silent for
+/// this long.
+pub const QUESTION_BELIEVED: Duration = Duration::from_millis(200);
 /// A program that listens on a port and has printed nothing for this long is a server that is ready.
 pub const LISTENER_SILENT: Duration = Duration::from_secs(1);
 /// How often that is looked at: at first and after output, and at most, in a long silence.

@@ -1,5 +1,7 @@
 """A wait ends when nothing that it waits for can come any more, and by nothing that the call itself typed."""
 
+import time
+
 import pytest
 from mcp_client import at_least, within
 
@@ -173,3 +175,32 @@ async def test_a_test_suite_with_ports_is_waited_for_and_a_job_in_the_background
     slept = await workspace.terminal("sleep 4")
     assert (slept.exit, slept.fact("listens on")) == (0, None), slept.text
     await workspace.terminal("kill %1; wait")
+
+
+# An event loop with a timer asks as node's readline does: it paints the line and places the cursor.
+READLINE = """
+import select, sys, time, tty
+tty.setraw(0)
+def ask(words): print(f"\\x1b[1G\\x1b[0J{words}\\x1b[{len(words) + 1}G", end="", flush=True); polls(99)
+def polls(seconds):
+    ends = time.time() + seconds
+    while time.time() < ends:
+        if select.select([0], [], [], 0.5)[0]: return sys.stdin.buffer.raw.read(99)
+for n in range(4): ask(f"question {n}: "); print(end="\\r\\n")
+print(end="Installing: ", flush=True); polls(0.9)
+print(end="\\x1b[1G\\x1b[0JInstalling (3) \\x1b[16G", flush=True); polls(0.9)
+print(end="done\\r\\n")
+"""
+
+
+async def test_the_next_question_of_an_event_loop_is_known_sooner_and_its_progress_is_none(workspace):
+    (workspace.project / "asks.py").write_text(READLINE)
+    first = await workspace.terminal("python3 asks.py; stty sane")
+    assert first.output == "question 0: ", first.text
+    for n in range(1, 4):
+        asked_at = time.monotonic()
+        asked = await workspace.terminal("", is_input=True)
+        assert (asked.output.splitlines()[-1], asked.wants) == (f"question {n}: ", "input"), asked.text
+        assert time.monotonic() - asked_at < 1.1, "sooner than by its silence"
+    installed = await workspace.terminal("", is_input=True)
+    assert (installed.output.splitlines()[-1], installed.exit) == ("Installing (3) done", 0), installed.text

@@ -26,6 +26,8 @@ pub struct Situation {
     pub uses_editor: bool,
     /// A typed command has not been read yet.
     pub is_typed: bool,
+    /// The unfinished line has ended for a while as an earlier question of the same program did.
+    pub asks_as_before: bool,
 }
 
 /// The verdict on the foreground.
@@ -97,7 +99,7 @@ const UNKNOWN: [Rule; 2] = [
 
 /// Whether it asks. Many programs poll the terminal without wanting input: one that wants input has left its line
 /// unfinished, and one that has taken the whole screen waits for a key.
-const QUESTIONS: [Rule; 8] = [
+const QUESTIONS: [Rule; 9] = [
     Rule { name: "a program reads", applies: |s| s.does(Activity::Reads), says: Says::Asks },
     Rule { name: "the shell's read", applies: |s| s.does(Activity::ShellReads), says: Says::Asks },
     Rule {
@@ -114,6 +116,11 @@ const QUESTIONS: [Rule; 8] = [
     Rule {
         name: "polls behind an open line",
         applies: |s| s.does(Activity::Polls) && s.now.line_is_open,
+        says: Says::Asks,
+    },
+    Rule {
+        name: "wakes up soon, and asks as before",
+        applies: |s| s.does(Activity::PollsForATime) && s.now.line_is_open && s.now.asks_as_before,
         says: Says::Asks,
     },
     Rule {

@@ -17,6 +17,7 @@ const RUNS: Situation = Situation {
     runs: true,
     uses_editor: false,
     is_typed: false,
+    asks_as_before: false,
 };
 
 #[test]
@@ -40,6 +41,7 @@ fn every_rule_decides_its_case() {
     let idle = Situation { is_idle: true, has_command: false, runs: false, ..RUNS };
     let paints = Situation { paints: true, ..RUNS };
     let open = Situation { line_is_open: true, ..RUNS };
+    let as_before = Situation { asks_as_before: true, ..open };
     let begins = Situation { prompt_seen: false, has_command: false, runs: false, ..RUNS };
     let heuristic = Situation { is_heuristic: true, ..begins };
     let (asks, rests) = (Fullscreen { asks: true }, Fullscreen { asks: false });
@@ -67,6 +69,8 @@ fn every_rule_decides_its_case() {
         (Some((Polls, SHOWN)), open, InputWanted, "polls behind an open line"),
         (Some((Polls, SHOWN)), paints, asks, "polls in front of its screen"),
         (Some((PollsForATime, SHOWN)), open, Running, "does not ask"),
+        (Some((PollsForATime, SHOWN)), as_before, InputWanted, "wakes up soon, and asks as before"),
+        (Some((PollsForATime, SHOWN)), Situation { line_is_open: false, ..as_before }, Running, "does not ask"),
         (Some((PollsForATime, SHOWN)), paints, asks, "wakes up soon, in front of its screen"),
         (Some((PollsAndListens, SHOWN)), open, Running, "does not ask"),
         (Some((PollsAndListens, SHOWN)), paints, rests, "does not ask"),

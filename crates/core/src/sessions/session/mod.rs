@@ -15,6 +15,7 @@
 //!
 //! ```text
 //! now.rs, fullscreen.rs                the time of a step; the output that full-screen programs paint
+//! question_ending.rs                   how a question ends in the output
 //! requests.rs                          the requests and answers
 //! step_input.rs, effects.rs            the inputs and the effects of a step
 //! machine/                             the state and its steps, by subject: `expiry/`, `waits/`, `command_request.rs`; `session.rs` has it all
@@ -29,6 +30,7 @@ mod machine;
 mod now;
 mod pattern_matching;
 mod publish;
+mod question_ending;
 mod requests;
 mod step_input;
 #[cfg(test)]

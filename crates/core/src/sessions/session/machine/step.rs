@@ -98,8 +98,8 @@ impl Session {
     /// When something is due.
     pub(in crate::sessions::session) fn next_wake(&self) -> Option<Instant> {
         let marker = self.follower.marker_missed_at.map(|t| t + limits::MARKER_PATIENCE);
-        let screen =
-            self.foreground.screen_settles_at().filter(|_| self.foreground.state_pending && !self.has_unread());
+        let settles_at = self.foreground.screen_settles_at().max(self.foreground.believed_at);
+        let screen = settles_at.filter(|_| self.foreground.state_pending && !self.has_unread());
         let still = self.screen_painted_at().and_then(|at| self.waits.open.iter().filter_map(|w| w.still_at(at)).min());
         let question = self.foreground.asks_since;
         let question = question.and_then(|at| self.waits.open.iter().filter_map(|w| w.outlasted_at(at)).min());

@@ -5,6 +5,7 @@ use wire::State;
 
 use crate::limits;
 use crate::sessions::session::fullscreen::Fullscreen;
+use crate::sessions::session::question_ending::QuestionEnding;
 
 /// The newest state of the foreground, and the doubts about it.
 pub(crate) struct ForegroundState {
@@ -16,6 +17,12 @@ pub(crate) struct ForegroundState {
     pub(crate) editor_since: Option<Instant>,
     /// Since when, without new output, a program waits for the answer to a question that it has printed.
     pub(crate) asks_since: Option<Instant>,
+    /// When output came last.
+    pub(crate) last_output: Option<Instant>,
+    /// The newest questions that were recognised by a longer silence.
+    pub(crate) known_questions: Option<KnownQuestions>,
+    /// When the unfinished line, which ends like a known question, counts as one.
+    pub(crate) believed_at: Option<Instant>,
     /// The end of the output when the kernel's state arrived last.
     pub(crate) sampled_at: u64,
     /// The report key, while its answer is awaited.
@@ -35,6 +42,16 @@ pub(crate) struct ForegroundState {
     pub(crate) first_awaited_until: Option<Instant>,
     /// The newest command was refused because the shell was not at its prompt.
     pub(crate) was_not_ready: bool,
+}
+
+/// The questions of a program that polls: the state of its foreground, and the ends of its lines.
+#[derive(Debug)]
+pub(crate) struct KnownQuestions {
+    pub(crate) group: u32,
+    pub(crate) pid: u32,
+    pub(crate) canonical: bool,
+    /// Few: a program ends its questions alike.
+    pub(crate) endings: Vec<QuestionEnding>,
 }
 
 /// A pressed report key. A shell answers when it reads the key; on an overloaded machine that may take seconds.
@@ -65,6 +82,9 @@ impl ForegroundState {
             state_pending: false,
             editor_since: None,
             asks_since: None,
+            last_output: None,
+            known_questions: None,
+            believed_at: None,
             sampled_at: 0,
             report_key: None,
             typing: 0,

@@ -8,8 +8,11 @@ use wire::{Observed, State};
 
 use crate::action::{EndedBy, Foreground};
 use crate::limits;
+use crate::sessions::render::range;
+use crate::sessions::session::machine::foreground::state::KnownQuestions;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::machine::waits::state::OpenWait;
+use crate::sessions::session::question_ending::QuestionEnding;
 
 impl Session {
     /// The command that ran before this server is known; its foreground may not be. A new shell before its first prompt is at work.
@@ -182,6 +185,7 @@ impl Session {
             runs: self.timeline.log().newest_running().is_some(),
             uses_editor: shell.still_inside,
             is_typed: self.typed_command_at().is_some(),
+            asks_as_before: self.foreground.believed_at.is_some_and(|at| self.now.at >= at),
         };
         foreground::verdict(seen, situation)
     }
@@ -233,13 +237,55 @@ impl Session {
         self.foreground.asks_since = if stands { self.foreground.asks_since.or(Some(self.now.at)) } else { None };
     }
 
+    /// Remembers a question that a program asks while it polls, for its next ones.
+    fn remember_question(&mut self) {
+        const ENDINGS_MAX: usize = 8;
+        let Some(state) = self.foreground.state.filter(|s| s.foreground == wire::Activity::Polls) else { return };
+        let is_question = self.verdict().0 == Verdict::InputWanted && self.timeline.output().scanner.line_is_open();
+        let Some(ending) = is_question.then(|| self.question_ending()).flatten() else { return };
+        let (group, pid, canonical) = (state.group, state.pid, state.canonical);
+        let known = self.foreground.known_questions.take();
+        let known = known.filter(|known| (known.group, known.pid, known.canonical) == (group, pid, canonical));
+        let mut known = known.unwrap_or(KnownQuestions { group, pid, canonical, endings: Vec::new() });
+        if known.endings.len() < ENDINGS_MAX && !known.endings.contains(&ending) {
+            known.endings.push(ending);
+        }
+        self.foreground.known_questions = Some(known);
+    }
+
+    /// Whether the program, which wakes up by itself soon, asks as it did before: then a short silence is enough.
+    fn compare_with_known_question(&mut self) {
+        self.foreground.believed_at = None;
+        let (Some(known), Some(state)) = (&self.foreground.known_questions, self.foreground.state) else { return };
+        let is_same = (known.group, known.pid, known.canonical) == (state.group, state.pid, state.canonical);
+        if is_same
+            && state.foreground == wire::Activity::PollsForATime
+            && self.timeline.output().scanner.line_is_open()
+            && !self.has_unread()
+            && self.question_ending().is_some_and(|ending| known.endings.contains(&ending))
+        {
+            self.foreground.believed_at = self.foreground.last_output.map(|at| at + limits::QUESTION_BELIEVED);
+        }
+    }
+
+    fn question_ending(&self) -> Option<QuestionEnding> {
+        /// The mark of a question and the sequences behind it have fewer bytes.
+        const ENDING_BYTES: u64 = 64;
+        let end = self.timeline.output().scanner.position();
+        let newest = range::read(&self.shared.reader, end.saturating_sub(ENDING_BYTES), end).ok()?;
+        QuestionEnding::of(&newest.bytes)
+    }
+
     /// Ends the waits that the new foreground state ends. Its meaning depends on the output before it, so that output
     /// is read first.
     pub(in crate::sessions::session::machine) fn check_foreground(&mut self) {
-        let is_settled = self.foreground.screen_settles_at().is_none_or(|at| self.now.at >= at);
+        self.compare_with_known_question();
+        let settles_at = self.foreground.screen_settles_at().max(self.foreground.believed_at);
+        let is_settled = settles_at.is_none_or(|at| self.now.at >= at);
         if self.foreground.state_pending && is_settled && !self.has_unread() {
             self.foreground.state_pending = false;
             if let Some(ended_by) = self.pause() {
+                self.remember_question();
                 tracing::debug!(session = %self.shared.id, rule = self.verdict().1, "the waits that end on wanted input end");
                 self.finish_where(OpenWait::ends_on_input_wanted, ended_by);
             }

@@ -16,8 +16,9 @@ impl Session {
             self.foreground.editor_since = None;
         }
         // The kernel's state from before this output is out of date; the holder sends another one when output pauses.
-        self.foreground.asks_since = None;
         let now = self.now.at;
+        (self.foreground.asks_since, self.foreground.believed_at) = (None, None);
+        self.foreground.last_output = Some(now);
         let paints = self.paints();
         if paints || self.foreground.paint.is_on() {
             self.foreground.painted_at = Some(now);
