@@ -204,7 +204,20 @@ async fn where_no_shell_reads_it_is_said_that_it_is_not_known_whether_it_ran() {
     let shell = server.session().await;
     // Nothing inside: the session's own shell is no shell inside.
     assert_eq!(shell.try_run(&ask("echo no")).await.expect_err("idle").code(), Some(ErrorCode::InvalidField));
-    let cat = enters(&shell, "cat").await;
+    // What is no shell would take the line for its own input: python, a reader of lines, a script that asks.
+    for program in ["python3 -q", "cat", "bash -c 'read -r x'", "bash -c 'read -re x'"] {
+        let running = enters(&shell, program).await;
+        let refused = shell.try_run(&ask("echo no")).await.expect_err(program);
+        assert_eq!(refused.code(), Some(ErrorCode::InvalidField), "{program}: {refused}");
+        assert!(refused.to_string().contains("nothing was typed"), "{program}: {refused}");
+        let busy = shell.try_run(&ExecuteRequest { inside: false, ..ask("echo no") }).await.expect_err("busy");
+        assert!(!busy.to_string().contains("with inside"), "{program}: {busy}");
+        shell.presses(&["C-d"], None).await;
+        shell.end_of(&running).await;
+    }
+    // Nobody here sees what reads behind a connection.
+    shell.run("cp $(command -v cat) ssh").await;
+    let cat = enters(&shell, "./ssh").await;
     let begun = Instant::now();
     let told = inside(&shell, "echo no").await;
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());

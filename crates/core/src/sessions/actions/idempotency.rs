@@ -243,6 +243,7 @@ mod tests {
             pattern: Some(crate::action::pattern::tests::compiled("a|b").expect("a pattern")),
             until: vec![Until::Bell, Until::Listening(Some(80))],
             input_wanted: true,
+            listens: false,
             quiet: Some(Duration::from_secs(9)),
             waited: Duration::ZERO,
             task: None,

@@ -221,6 +221,7 @@ fn to_wait(waits: &Waits) -> Wait {
         pattern: waits.for_pattern.then(pattern),
         until,
         input_wanted: waits.input_wanted,
+        listens: false,
         quiet: waits.quiet_ms.map(|ms| Duration::from_millis(u64::from(ms))),
         waited: Duration::ZERO,
         task: None,

@@ -17,6 +17,8 @@ pub(crate) struct ForegroundState {
     pub(crate) editor_since: Option<Instant>,
     /// Since when, without new output, a program waits for the answer to a question that it has printed.
     pub(crate) asks_since: Option<Instant>,
+    /// How many bytes the program asks for that waits in a read, if that is known.
+    pub(crate) read_bytes: Option<u64>,
     /// When output came last.
     pub(crate) last_output: Option<Instant>,
     /// The newest questions that were recognised by a longer silence.
@@ -82,6 +84,7 @@ impl ForegroundState {
             state_pending: false,
             editor_since: None,
             asks_since: None,
+            read_bytes: None,
             last_output: None,
             known_questions: None,
             believed_at: None,

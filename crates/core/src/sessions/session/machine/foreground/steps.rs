@@ -42,6 +42,7 @@ impl Session {
     pub(in crate::sessions::session::machine) fn on_observed(&mut self, observed: &Observed) {
         let state = observed.state();
         let rule = foreground::activity(&observed.facts).rule;
+        self.foreground.read_bytes = read_bytes(&observed.facts, state.pid);
         tracing::trace!(session = %self.shared.id, rule, pid = state.pid, "the foreground was sampled");
         if observed.is_new || self.foreground.state.is_some_and(|before| before != state) {
             self.on_state(state);
@@ -316,5 +317,15 @@ impl Session {
     /// Whether the shell itself has the terminal and waits for input, so that no other program reads what is typed now.
     pub(in crate::sessions::session::machine) fn reads_commands(&self) -> bool {
         self.foreground.is_read_by_shell(self.timeline.shell().pid)
+    }
+}
+
+/// How many bytes this process reads of the terminal.
+fn read_bytes(facts: &foreground::Observation, pid: u32) -> Option<u64> {
+    let processes = facts.jobs.iter().flat_map(|job| &job.processes);
+    let mut all = facts.shell.iter().map(|shell| &shell.process).chain(processes);
+    match all.find(|process| process.pid == pid)?.first {
+        foreground::Wait::Reads { bytes } => Some(bytes),
+        _ => None,
     }
 }

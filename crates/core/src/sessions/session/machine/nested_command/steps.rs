@@ -9,6 +9,7 @@
 
 use wire::{Key, State};
 
+use super::programs::Program;
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Foreground, Wait};
 use crate::limits;
 use crate::sessions::session::machine::command_request::Before;
@@ -116,8 +117,8 @@ impl Session {
             let why = "the program has an unfinished line of input; C-c clears it";
             return Err(NestedRefusal::Never(self.not_ready(why)));
         }
-        if self.may_be_a_shell() {
-            return Ok(());
+        if self.seems_at_a_prompt() {
+            return self.check_is_a_shell().map_err(NestedRefusal::Never);
         }
         let is_settling = self.inside.is_settling(self.now.at);
         let is_unknown = self.foreground.typing > 0 || self.foreground.state.is_none();
@@ -126,8 +127,36 @@ impl Session {
         Err(if may_read_soon { NestedRefusal::Soon } else { NestedRefusal::Never(self.busy_inside_error()) })
     }
 
-    /// Whether the foreground program waits for a line, as a shell does at its prompt.
+    /// Whether a command can be run inside: a shell is at its prompt, or may be, behind a connection.
     pub(in crate::sessions::session::machine) fn may_be_a_shell(&self) -> bool {
+        self.seems_at_a_prompt() && self.check_is_a_shell().is_ok()
+    }
+
+    /// Refuses what is no shell at its prompt: it would take the line for its own input.
+    fn check_is_a_shell(&self) -> Result<(), ActionError> {
+        let process = |pid| self.host().process(pid).map(|process| (pid, process.name));
+        let state = self.foreground.state;
+        let reader = state.and_then(|state| process(state.pid).or_else(|| process(state.group)));
+        let (name, why) = match (state, &reader) {
+            (Some(state), Some((pid, name))) => {
+                let program = Program::of(name);
+                let line = self.host().command_line(*pid);
+                if program.may_be_at_prompt(state.canonical, self.foreground.read_bytes, &line) {
+                    return Ok(());
+                }
+                let is_shell = program == Program::Shell;
+                (name.as_str(), if is_shell { "is not at its prompt" } else { "is no shell" })
+            }
+            _ => ("the program that reads", "is not known to be a shell"),
+        };
+        let name = terminal::quote::line(name);
+        let problem =
+            format!("{name} {why}, and nothing was typed; give it a line as input (is_input, send_input_to_terminal)");
+        Err(ActionError::Invalid { field: "inside", problem })
+    }
+
+    /// Whether the foreground program waits for a line, as a shell does at its prompt.
+    fn seems_at_a_prompt(&self) -> bool {
         let is_others = |s: State| s.foreground == wire::Activity::Unknown && (s.echo || !s.canonical);
         match self.foreground() {
             _ if self.foreground.typing > 0 || self.timeline.log().inside.is_some() => false,
