@@ -33,12 +33,13 @@ async def test_a_dialogue_ends_when_the_program_asks_something_else(workspace):
 
 
 RAW = """
-import os, sys, time, tty
+import os, sys, tty
+from time import sleep
 tty.setraw(0)
 print("press h for help\\r")
-time.sleep(0)
+sleep(0)
 if not os.fork():
-    time.sleep(2)
+    sleep(2)
     print("ready\\r", flush=True)
     os._exit(0)
 os.read(0, 1)
@@ -54,12 +55,12 @@ async def test_what_the_call_typed_itself_does_not_match(workspace):
     started = await workspace.terminal("python3 -q")
     session = workspace.agent.at(started.session_id)
     with at_least(1.5):
-        told = await session.type("import time; time.sleep(1.5); print('ready')\r", wait_for="ready", timeout=20)
+        told = await session.type("from time import sleep; sleep(1.5); print('ready')\r", wait_for="ready", timeout=20)
     assert (told.fact("matched"), told.output.count("ready")) == ('"ready"', 2), told.text
     with at_least(1.5):
-        told = await workspace.terminal("time.sleep(1.5); print('ready')", is_input=True, wait_for="ready", timeout=20)
+        told = await workspace.terminal("sleep(1.5); print('ready')", is_input=True, wait_for="ready", timeout=20)
     assert told.fact("matched") == '"ready"', told.text
-    steps = [{"input": "time.sleep(1.5); print('ready')\r"}, {"wait_for": "ready", "input": "print('after')\r"}]
+    steps = [{"input": "sleep(1.5); print('ready')\r"}, {"wait_for": "ready", "input": "print('after')\r"}]
     with at_least(1.5):
         told = await workspace.agent.call("send_input_to_terminal", session_id=session.id, steps=steps)
     assert told.output.splitlines()[-2:] == ["after", ">>> "], told.text
@@ -69,7 +70,7 @@ async def test_what_the_call_typed_itself_does_not_match(workspace):
 @pytest.mark.parametrize("shell", ["bash", "python3"])
 async def test_the_line_that_runs_a_command_does_not_match(workspace, shell):
     session = await workspace.session(shell=shell)
-    ready = "sleep 1; echo ready; sleep 9" if shell == "bash" else "import time; time.sleep(1); print('ready'); time.sleep(9)"
+    ready = "sleep 1; echo ready; sleep 9" if shell == "bash" else "from time import sleep; sleep(1); print('ready'); sleep(9)"
     with at_least(1):
         told = await session.run(ready, wait_for="ready", timeout=8)
     assert told.fact("matched") == '"ready"', told.text
@@ -93,12 +94,13 @@ async def test_what_a_program_prints_again_matches(workspace):
 
 
 SLOW_TUI = """
-import os, sys, time, tty
+import os, sys, tty
+from time import sleep
 tty.setraw(0)
 print("\\x1b[?1049h\\x1b[2J\\x1b[Hrow 0", end="", flush=True)
 for row in range(1, 99):
     key = os.read(0, 1)
-    time.sleep(float(sys.argv[1]))
+    sleep(float(sys.argv[1]))
     print(f"\\x1b[Hrow {row}", end="", flush=True)
     if key == b"q": break
 print("\\x1b[?1049l", end="")
@@ -141,14 +143,15 @@ async def test_what_was_typed_is_answered_when_the_program_asks_again_and_not_wh
 
 
 LISTENER = """
-import socket, sys, time, tty, select
+import socket, sys, tty, select
+from time import sleep
 if "raw" in sys.argv: tty.setraw(0)
-if "late" in sys.argv: time.sleep(1.5)
+if "late" in sys.argv: sleep(1.5)
 s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen()
 print("port", s.getsockname()[1], end="\\r\\n", flush=True)
 if "tests" in sys.argv:
-    for n in range(12): print("test", n, flush=True); time.sleep(0.3)
-    print("tests ..", end="", flush=True); time.sleep(3); sys.exit()
+    for n in range(12): print("test", n, flush=True); sleep(0.3)
+    print("tests ..", end="", flush=True); sleep(3); sys.exit()
 while True:
     if 0 in select.select([0, s] if "raw" in sys.argv else [s], [], [])[0]: sys.exit()
 """

@@ -26,7 +26,7 @@ pub(super) async fn ready(handle: &Handle) -> String {
     let mut open = HashSet::new();
     let mut pause = LISTENER_EVERY_MIN;
     loop {
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep_until(Instant::now() + pause).await;
         // The end of the session ends the wait by itself.
         let Ok(now) = handle.ask(Request::Look).await else { return std::future::pending().await };
         if now.view.end_offset != silent.0 {
