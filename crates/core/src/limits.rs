@@ -167,8 +167,6 @@ pub const TASK_GRACE: Duration = Duration::from_secs(10);
 pub const TASK_QUIET: Duration = Duration::from_secs(300);
 /// And after this long in all: some clients hold their model's turn until then.
 pub const TASK_TOTAL: Duration = Duration::from_secs(1_800);
-/// A command that listens on a new port and is silent for this long is a server that is ready.
-pub const TASK_LISTENS_QUIET: Duration = Duration::from_secs(3);
 /// How long an interrupted command may take to end before its task says that it runs on.
 pub const TASK_CANCEL_WAIT: Duration = Duration::from_secs(10);
 /// How long a query of a task waits for its end, from the second one on: below every client's timeout.

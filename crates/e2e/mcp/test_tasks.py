@@ -345,7 +345,7 @@ async def test_a_pattern_a_port_and_silence_complete_a_task(served, client):
     listens = "import socket; open('gate').read(); s = socket.create_server(('127.0.0.1', 0)); print('up'); s.accept()"
     task = await client.start("execute_in_terminal", session_id=session, command=f'python3 -uc "{listens}"')
     await served.open_gate()
-    assert re.search(r'matched "listening:\d+"', text(await client.over(task)))
+    assert re.search(r'listens on \d+', text(await client.over(task)))
     await client.call("send_input_to_terminal", session_id=session, keys=["C-c"])
     task = await client.start("execute_in_terminal", session_id=session, command="sleep 99", until=["quiet:1500"], timeout=60)
     assert "quiet" in text(await client.over(task))

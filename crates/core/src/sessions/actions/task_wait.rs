@@ -43,9 +43,10 @@ pub(super) enum Waited {
     Finished(Box<Finished>),
 }
 
-/// Begins to read the ports that are open now, if the wait may become a task.
+/// Begins to read the ports that are open now, if the wait may become a task that ends with a new one.
 pub(super) fn open_ports(handle: &Handle, wait: Option<&Wait>) -> Option<JoinHandle<Vec<u16>>> {
-    wait?.grace()?;
+    let awaits_port = |until: &Until| matches!(until, Until::Listening(None));
+    wait.filter(|wait| wait.until.iter().any(awaits_port))?.grace()?;
     let handle = handle.clone();
     Some(tokio::spawn(async move {
         let Ok(snapshot) = handle.ask(Request::Look).await else { return Vec::new() };
@@ -238,33 +239,11 @@ impl Registry {
         let wait = Wait { pattern, input_wanted: opened.input, quiet, ..Wait::at_most(opened.left()) };
         let wait = wait.until(&patterns, &opened.conditions).await?;
         let is_conditional = wait.pattern.is_some() || !wait.until.is_empty() || !opened.own_quiet;
-        if is_conditional {
-            let outside = ExternalConditions::of(handle, Some(&wait), true).await?;
-            let outside = outside.map(|outside| outside.knowing(&opened.ports));
-            let finished = wait_external_conditions::either(handle, ask(wait), outside, (command, from)).await?;
-            return Ok(over_of(&finished));
-        }
-        loop {
-            let holder_pid = handle.ask(Request::Look).await?.holder_pid;
-            let host = || Arc::clone(&handle.shared.backends.host);
-            let listens = ExternalConditions::new_port(host(), holder_pid, &opened.ports);
-            let port = tokio::select! {
-                biased;
-                finished = ask(wait.clone()) => return Ok(over_of(&finished?)),
-                port = listens.seen() => port,
-            };
-            // What listens and is silent is a server that is ready; what goes on printing is not.
-            let silent = Wait { quiet: Some(limits::TASK_LISTENS_QUIET), timeout: opened.left(), ..wait.clone() };
-            let finished = ask(silent).await?;
-            if finished.ended_by != EndedBy::Quiet {
-                return Ok(over_of(&finished));
-            }
-            let (host, number) = (host(), port.strip_prefix("listening:").and_then(|port| port.parse().ok()));
-            let open = tokio::task::spawn_blocking(move || host.listening_ports(holder_pid)).await.unwrap_or_default();
-            if number.is_some_and(|number: u16| open.contains(&number)) {
-                return Ok(over_of(&Finished { ended_by: EndedBy::Matched, matched: Some(port), ..finished }));
-            }
-        }
+        let wait = Wait { listens: !is_conditional, ..wait };
+        let outside = ExternalConditions::of(handle, Some(&wait), true).await?;
+        let outside = outside.map(|outside| outside.knowing(&opened.ports));
+        let finished = wait_external_conditions::either(handle, ask(wait), outside, (command, from)).await?;
+        Ok(over_of(&finished))
     }
 }
 

@@ -74,12 +74,6 @@ impl ExternalConditions {
         Ok(Some(this))
     }
 
-    /// A port that is none of these, opened by the session's processes.
-    pub(in crate::sessions) fn new_port(host: Arc<dyn Host>, holder_pid: u32, known: &[u16]) -> Self {
-        let known = known.iter().copied().collect();
-        Self { any_port: true, known, ..Self::at(host, holder_pid) }
-    }
-
     /// The same conditions with those ports known that were open when a wait began, which this one continues.
     pub(in crate::sessions) fn knowing(mut self, known: &[u16]) -> Self {
         self.known = known.iter().copied().collect();

@@ -82,8 +82,13 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     let pattern = pattern(call, "wait_for", &arguments.wait_for).await?;
     let timeout = arguments.timeout.map(Seconds::duration).transpose()?;
     let waits = arguments.wait_for_completion || pattern.is_some() || !arguments.until.is_empty();
-    let wait =
-        Wait { input_wanted: true, listens: true, pattern, waited: call.waited, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) };
+    let wait = Wait {
+        input_wanted: true,
+        listens: true,
+        pattern,
+        waited: call.waited,
+        ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT))
+    };
     let wait = call.or_as_task(until(call, wait, &arguments.until).await?, timeout);
     let action = Action::Execute(Execute {
         session: session(call, &arguments.session_id).await?,
