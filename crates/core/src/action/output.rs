@@ -143,12 +143,23 @@ pub struct ScreenView {
     pub marks: Vec<u64>,
     /// The rows, from 0, that are new to the caller; `None` in its first screen of this size.
     pub changed: Option<Vec<u16>>,
+    /// The rows among them that only stand on others than before.
+    pub moved: Option<MovedRows>,
     /// A program paints the alternate screen.
     pub is_alternate: bool,
     /// Bytes that paint this screen in a new terminal of the same size.
     pub ansi: Vec<u8>,
     /// The offset up to which the journal is part of it.
     pub at: u64,
+}
+
+/// Rows of a screen that stood elsewhere on the screen before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovedRows {
+    /// The rows, from 0.
+    pub rows: std::ops::Range<usize>,
+    /// The row on which the first of them stood.
+    pub from: usize,
 }
 
 pub use terminal::{HiddenText, Span};

@@ -320,6 +320,7 @@ async fn a_screen_is_shown_with_its_cursor_and_read_as_a_resource() {
                 marks: Vec::new(),
                 is_title_new: true,
                 changed: None,
+                moved: None,
                 is_alternate: true,
                 ansi: Vec::new(),
                 at: 55,

@@ -19,8 +19,8 @@ pub(super) use status_line::{Facts, metadata, path, plain, quoted, shell_words, 
 
 use ptyd_core::action::{
     Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, HiddenText, INNER_SHELL_ENDED, Limit, Look,
-    MissedEnd, Omitted, OutputView, Report, ScreenView, SessionStatus, SessionView, TaskEnd, TaskNote, TerminalView,
-    TextView, WITHOUT_HOOKS, signal_name,
+    MissedEnd, MovedRows, Omitted, OutputView, Report, ScreenView, SessionStatus, SessionView, TaskEnd, TaskNote,
+    TerminalView, TextView, WITHOUT_HOOKS, signal_name,
 };
 use ptyd_core::ids::CommandId;
 
@@ -550,7 +550,13 @@ fn omission(
 
 /// Whether an answer shows only the rows that changed: fewer than half of those that are not empty.
 fn only_changed(screen: &ScreenView) -> bool {
-    screen.changed.as_ref().is_some_and(|changed| changed.len() * 2 < used_rows(screen))
+    screen.changed.is_some() && new_rows(screen).count() * 2 < used_rows(screen)
+}
+
+/// The rows whose text the caller has not been shown: those that changed and did not only move.
+fn new_rows(screen: &ScreenView) -> impl Iterator<Item = u16> {
+    let is_moved = |row: &u16| screen.moved.as_ref().is_some_and(|moved| moved.rows.contains(&usize::from(*row)));
+    screen.changed.iter().flatten().copied().filter(move |row| !is_moved(row))
 }
 
 fn cursor(facts: &mut Facts, screen: &ScreenView, only_changed: bool) {
@@ -574,7 +580,14 @@ fn cursor(facts: &mut Facts, screen: &ScreenView, only_changed: bool) {
     match changed {
         None => {}
         Some([]) => facts.add("no row changed"),
-        Some(_) if only_changed => facts.add("only changed rows"),
+        Some(_) if only_changed => {
+            facts.add("only changed rows");
+            if let Some(MovedRows { rows, from }) = &screen.moved {
+                let was = |row: usize| row + from + 1 - rows.start;
+                let (first, last) = (was(rows.start), was(rows.end - 1));
+                facts.add(format!("rows {}–{} stood on {first}–{last}", rows.start + 1, rows.end));
+            }
+        }
         Some(rows) => facts.add(format!("changed rows {}", ranges(rows))),
     }
 }
@@ -603,8 +616,8 @@ fn rows(screen: &ScreenView) -> (String, Vec<String>) {
 fn changed_rows(screen: &ScreenView) -> (String, Vec<String>) {
     let mut written_out = 0;
     let mut shown = String::new();
-    for row in screen.changed.iter().flatten() {
-        let text = screen.rows.get(usize::from(*row)).map_or("", String::as_str);
+    for row in new_rows(screen) {
+        let text = screen.rows.get(usize::from(row)).map_or("", String::as_str);
         shown += format!("{}: {}", row + 1, visible(text, &mut written_out)).trim_end();
         shown.push('\n');
     }

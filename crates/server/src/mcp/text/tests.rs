@@ -255,6 +255,7 @@ fn a_full_screen_program_is_its_rows_and_its_cursor() {
             marks: Vec::new(),
             is_title_new: true,
             changed: None,
+            moved: None,
             is_alternate: true,
             ansi: Vec::new(),
             at: 5,

@@ -120,6 +120,7 @@ impl Session {
             marks: screen.row_marks(),
             is_title_new: true,
             changed: None,
+            moved: None,
             is_alternate,
             ansi: screen.ansi(),
             at,
