@@ -68,8 +68,11 @@ struct Holder {
 ///
 /// Its stack frame stays while the holder waits for its next event, which is nearly always: whatever is large is in a
 /// function of its own.
-pub fn run(folder: &Path) -> io::Result<()> {
+///
+/// `connection` is the server's, and is closed once the shell has started.
+pub fn run(folder: &Path, connection: &mut Option<OwnedFd>) -> io::Result<()> {
     let mut holder = start(folder)?;
+    *connection = None;
     while !holder.end.is_over() {
         let ready = holder.wait_for_something()?;
         holder.turn(&ready);
