@@ -574,6 +574,13 @@ mod tests {
             is_source && !imports.files.iter().any(|read| read == path)
         });
         let unread: Vec<&str> = unread.filter(|path| !path.contains("test")).collect();
-        assert_eq!(unread, ["crates/core/src/host/fake.rs", "crates/server/src/mcp/conformance.rs"]);
+        assert_eq!(
+            unread,
+            [
+                "crates/core/src/host/fake.rs",
+                "crates/server/src/mcp/conformance.rs",
+                "crates/server/src/mcp/task_fixtures.rs"
+            ]
+        );
     }
 }

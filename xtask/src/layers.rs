@@ -394,7 +394,7 @@ mod tests {
     fn a_protocol_takes_only_the_interface_of_the_core() {
         let text = "use ptyd_core::action::Action;\nuse ptyd_core::sessions::Registry;\nuse crate::http::problem;\n\
                     let x = crate::mcp::tools();\nuse super::super::serve;\nuse super::body;\npub(super) fn f() {}\n\
-                    #[cfg(test)]\nmod tests { use ptyd_core::auth::Tokens; }\n";
+                    #[cfg(test)]\nmod tests { use ptyd_core::credentials::Tokens; }\n";
         assert_eq!(lines("crates/server/src/rest/terminals.rs", text), [4, 5, 2]);
         assert_eq!(lines("crates/server/src/mcp/mod.rs", "use super::{audit, http};\nuse self::tools;\n"), [1]);
         assert_eq!(lines("crates/server/src/serve/router.rs", "use ptyd_core::sessions::Registry;\n"), [0; 0]);
@@ -402,8 +402,8 @@ mod tests {
 
     #[test]
     fn a_module_names_modules_of_lower_floors_only() {
-        let text = "use crate::action::Action;\nuse crate::auth::tickets;\nuse crate::{ids, dispatch::Dispatcher};\n\
-                    use crate::service::expand;\nlet x = super::super::dispatch::name();\nuse super::wait;\n\
+        let text = "use crate::action::Action;\nuse crate::credentials::tickets;\nuse crate::{ids, dispatch::Dispatcher};\n\
+                    use crate::composites::expand;\nlet x = super::super::dispatch::name();\nuse super::wait;\n\
                     #[cfg(test)]\nmod tests { use crate::dispatch::Dispatcher; }\n";
         assert_eq!(lines("crates/core/src/sessions/wait.rs", text), [3, 4, 5]);
         assert_eq!(lines("crates/core/src/lib.rs", "pub use dispatch::Dispatcher;\n"), [0; 0]);
