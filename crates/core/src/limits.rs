@@ -165,7 +165,7 @@ pub const WAITS_MAX: usize = 256;
 pub const TASK_GRACE: Duration = Duration::from_secs(10);
 /// A task whose caller named no timeout ends after this long without output: nothing may be a task for ever.
 pub const TASK_QUIET: Duration = Duration::from_secs(300);
-/// And after this long in all: some clients hold their model's turn until then.
+/// A task without a timeout ends after this time at the latest.
 pub const TASK_TOTAL: Duration = Duration::from_secs(1_800);
 /// How long an interrupted command may take to end before its task says that it runs on.
 pub const TASK_CANCEL_WAIT: Duration = Duration::from_secs(10);
@@ -177,7 +177,7 @@ pub const TASKS_HELD_MAX: usize = 256;
 pub const TASKS_OPEN_MAX: usize = 64;
 /// How long an open task keeps a session whose client is gone.
 pub const TASK_KEEPS_SESSION: Duration = Duration::from_secs(24 * 3600);
-/// How often such a session is looked at.
+/// The pause between two looks at a session that an open task keeps.
 pub const TASK_KEEPS_LOOKED_AT: Duration = Duration::from_secs(1);
 /// Conditions (`until`) of one wait.
 pub const UNTIL_MAX: usize = 16;

@@ -153,6 +153,51 @@ pub struct ScreenView {
     pub at: u64,
 }
 
+/// The last screen that a caller was shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownScreen {
+    /// A hash of each row.
+    marks: Vec<u64>,
+    title: String,
+}
+
+impl ScreenView {
+    /// Marks the difference to the last screen that the caller was shown, and returns what it is shown now.
+    pub fn compare(&mut self, before: Option<&ShownScreen>) -> ShownScreen {
+        self.is_title_new = before.is_none_or(|before| before.title != self.title);
+        (self.changed, self.moved) = (None, None);
+        if let Some(ShownScreen { marks: before, .. }) = before.filter(|it| it.marks.len() == self.marks.len()) {
+            let is_new = |row: &usize| before[*row] != self.marks[*row];
+            let changed = (0..before.len()).filter(is_new).filter_map(|row| u16::try_from(row).ok());
+            self.changed = Some(changed.collect());
+            self.moved = moved(before, &self.marks);
+        }
+        ShownScreen { marks: self.marks.clone(), title: self.title.clone() }
+    }
+}
+
+/// The longest run of rows that stood on other rows of the screen before, as after a line was inserted or deleted.
+fn moved(before: &[u64], now: &[u64]) -> Option<MovedRows> {
+    /// Fewer changed rows are told as such.
+    const ROWS_MIN: usize = 4;
+    let height = now.len();
+    let mut best: Option<(usize, MovedRows)> = None;
+    for shift in (1..height).flat_map(|by| [(by, 0), (0, by)]) {
+        let (from, to) = shift;
+        let is_moved = |row: usize| before.get(row - to + from) == now.get(row);
+        let mut row = to;
+        while row < height - from {
+            let run = (row..height - from).take_while(|row| is_moved(*row)).count();
+            let changed = (row..row + run).filter(|row| before[*row] != now[*row]).count();
+            if changed >= ROWS_MIN && best.as_ref().is_none_or(|(most, _)| changed > *most) {
+                best = Some((changed, MovedRows { rows: row..row + run, from: row - to + from }));
+            }
+            row += run + 1;
+        }
+    }
+    best.map(|(_, moved)| moved)
+}
+
 /// Rows of a screen that stood elsewhere on the screen before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovedRows {
@@ -171,4 +216,24 @@ pub enum OutputKind {
     Command,
     /// Background output: prompts and output of background jobs, while no command ran.
     Background,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_moved_are_found_with_their_earlier_place() {
+        let before = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+        // The second row is deleted, and a new one comes below.
+        let deleted = moved(&before, &[1, 3, 4, 5, 6, 7, 8, 20, 9]).expect("moved");
+        assert_eq!((deleted.rows, deleted.from), (1..7, 2));
+        let inserted = moved(&before, &[1, 20, 2, 3, 4, 5, 6, 7, 9]).expect("moved");
+        assert_eq!((inserted.rows, inserted.from), (2..8, 1));
+        let scrolled = moved(&before, &[5, 6, 7, 8, 20, 21, 22, 23, 9]).expect("moved");
+        assert_eq!((scrolled.rows, scrolled.from), (0..4, 4));
+        assert!(moved(&before, &before).is_none() && moved(&before, &[1, 2, 3, 20, 5, 6, 7, 8, 9]).is_none());
+        // Equal rows have not moved.
+        assert!(moved(&[1, 7, 7, 7, 7, 7, 7], &[2, 7, 7, 7, 7, 7, 7]).is_none());
+    }
 }

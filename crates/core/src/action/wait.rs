@@ -98,8 +98,8 @@ impl Wait {
         self.task?.grace.filter(|grace| *grace < self.timeout)
     }
 
-    /// Offers to take the answer later. Without a timeout of the caller the wait then has a long one. Conditions that only
-    /// the wait itself can know, as what was on the screen before, need the caller.
+    /// Offers to take the answer later. Without a timeout of the caller the wait then has a long one. Conditions that
+    /// compare with a state which only the request saw make no task.
     pub fn or_as_task(mut self, has_timeout: bool) -> Self {
         if self.until.iter().all(|until| matches!(until, Until::Listening(_) | Until::Input)) {
             self.task = Some(TaskOffer { has_timeout, grace: None });

@@ -271,14 +271,14 @@ fn wait_of(caller: Caller<'_>, call: &TerminalCall) -> Wait {
 }
 
 fn typing(caller: Caller<'_>, session: SessionId, bytes: InputBytes, call: &TerminalCall) -> Input {
-    // A look at a server that listens already waits for what it prints.
-    let (wait, key) = (Some(Wait { listens: true, ..wait_of(caller, call) }), call.key.clone());
+    let (wait, key) = (Some(wait_of(caller, call)), call.key.clone());
     Input { session, bytes, is_secret: false, wait, key, budget: call.budget }
 }
 
 fn execution(caller: Caller<'_>, session: SessionId, command: String, call: &TerminalCall) -> Execute {
-    // A look at a server that listens already waits for what it prints.
-    let (wait, key) = (Some(Wait { listens: true, ..wait_of(caller, call) }), call.key.clone());
+    // A look and an input may be about a server that listens already; so may a command behind another program.
+    let wait = Wait { listens: !call.is_inside, ..wait_of(caller, call) };
+    let (wait, key) = (Some(wait), call.key.clone());
     Execute { session, command, is_inside: call.is_inside, wait, key, budget: call.budget }
 }
 

@@ -104,8 +104,9 @@ impl Host for LocalHost {
     }
 
     fn working_directory(&self, pid: u32) -> Option<PathBuf> {
-        // The kernel adds words to the path of a directory that is gone.
-        process::working_directory(pid).filter(|path| path.exists())
+        // The kernel adds a word to the path of a directory that is gone. A look at the directory could hang, as on a
+        // file system whose server does not answer.
+        process::working_directory(pid).filter(|path| !path.as_os_str().as_encoded_bytes().ends_with(b" (deleted)"))
     }
 
     fn executable(&self, pid: u32) -> Option<PathBuf> {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use super::history::History;
-use crate::action::{ActionError, MovedRows, ScreenView};
+use crate::action::{ActionError, ScreenView, ShownScreen};
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 use crate::mutex::locked;
@@ -28,8 +28,7 @@ type Readers = HashMap<String, ReadCursor>;
 #[derive(Debug, Default)]
 struct ReadCursor {
     read_to: Option<u64>,
-    /// The last screen: a hash of each row, and the title.
-    screen: Option<(Vec<u64>, String)>,
+    screen: Option<ShownScreen>,
     /// Commands that were reported to it as running; more than one if one was run inside another.
     running: Vec<CommandId>,
 }
@@ -115,16 +114,8 @@ impl ReadCursors {
     /// Marks the rows of the screen that changed since this caller's last one, and records this one.
     pub(super) fn shows(&self, reader: &str, id: &SessionId, screen: &mut ScreenView) {
         let mut all = locked(&self.cursors);
-        let before = entry(&mut all, reader, id).screen.replace((screen.marks.clone(), screen.title.clone()));
-        screen.is_title_new = before.as_ref().is_none_or(|(_, before)| *before != screen.title);
-        let Some((before, _)) = before.filter(|(rows, _)| rows.len() == screen.marks.len()) else {
-            screen.changed = None;
-            return;
-        };
-        let is_new = |row: &usize| before.get(*row) != screen.marks.get(*row);
-        let changed = (0..screen.marks.len()).filter(is_new).filter_map(|row| u16::try_from(row).ok());
-        screen.changed = Some(changed.collect());
-        screen.moved = moved(&before, &screen.marks);
+        let seen = entry(&mut all, reader, id);
+        seen.screen = Some(screen.compare(seen.screen.as_ref()));
     }
 
     /// Records that the command was reported to the caller as running.
@@ -165,28 +156,6 @@ impl ReadCursors {
     }
 }
 
-/// The longest run of rows that stood on other rows of the screen before, as after a line was inserted or deleted.
-fn moved(before: &[u64], now: &[u64]) -> Option<MovedRows> {
-    /// Fewer changed rows are told as such.
-    const ROWS_MIN: usize = 4;
-    let height = now.len();
-    let mut best: Option<(usize, MovedRows)> = None;
-    for shift in (1..height).flat_map(|by| [(by, 0), (0, by)]) {
-        let (from, to) = shift;
-        let is_moved = |row: usize| before.get(row - to + from) == now.get(row);
-        let mut row = to;
-        while row < height - from {
-            let run = (row..height - from).take_while(|row| is_moved(*row)).count();
-            let changed = (row..row + run).filter(|row| before[*row] != now[*row]).count();
-            if changed >= ROWS_MIN && best.as_ref().is_none_or(|(most, _)| changed > *most) {
-                best = Some((changed, MovedRows { rows: row..row + run, from: row - to + from }));
-            }
-            row += run + 1;
-        }
-    }
-    best.map(|(_, moved)| moved)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,20 +174,5 @@ mod tests {
         assert_eq!(cursors.in_memory(&format!("me\n{newest}"), &session), Some(newest as u64));
         assert_eq!(locked(&cursors.cursors)[&session].len(), newest);
         assert_eq!(cursors.in_memory("me", &other), Some(7));
-    }
-
-    #[test]
-    fn rows_that_moved_are_found_with_their_earlier_place() {
-        let before = [1, 2, 3, 4, 5, 6, 7, 8, 9];
-        // The second row is deleted, and a new one comes below.
-        let deleted = moved(&before, &[1, 3, 4, 5, 6, 7, 8, 20, 9]).expect("moved");
-        assert_eq!((deleted.rows, deleted.from), (1..7, 2));
-        let inserted = moved(&before, &[1, 20, 2, 3, 4, 5, 6, 7, 9]).expect("moved");
-        assert_eq!((inserted.rows, inserted.from), (2..8, 1));
-        let scrolled = moved(&before, &[5, 6, 7, 8, 20, 21, 22, 23, 9]).expect("moved");
-        assert_eq!((scrolled.rows, scrolled.from), (0..4, 4));
-        assert!(moved(&before, &before).is_none() && moved(&before, &[1, 2, 3, 20, 5, 6, 7, 8, 9]).is_none());
-        // Equal rows have not moved.
-        assert!(moved(&[1, 7, 7, 7, 7, 7, 7], &[2, 7, 7, 7, 7, 7, 7]).is_none());
     }
 }

@@ -58,6 +58,12 @@ pub(super) struct Opened {
     /// The quiet time is the server's.
     pub(super) own_quiet: bool,
     pub(super) input: bool,
+    /// It ends when the program listens and is silent.
+    #[serde(default)]
+    pub(super) listens: bool,
+    /// Where its pattern begins to match: everything before it has been looked at, or was typed by the request.
+    #[serde(default)]
+    pub(super) matches_from: u64,
     pub(super) pattern: Option<String>,
     pub(super) conditions: Vec<String>,
     /// Ports that were open before.
@@ -107,9 +113,10 @@ impl Task {
         Principal { name: principal.clone(), scope: Scope::Admin, pass: None, client: client.clone() }
     }
 
-    /// Whether its end will be told, or is told by now only as the end of a task.
+    /// Whether this task will report the command's end to this reader.
     fn will_tell(&self, reader: &str, command: CommandId) -> bool {
-        let is_open = self.told.is_none() && !self.is_cancelled;
+        let is_open =
+            self.told.is_none() && !self.is_cancelled && self.over.as_ref().is_none_or(|over| !over.is_running);
         is_open && self.opened.which.command == command.0 && self.caller().reader() == reader
     }
 }
@@ -296,6 +303,8 @@ mod tests {
             quiet_ms: None,
             own_quiet: false,
             input: true,
+            listens: false,
+            matches_from: 0,
             pattern: None,
             conditions: Vec::new(),
             ports: Vec::new(),

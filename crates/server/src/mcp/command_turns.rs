@@ -135,6 +135,16 @@ impl CommandTurns {
     }
 }
 
+impl CommandTurn {
+    /// Whether a later command of the client waits for this one's answer.
+    pub fn is_awaited(&self) -> bool {
+        let queue = self.turns.locked();
+        let mut own = queue.unanswered.iter().skip_while(|it| it.ticket != self.ticket);
+        let session = own.next().map(|it| &it.session);
+        own.any(|it| Some(&it.session) == session)
+    }
+}
+
 impl Drop for CommandTurn {
     fn drop(&mut self) {
         self.turns.locked().unanswered.retain(|it| it.ticket != self.ticket);

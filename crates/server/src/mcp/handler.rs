@@ -133,8 +133,10 @@ impl Handler {
         let timeout =
             tool_definitions::seconds(&arguments, "timeout").and_then(|n| Duration::try_from_secs_f64(n).ok());
         let until = begun + timeout.unwrap_or(default).min(TIMEOUT_MAX);
-        let _turn = self.caller.turns.turn(id, session, until).await?;
+        let turn = self.caller.turns.turn(id, session, until).await?;
         call.waited = begun.elapsed();
+        // A task would let the next command run into a busy shell.
+        call.may_be_task &= !turn.is_awaited();
         (tool.call)(call, arguments).await
     }
 

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use ptyd_core::action::{SessionView, Tools};
+use ptyd_core::action::{ScreenView, SessionView, ShownScreen, Tools};
 use ptyd_core::ids::{CommandId, SessionId};
 
 /// Sessions that are kept: far more than one client works in.
@@ -21,12 +21,14 @@ pub(super) struct ReportedState {
     pub tools: Tools,
     /// The command that was said to be running.
     pub running: Option<CommandId>,
+    /// The last screen that an answer has shown.
+    pub screen: Option<ShownScreen>,
 }
 
 impl ReportedState {
     /// The state that an answer about this session reports.
     fn of(session: &SessionView) -> Self {
-        Self { cwd: session.cwd.clone(), tools: session.tools.clone(), running: session.current_command }
+        Self { cwd: session.cwd.clone(), tools: session.tools.clone(), running: session.current_command, screen: None }
     }
 }
 
@@ -39,10 +41,20 @@ impl ReportedStates {
     pub fn note(&self, session: &SessionView) -> Option<ReportedState> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = entries.iter().position(|(id, _)| *id == session.id).and_then(|at| entries.remove(at));
-        entries.push_back((session.id.clone(), ReportedState::of(session)));
+        let screen = before.as_ref().and_then(|(_, shown)| shown.screen.clone());
+        entries.push_back((session.id.clone(), ReportedState { screen, ..ReportedState::of(session) }));
         if entries.len() > SESSIONS_MAX {
             entries.pop_front();
         }
         before.map(|(_, shown)| shown)
+    }
+
+    /// Marks what is new to the caller in a screen that an answer shows, and stores that screen.
+    pub fn note_screen(&self, session: &SessionId, screen: &mut ScreenView) {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match entries.iter_mut().find(|(id, _)| id == session) {
+            Some((_, shown)) => shown.screen = Some(screen.compare(shown.screen.as_ref())),
+            None => drop(screen.compare(None)),
+        }
     }
 }

@@ -120,6 +120,12 @@ fn context(caller: &Caller, end: &TaskEnd) -> (bool, SystemTime, Option<Duration
 /// The parts of the text that are kept.
 fn told(caller: &Caller, end: &TaskEnd) -> TaskText {
     let before = caller.memory.note(&end.report.session);
+    // Which rows are new depends on the answers before, so all are shown.
+    let mut end = end.clone();
+    if let Some(screen) = &mut end.report.screen {
+        screen.compare(None);
+    }
+    let end = &end;
     let (has_read_tool, now, quiet) = context(caller, end);
     let host = &caller.host;
     let context = AnswerContext { host, shown: before.as_ref(), now, quiet, names_command: false, has_read_tool };

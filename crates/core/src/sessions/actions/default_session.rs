@@ -142,8 +142,16 @@ impl Registry {
             let Some(known) = known else { continue };
             let read_to = read.read_to;
             let from = known.command.start_offset.max(read_to);
-            let to = known.command.end_offset.unwrap_or(from);
-            let unread = if from < to && to - from <= limits::UNREAD_SHOWN_BYTES_MAX {
+            // The answer shows the command that ran inside this one.
+            let told = match &read.told {
+                Some((of, told, _)) if *of == read.session => self.known(principal, of, *told).await.ok(),
+                _ => None,
+            };
+            let end = known.command.end_offset.unwrap_or(from);
+            let inner = told.map(|told| told.command.start_offset).filter(|inner| (from..end).contains(inner));
+            let to = inner.unwrap_or(end);
+            let is_some = from < to || inner.is_some();
+            let unread = if is_some && to - from <= limits::UNREAD_SHOWN_BYTES_MAX {
                 let cols = known.session.cols;
                 // What cannot be read here is announced, as a longer output is.
                 self.text(&known.shared, known.handovers, (from, to), cols, limits::BUDGET_CHARS).await.ok()

@@ -48,7 +48,8 @@ impl Registry {
             self.add_to_task(id, tasks, which, record, |task| task.told.is_none() && task.over.is_some()).await?;
         if let (true, Some(over)) = (is_first, &task.over) {
             let caller = task.caller();
-            if !task.is_cancelled {
+            // Only a task that ended as cancelled has no result.
+            if !task.is_cancelled || over.is_running {
                 let read_to = self.read_cursors.read_to(&caller, &id.session).await?.unwrap_or(0);
                 if read_to < over.to {
                     self.read_cursors.has_read(&caller, &id.session, over.to);

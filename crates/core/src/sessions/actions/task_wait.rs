@@ -17,12 +17,16 @@ use crate::principal::Principal;
 use crate::sessions::ended_session::EndedSession;
 use crate::sessions::handle::Handle;
 use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::render::range;
 use crate::sessions::session::{Finished, Painted, Request};
 use crate::sessions::tasks::{Opened, Over, Record, SessionTasks, Task, Which};
 use crate::sessions::timeline::{micros, time};
 
 /// How long to wait before a session that cannot be reached is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// An unfinished line is looked for in so many bytes.
+const LINE_BYTES_MAX: u64 = 4 << 10;
 
 /// A request's wait, and what its task would need.
 #[derive(Debug)]
@@ -110,6 +114,8 @@ impl Registry {
             quiet_ms: quiet.map(|quiet| u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX)),
             own_quiet: own_quiet.is_some(),
             input: wait.input_wanted,
+            listens: wait.listens,
+            matches_from: line_of(handle, (finished.from, finished.snapshot.shown_to)),
             pattern: wait.pattern.as_ref().map(|pattern| pattern.as_str().to_owned()),
             conditions: wait.until.iter().map(Until::to_string).collect(),
             ports,
@@ -117,8 +123,17 @@ impl Registry {
             client: principal.client.clone(),
             key,
         };
-        let writer = Arc::clone(&tasks);
-        let task = match self.on_tasks(move || writer.open(opened)).await {
+        // Followed from where it is recorded: a slow disk may record it after this request has given up.
+        let (registry, writer, session) = (Arc::clone(self), Arc::clone(&tasks), id.clone());
+        let runtime = tokio::runtime::Handle::current();
+        let open = move || {
+            let task = writer.open(opened)?;
+            if let Some(task) = &task {
+                runtime.spawn(registry.follow_task(session, Arc::clone(&writer), task.opened.which));
+            }
+            Ok(task)
+        };
+        let task = match self.on_tasks(open).await {
             Ok(Some(task)) => task,
             // Too many, or a disk without room: the answer is the one without tasks.
             Ok(None) | Err(_) => return Ok(finished.into()),
@@ -126,8 +141,6 @@ impl Registry {
         // A caller that was shown nothing here so far has been shown nothing of this output.
         self.read_cursors.begin(principal, id, task.opened.from).await;
         self.read_cursors.reported_running(&principal.reader(), id, command.id);
-        let which = task.opened.which;
-        tokio::spawn(Arc::clone(self).follow_task(id.clone(), tasks, which));
         Ok(opened_report(finished, id, &task))
     }
 
@@ -238,11 +251,14 @@ impl Registry {
         let quiet = opened.quiet_ms.map(Duration::from_millis);
         let wait = Wait { pattern, input_wanted: opened.input, quiet, ..Wait::at_most(opened.left()) };
         let wait = wait.until(&patterns, &opened.conditions).await?;
-        let is_conditional = wait.pattern.is_some() || !wait.until.is_empty() || !opened.own_quiet;
-        let wait = Wait { listens: !is_conditional, ..wait };
+        let wait = Wait { listens: opened.listens, ..wait };
         let outside = ExternalConditions::of(handle, Some(&wait), true).await?;
         let outside = outside.map(|outside| outside.knowing(&opened.ports));
+        // The request's own wait has looked at everything before, without the echo of what it typed.
+        let from = from.map(|from| if wait.pattern.is_some() { from.max(opened.matches_from) } else { from });
+        let ask = |wait: Wait| handle.ask(move |reply| Request::Wait { wait, command, from, reply });
         let finished = wait_external_conditions::either(handle, ask(wait), outside, (command, from)).await?;
+        let finished = Finished { from: opened.from, ..finished };
         Ok(over_of(&finished))
     }
 }
@@ -265,11 +281,19 @@ fn opened_report(finished: Finished, id: &SessionId, task: &Task) -> Waited {
     Waited::Task(Box::new(Report { waited, accepted_bytes, task: Some(note), ..report }))
 }
 
+/// The beginning of the unfinished line at the end of this range, which a pattern may still match.
+fn line_of(handle: &Handle, (from, to): (u64, u64)) -> u64 {
+    let from = from.max(to.saturating_sub(LINE_BYTES_MAX)).min(to);
+    let Ok(slice) = range::read(&handle.shared.reader, from, to) else { return to };
+    let line = slice.bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    slice.from + line as u64
+}
+
 /// The rest of a wait for which no command runs, so that no task can be made of it.
 async fn goes_on(handle: &Handle, before: Finished, wait: Wait) -> Result<Waited, ActionError> {
     let wait = Wait { waited: wait.waited + before.waited, task: None, ..wait };
     let outside = ExternalConditions::of(handle, Some(&wait), true).await?;
-    let from = Some(before.from);
+    let from = Some(line_of(handle, (before.from, before.snapshot.shown_to)));
     let finished = handle.ask(|reply| Request::Wait { wait, command: None, from, reply });
     let finished = wait_external_conditions::either(handle, finished, outside, (None, from)).await?;
     let (from, accepted_bytes) = (before.from, before.accepted_bytes);

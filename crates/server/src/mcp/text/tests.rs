@@ -23,7 +23,7 @@ fn rendered(what: &Report) -> String {
 }
 
 fn reported() -> ReportedState {
-    ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3"), running: None }
+    ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3"), running: None, screen: None }
 }
 
 fn context<'a>(host: &'a Host, shown: Option<&'a ReportedState>) -> AnswerContext<'a> {

@@ -84,7 +84,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     let waits = arguments.wait_for_completion || pattern.is_some() || !arguments.until.is_empty();
     let wait = Wait {
         input_wanted: true,
-        listens: true,
+        listens: !arguments.inside,
         pattern,
         waited: call.waited,
         ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT))
@@ -99,11 +99,11 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         budget: BUDGET_CHARS,
     });
     match call.act(action).await? {
-        Outcome::Report(report) => {
+        Outcome::Report(mut report) => {
             if let Some(task) = Answer::of_task(&report) {
                 return Ok(task);
             }
-            let before = call.note(&report.session);
+            let before = call.note_report(&mut report);
             let mut context = call.context(before.as_ref(), None);
             context.names_command = true;
             Ok(text::report(&report, &context).into())

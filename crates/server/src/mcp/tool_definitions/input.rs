@@ -104,18 +104,18 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     let begun = Instant::now();
     let is_simple = ready.is_none() && arguments.until.is_empty() && arguments.steps.is_empty();
     let longest = timeout.unwrap_or(if is_simple { REACTION_MAX } else { EXECUTE_TIMEOUT });
-    let wait = Wait { pattern: ready, input_wanted: true, listens: true, ..Wait::at_most(longest) };
+    let wait = Wait { pattern: ready, input_wanted: true, ..Wait::at_most(longest) };
     let wait = until(call, wait, &arguments.until).await?;
     match (bytes, arguments.steps.is_empty()) {
         (Some(bytes), true) => {
             // A reaction is waited for shortly, and no task is made of that.
             let waits = timeout.is_some() || wait.pattern.is_some() || !arguments.until.is_empty();
             let wait = if waits { call.or_as_task(wait, timeout) } else { wait };
-            let report = type_at(call, &id, bytes, Some(wait), call.key.clone()).await?;
+            let mut report = type_at(call, &id, bytes, Some(wait), call.key.clone()).await?;
             if let Some(task) = Answer::of_task(&report) {
                 return Ok(task);
             }
-            let before = call.note(&report.session);
+            let before = call.note_report(&mut report);
             Ok(text::report(&report, &call.context(before.as_ref(), None)).into())
         }
         (None, false) => {
@@ -130,8 +130,8 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             let words = steps.iter().map(|step| step.wait_for.clone()).collect::<Vec<_>>();
             let dialogue = Dialogue { session: id, steps, finally: wait, deadline, key: call.key.clone() };
             match call.act(Action::Composite(Composite::Dialogue(Box::new(dialogue)))).await? {
-                Outcome::Dialogue(view) => {
-                    let before = call.note(&view.report.session);
+                Outcome::Dialogue(mut view) => {
+                    let before = call.note_report(&mut view.report);
                     let text = text::report(&view.report, &call.context(before.as_ref(), None));
                     Ok(with_unmatched_step(text, view.unmatched, &words).into())
                 }

@@ -261,7 +261,7 @@ async fn whole_command(
                 let lines = Some(max_lines as usize);
                 report.output = output(call, id, Since::Offset(from), View::Text, limit, lines).await?.text;
             }
-            let before = call.note(&report.session);
+            let before = call.note_report(&mut report);
             let mut context = call.context(before.as_ref(), None);
             context.names_command = true;
             let next = report.output.to;
@@ -274,8 +274,9 @@ async fn whole_command(
 
 async fn screen(call: &ToolCall<'_>, shown: &SessionView, over: &Over) -> Result<Answer, ToolError> {
     match call.act(Action::Screen(shown.id.clone())).await? {
-        Outcome::Screen(screen) => {
+        Outcome::Screen(mut screen) => {
             let before = call.note(shown);
+            call.caller.memory.note_screen(&shown.id, &mut screen);
             Ok(text::screen(shown, &screen, over, &call.context(before.as_ref(), None)).into())
         }
         other => Err(mismatch(other)),

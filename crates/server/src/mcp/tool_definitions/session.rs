@@ -17,7 +17,7 @@ pub(super) fn line(session: &SessionView, caller: &str) -> String {
     if let Some(name) = &session.name {
         facts.add(format!("name {}", quoted(name)));
     }
-    // A running session is as its foreground is.
+    // For a running session the foreground's state is shown.
     facts.add(match session.status {
         SessionStatus::Running => session.foreground.name().replace('_', " "),
         SessionStatus::Creating | SessionStatus::Terminated => status(session.status).to_owned(),

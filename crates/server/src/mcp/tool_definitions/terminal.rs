@@ -103,11 +103,11 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         budget: BUDGET_CHARS,
     })));
     match call.act(action).await? {
-        Outcome::Terminal(view) => {
+        Outcome::Terminal(mut view) => {
             if let Some(task) = Answer::of_task(&view.report) {
                 return Ok(task);
             }
-            let before = call.note(&view.report.session).filter(|_| view.fresh.is_none());
+            let before = call.note_report(&mut view.report).filter(|_| view.fresh.is_none());
             Ok(text::terminal(&view, &call.context(before.as_ref(), Some(view.soft_timeout))).into())
         }
         other => Err(mismatch(other)),

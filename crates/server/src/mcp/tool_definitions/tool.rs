@@ -173,6 +173,15 @@ impl ToolCall<'_> {
     pub fn note(&self, session: &SessionView) -> Option<ReportedState> {
         self.caller.memory.note(session)
     }
+
+    /// The same for a report, whose screen is compared with the one that the last answer has shown.
+    pub fn note_report(&self, report: &mut Report) -> Option<ReportedState> {
+        let before = self.note(&report.session);
+        if let Some(screen) = &mut report.screen {
+            self.caller.memory.note_screen(&report.session.id, screen);
+        }
+        before
+    }
 }
 
 /// Parses the arguments; an error says what is wrong and what is valid.

@@ -320,7 +320,7 @@ impl Session {
     }
 }
 
-/// How many bytes this process reads of the terminal.
+/// The size of the process's read from the terminal.
 fn read_bytes(facts: &foreground::Observation, pid: u32) -> Option<u64> {
     let processes = facts.jobs.iter().flat_map(|job| &job.processes);
     let mut all = facts.shell.iter().map(|shell| &shell.process).chain(processes);

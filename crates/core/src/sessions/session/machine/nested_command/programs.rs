@@ -70,8 +70,8 @@ impl Program {
         }
     }
 
-    /// Whether it may be a shell at its prompt: in the kernel's line mode or not, reading so many bytes, if that is known. A
-    /// `read` takes its line from the kernel, and most shells' byte by byte.
+    /// Whether it may be a shell at its prompt. `canonical`: the terminal is in line mode; `bytes`: the size of the read, if it
+    /// is known. A `read` takes its line from the kernel, most shells' byte by byte.
     pub(super) fn may_be_at_prompt(self, canonical: bool, bytes: Option<u64>, command_line: &str) -> bool {
         match self {
             Self::Shell | Self::EditingShell if runs_a_script(command_line) => false,

@@ -144,7 +144,7 @@ impl Session {
                 if program.may_be_at_prompt(state.canonical, self.foreground.read_bytes, &line) {
                     return Ok(());
                 }
-                let is_shell = program == Program::Shell;
+                let is_shell = matches!(program, Program::Shell | Program::EditingShell);
                 (name.as_str(), if is_shell { "is not at its prompt" } else { "is no shell" })
             }
             _ => ("the program that reads", "is not known to be a shell"),

@@ -134,8 +134,13 @@ impl Echo {
             return after(line, typed.len());
         }
         if is_whole {
-            if shown.ends_with(typed.as_str()) {
-                let kept = shown.len() - typed.len();
+            let kept = shown.len().saturating_sub(typed.len());
+            // The end of a longer word is the program's own.
+            let is_word_end = |at: usize| {
+                let [before, after] = [shown[..at].chars().next_back(), shown[at..].chars().next()];
+                before.zip(after).is_some_and(|(a, b)| a.is_alphanumeric() && b.is_alphanumeric())
+            };
+            if shown.ends_with(typed.as_str()) && !is_word_end(kept) {
                 self.came += 1;
                 return before(line, kept);
             }

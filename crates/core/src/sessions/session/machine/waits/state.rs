@@ -63,7 +63,7 @@ impl OpenWait {
     ) -> Self {
         let asks = |what: fn(&Until) -> bool| wait.until.iter().any(what);
         // A wait for a specific condition does not end as soon as the program wants input.
-        let ends_on_question = wait.input_wanted && wait.pattern.is_some();
+        let ends_on_question = wait.input_wanted && wait.pattern.is_some() && wait.until.is_empty();
         let input_wanted =
             wait.input_wanted && wait.pattern.is_none() && wait.until.is_empty() || asks(|u| matches!(u, Until::Input));
         let ends_on_bell = asks(|u| matches!(u, Until::Bell));
