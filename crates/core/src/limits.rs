@@ -145,7 +145,7 @@ pub const LISTENER_EVERY_MIN: Duration = Duration::from_millis(250);
 pub const LISTENER_EVERY_MAX: Duration = Duration::from_secs(4);
 /// A wait for a pattern ends when the program has asked something else for this long: a program that pauses behind an open
 /// line may still print more.
-pub const QUESTION_STANDS: Duration = Duration::from_secs(1);
+pub const QUESTION_STANDS: Duration = Duration::from_millis(1_500);
 /// After this long, even a shell on an overloaded machine has read the keys that handed it a command.
 pub const KEYS_READ: Duration = Duration::from_secs(3);
 /// If the shell has read the report key and does not answer it for this long, its command is ended heuristically.

@@ -93,9 +93,9 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     # A directory that is no text, a signal, a pattern, bytes that are no text, and more output than was asked for.
     run(f"mkdir -p {witness.server.home}/$'d\\xff' && cd {witness.server.home}/$'d\\xff'")
     run("bash -c 'kill -9 $$' | cat; bash -c 'kill -9 $$'")
-    run("printf 'a\\xffb\\n'; read x", waitFor="a")
-    ask("POST", f"{of}/input", {"input": "x", "endWithNewline": True, "waitFor": "x", "timeout": 10}, **at)
-    # Its echo may have come before its end.
+    run("printf 'a\\xffb\\n'; read x; echo got $x", waitFor="a")
+    ask("POST", f"{of}/input", {"input": "x", "endWithNewline": True, "waitFor": "got", "timeout": 10}, **at)
+    # The match may have come before its end.
     ask("POST", f"{of}/wait", {"timeout": 10}, **at)
     long = run("for i in {1..2000}; do echo line $i; done", maxChars=200)
     ask("GET", f"{of}/commands/{{commandId}}", query="?format=raw&limit=10", commandId=long["id"], **at)
