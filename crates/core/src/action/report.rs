@@ -56,7 +56,7 @@ pub struct Report {
     pub task: Option<TaskNote>,
 }
 
-/// What a report has to say about tasks.
+/// The task by which a report's caller learns of the end.
 #[derive(Debug, Clone)]
 pub enum TaskNote {
     /// The wait goes on as this task, and the report shows nothing of the output.

@@ -58,6 +58,6 @@ pub struct TaskText {
     pub from: u64,
     /// The status line.
     pub facts: String,
-    /// What was shown of a screen.
+    /// The rows of a screen, as they were shown.
     pub screen: Option<String>,
 }

@@ -32,7 +32,7 @@ pub struct Wait {
     pub task: Option<TaskOffer>,
 }
 
-/// What a caller allows that takes the answer of a long wait later, as a task.
+/// The offer of a caller to take the answer of a long wait later, as a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskOffer {
     /// The caller named the timeout; without one, silence ends the task, too.
@@ -88,7 +88,7 @@ impl Wait {
         }
     }
 
-    /// What is left of the timeout, or until the request is answered with a task.
+    /// The rest of the timeout, or the time until the request is answered with a task.
     pub(crate) fn left(&self) -> Duration {
         self.grace().map_or(self.timeout, |grace| grace.min(self.timeout)).saturating_sub(self.waited)
     }

@@ -82,7 +82,7 @@ async fn call_once(caller: Caller<'_>, call: &TerminalCall) -> Result<TerminalVi
         fresh = Some(Fresh::Reset(lost));
     }
     let id = at.session.id.clone();
-    // What a fresh shell has lost is told at once, and never as part of a task.
+    // The answer of a fresh shell names the lost state at once, so it is no task.
     let is_plain = match &fresh {
         None => true,
         Some(Fresh::First) => at.session.startup_failed.is_empty(),

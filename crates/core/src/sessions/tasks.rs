@@ -126,7 +126,7 @@ impl Opened {
         time(self.at_us)
     }
 
-    /// What is left of its timeout by the wall clock, which survives the server.
+    /// The rest of its timeout by the wall clock, which survives the server.
     pub(super) fn left(&self) -> std::time::Duration {
         time(self.until_us).duration_since(SystemTime::now()).unwrap_or_default()
     }

@@ -106,7 +106,7 @@ fn base(id: &TaskId, (opened, updated): (SystemTime, SystemTime), status: TaskSt
         .with_poll_interval_ms(POLL_MS)
 }
 
-/// What a person is shown of a task that goes on.
+/// The message about a task that goes on, for a person.
 fn status_message(waited: Duration, last_line: &str) -> String {
     let line: String = text::plain(last_line).chars().take(LINE_CHARS_MAX).collect();
     let waited = seconds(Duration::from_secs(waited.as_secs()));

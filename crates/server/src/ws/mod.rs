@@ -28,7 +28,6 @@ use crate::http::problem::ProblemResponse;
 use connection::SocketConnection;
 use ptyd_core::action::{Action, Outcome};
 use ptyd_core::dispatch::Dispatcher;
-
 use ptyd_core::limits;
 use ptyd_core::principal::{Grant, Principal, Scope};
 use query::{Mode, Query};

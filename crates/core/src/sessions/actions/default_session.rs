@@ -153,7 +153,7 @@ impl Registry {
             let is_some = from < to || inner.is_some();
             let unread = if is_some && to - from <= limits::UNREAD_SHOWN_BYTES_MAX {
                 let cols = known.session.cols;
-                // What cannot be read here is announced, as a longer output is.
+                // If the journal cannot be read here, the answer announces the output, as it does a longer one.
                 self.text(&known.shared, known.handovers, (from, to), cols, limits::BUDGET_CHARS).await.ok()
             } else {
                 None

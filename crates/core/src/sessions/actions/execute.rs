@@ -56,26 +56,14 @@ impl Registry {
                 let finished =
                     wait_external_conditions::either(&handle, finished, outside, (Some(started.id), None)).await?;
                 let before = finished.snapshot.before_command;
-                let is_running = finished.ended_by == EndedBy::TimedOut;
                 let size = (finished.snapshot.view.cols, request.budget / 4);
                 let background = self.background(principal, &handle, before, size).await;
                 let begins = background.as_ref().map(|text| (text.from, text.to));
-                let finished = match asked.filter(|_| is_running) {
-                    Some(wait) => {
-                        match self
-                            .or_task(
-                                principal,
-                                &handle,
-                                finished,
-                                TaskWait { wait, ports, background: begins, key: request.key.clone() },
-                            )
-                            .await?
-                        {
-                            Waited::Task(report) => return Ok(*report),
-                            Waited::Finished(finished) => *finished,
-                        }
-                    }
-                    None => finished,
+                let key = request.key.clone();
+                let task = asked.map(|wait| TaskWait { wait, ports, background: begins, key });
+                let finished = match self.or_task(principal, &handle, finished, task).await? {
+                    Waited::Task(report) => return Ok(*report),
+                    Waited::Finished(finished) => *finished,
                 };
                 let shown = background.as_ref().map_or(0, |text| text.head.len() + text.tail.len());
                 let budget = request.budget.saturating_sub(shown);

@@ -52,26 +52,15 @@ impl Registry {
                 let mut finished =
                     wait_external_conditions::either(&handle, finished, outside, (None, Some(typed.from))).await?;
                 finished.accepted_bytes = Some(typed.accepted);
-                // What the program printed before it was typed at comes first, if the caller has not been shown it.
+                // The answer begins with the program's output from before the input that the caller has not been shown.
                 if let (Some(command), Some(seen)) = (&finished.snapshot.command, seen) {
                     finished.from = finished.from.min(seen.max(command.start_offset));
                 }
-                let finished = match asked {
-                    Some(wait) => {
-                        match self
-                            .or_task(
-                                principal,
-                                &handle,
-                                finished,
-                                TaskWait { wait, ports, background: None, key: request.key.clone() },
-                            )
-                            .await?
-                        {
-                            Waited::Task(report) => return Ok(*report),
-                            Waited::Finished(finished) => *finished,
-                        }
-                    }
-                    None => finished,
+                let key = request.key.clone();
+                let task = asked.map(|wait| TaskWait { wait, ports, background: None, key });
+                let finished = match self.or_task(principal, &handle, finished, task).await? {
+                    Waited::Task(report) => return Ok(*report),
+                    Waited::Finished(finished) => *finished,
                 };
                 self.report(principal, &handle, finished, request.budget).await?
             }

@@ -177,7 +177,7 @@ impl Registry {
         session.foreground = over.foreground;
         let mut screen = None;
         if over.is_running {
-            // What became of it since is told by the next answer about it.
+            // The next answer about the command tells how it has ended since.
             (session.status, session.exit, session.current_command) = (SessionStatus::Running, None, Some(id.command));
             (command.status, command.completed_at, command.exit_code) = (CommandStatus::Running, None, None);
             (command.signal, command.end_offset, command.error) = (None, None, None);

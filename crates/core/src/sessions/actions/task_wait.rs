@@ -73,9 +73,9 @@ impl Registry {
         principal: &Principal,
         handle: &Handle,
         finished: Finished,
-        task: TaskWait,
+        task: Option<TaskWait>,
     ) -> Result<Waited, ActionError> {
-        let TaskWait { wait, ports, background, key } = task;
+        let Some(TaskWait { wait, ports, background, key }) = task else { return Ok(finished.into()) };
         let id = &handle.shared.id;
         let (Some(offer), Some(_), EndedBy::TimedOut) = (wait.task, wait.grace(), finished.ended_by) else {
             return Ok(Waited::Finished(Box::new(finished)));
@@ -238,10 +238,11 @@ impl Registry {
 
     async fn live_task_over(&self, caller: &Principal, handle: &Handle, task: &Task) -> Result<Over, ActionError> {
         let opened = &task.opened;
-        let (command, from) = (Some(opened.which.command), Some(opened.from));
-        let ask = |wait: Wait| handle.ask(move |reply| Request::Wait { wait, command, from, reply });
+        let command = Some(opened.which.command);
+        let ask = |wait, from| handle.ask(move |reply| Request::Wait { wait, command, from: Some(from), reply });
         if task.is_cancelled {
-            return ask(Wait::at_most(limits::TASK_CANCEL_WAIT)).await.map(|finished| over_of(&finished));
+            let finished = ask(Wait::at_most(limits::TASK_CANCEL_WAIT), opened.from).await;
+            return finished.map(|finished| over_of(&finished));
         }
         let patterns = self.server_events.patterns.of(&caller.name, Default::default);
         let pattern = match &opened.pattern {
@@ -255,9 +256,9 @@ impl Registry {
         let outside = ExternalConditions::of(handle, Some(&wait), true).await?;
         let outside = outside.map(|outside| outside.knowing(&opened.ports));
         // The request's own wait has looked at everything before, without the echo of what it typed.
-        let from = from.map(|from| if wait.pattern.is_some() { from.max(opened.matches_from) } else { from });
-        let ask = |wait: Wait| handle.ask(move |reply| Request::Wait { wait, command, from, reply });
-        let finished = wait_external_conditions::either(handle, ask(wait), outside, (command, from)).await?;
+        let from = if wait.pattern.is_some() { opened.from.max(opened.matches_from) } else { opened.from };
+        let finished =
+            wait_external_conditions::either(handle, ask(wait, from), outside, (command, Some(from))).await?;
         let finished = Finished { from: opened.from, ..finished };
         Ok(over_of(&finished))
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::task_wait::{TaskWait, Waited, open_ports};
-pub(super) use super::wait_external_conditions::{self, ExternalConditions};
+use super::wait_external_conditions::{self, ExternalConditions};
 use crate::action::{ActionError, Report, Wait};
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Principal;
@@ -34,7 +34,7 @@ impl Registry {
         let (asked, ports) = (wait.clone(), open_ports(&handle, Some(&wait)));
         let finished = handle.ask(|reply| Request::Wait { wait, command, from: Some(from), reply });
         let finished = wait_external_conditions::either(&handle, finished, outside, (command, Some(from))).await?;
-        let task = TaskWait { wait: asked, ports, background: None, key: None };
+        let task = Some(TaskWait { wait: asked, ports, background: None, key: None });
         let finished = match self.or_task(principal, &handle, finished, task).await? {
             Waited::Task(report) => return Ok(*report),
             Waited::Finished(finished) => *finished,

@@ -110,7 +110,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     if ready.is_some() || timeout.is_some() || !arguments.until.is_empty() {
         let request = Wait { input_wanted: true, pattern: ready, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) };
         let mut wait = until(call, request, &arguments.until).await?;
-        // What is told at the end of a task is the output since the caller's last read, as text.
+        // The result of a task is the output since the caller's last read, as text.
         let is_plain = command.is_none() && search.is_none() && arguments.max_lines == 0;
         if is_plain && arguments.view == Form::Text && matches!(since, None | Some(Since::Last)) {
             wait = call.or_as_task(wait, timeout);

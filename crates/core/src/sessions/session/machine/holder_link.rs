@@ -64,7 +64,7 @@ pub(crate) enum Call {
         from: u64,
         offered: usize,
         is_signal: bool,
-        /// What the wait's pattern does not match.
+        /// The echo, which the wait's pattern does not match.
         echo: Option<Echo>,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
