@@ -291,7 +291,7 @@ class Workspace:
             pid = int((self.state / "lock").read_text())
         except (OSError, ValueError):
             return None
-        return pid if str(self.root) in self.processes().get(pid, "") else None
+        return pid if pid in self.processes() else None
 
     async def kill_server(self, signo: int = signal.SIGKILL) -> None:
         """Sends the server a signal and waits for its end."""

@@ -98,7 +98,7 @@ impl SessionEnd {
     /// Begins with this signal.
     pub(crate) fn terminate(&mut self, signo: i32, grace_us: u64, shell_pid: u32, now: u64) {
         let scope = if self.keeps_descendants { Scope::Session(shell_pid) } else { Scope::All };
-        self.termination = Some(Termination::asked(signo, grace_us, scope, now));
+        self.termination = Some(Termination::asked(signo, grace_us, shell_pid, scope, now));
     }
 
     /// Sends SIGKILL next.

@@ -2,8 +2,12 @@
 //!
 //! ```text
 //! asked:        CONT + first signal ── grace ──► TERM ── grace ──► KILL until nothing is left
+//!               (HUP: after 100 ms once more, to a shell that is still there)
 //! shell exited: CONT + HUP ── 100 ms ──► KILL until nothing is left   (or nothing at all when descendants are kept)
 //! ```
+//! Bash loses a HUP that arrives just before readline reads a key: it notes the signal and acts on it at the next one
+//! (107 of 3,000 shells that were hung up within 0.6 ms of a command's end; the second HUP ended all of them).
+//!
 //! The holder is the subreaper (prctl(2), PR_SET_CHILD_SUBREAPER), so a daemon that left its session is still found.
 //! A sweep of `/proc` can miss a process whose parent exits during it; it is a child of the holder by then. Therefore the
 //! session is over only when waitid(2) says that the holder has no child.
@@ -14,6 +18,8 @@ use sys::{process, signal};
 
 /// How long background processes have to exit after their shell is gone.
 const AFTER_EXIT_US: u64 = 100_000;
+/// How long a shell has to exit on SIGHUP before it gets another one.
+const REPEAT_HUP_US: u64 = 100_000;
 /// Interval between SIGKILLs.
 const KILL_EVERY_US: u64 = 10_000;
 /// After this long of SIGKILL without effect (a process in uninterruptible sleep) the holder gives up and reports it.
@@ -23,6 +29,8 @@ const SWEEP_MAX: usize = 4096;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
+    /// SIGHUP once more, to this shell.
+    RepeatHup(u32),
     Term,
     Kill,
 }
@@ -60,13 +68,17 @@ pub(crate) enum Progress {
 
 impl Termination {
     /// A client asked for termination.
-    pub(crate) fn asked(signo: i32, grace_us: u64, whom: Scope, now: u64) -> Self {
+    pub(crate) fn asked(signo: i32, grace_us: u64, shell: u32, whom: Scope, now: u64) -> Self {
         let all = living_of(whom);
         if signo != signal::KILL {
             signal_all(&all, signal::CONT);
             signal_all(&all, signo);
         }
-        let (step, wait) = if signo == signal::KILL { (Step::Kill, 0) } else { (Step::Term, grace_us) };
+        let (step, wait) = match signo {
+            signal::KILL => (Step::Kill, 0),
+            signal::HUP if grace_us > REPEAT_HUP_US => (Step::RepeatHup(shell), REPEAT_HUP_US),
+            _ => (Step::Term, grace_us),
+        };
         Self { step, next_at: now + wait, grace_us, killing_since: None, found: all.len() as u64, whom }
     }
 
@@ -99,7 +111,7 @@ impl Termination {
 
     /// Performs the step that is due. Checks first whether any process is left, because most often none is.
     pub(crate) fn turn(&mut self, now: u64) -> Progress {
-        let all = living_of(self.whom);
+        let mut all = living_of(self.whom);
         if all.is_empty() && self.is_nothing_left() {
             return Progress::Over;
         }
@@ -107,6 +119,12 @@ impl Termination {
             return Progress::Waiting;
         }
         match self.step {
+            Step::RepeatHup(shell) => {
+                all.retain(|pid| *pid == shell);
+                signal_all(&all, signal::HUP);
+                self.step = Step::Term;
+                self.next_at = now + self.grace_us - REPEAT_HUP_US;
+            }
             Step::Term => {
                 signal_all(&all, signal::TERM);
                 self.step = Step::Kill;

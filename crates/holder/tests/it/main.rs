@@ -7,3 +7,4 @@ mod folder;
 mod looks;
 mod refusals;
 mod rig;
+mod termination;
