@@ -1,5 +1,8 @@
 """Commands in the shell that reads inside the session's own: typed only into a shell at its prompt."""
 
+import shutil
+
+import far
 import pytest
 
 
@@ -15,3 +18,52 @@ async def test_nothing_is_typed_into_a_program_that_is_no_shell_at_its_prompt(wo
     raw = await workspace.agent.at(before.session_id).read(view="raw")
     assert "printf" not in raw.text, raw.text
     await workspace.terminal("C-d")
+
+
+@pytest.mark.parametrize("tool", ["terminal", "execute_in_terminal"])
+@pytest.mark.parametrize("enter", ["bash --norc", "zsh -f", "exec zsh -f", "dash", "script -qc 'bash --norc' /dev/null"])
+async def test_a_command_runs_in_the_known_shell_that_is_at_its_prompt(workspace, enter, tool):
+    if not shutil.which(enter.removeprefix("exec ").split()[0]):
+        pytest.skip(f"there is no {enter} on PATH")
+    session = await workspace.session()
+    run = lambda command: workspace.agent.call(tool, session_id=session.id, command=command)
+    await run(enter)
+    first = await run("cd /\nX=1; pwd; (exit 3)")
+    second = await run("echo $X $PWD; sleep 0.2")
+    assert (first.output, first.exit) == ("/", 3), first.text
+    assert (second.output, second.exit) == ("1 /", 0), second.text
+    assert "printf" not in (await session.read()).text
+    left = await run("exit")
+    assert not left.is_error, left.text
+    if not enter.startswith("exec"):
+        assert (await run("echo out:$X")).text.startswith("out:\n[exit 0")
+
+
+@far.needs_sshd
+async def test_behind_a_connection_a_shell_is_known_once_it_has_run_a_command_and_until_something_is_typed(workspace):
+    far_home = workspace.root / "far"
+    far_home.mkdir()
+    with far.machine(far_home) as ssh:
+        session = await workspace.session()
+        await session.run(f"{ssh} -t bash --norc")
+        refused = await session.run("echo no")
+        assert (refused.is_error, "with inside" in refused.text) == (True, True), refused.text
+        assert (await session.run("cd /; echo first", inside=True)).output == "first"
+        known = await session.run("pwd; (exit 3)")
+        assert (known.output, known.exit) == ("/", 3), known.text
+        await session.type("python3 -q", end_with_newline=True, wait_for=">>> $")
+        refused = await session.run("echo no")
+        assert (refused.is_error, "echo no" in (await session.read()).output) == (True, False), refused.text
+        await session.type("exit()", end_with_newline=True)
+        await session.run("exit", inside=True)
+        assert (await session.run("echo out")).text.startswith("out\n[exit 0")
+
+
+async def test_a_nested_bash_keeps_its_history_without_the_line_that_was_typed(workspace):
+    session = await workspace.session()
+    await session.run("HISTFILE= HISTCONTROL= bash --norc")
+    await session.type("echo by hand", end_with_newline=True)
+    for command in ["echo one", "set +o history; echo two", "set -o history; HISTCONTROL=ignorespace", "echo three"]:
+        assert (await session.run(command)).exit == 0
+    listed = await session.run("history")
+    assert [line.split(maxsplit=1)[1] for line in listed.output.splitlines()] == ["echo by hand"]

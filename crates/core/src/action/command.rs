@@ -12,6 +12,30 @@ pub const WITHOUT_HOOKS: &str = "typed into a program without ptyd's hooks, so i
 /// How the error of a command begins whose nested shell has ended.
 pub const INNER_SHELL_ENDED: &str = "the inner shell has ended";
 
+/// The shell that runs a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TargetShell {
+    /// The session's own shell, also while another one runs inside it: then it is busy.
+    #[default]
+    Own,
+    /// The nested shell that is known to be at its prompt, if there is one, else the session's own.
+    Foremost,
+    /// The nested shell that reads now; behind a connection the caller knows that it is one.
+    Nested,
+}
+
+impl TargetShell {
+    /// As a caller says it that may name the nested shell.
+    pub fn of(is_inside: bool) -> Self {
+        if is_inside { Self::Nested } else { Self::Own }
+    }
+
+    /// The same for a model, which seldom says it.
+    pub fn foremost(is_inside: bool) -> Self {
+        if is_inside { Self::Nested } else { Self::Foremost }
+    }
+}
+
 /// A command to run.
 #[derive(Debug, Clone)]
 pub struct Execute {
@@ -19,8 +43,8 @@ pub struct Execute {
     pub session: SessionId,
     /// The text; it is handed over as data and not typed. At most [`crate::limits::COMMAND_BYTES_MAX`], no NUL.
     pub command: String,
-    /// Run it in the nested shell that reads now.
-    pub is_inside: bool,
+    /// The shell that runs it.
+    pub shell: TargetShell,
     /// The wait; `None` answers as soon as the command is accepted.
     pub wait: Option<Wait>,
     /// The idempotency key: a repeated request with it gets the same command.

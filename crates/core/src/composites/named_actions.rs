@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::caller::{Caller, mismatch};
-use crate::action::{Action, ActionError, Execute, Input, InputBytes, NamedAction, Outcome, SignalTarget, Wait};
+use crate::action::{
+    Action, ActionError, Execute, Input, InputBytes, NamedAction, Outcome, SignalTarget, TargetShell, Wait,
+};
 use crate::ids::SessionId;
 use crate::{keys, limits};
 
@@ -21,7 +23,7 @@ pub(super) async fn perform(
     };
     let action = match named {
         NamedAction::Command(command) => {
-            Action::Execute(Execute { session, command, is_inside: false, wait: None, key, budget })
+            Action::Execute(Execute { session, command, shell: TargetShell::Own, wait: None, key, budget })
         }
         NamedAction::Keys(names) => {
             let keys = names.iter().map(|name| keys::parse(name)).collect::<Result<Vec<_>, _>>();

@@ -1,7 +1,9 @@
 //! Starts a session and runs the start-up commands of its profile before it is announced.
 
 use super::caller::{Caller, mismatch};
-use crate::action::{Action, ActionError, CommandStatus, Created, Execute, Outcome, SessionView, StartupFailure, Wait};
+use crate::action::{
+    Action, ActionError, CommandStatus, Created, Execute, Outcome, SessionView, StartupFailure, TargetShell, Wait,
+};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::Principal;
@@ -35,7 +37,7 @@ async fn run(caller: Caller<'_>, session: SessionId, commands: Vec<String>) -> R
         let execute = Execute {
             session: session.clone(),
             command: command.clone(),
-            is_inside: false,
+            shell: TargetShell::Own,
             wait: Some(Wait::at_most(limits::STARTUP_TIMEOUT)),
             key: None,
             budget: 0,

@@ -9,7 +9,7 @@ use super::startup;
 use crate::action::{
     Action, ActionError, CommandStatus, Create, Created, Earlier, EndReason, Execute, Foreground, Fresh, Input,
     InputBytes, LiveSession, Locate, LocatedSession, Look, MissedEnd, Otherwise, Outcome, ReadMissed, Report,
-    SessionView, SignalTarget, TaskNote, TerminalCall, TerminalView, Wait,
+    SessionView, SignalTarget, TargetShell, TaskNote, TerminalCall, TerminalView, Wait,
 };
 use crate::ids::SessionId;
 use crate::keys;
@@ -279,7 +279,7 @@ fn execution(caller: Caller<'_>, session: SessionId, command: String, call: &Ter
     // A look and an input may be about a server that listens already; so may a command behind another program.
     let wait = Wait { listens: !call.is_inside, ..wait_of(caller, call) };
     let (wait, key) = (Some(wait), call.key.clone());
-    Execute { session, command, is_inside: call.is_inside, wait, key, budget: call.budget }
+    Execute { session, command, shell: TargetShell::foremost(call.is_inside), wait, key, budget: call.budget }
 }
 
 /// Exactly these texts are keys; any other text is a command or input.

@@ -309,7 +309,7 @@ async fn a_wait_that_matches_before_older_output_is_searched_leaves_no_line_out(
     let command = Execute {
         session: id.clone(),
         command: "echo here; read -r".to_owned(),
-        is_inside: false,
+        shell: crate::action::TargetShell::Own,
         wait: None,
         key: None,
         budget: 0,

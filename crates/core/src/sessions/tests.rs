@@ -45,7 +45,7 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
     let begun = Execute {
         session: handle.shared.id.clone(),
         command: format!("head -c {BYTES} /dev/zero; exit 3"),
-        is_inside: false,
+        shell: crate::action::TargetShell::Own,
         wait: None,
         key: None,
         budget: 0,
@@ -79,7 +79,7 @@ async fn run(registry: &Arc<Registry>, session: &SessionId, command: &str) {
     let execute = Execute {
         session: session.clone(),
         command: command.to_owned(),
-        is_inside: false,
+        shell: crate::action::TargetShell::Own,
         wait: Some(wait),
         key: None,
         budget: 0,

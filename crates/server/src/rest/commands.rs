@@ -10,7 +10,7 @@ use super::extract::{self, Body, Command, Key, LongBody, Params, Reader, Session
 use super::state::{Rest, unexpected};
 use super::{convert, sessions};
 use crate::http::problem::ProblemResponse;
-use ptyd_core::action::{Action, Execute, Outcome, PatternShare, ReadOutput, Since, View, Wait};
+use ptyd_core::action::{Action, Execute, Outcome, PatternShare, ReadOutput, Since, TargetShell, View, Wait};
 use ptyd_core::ids::SessionId;
 use ptyd_core::limits;
 use ptyd_core::principal::Principal;
@@ -63,8 +63,8 @@ async fn to_execute(
     let waits = body.wait_for_completion.unwrap_or(true) || pattern.is_some() || !body.until.is_empty();
     let wait = Wait { pattern, input_wanted: true, ..Wait::at_most(timeout) };
     let wait = waits.then_some(extract::until(patterns, wait, &body.until).await?);
-    let (command, is_inside, budget) = (body.command, body.inside, extract::budget(body.max_chars)?);
-    Ok(Execute { session, command, is_inside, wait, key, budget })
+    let (command, shell, budget) = (body.command, TargetShell::of(body.inside), extract::budget(body.max_chars)?);
+    Ok(Execute { session, command, shell, wait, key, budget })
 }
 
 pub(super) async fn list(

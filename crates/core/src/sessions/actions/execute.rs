@@ -41,10 +41,10 @@ impl Registry {
         let wait = request.wait.clone().map(|wait| self.with_grace(wait));
         let patience = wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, Wait::left);
         let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
-        let (text, is_inside) = (request.command.clone().into_bytes(), request.is_inside);
+        let (text, shell) = (request.command.clone().into_bytes(), request.shell);
         let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
         let asked = wait.clone();
-        let started = handle.ask(|started| Request::Run { text, key, patience_ms, wait, is_inside, started }).await?;
+        let started = handle.ask(|started| Request::Run { text, key, patience_ms, wait, shell, started }).await?;
         let started = started.map_err(|e| with_key(e, request.key.as_deref()))?;
         let report = match started.finished {
             None if started.is_history => {

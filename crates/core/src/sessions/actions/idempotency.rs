@@ -9,7 +9,7 @@ use wire::{Key, NO_KEY, is_same_name};
 use super::report::{CLEARING_UP, plain_report};
 use crate::action::{
     ActionError, CommandStatus, CommandView, Create, EndedBy, Execute, Input, InputBytes, Limits, NamedAction, Report,
-    TextView, Until, Wait,
+    TargetShell, TextView, Until, Wait,
 };
 use crate::ids::SessionId;
 use crate::principal::Principal;
@@ -111,7 +111,7 @@ pub(super) fn created(request: &Create) -> Vec<u8> {
 }
 
 fn executed(request: &Execute) -> Vec<u8> {
-    let (command, inside, budget) = (request.command.as_str(), request.is_inside, request.budget);
+    let (command, inside, budget) = (request.command.as_str(), request.shell == TargetShell::Nested, request.budget);
     json(&Executed { command, inside, wait: waited(request.wait.as_ref()), budget })
 }
 
@@ -251,10 +251,10 @@ mod tests {
         };
         let (key, budget) = (None, 7);
         let command = "echo \"x\"\n".to_owned();
-        let (is_inside, wait_none) = (false, None);
-        let plain = Execute { session: session.clone(), command, is_inside, wait: wait_none, key: key.clone(), budget };
+        let (shell, wait_none) = (TargetShell::Foremost, None);
+        let plain = Execute { session: session.clone(), command, shell, wait: wait_none, key: key.clone(), budget };
         assert_eq!(text(executed(&plain)), r#"{"command":"echo \"x\"\n","wait":null,"budget":7}"#);
-        let inside = Execute { is_inside: true, wait: Some(wait), ..plain };
+        let inside = Execute { shell: TargetShell::Nested, wait: Some(wait), ..plain };
         assert_eq!(
             text(executed(&inside)),
             r#"{"command":"echo \"x\"\n","inside":true,"wait":{"pattern":"a|b","until":["bell","listening:80"],"input":true,"timeout_us":1500000},"budget":7}"#

@@ -8,7 +8,7 @@ use wire::{Key, Target};
 
 use super::fullscreen::Fullscreen;
 use crate::action::{
-    ActionError, CommandView, EndedBy, InputBytes, ProcessView, ScreenView, SessionView, SignalView, Wait,
+    ActionError, CommandView, EndedBy, InputBytes, ProcessView, ScreenView, SessionView, SignalView, TargetShell, Wait,
 };
 use crate::sessions::render::handover::RecentHandovers;
 
@@ -22,8 +22,7 @@ pub(crate) enum Request {
         key: Key,
         patience_ms: u32,
         wait: Option<Wait>,
-        /// Whether the command is for the shell nested inside the running command.
-        is_inside: bool,
+        shell: TargetShell,
         started: oneshot::Sender<Result<Started, ActionError>>,
     },
     Input {

@@ -6,7 +6,7 @@
 //!  printf C-mark; eval '<sh only>' 'eval "$(printf TEXT)"'; eval printf D-mark '$?<sh only>' '$status' '<sh only>'
 //! ```
 //! A word that contains `$PPID`, which fish does not have, disappears in fish. `command eval` survives the errors after
-//! which sh would discard the rest of the line; zsh calls it `builtin eval`. The text is octal wherever a shell or an
+//! which sh would discard the rest of the line; zsh calls it `builtin eval`. Bash is told to forget the line. The text is octal wherever a shell or an
 //! editor could interpret it. A marker needs the byte ESC, which the typed line does not contain: its echo is no
 //! marker.
 
@@ -50,7 +50,7 @@ impl NestedLine {
     pub(crate) fn line(&self, text: &str) -> Result<String, usize> {
         let nonce = &self.word;
         let line = format!(
-            r#" printf '\033]7337;C;{nonce}\007';eval '__ptyd=${{ZSH_VERSION+builtin}};: '$PPID';${{__ptyd:-command}}' 'eval "$(printf '\''{}'\'')"';eval printf "'\033]7337;D;{nonce}.%s\007'" '"$?";unset __ptyd;: '$PPID"'" '$status' "'"$PPID"#,
+            r#" printf '\033]7337;C;{nonce}\007';eval 'case ${{BASH_VERSION+$(history 1)}} in *{nonce}*)history -d -1 2>/dev/null;esac;__ptyd=${{ZSH_VERSION+builtin}};: '$PPID';${{__ptyd:-command}}' 'eval "$(printf '\''{}'\'')"';eval printf "'\033]7337;D;{nonce}.%s\007'" '"$?";unset __ptyd;: '$PPID"'" '$status' "'"$PPID"#,
             as_format(text),
         );
         if line.len() > INSIDE_LINE_BYTES_MAX { Err(line.len()) } else { Ok(line) }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::arguments::{Seconds, pattern, session, until};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
-use ptyd_core::action::{Action, Execute, Outcome, TerminalCall, Wait};
+use ptyd_core::action::{Action, Execute, Outcome, TargetShell, TerminalCall, Wait};
 use ptyd_core::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT};
 
 const NAME: &str = "execute_in_terminal";
@@ -93,7 +93,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     let action = Action::Execute(Execute {
         session: session(call, &arguments.session_id).await?,
         command: arguments.command,
-        is_inside: arguments.inside,
+        shell: TargetShell::foremost(arguments.inside),
         wait: waits.then_some(wait),
         key: Some(arguments.idempotency_key).filter(|k| !k.is_empty()).or_else(|| call.key.clone()),
         budget: BUDGET_CHARS,

@@ -55,6 +55,7 @@ impl Session {
         // Before the holder records it: a wait that begins with this input must not end at the prompt where it is
         // typed.
         self.timeline.record_input(&bytes);
+        self.inside.note_input();
         self.link.call(self.now.at, Call::Input { key, wait, from, offered, is_signal: false, echo, typed }, |seq| {
             ToHolder::Input { seq, key, is_secret, patience_ms, bytes }
         });

@@ -21,6 +21,8 @@ pub(crate) struct PendingNested {
     pub(crate) key: Key,
     pub(crate) until: Instant,
     pub(crate) wait: Option<Wait>,
+    /// The session's own shell runs it if no nested one is there any more.
+    pub(crate) may_run_outside: bool,
     pub(crate) started: StartReply,
 }
 

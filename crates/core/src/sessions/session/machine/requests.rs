@@ -3,6 +3,7 @@
 
 use wire::ToHolder;
 
+use crate::action::TargetShell;
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::{Request, Snapshot};
@@ -22,12 +23,13 @@ impl Session {
                 let snapshot = Snapshot { handovers, ..self.snapshot(self.timeline.log().newest_running()) };
                 let _ = reply.send((snapshot, all));
             }
-            Request::Run { text, key, patience_ms, wait, is_inside: true, started } => {
-                self.ask_run_inside(text, key, patience_ms, wait, started)
-            }
-            Request::Run { text, key, patience_ms, wait, is_inside: false, started } => {
-                self.ask_run(text, key, patience_ms, wait, started)
-            }
+            Request::Run { text, key, patience_ms, wait, shell, started } => match shell {
+                TargetShell::Nested => self.ask_run_inside(text, key, patience_ms, wait, false, started),
+                TargetShell::Foremost if self.is_inside_a_shell() => {
+                    self.ask_run_inside(text, key, patience_ms, wait, true, started)
+                }
+                _ => self.ask_run(text, key, patience_ms, wait, started),
+            },
             Request::Input { bytes, key, is_secret, wait, typed } => self.ask_input(bytes, key, is_secret, wait, typed),
             Request::Wait { wait, command, from, reply } => self.ask_wait(wait, command, from, reply),
             Request::Resize { cols, rows, reply } => {

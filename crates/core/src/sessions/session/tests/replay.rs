@@ -34,7 +34,7 @@ impl Recorder {
         let execute = Execute {
             session: self.session.clone(),
             command: command.to_owned(),
-            is_inside,
+            shell: crate::action::TargetShell::of(is_inside),
             wait: Some(wait),
             key: None,
             budget: 0,

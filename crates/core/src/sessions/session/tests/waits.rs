@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use wire::{FromHolder, HandoverMethod, State, Status, Target, ToHolder};
 
 use super::{NO_PROCESS, Rig, StepInput};
-use crate::action::{ActionError, InputBytes, Until, Wait};
+use crate::action::{ActionError, InputBytes, TargetShell, Until, Wait};
 use crate::sessions::session::requests::{Finished, Request, Started, Typed};
 
 /// The longest time that a request of these tests may wait.
@@ -244,7 +244,7 @@ impl Story {
                     key: [*key; 16],
                     patience_ms: 5_000,
                     wait: waits.as_ref().map(to_wait),
-                    is_inside: *is_inside,
+                    shell: if *is_inside { TargetShell::Nested } else { TargetShell::Foremost },
                     started,
                 });
             }

@@ -70,6 +70,10 @@ impl Program {
         }
     }
 
+    pub(super) fn is_shell(self) -> bool {
+        matches!(self, Self::Shell | Self::EditingShell)
+    }
+
     /// Whether it may be a shell at its prompt. `canonical`: the terminal is in line mode; `bytes`: the size of the read, if it
     /// is known. A `read` takes its line from the kernel, most shells' byte by byte.
     pub(super) fn may_be_at_prompt(self, canonical: bool, bytes: Option<u64>, command_line: &str) -> bool {

@@ -10,9 +10,13 @@ use crate::limits;
 pub(crate) struct NestedShell {
     /// When it was typed; the marker of its beginning comes soon after, or never.
     pub(crate) typed_at: Option<Instant>,
-    /// The process that read the terminal before, and whether in canonical mode: a shell's editor does not use it, its
-    /// `read` does. Unknown for a command that an earlier server typed.
-    reader: Option<(u32, bool)>,
+    /// How the terminal was read before: a shell's editor does not use canonical mode, its `read` does. Unknown for a
+    /// command that an earlier server typed.
+    reader: Option<State>,
+    /// The process group behind which a shell has reported the newest command's end, if nothing was typed since.
+    known_group: Option<u32>,
+    /// Something else than a command was typed since the newest one.
+    is_typed_at: bool,
     /// The foreground was interrupted or stopped since.
     pub(crate) is_interrupted: bool,
     /// Since when, after an interrupt, the same program reads again.
@@ -24,12 +28,29 @@ pub(crate) struct NestedShell {
 impl NestedShell {
     /// A command is typed while the terminal is in this state.
     pub(crate) fn begin(&mut self, state: Option<State>) {
-        *self = Self { reader: state.map(|s| (s.pid, s.canonical)), ..Self::default() };
+        *self = Self { reader: state, ..Self::default() };
     }
 
-    /// The command has ended.
-    pub(crate) fn end(&mut self, now: Instant) {
-        *self = Self { stirred_at: Some(now), ..Self::default() };
+    /// The command has ended; if its marker said so, a shell reads next.
+    pub(crate) fn end(&mut self, now: Instant, is_reported: bool) {
+        let known_group = self.reader.filter(|_| is_reported && !self.is_typed_at).map(|reader| reader.group);
+        *self = Self { known_group, stirred_at: Some(now), ..Self::default() };
+    }
+
+    /// Something else than a command was typed, which may have started another program.
+    pub(crate) fn note_input(&mut self) {
+        self.known_group = None;
+        self.is_typed_at = true;
+    }
+
+    /// Whether a shell is known to read behind this process group.
+    pub(crate) fn is_known(&self, group: u32) -> bool {
+        self.known_group == Some(group)
+    }
+
+    /// Whether a shell has just ended a command and may not be at its prompt yet.
+    pub(crate) fn is_between_commands(&self, now: Instant) -> bool {
+        self.known_group.is_some() && self.is_settling(now)
     }
 
     /// The foreground was interrupted or stopped, perhaps while a command runs in the nested shell.
@@ -45,7 +66,7 @@ impl NestedShell {
 
     /// Whether the program that reads the terminal now is the one that read before the command.
     pub(crate) fn is_read_as_before(&self, state: State) -> bool {
-        self.reader.is_none_or(|reader| reader == (state.pid, state.canonical))
+        self.reader.is_none_or(|reader| (reader.pid, reader.canonical) == (state.pid, state.canonical))
     }
 
     /// Whether the typed command should have begun by now.

@@ -11,6 +11,7 @@ use wire::{Key, State};
 
 use super::programs::Program;
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Foreground, Wait};
+use crate::host::Process;
 use crate::limits;
 use crate::sessions::session::machine::command_request::Before;
 use crate::sessions::session::machine::errors::key_reused;
@@ -35,6 +36,7 @@ impl Session {
         key: Key,
         patience_ms: u32,
         wait: Option<Wait>,
+        may_run_outside: bool,
         started: StartReply,
     ) {
         match self.before(&key) {
@@ -47,7 +49,7 @@ impl Session {
             return self.was_typed_before(key, &text, wait, started);
         }
         let patience = limits::INSIDE_SETTLES.min(std::time::Duration::from_millis(u64::from(patience_ms)));
-        let pending = PendingNested { text, key, until: self.now.at + patience, wait, started };
+        let pending = PendingNested { text, key, until: self.now.at + patience, wait, may_run_outside, started };
         self.pending.nested.push(pending);
         self.run_pending_inside();
     }
@@ -83,9 +85,17 @@ impl Session {
                     let error = self.busy_inside_error();
                     drop(pending.started.send(Err(error)));
                 }
+                Err(NestedRefusal::Never(_)) if pending.may_run_outside => self.run_outside(pending),
                 Err(NestedRefusal::Never(error)) => drop(pending.started.send(Err(error))),
             }
         }
+    }
+
+    /// Hands the command to the session's own shell, or answers why it does not take it.
+    fn run_outside(&mut self, pending: PendingNested) {
+        let left = pending.until.saturating_duration_since(self.now.at);
+        let patience_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX);
+        self.ask_run(pending.text.into_bytes(), pending.key, patience_ms, pending.wait, pending.started);
     }
 
     /// Whether a program reads that may be a shell; for another user's program the kernel shows only the terminal's
@@ -132,20 +142,46 @@ impl Session {
         self.seems_at_a_prompt() && self.check_is_a_shell().is_ok()
     }
 
+    /// Whether a nested shell is known to be at its prompt, or is on its way to it.
+    pub(in crate::sessions::session::machine) fn is_inside_a_shell(&self) -> bool {
+        if !self.shared.spec.handover.has_hooks() {
+            return false;
+        }
+        let reader = self.foreground.state;
+        match self.reads_inside() {
+            // The shell's own process is nested once `exec` has put another program there.
+            Ok(()) if reader.is_some_and(|s| s.pid == self.timeline.shell().pid) => {
+                self.is_replaced() && self.is_read_by_a_shell()
+            }
+            Ok(()) => self.is_read_by_a_shell() || reader.is_some_and(|s| self.inside.is_known(s.group)),
+            Err(NestedRefusal::Soon) => {
+                self.timeline.log().inside.is_some() || self.inside.is_between_commands(self.now.at)
+            }
+            Err(NestedRefusal::Never(_)) => false,
+        }
+    }
+
+    fn is_read_by_a_shell(&self) -> bool {
+        self.foreground_program().is_some_and(|(program, _)| program.is_shell())
+    }
+
+    /// The program that reads the terminal, and its process.
+    fn foreground_program(&self) -> Option<(Program, Process)> {
+        let state = self.foreground.state?;
+        let process = self.host().process(state.pid).or_else(|| self.host().process(state.group))?;
+        Some((Program::of(&process.name), process))
+    }
+
     /// Refuses what is no shell at its prompt: it would take the line for its own input.
     fn check_is_a_shell(&self) -> Result<(), ActionError> {
-        let process = |pid| self.host().process(pid).map(|process| (pid, process.name));
-        let state = self.foreground.state;
-        let reader = state.and_then(|state| process(state.pid).or_else(|| process(state.group)));
-        let (name, why) = match (state, &reader) {
-            (Some(state), Some((pid, name))) => {
-                let program = Program::of(name);
-                let line = self.host().command_line(*pid);
+        let reader = self.foreground_program();
+        let (name, why) = match (self.foreground.state, &reader) {
+            (Some(state), Some((program, process))) => {
+                let line = self.host().command_line(process.pid());
                 if program.may_be_at_prompt(state.canonical, self.foreground.read_bytes, &line) {
                     return Ok(());
                 }
-                let is_shell = matches!(program, Program::Shell | Program::EditingShell);
-                (name.as_str(), if is_shell { "is not at its prompt" } else { "is no shell" })
+                (process.name.as_str(), if program.is_shell() { "is not at its prompt" } else { "is no shell" })
             }
             _ => ("the program that reads", "is not known to be a shell"),
         };
@@ -210,11 +246,12 @@ impl Session {
     pub(in crate::sessions::session::machine) fn on_inside_end(&mut self, id: u32) {
         let end = self.timeline.log().command(id).and_then(|c| c.end.as_ref());
         let is_over = end.is_some_and(|end| end.status == CommandStatus::Terminated);
+        let is_reported = end.is_some_and(|end| end.boundary == Boundary::Nonce);
         if self.foreground.sampled_at < end.map_or(0, |end| end.at) {
             // The state was about the ended command.
             self.foreground.state = None;
         }
-        self.inside.end(self.now.at);
+        self.inside.end(self.now.at, is_reported);
         self.waits.notify_started(|waits_for| waits_for == id);
         self.put_on_record(id);
         if !self.follower.is_replaying && self.timeline.log().untimed.contains(&id) {
