@@ -85,6 +85,8 @@ pub const SOFT_TIMEOUT_MIN: Duration = Duration::from_millis(100);
 pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(50);
 /// The longest timeout of a wait.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How long the start-up files of a model's default session may take. After that it is started without them.
+pub const START_FILES_WAIT: Duration = Duration::from_secs(10);
 /// A create request answers at the first prompt, or after this time with the status `creating`.
 pub const CREATE_WAIT: Duration = Duration::from_secs(1);
 /// How long a profile's start-up command may take before the session is handed over without its end.

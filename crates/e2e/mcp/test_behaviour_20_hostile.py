@@ -170,13 +170,31 @@ async def test_a_start_up_file_with_a_syntax_error_is_survived(workspace):
     assert (answer.output, answer.exit) == ("ok", 0)
 
 
-async def test_a_start_up_file_that_exits_is_told(workspace):
-    (workspace.home / ".bashrc").write_text("exit 4\n")
-    with within(1):
-        answer = await workspace.terminal("echo ok", timeout=5)
-    assert (answer.is_error, "the shell exited with 4" in answer.text) == (True, True), answer.text
-    (workspace.home / ".bashrc").unlink()
-    assert (await workspace.terminal("echo ok", timeout=5)).output == "ok"
+TMUX = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed: apt-get install tmux")
+
+
+@pytest.mark.parametrize(
+    ["does", "seconds", "told"],
+    [
+        ("exit 4", 1, "the shell exited with 4"),
+        ("exec false", 1, "the shell exited with 1"),
+        ("printf '\\033[?1049h'; sleep 1000", 2, "the whole screen"),
+        pytest.param("tmux -L rc new-session 'sleep 1000'", 3, "the whole screen", marks=TMUX),
+        ("sleep 1000", 11, "no prompt came within 10 s"),
+    ],
+)
+async def test_a_shell_whose_start_up_files_give_no_prompt_is_started_without_them(workspace, does, seconds, told):
+    (workspace.home / ".bashrc").write_text(f"{does}\n")
+    with within(seconds):
+        answer = await workspace.terminal("echo ok")
+    assert (answer.output, answer.exit) == ("ok", 0), answer.text
+    assert ('startup failed: "start-up files"' in answer.text, told in answer.text) == (True, True), answer.text
+    again = await workspace.terminal("echo again")
+    assert again.text == "again\n[exit 0]"
+    reset = await workspace.terminal("echo fresh", reset=True)
+    assert (reset.output, reset.exit) == ("fresh", 0), reset.text
+    if "tmux" in does:
+        await workspace.terminal("tmux -L rc kill-server; true")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user without a password")

@@ -10,7 +10,7 @@ use wire::Spec;
 use super::default_session::DefaultSession;
 use super::report::fnv;
 use super::resize::checked_size;
-use crate::action::{ActionError, Create, Created, SessionView, StartupFailure};
+use crate::action::{ActionError, Create, Created, Foreground, SessionStatus, SessionView, StartupFailure};
 use crate::host::{Host, TAG};
 use crate::ids::SessionId;
 use crate::limits;
@@ -20,6 +20,7 @@ use crate::profile::StartFiles;
 use crate::sessions::handle::Handle;
 use crate::sessions::registry::{NODE, Registry, SessionRef, on_disk};
 use crate::sessions::resource_limits;
+use crate::sessions::session::Request;
 use crate::sessions::session_metadata::SessionMetadata;
 use crate::sessions::timeline::micros;
 use crate::shell::Wanted;
@@ -80,7 +81,7 @@ impl Registry {
             }
         }
         let id = SessionId::random(NODE);
-        let spec = self.spec_of(&id, principal, request).await?;
+        let spec = self.spec_of(&id, principal, request, StartFiles::User).await?;
         let handle = self.launch(&id, &spec).await?;
         drop(turn);
         self.created(principal, &handle).await
@@ -98,11 +99,44 @@ impl Registry {
         let spec = match self.default_of(client).await? {
             DefaultSession::Live(_, snapshot) => return Ok(not_new(snapshot.view)),
             DefaultSession::Ended(old) => again(self.host(), &old.shared.spec, &old.shared.meta, &id)?,
-            DefaultSession::Nothing => self.spec_of(&id, principal, request).await?,
+            DefaultSession::Nothing => self.spec_of(&id, principal, request, StartFiles::User).await?,
         };
         let handle = self.launch(&id, &spec).await?;
+        let Some(reason) = self.start_files_problem(&handle, request).await else {
+            drop(turn);
+            return self.created(principal, &handle).await;
+        };
+        self.end(&handle, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
+        let id = SessionId::random(NODE);
+        let spec = self.spec_of(&id, principal, request, StartFiles::Clean).await?;
+        let handle = self.launch(&id, &spec).await?;
+        let failed = StartupFailure {
+            command: "start-up files".to_owned(),
+            reason: format!("{reason}; this shell runs without them"),
+        };
+        locked(&handle.shared.startup_failed).push(failed);
         drop(turn);
         self.created(principal, &handle).await
+    }
+
+    /// Waits for the first prompt of a model's default session. The reason if its start-up files prevent it; while they
+    /// ask for input there is none, because a call can answer.
+    async fn start_files_problem(&self, handle: &Handle, request: &Create) -> Option<String> {
+        if !request.is_by_model {
+            return None;
+        }
+        let prompt = tokio::time::timeout(limits::START_FILES_WAIT, handle.ask(Request::Prompt)).await;
+        let view = self.live_view(handle).await;
+        match (prompt, view) {
+            (_, Err(ActionError::Ended { reason, .. })) => Some(format!("they ended it: {reason}")),
+            (_, Ok(SessionView { exit: Some(exit), .. })) => Some(format!("they ended it: {}", exit.reason)),
+            (_, Ok(view)) if view.status != SessionStatus::Creating => None,
+            (Ok(_), Ok(view)) if view.foreground == Foreground::Fullscreen => {
+                Some("a program of theirs has the whole screen".to_owned())
+            }
+            (Err(_), Ok(_)) => Some(format!("no prompt came within {} s", limits::START_FILES_WAIT.as_secs())),
+            _ => None,
+        }
     }
 
     /// Kills what runs in a session, and starts the same shell again.
@@ -163,21 +197,32 @@ impl Registry {
         }
     }
 
-    /// The spec of a new session, built on the blocking pool because of its disk accesses.
+    /// The spec of a new session, built on the blocking pool because of its disk accesses. `start_files`: those that its
+    /// shell reads, if the profile leaves them to the user.
     pub(super) async fn spec_of(
         self: &Arc<Self>,
         id: &SessionId,
         principal: &Principal,
         request: &Create,
+        start_files: StartFiles,
     ) -> Result<Spec, ActionError> {
         let (registry, id, principal, request) = (Arc::clone(self), id.clone(), principal.clone(), request.clone());
-        on_disk(move || registry.spec(&id, &principal, &request)).await
+        on_disk(move || registry.spec(&id, &principal, &request, start_files)).await
     }
 
-    fn spec(&self, id: &SessionId, principal: &Principal, request: &Create) -> Result<Spec, ActionError> {
+    fn spec(
+        &self,
+        id: &SessionId,
+        principal: &Principal,
+        request: &Create,
+        start_files: StartFiles,
+    ) -> Result<Spec, ActionError> {
         let owner = self.owner(principal, request)?;
         let name = checked_name(request.name.as_deref())?;
-        let setting = self.setting(request)?;
+        let mut setting = self.setting(request)?;
+        if start_files == StartFiles::Clean {
+            setting.profile.rc = StartFiles::Clean;
+        }
         let (profile, otherwise) = (&setting.profile, &request.otherwise);
         let (cols, rows) = (request.cols.or(profile.cols), request.rows.or(profile.rows));
         let (cols, rows) = checked_size(cols.or(otherwise.cols), rows.or(otherwise.rows))?;

@@ -126,11 +126,22 @@ impl Session {
         }
     }
 
-    /// Refuses waiting commands if a start-up file asks for input, or after their deadline: they could wait for ever.
+    /// Refuses waiting commands if a start-up file asks for input or has the whole screen, or after their deadline: they
+    /// could wait for ever.
     pub(super) fn refuse_pending(&mut self) {
-        let asks = matches!(self.foreground(), Foreground::InputWanted | Foreground::PasswordWanted);
-        let refused =
-            if asks { std::mem::take(&mut self.pending.at_prompt) } else { self.pending.take_overdue(self.now.at) };
+        let never_ends = match self.foreground() {
+            Foreground::InputWanted | Foreground::PasswordWanted => true,
+            Foreground::Fullscreen => self.foreground.screen_settles_at().is_none_or(|at| self.now.at >= at),
+            Foreground::Idle | Foreground::Running | Foreground::Stopped => false,
+        };
+        if never_ends {
+            self.waits.notify_prompt();
+        }
+        let refused = if never_ends {
+            std::mem::take(&mut self.pending.at_prompt)
+        } else {
+            self.pending.take_overdue(self.now.at)
+        };
         if !refused.is_empty() {
             let why = self.why_not_ready();
             for pending in refused {

@@ -34,6 +34,11 @@ impl Session {
             (false, Foreground::InputWanted | Foreground::PasswordWanted) => {
                 "its start-up file waits for input; send some with send_input_to_terminal".to_owned()
             }
+            (false, Foreground::Fullscreen) => {
+                "its start-up file runs a program that has the whole screen; leave it with send_input_to_terminal, or \
+                 start the session with a profile that has rc = \"clean\""
+                    .to_owned()
+            }
             (false, _) => "it is still starting; retry in a moment".to_owned(),
             // A zsh prompt without its line editor goes on reading after an interrupt.
             (true, _) if self.shared.meta.shell == "zsh" => {

@@ -285,6 +285,7 @@ impl Session {
         let is_settled = settles_at.is_none_or(|at| self.now.at >= at);
         if self.foreground.state_pending && is_settled && !self.has_unread() {
             self.foreground.state_pending = false;
+            self.refuse_pending();
             if let Some(ended_by) = self.pause() {
                 self.remember_question();
                 tracing::debug!(session = %self.shared.id, rule = self.verdict().1, "the waits that end on wanted input end");

@@ -302,7 +302,7 @@ impl OpenWaits {
         }
     }
 
-    /// Answers callers that wait for the shell's first prompt.
+    /// Answers callers that wait for the shell's first prompt, or for what prevents it.
     pub(crate) fn notify_prompt(&mut self) {
         for caller in self.at_prompt.drain(..) {
             let _ = caller.send(());
