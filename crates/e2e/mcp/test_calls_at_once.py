@@ -50,3 +50,14 @@ async def test_a_command_whose_turn_does_not_come_in_its_time_is_not_run(workspa
     await workspace.open_gate()
     assert (await waits).output == "opened"
     assert not (workspace.project / "ran").exists()
+
+
+async def test_calls_by_name_and_by_id_take_turns_in_one_session(workspace):
+    session = await workspace.session(name="work")
+    run = lambda key, command: workspace.agent.call("execute_in_terminal", session_id=key, command=command)
+    for _ in range(20 if IS_FULL else 3):
+        keys = ["work", session.id] * 4
+        answers = await asyncio.gather(*(run(key, f"echo {n} >> order; cat order") for n, key in enumerate(keys)))
+        expected = ["\n".join(str(number) for number in range(last + 1)) for last in range(8)]
+        assert [answer.output for answer in answers] == expected
+        (workspace.project / "order").unlink()

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ptyd_core::ids::SessionId;
 use rmcp::model::RequestId;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -33,7 +34,7 @@ struct Queue {
 #[derive(Debug)]
 struct Unanswered {
     ticket: u64,
-    /// The session as the call names it; empty for the default one.
+    /// The session's id; empty for the default one; while the request has no handler, as the call names it.
     session: String,
     /// A request that was noted and has no handler yet, and since when.
     noted: Option<(RequestId, Instant)>,
@@ -54,6 +55,13 @@ pub(super) enum NoTurn {
 pub(super) struct CommandTurn {
     turns: Arc<CommandTurns>,
     ticket: u64,
+}
+
+impl Unanswered {
+    /// Whether its session is given by a name that nobody has looked up yet.
+    fn may_be_any(&self) -> bool {
+        self.noted.is_some() && !self.session.is_empty() && SessionId::parse(&self.session).is_err()
+    }
 }
 
 impl Queue {
@@ -77,7 +85,7 @@ impl Queue {
         let is_it = |it: &&mut Unanswered| it.noted.as_ref().is_some_and(|(noted, _)| noted == request);
         match self.unanswered.iter_mut().find(is_it) {
             Some(place) => {
-                place.noted = None;
+                (place.noted, place.session) = (None, session.to_owned());
                 Some(place.ticket)
             }
             None => self.push(session, None),
@@ -90,7 +98,7 @@ impl Queue {
         self.give_up_unhandled();
         let Some(at) = self.unanswered.iter().position(|it| it.ticket == ticket) else { return Ok(()) };
         let session = &self.unanswered[at].session;
-        match self.unanswered.iter().take(at).find(|it| it.session == *session) {
+        match self.unanswered.iter().take(at).find(|it| it.session == *session || it.may_be_any()) {
             Some(before) => Err(before.noted.as_ref().map(|(_, noted_at)| *noted_at + UNHANDLED_MAX)),
             None => {
                 self.unanswered[at].has_turn = true;

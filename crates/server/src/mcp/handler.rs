@@ -130,10 +130,17 @@ impl Handler {
             return (tool.call)(call, arguments).await;
         };
         let begun = Instant::now();
+        // A session that is not known is refused by the tool.
+        let session = match session {
+            "" => String::new(),
+            name => tool_definitions::arguments::session(call, name)
+                .await
+                .map_or_else(|_| name.to_owned(), |id| id.to_string()),
+        };
         let timeout =
             tool_definitions::seconds(&arguments, "timeout").and_then(|n| Duration::try_from_secs_f64(n).ok());
         let until = begun + timeout.unwrap_or(default).min(TIMEOUT_MAX);
-        let turn = self.caller.turns.turn(id, session, until).await?;
+        let turn = self.caller.turns.turn(id, &session, until).await?;
         call.waited = begun.elapsed();
         // A task would let the next command run into a busy shell.
         call.may_be_task &= !turn.is_awaited();

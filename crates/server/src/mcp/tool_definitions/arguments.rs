@@ -25,7 +25,7 @@ impl Seconds {
 }
 
 /// The session of this id or name.
-pub(super) async fn session(call: &ToolCall<'_>, text: &str) -> Result<SessionId, ToolError> {
+pub(in crate::mcp) async fn session(call: &ToolCall<'_>, text: &str) -> Result<SessionId, ToolError> {
     if let Ok(id) = SessionId::parse(text) {
         return Ok(id);
     }

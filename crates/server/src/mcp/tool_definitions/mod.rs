@@ -3,7 +3,7 @@
 //! A file has the arguments, the description for the model, and the conversions to an action and from its outcome to
 //! text. No other code knows a tool's name.
 
-mod arguments;
+pub(in crate::mcp) mod arguments;
 mod coercion;
 mod execute;
 mod input;
