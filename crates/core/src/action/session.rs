@@ -80,6 +80,9 @@ pub struct Created {
     pub startup: Vec<String>,
     /// Whether this request started it; an earlier one with the same idempotency key, or of the same client, may have.
     pub is_new: bool,
+    /// For a client's default session: the live sessions of the same owner whose client has disconnected, the one used
+    /// last first.
+    pub left_behind: Vec<SessionView>,
 }
 
 /// A start-up command of a profile that failed.

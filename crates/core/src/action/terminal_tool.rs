@@ -94,10 +94,10 @@ pub struct MissedEnd {
 }
 
 /// The reason why a new shell was started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Fresh {
-    /// It is the client's first call.
-    First,
+    /// It is the client's first call. The live sessions of the same owner whose client has disconnected.
+    First(Vec<SessionView>),
     /// The previous shell had ended.
     Ended {
         /// The previous session.

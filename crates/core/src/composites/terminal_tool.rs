@@ -85,7 +85,7 @@ async fn call_once(caller: Caller<'_>, call: &TerminalCall) -> Result<TerminalVi
     // The answer of a fresh shell names the lost state at once, so it is no task.
     let is_plain = match &fresh {
         None => true,
-        Some(Fresh::First) => at.session.startup_failed.is_empty(),
+        Some(Fresh::First(left_behind)) => at.session.startup_failed.is_empty() && left_behind.is_empty(),
         Some(Fresh::Ended { .. } | Fresh::Reset(_)) => false,
     };
     let call = &TerminalCall { may_be_task: call.may_be_task && is_plain, ..call.clone() };
@@ -154,7 +154,7 @@ async fn target(caller: Caller<'_>, call: &TerminalCall) -> Result<Target, Actio
             return Err(ActionError::Invalid { field: "session_id", problem });
         }
     };
-    let (fresh, before) = match locate(caller, Locate::DefaultOf(client.clone())).await? {
+    let (mut fresh, before) = match locate(caller, Locate::DefaultOf(client.clone())).await? {
         LocatedSession::Live(live) => return Ok(at(live, None)),
         LocatedSession::Ended { session, how, read_to } => {
             if let Some(report) = done_before(caller, &session, call).await? {
@@ -162,9 +162,12 @@ async fn target(caller: Caller<'_>, call: &TerminalCall) -> Result<Target, Actio
             }
             (Fresh::Ended { session: session.clone(), how }, Some((session, read_to)))
         }
-        LocatedSession::Nothing => (Fresh::First, None),
+        LocatedSession::Nothing => (Fresh::First(Vec::new()), None),
     };
-    let created = startup::start(caller, Action::Start(Box::new(request(call, client)))).await?;
+    let mut created = startup::start(caller, Action::Start(Box::new(request(call, client)))).await?;
+    if let Fresh::First(left_behind) = &mut fresh {
+        *left_behind = std::mem::take(&mut created.left_behind);
+    }
     // Another call of this client may have started it meanwhile.
     let fresh = created.is_new.then_some(fresh);
     let live = started(created)?;

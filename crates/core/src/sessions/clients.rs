@@ -10,18 +10,33 @@ use tokio::time::Instant;
 use crate::mutex::locked;
 use crate::principal::Detach;
 
-/// The clients, each with the time at which its sessions end.
+/// The clients.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
-    /// `None` while the client is connected, or its sessions continue without it.
-    known: Mutex<HashMap<String, Option<Instant>>>,
+    known: Mutex<HashMap<String, Presence>>,
     changed: Notify,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Presence {
+    Connected,
+    /// Disconnected; its sessions end at this time, if ever.
+    Gone(Option<Instant>),
+}
+
+impl Presence {
+    fn ends_at(self) -> Option<Instant> {
+        match self {
+            Self::Connected => None,
+            Self::Gone(ends_at) => ends_at,
+        }
+    }
 }
 
 impl Clients {
     /// The client has connected: its sessions continue.
     pub(crate) fn connected(&self, client: &str) {
-        locked(&self.known).insert(client.to_owned(), None);
+        locked(&self.known).insert(client.to_owned(), Presence::Connected);
     }
 
     /// The client has disconnected: its sessions end after their grace period.
@@ -31,13 +46,13 @@ impl Clients {
             // A time beyond the clock's range never comes.
             Detach::After(grace) => Instant::now().checked_add(grace),
         };
-        locked(&self.known).insert(client.to_owned(), ends_at);
+        locked(&self.known).insert(client.to_owned(), Presence::Gone(ends_at));
         self.changed.notify_one();
     }
 
     /// A client that was gone is looked at again, unless it has connected since: one of its sessions has an open task.
     pub(super) fn later(&self, client: &str, pause: Duration) {
-        locked(&self.known).entry(client.to_owned()).or_insert_with(|| Some(Instant::now() + pause));
+        locked(&self.known).entry(client.to_owned()).or_insert_with(|| Presence::Gone(Some(Instant::now() + pause)));
         self.changed.notify_one();
     }
 
@@ -46,12 +61,17 @@ impl Clients {
         locked(&self.known).contains_key(client)
     }
 
+    /// Whether this client has disconnected.
+    pub(super) fn is_gone(&self, client: &str) -> bool {
+        matches!(locked(&self.known).get(client), Some(Presence::Gone(_)))
+    }
+
     /// Waits until a client's grace period is over, and forgets that client.
     pub(super) async fn gone(&self) -> String {
         loop {
             let next = {
                 let mut known = locked(&self.known);
-                let next = known.iter().filter_map(|(client, at)| Some((at.as_ref().copied()?, client))).min();
+                let next = known.iter().filter_map(|(client, presence)| Some((presence.ends_at()?, client))).min();
                 match next {
                     Some((at, client)) if at <= Instant::now() => {
                         let client = client.clone();
@@ -91,5 +111,7 @@ mod tests {
         assert_eq!(clients.gone().await, "late", "one that is here is not gone");
         let left = ["back", "kept", "soon", "late"].map(|client| clients.knows(client));
         assert_eq!(left, [true, true, false, false]);
+        let gone = ["back", "kept", "soon", "never"].map(|client| clients.is_gone(client));
+        assert_eq!(gone, [false, true, false, false]);
     }
 }

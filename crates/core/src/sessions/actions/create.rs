@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use wire::Spec;
 
 use super::default_session::DefaultSession;
+use super::list::published;
 use super::report::fnv;
 use super::resize::checked_size;
 use crate::action::{ActionError, Create, Created, Foreground, SessionStatus, SessionView, StartupFailure};
@@ -51,6 +52,9 @@ const NOT_INHERITED: [&[u8]; 21] = [
     b"SHLVL",
     b"_",
 ];
+
+/// Sessions left behind whose present directory is looked up; the others have that of their last command's end.
+const LEFT_BEHIND_LOOKED_AT: usize = 8;
 
 impl Registry {
     /// Starts a session and waits for its first prompt, or returns the one that the same request started earlier, which
@@ -104,7 +108,7 @@ impl Registry {
         let handle = self.launch(&id, &spec).await?;
         let Some(reason) = self.start_files_problem(&handle, request).await else {
             drop(turn);
-            return self.created(principal, &handle).await;
+            return self.default_created(principal, &handle).await;
         };
         self.end(&handle, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
         let id = SessionId::random(NODE);
@@ -116,7 +120,31 @@ impl Registry {
         };
         locked(&handle.shared.startup_failed).push(failed);
         drop(turn);
-        self.created(principal, &handle).await
+        self.default_created(principal, &handle).await
+    }
+
+    async fn default_created(&self, principal: &Principal, handle: &Handle) -> Result<Created, ActionError> {
+        let mut created = self.created(principal, handle).await?;
+        created.left_behind = self.left_behind(&created.session.owner).await;
+        Ok(created)
+    }
+
+    /// The live sessions of this owner whose client has disconnected, the one used last first.
+    async fn left_behind(&self, owner: &str) -> Vec<SessionView> {
+        let live: Vec<Handle> = locked(&self.live).values().cloned().collect();
+        let is_left = |handle: &&Handle| {
+            let meta = &handle.shared.meta;
+            meta.owner == owner && meta.client.as_ref().is_some_and(|client| self.clients.is_gone(client))
+        };
+        let mut left: Vec<_> = live.iter().filter(is_left).filter_map(|h| Some((h, published(h)?.0))).collect();
+        left.retain(|(_, view)| view.status != SessionStatus::Terminated);
+        left.sort_by_key(|(_, view)| std::cmp::Reverse(view.last_activity));
+        for (handle, view) in left.iter_mut().take(LEFT_BEHIND_LOOKED_AT) {
+            if let Ok(now) = self.live_view(handle).await {
+                *view = now;
+            }
+        }
+        left.into_iter().map(|(_, view)| view).collect()
     }
 
     /// Waits for the first prompt of a model's default session. The reason if its start-up files prevent it; while they
@@ -156,7 +184,7 @@ impl Registry {
     async fn created(&self, principal: &Principal, handle: &Handle) -> Result<Created, ActionError> {
         self.first_prompt(handle).await;
         let session = self.view_of(principal, handle).await?;
-        Ok(Created { session, startup: handle.shared.meta.startup.clone(), is_new: true })
+        Ok(Created { session, startup: handle.shared.meta.startup.clone(), is_new: true, left_behind: Vec::new() })
     }
 
     /// Records the start-up commands that failed.
@@ -308,7 +336,7 @@ impl Registry {
 
 /// A session that an earlier request started.
 fn not_new(session: SessionView) -> Created {
-    Created { session, startup: Vec::new(), is_new: false }
+    Created { session, startup: Vec::new(), is_new: false, left_behind: Vec::new() }
 }
 
 /// The spec of the same session for a reset: the original directory, environment and size under a new id.

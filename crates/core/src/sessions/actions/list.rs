@@ -201,7 +201,7 @@ fn published_status(handle: &Handle) -> Option<SessionStatus> {
 }
 
 /// The view of a session whose actor has published one, and the process of its holder.
-fn published(handle: &Handle) -> Option<(SessionView, u32)> {
+pub(super) fn published(handle: &Handle) -> Option<(SessionView, u32)> {
     let feed = handle.feed.borrow();
     let summary = feed.summary.as_ref()?;
     Some((summary.view(&handle.shared), summary.holder_pid))

@@ -28,7 +28,7 @@ fn says_hi(action: &Action) -> Option<Result<Outcome, ActionError>> {
         Action::Composite(Composite::Terminal(_)) => {
             let view = TerminalView {
                 report: report("hi\n"),
-                fresh: Some(Fresh::First),
+                fresh: Some(Fresh::First(Vec::new())),
                 look: None,
                 missed: Vec::new(),
                 soft_timeout: ptyd_core::limits::SOFT_TIMEOUT,

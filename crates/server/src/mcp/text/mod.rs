@@ -28,6 +28,8 @@ use ptyd_core::ids::CommandId;
 const COMMAND_CHARS_MAX: usize = 40;
 /// Ranges in reverse video that are mentioned; a menu has one, and a status line is another.
 const INVERSE_MAX: usize = 3;
+/// Sessions of earlier clients that are named.
+const LEFT_BEHIND_MAX: usize = 3;
 
 /// The fact of a command whose end a task of the caller reports.
 const WILL_BE_TOLD: &str = "its end will be told";
@@ -86,7 +88,8 @@ pub(super) fn terminal(view: &TerminalView, context: &AnswerContext<'_>) -> Stri
         Some(Look::Reset) => facts.add("terminal reset: all previous state is lost"),
     }
     match &view.fresh {
-        None | Some(Fresh::First) => {}
+        None => {}
+        Some(Fresh::First(left_behind)) => sessions_left_behind(&mut facts, left_behind),
         Some(Fresh::Ended { how, .. }) => {
             facts.add(format!("fresh shell, all state is lost: the last one ended ({})", plain(how)))
         }
@@ -114,6 +117,18 @@ pub(super) fn terminal(view: &TerminalView, context: &AnswerContext<'_>) -> Stri
     let (body, notes) = body(report, context);
     circumstances(&mut facts, report, notes, context);
     unread + &body + &facts.line()
+}
+
+/// The sessions that still live although their client has gone.
+fn sessions_left_behind(facts: &mut Facts, sessions: &[SessionView]) {
+    for session in sessions.iter().take(LEFT_BEHIND_MAX) {
+        let runs = session.current_command_text.as_ref().map(|text| format!("still runs {}", quoted(text)));
+        let runs = runs.unwrap_or_else(|| "is idle".to_owned());
+        facts.add(format!("earlier session {} {runs} in {}", session.id, path(&session.cwd)));
+    }
+    if let Some(more @ 1..) = sessions.len().checked_sub(LEFT_BEHIND_MAX) {
+        facts.add(format!("{more} more earlier sessions"));
+    }
 }
 
 /// How a command ended that is not the subject of this answer. Its unread text is added to the lines at the beginning of
