@@ -296,6 +296,18 @@ pub struct Connection {
     pub attach: String,
 }
 
+impl Connection {
+    /// Those of this session at the server with this `host:port`.
+    pub fn of(authority: &str, session: &str) -> Self {
+        Self {
+            url: format!("http://{authority}/terminals/{session}"),
+            socket: format!("ws://{authority}/terminals/{session}/socket"),
+            mcp: format!("http://{authority}/mcp"),
+            attach: format!("ptyd attach {session}"),
+        }
+    }
+}
+
 /// The order of a list of sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -53,12 +53,7 @@ pub(super) fn session(view: action::SessionView, authority: &str) -> TerminalSes
     let value = |limit| view.limits.iter().find(|kept| kept.limit == limit).map(|kept| kept.value);
     let (inactivity_timeout, max_age) = (value(action::Limit::InactivityTimeout), value(action::Limit::MaxAge));
     TerminalSession {
-        connection: api::Connection {
-            url: format!("http://{authority}/terminals/{}", view.id),
-            socket: format!("ws://{authority}/terminals/{}/socket", view.id),
-            mcp: format!("http://{authority}/mcp"),
-            attach: format!("ptyd attach {}", view.id),
-        },
+        connection: api::Connection::of(authority, view.id.as_str()),
         id: view.id.to_string(),
         name: view.name,
         status: session_status(view.status),
