@@ -10,10 +10,11 @@ use std::process::Command;
 /// A file: its path, what the binary is asked for to get it, and how the answer becomes the file.
 type Generated = (&'static str, &'static str, fn(String) -> Result<String>);
 
-const FILES: [Generated; 3] = [
+const FILES: [Generated; 4] = [
     ("schema/mcp-tools.json", "tools", Ok),
+    ("schema/mcp-tools-structured.json", "structured-tools", Ok),
     ("schema/openapi.json", "openapi", Ok),
-    ("docs/tools.md", "tools", tools_page::page),
+    ("docs/tools.md", "structured-tools", tools_page::page),
 ];
 
 /// Writes what the binary says.

@@ -1,4 +1,5 @@
-//! The page `docs/tools.md`: every MCP tool with its parameters, made of the schema that a client gets.
+//! The page `docs/tools.md`: every MCP tool with its parameters and structured answers, made of the schemas that a client
+//! gets.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value};
@@ -7,7 +8,10 @@ use std::fmt::Write as _;
 
 const INTRODUCTION: &str = "# The MCP tools\n\n\
     Made by `cargo xtask schema` of what the binary serves; `schema/mcp-tools.json` is the same for programs. The form of the answers is in\n\
-    [text-format.md](text-format.md). With `--tools terminal` a client gets `terminal` alone.\n";
+    [text-format.md](text-format.md). With `--tools terminal` a client gets `terminal` alone.\n\n\
+    Programs get **structured answers** on request: `structuredContent` beside the same text, and an `outputSchema` for each tool\n\
+    (`schema/mcp-tools-structured.json`). The request is `ptyd mcp --structured`, or over HTTP the header `Ptyd-Structured: true` or\n\
+    `/mcp?structured=true`, of each request for itself. A refused call has `error` and `error_code`, and no other field.\n";
 
 /// The page of this list of tools.
 pub fn page(tools: String) -> Result<String> {
@@ -17,13 +21,21 @@ pub fn page(tools: String) -> Result<String> {
     for tool in tools {
         let (name, description) = (text(&tool["name"]), text(&tool["description"]));
         write!(page, "\n## `{name}`\n\n{description}\n\n| parameter | type | |\n| --- | --- | --- |\n")?;
-        parameters(&mut page, "", &tool["inputSchema"])?;
+        fields(&mut page, "", "required", &tool["inputSchema"])?;
+        let answer = &tool["outputSchema"];
+        if answer.is_object() {
+            page.push_str("\n| structured answer | type | |\n| --- | --- | --- |\n");
+            // A refusal has none of the fields that every other answer has.
+            let mut answer = answer.clone();
+            answer["required"] = answer["else"]["required"].take();
+            fields(&mut page, "", "always", &answer)?;
+        }
     }
     Ok(page)
 }
 
-/// A row for each parameter, those of objects within it behind it; the required ones first.
-fn parameters(page: &mut String, prefix: &str, schema: &Value) -> Result<()> {
+/// A row for each field, those of objects within it behind it; the required ones first, with this word.
+fn fields(page: &mut String, prefix: &str, needed: &str, schema: &Value) -> Result<()> {
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let none = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&none);
@@ -31,10 +43,10 @@ fn parameters(page: &mut String, prefix: &str, schema: &Value) -> Result<()> {
     let sorted: BTreeMap<_, _> =
         properties.iter().map(|(name, schema)| ((!required.contains(&name.as_str()), name), schema)).collect();
     for ((is_optional, name), schema) in sorted {
-        let need = if is_optional { "" } else { ", required" };
+        let need = if is_optional { String::new() } else { format!(", {needed}") };
         writeln!(page, "| `{prefix}{name}` | {}{need} | {} |", kind(schema), cell(&text(&schema["description"])))?;
-        parameters(page, &format!("{prefix}{name}."), schema)?;
-        parameters(page, &format!("{prefix}{name}[]."), &schema["items"])?;
+        fields(page, &format!("{prefix}{name}."), needed, schema)?;
+        fields(page, &format!("{prefix}{name}[]."), needed, &schema["items"])?;
     }
     Ok(())
 }
@@ -72,7 +84,9 @@ mod tests {
     fn every_parameter_has_a_row_with_its_type_and_bounds() {
         let tools = r#"[{"name":"t","description":"Does it.","inputSchema":{"type":"object","required":["b"],"properties":{
             "a":{"type":"array","items":{"type":"object","properties":{"c":{"type":"string","enum":["x","y"]}}}},
-            "b":{"type":"integer","minimum":1,"maximum":5,"description":"One|two."}}}}]"#;
+            "b":{"type":"integer","minimum":1,"maximum":5,"description":"One|two."}}},
+            "outputSchema":{"type":"object","if":{"required":["e"]},"else":{"required":["d"]},"properties":{
+            "d":{"type":"string"},"e":{"type":"string"}}}}]"#;
         let page = page(tools.to_owned()).expect("a page");
         let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
         assert_eq!(
@@ -81,6 +95,8 @@ mod tests {
                 "| `b` | integer, 1 to 5, required | One\\|two. |",
                 "| `a` | array of object |  |",
                 "| `a[].c` | `x` or `y` |  |",
+                "| `d` | string, always |  |",
+                "| `e` | string |  |",
             ]
         );
     }

@@ -104,6 +104,8 @@ enum Command {
 enum Schema {
     /// The MCP tools
     Tools,
+    /// The MCP tools with their structured answers
+    StructuredTools,
     /// The OpenAPI document of REST
     Openapi,
 }
@@ -146,6 +148,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Schema { of } => {
             match of {
                 Schema::Tools => print::line(format_args!("{:#}", server::mcp::tools_schema()))?,
+                Schema::StructuredTools => print::line(format_args!("{:#}", server::mcp::structured_tools_schema()))?,
                 Schema::Openapi => print::line(format_args!("{:#}", server::rest::document()))?,
             }
             Ok(ExitCode::SUCCESS)

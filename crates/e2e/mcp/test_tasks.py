@@ -79,9 +79,9 @@ def code(answer) -> int:
 
 
 @asynccontextmanager
-async def over_stdio(machine, detach="0"):
+async def over_stdio(machine, detach="0", *options):
     process = await asyncio.create_subprocess_exec(
-        PTYD, "mcp", "--detach", detach, env=machine.env, cwd=machine.project, stdin=-1, stdout=-1, limit=1 << 24
+        PTYD, "mcp", "--detach", detach, *options, env=machine.env, cwd=machine.project, stdin=-1, stdout=-1, limit=1 << 24
     )
     lines, waiting = Lines(process), {}
 

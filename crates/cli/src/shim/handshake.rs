@@ -35,6 +35,7 @@ pub(super) fn line(options: &Options) -> io::Result<Vec<u8>> {
         "env": env,
         "umask": umask(),
         "tools": match options.tools { Tools::All => "all", Tools::Terminal => "terminal", Tools::Sessions => "sessions" },
+        "structured": options.structured,
         "detach": match options.detach { Detach::Keep => Value::from("keep"), Detach::After(seconds) => Value::from(seconds) },
     });
     Ok(format!("{hello}\n").into_bytes())

@@ -13,6 +13,9 @@ pub struct Options {
     /// The tools that the model sees
     #[arg(long, default_value = "all")]
     pub tools: Tools,
+    /// Answer programs, too: each tool with an outputSchema, and answers with structuredContent beside the text
+    #[arg(long)]
+    pub structured: bool,
 }
 
 /// The treatment of a client's sessions when it disconnects.

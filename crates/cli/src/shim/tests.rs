@@ -139,9 +139,11 @@ fn a_line_without_an_end_is_thrown_away_and_the_next_one_is_read() {
 
 #[test]
 fn the_hello_says_where_this_process_is() {
-    let line = handshake::line(&Options { detach: Detach::Keep, tools: Tools::Terminal }).expect("a hello");
+    let options = Options { detach: Detach::Keep, tools: Tools::Terminal, structured: true };
+    let line = handshake::line(&options).expect("a hello");
     let hello: Value = serde_json::from_slice(&line).expect("one line of JSON");
     assert_eq!((&hello["v"], &hello["tools"], &hello["detach"]), (&json!(1), &json!("terminal"), &json!("keep")));
+    assert_eq!(hello["structured"], true);
     assert_eq!(hello["client"].as_str().map(str::len), Some(32));
     assert_eq!(["keep", "0", "1.5"].map(detach), [Ok(Detach::Keep), Ok(Detach::After(0.0)), Ok(Detach::After(1.5))]);
     assert!(["never", "-1", "inf"].map(detach).iter().all(Result::is_err));

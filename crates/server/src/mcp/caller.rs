@@ -19,6 +19,10 @@ pub(super) struct Caller {
     pub host: Arc<Host>,
     pub memory: Arc<ReportedStates>,
     pub turns: Arc<CommandTurns>,
+    /// The `host:port` of the server.
+    pub authority: Arc<str>,
+    /// It requests structured answers.
+    pub structured: bool,
     tools: ToolSet,
 }
 
@@ -30,7 +34,13 @@ impl std::fmt::Debug for Caller {
 
 impl Caller {
     /// A caller to whom nothing was reported yet.
-    pub fn new(server: Arc<dyn Server>, principal: Principal, client: ClientContext, tools: ToolSet) -> Self {
+    pub fn new(
+        server: Arc<dyn Server>,
+        principal: Principal,
+        client: ClientContext,
+        tools: ToolSet,
+        authority: &str,
+    ) -> Self {
         let (principal, client) = (Arc::new(principal), Arc::new(client));
         Self {
             server,
@@ -39,6 +49,8 @@ impl Caller {
             host: Arc::new(Host::here()),
             memory: Arc::default(),
             turns: Arc::default(),
+            authority: authority.into(),
+            structured: false,
             tools,
         }
     }
@@ -46,6 +58,11 @@ impl Caller {
     /// The same without what was reported so far, and with no command unanswered.
     pub fn with_its_own_state(&self) -> Self {
         Self { memory: Arc::default(), turns: Arc::default(), ..self.clone() }
+    }
+
+    /// The same for requests that ask for structured answers, or also for others.
+    pub fn with_structured_answers(&self, structured: bool) -> Self {
+        Self { structured: self.structured || structured, ..self.clone() }
     }
 
     /// Whether it has a tool.

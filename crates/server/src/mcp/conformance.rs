@@ -506,7 +506,7 @@ async fn with_what_it_asks_for_the_suite_passes_but_for_what_the_page_explains()
     let state = tempfile::tempdir().expect("a folder");
     let dispatcher = real_server::start(state.path(), Duration::from_millis(300)).await;
     let server: Arc<dyn Server> = dispatcher.clone();
-    let handler = Handler::on(server.clone(), Principal::local(), ClientContext::default(), ToolSet::All);
+    let handler = Handler::on(server.clone(), Principal::local(), ClientContext::default(), ToolSet::All, "");
     let tasks = Arc::new(TaskFixtures::default());
     let fixtures = Fixtures(handler.clone(), Arc::clone(&tasks));
     let conversing = move || Fixtures(handler.with_a_stream(), Arc::clone(&tasks));

@@ -8,6 +8,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::ErrorCode;
+use axum::http::request::Parts;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ClientJsonRpcMessage, ClientRequest,
@@ -23,7 +25,7 @@ use tokio::time::Instant;
 
 use super::caller::Caller;
 use super::dispatch_port::Server;
-use super::handshake::ToolSet;
+use super::handshake::{StructuredAnswers, ToolSet};
 use super::log_notifications::Log;
 use super::progress;
 use super::resources;
@@ -66,8 +68,19 @@ impl std::fmt::Debug for Handler {
 
 impl Handler {
     /// A handler for one caller, with its chosen tools and its default session, if it has one.
-    pub(super) fn on(server: Arc<dyn Server>, principal: Principal, client: ClientContext, tools: ToolSet) -> Self {
-        Self { caller: Caller::new(server, principal, client, tools), stream: None, is_asked_again: false }
+    pub(super) fn on(
+        server: Arc<dyn Server>,
+        principal: Principal,
+        client: ClientContext,
+        tools: ToolSet,
+        authority: &str,
+    ) -> Self {
+        Self { caller: Caller::new(server, principal, client, tools, authority), stream: None, is_asked_again: false }
+    }
+
+    /// The same for a client that asks for structured answers once and for all.
+    pub(super) fn with_structured_answers(self, structured: bool) -> Self {
+        Self { caller: self.caller.with_structured_answers(structured), ..self }
     }
 
     /// The same for a client with a stream of its own, which gets notifications and keeps its own reported state.
@@ -84,8 +97,15 @@ impl Handler {
         Subscriber { server: Arc::clone(&self.caller.server), principal: Arc::clone(&self.caller.principal) }
     }
 
+    /// The caller of this request, which over HTTP may ask for structured answers by itself.
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
+        let asks = |parts: &Parts| parts.extensions.get::<StructuredAnswers>().is_some();
+        self.caller.with_structured_answers(context.extensions.get::<Parts>().is_some_and(asks))
+    }
+
     async fn answer(
         &self,
+        caller: &Caller,
         tool: &Tool,
         arguments: JsonObject,
         id: &RequestId,
@@ -94,7 +114,6 @@ impl Handler {
     ) -> CallToolResponse {
         let key = number.zip(self.caller.client.client.as_deref()).map(|(n, client)| format!("{client}:{n}"));
         let has_read_tool = self.caller.offers(READ_TOOL);
-        let caller = &self.caller;
         let mut call = ToolCall { caller, key, waited: Duration::ZERO, may_be_task, has_read_tool };
         let result = match self.answer_in_turn(tool, &mut call, arguments, id).await {
             Ok(Answer { task: Some(task), .. }) => return CallToolResponse::Task(tasks::created(&task)),
@@ -103,14 +122,15 @@ impl Handler {
                 result.structured_content = structured;
                 result
             }
-            Err(ToolError::Said(why)) => CallToolResult::error(vec![ContentBlock::text(why)]),
+            Err(ToolError::Said(why)) => refused(caller, ErrorCode::InvalidField, why),
+            Err(ToolError::Refused(code, why)) => refused(caller, code, why),
             Err(ToolError::Restarting) => {
                 // The shim repeats the request once this connection ends with the server, so its client need not see
                 // the restart.
                 if self.is_asked_again && call.key.is_some() && self.caller.server.is_stopping() {
                     std::future::pending::<()>().await;
                 }
-                CallToolResult::error(vec![ContentBlock::text(ActionError::Restarting.to_string())])
+                refused(caller, ErrorCode::ServerRestarting, ActionError::Restarting.to_string())
             }
         };
         result.into()
@@ -205,9 +225,11 @@ impl ServerHandler for Handler {
     async fn list_tools(
         &self,
         _page: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(TOOLS.iter().filter(|t| self.caller.offers(t.name)).map(model).collect()))
+        let caller = self.caller(&context);
+        let model = if caller.structured { structured_model } else { model };
+        Ok(ListToolsResult::with_all_items(TOOLS.iter().filter(|t| caller.offers(t.name)).map(model).collect()))
     }
 
     async fn call_tool(
@@ -225,7 +247,8 @@ impl ServerHandler for Handler {
         let number = context.meta.get(REQUEST_NUMBER).map(Value::to_string);
         let arguments = request.arguments.unwrap_or_default();
         let may_be_task = tasks::are_declared(&context);
-        let answer = self.answer(tool, arguments, &context.id, number, may_be_task);
+        let caller = self.caller(&context);
+        let answer = self.answer(&caller, tool, arguments, &context.id, number, may_be_task);
         progress::while_waiting(&context, answer).await
     }
 
@@ -235,7 +258,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
         tasks::begun(&context)?;
-        self.unless_asked_again(tasks::get(&self.caller, &request.task_id).await).await
+        self.unless_asked_again(tasks::get(&self.caller(&context), &request.task_id).await).await
     }
 
     async fn update_task(
@@ -328,6 +351,13 @@ impl ServerHandler for Handler {
     }
 }
 
+/// The error that the model reads.
+fn refused(caller: &Caller, code: ErrorCode, why: String) -> CallToolResult {
+    let mut result = CallToolResult::error(vec![ContentBlock::text(&why)]);
+    result.structured_content = caller.structured.then(|| tool_definitions::structured_error(code, &why));
+    result
+}
+
 fn no_stream() -> ErrorData {
     let why = "over HTTP, notifications need an MCP session, which initialize starts; or, from 2026-07-28 on, \
 subscriptions/listen";
@@ -340,7 +370,17 @@ fn model(tool: &Tool) -> ToolModel {
         .with_annotations(tool.annotations.clone())
 }
 
+/// The same for a client that asks for structured answers.
+fn structured_model(tool: &Tool) -> ToolModel {
+    model(tool).with_raw_output_schema(Arc::new(tool.answer.clone()))
+}
+
 /// All tools as clients see them, always the same text: for `ptyd schema` and the committed copy.
 pub fn tools_schema() -> Value {
     json!({ "tools": TOOLS.iter().map(model).collect::<Vec<ToolModel>>() })
+}
+
+/// The same with the schemas of structured answers.
+pub fn structured_tools_schema() -> Value {
+    json!({ "tools": TOOLS.iter().map(structured_model).collect::<Vec<ToolModel>>() })
 }

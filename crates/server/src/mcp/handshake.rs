@@ -42,6 +42,10 @@ impl ToolSet {
     }
 }
 
+/// The mark of an HTTP request that asks for structured answers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StructuredAnswers;
+
 /// The parsed line.
 #[derive(Debug, Clone)]
 pub(super) struct Handshake {
@@ -49,6 +53,8 @@ pub(super) struct Handshake {
     pub client: ClientContext,
     /// Its tools.
     pub tools: ToolSet,
+    /// It asks for structured answers.
+    pub structured: bool,
 }
 
 #[derive(Deserialize)]
@@ -60,6 +66,8 @@ struct Wire {
     umask: u32,
     #[serde(default)]
     tools: ToolSet,
+    #[serde(default)]
+    structured: bool,
     #[serde(default)]
     detach: Option<WireDetach>,
 }
@@ -103,7 +111,7 @@ impl Handshake {
             umask: Some(wire.umask),
             detach,
         };
-        Ok(Self { client, tools: wire.tools })
+        Ok(Self { client, tools: wire.tools, structured: wire.structured })
     }
 }
 
@@ -113,12 +121,13 @@ mod tests {
 
     #[test]
     fn a_hello_carries_bytes_that_are_not_utf8() {
-        let line = br#"{"v":1,"client":"c1","cwd":"L2H/","env":[["QQ==","/w=="]],"umask":18,"tools":"terminal","detach":"keep","new":1}"#;
+        let line = br#"{"v":1,"client":"c1","cwd":"L2H/","env":[["QQ==","/w=="]],"umask":18,"tools":"terminal","structured":true,"detach":"keep","new":1}"#;
         let hello = Handshake::parse(line).expect("a good hello");
         assert_eq!(hello.client.client.as_deref(), Some("c1"));
         assert_eq!(hello.client.cwd, Some(PathBuf::from(OsString::from_vec(b"/a\xff".to_vec()))));
         assert_eq!(hello.client.env, Some(Arc::new(vec![(b"A".to_vec(), b"\xff".to_vec())])));
         assert_eq!((hello.client.umask, hello.tools, hello.client.detach), (Some(18), ToolSet::Terminal, Detach::Keep));
+        assert!(hello.structured);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::task::{Context, Poll};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Extension, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
@@ -33,6 +34,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::dispatch_port::{Boxed, Server};
+use super::handshake::StructuredAnswers;
 use super::http_session_store::HttpSessionStore;
 use super::http_sessions::{Held, HttpSessions};
 use super::{Handler, ToolSet};
@@ -49,6 +51,10 @@ const PATH: &str = "/mcp";
 /// The header in which a client of the older era names its MCP session.
 pub(super) const SESSION: &str = "mcp-session-id";
 
+/// The header by which a client asks for structured answers, and the name in the query that does the same.
+const STRUCTURED_HEADER: &str = "ptyd-structured";
+const STRUCTURED_QUERY: &str = "structured";
+
 /// JSON-RPC's codes for a body that is not JSON, and for one that is no message.
 const PARSE_ERROR: i32 = -32_700;
 const INVALID_REQUEST: i32 = -32_600;
@@ -62,6 +68,8 @@ const SESSION_NOT_FOUND: i32 = -32_001;
 #[derive(Clone)]
 struct McpState {
     dispatcher: Dispatcher,
+    /// The `host:port` of the server.
+    authority: Arc<str>,
     /// The folder of the stored MCP sessions.
     folder: PathBuf,
     places: Arc<Semaphore>,
@@ -72,12 +80,13 @@ struct McpState {
 type Entrances = HashMap<String, (Principal, Arc<Entrance<Handler>>)>;
 
 /// The route's handler.
-pub(crate) fn router(dispatcher: Dispatcher, folder: PathBuf) -> Router {
+pub(crate) fn router(dispatcher: Dispatcher, authority: &str, folder: PathBuf) -> Router {
     if let Err(error) = HttpSessionStore::tidy(&folder) {
         tracing::warn!(%error, path = %folder.display(), "sessions of MCP will end with this server");
     }
     let places = Arc::new(Semaphore::new(MCP_SESSIONS_MAX));
-    Router::new().route(PATH, any(serve)).with_state(McpState { dispatcher, folder, places, of: Arc::default() })
+    let state = McpState { dispatcher, authority: authority.into(), folder, places, of: Arc::default() };
+    Router::new().route(PATH, any(serve)).with_state(state)
 }
 
 async fn serve(
@@ -98,7 +107,7 @@ impl McpState {
         let client = principal.pass.is_some().then(|| format!("token {}", principal.name));
         let context = ClientContext { client, detach: Detach::Keep, ..ClientContext::default() };
         let server: Arc<dyn Server> = Arc::new(self.dispatcher.clone());
-        let handler = Handler::on(Arc::clone(&server), principal.clone(), context, ToolSet::All);
+        let handler = Handler::on(Arc::clone(&server), principal.clone(), context, ToolSet::All, &self.authority);
         let conversing = handler.clone();
         let kept = HttpSessionStore::of(&self.folder, &principal.name);
         let begin = move || conversing.with_a_stream();
@@ -187,6 +196,11 @@ impl<S: ServerHandler + Clone> Entrance<S> {
                 refusal(StatusCode::METHOD_NOT_ALLOWED, INVALID_REQUEST, "the methods of MCP are named in Allow");
             return ([(header::ALLOW, "GET, POST, DELETE")], refused).into_response();
         }
+        match asks_for_structured_answers(&parts) {
+            Ok(true) => drop(parts.extensions.insert(StructuredAnswers)),
+            Ok(false) => {}
+            Err(why) => return refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, &why),
+        }
         // A body that is no message is refused below, by the full parser.
         let size = body.len();
         let glance = request_body::work(size, || Glance::of(&body));
@@ -229,6 +243,23 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         let cancel = glance.id.filter(|_| is_awaited).and_then(|id| cancelled(&id));
         response.map(|body| Body::new(AnswerStream { body, stop, cancel, held: Some(held) })).into_response()
     }
+}
+
+/// Whether a request asks for structured answers, by its header or its query.
+fn asks_for_structured_answers(parts: &Parts) -> Result<bool, String> {
+    let headers = parts.headers.get_all(STRUCTURED_HEADER).iter().map(|value| value.to_str().unwrap_or_default());
+    let pairs =
+        parts.uri.query().unwrap_or_default().split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "true")));
+    let in_query = pairs.filter(|(name, _)| *name == STRUCTURED_QUERY).map(|(_, value)| value);
+    let mut asks = false;
+    for word in headers.chain(in_query) {
+        asks |= match word {
+            "true" => true,
+            "false" => false,
+            _ => return Err(format!("{STRUCTURED_HEADER} and ?{STRUCTURED_QUERY}= are true or false")),
+        };
+    }
+    Ok(asks)
 }
 
 /// The fields that decide where a message goes.

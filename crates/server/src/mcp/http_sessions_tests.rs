@@ -20,7 +20,7 @@ use ptyd_core::principal::Principal;
 /// An entrance with so many places, and word of waits.
 fn entrance(places: usize) -> (Entrance<Handler>, tokio::sync::mpsc::Receiver<String>) {
     let (server, heard) = Fake::new(|_| None);
-    let handler = Handler::on(server.clone(), Principal::local(), ClientContext::default(), ToolSet::All);
+    let handler = Handler::on(server.clone(), Principal::local(), ClientContext::default(), ToolSet::All, "");
     let conversing = handler.clone();
     let begin = move || conversing.with_a_stream();
     (Entrance::new(handler, begin, Arc::new(Semaphore::new(places)), None, server), heard)

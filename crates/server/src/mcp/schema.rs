@@ -1,4 +1,4 @@
-//! JSON Schemas of tool arguments, in the form that every model provider accepts.
+//! JSON Schemas of tool arguments and answers, in the form that every model provider accepts.
 //!
 //! No `$schema`, no references, no integer formats and no null: each of these makes at least one provider refuse the
 //! whole request. An optional value is simply not required.
@@ -10,12 +10,22 @@ use serde_json::Value;
 
 /// The schema of one tool's arguments.
 pub(super) fn of<T: JsonSchema>() -> JsonObject {
-    let mut settings = SchemaSettings::draft2020_12();
+    made::<T>(SchemaSettings::draft2020_12())
+}
+
+/// The schema of one tool's answers.
+pub(super) fn of_answer<T: JsonSchema>() -> JsonObject {
+    made::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+fn made<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     clean(&mut schema);
-    let Value::Object(mut object) = schema else { unreachable!("invariant: the arguments of a tool are a struct") };
+    let Value::Object(mut object) = schema else {
+        unreachable!("invariant: a tool's arguments and answers are structs")
+    };
     // The name and doc comment of the Rust type mean nothing to a model.
     object.remove("title");
     object.remove("description");
@@ -29,6 +39,13 @@ fn clean(schema: &mut Value) {
             // Defaults that equal an absent value are left out; those of an object's fields are in the object.
             if object.get("default").is_some_and(|default| !is_informative(default)) {
                 object.remove("default");
+            }
+            // A value that is absent is left out, and never null.
+            if let Some(Value::Array(kinds)) = object.get_mut("type") {
+                kinds.retain(|kind| kind != "null");
+                if let [kind] = kinds.as_slice() {
+                    object["type"] = kind.clone();
+                }
             }
             object.values_mut().for_each(clean);
         }

@@ -4,8 +4,8 @@ use super::text::{self, AnswerContext, Facts, grouped};
 use ptyd_core::action::{FoundView, HiddenText, SessionView};
 use ptyd_core::limits::BUDGET_CHARS;
 
-/// The lines that fit an answer; if one does not fit, the next search begins with it.
-pub(super) fn shown(session: &SessionView, found: &FoundView, context: &AnswerContext<'_>) -> String {
+/// The lines that fit an answer, and where to continue; if one does not fit, the next search begins with it.
+pub(super) fn shown(session: &SessionView, found: &FoundView, context: &AnswerContext<'_>) -> (String, u64) {
     let (mut lines, mut chars, mut next, mut has_more) = (String::new(), 0, found.next, found.has_more);
     let (mut count, mut written_out) = (0, 0);
     for hit in &found.matches {
@@ -26,5 +26,5 @@ pub(super) fn shown(session: &SessionView, found: &FoundView, context: &AnswerCo
     }
     text::metadata(&mut facts, session, context);
     facts.add(format!("next o:{next}"));
-    lines + &facts.line()
+    (lines + &facts.line(), next)
 }

@@ -3,6 +3,8 @@
 //! The connection asks for the protocol `ptyd-mcp`; after the 101 it carries no HTTP any more but the lines that the
 //! client wrote to the shim's standard input.
 
+use std::sync::Arc;
+
 use api::ErrorCode;
 use axum::Router;
 use axum::extract::{ConnectInfo, Extension, Request, State};
@@ -21,12 +23,13 @@ pub(crate) const PATH: &str = "/mcp/stdio";
 /// The protocol after the upgrade.
 pub(crate) const PROTOCOL: &str = "ptyd-mcp";
 
-pub(crate) fn router(dispatcher: Dispatcher) -> Router {
-    Router::new().route(PATH, get(upgrade)).with_state(dispatcher)
+/// The route at the server with this `host:port`.
+pub(crate) fn router(dispatcher: Dispatcher, authority: &str) -> Router {
+    Router::new().route(PATH, get(upgrade)).with_state((dispatcher, authority.into()))
 }
 
 async fn upgrade(
-    State(dispatcher): State<Dispatcher>,
+    State((dispatcher, authority)): State<(Dispatcher, Arc<str>)>,
     Extension(principal): Extension<Principal>,
     ConnectInfo(transport): ConnectInfo<Transport>,
     request: Request,
@@ -43,8 +46,8 @@ async fn upgrade(
     tokio::spawn(async move {
         match upgraded.await {
             Ok(stream) => {
-                let ended = crate::mcp::serve_stdio(TokioIo::new(stream), dispatcher, principal).await;
-                tracing::debug!(?ended, "a stdio client has gone");
+                crate::mcp::serve_stdio(TokioIo::new(stream), dispatcher, principal, &authority).await;
+                tracing::debug!("a stdio client has gone");
             }
             Err(error) => tracing::debug!(%error, "a stdio client did not upgrade"),
         }

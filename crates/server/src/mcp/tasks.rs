@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::caller::Caller;
 use super::text::{self, AnswerContext, seconds};
-use super::tool_definitions::READ_TOOL;
+use super::tool_definitions::{READ_TOOL, structured_task};
 use ptyd_core::action::{Action, ActionError, OpenedTask, Outcome, TaskEnd, TaskState, TaskText, TaskView};
 use ptyd_core::ids::TaskId;
 
@@ -95,7 +95,11 @@ fn detailed(caller: &Caller, view: &TaskView) -> DetailedTask {
     let message = text.facts.trim_matches(['[', ']']).to_owned();
     let payload = match end.cancelled {
         Some(true) => TaskPayload::Cancelled,
-        Some(false) | None => TaskPayload::Completed { result: result(body(caller, end, &text) + &text.facts) },
+        Some(false) | None => {
+            let whole = body(caller, end, &text) + &text.facts;
+            let structured = caller.structured.then(|| structured_task(end, &whole, text.screen.is_some()));
+            TaskPayload::Completed { result: result(whole, structured) }
+        }
     };
     DetailedTask::new(base(&view.id, times(end.at), payload.status(), message), payload)
 }
@@ -140,8 +144,10 @@ fn body(caller: &Caller, end: &TaskEnd, text: &TaskText) -> String {
     text.screen.clone().unwrap_or_else(|| text::task(end, &context).0)
 }
 
-fn result(text: String) -> JsonObject {
-    match serde_json::to_value(CallToolResult::success(vec![ContentBlock::text(text)])) {
+fn result(text: String, structured: Option<Value>) -> JsonObject {
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = structured;
+    match serde_json::to_value(result) {
         Ok(Value::Object(result)) => result,
         _ => JsonObject::default(),
     }

@@ -135,6 +135,7 @@ impl Client {
             far,
             server,
             Principal { name: "tester".to_owned(), scope: Scope::Write, pass: None, client: None },
+            "",
         ));
         let (read, write) = tokio::io::split(near);
         Self { lines: BufReader::new(read).lines(), write }

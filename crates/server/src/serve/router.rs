@@ -32,8 +32,8 @@ pub(super) fn router(
     let ready = dispatcher.clone();
     let page = MetricsPage { dispatcher: dispatcher.clone(), visits: visits.clone() };
     rest::router(dispatcher.clone(), authority)
-        .merge(stdio_upgrade::router(dispatcher.clone()))
-        .merge(mcp::http_router(dispatcher.clone(), state_dir.join("conversations")))
+        .merge(stdio_upgrade::router(dispatcher.clone(), authority))
+        .merge(mcp::http_router(dispatcher.clone(), authority, state_dir.join("conversations")))
         .merge(ws::router(dispatcher, visits))
         .merge(Router::new().route(metrics_page::PATH, get(metrics_page::show)).with_state(page))
         .merge(Router::new().route("/readyz", get(is_ready)).with_state(ready))

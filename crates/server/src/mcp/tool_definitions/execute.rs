@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session, until};
+use super::structured::{self, OutputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, Execute, Outcome, TargetShell, TerminalCall, Wait};
@@ -67,6 +68,7 @@ pub(super) fn tool() -> Tool {
         description: DESCRIPTION,
         annotations: annotations([false, true, false, true]),
         schema: schema::of::<Arguments>(),
+        answer: structured::schema::<OutputAnswer>(),
         command_session,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
@@ -106,7 +108,8 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             let before = call.note_report(&mut report);
             let mut context = call.context(before.as_ref(), None);
             context.names_command = true;
-            Ok(text::report(&report, &context).into())
+            let text = text::report(&report, &context);
+            Ok(call.answer(text, |text| OutputAnswer::of(&report, text)))
         }
         other => Err(mismatch(other)),
     }

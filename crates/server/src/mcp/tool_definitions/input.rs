@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session, typing, until};
+use super::structured::{self, InputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, Composite, Dialogue, Input, InputBytes, Outcome, Pattern, Report, Step, Wait};
@@ -82,6 +83,7 @@ pub(super) fn tool() -> Tool {
         description: DESCRIPTION,
         annotations: annotations([false, true, false, true]),
         schema: schema::of::<Arguments>(),
+        answer: structured::schema::<InputAnswer>(),
         command_session: |_| None,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
@@ -116,7 +118,8 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
                 return Ok(task);
             }
             let before = call.note_report(&mut report);
-            Ok(text::report(&report, &call.context(before.as_ref(), None)).into())
+            let text = text::report(&report, &call.context(before.as_ref(), None));
+            Ok(call.answer(text, |text| InputAnswer::of(&report, text, true)))
         }
         (None, false) => {
             if arguments.steps.len() > STEPS_MAX {
@@ -133,7 +136,8 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
                 Outcome::Dialogue(mut view) => {
                     let before = call.note_report(&mut view.report);
                     let text = text::report(&view.report, &call.context(before.as_ref(), None));
-                    Ok(with_unmatched_step(text, view.unmatched, &words).into())
+                    let text = with_unmatched_step(text, view.unmatched, &words);
+                    Ok(call.answer(text, |text| InputAnswer::of(&view.report, text, view.unmatched.is_none())))
                 }
                 other => Err(mismatch(other)),
             }

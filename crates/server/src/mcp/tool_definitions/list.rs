@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::session;
+use super::structured::{self, ListAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::schema;
 use ptyd_core::action::{Action, List, Outcome, SessionStatus};
@@ -68,6 +69,7 @@ pub(super) fn tool() -> Tool {
         description: DESCRIPTION,
         annotations: annotations([true, false, true, false]),
         schema: schema::of::<Arguments>(),
+        answer: structured::schema::<ListAnswer>(),
         command_session: |_| None,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
@@ -98,7 +100,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             let text = format!("{lines}[{shown} of {total} sessions{offset}]");
             let terminals: Vec<_> = sessions.iter().map(session::summary).collect();
             let structured = serde_json::json!({ "terminals": terminals, "total": total, "offset": arguments.offset });
-            Ok(Answer { text, structured: Some(structured), task: None })
+            Ok(call.answer(text, |_| ListAnswer::of(&sessions, total, arguments.offset)).or_facts(structured))
         }
         other => Err(mismatch(other)),
     }

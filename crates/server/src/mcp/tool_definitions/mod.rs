@@ -12,6 +12,7 @@ mod output;
 mod resize;
 mod session;
 mod start;
+mod structured;
 mod terminal;
 mod terminate;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use std::sync::LazyLock;
 
 pub(super) use coercion::seconds;
 pub(super) use output::NAME as READ_TOOL;
+pub(super) use structured::{error as structured_error, of_task as structured_task};
 pub(super) use tool::{Answer, Tool, ToolCall, ToolError};
 
 /// Every tool, ordered by name: prompts are cached by their text, so the order never changes.

@@ -6,12 +6,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session, until};
+use super::structured::{self, OutputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::text::Over;
 use crate::mcp::{schema, search_results, text};
 use ptyd_core::action::{
-    Action, AwaitOutput, AwaitedOutput, CommandView, Composite, Outcome, OutputView, ReadOutput, Search, SessionView,
-    Since, View, Wait,
+    Action, AwaitOutput, AwaitedOutput, CommandView, Composite, EndedBy, Outcome, OutputView, ReadOutput, Search,
+    SessionView, Since, View, Wait,
 };
 use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT, READ_BYTES_MAX, RENDER_BYTES_MAX, SEARCH_MATCHES_MAX};
@@ -78,6 +79,7 @@ pub(super) fn tool() -> Tool {
         description: DESCRIPTION,
         annotations: annotations([true, false, true, false]),
         schema: schema::of::<Arguments>(),
+        answer: structured::schema::<OutputAnswer>(),
         command_session: |_| None,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
@@ -106,7 +108,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         ));
     }
     let mut over = Over::default();
-    let mut awaited_from = None;
+    let (mut awaited_from, mut ended_by) = (None, None);
     if ready.is_some() || timeout.is_some() || !arguments.until.is_empty() {
         let request = Wait { input_wanted: true, pattern: ready, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) };
         let mut wait = until(call, request, &arguments.until).await?;
@@ -124,6 +126,10 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
                 if let Some(task) = report.as_deref().and_then(Answer::of_task) {
                     return Ok(task);
                 }
+                ended_by = match &matched {
+                    Some(_) => Some(EndedBy::Matched),
+                    None => report.as_deref().map(|report| report.ended_by),
+                };
                 over.ended = ended;
                 over.will_be_told = report.as_deref().is_some_and(text::will_be_told);
                 over.why = match matched {
@@ -136,14 +142,25 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     }
     let view = if arguments.view == Form::Raw { View::Raw } else { View::Text };
     if let (Some(command), None, View::Text, None) = (command, &since, view, &search) {
-        return whole_command(call, &id, command, arguments.max_lines).await;
+        return whole_command(call, &id, command, arguments.max_lines, ended_by).await;
     }
     let shown = show(call, &id).await?;
     if command.is_none() && over.ended.is_none() && text::is_idle(&shown) {
         over.last = last_ended(call, &shown).await;
     }
+    // Looked at before the output is read, so that an ended command's output is all there.
+    let about = match command {
+        Some(id) if call.caller.structured => command_now(call, &shown.id, id).await?,
+        Some(_) => None,
+        None => over.ended.clone().or_else(|| over.last.clone()),
+    };
+    let answer = |text: String, ends_line: bool, to: u64| {
+        let read = |text: &str| OutputAnswer::read(&shown, text, ends_line, to).about(about.as_ref()).after(ended_by);
+        Ok(call.answer(text, read))
+    };
     if arguments.view == Form::Screen {
-        return screen(call, &shown, &over).await;
+        let (text, at) = screen(call, &shown, &over).await?;
+        return answer(text, true, at);
     }
     if let Some(pattern) = search {
         let since = match (since, awaited_from) {
@@ -157,7 +174,8 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         return match call.act(Action::Search(request)).await? {
             Outcome::Found(view) => {
                 let before = call.note(&shown);
-                Ok(search_results::shown(&shown, &view, &call.context(before.as_ref(), None)).into())
+                let (text, next) = search_results::shown(&shown, &view, &call.context(before.as_ref(), None));
+                answer(text, true, next)
             }
             other => Err(mismatch(other)),
         };
@@ -173,11 +191,12 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     output.end = range.end.map_or(output.end, |end| end.min(output.end));
     let before = call.note(&shown);
     let context = call.context(before.as_ref(), None);
-    Ok(if view == View::Raw {
-        text::raw(&shown, &output, visible(&output.bytes), &over, &context).into()
-    } else {
-        text::output(&shown, &output, command, &over, &context).into()
-    })
+    if view == View::Raw {
+        let text = text::raw(&shown, &output, visible(&output.bytes), &over, &context);
+        return answer(text, output.bytes.ends_with(b"\n"), output.next);
+    }
+    let text = text::output(&shown, &output, command, &over, &context);
+    answer(text, structured::ends_line(&output.text), output.next)
 }
 
 /// The range to read.
@@ -252,6 +271,7 @@ async fn whole_command(
     id: &SessionId,
     command: CommandId,
     max_lines: u32,
+    ended_by: Option<EndedBy>,
 ) -> Result<Answer, ToolError> {
     match call.act(Action::Command { session: id.clone(), command, budget: BUDGET_CHARS }).await? {
         Outcome::Report(mut report) => {
@@ -266,18 +286,20 @@ async fn whole_command(
             context.names_command = true;
             let next = report.output.to;
             let text = text::report(&report, &context);
-            Ok(format!("{} · next o:{next}]", text.strip_suffix(']').unwrap_or(&text)).into())
+            let text = format!("{} · next o:{next}]", text.strip_suffix(']').unwrap_or(&text));
+            Ok(call.answer(text, |text| OutputAnswer::of(&report, text).after(ended_by)))
         }
         other => Err(mismatch(other)),
     }
 }
 
-async fn screen(call: &ToolCall<'_>, shown: &SessionView, over: &Over) -> Result<Answer, ToolError> {
+/// The text of the screen, and the position up to which output is part of it.
+async fn screen(call: &ToolCall<'_>, shown: &SessionView, over: &Over) -> Result<(String, u64), ToolError> {
     match call.act(Action::Screen(shown.id.clone())).await? {
         Outcome::Screen(mut screen) => {
             let before = call.note(shown);
             call.caller.memory.note_screen(&shown.id, &mut screen);
-            Ok(text::screen(shown, &screen, over, &call.context(before.as_ref(), None)).into())
+            Ok((text::screen(shown, &screen, over, &call.context(before.as_ref(), None)), screen.at))
         }
         other => Err(mismatch(other)),
     }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::session;
+use super::structured::{self, ResizeAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::schema;
 use ptyd_core::action::{Action, Outcome};
@@ -37,6 +38,7 @@ pub(super) fn tool() -> Tool {
         description: DESCRIPTION,
         annotations: annotations([false, false, true, false]),
         schema: schema::of::<Arguments>(),
+        answer: structured::schema::<ResizeAnswer>(),
         command_session: |_| None,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
@@ -47,14 +49,12 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     let (cols, rows) = (cells("cols", arguments.cols, COLS_MAX)?, cells("rows", arguments.rows, ROWS_MAX)?);
     let action = Action::Resize { session: session(call, &arguments.session_id).await?, cols, rows };
     match call.act(action).await? {
-        Outcome::Session(session) => Ok(Answer {
-            text: format!("[resized · session {} · {}×{}]", session.id, session.cols, session.rows),
-            structured: Some(
-                serde_json::json!({ "sessionId": session.id.as_str(), "dimensions": { "cols": session.cols, "rows": session.rows },
-                }),
-            ),
-            task: None,
-        }),
+        Outcome::Session(session) => {
+            let text = format!("[resized · session {} · {}×{}]", session.id, session.cols, session.rows);
+            let dimensions = serde_json::json!({ "cols": session.cols, "rows": session.rows });
+            let structured = serde_json::json!({ "sessionId": session.id.as_str(), "dimensions": dimensions });
+            Ok(call.answer(text, |_| ResizeAnswer::of(&session)).or_facts(structured))
+        }
         other => Err(mismatch(other)),
     }
 }

@@ -54,8 +54,8 @@ pub(super) fn summary(session: &SessionView) -> Value {
     if let Some(command) = session.current_command {
         summary["currentCommand"] = command.to_string().into();
     }
-    if let Some(text) = &session.current_command_text {
-        summary["currentCommandText"] = text.chars().take(COMMAND_CHARS_MAX).collect::<String>().into();
+    if let Some(text) = command_text(session) {
+        summary["currentCommandText"] = text.into();
     }
     if let Some(pid) = session.pid {
         summary["pid"] = pid.into();
@@ -64,6 +64,11 @@ pub(super) fn summary(session: &SessionView) -> Value {
         summary["name"] = name.as_str().into();
     }
     summary
+}
+
+/// The beginning of the running command's text.
+pub(super) fn command_text(session: &SessionView) -> Option<String> {
+    session.current_command_text.as_ref().map(|text| text.chars().take(COMMAND_CHARS_MAX).collect())
 }
 
 pub(super) fn status(status: SessionStatus) -> &'static str {
@@ -75,7 +80,7 @@ pub(super) fn status(status: SessionStatus) -> &'static str {
 }
 
 /// RFC 3339, to the second: more is of no use to a model.
-fn time(at: SystemTime) -> String {
+pub(super) fn time(at: SystemTime) -> String {
     let seconds = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     i64::try_from(seconds)
         .ok()

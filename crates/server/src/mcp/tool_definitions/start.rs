@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::resize::cells;
 use super::session;
+use super::structured::{self, StartAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, Composite, Create, Limit, Limits, Otherwise, Outcome};
@@ -137,6 +138,7 @@ pub(super) fn tool() -> Tool {
         description: DESCRIPTION,
         annotations: annotations([false, false, false, false]),
         schema: schema::of::<Arguments>(),
+        answer: structured::schema::<StartAnswer>(),
         command_session: |_| None,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
@@ -214,7 +216,8 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             }
             text::startup(&mut facts, &view);
             facts.add(format!("attach: ptyd attach {}", view.id));
-            Ok(Answer { text: facts.line(), structured: Some(structured), task: None })
+            let answer = call.answer(facts.line(), |facts| StartAnswer::of(&view, &call.caller.authority, facts));
+            Ok(answer.or_facts(structured))
         }
         other => Err(mismatch(other)),
     }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::arguments::{Seconds, pattern, session};
 use super::coercion::flag;
+use super::structured::{self, OutputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, ClientContext, Composite, Outcome, TerminalCall};
@@ -65,6 +66,7 @@ pub(super) fn tool() -> Tool {
         description: DESCRIPTION,
         annotations: annotations([false, true, false, true]),
         schema: schema::of::<Arguments>(),
+        answer: structured::schema::<OutputAnswer>(),
         command_session,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
@@ -108,7 +110,8 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
                 return Ok(task);
             }
             let before = call.note_report(&mut view.report).filter(|_| view.fresh.is_none());
-            Ok(text::terminal(&view, &call.context(before.as_ref(), Some(view.soft_timeout))).into())
+            let text = text::terminal(&view, &call.context(before.as_ref(), Some(view.soft_timeout)));
+            Ok(call.answer(text, |text| OutputAnswer::of(&view.report, text)))
         }
         other => Err(mismatch(other)),
     }

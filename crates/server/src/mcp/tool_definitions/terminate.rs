@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::session;
+use super::structured::{self, TerminateAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, Outcome, Terminate, signal_number};
@@ -36,6 +37,7 @@ pub(super) fn tool() -> Tool {
         description: DESCRIPTION,
         annotations: annotations([false, true, true, false]),
         schema: schema::of::<Arguments>(),
+        answer: structured::schema::<TerminateAnswer>(),
         command_session: |_| None,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
@@ -72,7 +74,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
                 "sessionId": ended.session.id.as_str(), "status": "terminated",
                 "killed": ended.killed, "left": ended.left, "wasOver": ended.was_over,
             });
-            Ok(Answer { text: facts.line(), structured: Some(structured), task: None })
+            Ok(call.answer(facts.line(), |_| TerminateAnswer::of(&ended)).or_facts(structured))
         }
         other => Err(mismatch(other)),
     }

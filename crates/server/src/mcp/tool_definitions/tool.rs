@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use api::ErrorCode;
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::coercion::coerce;
+use super::structured;
+use crate::http::problem::ProblemResponse;
 use crate::mcp::caller::Caller;
 use crate::mcp::command_turns::NoTurn;
 use crate::mcp::dispatch_port::Boxed;
@@ -29,6 +33,8 @@ pub(in crate::mcp) struct Tool {
     pub annotations: ToolAnnotations,
     /// The schema of its arguments.
     pub schema: JsonObject,
+    /// The schema of its answers for clients that request structured ones.
+    pub answer: JsonObject,
     /// The session in which a call runs a command, as the call names it (empty for the default one), and the time-out of
     /// a call that names none; `None` for a call that runs no command.
     pub command_session: fn(&JsonObject) -> Option<(&str, Duration)>,
@@ -47,19 +53,18 @@ impl std::fmt::Debug for Tool {
 pub(in crate::mcp) struct Answer {
     /// The text for the model.
     pub text: String,
-    /// The same facts for programs; never beside output, because clients then show the model nothing else.
+    /// The same facts for programs; beside output only on request, because clients then show the model nothing else.
     pub structured: Option<Value>,
     /// The caller gets the answer later.
     pub task: Option<OpenedTask>,
 }
 
-impl From<String> for Answer {
-    fn from(text: String) -> Self {
-        Self { text, structured: None, task: None }
-    }
-}
-
 impl Answer {
+    /// The same with these facts for a client that has not requested structured answers.
+    pub fn or_facts(self, facts: Value) -> Self {
+        Self { structured: self.structured.or(Some(facts)), ..self }
+    }
+
     /// The answer that comes later, if this report is of a wait that goes on.
     pub fn of_task(report: &Report) -> Option<Self> {
         let Some(TaskNote::Opened(task)) = &report.task else { return None };
@@ -70,23 +75,23 @@ impl Answer {
 /// Why a call was not performed; the model reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::mcp) enum ToolError {
-    /// The reason, and the call to make instead.
+    /// An argument is wrong: how, and the call to make instead.
     Said(String),
+    /// The reason, with its code.
+    Refused(ErrorCode, String),
     /// The server is about to stop; a shim repeats the request at the next one.
     Restarting,
 }
 
 impl From<ActionError> for ToolError {
     fn from(error: ActionError) -> Self {
-        match error {
-            ActionError::Restarting => Self::Restarting,
+        let why = match &error {
+            ActionError::Restarting => return Self::Restarting,
             // Required: an unknown handle is reported as such, with how long one lives.
-            ActionError::NoSession { .. } => {
-                Self::Said(format!("{error}; a session is forgotten some time after it ended"))
-            }
-            ActionError::NoCommand { ref session, ref id } => Self::Said(format!(
+            ActionError::NoSession { .. } => format!("{error}; a session is forgotten some time after it ended"),
+            ActionError::NoCommand { session, id } => format!(
                 "no command {id} in session {session}; leave command_id out for the newest output of the session"
-            )),
+            ),
             ActionError::Invalid { .. }
             | ActionError::Busy { .. }
             | ActionError::NotReady { .. }
@@ -103,20 +108,26 @@ impl From<ActionError> for ToolError {
             | ActionError::Start { .. }
             | ActionError::Unreachable { .. }
             | ActionError::Exhausted { .. }
-            | ActionError::Internal { .. } => Self::Said(error.to_string()),
-        }
+            | ActionError::Internal { .. } => error.to_string(),
+        };
+        Self::Refused(ProblemResponse::from(error).code, why)
     }
 }
 
 impl From<NoTurn> for ToolError {
     fn from(why: NoTurn) -> Self {
-        Self::Said(match why {
-            NoTurn::Full => "not run: too many commands of this client wait; send it again when they are answered",
-            NoTurn::TimedOut => {
+        let (code, why) = match why {
+            NoTurn::Full => (
+                ErrorCode::LimitReached,
+                "not run: too many commands of this client wait; send it again when they are answered",
+            ),
+            NoTurn::TimedOut => (
+                ErrorCode::SessionBusy,
                 "not run: an earlier command of this client in the session was not answered in this call's time; look at \
-                 that one first, or give a longer timeout"
-            }
-        }.to_owned())
+                 that one first, or give a longer timeout",
+            ),
+        };
+        Self::Refused(code, why.to_owned())
     }
 }
 
@@ -144,6 +155,12 @@ impl ToolCall<'_> {
     /// Performs one action.
     pub async fn act(&self, action: Action) -> Result<Outcome, ToolError> {
         Ok(self.caller.server.dispatch(&self.caller.principal, action).await?)
+    }
+
+    /// The answer of this text, with the structured one if the caller requests it.
+    pub fn answer<T: Serialize>(&self, text: String, requested: impl FnOnce(&str) -> T) -> Answer {
+        let structured = self.caller.structured.then(|| structured::value(&requested(&text)));
+        Answer { text, structured, task: None }
     }
 
     /// The wait, which becomes a task if the caller takes one.
@@ -203,7 +220,8 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema>(
 
 /// An outcome of another kind than the action promises.
 pub(super) fn mismatch(_: Outcome) -> ToolError {
-    ToolError::Said("internal error: the answer does not belong to the request; this is a bug in ptyd".to_owned())
+    let why = "internal error: the answer does not belong to the request; this is a bug in ptyd";
+    ToolError::Refused(ErrorCode::Internal, why.to_owned())
 }
 
 /// All four annotations in one line: read-only, destructive, idempotent, open world. The title is the tool's own.

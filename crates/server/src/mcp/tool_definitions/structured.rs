@@ -1,0 +1,308 @@
+//! The answers for programs (`ptyd mcp --structured`), by the names of terminal-management.md §5: beside the same text as ever.
+//!
+//! The output is that of the text, which is made once; everything else is from the same views.
+
+use api::{Connection, Dimensions, ErrorCode};
+use rmcp::model::JsonObject;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::session;
+use crate::mcp::schema;
+use ptyd_core::action::{
+    CommandStatus, CommandView, EndedBy, Report, SessionStatus, SessionView, TaskEnd, TerminatedView, TextView,
+};
+
+/// The output of a session, and the command that it is of.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct OutputAnswer {
+    /// The session.
+    session_id: String,
+    /// The command that was run, awaited, read or typed at; or else the one that runs, or that has ended last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command_id: Option<String>,
+    /// The state of that command. failed: it did not run, or nobody knows whether it ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("enum" = ["running", "completed", "failed", "terminated"]))]
+    status: Option<&'static str>,
+    /// Its exit code, once the shell has reported one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    /// Why it failed or has no exit code, or why the call was not performed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// The output as in the text: without the line of facts.
+    output: String,
+    /// Where the output goes on: the since of get_terminal_output.
+    marker: String,
+    /// Why the wait is over, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("enum" = [
+        "accepted", "ended", "matched", "listens", "input_wanted", "stopped", "quiet", "timed_out", "exited",
+    ]))]
+    ended_by: Option<EndedBy>,
+    /// The state of the session.
+    #[schemars(extend("enum" = ["creating", "running", "terminated"]))]
+    session_status: &'static str,
+    /// What the session's foreground does, while it lives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("enum" = [
+        "idle", "running", "input_wanted", "password_wanted", "fullscreen", "stopped",
+    ]))]
+    foreground: Option<&'static str>,
+    /// The text's line of facts.
+    facts: String,
+}
+
+impl OutputAnswer {
+    /// The answer to a command, an input or a wait, with its text.
+    pub fn of(report: &Report, text: &str) -> Self {
+        let ends_line = report.screen.is_some() || ends_line(&report.output);
+        let answer = Self::read(&report.session, text, ends_line, report.output.to);
+        answer.about(report.command.as_ref()).after(Some(report.ended_by))
+    }
+
+    /// The answer to a reading that ends at this position, with its text.
+    pub fn read(session: &SessionView, text: &str, ends_line: bool, to: u64) -> Self {
+        let (body, facts) = text.split_at(text.rfind('\n').map_or(0, |last| last + 1));
+        let output = if ends_line { body } else { body.strip_suffix('\n').unwrap_or(body) };
+        Self {
+            session_id: session.id.to_string(),
+            command_id: session.current_command.map(|id| id.to_string()),
+            status: session.current_command.map(|_| "running"),
+            exit_code: None,
+            error: None,
+            output: output.to_owned(),
+            marker: format!("o:{to}"),
+            ended_by: None,
+            session_status: session::status(session.status),
+            foreground: (session.status != SessionStatus::Terminated).then(|| session.foreground.name()),
+            facts: facts.to_owned(),
+        }
+    }
+
+    /// The same with a command.
+    pub fn about(self, command: Option<&CommandView>) -> Self {
+        let Some(command) = command else { return self };
+        let status = match command.status {
+            CommandStatus::Running => "running",
+            CommandStatus::Completed => "completed",
+            CommandStatus::Failed => "failed",
+            CommandStatus::Terminated => "terminated",
+        };
+        let (exit_code, error) = (command.exit_code, command.error.clone());
+        Self { command_id: Some(command.id.to_string()), status: Some(status), exit_code, error, ..self }
+    }
+
+    /// The same with the end of a wait.
+    pub fn after(self, ended_by: Option<EndedBy>) -> Self {
+        Self { ended_by, ..self }
+    }
+}
+
+/// Whether a text ends at the end of a line; the text of an answer adds the newline that is missing.
+pub(super) fn ends_line(text: &TextView) -> bool {
+    let last = if text.omitted.is_some() { &text.tail } else { &text.head };
+    last.is_empty() || last.ends_with('\n')
+}
+
+/// The result of a task, the same each time it is asked for: of the session it has the state at the end of the wait.
+pub(in crate::mcp) fn of_task(end: &TaskEnd, text: &str, has_screen: bool) -> Value {
+    let report = &end.report;
+    let status = match report.ended_by {
+        EndedBy::Exited => SessionStatus::Terminated,
+        _ => SessionStatus::Running,
+    };
+    let session = SessionView { status, ..report.session.clone() };
+    let answer = OutputAnswer::read(&session, text, has_screen || ends_line(&report.output), report.output.to);
+    value(&answer.about(report.command.as_ref()).after(Some(report.ended_by)))
+}
+
+/// What was typed, and the reaction to it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct InputAnswer {
+    /// All of it was typed; false if a step of a dialogue did not match.
+    success: bool,
+    #[serde(flatten)]
+    reaction: OutputAnswer,
+}
+
+impl InputAnswer {
+    /// The answer to an input or a dialogue, with its text.
+    pub fn of(report: &Report, text: &str, success: bool) -> Self {
+        Self { success, reaction: OutputAnswer::of(report, text) }
+    }
+}
+
+/// A session.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SessionAnswer {
+    /// Its id.
+    session_id: String,
+    /// Its state.
+    #[schemars(extend("enum" = ["creating", "running", "terminated"]))]
+    status: &'static str,
+    /// The shell's name.
+    shell: String,
+    /// The shell's directory.
+    cwd: String,
+    /// Whose it is.
+    owner: String,
+    /// When it was started; RFC 3339.
+    created_at: String,
+    /// The last input, command or output; RFC 3339.
+    last_activity: String,
+    /// The size in cells.
+    dimensions: Dimensions,
+    /// Its name, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// The shell's process, while it lives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    /// What its foreground does, while it lives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("enum" = [
+        "idle", "running", "input_wanted", "password_wanted", "fullscreen", "stopped",
+    ]))]
+    foreground: Option<&'static str>,
+    /// The running command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command_id: Option<String>,
+    /// The beginning of its text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    /// The profile with which it was started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<String>,
+    /// The shell's exit code, once it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+}
+
+impl SessionAnswer {
+    fn of(view: &SessionView) -> Self {
+        Self {
+            session_id: view.id.to_string(),
+            status: session::status(view.status),
+            shell: view.shell.clone(),
+            cwd: view.cwd.to_string_lossy().into_owned(),
+            owner: view.owner.clone(),
+            created_at: session::time(view.created_at),
+            last_activity: session::time(view.last_activity),
+            dimensions: Dimensions { cols: view.cols, rows: view.rows },
+            name: view.name.clone(),
+            pid: view.pid,
+            foreground: (view.status != SessionStatus::Terminated).then(|| view.foreground.name()),
+            command_id: view.current_command.map(|id| id.to_string()),
+            command: session::command_text(view),
+            profile: view.profile.clone(),
+            exit_code: view.exit.as_ref().and_then(|exit| exit.code),
+        }
+    }
+}
+
+/// A session that was started.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct StartAnswer {
+    #[serde(flatten)]
+    session: SessionAnswer,
+    /// The addresses of its endpoints, for a client with a token.
+    connection: Connection,
+    /// The text's line of facts.
+    facts: String,
+}
+
+impl StartAnswer {
+    /// The answer about a session of the server at this address.
+    pub fn of(view: &SessionView, authority: &str, facts: &str) -> Self {
+        let (session, connection) = (SessionAnswer::of(view), Connection::of(authority, view.id.as_str()));
+        Self { session, connection, facts: facts.to_owned() }
+    }
+}
+
+/// Some sessions.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ListAnswer {
+    /// The sessions, the oldest first.
+    sessions: Vec<SessionAnswer>,
+    /// How many there are in all.
+    total: usize,
+    /// How many were skipped.
+    offset: u32,
+}
+
+impl ListAnswer {
+    pub fn of(sessions: &[SessionView], total: usize, offset: u32) -> Self {
+        Self { sessions: sessions.iter().map(SessionAnswer::of).collect(), total, offset }
+    }
+}
+
+/// A new size.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ResizeAnswer {
+    /// The session.
+    session_id: String,
+    /// It has this size.
+    success: bool,
+    /// The size in cells.
+    dimensions: Dimensions,
+}
+
+impl ResizeAnswer {
+    pub fn of(view: &SessionView) -> Self {
+        let dimensions = Dimensions { cols: view.cols, rows: view.rows };
+        Self { session_id: view.id.to_string(), success: true, dimensions }
+    }
+}
+
+/// The end of a session.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TerminateAnswer {
+    /// The session.
+    session_id: String,
+    /// Its state.
+    #[schemars(extend("enum" = ["creating", "running", "terminated"]))]
+    status: &'static str,
+    /// How many processes were ended.
+    killed: u64,
+    /// How many processes could not be ended.
+    left: u64,
+    /// It had ended before.
+    was_over: bool,
+}
+
+impl TerminateAnswer {
+    pub fn of(ended: &TerminatedView) -> Self {
+        let TerminatedView { session, killed, left, was_over, .. } = ended;
+        let session_id = session.id.to_string();
+        Self { session_id, status: "terminated", killed: *killed, left: *left, was_over: *was_over }
+    }
+}
+
+/// Why a call was not performed.
+pub(in crate::mcp) fn error(code: ErrorCode, why: &str) -> Value {
+    json!({ "error": why, "error_code": code.as_str() })
+}
+
+/// The JSON of an answer.
+pub(super) fn value(answer: &impl Serialize) -> Value {
+    serde_json::to_value(answer).expect("invariant: an answer is plain data with names")
+}
+
+/// The schema of a tool's answers: the fields of one, or why there is none.
+pub(super) fn schema<T: JsonSchema>() -> JsonObject {
+    let mut schema = schema::of_answer::<T>();
+    let required = schema.remove("required");
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        let text = |description| json!({ "type": "string", "description": description });
+        let code = text("Its code, the same as in REST, such as session_not_found.");
+        properties.entry("error").or_insert_with(|| text("Why the call was not performed."));
+        properties.insert("error_code".to_owned(), code);
+    }
+    schema.insert("if".to_owned(), json!({ "required": ["error_code"] }));
+    schema.insert("then".to_owned(), json!({ "required": ["error"] }));
+    schema.insert("else".to_owned(), json!({ "required": required }));
+    schema
+}
