@@ -257,6 +257,8 @@ pub const SCAN_CHUNK: usize = 64 << 10;
 pub const EVENTS_CHUNK: usize = 256;
 /// The default grace period for the sessions of a stdio client that disconnected.
 pub const DETACH_GRACE: Duration = Duration::from_secs(600);
+/// The least time that a client has to connect to the next server before its sessions end.
+pub const CLIENT_RETURNS: Duration = Duration::from_secs(10);
 /// Open connections per listener; each costs a descriptor and tens of KiB, and a session rarely has more than one
 /// client.
 pub const CONNECTIONS_MAX: usize = 2_048;

@@ -194,6 +194,15 @@ async def test_a_server_that_is_told_to_stop_leaves_the_sessions_to_the_next(wor
     assert (after.output, after.exit) == (f"{before.output} kept", 0)
 
 
+# promise: crash-1
+async def test_a_killed_server_ends_no_session_of_a_client_that_is_still_there(workspace):
+    async with workspace.another_agent("--detach", "0") as agent:
+        await agent.terminal("state=kept")
+        for _ in range(30 if IS_FULL else 3):
+            await workspace.kill_server()
+            assert (await agent.terminal("echo $state")).output == "kept"
+
+
 async def test_a_client_that_goes_takes_its_session_when_asked_to(workspace):
     async with workspace.another_agent("--detach", "0") as other:
         gone = await other.terminal("sleep 4321 & echo hi")

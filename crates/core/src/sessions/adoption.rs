@@ -31,6 +31,7 @@ use crate::host::holders::{self, HolderConnection, Liveness, SessionFolder, gree
 use crate::ids::SessionId;
 use crate::limits;
 use crate::mutex::locked;
+use crate::principal::Detach;
 use crate::store::{SessionRow, StoreError};
 
 /// How long a new holder may take to send its Hello.
@@ -330,11 +331,16 @@ impl Registry {
         AdoptionResult::Settled
     }
 
-    /// A client from before the restart counts as disconnected until it connects again.
+    /// A client from before the restart counts as disconnected until it connects again, for which it has some time: its
+    /// `ptyd mcp` lives on and looks for this server.
     fn check_client(&self, handle: &Handle) {
         let Some(client) = &handle.shared.meta.client else { return };
         if !self.clients.knows(client) {
-            self.clients.disconnected(client, handle.shared.meta.detach);
+            let detach = match handle.shared.meta.detach {
+                Detach::Keep => Detach::Keep,
+                Detach::After(grace) => Detach::After(grace.max(limits::CLIENT_RETURNS)),
+            };
+            self.clients.disconnected(client, detach);
         }
     }
 
