@@ -9,6 +9,8 @@ import re
 import time
 from pathlib import Path
 
+import pytest
+
 from mcp_client import IS_FULL, NOISE, within
 
 LINES = 5_000_000 if IS_FULL else 300_000
@@ -143,3 +145,22 @@ async def test_blanks_at_the_end_of_a_line_are_kept(workspace):
     answer = await workspace.terminal(r"printf 'a  \n   \nb\t\nc  \033[Kd \033[2D\033[K\n'")
     # A tab writes nothing, and erased blanks are gone.
     assert answer.text.startswith("a  \n   \nb\nc  \n[exit 0"), repr(answer.text)
+
+
+async def test_equal_lines_are_folded_before_the_text_is_cut(workspace):
+    line = "x" * 200
+    answer = await workspace.terminal(f"echo begin; yes {line} | head -n 3000; echo end")
+    assert answer.output.splitlines() == ["begin", line, "[… the same line 2,999 more times]", "end"], answer.text[:500]
+    session = await workspace.session()
+    assert (await session.run(f"yes {line} | head -n 3000")).output.splitlines()[1] == "[… the same line 2,999 more times]"
+
+
+@pytest.mark.parametrize("tool", ["terminal", "execute_in_terminal"])
+async def test_a_call_says_how_much_output_it_wants(workspace, tool):
+    session = await workspace.session()
+    call = {"session_id": session.id, "command": "seq 10000"}
+    answer = await workspace.agent.call(tool, **call, max_output=200)
+    assert len(answer.output) < 400 and "bytes omitted: lines" in answer.output, answer.text
+    assert answer.output.splitlines()[0] == "1" and answer.last_line == "10000"
+    assert len((await workspace.agent.call(tool, **call, max_output="10")).output) < 250
+    assert len((await workspace.agent.call(tool, **call, max_output=10_000_000)).output) < 31_000

@@ -1,5 +1,6 @@
 //! Commands: requests to run them, and their views; and the named actions of a session.
 
+use super::budget::Budget;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -50,7 +51,7 @@ pub struct Execute {
     /// The idempotency key: a repeated request with it gets the same command.
     pub key: Option<String>,
     /// How many characters of output to give at most.
-    pub budget: usize,
+    pub budget: Budget,
 }
 
 /// The present view of a command.

@@ -1,5 +1,6 @@
 //! Input that is typed at the terminal.
 
+use super::budget::Budget;
 use super::wait::Wait;
 use crate::ids::SessionId;
 
@@ -17,7 +18,7 @@ pub struct Input {
     /// The idempotency key: a repeated request with it is not typed again.
     pub key: Option<String>,
     /// How many characters of output to give at most.
-    pub budget: usize,
+    pub budget: Budget,
 }
 
 /// The input to type.

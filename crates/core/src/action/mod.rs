@@ -5,6 +5,7 @@
 
 mod await_output;
 mod boxed;
+mod budget;
 mod command;
 mod dialogue;
 mod error;
@@ -29,6 +30,7 @@ use std::time::Duration;
 
 pub use await_output::*;
 pub use boxed::Boxed;
+pub use budget::{Budget, REPEATS_MIN};
 pub use command::*;
 pub use dialogue::*;
 pub use error::{ActionError, EndReason};
@@ -103,7 +105,7 @@ pub enum Action {
         /// The command.
         command: CommandId,
         /// How many characters of output to give at most.
-        budget: usize,
+        budget: Budget,
     },
     /// Type input at the terminal. → [`Outcome::Report`]
     Input(Input),
@@ -161,7 +163,7 @@ pub enum Action {
         /// The command whose end ends the wait, instead of whatever runs.
         command: Option<CommandId>,
         /// How many characters of output to give at most.
-        budget: usize,
+        budget: Budget,
     },
     /// Read output from a position on. → [`Outcome::Output`]
     Output(ReadOutput),
@@ -189,7 +191,7 @@ pub enum Action {
         /// The session.
         session: SessionId,
         /// How many characters of output to give at most.
-        budget: usize,
+        budget: Budget,
     },
     /// List the commands reported to this caller as running that have ended since. → [`Outcome::Missed`]
     Missed(ReadMissed),

@@ -1,5 +1,6 @@
 //! Output: requests to read it, and its forms as text, bytes and screen.
 
+use super::budget::Budget;
 use std::time::{Duration, SystemTime};
 
 use crate::ids::{CommandId, SessionId};
@@ -22,7 +23,7 @@ pub struct ReadOutput {
     /// Wait this long for at least one new byte.
     pub wait: Duration,
     /// How many characters of text to give at most.
-    pub budget: usize,
+    pub budget: Budget,
 }
 
 /// A position in the output.

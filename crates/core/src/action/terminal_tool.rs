@@ -1,6 +1,7 @@
 //! The `terminal` tool and the client's default session: the part of the program's interface ([`crate::action`]) of
 //! one-tool clients.
 
+use super::budget::Budget;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub struct TerminalCall {
     /// The idempotency key: a repeated call with it does not run again.
     pub key: Option<String>,
     /// How many characters of output to give at most.
-    pub budget: usize,
+    pub budget: Budget,
 }
 
 impl TerminalCall {

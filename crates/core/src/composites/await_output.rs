@@ -24,7 +24,7 @@ pub(super) async fn wait(caller: Caller<'_>, request: AwaitOutput) -> Result<Awa
 async fn wait_once(caller: Caller<'_>, request: AwaitOutput) -> Result<AwaitedOutput, ActionError> {
     let AwaitOutput { session: id, wait, since, command, on_screen } = request;
     let pattern = wait.pattern.clone();
-    let mut waiting = pin!(caller.report(Action::Wait { session: id.clone(), wait, command: None, budget: 0 }));
+    let mut waiting = pin!(caller.report(Action::Wait { session: id.clone(), wait, command: None, budget: 0.into() }));
     let Some(pattern) = pattern else { return waiting.await.map(of_report) };
     // The wait is requested first: later output is matched by the wait, earlier output by the search.
     let mut looking = pin!(async {
@@ -96,6 +96,6 @@ async fn command_now(
     id: &SessionId,
     command: CommandId,
 ) -> Result<Option<CommandView>, ActionError> {
-    let known = Action::Command { session: id.clone(), command, budget: 0 };
+    let known = Action::Command { session: id.clone(), command, budget: 0.into() };
     caller.report(known).await.map(|report| report.command)
 }

@@ -54,8 +54,16 @@ impl Caller<'_> {
         limit: usize,
     ) -> Result<OutputView, ActionError> {
         let (session, lines_max, wait) = (session.clone(), None, Duration::ZERO);
-        let read =
-            ReadOutput { session, since, kind: None, view, limit, lines_max, wait, budget: limits::BUDGET_CHARS };
+        let read = ReadOutput {
+            session,
+            since,
+            kind: None,
+            view,
+            limit,
+            lines_max,
+            wait,
+            budget: limits::BUDGET_CHARS.into(),
+        };
         match self.act(Action::Output(read)).await? {
             Outcome::Output(view) => Ok(view),
             other => Err(mismatch(&other)),

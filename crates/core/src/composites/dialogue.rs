@@ -38,7 +38,7 @@ pub(super) async fn play(caller: Caller<'_>, dialogue: Dialogue) -> Result<Dialo
             };
             let (session, bytes) = (id.clone(), bytes.clone());
             let key = key.as_ref().map(|key| format!("{key}/{i}"));
-            let input = Input { session, bytes, is_secret: false, wait, key, budget: BUDGET_CHARS };
+            let input = Input { session, bytes, is_secret: false, wait, key, budget: BUDGET_CHARS.into() };
             let report = caller.report(Action::Input(input)).await?;
             sent += report.accepted_bytes.unwrap_or(0);
             from = from.or(Some(report.output.from));
@@ -64,7 +64,7 @@ async fn wait_for(
     words: &Pattern,
     timeout: Duration,
 ) -> Result<Report, ActionError> {
-    let wait_of = |wait| Action::Wait { session: id.clone(), wait, command: None, budget: BUDGET_CHARS };
+    let wait_of = |wait| Action::Wait { session: id.clone(), wait, command: None, budget: BUDGET_CHARS.into() };
     let mut waiting = std::pin::pin!(caller.report(wait_of(words_within(words.clone(), timeout))));
     let mut looking = std::pin::pin!(async {
         let session = caller.session(Action::Show(id.clone())).await?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::caller::{Caller, mismatch};
 use crate::action::{
-    Action, ActionError, Execute, Input, InputBytes, NamedAction, Outcome, SignalTarget, TargetShell, Wait,
+    Action, ActionError, Budget, Execute, Input, InputBytes, NamedAction, Outcome, SignalTarget, TargetShell, Wait,
 };
 use crate::ids::SessionId;
 use crate::{keys, limits};
@@ -16,7 +16,7 @@ pub(super) async fn perform(
     name: String,
     key: Option<String>,
 ) -> Result<Outcome, ActionError> {
-    let budget = limits::BUDGET_CHARS;
+    let budget = Budget::from(limits::BUDGET_CHARS);
     let named = match caller.act(Action::FindNamedAction { session: session.clone(), name }).await? {
         Outcome::NamedAction(named) => named,
         other => return Err(mismatch(&other)),

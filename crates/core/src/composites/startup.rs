@@ -40,7 +40,7 @@ async fn run(caller: Caller<'_>, session: SessionId, commands: Vec<String>) -> R
             shell: TargetShell::Own,
             wait: Some(Wait::at_most(limits::STARTUP_TIMEOUT)),
             key: None,
-            budget: 0,
+            budget: 0.into(),
         };
         let (reason, may_go_on) = match caller.report(Action::Execute(execute)).await {
             Err(e) => (e.to_string(), false),

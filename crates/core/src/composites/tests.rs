@@ -105,7 +105,7 @@ impl Scene {
             client: self.client(),
             may_be_task: false,
             key: None,
-            budget: 1_000,
+            budget: 1_000.into(),
         };
         of(&mut call);
         match self.act(Action::Composite(Composite::Terminal(Box::new(call)))).await.expect("an answer") {
@@ -190,7 +190,7 @@ async fn a_named_action_is_the_command_the_keys_or_the_signal_that_it_stands_for
             session: id.clone(),
             wait: Wait::at_most(Duration::from_secs(20)),
             command: None,
-            budget: 0,
+            budget: 0.into(),
         };
         scene.act(until_idle).await.expect("alive");
         scene.primitives().await;
@@ -253,7 +253,7 @@ async fn a_dialogue_is_waits_and_input_and_awaited_output_is_a_wait() {
     // The question is already there: it is found beside the wait, which is given up.
     assert_eq!(scene.primitives().await, mine(&["wait", "show", "output", "wait", "input \"y\\n\"", "output"]));
     // Of a command that runs, its view is asked for too.
-    let ended = Action::Wait { session: id.clone(), wait: Wait::at_most(limit), command: None, budget: 0 };
+    let ended = Action::Wait { session: id.clone(), wait: Wait::at_most(limit), command: None, budget: 0.into() };
     scene.act(ended).await.expect("ended");
     scene.primitives().await;
     let wait = Wait { pattern: words("y!").await, ..Wait::at_most(limit) };
@@ -312,7 +312,7 @@ async fn a_wait_that_matches_before_older_output_is_searched_leaves_no_line_out(
         shell: crate::action::TargetShell::Own,
         wait: None,
         key: None,
-        budget: 0,
+        budget: 0.into(),
     };
     scene.act(Action::Execute(command)).await.expect("it runs");
     let dispatch =

@@ -48,7 +48,7 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
         shell: crate::action::TargetShell::Own,
         wait: None,
         key: None,
-        budget: 0,
+        budget: 0.into(),
     };
     registry.execute(&me(), &begun).await.expect("accepted");
     let turns = Arc::new(AtomicUsize::new(0));
@@ -82,7 +82,7 @@ async fn run(registry: &Arc<Registry>, session: &SessionId, command: &str) {
         shell: crate::action::TargetShell::Own,
         wait: Some(wait),
         key: None,
-        budget: 0,
+        budget: 0.into(),
     };
     let report = registry.execute(&me(), &execute).await.expect("accepted");
     assert!(report.command.is_some_and(|c| c.end_offset.is_some()), "{command} has ended");
@@ -402,7 +402,7 @@ async fn resent(registry: &Arc<Registry>, command: &str, is_input: bool, key: &s
         client,
         may_be_task: false,
         key: Some(key.to_owned()),
-        budget: 1_000,
+        budget: 1_000.into(),
     };
     let dispatcher = Dispatcher::new(Arc::clone(registry));
     match dispatcher.dispatch(&me(), Action::Composite(Composite::Terminal(Box::new(call)))).await.expect("an answer") {

@@ -95,7 +95,7 @@ async fn transcript(caller: &Caller, id: SessionId, uri: &str) -> Result<String,
         limit: usize::try_from(TRANSCRIPT_BYTES).unwrap_or(usize::MAX),
         lines_max: None,
         wait: Duration::ZERO,
-        budget: BUDGET_CHARS_MAX,
+        budget: BUDGET_CHARS_MAX.into(),
     };
     let Outcome::Output(view) = act(caller, Action::Output(read), uri).await? else { return Err(mismatch()) };
     Ok(text::visible(newest(&format!("{}{}", view.text.head, view.text.tail), BUDGET_CHARS), &mut 0))

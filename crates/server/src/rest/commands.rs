@@ -91,7 +91,7 @@ pub(super) async fn show(
 ) -> Result<Json<api::CommandExecution>, ProblemResponse> {
     let budget = match query.format {
         api::OutputFormat::Text => extract::budget(query.max_chars)?,
-        api::OutputFormat::Raw => 0,
+        api::OutputFormat::Raw => 0.into(),
     };
     let limit = extract::count("limit", query.limit, limits::READ_BYTES_MAX, 1, limits::READ_BYTES_MAX)?;
     let report = match rest.act(&principal, Action::Command { session: session.clone(), command, budget }).await? {
@@ -136,7 +136,7 @@ async fn add_bytes(
             limit,
             lines_max: None,
             wait: std::time::Duration::ZERO,
-            budget: 0,
+            budget: 0.into(),
         };
         match rest.act(principal, Action::Output(read)).await? {
             Outcome::Output(view) => (next, bytes) = (view.next, view.bytes),

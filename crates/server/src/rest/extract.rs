@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use super::state::{Rest, unexpected};
 use crate::http::problem::ProblemResponse;
 use crate::http::request_body::{self, Inbox};
-use ptyd_core::action::{self, Action, Outcome, Pattern, PatternShare, Wait};
+use ptyd_core::action::{self, Action, Budget, Outcome, Pattern, PatternShare, Wait};
 use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits;
 use ptyd_core::principal::Principal;
@@ -229,8 +229,8 @@ pub(super) fn count(
 }
 
 /// The text budget of an answer, in characters.
-pub(super) fn budget(value: Option<u64>) -> Result<usize, ProblemResponse> {
-    count("maxChars", value, limits::BUDGET_CHARS, 0, limits::BUDGET_CHARS_MAX)
+pub(super) fn budget(value: Option<u64>) -> Result<Budget, ProblemResponse> {
+    count("maxChars", value, limits::BUDGET_CHARS, 0, limits::BUDGET_CHARS_MAX).map(Budget::from)
 }
 
 /// A size in cells; `prefix` is its path in the body.

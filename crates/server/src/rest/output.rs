@@ -125,7 +125,7 @@ async fn screen_as_output(
         limit: 1,
         lines_max: None,
         wait: Duration::ZERO,
-        budget: 0,
+        budget: 0.into(),
     };
     match rest.act(principal, Action::Output(read)).await? {
         Outcome::Output(tail) => Ok(Json(api::Output {

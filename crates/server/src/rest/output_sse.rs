@@ -55,7 +55,7 @@ pub(super) async fn follow(
     is_resumed: bool,
 ) -> Result<Response, ProblemResponse> {
     read.limit = read.limit.min(limits::EVENT_BYTES_MAX);
-    read.budget = limits::BUDGET_CHARS_MAX;
+    read.budget = limits::BUDGET_CHARS_MAX.into();
     let silence = if read.wait.is_zero() { limits::HEARTBEAT } else { read.wait.min(limits::HEARTBEAT) };
     read.wait = Duration::ZERO;
     let first = match rest.act(&principal, Action::Output(read.clone())).await? {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::report::plain_report;
-use crate::action::{ActionError, CommandStatus, CommandView, EndedBy, Outcome, Report, SessionView};
+use crate::action::{ActionError, Budget, CommandStatus, CommandView, EndedBy, Outcome, Report, SessionView};
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Principal;
 use crate::sessions::ended_session::EndedSession;
@@ -60,7 +60,7 @@ impl Registry {
         principal: &Principal,
         session: &SessionId,
         id: CommandId,
-        budget: usize,
+        budget: Budget,
     ) -> Result<Report, ActionError> {
         let KnownCommand { session: view, shared, command, shown_to, handovers } =
             self.known(principal, session, id).await?;
@@ -114,7 +114,7 @@ impl Registry {
         &self,
         principal: &Principal,
         past: &EndedSession,
-        budget: usize,
+        budget: Budget,
     ) -> Result<Report, ActionError> {
         let (shared, to) = (&past.shared, past.timeline.output().scanner.position());
         let from = self.read_cursors.read_to(principal, &shared.id).await?.unwrap_or(0).min(to);

@@ -7,8 +7,8 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::report::plain_report;
 use crate::action::{
-    ActionError, CommandStatus, CommandView, Earlier, EndedBy, LiveSession, Locate, LocatedSession, MissedEnd, Outcome,
-    ReadMissed, Report,
+    ActionError, Budget, CommandStatus, CommandView, Earlier, EndedBy, LiveSession, Locate, LocatedSession, MissedEnd,
+    Outcome, ReadMissed, Report,
 };
 use crate::ids::SessionId;
 use crate::limits;
@@ -154,7 +154,9 @@ impl Registry {
             let unread = if is_some && to - from <= limits::UNREAD_SHOWN_BYTES_MAX {
                 let cols = known.session.cols;
                 // If the journal cannot be read here, the answer announces the output, as it does a longer one.
-                self.text(&known.shared, known.handovers, (from, to), cols, limits::BUDGET_CHARS).await.ok()
+                self.text(&known.shared, known.handovers, (from, to), cols, Budget::folded(limits::BUDGET_CHARS))
+                    .await
+                    .ok()
             } else {
                 None
             };
@@ -168,7 +170,7 @@ impl Registry {
         &self,
         principal: &Principal,
         session: &SessionId,
-        budget: usize,
+        budget: Budget,
     ) -> Result<Report, ActionError> {
         let handle = self.live(principal, session).await?;
         let (snapshot, commands) = handle.ask(Request::Commands).await?;

@@ -56,7 +56,7 @@ impl Registry {
                 let finished =
                     wait_external_conditions::either(&handle, finished, outside, (Some(started.id), None)).await?;
                 let before = finished.snapshot.before_command;
-                let size = (finished.snapshot.view.cols, request.budget / 4);
+                let size = (finished.snapshot.view.cols, request.budget.quarter());
                 let background = self.background(principal, &handle, before, size).await;
                 let begins = background.as_ref().map(|text| (text.from, text.to));
                 let key = request.key.clone();
@@ -66,7 +66,7 @@ impl Registry {
                     Waited::Finished(finished) => *finished,
                 };
                 let shown = background.as_ref().map_or(0, |text| text.head.len() + text.tail.len());
-                let budget = request.budget.saturating_sub(shown);
+                let budget = request.budget.less(shown);
                 Report { background, ..self.report(principal, &handle, finished, budget).await? }
             }
             None => {

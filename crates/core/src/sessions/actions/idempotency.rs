@@ -8,8 +8,8 @@ use wire::{Key, NO_KEY, is_same_name};
 
 use super::report::{CLEARING_UP, plain_report};
 use crate::action::{
-    ActionError, CommandStatus, CommandView, Create, EndedBy, Execute, Input, InputBytes, Limits, NamedAction, Report,
-    TargetShell, TextView, Until, Wait,
+    ActionError, Budget, CommandStatus, CommandView, Create, EndedBy, Execute, Input, InputBytes, Limits, NamedAction,
+    Report, TargetShell, TextView, Until, Wait,
 };
 use crate::ids::SessionId;
 use crate::principal::Principal;
@@ -111,7 +111,8 @@ pub(super) fn created(request: &Create) -> Vec<u8> {
 }
 
 fn executed(request: &Execute) -> Vec<u8> {
-    let (command, inside, budget) = (request.command.as_str(), request.shell == TargetShell::Nested, request.budget);
+    let (command, inside, budget) =
+        (request.command.as_str(), request.shell == TargetShell::Nested, request.budget.chars);
     json(&Executed { command, inside, wait: waited(request.wait.as_ref()), budget })
 }
 
@@ -121,7 +122,7 @@ fn typed(request: &Input) -> Vec<u8> {
         InputBytes::Keys(keys) => Bytes::Keys(keys),
         InputBytes::Paste { text, enters } => Bytes::Paste { text, enters: *enters },
     };
-    json(&Typed { what, secret: request.is_secret, wait: waited(request.wait.as_ref()), budget: request.budget })
+    json(&Typed { what, secret: request.is_secret, wait: waited(request.wait.as_ref()), budget: request.budget.chars })
 }
 
 impl Registry {
@@ -207,7 +208,7 @@ impl Registry {
         command: Option<CommandView>,
         ended_by: EndedBy,
         (from, to): (u64, u64),
-        (waits, budget): (bool, usize),
+        (waits, budget): (bool, Budget),
     ) -> Result<Report, ActionError> {
         let view = past.view();
         let (ended_by, output) = match waits {
@@ -249,7 +250,7 @@ mod tests {
             task: None,
             timeout: Duration::from_millis(1500),
         };
-        let (key, budget) = (None, 7);
+        let (key, budget) = (None, Budget::from(7));
         let command = "echo \"x\"\n".to_owned();
         let (shell, wait_none) = (TargetShell::Foremost, None);
         let plain = Execute { session: session.clone(), command, shell, wait: wait_none, key: key.clone(), budget };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use journal::Reader;
 
 use super::report::CLEARING_UP;
-use crate::action::{ActionError, CommandView, OutputView, ReadOutput, ScreenView, Since, TextView, View};
+use crate::action::{ActionError, Budget, CommandView, OutputView, ReadOutput, ScreenView, Since, TextView, View};
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 use crate::principal::Principal;
@@ -152,7 +152,7 @@ impl Registry {
         session: &SessionId,
         id: CommandId,
     ) -> Result<CommandView, ActionError> {
-        let report = Box::pin(self.command(principal, session, id, 1)).await?;
+        let report = Box::pin(self.command(principal, session, id, 1.into())).await?;
         report.command.ok_or_else(|| ActionError::NoCommand { session: session.clone(), id: id.to_string() })
     }
 
@@ -253,7 +253,7 @@ impl Registry {
         handovers: RecentHandovers,
         range: (u64, u64),
         cols: u16,
-        budget: usize,
+        budget: Budget,
     ) -> Result<TextView, ActionError> {
         self.text_in(shared, handovers, range, cols, budget, false).await
     }
@@ -265,7 +265,7 @@ impl Registry {
         handovers: RecentHandovers,
         (from, to): (u64, u64),
         cols: u16,
-        budget: usize,
+        budget: Budget,
         in_paint: bool,
     ) -> Result<TextView, ActionError> {
         /// A range this small is rendered in place: it takes a fraction of a millisecond.

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::action::{
-    ActionError, CommandStatus, CommandView, EndedBy, Foreground, Report, SessionView, TaskNote, TextView,
+    ActionError, Budget, CommandStatus, CommandView, EndedBy, Foreground, Report, SessionView, TaskNote, TextView,
 };
 use crate::principal::Principal;
 use crate::sessions::handle::Handle;
@@ -24,7 +24,7 @@ impl Registry {
         principal: &Principal,
         handle: &Handle,
         finished: Finished,
-        budget: usize,
+        budget: Budget,
     ) -> Result<Report, ActionError> {
         let Finished { ended_by, from, waited, matched, accepted_bytes, snapshot } = finished;
         let Snapshot { mut view, command, shown_to, paint, handovers, .. } = snapshot;
@@ -78,7 +78,7 @@ impl Registry {
         principal: &Principal,
         handle: &Handle,
         [from, to, output_from]: [u64; 3],
-        (cols, budget): (u16, usize),
+        (cols, budget): (u16, Budget),
     ) -> Option<Box<TextView>> {
         /// More bytes are no prompt.
         const PROMPT_BYTES_MAX: u64 = 64 << 10;

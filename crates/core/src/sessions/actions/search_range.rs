@@ -63,7 +63,7 @@ impl Registry {
             && !commands.iter().any(|c| c.0 == id.0)
         {
             // A command that does not exist is an error; one whose output is outside of the range is not.
-            Box::pin(self.command(principal, &request.session, id, 0)).await?;
+            Box::pin(self.command(principal, &request.session, id, 0.into())).await?;
         }
         let mut segments = search::segments(&commands, from, to);
         segments.retain(|s| {

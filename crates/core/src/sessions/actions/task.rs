@@ -7,7 +7,8 @@ use wire::Target;
 
 use super::report::plain_report;
 use crate::action::{
-    ActionError, CommandStatus, Foreground, Report, SessionStatus, TaskEnd, TaskState, TaskText, TaskView, TextView,
+    ActionError, Budget, CommandStatus, Foreground, Report, SessionStatus, TaskEnd, TaskState, TaskText, TaskView,
+    TextView,
 };
 use crate::ids::{CommandId, SessionId, TaskId};
 use crate::limits;
@@ -146,7 +147,7 @@ impl Registry {
         let SessionRef::Live(handle) = self.find(&task.caller(), id).await.ok()? else { return None };
         let shown = tokio::time::timeout(PATIENCE, handle.ask(Request::ViewerLimit)).await.ok()?.ok()?;
         let from = task.opened.from.max(shown.to.saturating_sub(BYTES)).min(shown.to);
-        let (cols, budget) = (handle.shared.spec.cols, limits::BUDGET_CHARS);
+        let (cols, budget) = (handle.shared.spec.cols, Budget::folded(limits::BUDGET_CHARS));
         let text = self.text(&handle.shared, shown.handovers, (from, shown.to), cols, budget).await.ok()?;
         text.head.lines().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
     }
@@ -164,11 +165,14 @@ impl Registry {
             }
         };
         let range = (from.min(over.text_to), over.text_to);
-        let output =
-            self.text_in(&shared, handovers.clone(), range, over.cols, limits::BUDGET_CHARS, over.in_paint).await?;
+        let output = self
+            .text_in(&shared, handovers.clone(), range, over.cols, Budget::folded(limits::BUDGET_CHARS), over.in_paint)
+            .await?;
         let background = match task.opened.background {
             Some(range) => {
-                let mut text = self.text(&shared, handovers, range, over.cols, limits::BUDGET_CHARS / 4).await?;
+                let mut text = self
+                    .text(&shared, handovers, range, over.cols, Budget::folded(limits::BUDGET_CHARS).quarter())
+                    .await?;
                 without_prompt(&mut text);
                 Some(Box::new(text))
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::task_wait::{TaskWait, Waited, open_ports};
 use super::wait_external_conditions::{self, ExternalConditions};
-use crate::action::{ActionError, Report, Wait};
+use crate::action::{ActionError, Budget, Report, Wait};
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Principal;
 use crate::sessions::handle::Handle;
@@ -18,7 +18,7 @@ impl Registry {
         session: &SessionId,
         wait: Wait,
         command: Option<CommandId>,
-        budget: usize,
+        budget: Budget,
     ) -> Result<Report, ActionError> {
         let handle = match self.find(principal, session).await? {
             SessionRef::Live(handle) => handle,

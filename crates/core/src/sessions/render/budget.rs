@@ -6,10 +6,6 @@ use super::range::{lines, read, whole_chars};
 use super::text_source::TextSource;
 use crate::action::{Omitted, TextView};
 
-pub(super) fn fits(text: &str, budget: usize) -> bool {
-    text.len() <= budget || text.chars().count() <= budget
-}
-
 /// Splits the bytes at line ends, so that the omitted part is an exact range that can be read later.
 pub(super) fn head_and_tail(
     source: &mut TextSource<'_>,

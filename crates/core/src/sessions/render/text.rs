@@ -1,20 +1,20 @@
 //! The text of a range of output: hand-overs, paint, hidden text, and then the budget.
 
-use super::budget::{fits, head_and_tail};
+use super::budget::head_and_tail;
 use super::range::read;
 use super::text_source::TextSource;
-use crate::action::{Omitted, TextView};
+use crate::action::{Budget, Omitted, TextView};
 use crate::limits::RENDER_BYTES_MAX;
 
 /// Renders a range as a terminal shows it, cut to the budget in characters.
-pub(crate) fn text(source: &mut TextSource<'_>, from: u64, to: u64, budget: usize) -> std::io::Result<TextView> {
+pub(crate) fn text(source: &mut TextSource<'_>, from: u64, to: u64, budget: Budget) -> std::io::Result<TextView> {
     let (asked, reader) = (from, source.reader);
     let from = from.max(reader.first()?.0).min(to);
     let mut view = if to - from <= RENDER_BYTES_MAX {
         let slice = read(reader, from, to)?;
         let end = slice.from + slice.bytes.len() as u64;
         let whole = source.side(&slice.bytes, slice.from)?;
-        if fits(&whole.text.text, budget) {
+        if budget.holds(&whole.text.text) {
             TextView {
                 head: without_slant(whole.text.text, &slice.bytes),
                 from: slice.from,
@@ -25,10 +25,10 @@ pub(crate) fn text(source: &mut TextSource<'_>, from: u64, to: u64, budget: usiz
                 ..TextView::default()
             }
         } else {
-            head_and_tail(source, (from, to), budget)?
+            head_and_tail(source, (from, to), budget.chars)?
         }
     } else {
-        head_and_tail(source, (from, to), budget)?
+        head_and_tail(source, (from, to), budget.chars)?
     };
     if asked < view.from {
         let (lost_from, lost_to) = (asked, view.from);

@@ -6,9 +6,8 @@
 use terminal::quote::is_unseen;
 
 use super::size::grouped;
+use ptyd_core::action::REPEATS_MIN;
 
-/// This many equal lines in a row are folded; fewer cost little, and a reader may want to count them.
-const REPEATS_MIN: usize = 10;
 /// A longer line is cut in its middle. Text written by people is shorter, and the raw view has the rest.
 const LINE_CHARS_MAX: usize = 10_000;
 /// The characters kept at either end.

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::tool::{ToolCall, ToolError, mismatch};
-use ptyd_core::action::{Action, InputBytes, Outcome, Pattern, Wait};
+use ptyd_core::action::{Action, Budget, InputBytes, Outcome, Pattern, Wait};
 use ptyd_core::ids::SessionId;
 use ptyd_core::keys;
-use ptyd_core::limits::TIMEOUT_MAX;
+use ptyd_core::limits::{BUDGET_CHARS, TIMEOUT_MAX};
 
 /// Seconds, with fractions.
 #[derive(Debug, Clone, Copy, Deserialize, schemars::JsonSchema)]
@@ -22,6 +22,11 @@ impl Seconds {
             ToolError::Said(format!("timeout: {} is not between 0 and {} seconds", self.0, TIMEOUT_MAX.as_secs()))
         })
     }
+}
+
+/// The budget of an answer's text.
+pub(super) fn budget(max_output: Option<usize>) -> Budget {
+    Budget::folded(max_output.unwrap_or(BUDGET_CHARS).min(BUDGET_CHARS))
 }
 
 /// The session of this id or name.

@@ -6,20 +6,20 @@ use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::arguments::{Seconds, pattern, session, until};
+use super::arguments::{Seconds, budget, pattern, session, until};
 use super::structured::{self, OutputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, Execute, Outcome, TargetShell, TerminalCall, Wait};
-use ptyd_core::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT};
+use ptyd_core::limits::EXECUTE_TIMEOUT;
 
 const NAME: &str = "execute_in_terminal";
 
 const DESCRIPTION: &str = "Run a command in a session and wait for its end. For keys and answers to a running program \
 use send_input_to_terminal. Answers with the output, then one line of facts like [exit 0 · command c7]; a non-zero \
 exit is a result, not an error. When the wait is over first (timeout, wait_for, the program wants input), it says \
-still running and the program goes on: get_terminal_output with a timeout waits again. Example: {\"session_id\": \"s0-…\", \"command\": \"cargo test\", \"timeout\": 300}. For a server that never \
-ends give wait_for with its ready line. The session stays until terminate_terminal_session.";
+still running and the program goes on: get_terminal_output with a timeout waits again. \
+Example: {\"session_id\": \"s0-…\", \"command\": \"cargo test\", \"timeout\": 300}. The session stays until terminate_terminal_session.";
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -46,6 +46,10 @@ struct Arguments {
     /// Run it in the shell that now reads: ssh, su, docker exec -it.
     #[serde(default)]
     inside: bool,
+    /// Characters.
+    #[serde(default)]
+    #[schemars(with = "u32")]
+    max_output: Option<usize>,
     /// With the same key again it is not run again.
     #[serde(default)]
     idempotency_key: String,
@@ -98,7 +102,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         shell: TargetShell::foremost(arguments.inside),
         wait: waits.then_some(wait),
         key: Some(arguments.idempotency_key).filter(|k| !k.is_empty()).or_else(|| call.key.clone()),
-        budget: BUDGET_CHARS,
+        budget: budget(arguments.max_output),
     });
     match call.act(action).await? {
         Outcome::Report(mut report) => {

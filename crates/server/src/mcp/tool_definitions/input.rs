@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::arguments::{Seconds, pattern, session, typing, until};
+use super::arguments::{Seconds, budget, pattern, session, typing, until};
 use super::structured::{self, InputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, Composite, Dialogue, Input, InputBytes, Outcome, Pattern, Report, Step, Wait};
 use ptyd_core::ids::SessionId;
-use ptyd_core::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT};
+use ptyd_core::limits::EXECUTE_TIMEOUT;
 
 const NAME: &str = "send_input_to_terminal";
 
@@ -179,7 +179,7 @@ async fn type_at(
     wait: Option<Wait>,
     key: Option<String>,
 ) -> Result<Report, ToolError> {
-    let action = Action::Input(Input { session: id.clone(), bytes, is_secret: false, wait, key, budget: BUDGET_CHARS });
+    let action = Action::Input(Input { session: id.clone(), bytes, is_secret: false, wait, key, budget: budget(None) });
     match call.act(action).await? {
         Outcome::Report(report) => Ok(*report),
         other => Err(mismatch(other)),

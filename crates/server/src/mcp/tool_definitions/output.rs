@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::arguments::{Seconds, pattern, session, until};
+use super::arguments::{Seconds, budget, pattern, session, until};
 use super::structured::{self, OutputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::text::Over;
@@ -254,7 +254,7 @@ async fn command_now(
     id: &SessionId,
     command: CommandId,
 ) -> Result<Option<CommandView>, ToolError> {
-    match call.act(Action::Command { session: id.clone(), command, budget: 0 }).await? {
+    match call.act(Action::Command { session: id.clone(), command, budget: 0.into() }).await? {
         Outcome::Report(report) => Ok(report.command),
         other => Err(mismatch(other)),
     }
@@ -273,7 +273,7 @@ async fn whole_command(
     max_lines: u32,
     ended_by: Option<EndedBy>,
 ) -> Result<Answer, ToolError> {
-    match call.act(Action::Command { session: id.clone(), command, budget: BUDGET_CHARS }).await? {
+    match call.act(Action::Command { session: id.clone(), command, budget: budget(None) }).await? {
         Outcome::Report(mut report) => {
             if let (true, Some(of)) = (max_lines > 0, &report.command) {
                 let (from, to) = (of.start_offset, of.end_offset.unwrap_or(report.output.to));
@@ -329,7 +329,7 @@ async fn output(
         limit,
         lines_max,
         wait: Duration::ZERO,
-        budget: BUDGET_CHARS,
+        budget: budget(None),
     };
     match call.act(Action::Output(read)).await? {
         Outcome::Output(view) => Ok(view),

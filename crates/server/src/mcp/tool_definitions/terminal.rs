@@ -7,20 +7,20 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::arguments::{Seconds, pattern, session};
+use super::arguments::{Seconds, budget, pattern, session};
 use super::coercion::flag;
 use super::structured::{self, OutputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, ClientContext, Composite, Outcome, TerminalCall};
-use ptyd_core::limits::{BUDGET_CHARS, TOTAL_TIMEOUT};
+use ptyd_core::limits::TOTAL_TIMEOUT;
 
 pub(super) const NAME: &str = "terminal";
 
 const DESCRIPTION: &str = "Run a bash command in a shell that stays: directory, variables, virtual environments and \
-jobs persist between calls. Answers with the output, then one line of facts like [exit 0]. No timeout kills a \
+jobs persist between calls. Answers with the output and a line of facts like [exit 0]. No timeout kills a \
 command; it answers [still running …]: look again with command \"\", answer its question with is_input, interrupt \
-with command \"C-c\". Without timeout it answers after a silence (30 s unless set otherwise), 50 s at \
+with command \"C-c\". Without timeout it answers after a silence (30 s), 50 s at \
 most, and at once when a program wants input or a password. Calls sent at once run in turn; start_terminal_session gives more \
 shells. Example: {\"command\": \"npm run dev\", \"wait_for\": \"listening on\", \"timeout\": 60}. The shell lives \
 until it exits or reset, and 10 minutes after this client has gone.";
@@ -44,10 +44,14 @@ struct Arguments {
     /// First kill the shell and all in it, and start a fresh one.
     #[serde(default)]
     reset: bool,
-    /// Answer as soon as this regex matches new output, or the screen of a full-screen program.
+    /// Answer as soon as this regex matches new output or the screen.
     #[serde(default)]
     wait_for: String,
-    /// Leave out: another session than your own.
+    /// Characters.
+    #[serde(default)]
+    #[schemars(with = "u32")]
+    max_output: Option<usize>,
+    /// Another session than your own.
     #[serde(default)]
     session_id: String,
 }
@@ -102,7 +106,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         client: ClientContext::clone(&call.caller.client),
         may_be_task: call.may_be_task,
         key: call.key.clone(),
-        budget: BUDGET_CHARS,
+        budget: budget(arguments.max_output),
     })));
     match call.act(action).await? {
         Outcome::Terminal(mut view) => {

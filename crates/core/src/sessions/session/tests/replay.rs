@@ -37,7 +37,7 @@ impl Recorder {
             shell: crate::action::TargetShell::of(is_inside),
             wait: Some(wait),
             key: None,
-            budget: 0,
+            budget: 0.into(),
         };
         self.registry.execute(&me(), &execute).await.unwrap_or_else(|e| panic!("{command}: {e}"));
     }
@@ -53,8 +53,14 @@ impl Recorder {
 
     async fn types(&self, bytes: &[u8], wait: Wait) {
         let bytes = InputBytes::Raw(bytes.to_vec());
-        let input =
-            Input { session: self.session.clone(), bytes, is_secret: false, wait: Some(wait), key: None, budget: 0 };
+        let input = Input {
+            session: self.session.clone(),
+            bytes,
+            is_secret: false,
+            wait: Some(wait),
+            key: None,
+            budget: 0.into(),
+        };
         self.registry.act(&me(), &Action::Input(input)).await.expect("typed");
     }
 
@@ -90,7 +96,9 @@ async fn record(shell: &str, dir: &Path) -> SessionId {
         recorder.types(b"a line\n", asks()).await;
         let (session, target) = (recorder.session.clone(), SignalTarget::Foreground);
         recorder.acts(Action::Signal { session, target, signo: sys::signal::INT }).await;
-        recorder.acts(Action::Wait { session: recorder.session.clone(), wait: asks(), command: None, budget: 0 }).await;
+        recorder
+            .acts(Action::Wait { session: recorder.session.clone(), wait: asks(), command: None, budget: 0.into() })
+            .await;
         recorder.runs_until_it_asks("env PS1='in> ' sh -i").await;
         recorder.execute("echo nested; (exit 5)", true, Wait::at_most(Duration::from_secs(30))).await;
         recorder.types(b"exit\n", Wait::at_most(Duration::from_secs(30))).await;

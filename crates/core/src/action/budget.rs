@@ -1,0 +1,74 @@
+//! The most text that an answer holds.
+
+/// A number of characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// The characters.
+    pub chars: usize,
+    /// The caller folds lines that are repeated [`REPEATS_MIN`] times or more: all but the first cost nothing.
+    pub folds_repeats: bool,
+}
+
+/// This many equal lines in a row are folded; fewer cost little, and a reader may want to count them.
+pub const REPEATS_MIN: usize = 10;
+
+impl Budget {
+    /// For a caller that folds lines that repeat.
+    pub const fn folded(chars: usize) -> Self {
+        Self { chars, folds_repeats: true }
+    }
+
+    /// Less what was shown already.
+    #[must_use]
+    pub fn less(self, shown: usize) -> Self {
+        Self { chars: self.chars.saturating_sub(shown), ..self }
+    }
+
+    /// A quarter of it, for text beside the answer's own.
+    #[must_use]
+    pub fn quarter(self) -> Self {
+        Self { chars: self.chars / 4, ..self }
+    }
+
+    /// Whether it holds this text.
+    pub fn holds(self, text: &str) -> bool {
+        text.len() <= self.chars
+            || text.chars().count() <= self.chars
+            || self.folds_repeats && folded_chars(text) <= self.chars
+    }
+}
+
+impl From<usize> for Budget {
+    fn from(chars: usize) -> Self {
+        Self { chars, folds_repeats: false }
+    }
+}
+
+/// The characters of a text whose repeated lines are folded, without the words that say so.
+fn folded_chars(text: &str) -> usize {
+    let (mut chars, mut lines) = (0, text.split_inclusive('\n').peekable());
+    while let Some(line) = lines.next() {
+        let mut repeats = 1;
+        while lines.next_if(|next| next.trim_end_matches('\n') == line.trim_end_matches('\n')).is_some() {
+            repeats += 1;
+        }
+        let counted = if repeats < REPEATS_MIN || line.trim().is_empty() { repeats } else { 1 };
+        chars += counted * line.chars().count();
+    }
+    chars
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_are_folded_cost_as_much_as_one() {
+        let text = format!("head\n{}tail", "again\n".repeat(1_000));
+        assert!(Budget::folded(15).holds(&text) && !Budget::folded(14).holds(&text));
+        assert!(!Budget::from(6_008).holds(&text) && Budget::from(6_009).holds(&text));
+        let nine = "again\n".repeat(REPEATS_MIN - 1);
+        assert!(!Budget::folded(53).holds(&nine) && Budget::folded(54).holds(&nine));
+        assert!(!Budget::folded(50).holds(&"\n".repeat(100)), "empty lines are not folded");
+    }
+}
