@@ -67,3 +67,21 @@ async def test_a_nested_bash_keeps_its_history_without_the_line_that_was_typed(w
         assert (await session.run(command)).exit == 0
     listed = await session.run("history")
     assert [line.split(maxsplit=1)[1] for line in listed.output.splitlines()] == ["echo by hand"]
+
+
+async def test_no_command_goes_into_a_nested_shell_behind_typed_input_that_may_have_left_its_prompt(workspace):
+    session = await workspace.session()
+    await session.run("PS1='in$ ' bash --norc")
+    assert (await session.run("echo one")).output == "one"
+    for begun, seen, ends in [("echo \"half", "> $", ["C-c"]), ("read -e x", "", ["C-c"]), ("cat <<E", "> $", ["C-c"])]:
+        await session.type(begun, end_with_newline=True, wait_for=seen)
+        refused = await session.run("echo no")
+        assert (refused.is_error, "inside" in refused.text) == (True, True), refused.text
+        await session.press(*ends, wait_for="in\\$ $")
+        # Back at the prompt at which the last command was typed.
+        assert (await session.run("echo two; true")).output == "two", begun
+    await session.type("PS1='other$ '", end_with_newline=True, wait_for="other\\$ $")
+    assert (await session.run("echo no")).is_error
+    assert (await session.run("echo three", inside=True)).output == "three"
+    assert (await session.run("echo four")).output == "four"
+    await session.run("exit")

@@ -40,7 +40,10 @@ impl Session {
                     self.note_start(id);
                     self.waits.notify_started(|waits_for| waits_for == id);
                 }
-                Change::Ended(id) => self.on_command_end(id),
+                Change::Ended(id) => {
+                    self.inside.forget_input();
+                    self.on_command_end(id);
+                }
                 Change::InsideEnded(id) => self.on_inside_end(id),
                 Change::Prompt(status) => {
                     self.note_stopped_jobs(Some(status));

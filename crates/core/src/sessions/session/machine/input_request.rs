@@ -38,6 +38,7 @@ impl Session {
         let (from, offered) = (self.timeline.output().scanner.position(), bytes.len());
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
         let echo = wait.as_ref().filter(|wait| wait.pattern.is_some()).map(|_| self.echo_of(&bytes, from));
+        let prompt = self.is_at_nested_prompt().then(|| self.unfinished_line(from));
         self.foreground.forget_state();
         // C-c, C-\ and C-z, also where they are plain bytes for a terminal on another machine.
         if bytes.iter().any(|b| [0x03, 0x1c, 0x1a].contains(b)) {
@@ -55,7 +56,7 @@ impl Session {
         // Before the holder records it: a wait that begins with this input must not end at the prompt where it is
         // typed.
         self.timeline.record_input(&bytes);
-        self.inside.note_input();
+        self.inside.note_input(prompt);
         self.link.call(self.now.at, Call::Input { key, wait, from, offered, is_signal: false, echo, typed }, |seq| {
             ToHolder::Input { seq, key, is_secret, patience_ms, bytes }
         });
@@ -63,16 +64,21 @@ impl Session {
 
     /// The echo of what is typed when the output has come so far.
     pub(super) fn echo_of(&self, bytes: &[u8], from: u64) -> Echo {
-        /// A prompt has fewer bytes.
-        const PROMPT_BYTES: u64 = 2_048;
-        let before = range::read(&self.shared.reader, from.saturating_sub(PROMPT_BYTES), from);
-        let before = before.map(|slice| terminal::render(&slice.bytes, self.timeline.cols()).text).unwrap_or_default();
-        let prompt = before.rsplit('\n').next().unwrap_or_default().to_owned();
+        let prompt = self.unfinished_line(from);
         match self.foreground.state {
             Some(state) if state.canonical && !state.echo => Echo::none(prompt),
             Some(state) => Echo::of(bytes, prompt, !state.canonical && state.foreground.waits()),
             None => Echo::of(bytes, prompt, false),
         }
+    }
+
+    /// The text of the line that is unfinished at this offset, as a prompt is.
+    pub(super) fn unfinished_line(&self, at: u64) -> String {
+        /// A prompt has fewer bytes.
+        const PROMPT_BYTES: u64 = 2_048;
+        let before = range::read(&self.shared.reader, at.saturating_sub(PROMPT_BYTES), at);
+        let before = before.map(|slice| terminal::render(&slice.bytes, self.timeline.cols()).text).unwrap_or_default();
+        before.rsplit('\n').next().unwrap_or_default().to_owned()
     }
 
     /// The holder's answer: how much of the input it has typed.

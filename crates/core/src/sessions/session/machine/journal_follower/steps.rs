@@ -76,6 +76,10 @@ impl Session {
             && (self.follower.journal_unreadable
                 || self.timeline.output().scanner.position() >= self.follower.replays_to);
         if is_told && std::mem::take(&mut self.follower.is_replaying) {
+            if self.timeline.log().current.is_some() {
+                // What was typed at it through an earlier server is not known.
+                self.inside.note_input(None);
+            }
             self.take_up_typed();
             for id in self.timeline.log().untimed.clone() {
                 self.judge(id);

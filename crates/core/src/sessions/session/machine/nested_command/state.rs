@@ -15,8 +15,11 @@ pub(crate) struct NestedShell {
     reader: Option<State>,
     /// The process group behind which a shell has reported the newest command's end, if nothing was typed since.
     known_group: Option<u32>,
-    /// Something else than a command was typed since the newest one.
+    /// Something else than a command was typed since the newest one was: a shell may read the rest of it, or be in a
+    /// `read` of its own.
     is_typed_at: bool,
+    /// The prompt at which the newest command was typed.
+    prompt: Option<String>,
     /// The foreground was interrupted or stopped since.
     pub(crate) is_interrupted: bool,
     /// Since when, after an interrupt, the same program reads again.
@@ -26,21 +29,34 @@ pub(crate) struct NestedShell {
 }
 
 impl NestedShell {
-    /// A command is typed while the terminal is in this state.
-    pub(crate) fn begin(&mut self, state: Option<State>) {
-        *self = Self { reader: state, ..Self::default() };
+    /// A command is typed at this prompt, while the terminal is in this state.
+    pub(crate) fn begin(&mut self, state: Option<State>, prompt: String) {
+        *self = Self { reader: state, prompt: Some(prompt), ..Self::default() };
     }
 
     /// The command has ended; if its marker said so, a shell reads next.
     pub(crate) fn end(&mut self, now: Instant, is_reported: bool) {
-        let known_group = self.reader.filter(|_| is_reported && !self.is_typed_at).map(|reader| reader.group);
-        *self = Self { known_group, stirred_at: Some(now), ..Self::default() };
+        let known_group = self.reader.filter(|_| is_reported).map(|reader| reader.group);
+        let (prompt, is_typed_at) = (self.prompt.take(), self.is_typed_at);
+        *self = Self { known_group, stirred_at: Some(now), prompt, is_typed_at, ..Self::default() };
     }
 
-    /// Something else than a command was typed, which may have started another program.
-    pub(crate) fn note_input(&mut self) {
+    /// A command of the session's own shell has ended, and a nested shell in it, too.
+    pub(crate) fn forget_input(&mut self) {
+        (self.is_typed_at, self.prompt) = (false, None);
+    }
+
+    /// Something else than a command is typed, which may start another program; at this prompt, if a shell is there.
+    pub(crate) fn note_input(&mut self, prompt: Option<String>) {
         self.known_group = None;
         self.is_typed_at = true;
+        self.prompt = prompt.or(self.prompt.take());
+    }
+
+    /// Whether a shell that reads is at its prompt as far as input tells: nothing else was typed, or the unfinished line is
+    /// the prompt at which the newest command was typed.
+    pub(crate) fn is_at_prompt(&self, line: impl FnOnce() -> String) -> bool {
+        !self.is_typed_at || self.prompt.as_ref().is_some_and(|prompt| !prompt.is_empty() && *prompt == line())
     }
 
     /// Whether a shell is known to read behind this process group.
@@ -48,9 +64,9 @@ impl NestedShell {
         self.known_group == Some(group)
     }
 
-    /// Whether a shell has just ended a command and may not be at its prompt yet.
+    /// Whether a shell has just ended a command or was interrupted, and may not be at its prompt yet.
     pub(crate) fn is_between_commands(&self, now: Instant) -> bool {
-        self.known_group.is_some() && self.is_settling(now)
+        self.prompt.is_some() && self.is_settling(now)
     }
 
     /// The foreground was interrupted or stopped, perhaps while a command runs in the nested shell.

@@ -79,13 +79,14 @@ impl Session {
                 Before::Reused | Before::Nothing => {}
             }
             match self.reads_inside() {
+                Ok(()) if pending.may_run_outside && !self.is_known_shell() => self.run_outside(pending),
                 Ok(()) => self.type_inside(pending),
                 Err(NestedRefusal::Soon) if self.now.at < pending.until => self.pending.nested.push(pending),
+                Err(_) if pending.may_run_outside => self.run_outside(pending),
                 Err(NestedRefusal::Soon) => {
                     let error = self.busy_inside_error();
                     drop(pending.started.send(Err(error)));
                 }
-                Err(NestedRefusal::Never(_)) if pending.may_run_outside => self.run_outside(pending),
                 Err(NestedRefusal::Never(error)) => drop(pending.started.send(Err(error))),
             }
         }
@@ -144,21 +145,29 @@ impl Session {
 
     /// Whether a nested shell is known to be at its prompt, or is on its way to it.
     pub(in crate::sessions::session::machine) fn is_inside_a_shell(&self) -> bool {
-        if !self.shared.spec.handover.has_hooks() {
-            return false;
-        }
-        let reader = self.foreground.state;
         match self.reads_inside() {
-            // The shell's own process is nested once `exec` has put another program there.
-            Ok(()) if reader.is_some_and(|s| s.pid == self.timeline.shell().pid) => {
-                self.is_replaced() && self.is_read_by_a_shell()
-            }
-            Ok(()) => self.is_read_by_a_shell() || reader.is_some_and(|s| self.inside.is_known(s.group)),
+            Ok(()) => self.is_known_shell(),
             Err(NestedRefusal::Soon) => {
                 self.timeline.log().inside.is_some() || self.inside.is_between_commands(self.now.at)
             }
             Err(NestedRefusal::Never(_)) => false,
         }
+    }
+
+    /// Whether a nested shell is known to be at its prompt.
+    pub(in crate::sessions::session::machine) fn is_at_nested_prompt(&self) -> bool {
+        self.reads_inside().is_ok() && self.is_known_shell()
+    }
+
+    /// Whether the program that reads is known to be a nested shell at its prompt.
+    fn is_known_shell(&self) -> bool {
+        let reader = self.foreground.state;
+        // The shell's own process is nested once `exec` has put another program there.
+        let is_own = reader.is_some_and(|s| s.pid == self.timeline.shell().pid);
+        self.shared.spec.handover.has_hooks()
+            && (!is_own || self.is_replaced())
+            && (self.is_read_by_a_shell() || reader.is_some_and(|s| self.inside.is_known(s.group)))
+            && self.inside.is_at_prompt(|| self.unfinished_line(self.timeline.output().scanner.position()))
     }
 
     fn is_read_by_a_shell(&self) -> bool {
@@ -225,7 +234,7 @@ impl Session {
         };
         let id = inside.id;
         if self.timeline.log().inside.is_none() {
-            self.inside.begin(self.foreground.state);
+            self.inside.begin(self.foreground.state, self.unfinished_line(self.timeline.output().scanner.position()));
         }
         // A line editor takes a carriage return as the end of a line; a program in canonical mode gets a newline from
         // the kernel.
