@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SocketQuery {
-    /// `raw` speaks plain bytes; without it the sub-protocol `ptyd.v1` is spoken.
+    /// `raw` speaks plain bytes; without it the sub-protocol `ptyd.v1` is spoken, or JSON texts where none is offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^raw$"))]
     pub mode: Option<String>,
@@ -19,7 +19,7 @@ pub struct SocketQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[A-Za-z0-9._-]{1,64}$"))]
     pub client: Option<String>,
-    /// The treatment of a viewer that is far behind: `skip` shows the present (the default), `all` sends every byte.
+    /// A viewer that is far behind is shown the present (`skip`) or every byte (`all`, the default for JSON texts).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(skip|all)$"))]
     pub behind: Option<String>,

@@ -53,6 +53,7 @@ mod shell_texts;
 mod shells_inside;
 mod signals;
 mod socket;
+mod socket_json;
 mod state_dir;
 mod tokens;
 mod typed_at_prompt;

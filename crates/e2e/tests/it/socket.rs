@@ -399,7 +399,8 @@ async fn a_socket_is_entered_by_token_or_by_a_ticket_that_is_good_once() {
     let evil = ("origin", "https://evil.example");
     assert_eq!(refused(&path, &[v1, ("authorization", &bearer), evil]).await, Some(403));
     assert_eq!(refused(&path, &[v1, ("authorization", &bearer), page]).await, None);
-    assert_eq!(refused(&path, &[("authorization", &bearer)]).await, Some(422), "no sub-protocol and not raw");
+    let foreign = ("sec-websocket-protocol", "graphql-ws");
+    assert_eq!(refused(&path, &[("authorization", &bearer), foreign]).await, Some(422), "no sub-protocol of ours");
 
     let mut connection = Connection::tcp(server.address()).expect("it listens");
     let mut ticket = |scope: &str| {

@@ -14,8 +14,10 @@ use super::event;
 use super::frame::{FromClient, FromServer};
 use super::heartbeat::{Due, Heartbeat};
 use super::input_task::{InputTask, Typed};
+use super::json;
 use super::query::{Mode, Query};
-use ptyd_core::action::{Action, ActionError, Feed, Outcome, Piece, Watching};
+use super::whole_characters::{WholeCharacters, WholeText};
+use ptyd_core::action::{Action, ActionError, Feed, Outcome, Piece, SessionEvent, SessionStatus, Watching};
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::ids::SessionId;
 use ptyd_core::limits;
@@ -26,6 +28,7 @@ pub(super) struct SocketConnection {
     pub(super) dispatcher: Dispatcher,
     pub(super) principal: Principal,
     pub(super) session: SessionId,
+    pub(super) mode: Mode,
     pub(super) query: Query,
     pub(super) may_write: bool,
 }
@@ -44,7 +47,7 @@ impl From<ActionError> for End {
     }
 }
 
-/// A text message of a client.
+/// A text message of a client of the sub-protocol.
 #[derive(Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase", deny_unknown_fields)]
 enum Said {
@@ -98,7 +101,9 @@ impl SocketConnection {
             client,
             feed,
             input_task: None,
-            count: 0,
+            unnumbered: None,
+            status: session.status,
+            characters: WholeCharacters::default(),
             acked,
             was_stopped: false,
             snapshot_at: now,
@@ -131,8 +136,12 @@ struct OpenConnection<'a> {
     feed: Box<dyn Feed>,
     /// Started with the first input: most viewers only watch.
     input_task: Option<InputTask>,
-    /// The number of inputs in raw mode, which has no numbers of its own.
-    count: u64,
+    /// A name for the inputs that the client does not number, and how many there were.
+    unnumbered: Option<(String, u64)>,
+    /// The session's status, as the client was told.
+    status: SessionStatus,
+    /// Output for JSON texts, in which characters are whole.
+    characters: WholeCharacters,
     pulse: Heartbeat,
     /// The client has parsed everything up to this offset.
     acked: u64,
@@ -155,7 +164,11 @@ enum Never {}
 
 impl OpenConnection<'_> {
     async fn run(&mut self, hello: Value) -> Result<Never, End> {
-        self.text(&hello).await?;
+        match self.connection.mode {
+            Mode::Framed => self.text(&hello).await?,
+            Mode::Json => self.text(&json::status(self.status, hello)).await?,
+            Mode::Raw => {}
+        }
         if self.connection.query.since.is_none() {
             self.show_present(false).await?;
         }
@@ -199,13 +212,15 @@ impl OpenConnection<'_> {
 
     /// Whether more bytes may be in flight to the client.
     fn has_window(&self) -> bool {
-        let is_raw = self.connection.query.mode == Mode::Raw;
-        is_raw || self.feed.cursor().saturating_sub(self.acked) < limits::WINDOW_BYTES
+        // Without acknowledgements, the connection's own buffers are the window.
+        self.connection.mode != Mode::Framed || self.feed.cursor().saturating_sub(self.acked) < limits::WINDOW_BYTES
     }
 
     /// Whether the client should get a snapshot of the present screen.
     fn is_left_behind(&mut self) -> bool {
-        if !self.was_stopped || self.connection.query.wants_all || !self.has_window() {
+        // A client of JSON texts may know no gaps: it gets every byte unless it asks for the present.
+        let wants_all = self.connection.query.wants_all.unwrap_or(self.connection.mode == Mode::Json);
+        if !self.was_stopped || wants_all || !self.has_window() {
             return false;
         }
         let behind = self.feed.behind();
@@ -215,38 +230,38 @@ impl OpenConnection<'_> {
 
     /// Sends the present screen, and continues behind it.
     async fn show_present(&mut self, says_gap: bool) -> Result<(), End> {
-        let from = self.feed.cursor();
+        let from = self.characters.forget().unwrap_or_else(|| self.feed.cursor());
         let Some(Piece::Snapshot { at, cols, rows, bytes }) = self.feed.snapshot().await? else { return Ok(()) };
         self.was_stopped = false;
         self.snapshot_at = Instant::now() + limits::SNAPSHOT_EVERY;
-        if self.connection.query.mode == Mode::Raw {
-            return self.send(Message::Binary(bytes.into())).await;
+        match self.connection.mode {
+            Mode::Raw => self.send(Message::Binary(bytes.into())).await,
+            Mode::Json => {
+                if says_gap {
+                    self.text(&json::gap(from, at)).await?;
+                }
+                self.text(&json::snapshot(at, cols, rows, &bytes)).await
+            }
+            Mode::Framed => {
+                if says_gap {
+                    self.frame(&FromServer::Gap { from, to: at }).await?;
+                }
+                // Skipped output is not shown and needs no acknowledgement.
+                self.acked = self.acked.max(at);
+                self.frame(&FromServer::Snapshot { at, cols, rows, bytes: &bytes }).await
+            }
         }
-        if says_gap {
-            self.frame(&FromServer::Gap { from, to: at }).await?;
-        }
-        // Skipped output is not shown and needs no acknowledgement.
-        self.acked = self.acked.max(at);
-        self.frame(&FromServer::Snapshot { at, cols, rows, bytes: &bytes }).await
     }
 
     async fn give(&mut self, piece: Piece) -> Result<(), End> {
-        if self.connection.query.mode == Mode::Raw {
-            return match piece {
-                Piece::Data { bytes, .. } if bytes.is_empty() => Ok(()),
-                Piece::Data { bytes, .. } | Piece::Snapshot { bytes, .. } => {
-                    let begun = Instant::now();
-                    self.send(Message::Binary(bytes.into())).await?;
-                    // The connection's buffer was full.
-                    self.was_stopped |= begun.elapsed() > Duration::from_millis(20);
-                    Ok(())
-                }
-                // Raw mode cannot report the gap, but the screen can be repaired.
-                Piece::Gap { .. } => self.show_present(false).await,
-                Piece::Event(_) => Ok(()),
-                Piece::Over => Err(ended()),
-            };
+        match self.connection.mode {
+            Mode::Framed => self.give_framed(piece).await,
+            Mode::Raw => self.give_raw(piece).await,
+            Mode::Json => self.give_json(piece).await,
         }
+    }
+
+    async fn give_framed(&mut self, piece: Piece) -> Result<(), End> {
         match piece {
             Piece::Data { from, to, bytes } => self.frame(&FromServer::Data { from, to, bytes: &bytes }).await,
             Piece::Gap { from, to } => self.frame(&FromServer::Gap { from, to }).await,
@@ -258,6 +273,81 @@ impl OpenConnection<'_> {
         }
     }
 
+    async fn give_raw(&mut self, piece: Piece) -> Result<(), End> {
+        match piece {
+            Piece::Data { bytes, .. } if bytes.is_empty() => Ok(()),
+            Piece::Data { bytes, .. } | Piece::Snapshot { bytes, .. } => {
+                self.unacknowledged(Message::Binary(bytes.into())).await
+            }
+            // Raw mode cannot report the gap, but the screen can be repaired.
+            Piece::Gap { .. } => self.show_present(false).await,
+            Piece::Event(_) => Ok(()),
+            Piece::Over => Err(ended()),
+        }
+    }
+
+    async fn give_json(&mut self, piece: Piece) -> Result<(), End> {
+        match piece {
+            Piece::Data { from, to, bytes } => {
+                let text = self.characters.add(from, to, bytes);
+                self.give_text(text).await?;
+                self.notify_ready().await
+            }
+            Piece::Gap { from, to } => {
+                self.give_held_back().await?;
+                self.text(&json::gap(from, to)).await
+            }
+            Piece::Snapshot { at, cols, rows, bytes } => self.text(&json::snapshot(at, cols, rows, &bytes)).await,
+            Piece::Event(event) => {
+                if json::ends_output(&event) {
+                    self.give_held_back().await?;
+                }
+                if matches!(*event, SessionEvent::Exited(_)) {
+                    self.status = SessionStatus::Terminated;
+                }
+                self.text(&json::status(self.status, event::render(&event))).await
+            }
+            Piece::Over => {
+                self.give_held_back().await?;
+                Err(ended())
+            }
+        }
+    }
+
+    /// Tells that the shell has shown its first prompt, of which there is output but no event.
+    async fn notify_ready(&mut self) -> Result<(), End> {
+        if self.status != SessionStatus::Creating {
+            return Ok(());
+        }
+        let SocketConnection { dispatcher, principal, session, .. } = &self.connection;
+        if let Outcome::Session(now) = Box::pin(dispatcher.dispatch(principal, Action::Show(session.clone()))).await? {
+            self.status = now.status;
+        }
+        if self.status != SessionStatus::Running {
+            return Ok(());
+        }
+        self.text(&json::status(self.status, serde_json::json!({ "event": "ready" }))).await
+    }
+
+    async fn give_held_back(&mut self) -> Result<(), End> {
+        let text = self.characters.rest();
+        self.give_text(text).await
+    }
+
+    async fn give_text(&mut self, text: Option<WholeText>) -> Result<(), End> {
+        let Some(text) = text else { return Ok(()) };
+        self.unacknowledged(Message::Text(json::output(&text).to_string().into())).await
+    }
+
+    /// Sends output to a client that acknowledges nothing: the time that it takes tells whether the client keeps up.
+    async fn unacknowledged(&mut self, message: Message) -> Result<(), End> {
+        let begun = Instant::now();
+        self.send(message).await?;
+        // The connection's buffer was full.
+        self.was_stopped |= begun.elapsed() > Duration::from_millis(20);
+        Ok(())
+    }
+
     async fn on_message(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<(), End> {
         let message = match message {
             Some(Ok(message)) => message,
@@ -265,15 +355,16 @@ impl OpenConnection<'_> {
             None => return Err(End::Gone),
         };
         self.pulse.alive();
-        match (message, self.connection.query.mode) {
+        match (message, self.connection.mode) {
             // The library would queue a pong for each ping: nothing more is read before this one is sent.
             (Message::Ping(bytes), _) => self.send(Message::Pong(bytes)).await,
             (Message::Pong(_), _) => Ok(()),
             (Message::Close(_), _) => Err(End::Gone),
-            (Message::Binary(bytes), Mode::Raw) => self.take_raw(bytes.into()),
-            (Message::Text(text), Mode::Raw) => self.take_raw(Bytes::from(text).into()),
+            (Message::Binary(bytes), Mode::Raw | Mode::Json) => self.take_input(None, bytes.into()),
+            (Message::Text(text), Mode::Raw) => self.take_input(None, Bytes::from(text).into()),
+            (Message::Text(text), Mode::Json) => self.on_json(&text).await,
             (Message::Binary(bytes), Mode::Framed) => match FromClient::decode(&bytes) {
-                Some(FromClient::Input { seq, bytes }) => self.take_input(seq, bytes.to_vec()),
+                Some(FromClient::Input { seq, bytes }) => self.take_input(Some(seq), bytes.to_vec()),
                 Some(FromClient::Parsed { to }) if to <= self.feed.cursor() => {
                     self.acked = self.acked.max(to);
                     Ok(())
@@ -291,18 +382,34 @@ impl OpenConnection<'_> {
         }
     }
 
-    fn take_raw(&mut self, bytes: Vec<u8>) -> Result<(), End> {
-        self.count += 1;
-        self.take_input(self.count, bytes)
+    /// A message that is none is told, and nothing of it is done: a slip of a client must not end its visit.
+    async fn on_json(&mut self, text: &str) -> Result<(), End> {
+        let input = match json::FromClient::parse(text) {
+            Ok(json::FromClient::Input { data, data_base64, seq }) => (seq, json::bytes_of(data, data_base64)),
+            Ok(json::FromClient::Resize { cols, rows }) => return self.resize(Size { cols, rows }).await,
+            Ok(json::FromClient::Ping {}) => return self.text(&json::pong()).await,
+            Err((code, detail)) => return self.text(&json::error(code, &detail, None)).await,
+        };
+        match input {
+            (seq, Ok(bytes)) => self.take_input(seq, bytes),
+            (seq, Err((code, detail))) => self.text(&json::error(code, detail, seq)).await,
+        }
     }
 
-    fn take_input(&mut self, seq: u64, bytes: Vec<u8>) -> Result<(), End> {
+    /// Takes an input; without a number it gets one under a name of this connection.
+    fn take_input(&mut self, seq: Option<u64>, bytes: Vec<u8>) -> Result<(), End> {
         self.may_write()?;
+        let key = match seq {
+            Some(seq) => format!("ws:{}:{seq}", self.client),
+            None => {
+                let (name, count) = self.unnumbered.get_or_insert_with(|| (fresh_name(), 0));
+                *count += 1;
+                format!("ws:{name}:{count}")
+            }
+        };
         let SocketConnection { dispatcher, principal, session, .. } = &self.connection;
-        let input_task = self.input_task.get_or_insert_with(|| {
-            InputTask::start(dispatcher.clone(), principal.clone(), session.clone(), &self.client)
-        });
-        input_task.take(seq, bytes).map_err(End::from)
+        let start = || InputTask::start(dispatcher.clone(), principal.clone(), session.clone());
+        self.input_task.get_or_insert_with(start).take(key, seq, bytes).map_err(End::from)
     }
 
     fn may_write(&self) -> Result<(), End> {
@@ -322,11 +429,12 @@ impl OpenConnection<'_> {
         }
     }
 
-    async fn notify_typed(&mut self, seq: u64, result: Result<(), ActionError>) -> Result<(), End> {
-        match result {
-            Ok(()) if self.connection.query.mode == Mode::Raw => Ok(()),
-            Ok(()) => self.frame(&FromServer::Typed { seq }).await,
-            Err(error) => self.not_done(error, Some(seq)).await,
+    async fn notify_typed(&mut self, seq: Option<u64>, result: Result<(), ActionError>) -> Result<(), End> {
+        match (result, seq, self.connection.mode) {
+            (Ok(()), None, _) | (Ok(()), _, Mode::Raw) => Ok(()),
+            (Ok(()), Some(seq), Mode::Framed) => self.frame(&FromServer::Typed { seq }).await,
+            (Ok(()), Some(seq), Mode::Json) => self.text(&json::typed(seq)).await,
+            (Err(error), seq, _) => self.not_done(error, seq).await,
         }
     }
 
@@ -358,11 +466,12 @@ impl OpenConnection<'_> {
         if !goes_on {
             return Err(End::Close(close, error.to_string()));
         }
-        // In raw mode the client gets no message, as at any terminal.
-        if self.connection.query.mode == Mode::Raw {
-            return Ok(());
+        match self.connection.mode {
+            Mode::Framed => self.text(&event::error(code, &error.to_string(), seq)).await,
+            Mode::Json => self.text(&json::error(code, &error.to_string(), seq)).await,
+            // The client gets no message, as at any terminal.
+            Mode::Raw => Ok(()),
         }
-        self.text(&event::error(code, &error.to_string(), seq)).await
     }
 
     async fn frame(&mut self, frame: &FromServer<'_>) -> Result<(), End> {
@@ -370,9 +479,6 @@ impl OpenConnection<'_> {
     }
 
     async fn text(&mut self, value: &Value) -> Result<(), End> {
-        if self.connection.query.mode == Mode::Raw {
-            return Ok(());
-        }
         self.send(Message::Text(value.to_string().into())).await
     }
 

@@ -9,10 +9,10 @@ use ptyd_core::ids::SessionId;
 use ptyd_core::limits::INPUTS_WAITING_MAX;
 use ptyd_core::principal::Principal;
 
-/// An input with its number.
-type Input = (u64, Vec<u8>);
+/// An input with its key and its number; the client has numbered it, or else learns only of a failure.
+type Input = (String, Option<u64>, Vec<u8>);
 /// The result of an input.
-pub(super) type Typed = (u64, Result<(), ActionError>);
+pub(super) type Typed = (Option<u64>, Result<(), ActionError>);
 
 /// The connection's end of both channels.
 pub(super) struct InputTask {
@@ -22,14 +22,11 @@ pub(super) struct InputTask {
 
 impl InputTask {
     /// Starts a task for this client; it ends when its work is done and the connection is gone.
-    pub(super) fn start(dispatcher: Dispatcher, principal: Principal, session: SessionId, client: &str) -> Self {
+    pub(super) fn start(dispatcher: Dispatcher, principal: Principal, session: SessionId) -> Self {
         let (inputs, mut waiting) = mpsc::channel::<Input>(INPUTS_WAITING_MAX);
         let (tell, typed) = mpsc::channel::<Typed>(INPUTS_WAITING_MAX);
-        let client = client.to_owned();
         tokio::spawn(async move {
-            while let Some((seq, bytes)) = waiting.recv().await {
-                // The holder remembers the key, so that each number is typed once, whatever connection it comes over.
-                let key = format!("ws:{client}:{seq}");
+            while let Some((key, seq, bytes)) = waiting.recv().await {
                 let action = Action::Type { session: session.clone(), bytes, key };
                 let result = match Box::pin(dispatcher.dispatch(&principal, action)).await {
                     Ok(Outcome::Typed(_)) => Ok(()),
@@ -48,10 +45,10 @@ impl InputTask {
         self.inputs.capacity() > 0
     }
 
-    /// Accepts an input.
-    pub(super) fn take(&self, seq: u64, bytes: Vec<u8>) -> Result<(), ActionError> {
+    /// Accepts an input. The holder remembers its key, so that it is typed once, whatever connection it comes over.
+    pub(super) fn take(&self, key: String, seq: Option<u64>, bytes: Vec<u8>) -> Result<(), ActionError> {
         let gone = |_| ActionError::Internal { why: "the input task has ended".to_owned() };
-        self.inputs.try_send((seq, bytes)).map_err(gone)
+        self.inputs.try_send((key, seq, bytes)).map_err(gone)
     }
 
     /// The next result.

@@ -2,7 +2,8 @@
 //!
 //! It parses requests into an [`Action`] and renders pieces. A request that cannot become a socket is refused over
 //! HTTP; from then on the reason of an end is the code of the close frame ([`close`]), the only one that a page in a
-//! browser can see. The bytes on the wire are in [`frame`], and docs/websocket.md describes them.
+//! browser can see. The bytes of `ptyd.v1` are in [`frame`], the texts of a client without a sub-protocol in [`json`], and
+//! docs/websocket.md describes them.
 //!
 //! [`Action`]: ptyd_core::action::Action
 
@@ -12,14 +13,16 @@ mod event;
 mod frame;
 mod heartbeat;
 mod input_task;
+mod json;
 mod query;
+mod whole_characters;
 
 use api::ErrorCode;
 use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Extension, Path, State};
-use axum::http::Uri;
+use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::watch;
@@ -86,6 +89,7 @@ async fn enter(
     grant: Option<Extension<Grant>>,
     Path(session): Path<String>,
     uri: Uri,
+    headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     let Ok(upgrade) = upgrade else {
@@ -101,10 +105,17 @@ async fn enter(
         .max_message_size(limits::MESSAGE_BYTES_MAX)
         .max_frame_size(limits::MESSAGE_BYTES_MAX)
         .protocols([PROTOCOL]);
-    let speaks = upgrade.selected_protocol().is_some();
-    if query.mode == Mode::Framed && !speaks {
-        return refuse(ErrorCode::InvalidField, "protocol: offer the sub-protocol ptyd.v1, or ask for ?mode=raw");
-    }
+    let mode = match upgrade.selected_protocol() {
+        _ if query.is_raw => Mode::Raw,
+        Some(_) => Mode::Framed,
+        // A client that offers others would refuse a connection without one.
+        None if headers.contains_key(header::SEC_WEBSOCKET_PROTOCOL) => {
+            let detail =
+                "protocol: offer the sub-protocol ptyd.v1, or none for JSON texts; ?mode=raw gives plain bytes";
+            return refuse(ErrorCode::InvalidField, detail);
+        }
+        None => Mode::Json,
+    };
     let may_write = principal.scope >= Scope::Write && grant.is_none_or(|Extension(grant)| grant.may_write);
     let open = state.open.subscribe();
     let dispatcher = state.dispatcher;
@@ -112,7 +123,7 @@ async fn enter(
         // A browser only sees a close code.
         let connection = match dispatcher.dispatch(&principal, Action::FindSession(session)).await {
             Ok(Outcome::SessionId(session)) => {
-                Some(SocketConnection { dispatcher, principal, session, query, may_write })
+                Some(SocketConnection { dispatcher, principal, session, mode, query, may_write })
             }
             Ok(_) | Err(_) => None,
         };

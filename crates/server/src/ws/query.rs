@@ -10,18 +10,21 @@ pub(super) enum Mode {
     Framed,
     /// Plain bytes, both ways.
     Raw,
+    /// Plain JSON texts, both ways.
+    Json,
 }
 
 /// A validated query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Query {
-    pub(super) mode: Mode,
+    /// Plain bytes, whatever the sub-protocol.
+    pub(super) is_raw: bool,
     /// The offset to continue at, instead of a snapshot.
     pub(super) since: Option<u64>,
     /// The client that numbers its input, across its connections.
     pub(super) client: Option<String>,
-    /// Every retained byte, without snapshots.
-    pub(super) wants_all: bool,
+    /// Every retained byte, without snapshots; `None` leaves it to the mode.
+    pub(super) wants_all: Option<bool>,
 }
 
 impl Query {
@@ -31,9 +34,9 @@ impl Query {
         let given = axum::extract::Query::<api::SocketQuery>::try_from_uri(&uri)
             .map_err(|_| "query: may hold mode, since, client, behind and ticket, each once".to_owned())?;
         let axum::extract::Query(given) = given;
-        let mode = match given.mode.as_deref() {
-            None => Mode::Framed,
-            Some("raw") => Mode::Raw,
+        let is_raw = match given.mode.as_deref() {
+            None => false,
+            Some("raw") => true,
             Some(_) => return Err("mode: must be raw, or left out".to_owned()),
         };
         let since = given.since.as_deref().map(offset).transpose()?;
@@ -47,11 +50,12 @@ impl Query {
             ));
         }
         let wants_all = match given.behind.as_deref() {
-            None | Some("skip") => false,
-            Some("all") => true,
+            None => None,
+            Some("skip") => Some(false),
+            Some("all") => Some(true),
             Some(_) => return Err("behind: must be skip or all".to_owned()),
         };
-        Ok(Self { mode, since, client: given.client, wants_all })
+        Ok(Self { is_raw, since, client: given.client, wants_all })
     }
 }
 
@@ -69,12 +73,13 @@ mod tests {
 
     #[test]
     fn a_query_is_checked_field_by_field() {
-        let plain = Query { mode: Mode::Framed, since: None, client: None, wants_all: false };
+        let plain = Query { is_raw: false, since: None, client: None, wants_all: None };
         assert_eq!(Query::parse(""), Ok(plain.clone()));
-        assert_eq!(Query::parse("ticket=secret&behind=skip"), Ok(plain.clone()));
-        let all = Query { since: Some(7), client: Some("a-1".to_owned()), wants_all: true, ..plain.clone() };
+        let skips = Query { wants_all: Some(false), ..plain.clone() };
+        assert_eq!(Query::parse("ticket=secret&behind=skip"), Ok(skips));
+        let all = Query { since: Some(7), client: Some("a-1".to_owned()), wants_all: Some(true), ..plain.clone() };
         assert_eq!(Query::parse("since=o:7&client=a-1&behind=all"), Ok(all));
-        assert_eq!(Query::parse("mode=raw&since=7"), Ok(Query { mode: Mode::Raw, since: Some(7), ..plain }));
+        assert_eq!(Query::parse("mode=raw&since=7"), Ok(Query { is_raw: true, since: Some(7), ..plain }));
         for (bad, field) in [
             ("mode=x", "mode"),
             ("since=last", "since"),

@@ -16,9 +16,9 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 7] {
             "/terminals/{session}/socket",
             Operation::new("openSocket", Tag::Output, "Show a session live")
                 .details(
-                    "A WebSocket with the sub-protocol `ptyd.v1`: binary frames carry bytes with their offsets, text frames \
-                     events and what the viewer asks for. docs/websocket.md describes it. A session that is not there \
-                     is told by the close code 4404.",
+                    "A WebSocket. Without a sub-protocol it speaks JSON texts (`input`, `output`, `status`); with `ptyd.v1`, \
+                     binary frames carry bytes with their offsets, text frames events and what the viewer asks for. \
+                     docs/websocket.md describes both. A session that is not there is told by the close code 4404.",
                 )
                 .query::<api::SocketQuery>()
                 .empty(101, "The connection is now a WebSocket.")
