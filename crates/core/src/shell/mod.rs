@@ -24,6 +24,11 @@ pub(crate) use start::{Shell, Wanted};
 use crate::action::ActionError;
 use crate::host::Host;
 
+/// The requirement's name for PowerShell (terminal-management.md §3.4.1).
+const POWERSHELL: &str = "powershell";
+/// The name of its program on Linux.
+const PWSH: &str = "pwsh";
+
 impl Integration {
     /// Finds the requested shell.
     pub(crate) fn pick(&self, host: &dyn Host, wanted: &Wanted<'_>) -> Result<Shell, ActionError> {
@@ -32,7 +37,9 @@ impl Integration {
             Some(asked) => asked.to_owned(),
             None => find::users_own(host, wanted),
         };
-        let program = host.resolve_program(&asked, wanted.path).ok_or_else(|| not_found(host, &asked, wanted))?;
+        let asked_program = if asked == POWERSHELL { PWSH } else { &asked };
+        let program =
+            host.resolve_program(asked_program, wanted.path).ok_or_else(|| not_found(host, &asked, wanted))?;
         // A link such as `sh` selects a behaviour, its target is the program.
         let real = host.real_path(&program).unwrap_or_else(|| program.clone());
         let name = |path: &Path| path.file_name().map_or_else(|| asked.clone(), |n| n.to_string_lossy().into_owned());
@@ -48,7 +55,11 @@ impl Integration {
                 format!("rc: {asked_name} cannot be started clean; the shells that ptyd has a script for can");
             return Err(ActionError::Invalid { field: "profile", problem });
         }
-        let shown = if kind == Kind::Other { asked_name } else { real_name };
+        let shown = match kind {
+            Kind::Other if asked == POWERSHELL => asked,
+            Kind::Other => asked_name,
+            _ => real_name,
+        };
         Ok(Shell { name: shown, program, ..shell })
     }
 }
@@ -56,7 +67,12 @@ impl Integration {
 fn not_found(host: &dyn Host, asked: &str, wanted: &Wanted<'_>) -> ActionError {
     let is_there = |name: &&str| host.resolve_program(name, wanted.path).is_some();
     let there: Vec<_> = Kind::NAMES.iter().map(|(name, _)| *name).filter(is_there).collect();
-    let problem = if asked.contains('/') {
+    let problem = if asked == POWERSHELL {
+        format!(
+            "no program {PWSH:?} on PATH, which is PowerShell on Linux: install the package `powershell` of \
+             https://learn.microsoft.com/powershell, or give the absolute path of one"
+        )
+    } else if asked.contains('/') {
         format!("{asked:?} is not an absolute path of a program; there are {}", there.join(", "))
     } else {
         let there = there.join(", ");

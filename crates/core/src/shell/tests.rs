@@ -81,3 +81,23 @@ fn without_a_name_it_is_the_users_own_unless_that_is_no_shell_for_people() {
     assert_eq!(pick("mine"), bin.path().join("mine"));
     assert_eq!(["bash", "dash", "nologin", "gone"].map(pick), [(); 4].map(|()| bin.path().join("bash")));
 }
+
+#[test]
+// promise: shell-5
+fn powershell_is_pwsh_and_what_to_install_is_said_where_it_is_not() {
+    let (_folder, scripts) = integration();
+    let pick = |bin: &tempfile::TempDir, shell| {
+        let path = bin.path().to_str().unwrap().as_bytes();
+        scripts.pick(&LocalHost::default(), &Wanted { shell: Some(shell), path: Some(path), ..Wanted::default() })
+    };
+    let bin = programs(&["pwsh"], &[]);
+    for asked in ["powershell", "pwsh"] {
+        let shell = pick(&bin, asked).unwrap();
+        assert_eq!((shell.name.as_str(), shell.program), (asked, bin.path().join("pwsh")));
+        assert!(!shell.handover.has_hooks());
+    }
+    let Err(ActionError::Invalid { field: "shell", problem }) = pick(&programs(&["bash"], &[]), "powershell") else {
+        panic!("not refused")
+    };
+    assert!(problem.contains("\"pwsh\" on PATH") && problem.contains("install the package `powershell`"), "{problem}");
+}
