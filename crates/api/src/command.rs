@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::null::null_is_default;
 use crate::{Boundary, Foreground, Limit, Omitted, Screen};
 
 /// `POST …/execute`.
@@ -12,10 +13,15 @@ pub struct ExecuteRequest {
     /// The text, at most 1 MiB; no NUL, which no shell takes.
     #[schemars(length(max = 1_048_576))]
     pub command: String,
-    /// Seconds to wait for it at most; the default is 30. The command goes on afterwards.
+    /// Seconds to wait for it at most; the default is 30. `onTimeout` says what becomes of the command then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 86_400.0))]
     pub timeout: Option<f64>,
+    /// What is done when `timeout` is over and the command still runs. For anything but `continue`, `timeout` must be given;
+    /// it then holds although the answer comes before (a question, a match, no wait at all) or the client goes away.
+    #[serde(default, skip_serializing_if = "OnTimeout::is_continue", deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<OnTimeout>")]
+    pub on_timeout: OnTimeout,
     /// `false` answers as soon as the command is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_for_completion: Option<bool>,
@@ -25,17 +31,37 @@ pub struct ExecuteRequest {
     pub wait_for: Option<String>,
     /// Further conditions, any of which ends the wait: `listening`, `listening:5173` (a TCP port of the session's processes),
     /// `file:PATH`, `gone:REGEX` (off the screen), `bell`, `quiet:MILLISECONDS`, `input`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<Vec<String>>", length(max = 16))]
     pub until: Vec<String>,
     /// Run it in the shell that reads there now, and not in the session's own: after `ssh`, `su`, `docker exec -it`, `bash`.
     /// It is typed as one line of at most 4,000 bytes.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not", deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<bool>")]
     pub inside: bool,
     /// The maximum number of characters of output in the answer; the default is 30,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1_000_000))]
     pub max_chars: Option<u64>,
+}
+
+/// What becomes of a command whose `timeout` is over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTimeout {
+    /// It goes on; only the wait ends.
+    #[default]
+    Continue,
+    /// It gets a C-c, which it may handle; the answer comes at its end, and after 5 s in any case.
+    Interrupt,
+    /// It gets a C-c, after 0.5 s a TERM and after a further 1.5 s a KILL, as far as needed; the session's shell stays.
+    Kill,
+}
+
+impl OnTimeout {
+    fn is_continue(&self) -> bool {
+        *self == Self::Continue
+    }
 }
 
 /// A command's state.
@@ -110,6 +136,9 @@ pub struct CommandExecution {
     /// Why it failed, or why it has no exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What was done to it because its `timeout` was over, where this answer has waited for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_timeout: Option<OnTimeout>,
     /// The signal behind an exit code above 128, without `SIG`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,

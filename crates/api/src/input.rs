@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::null::null_is_default;
 use crate::{CommandExecution, EndedBy, Foreground, NumberOrName, Omitted, Screen, SessionStatus};
 
 /// `POST …/input`: exactly one of `input`, `inputBase64` and `keys`.
@@ -23,13 +24,16 @@ pub struct InputRequest {
     pub keys: Option<Vec<String>>,
     /// Hand `input` over as a paste: in brackets where the program has asked for them (mode 2004), so that an editor or a line
     /// editor takes it as one piece of text.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not", deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<bool>")]
     pub paste: bool,
     /// Press Enter after it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not", deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<bool>")]
     pub end_with_newline: bool,
     /// Keep it out of every record.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not", deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<bool>")]
     pub secret: bool,
     /// A regular expression whose match in the new output ends the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,8 +41,8 @@ pub struct InputRequest {
     pub wait_for: Option<String>,
     /// Further conditions, any of which ends the wait: `listening`, `listening:5173` (a TCP port of the session's processes),
     /// `file:PATH`, `gone:REGEX` (off the screen), `bell`, `quiet:MILLISECONDS`, `input`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<Vec<String>>", length(max = 16))]
     pub until: Vec<String>,
     /// Seconds to wait at most. Without this and `waitFor` the answer comes once the input is typed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,11 +75,12 @@ pub struct WaitRequest {
     pub wait_for: Option<String>,
     /// Further conditions, any of which ends the wait: `listening`, `listening:5173` (a TCP port of the session's processes),
     /// `file:PATH`, `gone:REGEX` (off the screen), `bell`, `quiet:MILLISECONDS`, `input`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<Vec<String>>", length(max = 16))]
     pub until: Vec<String>,
     /// The program wants input.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not", deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<bool>")]
     pub input_wanted: bool,
     /// No new output for this many milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]

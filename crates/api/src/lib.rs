@@ -11,6 +11,7 @@ mod error;
 mod event;
 mod input;
 mod limits;
+mod null;
 mod output;
 mod process;
 mod session;
@@ -20,7 +21,8 @@ mod token;
 
 pub use batch::{BatchAnswer, BatchRequest, Method, Operation, OperationAnswer};
 pub use command::{
-    CommandExecution, CommandList, CommandListQuery, CommandQuery, CommandStatus, EndedBy, ExecuteRequest, OutputFormat,
+    CommandExecution, CommandList, CommandListQuery, CommandQuery, CommandStatus, EndedBy, ExecuteRequest, OnTimeout,
+    OutputFormat,
 };
 pub use error::{ErrorCode, Problem};
 pub use event::{Event, EventKind};

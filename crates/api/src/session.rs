@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::NumberOrName;
 use crate::limits::{KeptLimit, LimitHit, Limits};
+use crate::null::null_is_default;
 
 /// `POST /terminals`: everything has a default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,14 +18,15 @@ pub struct CreateRequest {
     #[schemars(length(min = 1))]
     pub shell: Option<String>,
     /// As a login shell.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not", deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<bool>")]
     pub login: bool,
     /// The absolute path of the directory in which it starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^/"))]
     pub cwd: Option<String>,
     /// Variables on top of the server's environment; null is none.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     #[schemars(with = "Option<BTreeMap<String, String>>")]
     pub env: BTreeMap<String, String>,
     /// The size; the default is 120 × 40.
@@ -47,7 +49,8 @@ pub struct CreateRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// The treatment of background processes when the session ends.
-    #[serde(skip_serializing_if = "OnEnd::is_kill")]
+    #[serde(skip_serializing_if = "OnEnd::is_kill", deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<OnEnd>")]
     pub on_end: OnEnd,
     /// Its limits.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,8 +64,8 @@ pub struct CreateRequest {
     #[schemars(range(min = 0, max = 31_622_400))]
     pub max_age: Option<f64>,
     /// Named actions, performed by `POST …/actions/{name}`: for example `reload`, as a signal, keys or a command.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 64))]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<BTreeMap<String, SessionAction>>", extend("maxProperties" = 64))]
     pub actions: BTreeMap<String, SessionAction>,
 }
 
@@ -90,11 +93,6 @@ pub enum OnEnd {
     Kill,
     /// They stay.
     Keep,
-}
-
-/// Reads null, which clients send for an optional parameter that they leave out, as an empty map.
-fn null_is_empty<'de, D: serde::Deserializer<'de>>(json: D) -> Result<BTreeMap<String, String>, D::Error> {
-    Option::deserialize(json).map(Option::unwrap_or_default)
 }
 
 impl OnEnd {
@@ -350,13 +348,15 @@ pub struct SessionListQuery {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TerminateQuery {
     /// At once, with KILL.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<bool>")]
     pub force: bool,
     /// The first signal, by name or number, instead of HUP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
     /// Remove what is kept of it: its output, its commands and their texts. A living session is only purged with `force`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not", deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<bool>")]
     pub purge: bool,
     /// Seconds to wait after the first signal, and after TERM; the default is 1.5.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::null::null_is_default;
+
 /// `POST /tickets`: exactly one of `session` and `page`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -15,7 +17,8 @@ pub struct TicketRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<TicketPage>,
     /// The scope of the socket.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<TicketScope>")]
     pub scope: TicketScope,
 }
 

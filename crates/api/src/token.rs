@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::null::null_is_default;
+
 /// `POST /tokens`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -11,7 +13,8 @@ pub struct TokenRequest {
     #[schemars(regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"))]
     pub name: String,
     /// Its scope.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<TokenScope>")]
     pub scope: TokenScope,
     /// For how many seconds it is good; without it until it is revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]

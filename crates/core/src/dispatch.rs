@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::action::{Action, ActionError, Boxed, Composite, Dispatch, Outcome, PatternShare};
 use crate::composites;
-pub use crate::composites::{Caller, expand};
+pub use crate::composites::{Caller, TimeLimits, expand};
 use crate::credentials::named_tokens::Tokens;
 use crate::credentials::tickets::Tickets;
 use crate::metrics::Metrics;
@@ -64,19 +64,20 @@ impl Recorder for Log {
 pub struct Dispatcher {
     registry: Arc<Registry>,
     recorder: Arc<dyn Recorder>,
+    time_limits: Arc<TimeLimits>,
 }
 
 impl Dispatcher {
     /// A dispatcher to this registry's sessions.
     pub fn new(registry: Arc<Registry>) -> Self {
         let recorder = Arc::new(Log { slow: registry.settings.slow_call });
-        Self { registry, recorder }
+        Self { registry, recorder, time_limits: Arc::default() }
     }
 
     /// The same with another recorder.
     #[cfg(test)]
     pub(crate) fn recorded_by(registry: Arc<Registry>, recorder: Arc<dyn Recorder>) -> Self {
-        Self { registry, recorder }
+        Self { registry, recorder, time_limits: Arc::default() }
     }
 
     /// Performs one action for one caller.
@@ -105,7 +106,8 @@ impl Dispatcher {
     async fn perform(&self, principal: &Principal, action: Action) -> Result<Outcome, ActionError> {
         match action {
             Action::Composite(composite) => {
-                let caller = Caller { dispatch: self, principal, soft_timeout: self.registry.settings.soft_timeout };
+                let (soft_timeout, time_limits) = (self.registry.settings.soft_timeout, &self.time_limits);
+                let caller = Caller { dispatch: self, principal, soft_timeout, time_limits };
                 Box::pin(expand(caller, composite)).await
             }
             primitive => {
@@ -203,6 +205,7 @@ impl Dispatch for Dispatcher {
 pub(crate) fn name(action: &Action) -> &'static str {
     match action {
         Action::Composite(Composite::Create(_)) => "create",
+        Action::Composite(Composite::Execute(_)) => "limited execute",
         Action::Composite(Composite::NamedAction { .. }) => "named action",
         Action::Composite(Composite::Terminal(_)) => "terminal",
         Action::Composite(Composite::Dialogue(_)) => "dialogue",

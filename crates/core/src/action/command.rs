@@ -2,7 +2,7 @@
 
 use super::budget::Budget;
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::limits::Limit;
 use super::wait::Wait;
@@ -48,10 +48,30 @@ pub struct Execute {
     pub shell: TargetShell,
     /// The wait; `None` answers as soon as the command is accepted.
     pub wait: Option<Wait>,
+    /// Its time limit, which [`super::Composite::Execute`] enforces.
+    pub time_limit: Option<TimeLimit>,
     /// The idempotency key: a repeated request with it gets the same command.
     pub key: Option<String>,
     /// How many characters of output to give at most.
     pub budget: Budget,
+}
+
+/// How long a command may run, from its request on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeLimit {
+    /// So long.
+    pub after: Duration,
+    /// What is done then.
+    pub ending: Ending,
+}
+
+/// How a command is ended whose time is up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// With C-c, which it may ignore.
+    Interrupt,
+    /// With C-c, TERM and KILL, each to the foreground process group if the one before did not end it.
+    Kill,
 }
 
 /// The present view of a command.

@@ -224,6 +224,8 @@ pub enum Action {
 pub enum Composite {
     /// Start a session, and run the start-up commands of its profile. → [`Outcome::Session`]
     Create(Box<Create>),
+    /// Run a command, and end it when its time is up. → [`Outcome::Report`]
+    Execute(Box<Execute>),
     /// Perform a named action of the session. → [`Outcome::Report`]
     NamedAction {
         /// The session.
@@ -253,6 +255,7 @@ impl Action {
             Self::Task(_) | Self::Wait { .. } | Self::Terminate(_) | Self::Restart(_) | Self::Type { .. } => true,
             // Finding the default session waits for the one that is being started.
             Self::Composite(Composite::Terminal(_) | Composite::Dialogue(_) | Composite::AwaitOutput(_)) => true,
+            Self::Composite(Composite::Execute(execute)) => execute.wait.is_some(),
             Self::Locate(_) | Self::FinalCommands(_) | Self::Earlier(_) => true,
             Self::Composite(Composite::Create(_) | Composite::NamedAction { .. })
             | Self::Start(_)
@@ -313,7 +316,11 @@ impl Action {
             | Self::Ticket { may_write: false, .. } => Scope::Read,
             // Even a call of the `terminal` tool that only looks may start a shell.
             Self::Composite(
-                Composite::Create(_) | Composite::NamedAction { .. } | Composite::Terminal(_) | Composite::Dialogue(_),
+                Composite::Create(_)
+                | Composite::Execute(_)
+                | Composite::NamedAction { .. }
+                | Composite::Terminal(_)
+                | Composite::Dialogue(_),
             )
             | Self::Start(_)
             | Self::Restart(_)

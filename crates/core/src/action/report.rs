@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::command::CommandView;
+use super::command::{CommandView, Ending};
 use super::output::{ScreenView, TextView};
 use super::session::SessionView;
 use crate::ids::TaskId;
@@ -52,6 +52,8 @@ pub struct Report {
     pub accepted_bytes: Option<usize>,
     /// The text that matched the pattern.
     pub matched: Option<String>,
+    /// What was done to the command because its time was up.
+    pub time_limit: Option<Ending>,
     /// The task by which the caller learns of the command's end, if there is one.
     pub task: Option<TaskNote>,
 }

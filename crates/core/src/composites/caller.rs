@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::limited_commands::TimeLimits;
 use crate::action::{
     Action, ActionError, Dispatch, Outcome, OutputView, PatternShare, ReadOutput, Report, SessionView, Since, View,
 };
@@ -19,6 +20,8 @@ pub struct Caller<'a> {
     pub principal: &'a Principal,
     /// The quiet time that ends a wait of the `terminal` tool.
     pub soft_timeout: Duration,
+    /// The commands whose time limit is being enforced.
+    pub time_limits: &'a Arc<TimeLimits>,
 }
 
 impl Caller<'_> {

@@ -7,14 +7,17 @@ mod await_output;
 mod caller;
 pub(crate) mod client_gone;
 mod dialogue;
+mod limited_commands;
 mod named_actions;
 mod startup;
 mod terminal_tool;
 #[cfg(test)]
 mod tests;
+mod time_limit;
 
 use crate::action::{Action, ActionError, Composite, Outcome};
 pub use caller::Caller;
+pub use limited_commands::TimeLimits;
 
 /// Performs a composite action.
 pub async fn expand(caller: Caller<'_>, action: Composite) -> Result<Outcome, ActionError> {
@@ -22,6 +25,9 @@ pub async fn expand(caller: Caller<'_>, action: Composite) -> Result<Outcome, Ac
         Composite::Create(request) => {
             let created = startup::start(caller, Action::Start(request)).await?;
             Ok(Outcome::Session(Box::new(created.session)))
+        }
+        Composite::Execute(execute) => {
+            time_limit::run(caller, *execute).await.map(|report| Outcome::Report(Box::new(report)))
         }
         Composite::NamedAction { session, name, key } => named_actions::perform(caller, session, name, key).await,
         Composite::Terminal(call) => {

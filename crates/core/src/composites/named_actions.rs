@@ -22,9 +22,15 @@ pub(super) async fn perform(
         other => return Err(mismatch(&other)),
     };
     let action = match named {
-        NamedAction::Command(command) => {
-            Action::Execute(Execute { session, command, shell: TargetShell::Own, wait: None, key, budget })
-        }
+        NamedAction::Command(command) => Action::Execute(Execute {
+            session,
+            command,
+            shell: TargetShell::Own,
+            wait: None,
+            time_limit: None,
+            key,
+            budget,
+        }),
         NamedAction::Keys(names) => {
             let keys = names.iter().map(|name| keys::parse(name)).collect::<Result<Vec<_>, _>>();
             let bytes = InputBytes::Keys(keys.map_err(|why| ActionError::Internal { why })?.concat());

@@ -1,5 +1,7 @@
 //! Starts a session and runs the start-up commands of its profile before it is announced.
 
+use std::sync::Arc;
+
 use super::caller::{Caller, mismatch};
 use crate::action::{
     Action, ActionError, CommandStatus, Created, Execute, Outcome, SessionView, StartupFailure, TargetShell, Wait,
@@ -20,11 +22,12 @@ pub(super) async fn start(caller: Caller<'_>, action: Action) -> Result<Created,
         return Ok(created);
     }
     let (dispatch, soft_timeout) = (caller.dispatch.detached(), caller.soft_timeout);
+    let time_limits = Arc::clone(caller.time_limits);
     // The commands are the configuration's: a token that is revoked meanwhile does not stop them.
     let principal = Principal { pass: None, ..caller.principal.clone() };
     let session = created.session.id.clone();
     let all = tokio::spawn(async move {
-        let caller = Caller { dispatch: &*dispatch, principal: &principal, soft_timeout };
+        let caller = Caller { dispatch: &*dispatch, principal: &principal, soft_timeout, time_limits: &time_limits };
         run(caller, session, commands).await
     });
     created.session = all.await.map_err(|e| ActionError::Internal { why: e.to_string() })??;
@@ -39,6 +42,7 @@ async fn run(caller: Caller<'_>, session: SessionId, commands: Vec<String>) -> R
             command: command.clone(),
             shell: TargetShell::Own,
             wait: Some(Wait::at_most(limits::STARTUP_TIMEOUT)),
+            time_limit: None,
             key: None,
             budget: 0.into(),
         };

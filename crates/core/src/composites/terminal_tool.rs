@@ -282,7 +282,15 @@ fn execution(caller: Caller<'_>, session: SessionId, command: String, call: &Ter
     // A look and an input may be about a server that listens already; so may a command behind another program.
     let wait = Wait { listens: !call.is_inside, ..wait_of(caller, call) };
     let (wait, key) = (Some(wait), call.key.clone());
-    Execute { session, command, shell: TargetShell::foremost(call.is_inside), wait, key, budget: call.budget }
+    Execute {
+        session,
+        command,
+        shell: TargetShell::foremost(call.is_inside),
+        wait,
+        time_limit: None,
+        key,
+        budget: call.budget,
+    }
 }
 
 /// Exactly these texts are keys; any other text is a command or input.

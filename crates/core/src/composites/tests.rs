@@ -311,6 +311,7 @@ async fn a_wait_that_matches_before_older_output_is_searched_leaves_no_line_out(
         command: "echo here; read -r".to_owned(),
         shell: crate::action::TargetShell::Own,
         wait: None,
+        time_limit: None,
         key: None,
         budget: 0.into(),
     };
@@ -318,7 +319,12 @@ async fn a_wait_that_matches_before_older_output_is_searched_leaves_no_line_out(
     let dispatch =
         WaitFirst { dispatcher: scene.dispatcher.clone(), waited: Notify::default(), read: Notify::default() };
     let me = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None, client: None };
-    let caller = dispatch::Caller { dispatch: &dispatch, principal: &me, soft_timeout: Duration::from_secs(20) };
+    let caller = dispatch::Caller {
+        dispatch: &dispatch,
+        principal: &me,
+        soft_timeout: Duration::from_secs(20),
+        time_limits: &Arc::default(),
+    };
     let wait = Wait { pattern: Some(pattern), ..Wait::at_most(Duration::from_secs(20)) };
     let request = AwaitOutput { session: id.clone(), wait, since: Some(Since::Last), command: None, on_screen: false };
     let from = match dispatch::expand(caller, Composite::AwaitOutput(Box::new(request))).await.expect("it matches") {

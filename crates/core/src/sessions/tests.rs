@@ -47,6 +47,7 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
         command: format!("head -c {BYTES} /dev/zero; exit 3"),
         shell: crate::action::TargetShell::Own,
         wait: None,
+        time_limit: None,
         key: None,
         budget: 0.into(),
     };
@@ -81,6 +82,7 @@ async fn run(registry: &Arc<Registry>, session: &SessionId, command: &str) {
         command: command.to_owned(),
         shell: crate::action::TargetShell::Own,
         wait: Some(wait),
+        time_limit: None,
         key: None,
         budget: 0.into(),
     };

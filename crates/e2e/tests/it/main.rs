@@ -55,6 +55,7 @@ mod signals;
 mod socket;
 mod socket_json;
 mod state_dir;
+mod time_limits;
 mod tokens;
 mod typed_at_prompt;
 mod unreachable_holder;

@@ -68,8 +68,11 @@ impl Drop for GivenUp {
 impl Dispatch for Fake {
     fn dispatch<'a>(&'a self, principal: &'a Principal, action: Action) -> Boxed<'a, Result<Outcome, ActionError>> {
         if let Action::Composite(composite @ (Composite::Dialogue(_) | Composite::AwaitOutput(_))) = action {
-            let caller = Caller { dispatch: self, principal, soft_timeout: Duration::ZERO };
-            return Box::pin(expand(caller, composite));
+            return Box::pin(async move {
+                let time_limits = &Arc::default();
+                let caller = Caller { dispatch: self, principal, soft_timeout: Duration::ZERO, time_limits };
+                expand(caller, composite).await
+            });
         }
         let answer = (self.script)(&action);
         self.asked.lock().expect("no test panics with it").push(action);
@@ -248,6 +251,7 @@ pub(super) fn report(output: &str) -> Report {
         output: TextView { head: output.to_owned(), to: 20, ..TextView::default() },
         screen: None,
         accepted_bytes: None,
+        time_limit: None,
         task: None,
         matched: None,
     }

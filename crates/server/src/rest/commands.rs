@@ -10,7 +10,9 @@ use super::extract::{self, Body, Command, Key, LongBody, Params, Reader, Session
 use super::state::{Rest, unexpected};
 use super::{convert, sessions};
 use crate::http::problem::ProblemResponse;
-use ptyd_core::action::{Action, Execute, Outcome, PatternShare, ReadOutput, Since, TargetShell, View, Wait};
+use ptyd_core::action::{
+    Action, Composite, Ending, Execute, Outcome, PatternShare, ReadOutput, Since, TargetShell, TimeLimit, View, Wait,
+};
 use ptyd_core::ids::SessionId;
 use ptyd_core::limits;
 use ptyd_core::principal::Principal;
@@ -23,10 +25,12 @@ pub(super) async fn execute(
     Key(key): Key,
     Body(body): LongBody<api::ExecuteRequest>,
 ) -> Result<(StatusCode, Json<api::CommandExecution>), ProblemResponse> {
-    match rest
-        .act(&principal, Action::Execute(to_execute(&rest.patterns(&principal), session, body, key).await?))
-        .await?
-    {
+    let execute = to_execute(&rest.patterns(&principal), session, body, key).await?;
+    let action = match execute.time_limit {
+        Some(_) => Action::Composite(Composite::Execute(Box::new(execute))),
+        None => Action::Execute(execute),
+    };
+    match rest.act(&principal, action).await? {
         Outcome::Report(report) => {
             let execution = convert::execution(*report).ok_or_else(without_command)?;
             let status = match execution.status {
@@ -64,7 +68,16 @@ async fn to_execute(
     let wait = Wait { pattern, input_wanted: true, ..Wait::at_most(timeout) };
     let wait = waits.then_some(extract::until(patterns, wait, &body.until).await?);
     let (command, shell, budget) = (body.command, TargetShell::of(body.inside), extract::budget(body.max_chars)?);
-    Ok(Execute { session, command, shell, wait, key, budget })
+    let ending = match body.on_timeout {
+        api::OnTimeout::Continue => None,
+        api::OnTimeout::Interrupt => Some(Ending::Interrupt),
+        api::OnTimeout::Kill => Some(Ending::Kill),
+    };
+    if ending.is_some() && body.timeout.is_none() {
+        return Err(ProblemResponse::field("timeout", "is needed with onTimeout: interrupt or kill"));
+    }
+    let time_limit = ending.map(|ending| TimeLimit { after: timeout, ending });
+    Ok(Execute { session, command, shell, wait, time_limit, key, budget })
 }
 
 pub(super) async fn list(

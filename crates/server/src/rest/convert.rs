@@ -157,6 +157,7 @@ pub(super) fn command(view: action::CommandView) -> CommandExecution {
         exit_code: view.exit_code,
         output_size: view.output_size,
         error: view.error,
+        on_timeout: None,
         signal: view.signal.map(action::signal_name),
         pipestatus: view.pipestatus,
         start_offset: view.start_offset,
@@ -192,6 +193,10 @@ pub(super) fn execution(report: action::Report) -> Option<CommandExecution> {
     execution.ended_by = Some(ended_by(report.ended_by));
     execution.waited_ms = Some(millis(report.waited));
     execution.matched = report.matched;
+    execution.on_timeout = report.time_limit.map(|ending| match ending {
+        action::Ending::Interrupt => api::OnTimeout::Interrupt,
+        action::Ending::Kill => api::OnTimeout::Kill,
+    });
     execution.foreground = Some(foreground(report.session.foreground));
     execution.screen = report.screen.map(screen);
     Some(execution)

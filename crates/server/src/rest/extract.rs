@@ -308,6 +308,33 @@ mod tests {
     }
 
     #[test]
+    // promise: rest-11
+    fn null_for_an_optional_field_is_as_if_it_were_left_out() {
+        /// Every optional field of a request, as null, beside those that it needs.
+        fn check<T: DeserializeOwned + PartialEq + std::fmt::Debug + schemars::JsonSchema>(needed: &str) {
+            let schema = schemars::schema_for!(T).to_value();
+            let mut body: serde_json::Map<_, _> = serde_json::from_str(needed).expect("JSON");
+            for name in schema["properties"].as_object().expect("fields").keys() {
+                body.entry(name).or_insert(serde_json::Value::Null);
+            }
+            let text = serde_json::to_vec(&body).expect("JSON");
+            let (nulls, left_out) = (parse::<T>(&text), parse::<T>(needed.as_bytes()));
+            assert_eq!(nulls.map_err(|r| r.detail), left_out.map_err(|r| r.detail), "{}", schema["title"]);
+        }
+        check::<api::CreateRequest>("{}");
+        check::<api::SessionAction>("{}");
+        check::<api::Limits>("{}");
+        check::<api::TerminateQuery>("{}");
+        check::<api::ExecuteRequest>(r#"{"command":"a"}"#);
+        check::<api::InputRequest>("{}");
+        check::<api::SignalRequest>(r#"{"signal":"INT"}"#);
+        check::<api::WaitRequest>("{}");
+        check::<api::TicketRequest>("{}");
+        check::<api::TokenRequest>(r#"{"name":"a"}"#);
+        check::<api::Operation>(r#"{"method":"GET","path":"/"}"#);
+    }
+
+    #[test]
     fn a_query_that_does_not_validate_names_the_field() {
         let query = |text: &str| {
             let uri = format!("/x?{text}").parse().expect("a uri");

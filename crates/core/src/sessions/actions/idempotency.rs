@@ -8,8 +8,8 @@ use wire::{Key, NO_KEY, is_same_name};
 
 use super::report::{CLEARING_UP, plain_report};
 use crate::action::{
-    ActionError, Budget, CommandStatus, CommandView, Create, EndedBy, Execute, Input, InputBytes, Limits, NamedAction,
-    Report, TargetShell, TextView, Until, Wait,
+    ActionError, Budget, CommandStatus, CommandView, Create, EndedBy, Ending, Execute, Input, InputBytes, Limits,
+    NamedAction, Report, TargetShell, TextView, Until, Wait,
 };
 use crate::ids::SessionId;
 use crate::principal::Principal;
@@ -22,7 +22,17 @@ struct Executed<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     inside: bool,
     wait: Option<Waited<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<Limited>,
     budget: usize,
+}
+
+/// A time limit: how the command is ended, and after how many microseconds.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Limited {
+    Interrupt(u128),
+    Kill(u128),
 }
 
 #[derive(Serialize)]
@@ -113,7 +123,11 @@ pub(super) fn created(request: &Create) -> Vec<u8> {
 fn executed(request: &Execute) -> Vec<u8> {
     let (command, inside, budget) =
         (request.command.as_str(), request.shell == TargetShell::Nested, request.budget.chars);
-    json(&Executed { command, inside, wait: waited(request.wait.as_ref()), budget })
+    let limit = request.time_limit.map(|limit| match limit.ending {
+        Ending::Interrupt => Limited::Interrupt(limit.after.as_micros()),
+        Ending::Kill => Limited::Kill(limit.after.as_micros()),
+    });
+    json(&Executed { command, inside, wait: waited(request.wait.as_ref()), limit, budget })
 }
 
 fn typed(request: &Input) -> Vec<u8> {
@@ -233,6 +247,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::action::TimeLimit;
 
     /// Requests that are known again by what a server of an earlier version has kept: these words may only grow.
     #[test]
@@ -253,8 +268,17 @@ mod tests {
         let (key, budget) = (None, Budget::from(7));
         let command = "echo \"x\"\n".to_owned();
         let (shell, wait_none) = (TargetShell::Foremost, None);
-        let plain = Execute { session: session.clone(), command, shell, wait: wait_none, key: key.clone(), budget };
+        let session_too = session.clone();
+        let time_limit = None;
+        let plain =
+            Execute { session: session_too, command, shell, wait: wait_none, time_limit, key: key.clone(), budget };
         assert_eq!(text(executed(&plain)), r#"{"command":"echo \"x\"\n","wait":null,"budget":7}"#);
+        let limit = TimeLimit { after: Duration::from_secs(2), ending: Ending::Kill };
+        let limited = Execute { time_limit: Some(limit), ..plain.clone() };
+        assert_eq!(
+            text(executed(&limited)),
+            r#"{"command":"echo \"x\"\n","wait":null,"limit":{"kill":2000000},"budget":7}"#
+        );
         let inside = Execute { shell: TargetShell::Nested, wait: Some(wait), ..plain };
         assert_eq!(
             text(executed(&inside)),

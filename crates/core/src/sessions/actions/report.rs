@@ -62,6 +62,7 @@ impl Registry {
             screen,
             accepted_bytes,
             matched,
+            time_limit: None,
             task: tells.map(TaskNote::TellsEnd),
         })
     }
@@ -132,6 +133,7 @@ pub(super) fn plain_report(
         screen: None,
         accepted_bytes: None,
         matched: None,
+        time_limit: None,
         task: None,
     }
 }

@@ -101,6 +101,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         command: arguments.command,
         shell: TargetShell::foremost(arguments.inside),
         wait: waits.then_some(wait),
+        time_limit: None,
         key: Some(arguments.idempotency_key).filter(|k| !k.is_empty()).or_else(|| call.key.clone()),
         budget: budget(arguments.max_output),
     });

@@ -206,8 +206,13 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema>(
     tool: &'static str,
     mut arguments: JsonObject,
 ) -> Result<T, ToolError> {
-    // Models write null for arguments that they leave out.
+    // Models write null for arguments that they leave out, also within one; a variable without a value is another thing.
     arguments.retain(|_, value| !value.is_null());
+    for (_, value) in arguments.iter_mut().filter(|(name, _)| *name != "env") {
+        if let Some(fields) = value.as_object_mut() {
+            fields.retain(|_, field| !field.is_null());
+        }
+    }
     let mut arguments = Value::Object(arguments);
     if let Ok(read) = T::deserialize(&arguments) {
         return Ok(read);

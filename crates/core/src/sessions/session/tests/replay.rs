@@ -36,6 +36,7 @@ impl Recorder {
             command: command.to_owned(),
             shell: crate::action::TargetShell::of(is_inside),
             wait: Some(wait),
+            time_limit: None,
             key: None,
             budget: 0.into(),
         };
