@@ -11,14 +11,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 
 use super::caller::{Caller, mismatch};
-use super::limited_commands::Enforced;
+use super::limited_commands::{Enforced, TimeLimits};
 use crate::action::{
-    Action, ActionError, CommandStatus, EndedBy, Ending, Execute, Outcome, ProcessState, Report, SignalTarget,
-    TimeLimit, Wait, signal_number,
+    Action, ActionError, CommandStatus, Dispatch, EndedBy, Ending, Execute, Outcome, ProcessState, Report,
+    SignalTarget, TimeLimit, Wait, signal_number,
 };
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
@@ -33,53 +33,135 @@ const KILL_WAIT: Duration = Duration::from_secs(5);
 /// The interval after which a wait that was refused or that a stopped command ended is asked for again.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// The reader in whose name the enforcement waits: no client can have it, and no client's read cursor moves. A colon is in
+/// no client's name.
+const READER: &str = "ptyd:time-limit";
+
 /// Runs the command, and enforces its limit, if it has one.
-pub(super) async fn run(caller: Caller<'_>, execute: Execute) -> Result<Report, ActionError> {
+pub(super) async fn run(caller: Caller<'_>, mut execute: Execute) -> Result<Report, ActionError> {
     let Some(limit) = execute.time_limit else { return caller.report(Action::Execute(execute)).await };
-    let deadline = Instant::now() + limit.after;
-    let (dispatch, soft_timeout) = (caller.dispatch.detached(), caller.soft_timeout);
-    let time_limits = Arc::clone(caller.time_limits);
-    // The limit was set while the token was good: a token that is revoked meanwhile does not lift it.
-    let principal = Principal { pass: None, ..caller.principal.clone() };
-    let (answer, answered) = oneshot::channel();
-    tokio::spawn(async move {
-        let caller = Caller { dispatch: &*dispatch, principal: &principal, soft_timeout, time_limits: &time_limits };
-        run_limited(caller, execute, limit, deadline, answer).await;
-    });
-    answered.await.map_err(|e| ActionError::Internal { why: e.to_string() })?
+    // By its key the enforcement finds the command of a client that goes away before it is answered.
+    execute.key.get_or_insert_with(fresh_key);
+    let budget = execute.budget;
+    let enforcer = Unanswered::new(caller, &execute, limit);
+    let answered = caller.report(Action::Execute(execute)).await;
+    let enforcer = enforcer.answered();
+    let report = answered?;
+    let running = report.command.as_ref().filter(|c| c.status == CommandStatus::Running).map(|c| c.id);
+    let Some(command) = running else { return Ok(report) };
+    let session = report.session.id.clone();
+    let is_over = report.ended_by == EndedBy::TimedOut;
+    // The client may go away at any time.
+    let enforced = tokio::spawn(async move { enforcer.enforce(command).await });
+    if !is_over || !enforced.await.map_err(|e| ActionError::Internal { why: e.to_string() })?? {
+        return Ok(report);
+    }
+    answer(caller, session, command, report, limit.ending, budget).await
 }
 
-async fn run_limited(
+fn fresh_key() -> String {
+    let mut bytes = [0u8; 16];
+    getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
+    format!("time-limit:{:032x}", u128::from_le_bytes(bytes))
+}
+
+/// The answer about a command whose time was up, with all of its output.
+async fn answer(
     caller: Caller<'_>,
+    session: SessionId,
+    command: CommandId,
+    before: Report,
+    ending: Ending,
+    budget: usize,
+) -> Result<Report, ActionError> {
+    // The output that is shown now counts as read.
+    let wait = Wait::at_most(Duration::ZERO);
+    caller.report(Action::Wait { session: session.clone(), wait, command: Some(command), budget: 0 }).await?;
+    let shown = before.background.as_ref().map_or(0, |text| text.head.len() + text.tail.len());
+    let budget = budget.saturating_sub(shown);
+    let now = caller.report(Action::Command { session, command, budget }).await?;
+    let ended_by = match now.command.as_ref().map(|c| c.status) {
+        Some(CommandStatus::Running) => EndedBy::TimedOut,
+        Some(CommandStatus::Terminated) => EndedBy::Exited,
+        Some(CommandStatus::Completed | CommandStatus::Failed) | None => EndedBy::Ended,
+    };
+    Ok(Report { ended_by, waited: before.waited, background: before.background, time_limit: Some(ending), ..now })
+}
+
+/// What enforces a limit, independent of the request.
+struct Enforcer {
+    dispatch: Arc<dyn Dispatch>,
+    principal: Principal,
+    soft_timeout: Duration,
+    time_limits: Arc<TimeLimits>,
     execute: Execute,
     limit: TimeLimit,
-    deadline: Instant,
-    answer: oneshot::Sender<Result<Report, ActionError>>,
-) {
-    let (session, budget) = (execute.session.clone(), execute.budget);
-    let report = match caller.report(Action::Execute(execute)).await {
-        Ok(report) => report,
-        Err(error) => return drop(answer.send(Err(error))),
-    };
-    let running = report.command.as_ref().filter(|c| c.status == CommandStatus::Running).map(|c| c.id);
-    let Some(command) = running else { return drop(answer.send(Ok(report))) };
-    let Some(_enforced) = Enforced::begin(caller.time_limits, (session.clone(), command)) else {
-        return drop(answer.send(Ok(report)));
-    };
-    let limited = Limited { caller, session, command };
-    if report.ended_by == EndedBy::TimedOut {
-        let ended = limited.end(limit.ending).await;
-        let answered = match ended {
-            Ok(()) => limited.answer(report, limit.ending, budget).await,
-            Err(error) => Err(error),
+    begun: Instant,
+}
+
+/// An enforcer that takes over the request if that is dropped: its client has gone, and its limit holds.
+struct Unanswered(Option<Enforcer>, Handle);
+
+impl Unanswered {
+    fn new(caller: Caller<'_>, execute: &Execute, limit: TimeLimit) -> Self {
+        // The limit was set while the token was good: a token that is revoked meanwhile does not lift it.
+        let principal = Principal { pass: None, client: Some(READER.to_owned()), ..caller.principal.clone() };
+        let enforcer = Enforcer {
+            dispatch: caller.dispatch.detached(),
+            principal,
+            soft_timeout: caller.soft_timeout,
+            time_limits: Arc::clone(caller.time_limits),
+            execute: execute.clone(),
+            limit,
+            begun: Instant::now(),
         };
-        return drop(answer.send(answered));
+        Self(Some(enforcer), Handle::current())
     }
-    // Its caller was answered before the time is up.
-    let _ = answer.send(Ok(report));
-    if limited.outlasts(deadline).await {
-        let result = limited.end(limit.ending).await;
-        tracing::info!(session = %limited.session, command = %limited.command, ?result, "its time was up");
+
+    fn answered(mut self) -> Enforcer {
+        self.0.take().expect("invariant: only this takes it")
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if let Some(enforcer) = self.0.take() {
+            self.1.spawn(enforcer.take_over());
+        }
+    }
+}
+
+impl Enforcer {
+    /// Sends the request of a client that has gone again, which runs nothing twice.
+    async fn take_over(self) {
+        let mut execute = self.execute.clone();
+        if let Some(wait) = &mut execute.wait {
+            wait.waited = self.begun.elapsed();
+        }
+        if let Ok(report) = self.caller().report(Action::Execute(execute)).await
+            && let Some(command) = report.command.filter(|c| c.status == CommandStatus::Running)
+        {
+            // Nobody waits for the result.
+            let _ = self.enforce(command.id).await;
+        }
+    }
+
+    fn caller(&self) -> Caller<'_> {
+        let Self { dispatch, principal, soft_timeout, time_limits, .. } = self;
+        Caller { dispatch: &**dispatch, principal, soft_timeout: *soft_timeout, time_limits }
+    }
+
+    /// Ends the command when its time is up; whether that was done here.
+    async fn enforce(self, command: CommandId) -> Result<bool, ActionError> {
+        let session = self.execute.session.clone();
+        let Some(_enforced) = Enforced::begin(&self.time_limits, (session.clone(), command)) else { return Ok(false) };
+        let limited = Limited { caller: self.caller(), session, command };
+        if !limited.outlasts(self.begun + self.limit.after).await {
+            return Ok(false);
+        }
+        let result = limited.end(self.limit.ending).await;
+        tracing::info!(session = %limited.session, %command, ?result, "its time was up");
+        result.map(|()| true)
     }
 }
 
@@ -177,16 +259,5 @@ impl Limited<'_> {
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// The answer, with all of the command's output.
-    async fn answer(&self, before: Report, ending: Ending, budget: usize) -> Result<Report, ActionError> {
-        let shown = before.background.as_ref().map_or(0, |text| text.head.len() + text.tail.len());
-        let budget = budget.saturating_sub(shown);
-        let look = Action::Command { session: self.session.clone(), command: self.command, budget };
-        let now = self.caller.report(look).await?;
-        let is_running = now.command.as_ref().is_some_and(|c| c.status == CommandStatus::Running);
-        let ended_by = if is_running { EndedBy::TimedOut } else { EndedBy::Ended };
-        Ok(Report { ended_by, waited: before.waited, background: before.background, time_limit: Some(ending), ..now })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use api::{CommandExecution, CommandStatus, EndedBy, ErrorCode, ExecuteRequest, OnTimeout};
+use api::{CommandExecution, CommandStatus, EndedBy, ErrorCode, ExecuteRequest, OnTimeout, OutputQuery};
 use e2e::{Server, Session, eventually};
 use serde_json::json;
 
@@ -78,14 +78,17 @@ async fn the_limit_holds_without_a_wait_behind_a_question_and_for_a_client_that_
     let asked = shell.run_as(limited("read -rp 'name? ' name", 1.5, OnTimeout::Interrupt)).await;
     assert_eq!(how(&asked), (CommandStatus::Running, None, None, Some(EndedBy::InputWanted)));
     assert_eq!(shell.end_of(&asked).await.exit_code, Some(130));
-    let gone = limited("touch runs; sleep 779", 1.0, OnTimeout::Kill);
+    let gone = limited("echo unread; touch runs; sleep 779", 1.0, OnTimeout::Kill);
     tokio::select! {
         _ = shell.try_run(&gone) => panic!("it was answered"),
         () = eventually("it runs", async || server.home().file("runs").exists().then_some(())) => {}
     }
     let running = shell.look().await.current_command.expect("it runs");
-    let running = shell.command(&running).await;
-    assert_eq!(shell.end_of(&running).await.exit_code, Some(130));
+    eventually("its time is up", async || shell.command(&running).await.exit_code.filter(|code| *code == 130)).await;
+    // Its client has read nothing of it yet.
+    let unread = OutputQuery { since: Some("last".to_owned()), ..OutputQuery::default() };
+    let unread = shell.output(&unread).await.text.unwrap_or_default();
+    assert!(unread.contains("unread\n"), "{unread:?}");
 }
 
 #[tokio::test]

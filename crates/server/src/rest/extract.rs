@@ -51,10 +51,15 @@ impl<T: DeserializeOwned, S: Send + Sync, const BYTES_MAX: usize> FromRequest<S>
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ProblemResponse> {
     let text = if bytes.trim_ascii().is_empty() { b"{}" } else { bytes };
-    Json::from_bytes(text).map(|Json(value)| value).map_err(|e| match &e {
+    let value = Json::from_bytes(text).map(|Json(value)| value).map_err(|e| match &e {
         axum::extract::rejection::JsonRejection::JsonDataError(data) => at_field(&inner(data)),
         other => ProblemResponse::new(ErrorCode::MalformedBody, format!("the body is not JSON: {}", inner(other))),
-    })
+    })?;
+    // A list of the fields' values without their names would be read, too.
+    if text.trim_ascii_start().starts_with(b"[") {
+        return Err(ProblemResponse::new(ErrorCode::InvalidField, "the body is a list; it must be an object"));
+    }
+    Ok(value)
 }
 
 /// A query string.
@@ -297,6 +302,15 @@ mod tests {
         assert_eq!(refused::<api::CreateRequest>(r#"{"dimensions":{"cols":7}}"#), invalid("dimensions"));
         assert_eq!(refused::<api::CreateRequest>(r#"{"env":{"A":1}}"#), invalid("env.A"));
         assert_eq!(refused::<api::SignalRequest>(r#"{"signal":[]}"#), invalid("signal"));
+    }
+
+    #[test]
+    // promise: rest-3
+    fn a_list_of_values_is_no_body() {
+        for body in ["[]", " [null, null]", "[\"bash\"]"] {
+            assert_eq!(refused::<api::CreateRequest>(body).0, ErrorCode::InvalidField, "{body}");
+            assert_eq!(refused::<api::WaitRequest>(body).0, ErrorCode::InvalidField, "{body}");
+        }
     }
 
     #[test]
