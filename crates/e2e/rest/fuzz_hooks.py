@@ -68,15 +68,6 @@ def shorten(values, name, most):
         values[name] = most if values[name] <= (86_400 if name == "timeout" else 86_400_000) else values[name]
 
 
-@schemathesis.hook
-def before_load_schema(context, raw_schema):
-    """A mebibyte in every variant of a request is more than the fuzzer can hold: crates/e2e/tests has the bounds of texts."""
-    for model in raw_schema["components"]["schemas"].values():
-        for field in model.get("properties", {}).values():
-            if field.get("maxLength", 0) > 65_536:
-                del field["maxLength"]
-
-
 def is_positive(case):
     return case.meta is None or case.meta.generation.mode.is_positive
 
