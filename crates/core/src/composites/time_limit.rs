@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 use super::caller::{Caller, mismatch};
 use super::limited_commands::{Enforced, TimeLimits};
 use crate::action::{
-    Action, ActionError, CommandStatus, Dispatch, EndedBy, Ending, Execute, Outcome, ProcessState, Report,
+    Action, ActionError, Budget, CommandStatus, Dispatch, EndedBy, Ending, Execute, Outcome, ProcessState, Report,
     SignalTarget, TimeLimit, Wait, signal_number,
 };
 use crate::ids::{CommandId, SessionId};
@@ -72,13 +72,15 @@ async fn answer(
     command: CommandId,
     before: Report,
     ending: Ending,
-    budget: usize,
+    budget: Budget,
 ) -> Result<Report, ActionError> {
     // The output that is shown now counts as read.
     let wait = Wait::at_most(Duration::ZERO);
-    caller.report(Action::Wait { session: session.clone(), wait, command: Some(command), budget: 0 }).await?;
+    caller
+        .report(Action::Wait { session: session.clone(), wait, command: Some(command), budget: Budget::from(0) })
+        .await?;
     let shown = before.background.as_ref().map_or(0, |text| text.head.len() + text.tail.len());
-    let budget = budget.saturating_sub(shown);
+    let budget = budget.less(shown);
     let now = caller.report(Action::Command { session, command, budget }).await?;
     let ended_by = match now.command.as_ref().map(|c| c.status) {
         Some(CommandStatus::Running) => EndedBy::TimedOut,
@@ -198,7 +200,10 @@ impl Limited<'_> {
     /// Waits for its end; whether it still runs.
     async fn wait(&self, timeout: Duration) -> Result<bool, ActionError> {
         let (session, wait) = (self.session.clone(), Wait::at_most(timeout));
-        let report = self.caller.report(Action::Wait { session, wait, command: Some(self.command), budget: 0 }).await?;
+        let report = self
+            .caller
+            .report(Action::Wait { session, wait, command: Some(self.command), budget: Budget::from(0) })
+            .await?;
         Ok(report.command.is_some_and(|c| c.id == self.command && c.status == CommandStatus::Running))
     }
 
