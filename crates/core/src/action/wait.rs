@@ -37,6 +37,8 @@ pub struct Wait {
 pub struct TaskOffer {
     /// The caller named the timeout; without one, silence ends the task, too.
     pub has_timeout: bool,
+    /// The timeout of a request of which no task can be made, because no command runs.
+    pub(crate) timeout: Duration,
     /// The request is answered after this time; the server's settings have it.
     pub(crate) grace: Option<Duration>,
 }
@@ -102,7 +104,7 @@ impl Wait {
     /// compare with a state which only the request saw make no task.
     pub fn or_as_task(mut self, has_timeout: bool) -> Self {
         if self.until.iter().all(|until| matches!(until, Until::Listening(_) | Until::Input)) {
-            self.task = Some(TaskOffer { has_timeout, grace: None });
+            self.task = Some(TaskOffer { has_timeout, timeout: self.timeout, grace: None });
             self.timeout = if has_timeout { self.timeout } else { TASK_TOTAL };
         }
         self

@@ -82,7 +82,7 @@ impl Registry {
         };
         let is_running = |command: &&CommandView| command.status == CommandStatus::Running;
         let Some(command) = finished.snapshot.command.as_ref().filter(is_running) else {
-            return if offer.has_timeout { goes_on(handle, finished, wait).await } else { Ok(finished.into()) };
+            return goes_on(handle, finished, Wait { timeout: offer.timeout, ..wait }).await;
         };
         // Its end is told once.
         let tasks = self.tasks_of(id).await?;
