@@ -177,6 +177,10 @@ pub const TASK_HELD: Duration = Duration::from_secs(5);
 pub const TASKS_HELD_MAX: usize = 256;
 /// Open tasks of one session: each is one of its waits.
 pub const TASKS_OPEN_MAX: usize = 64;
+/// Tasks of removed sessions that are known of; beyond that the oldest are unknown.
+pub const TASKS_REMOVED_MAX: usize = 1_000;
+/// How long the task of a removed session is known of: hosts ask for days, and nothing is kept for ever.
+pub const TASK_REMOVED_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How long an open task keeps a session whose client is gone.
 pub const TASK_KEEPS_SESSION: Duration = Duration::from_secs(24 * 3600);
 /// The pause between two looks at a session that an open task keeps.

@@ -301,6 +301,12 @@ class Workspace:
             os.kill(server, signo)
             await ends(10)
 
+    async def purge(self, session_id: str) -> None:
+        """Ends a session, and removes it with all of its output."""
+        remove = await asyncio.create_subprocess_exec(PTYD, "rm", "--force", session_id, env=self.env, stdout=-3)
+        async with asyncio.timeout(CALL_SECONDS):
+            assert await remove.wait() == 0
+
     def gate(self) -> Path:
         """A named pipe in the project's folder: a program that reads it goes on when the test opens it."""
         gate = self.project / "gate"
@@ -364,6 +370,19 @@ def parent(pid: int) -> int | None:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
         return None
+
+
+@contextmanager
+def stopped(pid: int):
+    """A process that stands still until the end of the block, as in a frozen control group."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        deadline = time.monotonic() + 10
+        while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+            assert time.monotonic() < deadline, f"{pid} does not stop"
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 import httpx2
 import pytest
 
-from mcp_client import PTYD, Lines, watched, within
+from mcp_client import PTYD, Lines, stopped, watched, within
 
 TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 GRACE = "0.5"
@@ -399,3 +399,111 @@ async def test_tasks_are_offered_from_the_revision_on_that_has_them(machine):
         assert offered["extensions"] == {"io.modelcontextprotocol/tasks": {}}
     async with machine.another_agent("--detach", "0", mode="legacy") as agent:
         assert not getattr(agent.client.server_capabilities, "extensions", None)
+
+
+@DOORS
+# promise: mcp-7
+async def test_a_task_of_a_removed_session_has_a_definite_state(served, client, door):
+    session = await client.session()
+    await client.call("execute_in_terminal", session_id=session, command=f"cd {served.project}")
+    command = f"bash -c '{COUNTS.replace(chr(39), chr(34))}'"
+    cancelled = await client.start("execute_in_terminal", session_id=session, command=command)
+    await client.cancel(cancelled)
+    (served.project / "stop").touch()
+    assert (await client.over(cancelled))["status"] == "cancelled"
+    secret = "hunter2-of-a-command"
+    done = await client.start("execute_in_terminal", session_id=session, command=f"cat # {secret}", wait_for="never", timeout=0.8)
+    assert (await client.over(done))["status"] == "completed"
+    await client.call("send_input_to_terminal", session_id=session, keys=["C-d"])
+    open_ = await client.start("execute_in_terminal", session_id=session, command="cat", wait_for="never", timeout=60)
+    await served.purge(session)
+    assert served.files_holding(secret.encode()) == []
+
+    async def states():
+        assert (await client.get(cancelled))["status"] == "cancelled"
+        for task in (done, open_):
+            state = await client.get(task)
+            command = task.split(".")[1]
+            why = f"session {session} was removed, and with it the output and the end of command {command}"
+            assert (state["status"], state["result"]["isError"], text(state)) == ("completed", True, why), state
+            assert await client.get(task) == state
+            # What is over is not cancelled again, and asks for nothing.
+            await client.cancel(task)
+            assert (await client.ask("tasks/update", taskId=task, inputResponses={}))["result"] == {"resultType": "complete"}
+            assert await client.get(task) == state
+        for made_up in (f"{session}.c1", f"{session}.c2.2", "s0-aaaaaaaaaa.c1"):
+            for method in ("tasks/get", "tasks/cancel"):
+                assert code(await client.ask(method, taskId=made_up)) == -32602
+
+    await states()
+    await served.kill_server() if door == "stdio" else served.serve_again()
+    await states()
+
+
+# promise: mcp-7
+async def test_a_task_of_another_token_is_unknown_also_when_its_session_was_removed(served):
+    made = [PTYD, "token", "new", "other"]
+    other = subprocess.run(made, env=served.env, capture_output=True, text=True, check=True).stdout.strip()
+    async with over_http(served) as client, over_http(served, other) as stranger:
+        session, task = await gated(served, client)
+        await served.purge(session)
+        assert (await client.get(task))["status"] == "completed"
+        unknown = await stranger.ask("tasks/get", taskId="s0-aaaaaaaaaa.c1")
+        for method in ("tasks/get", "tasks/cancel"):
+            refused = await stranger.ask(method, taskId=task)
+            assert (refused["error"], code(refused)) == (unknown["error"], -32602)
+
+
+@DOORS
+# promise: mcp-8
+async def test_a_task_whose_holder_does_not_answer_says_so_and_ends_by_its_timeout(served, client, door):
+    session = await client.session()
+    holder = served.holder(session)
+    run = {"session_id": session, "command": "echo begun; cat", "wait_for": "never"}
+    task = await client.start("execute_in_terminal", timeout=8, **run)
+    with stopped(holder):
+        await served.kill_server() if door == "stdio" else served.serve_again()
+        async with asyncio.timeout(60):
+            while "does not answer" not in (state := await client.get(task))["statusMessage"]:
+                assert state["status"] == "working", state
+        assert f"process {holder}" in state["statusMessage"]
+        done = await client.over(task)
+        assert (done["status"], text(done).splitlines()[0]) == ("completed", "begun")
+        assert re.search(r"\[still running · .*timeout.* · trouble: its holder \(process \d+\) does not answer", text(done)), text(done)
+    assert await client.get(task) == done
+    assert "still running" in text(await client.call("get_terminal_output", session_id=session))
+
+
+# promise: mcp-8
+async def test_the_cancellation_of_a_task_whose_holder_does_not_answer_ends_it(served):
+    async with over_http(served) as client:
+        session = await client.session()
+        task = await client.start("execute_in_terminal", session_id=session, command="cat", wait_for="never", timeout=3000)
+        with stopped(served.holder(session)):
+            served.serve_again()
+            await client.cancel(task)
+            done = await client.over(task)
+            assert (done["status"], "C-c was sent" in text(done)) == ("completed", False)
+            assert "does not answer" in text(done)
+
+
+@DOORS
+# promise: mcp-7
+async def test_a_wait_while_nothing_runs_has_the_same_timeout_with_tasks_as_without(served, client):
+    served.gate()
+    session = await client.session()
+    # A job in the background prints; no command runs whose end a task could tell.
+    job = f"(read line < {served.project}/gate; echo the $line) &"
+    await client.call("execute_in_terminal", session_id=session, command=job)
+    wait = {"session_id": session, "since": "last", "wait_for": "the opened"}
+    begun = asyncio.get_running_loop().time()
+    short = await client.call("get_terminal_output", timeout=2, **wait)
+    assert (short["resultType"], "timeout" in text(short)) == ("complete", True)
+    assert asyncio.get_running_loop().time() - begun >= 2
+    waiting = asyncio.create_task(client.call("get_terminal_output", **wait))
+    # Longer than the grace, which is no timeout.
+    done, _ = await asyncio.wait([waiting], timeout=4 * float(GRACE))
+    assert not done, text(waiting.result())
+    await served.open_gate()
+    answer = await waiting
+    assert (answer["resultType"], 'matched "the opened"' in text(answer)) == ("complete", True), text(answer)

@@ -25,9 +25,18 @@ pub enum TaskState {
         waited: Duration,
         /// The last line of the output.
         last_line: String,
+        /// Why nothing is known of it at present.
+        trouble: Option<String>,
     },
     /// The wait is over.
     Over(Box<TaskEnd>),
+    /// The session was removed, and with it the output and the end of the command.
+    Removed {
+        /// When that was.
+        at: SystemTime,
+        /// The caller had cancelled it, and the command did not outlive that.
+        cancelled: bool,
+    },
 }
 
 /// The end of a task.

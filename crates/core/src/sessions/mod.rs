@@ -25,6 +25,7 @@ mod processes;
 mod quota;
 mod read_cursor;
 mod registry;
+mod removed_tasks;
 mod render;
 mod replay_order;
 mod resource_limits;

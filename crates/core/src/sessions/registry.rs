@@ -150,7 +150,7 @@ impl Registry {
             quota: Quota::new(config.sessions_max, config.sessions_per_owner_max),
             live: Mutex::default(),
             ended: EndedSessions { sessions: Mutex::default(), retention },
-            tasks: Tasks::default(),
+            tasks: Tasks::new(place("removed-tasks")),
             read_cursors: ReadCursors::new(Arc::clone(&history)),
             clients: Clients::default(),
             create_keys: CreateKeys::default(),

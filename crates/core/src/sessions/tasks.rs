@@ -4,12 +4,14 @@
 //! A record is a line of JSON in the file `tasks`. The next server waits on for what has no end there.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
 
+use super::removed_tasks::{RemovedTask, RemovedTasks, now_us};
 use super::timeline::time;
 use crate::action::{EndedBy, Foreground, TaskText};
 use crate::host::holders::SessionFolder;
@@ -111,6 +113,19 @@ impl Task {
     pub(super) fn caller(&self) -> Principal {
         let Opened { principal, client, .. } = &self.opened;
         Principal { name: principal.clone(), scope: Scope::Admin, pass: None, client: client.clone() }
+    }
+
+    /// What stays known of it without its session. The removal of a session has ended whatever was open.
+    fn as_removed(&self, session: &SessionId) -> RemovedTask {
+        let Opened { which, principal, at_us, .. } = &self.opened;
+        let id = TaskId { session: session.clone(), command: CommandId(which.command), wait: which.wait };
+        RemovedTask {
+            task: id.to_string(),
+            principal: principal.clone(),
+            opened_us: *at_us,
+            removed_us: now_us(),
+            cancelled: self.is_cancelled && self.over.as_ref().is_none_or(|over| !over.is_running),
+        }
     }
 
     /// Whether this task will report the command's end to this reader.
@@ -241,15 +256,17 @@ pub(super) struct Tasks {
     known: Mutex<HashMap<SessionId, Arc<SessionTasks>>>,
     /// Queries that wait for an end.
     pub(super) held: Semaphore,
-}
-
-impl Default for Tasks {
-    fn default() -> Self {
-        Self { known: Mutex::default(), held: Semaphore::new(limits::TASKS_HELD_MAX) }
-    }
+    /// Those of sessions that are no longer retained.
+    pub(super) removed: RemovedTasks,
 }
 
 impl Tasks {
+    /// With those of removed sessions in this file.
+    pub(super) fn new(removed: PathBuf) -> Self {
+        let held = Semaphore::new(limits::TASKS_HELD_MAX);
+        Self { known: Mutex::default(), held, removed: RemovedTasks::at(removed) }
+    }
+
     /// The tasks of a session, and those that nobody waits for yet: the session's records are read for the first time.
     /// Blocks on the disk.
     pub(super) fn of(&self, id: &SessionId, folder: SessionFolder) -> std::io::Result<(Arc<SessionTasks>, Vec<Which>)> {
@@ -279,6 +296,13 @@ impl Tasks {
         let Some(tasks) = locked(&self.known).get(id).cloned() else { return false };
         let is_young = |task: &Task| task.opened.at().elapsed().is_ok_and(|age| age < limits::TASK_KEEPS_SESSION);
         locked(&tasks.all).iter().any(|task| task.over.is_none() && is_young(task))
+    }
+
+    /// Keeps what stays known of the tasks of a session whose folder is about to be removed. Blocks on the disk.
+    pub(super) fn is_removed(&self, id: &SessionId, folder: SessionFolder) -> std::io::Result<()> {
+        let loaded = SessionTasks::load(folder)?;
+        let all = locked(&loaded.all);
+        self.removed.add(all.iter().map(|task| task.as_removed(id)).collect())
     }
 
     /// The session is no longer retained.

@@ -31,7 +31,7 @@ use super::progress;
 use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
 use super::tasks;
-use super::tool_definitions::{self, Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError};
+use super::tool_definitions::{self, Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError, refused};
 use ptyd_core::action::{ActionError, ClientContext};
 use ptyd_core::limits::TIMEOUT_MAX;
 use ptyd_core::principal::Principal;
@@ -349,13 +349,6 @@ impl ServerHandler for Handler {
         subscriptions::listen(&self.subscriber(), context, self.is_asked_again).await;
         Ok(())
     }
-}
-
-/// The error that the model reads.
-fn refused(caller: &Caller, code: ErrorCode, why: String) -> CallToolResult {
-    let mut result = CallToolResult::error(vec![ContentBlock::text(&why)]);
-    result.structured_content = caller.structured.then(|| tool_definitions::structured_error(code, &why));
-    result
 }
 
 fn no_stream() -> ErrorData {

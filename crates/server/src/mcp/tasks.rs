@@ -10,9 +10,11 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 
+use api::ErrorCode;
+
 use super::caller::Caller;
 use super::text::{self, AnswerContext, seconds};
-use super::tool_definitions::{READ_TOOL, structured_task};
+use super::tool_definitions::{READ_TOOL, refused, structured_task};
 use ptyd_core::action::{Action, ActionError, OpenedTask, Outcome, TaskEnd, TaskState, TaskText, TaskView};
 use ptyd_core::ids::TaskId;
 
@@ -86,8 +88,19 @@ fn detailed(caller: &Caller, view: &TaskView) -> DetailedTask {
     let times = |updated| (view.opened_at, updated);
     let end = match &view.state {
         TaskState::Over(end) => end,
-        TaskState::Working { waited, last_line } => {
-            let (message, status) = (status_message(*waited, last_line), TaskStatus::Working);
+        TaskState::Removed { at, cancelled } => {
+            let TaskId { session, command, .. } = &view.id;
+            let why = format!("session {session} was removed, and with it the output and the end of command {command}");
+            let payload = if *cancelled {
+                TaskPayload::Cancelled
+            } else {
+                TaskPayload::Completed { result: object(refused(caller, ErrorCode::SessionNotFound, why.clone())) }
+            };
+            return DetailedTask::new(base(&view.id, times(*at), payload.status(), why), payload);
+        }
+        TaskState::Working { waited, last_line, trouble } => {
+            let message = status_message(*waited, trouble.as_ref().unwrap_or(last_line));
+            let status = TaskStatus::Working;
             return DetailedTask::new(base(&view.id, times(view.opened_at), status, message), TaskPayload::Working);
         }
     };
@@ -147,6 +160,10 @@ fn body(caller: &Caller, end: &TaskEnd, text: &TaskText) -> String {
 fn result(text: String, structured: Option<Value>) -> JsonObject {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.structured_content = structured;
+    object(result)
+}
+
+fn object(result: CallToolResult) -> JsonObject {
     match serde_json::to_value(result) {
         Ok(Value::Object(result)) => result,
         _ => JsonObject::default(),

@@ -61,6 +61,10 @@ impl Registry {
     pub(in crate::sessions) fn remove(&self, id: &SessionId) -> std::io::Result<u64> {
         let folder = self.holders().folder(id);
         let bytes = folder.occupied();
+        // A full disk must not keep what is removed to make room.
+        if let Err(e) = self.tasks.is_removed(id, folder.clone()) {
+            tracing::warn!(session = %id, error = %e, "its tasks will be unknown");
+        }
         match folder.remove() {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
             Ok(()) | Err(_) => {}

@@ -10,10 +10,11 @@ use crate::action::{
     ActionError, Budget, CommandStatus, Foreground, Report, SessionStatus, TaskEnd, TaskState, TaskText, TaskView,
     TextView,
 };
-use crate::ids::{CommandId, SessionId, TaskId};
+use crate::ids::{CommandId, TaskId};
 use crate::limits;
 use crate::principal::Principal;
 use crate::sessions::actions::commands::KnownCommand;
+use crate::sessions::handle::Handle;
 use crate::sessions::registry::{Registry, SessionRef};
 use crate::sessions::render::text::without_prompt;
 use crate::sessions::session::Request;
@@ -27,7 +28,10 @@ impl Registry {
         principal: &Principal,
         id: &TaskId,
     ) -> Result<TaskView, ActionError> {
-        let (tasks, mut task) = self.known_task(principal, id).await?;
+        let (tasks, mut task) = match self.known_task(principal, id).await {
+            Err(unknown @ ActionError::NoSession { .. }) => return self.removed_task(principal, id, unknown).await,
+            known => known?,
+        };
         let which = task.opened.which;
         if task.over.is_none() && tasks.shows(which) {
             task = self.until_over(&tasks, task).await;
@@ -69,7 +73,10 @@ impl Registry {
         principal: &Principal,
         id: &TaskId,
     ) -> Result<TaskView, ActionError> {
-        let (tasks, task) = self.known_task(principal, id).await?;
+        let (tasks, task) = match self.known_task(principal, id).await {
+            Err(unknown @ ActionError::NoSession { .. }) => return self.removed_task(principal, id, unknown).await,
+            known => known?,
+        };
         let which = task.opened.which;
         let record = Record::Cancel(which);
         let is_new = |task: &Task| !task.is_cancelled && task.over.is_none();
@@ -112,6 +119,19 @@ impl Registry {
         task.map(|task| (tasks, task)).ok_or_else(|| no_task(id))
     }
 
+    /// A task whose session was removed; for any other id the error of an unknown session.
+    async fn removed_task(
+        self: &Arc<Self>,
+        principal: &Principal,
+        id: &TaskId,
+        unknown: ActionError,
+    ) -> Result<TaskView, ActionError> {
+        let (registry, principal, task) = (Arc::clone(self), principal.clone(), id.clone());
+        let removed = self.on_tasks(move || registry.tasks.removed.find(&principal, &task)).await?.ok_or(unknown)?;
+        let state = TaskState::Removed { at: time(removed.removed_us), cancelled: removed.cancelled };
+        Ok(TaskView { id: id.clone(), opened_at: time(removed.opened_us), state })
+    }
+
     /// Waits a little for the end of a task.
     async fn until_over(&self, tasks: &SessionTasks, task: Task) -> Task {
         let which = task.opened.which;
@@ -132,19 +152,23 @@ impl Registry {
             Some(over) => TaskState::Over(Box::new(self.task_end(id, &task, over).await?)),
             None => {
                 let waited = std::time::SystemTime::now().duration_since(time(task.opened.began_us));
-                let last_line = self.last_line(&id.session, &task).await.unwrap_or_default();
-                TaskState::Working { waited: waited.unwrap_or_default(), last_line }
+                let (last_line, trouble) = match self.find(&task.caller(), &id.session).await {
+                    Ok(SessionRef::Live(handle)) => (self.last_line(&handle, &task).await, None),
+                    Ok(SessionRef::Unreachable(unreachable)) => (None, Some(unreachable.why.clone())),
+                    Ok(SessionRef::EndedSession(_)) | Err(_) => (None, None),
+                };
+                let (waited, last_line) = (waited.unwrap_or_default(), last_line.unwrap_or_default());
+                TaskState::Working { waited, last_line, trouble }
             }
         };
         Ok(TaskView { id: id.clone(), opened_at: task.opened.at(), state })
     }
 
     /// The last line of a running task's output, if the session gives it at once.
-    async fn last_line(&self, id: &SessionId, task: &Task) -> Option<String> {
+    async fn last_line(&self, handle: &Handle, task: &Task) -> Option<String> {
         /// Enough for a line.
         const BYTES: u64 = 2 << 10;
         const PATIENCE: Duration = Duration::from_millis(200);
-        let SessionRef::Live(handle) = self.find(&task.caller(), id).await.ok()? else { return None };
         let shown = tokio::time::timeout(PATIENCE, handle.ask(Request::ViewerLimit)).await.ok()?.ok()?;
         let from = task.opened.from.max(shown.to.saturating_sub(BYTES)).min(shown.to);
         let (cols, budget) = (handle.shared.spec.cols, Budget::folded(limits::BUDGET_CHARS));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::report::plain_report;
 use super::wait_external_conditions::{self, ExternalConditions};
@@ -186,14 +187,20 @@ impl Registry {
     ) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
             let mut changes = tasks.changes();
+            let mut cancelled_at = None;
             while let Some(task) = tasks.get(which).filter(|task| task.over.is_none()) {
+                if task.is_cancelled {
+                    cancelled_at.get_or_insert_with(Instant::now);
+                }
+                let is_due = task.opened.left().is_zero()
+                    || cancelled_at.is_some_and(|at: Instant| at.elapsed() >= limits::TASK_CANCEL_WAIT);
                 let cancelled = async {
                     while tasks.get(which).is_some_and(|now| now.is_cancelled == task.is_cancelled) {
                         let _ = changes.changed().await;
                     }
                 };
                 let over = tokio::select! {
-                    over = self.task_over(&id, &task) => over,
+                    over = self.task_over(&id, &task, is_due) => over,
                     () = self.stopping() => return,
                     // It shortens the wait.
                     () = cancelled => continue,
@@ -209,17 +216,24 @@ impl Registry {
                 };
                 if let Err(error) = recorded {
                     tracing::debug!(session = %id, %error, "the end of a task is not known yet");
-                    tokio::time::sleep_until(tokio::time::Instant::now() + AGAIN).await;
+                    let left = task.opened.left();
+                    // Its timeout ends it, whether or not the session can be reached then.
+                    let pause = if left.is_zero() { AGAIN } else { left.min(AGAIN) };
+                    let again = tokio::time::sleep_until(Instant::now() + pause);
+                    tokio::select! { () = again => {} () = self.stopping() => return }
                 }
             }
         })
     }
 
-    /// Waits for the end of a task's wait.
-    async fn task_over(&self, id: &SessionId, task: &Task) -> Result<Over, ActionError> {
+    /// Waits for the end of a task's wait. One that is due ends although the session cannot be reached.
+    async fn task_over(&self, id: &SessionId, task: &Task, is_due: bool) -> Result<Over, ActionError> {
         let caller = task.caller();
         let handle = match self.find(&caller, id).await? {
             SessionRef::Live(handle) => handle,
+            SessionRef::Unreachable(unreachable) if is_due => {
+                return Ok(over_without_holder(&*self.story_of(&unreachable).await?, task));
+            }
             SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
             SessionRef::EndedSession(past) => return Ok(over_with(&past, task)),
         };
@@ -343,5 +357,15 @@ fn over_with(past: &EndedSession, task: &Task) -> Over {
         cols: past.shared.spec.cols,
         foreground: Foreground::Idle,
         is_running: false,
+    }
+}
+
+/// The end of a task whose time is over while its session cannot be reached: the state that is on record.
+fn over_without_holder(past: &EndedSession, task: &Task) -> Over {
+    let over = over_with(past, task);
+    let at_us = micros(SystemTime::now());
+    match over.by {
+        EndedBy::Ended => Over { at_us, ..over },
+        _ => Over { at_us, by: EndedBy::TimedOut, foreground: Foreground::Running, is_running: true, ..over },
     }
 }

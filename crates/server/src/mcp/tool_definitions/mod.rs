@@ -23,8 +23,8 @@ use std::sync::LazyLock;
 
 pub(super) use coercion::seconds;
 pub(super) use output::NAME as READ_TOOL;
-pub(super) use structured::{error as structured_error, of_task as structured_task};
-pub(super) use tool::{Answer, Tool, ToolCall, ToolError};
+pub(super) use structured::of_task as structured_task;
+pub(super) use tool::{Answer, Tool, ToolCall, ToolError, refused};
 
 /// Every tool, ordered by name: prompts are cached by their text, so the order never changes.
 pub(super) static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {

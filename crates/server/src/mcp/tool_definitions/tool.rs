@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use api::ErrorCode;
-use rmcp::model::{JsonObject, ToolAnnotations};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -232,4 +232,11 @@ pub(super) fn mismatch(_: Outcome) -> ToolError {
 /// All four annotations in one line: read-only, destructive, idempotent, open world. The title is the tool's own.
 pub(super) fn annotations([read_only, destructive, idempotent, open_world]: [bool; 4]) -> ToolAnnotations {
     ToolAnnotations::from_raw(None, Some(read_only), Some(destructive), Some(idempotent), Some(open_world))
+}
+
+/// The error that the model reads.
+pub(in crate::mcp) fn refused(caller: &Caller, code: ErrorCode, why: String) -> CallToolResult {
+    let mut result = CallToolResult::error(vec![ContentBlock::text(&why)]);
+    result.structured_content = caller.structured.then(|| structured::error(code, &why));
+    result
 }
