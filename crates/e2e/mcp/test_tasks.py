@@ -6,7 +6,9 @@ Raw JSON-RPC, because the SDK has no tasks. The grace is a setting, and programs
 import asyncio
 import itertools
 import json
+import os
 import re
+import signal
 import subprocess
 from contextlib import asynccontextmanager
 
@@ -17,6 +19,8 @@ from mcp_client import PTYD, Lines, stopped, watched, within
 
 TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 GRACE = "0.5"
+# Hosts wait for half a second to be told what a server is; noise may take as much again.
+IN_TIME = 1
 DOORS = pytest.mark.parametrize("door", ["stdio", "http"])
 
 
@@ -26,6 +30,8 @@ class Client:
     def __init__(self, send):
         self.send = send
         self.ids = itertools.count(1)
+        # Answers to nothing that was asked, or to the same thing twice.
+        self.unasked = []
 
     async def ask(self, method, capabilities=TASKS, version="2026-07-28", **params):
         """The whole answer to a request."""
@@ -88,8 +94,12 @@ async def over_stdio(machine, detach="0", *options):
     async def read():
         while line := await process.stdout.readline():
             answer = json.loads(line)
-            if "id" in answer and answer["id"] in waiting:
-                waiting.pop(answer["id"]).set_result(answer)
+            if "id" not in answer:
+                continue
+            if asked := waiting.pop(answer["id"], None):
+                asked.set_result(answer)
+            else:
+                client.unasked.append(answer)
 
     async def send(message):
         waiting[message["id"]] = answered = asyncio.get_running_loop().create_future()
@@ -97,9 +107,10 @@ async def over_stdio(machine, detach="0", *options):
         async with asyncio.timeout(75):
             return await answered
 
+    client = Client(send)
     reading = asyncio.create_task(read())
     try:
-        yield Client(send)
+        yield client
     finally:
         process.stdin.close()
         with within(1):
@@ -507,3 +518,28 @@ async def test_a_wait_while_nothing_runs_has_the_same_timeout_with_tasks_as_with
     await served.open_gate()
     answer = await waiting
     assert (answer["resultType"], 'matched "the opened"' in text(answer)) == ("complete", True), text(answer)
+
+
+# promise: mcp-1
+async def test_a_host_discovers_the_server_within_half_a_second_also_while_it_does_not_answer(served):
+    async def discovered(client):
+        begun = asyncio.get_running_loop().time()
+        async with asyncio.timeout(IN_TIME):
+            answer = (await client.ask("server/discover"))["result"]
+        return answer, asyncio.get_running_loop().time() - begun
+
+    async with over_stdio(served) as before:
+        real, _ = await discovered(before)
+        assert [*real["capabilities"]["extensions"]] == ["io.modelcontextprotocol/tasks"]
+        with stopped(served.process.pid):
+            # One that is connected, and one that comes while nobody answers.
+            told, took = await discovered(before)
+            assert (told, took < IN_TIME) == (real, True)
+            async with over_stdio(served) as after:
+                told, took = await discovered(after)
+                assert (told, took < IN_TIME) == (real, True)
+                os.kill(served.process.pid, signal.SIGCONT)
+                # The server's own answer is not another one, and both go on.
+                for client in (before, after):
+                    assert (await client.ask("tools/list"))["result"]["tools"]
+    assert (before.unasked, after.unasked) == ([], [])

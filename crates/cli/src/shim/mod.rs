@@ -1,9 +1,10 @@
 //! `ptyd mcp`: carries MCP lines between a host's pipes and this user's server, and survives the server.
 //!
-//! One thread, one poll loop, no runtime: it is started for every client, and every message passes through it. stdout
-//! has only MCP. When the server dies, the next one gets the handshake and the open requests again; they are numbered,
+//! One thread, one poll loop, no runtime: it is started for every client, and every message passes through it. A second
+//! thread looks for a server, so that the host is not kept waiting by one that hangs. stdout has only MCP. When the server dies, the next one gets the handshake and the open requests again; they are numbered,
 //! so nothing is done twice, and the host only sees a delay.
 
+mod discovery;
 mod handshake;
 mod lines;
 mod options;
@@ -18,6 +19,7 @@ use std::process::ExitCode;
 use crate::paths::Paths;
 use crate::print;
 use crate::{daemon, exit};
+use discovery::Discovery;
 pub use handshake::random_name;
 pub use options::Options;
 use proxy_loop::Ending;
@@ -33,8 +35,10 @@ pub fn run(options: &Options, paths: &Paths) -> ExitCode {
         Ok(hello) => hello,
         Err(error) => return failed(&error),
     };
-    let connect = || daemon::connect_or_start(paths);
-    match proxy_loop::carry(connect, &hello, io::stdin(), io::stdout()) {
+    let paths = paths.clone();
+    let connect = move || daemon::connect_or_start(&paths);
+    let discovery = Discovery::of(server::mcp::discovery());
+    match proxy_loop::carry(connect, &hello, &discovery, io::stdin(), io::stdout()) {
         Ok(Ending::HostClosed) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
     }

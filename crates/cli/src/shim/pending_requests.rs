@@ -9,6 +9,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::discovery::Discovery;
+
 /// Requests that may be open at once: far more than any host sends.
 const OPEN_MAX: usize = 1_024;
 /// The bytes of all of them.
@@ -40,6 +42,7 @@ struct OpenRequest {
     line: Vec<u8>,
     sends: u32,
     is_initialize: bool,
+    is_discover: bool,
 }
 
 #[derive(Debug)]
@@ -101,7 +104,9 @@ impl PendingRequests {
                 }
                 self.note_subscription(&id, method, &line);
                 self.open_bytes += line.len();
-                self.open.insert(self.number, OpenRequest { id, line: line.clone(), sends: 1, is_initialize });
+                let is_discover = method == "\"server/discover\"";
+                let open = OpenRequest { id, line: line.clone(), sends: 1, is_initialize, is_discover };
+                self.open.insert(self.number, open);
             }
             (None, "\"notifications/initialized\"") => self.initialized = Some(line.clone()),
             (None, "\"notifications/cancelled\"") => {
@@ -194,6 +199,26 @@ impl PendingRequests {
             true
         });
         (lines, refusals)
+    }
+
+    /// Whether the host waits for what the server is.
+    pub fn awaits_discovery(&self) -> bool {
+        self.open.values().any(|open| open.is_discover)
+    }
+
+    /// The answers to these requests; the host does not see those of the server.
+    pub fn discover(&mut self, discovery: &Discovery) -> Vec<u8> {
+        let mut answers = Vec::new();
+        let (swallowed, bytes) = (&mut self.swallowed, &mut self.open_bytes);
+        self.open.retain(|_, open| {
+            let result = if open.is_discover { discovery.result(&open.line) } else { None };
+            let Some(result) = result else { return true };
+            push(&mut answers, format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, open.id).as_bytes());
+            swallowed.push(std::mem::take(&mut open.id));
+            *bytes -= open.line.len();
+            false
+        });
+        answers
     }
 
     /// The error answers to all open requests when no server can be reached.

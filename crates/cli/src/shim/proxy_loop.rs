@@ -1,16 +1,18 @@
 //! The poll loop: the host's lines to the server, the server's lines to the host, and another server when one dies.
 //!
-//! Reading stops while the other side does not read, so memory is bounded in both directions.
+//! A server is looked for by a second thread: a server that hangs must not keep the host waiting. Reading stops while the other side does not read, so memory is bounded in both directions.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use super::discovery::Discovery;
 use super::lines::{Line, Lines};
 use super::pending_requests::{Outgoing, PendingRequests};
 use super::upgrade::{NotUpgraded, upgrade};
@@ -30,6 +32,8 @@ const FIRST_CONTACT_MAX: Duration = Duration::from_secs(3);
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// How long the server may take to say what it is, until the shim says it: hosts wait for 500 ms.
+const DISCOVERY_PATIENCE: Duration = Duration::from_millis(300);
 /// After the host closed stdin: time for pending answers (`printf … | ptyd mcp`), but not for waits.
 const FAREWELL: Duration = Duration::from_millis(250);
 
@@ -42,17 +46,20 @@ pub(super) enum Ending {
 
 /// Carries lines until the host is gone; an error if no server can be reached.
 pub(super) fn carry(
-    connect: impl FnMut() -> io::Result<UnixStream>,
+    connect: impl FnMut() -> io::Result<UnixStream> + Send + 'static,
     hello: &[u8],
+    discovery: &Discovery,
     stdin: impl AsFd,
     stdout: impl AsFd,
 ) -> io::Result<Ending> {
     let mut shim = Shim {
-        connect,
-        hello,
+        connect: Arc::new(Mutex::new(connect)),
+        hello: hello.into(),
+        discovery,
         stdin: stdin.as_fd(),
         stdout: stdout.as_fd(),
         server: None,
+        attempt: None,
         pending: PendingRequests::default(),
         from_host: Lines::default(),
         from_server: Lines::default(),
@@ -62,6 +69,7 @@ pub(super) fn carry(
         trouble_since: None,
         next_try: Instant::now(),
         pause: PAUSE_FIRST,
+        discovers_at: None,
         leaves_at: None,
     };
     loop {
@@ -72,11 +80,14 @@ pub(super) fn carry(
 }
 
 struct Shim<'a, C> {
-    connect: C,
-    hello: &'a [u8],
+    connect: Arc<Mutex<C>>,
+    hello: Arc<[u8]>,
+    discovery: &'a Discovery,
     stdin: BorrowedFd<'a>,
     stdout: BorrowedFd<'a>,
     server: Option<UnixStream>,
+    /// A server is being looked for.
+    attempt: Option<Attempt>,
     pending: PendingRequests,
     from_host: Lines,
     from_server: Lines,
@@ -90,23 +101,54 @@ struct Shim<'a, C> {
     next_try: Instant,
     /// The pause after that.
     pause: Duration,
+    /// When the shim says what the server is, if that has not.
+    discovers_at: Option<Instant>,
     /// The host closed stdin: the shim ends at this time.
     leaves_at: Option<Instant>,
 }
 
-impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
-    /// Tries to connect to a server; on success all open requests are sent (again).
-    fn reach(&mut self) -> io::Result<()> {
+/// The search for a server, on a thread of its own.
+struct Attempt {
+    /// Closed by the thread when there is a result.
+    ends: UnixStream,
+    result: mpsc::Receiver<Result<UnixStream, NotUpgraded>>,
+}
+
+impl<C: FnMut() -> io::Result<UnixStream> + Send + 'static> Shim<'_, C> {
+    /// Begins to look for a server.
+    fn look(&mut self) -> io::Result<()> {
+        self.trouble_since.get_or_insert_with(Instant::now);
+        let (ends, end) = UnixStream::pair()?;
+        let (found, result) = mpsc::sync_channel(1);
+        let (connect, hello) = (Arc::clone(&self.connect), Arc::clone(&self.hello));
+        std::thread::Builder::new().name("connect".to_owned()).spawn(move || {
+            let stream = (connect.lock().unwrap_or_else(PoisonError::into_inner))();
+            let _ = found.send(stream.map_err(NotUpgraded::unreached).and_then(|stream| upgrade(stream, &hello)));
+            drop(end);
+        })?;
+        self.attempt = Some(Attempt { ends, result });
+        Ok(())
+    }
+
+    /// Takes the server that was found, or prepares the next attempt; on success all open requests are sent (again).
+    fn reach(&mut self, attempt: &Attempt) -> io::Result<()> {
         let since = *self.trouble_since.get_or_insert_with(Instant::now);
         let patience = if self.was_reached { RECONNECT_MAX } else { FIRST_CONTACT_MAX };
-        match (self.connect)().map_err(NotUpgraded::unreached).and_then(|stream| upgrade(stream, self.hello)) {
+        let failed = || NotUpgraded::Never(io::Error::other("the search for a server failed; this is a bug"));
+        let found = attempt.result.recv().unwrap_or_else(|_| Err(failed()));
+        // The answers to what was on its way when the host closed stdin come only now.
+        self.leaves_at = self.leaves_at.map(|_| Instant::now() + FAREWELL);
+        match found {
             Ok(stream) => {
                 // A partial line of the dead server is not continued by the next one.
                 self.from_server.clear();
-                let (lines, refusals) = self.pending.replay();
-                self.to_server.clear();
-                self.to_server.push(&lines);
-                self.to_host.push(&refusals);
+                // The first server gets what came while it was looked for, once and as it came.
+                if self.was_reached {
+                    let (lines, refusals) = self.pending.replay();
+                    self.to_server.clear();
+                    self.to_server.push(&lines);
+                    self.to_host.push(&refusals);
+                }
                 self.server = Some(stream);
                 self.was_reached = true;
                 Ok(())
@@ -142,18 +184,27 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
     fn turn(&mut self) -> io::Result<Option<Ending>> {
         let now = Instant::now();
         let is_done = !self.pending.awaits() && self.to_host.is_empty() && self.to_server.is_empty();
-        if self.leaves_at.is_some_and(|at| is_done || now >= at) {
+        if self.attempt.is_none() && self.leaves_at.is_some_and(|at| is_done || now >= at) {
             return Ok(Some(Ending::HostClosed));
         }
-        // Looking for a server may take a while, so pending lines for the host are written first.
-        if self.server.is_none() && now >= self.next_try && self.to_host.is_empty() {
-            self.reach()?;
+        if self.server.is_none() && self.attempt.is_none() && now >= self.next_try {
+            self.look()?;
+        }
+        if self.discovers_at.is_some_and(|at| now >= at) {
+            self.discovers_at = None;
+            let answers = self.pending.discover(self.discovery);
+            self.to_host.push(&answers);
         }
         let reads_host = self.leaves_at.is_none() && self.to_server.len() < UNSENT_MAX;
         let found = self.poll(reads_host)?;
         let ended = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
         if found.stdout.intersects(PollFlags::ERR | PollFlags::NVAL) {
             return Ok(Some(Ending::HostClosed));
+        }
+        if found.attempt.intersects(PollFlags::IN | ended)
+            && let Some(attempt) = self.attempt.take()
+        {
+            self.reach(&attempt)?;
         }
         if found.server.intersects(PollFlags::IN | ended) && !self.read_server() {
             self.lose_server();
@@ -176,6 +227,10 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
         let wants = |is_wanted: bool, flag: PollFlags| if is_wanted { flag } else { PollFlags::empty() };
         let mut fds = Vec::with_capacity(3);
         fds.push(PollFd::from_borrowed_fd(self.stdout, wants(!self.to_host.is_empty(), PollFlags::OUT)));
+        // There is an attempt only while there is no server.
+        if let Some(attempt) = &self.attempt {
+            fds.push(PollFd::new(&attempt.ends, PollFlags::IN));
+        }
         // An unused descriptor is left out: a closed pipe would wake the loop again and again.
         if reads_host {
             fds.push(PollFd::from_borrowed_fd(self.stdin, PollFlags::IN));
@@ -185,8 +240,10 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
         if let Some(server) = self.server.as_ref().filter(|_| !server_flags.is_empty()) {
             fds.push(PollFd::new(server, server_flags));
         }
-        let next_try = Some(self.next_try).filter(|_| self.server.is_none() && self.to_host.is_empty());
-        let wake = [self.leaves_at, next_try].into_iter().flatten().min();
+        let (is_looking, has_server) = (self.attempt.is_some(), self.server.is_some());
+        let next_try = Some(self.next_try).filter(|_| !has_server && !is_looking);
+        let leaves_at = self.leaves_at.filter(|_| !is_looking);
+        let wake = [leaves_at, next_try, self.discovers_at].into_iter().flatten().min();
         let timeout = wake.and_then(|at| Timespec::try_from(at.saturating_duration_since(Instant::now())).ok());
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -194,8 +251,9 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
         }
         let mut found = fds.iter().map(PollFd::revents);
         let stdout = found.next().unwrap_or(PollFlags::empty());
+        let attempt = found.by_ref().take(usize::from(is_looking)).next().unwrap_or(PollFlags::empty());
         let stdin = found.by_ref().take(usize::from(reads_host)).next().unwrap_or(PollFlags::empty());
-        Ok(PollResult { stdout, stdin, server: found.next().unwrap_or(PollFlags::empty()) })
+        Ok(PollResult { stdout, attempt, stdin, server: found.next().unwrap_or(PollFlags::empty()) })
     }
 
     /// `false` if the server is gone.
@@ -215,6 +273,9 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
             if self.pending.incoming(&line) {
                 self.to_host.line(&line);
             }
+        }
+        if self.discovers_at.is_some() && !self.pending.awaits_discovery() {
+            self.discovers_at = None;
         }
         true
     }
@@ -237,6 +298,9 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
                 Line::TooLong => (&mut self.to_host, too_long()),
             };
             side.line(&line);
+        }
+        if self.pending.awaits_discovery() {
+            self.discovers_at.get_or_insert_with(|| Instant::now() + DISCOVERY_PATIENCE);
         }
         Ok(true)
     }
@@ -266,6 +330,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
 /// The result of a poll.
 struct PollResult {
     stdout: PollFlags,
+    attempt: PollFlags,
     stdin: PollFlags,
     server: PollFlags,
 }

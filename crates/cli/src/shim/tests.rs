@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::discovery::Discovery;
 use super::handshake;
 use super::lines::{LINE_BYTES_MAX, Line, Lines};
 use super::options::{Detach, Options, Tools, detach};
@@ -192,7 +193,10 @@ impl Host {
         let listener = UnixListener::bind(&path).expect("a socket");
         let (stdin, shim_in) = UnixStream::pair().expect("a pair");
         let (stdout, shim_out) = UnixStream::pair().expect("a pair");
-        let shim = std::thread::spawn(move || carry(|| UnixStream::connect(&path), b"hello\n", shim_in, shim_out));
+        let shim = std::thread::spawn(move || {
+            let discovery = Discovery::of(discovered());
+            carry(move || UnixStream::connect(&path), b"hello\n", &discovery, shim_in, shim_out)
+        });
         (Self { stdin: Some(stdin), stdout: BufReader::new(stdout), shim }, listener, dir)
     }
 
@@ -214,6 +218,59 @@ impl Host {
         self.stdout.read_to_string(&mut rest).expect("text");
         (ending, rest)
     }
+}
+
+fn discovered() -> Value {
+    json!({ "supportedVersions": ["2026-07-28"], "capabilities": {} })
+}
+
+fn discover(id: u64, version: &str) -> String {
+    let (version_key, capabilities) =
+        ("io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities");
+    let params = json!({ "_meta": { version_key: version, capabilities: {} } });
+    json!({ "id": id, "method": "server/discover", "params": params }).to_string()
+}
+
+#[test]
+// promise: mcp-1
+fn a_server_that_is_silent_is_discovered_all_the_same_and_its_later_answer_is_hidden() {
+    let (mut host, listener, _dir) = Host::start();
+    host.say(&discover(1, "2026-07-28"));
+    let begun = Instant::now();
+    // The connection is in the queue of a server that does not take it.
+    let answer: Value = serde_json::from_str(&host.line()).expect("JSON");
+    assert_eq!(answer, json!({ "jsonrpc": "2.0", "id": 1, "result": discovered() }));
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    let mut server = Server::accept(&listener);
+    assert_eq!(server.line(), discover(1, "2026-07-28"));
+    // The refusal of a revision is the server's to make.
+    host.say(&discover(2, "2099-01-01"));
+    assert_eq!(server.line(), discover(2, "2099-01-01"));
+    server.say(r#"{"id":1,"result":"late"}"#);
+    server.say(r#"{"id":2,"error":"revision"}"#);
+    assert_eq!(host.line(), r#"{"id":2,"error":"revision"}"#);
+    host.say(&discover(3, "2026-07-28"));
+    server.line();
+    server.say(r#"{"id":3,"result":"in time"}"#);
+    assert_eq!(host.line(), r#"{"id":3,"result":"in time"}"#);
+    assert_eq!(host.close(), (Ending::HostClosed, String::new()));
+}
+
+#[test]
+fn what_came_before_the_first_server_is_sent_once_and_in_order() {
+    let (mut host, listener, _dir) = Host::start();
+    let lines = [
+        r#"{"id":0,"method":"initialize"}"#,
+        r#"{"method":"notifications/initialized"}"#,
+        r#"{"id":1,"method":"ping"}"#,
+    ];
+    lines.iter().for_each(|line| host.say(line));
+    host.stdin = None;
+    let mut server = Server::accept(&listener);
+    assert_eq!([server.line(), server.line(), server.line()], lines);
+    server.say(r#"{"id":0,"result":{}}"#);
+    server.say(r#"{"id":1,"result":{}}"#);
+    assert_eq!(host.close(), (Ending::HostClosed, "{\"id\":0,\"result\":{}}\n{\"id\":1,\"result\":{}}\n".to_owned()));
 }
 
 #[test]

@@ -35,10 +35,9 @@ pub struct Wait {
 /// The offer of a caller to take the answer of a long wait later, as a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskOffer {
-    /// The caller named the timeout; without one, silence ends the task, too.
-    pub has_timeout: bool,
-    /// The timeout of a request of which no task can be made, because no command runs.
-    pub(crate) timeout: Duration,
+    /// The timeout that the request has if no task can be made of it, unless the caller named one; without one of the
+    /// caller, silence ends the task, too.
+    pub(crate) default_timeout: Option<Duration>,
     /// The request is answered after this time; the server's settings have it.
     pub(crate) grace: Option<Duration>,
 }
@@ -104,7 +103,7 @@ impl Wait {
     /// compare with a state which only the request saw make no task.
     pub fn or_as_task(mut self, has_timeout: bool) -> Self {
         if self.until.iter().all(|until| matches!(until, Until::Listening(_) | Until::Input)) {
-            self.task = Some(TaskOffer { has_timeout, timeout: self.timeout, grace: None });
+            self.task = Some(TaskOffer { default_timeout: (!has_timeout).then_some(self.timeout), grace: None });
             self.timeout = if has_timeout { self.timeout } else { TASK_TOTAL };
         }
         self

@@ -153,11 +153,11 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("removed-tasks");
         RemovedTasks::at(path.clone()).add(vec![removed(&task(1), now_us())]).expect("written");
-        fs::OpenOptions::new().append(true).open(&path).expect("there").write_all(b"{\"task\":\"s0-").expect("cut");
+        OpenOptions::new().append(true).open(&path).expect("there").write_all(b"{\"task\":\"s0-").expect("cut");
         RemovedTasks::at(path.clone()).add(vec![removed(&task(2), now_us())]).expect("written");
         let next = RemovedTasks::at(path);
         let knows = |principal: &Principal, id| next.find(principal, &task(id)).expect("readable").is_some();
-        let (me, other) = (principal("me", Scope::Write), principal("other", Scope::Full));
+        let (me, other) = (principal("me", Scope::Write), principal("other", Scope::Write));
         assert_eq!([knows(&me, 1), knows(&me, 2), knows(&me, 3), knows(&other, 1)], [true, true, false, false]);
         assert!(knows(&principal("root", Scope::Admin), 1));
     }

@@ -13,11 +13,11 @@ use axum::http::request::Parts;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ClientJsonRpcMessage, ClientRequest,
-    ContentBlock, ErrorData, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
-    JsonObject, JsonRpcRequest, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, RequestId, ServerCapabilities,
-    ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool as ToolModel,
-    UnsubscribeRequestParams, UpdateTaskParams,
+    ContentBlock, DiscoverResult, ErrorData, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
+    InitializeResult, JsonObject, JsonRpcRequest, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    RequestId, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    Tool as ToolModel, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Value, json};
@@ -191,18 +191,35 @@ impl Handler {
     }
 }
 
+/// The answer to `server/discover`, which is the same for every client: a shim gives it while its server is silent.
+pub fn discovery() -> Value {
+    serde_json::to_value(discovered()).expect("invariant: strings and lists are JSON")
+}
+
+fn discovered() -> DiscoverResult {
+    DiscoverResult::from_server_info(ProtocolVersion::KNOWN_VERSIONS.to_vec(), info())
+}
+
+fn info() -> ServerConfig {
+    let capabilities = ServerCapabilities::builder()
+        .enable_tools()
+        .enable_resources()
+        .enable_resources_subscribe()
+        .enable_prompts()
+        .enable_tasks()
+        .build();
+    ServerConfig::new(capabilities)
+        .with_server_info(Implementation::new("ptyd", env!("CARGO_PKG_VERSION")).with_title("ptyd terminals"))
+        .with_instructions(INSTRUCTIONS)
+}
+
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
-            .enable_tools()
-            .enable_resources()
-            .enable_resources_subscribe()
-            .enable_prompts()
-            .enable_tasks()
-            .build();
-        ServerConfig::new(capabilities)
-            .with_server_info(Implementation::new("ptyd", env!("CARGO_PKG_VERSION")).with_title("ptyd terminals"))
-            .with_instructions(INSTRUCTIONS)
+        info()
+    }
+
+    async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        Ok(discovered())
     }
 
     async fn initialize(

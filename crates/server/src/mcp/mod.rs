@@ -35,7 +35,7 @@ mod tests;
 mod text;
 mod tool_definitions;
 
-pub use handler::{Handler, structured_tools_schema, tools_schema};
+pub use handler::{Handler, discovery, structured_tools_schema, tools_schema};
 pub use handshake::ToolSet;
 pub(crate) use http::router as http_router;
 pub use stdio::serve_stdio;

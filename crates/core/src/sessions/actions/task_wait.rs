@@ -83,7 +83,8 @@ impl Registry {
         };
         let is_running = |command: &&CommandView| command.status == CommandStatus::Running;
         let Some(command) = finished.snapshot.command.as_ref().filter(is_running) else {
-            return goes_on(handle, finished, Wait { timeout: offer.timeout, ..wait }).await;
+            return goes_on(handle, finished, Wait { timeout: offer.default_timeout.unwrap_or(wait.timeout), ..wait })
+                .await;
         };
         // Its end is told once.
         let tasks = self.tasks_of(id).await?;
@@ -100,7 +101,7 @@ impl Registry {
             Some(ports) => ports.await.unwrap_or_default(),
             None => Vec::new(),
         };
-        let own_quiet = (!offer.has_timeout && wait.quiet.is_none()).then_some(self.settings.task_quiet);
+        let own_quiet = (offer.default_timeout.is_some() && wait.quiet.is_none()).then_some(self.settings.task_quiet);
         let quiet = wait.quiet.or(own_quiet);
         let now = SystemTime::now();
         let passed = finished.waited + wait.waited;
