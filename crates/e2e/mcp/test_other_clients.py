@@ -34,16 +34,19 @@ PROGRAMS = {
     "typescript SDK": [NODE, CLIENTS / "typescript.cjs"],
 }
 
+# Those that take tasks.
+WITH_TASKS = {"python SDK 2": [sys.executable, CLIENTS / "tasks.py"], "typescript SDK 2": [NODE, CLIENTS / "tasks.cjs"]}
+
 
 @contextmanager
-def driven(client: str, way: dict, machine):
+def driven(client: str, way: dict, machine, programs=PROGRAMS):
     """A client at this server; gives the function that asks it."""
     env = machine.env | {"NODE_PATH": str(NPM), "PYTHONDONTWRITEBYTECODE": "1"}
     if client == "inspector":
         yield lambda tool=None, /, **arguments: _inspected(way, env, tool, arguments)
         return
     with subprocess.Popen(
-        [*PROGRAMS[client], json.dumps(way)], env=env, cwd=machine.project, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [*programs[client], json.dumps(way)], env=env, cwd=machine.project, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as program:
 
         def ask(tool=None, /, **arguments):
@@ -59,7 +62,7 @@ def driven(client: str, way: dict, machine):
 
 
 def _inspected(way: dict, env: dict, tool: str | None, arguments: dict):
-    call = ["--method", "tools/call", "--tool-name", tool] if tool else ["--method", "tools/list"]
+    call = ["--method", "tools/call", "--tool-name", tool, *way.get("options", [])] if tool else ["--method", "tools/list"]
     for name, value in arguments.items():
         call += ["--tool-arg", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     if "url" in way:
@@ -144,3 +147,46 @@ async def test_other_clients_go_on_over_http_when_the_server_was_killed_and_star
         served.serve_again()
         is_error, answer = shown(ask("execute_in_terminal", session_id=id, command="echo $x"))
         assert (is_error, answer.partition("\n")[0]) == (False, "kept")
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+@pytest.mark.parametrize("client", [*WITH_TASKS, "inspector"])
+# promise: mcp-7
+async def test_other_clients_with_tasks_get_the_answer_of_a_call_that_takes_long(served_with_tasks, client, way):
+    machine = served_with_tasks
+    if way == "http":
+        server = {"url": machine.url, "token": machine.token}
+    else:
+        server = {"command": str(PTYD), "args": ["mcp"], "env": machine.env, "cwd": str(machine.project)}
+    if client == "inspector":
+        server["options"] = ["--protocol-era", "modern"]
+    with within(4), driven(client, server, machine, WITH_TASKS) as ask:
+        id = ask("start_terminal_session")["structuredContent"]["sessionId"]
+        records = machine.state / "sessions" / id / "tasks"
+        # What is over in time is no task, for a client that takes them, too.
+        short = ask("execute_in_terminal", session_id=id, command="echo short")
+        assert (shown(short), records.exists()) == ((False, "short\n[exit 0 · command c1]"), False)
+        long = ask("execute_in_terminal", session_id=id, command="(echo begun; sleep 2; echo done; exit 3)")
+        is_error, answer = shown(long)
+        assert (is_error, answer) == (False, 'begun\ndone\n[exit 3 · command c2 "(echo begun; sleep 2; echo done; exit 3)"]')
+        # It was told by the task.
+        kinds = [next(iter(json.loads(line))) for line in records.read_text().splitlines() if line]
+        assert kinds == ["opened", "over", "told"]
+        if client != "inspector" or way == "http":
+            # To the Inspector over stdio each call is a client of its own.
+            again = ask("get_terminal_output", session_id=id, since="last")
+            assert "done" not in again["content"][0]["text"]
+
+
+@pytest.fixture
+async def machine(machine, request):
+    """A machine whose calls become tasks soon, where a test is about those."""
+    if "served_with_tasks" in request.fixturenames:
+        machine.env |= {"PTYD_TASK_GRACE": "0.5"}
+    yield machine
+
+
+@pytest.fixture
+async def served_with_tasks(served):
+    """A server whose calls become tasks soon."""
+    yield served
