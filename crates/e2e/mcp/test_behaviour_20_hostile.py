@@ -178,9 +178,9 @@ TMUX = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not inst
     [
         ("exit 4", 1, "the shell exited with 4"),
         ("exec false", 1, "the shell exited with 1"),
-        ("printf '\\033[?1049h'; sleep 1000", 2, "the whole screen"),
-        pytest.param("tmux -L rc new-session 'sleep 1000'", 3, "the whole screen", marks=TMUX),
-        ("sleep 1000", 11, "no prompt came within 10 s"),
+        ("printf '\\033[?1049h'; sleep 1000", 4, "the whole screen"),
+        pytest.param("tmux -L rc new-session 'sleep 1000'", 5, "the whole screen", marks=TMUX),
+        ("sleep 1000", 21, "no prompt came within 20 s"),
     ],
 )
 async def test_a_shell_whose_start_up_files_give_no_prompt_is_started_without_them(workspace, does, seconds, told):

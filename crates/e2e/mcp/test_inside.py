@@ -85,3 +85,28 @@ async def test_no_command_goes_into_a_nested_shell_behind_typed_input_that_may_h
     assert (await session.run("echo three", inside=True)).output == "three"
     assert (await session.run("echo four")).output == "four"
     await session.run("exit")
+
+
+@pytest.mark.parametrize("enter", ["NESTED=1 bash", "bash -lic 'read -e -p \"Key? \" k; echo got:$k:'"])
+async def test_no_command_answers_a_question_of_a_shell_that_has_no_prompt_yet(workspace, enter):
+    (workspace.home / ".bashrc").write_text("[[ -z ${NESTED-} ]] || read -e -p 'Key? ' k\n")
+    session = await workspace.session()
+    asked = await session.run(enter)
+    assert (asked.wants, asked.last_line) == ("input", "Key? "), asked.text
+    assert (await session.run("echo no")).is_error
+    answered = await session.type("secret", end_with_newline=True)
+    if "NESTED" in enter:
+        assert (await session.run("echo $k", inside=True)).output == "secret"
+    else:
+        assert "got:secret:" in answered.output, answered.text
+
+
+# promise: inside-4
+async def test_an_interrupt_clears_a_line_that_was_begun_at_a_nested_prompt(workspace):
+    entered = await workspace.terminal("PS1='in$ ' bash --norc")
+    assert (await workspace.terminal("echo one")).output == "one"
+    begun = await workspace.agent.at(entered.session_id).type("ls", wait_for="ls")
+    assert not begun.is_error, begun.text
+    assert (await workspace.terminal("echo no")).is_error
+    await workspace.terminal("C-c", wait_for="in\\$ $")
+    assert (await workspace.terminal("echo two")).output == "two"

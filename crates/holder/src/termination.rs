@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! asked:        CONT + first signal ── grace ──► TERM ── grace ──► KILL until nothing is left
-//!               (HUP: after 100 ms once more, to a shell that is still there)
+//!               (HUP: after 100 ms once more, to a shell that is still there and has no children)
 //! shell exited: CONT + HUP ── 100 ms ──► KILL until nothing is left   (or nothing at all when descendants are kept)
 //! ```
 //! Bash loses a HUP that arrives just before readline reads a key: it notes the signal and acts on it at the next one
@@ -111,7 +111,7 @@ impl Termination {
 
     /// Performs the step that is due. Checks first whether any process is left, because most often none is.
     pub(crate) fn turn(&mut self, now: u64) -> Progress {
-        let mut all = living_of(self.whom);
+        let all = living_of(self.whom);
         if all.is_empty() && self.is_nothing_left() {
             return Progress::Over;
         }
@@ -120,8 +120,10 @@ impl Termination {
         }
         match self.step {
             Step::RepeatHup(shell) => {
-                all.retain(|pid| *pid == shell);
-                signal_all(&all, signal::HUP);
+                // A shell that runs a handler of HUP gets no second one, as far as its programs show.
+                if all == [shell] {
+                    signal_all(&all, signal::HUP);
+                }
                 self.step = Step::Term;
                 self.next_at = now + self.grace_us - REPEAT_HUP_US;
             }

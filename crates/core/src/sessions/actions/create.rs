@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tokio::time::Instant;
 use wire::Spec;
 
 use super::default_session::DefaultSession;
@@ -110,13 +111,13 @@ impl Registry {
             drop(turn);
             return self.default_created(principal, &handle).await;
         };
-        self.end(&handle, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
+        self.end(&handle, sys::signal::HUP, limits::TERMINATE_GRACE).await?;
         let id = SessionId::random(NODE);
         let spec = self.spec_of(&id, principal, request, StartFiles::Clean).await?;
         let handle = self.launch(&id, &spec).await?;
         let failed = StartupFailure {
             command: "start-up files".to_owned(),
-            reason: format!("{reason}; this shell runs without them"),
+            reason: format!("{reason}; this shell, and those after a reset, run without them"),
         };
         locked(&handle.shared.startup_failed).push(failed);
         drop(turn);
@@ -153,17 +154,32 @@ impl Registry {
         if !request.is_by_model {
             return None;
         }
-        let prompt = tokio::time::timeout(limits::START_FILES_WAIT, handle.ask(Request::Prompt)).await;
-        let view = self.live_view(handle).await;
-        match (prompt, view) {
-            (_, Err(ActionError::Ended { reason, .. })) => Some(format!("they ended it: {reason}")),
-            (_, Ok(SessionView { exit: Some(exit), .. })) => Some(format!("they ended it: {}", exit.reason)),
-            (_, Ok(view)) if view.status != SessionStatus::Creating => None,
-            (Ok(_), Ok(view)) if view.foreground == Foreground::Fullscreen => {
-                Some("a program of theirs has the whole screen".to_owned())
+        let until = Instant::now() + limits::START_FILES_WAIT;
+        loop {
+            let is_late = tokio::time::timeout_at(until, handle.ask(Request::Prompt)).await.is_err();
+            let view = match self.live_view(handle).await {
+                Err(ActionError::Ended { reason, .. }) => return Some(format!("they ended it: {reason}")),
+                Err(_) => return None,
+                Ok(view) => view,
+            };
+            if let Some(exit) = view.exit {
+                return Some(format!("they ended it: {}", exit.reason));
             }
-            (Err(_), Ok(_)) => Some(format!("no prompt came within {} s", limits::START_FILES_WAIT.as_secs())),
-            _ => None,
+            if view.status != SessionStatus::Creating {
+                return None;
+            } else if is_late {
+                return Some(format!("no prompt came within {} s", limits::START_FILES_WAIT.as_secs()));
+            } else if view.foreground != Foreground::Fullscreen {
+                // They ask for input, which a call can give.
+                return None;
+            }
+            // It may be gone in a moment.
+            tokio::time::sleep_until(Instant::now() + limits::START_SCREEN_STANDS).await;
+            let stands =
+                |view: SessionView| view.status == SessionStatus::Creating && view.foreground == Foreground::Fullscreen;
+            if self.live_view(handle).await.is_ok_and(stands) {
+                return Some("a program of theirs has the whole screen".to_owned());
+            }
         }
     }
 

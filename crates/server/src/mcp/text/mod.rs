@@ -127,7 +127,7 @@ fn sessions_left_behind(facts: &mut Facts, sessions: &[SessionView]) {
         facts.add(format!("earlier session {} {runs} in {}", session.id, path(&session.cwd)));
     }
     if let Some(more @ 1..) = sessions.len().checked_sub(LEFT_BEHIND_MAX) {
-        facts.add(format!("{more} more earlier sessions"));
+        facts.add(format!("{more} more from earlier clients"));
     }
 }
 

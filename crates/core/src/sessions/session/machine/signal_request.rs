@@ -22,6 +22,10 @@ impl Session {
         }
         if [sys::signal::INT, sys::signal::QUIT, sys::signal::TSTP].contains(&signo) {
             self.check_interrupt();
+            if is_foreground {
+                // Their keys discard the line, too.
+                self.timeline.clear_begun_line();
+            }
         }
         let sent = self.about_to_send(target, signo);
         self.timeline.expect_signal(sent);

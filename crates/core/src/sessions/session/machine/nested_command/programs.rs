@@ -74,6 +74,13 @@ impl Program {
         matches!(self, Self::Shell | Self::EditingShell)
     }
 
+    /// Whether this unfinished line looks like its prompt: a question of a start-up file ends otherwise, and a `>` of most
+    /// shells stands before the rest of a command.
+    pub(super) fn shows_prompt(self, name: &str, line: &str) -> bool {
+        let last = line.trim_end().chars().next_back();
+        last.is_some_and(|last| "$#%❯➜»λ".contains(last) || last == '>' && name.trim_start_matches('-') == "fish")
+    }
+
     /// Whether it may be a shell at its prompt. `canonical`: the terminal is in line mode; `bytes`: the size of the read, if it
     /// is known. A `read` takes its line from the kernel, most shells' byte by byte.
     pub(super) fn may_be_at_prompt(self, canonical: bool, bytes: Option<u64>, command_line: &str) -> bool {
@@ -94,23 +101,20 @@ fn runs_a_script(command_line: &str) -> bool {
     if command_line.split_ascii_whitespace().next().is_some_and(|word| word.ends_with("busybox")) {
         words.next();
     }
-    let (mut is_interactive, mut has_script) = (false, false);
+    let mut has_script = false;
     while let Some(word) = words.next() {
         match word.strip_prefix(['-', '+']) {
             // These take a word.
             Some("-rcfile" | "-init-file" | "o" | "O" | "C" | "-init-command") => drop(words.next()),
             Some(long) if long.starts_with('-') => has_script |= long == "-command",
-            Some(short) => {
-                is_interactive |= short.contains('i');
-                has_script |= short.contains('c') || short.contains("C=");
-            }
+            Some(short) => has_script |= short.contains('c') || short.contains("C="),
             None => has_script = true,
         }
         if has_script {
             break;
         }
     }
-    has_script && !is_interactive
+    has_script
 }
 
 #[cfg(test)]
@@ -147,6 +151,10 @@ mod tests {
             ("bash", false, None, "bash -c read -e x"),
             ("dash", true, Some(1), "dash"),
             ("dash", true, Some(8192), "dash -c x"),
+            ("bash", false, None, "bash -ic read -e x"),
+            ("bash", false, None, "bash -lic read -e x"),
+            ("bash", false, None, "bash -i ask.sh"),
+            ("zsh", false, None, "zsh -ic vared x"),
         ] {
             assert!(!may(name, canonical, bytes, line), "{line}");
         }

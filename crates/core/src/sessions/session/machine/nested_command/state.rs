@@ -53,10 +53,15 @@ impl NestedShell {
         self.prompt = prompt.or(self.prompt.take());
     }
 
-    /// Whether a shell that reads is at its prompt as far as input tells: nothing else was typed, or the unfinished line is
-    /// the prompt at which the newest command was typed.
-    pub(crate) fn is_at_prompt(&self, line: impl FnOnce() -> String) -> bool {
-        !self.is_typed_at || self.prompt.as_ref().is_some_and(|prompt| !prompt.is_empty() && *prompt == line())
+    /// Whether a shell that reads is at its prompt as far as input tells: it has ended a command and nothing else was typed
+    /// since, or the unfinished line is the prompt at which the newest command or input was typed. Of one at which nothing
+    /// was typed, the line must look like a prompt.
+    pub(crate) fn is_at_prompt(&self, line: impl FnOnce() -> String, looks: impl FnOnce(&str) -> bool) -> bool {
+        match &self.prompt {
+            Some(_) if !self.is_typed_at => true,
+            Some(prompt) => !prompt.is_empty() && *prompt == line(),
+            None => !self.is_typed_at && looks(&line()),
+        }
     }
 
     /// Whether a shell is known to read behind this process group.

@@ -164,14 +164,14 @@ impl Session {
         let reader = self.foreground.state;
         // The shell's own process is nested once `exec` has put another program there.
         let is_own = reader.is_some_and(|s| s.pid == self.timeline.shell().pid);
+        let shell = self.foreground_program().filter(|(program, _)| program.is_shell());
         self.shared.spec.handover.has_hooks()
             && (!is_own || self.is_replaced())
-            && (self.is_read_by_a_shell() || reader.is_some_and(|s| self.inside.is_known(s.group)))
-            && self.inside.is_at_prompt(|| self.unfinished_line(self.timeline.output().scanner.position()))
-    }
-
-    fn is_read_by_a_shell(&self) -> bool {
-        self.foreground_program().is_some_and(|(program, _)| program.is_shell())
+            && (shell.is_some() || reader.is_some_and(|s| self.inside.is_known(s.group)))
+            && self.inside.is_at_prompt(
+                || self.unfinished_line(self.timeline.output().scanner.position()),
+                |line| shell.is_some_and(|(program, process)| program.shows_prompt(&process.name, line)),
+            )
     }
 
     /// The program that reads the terminal, and its process.
