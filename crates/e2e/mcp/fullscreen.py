@@ -65,9 +65,10 @@ class Played:
         # Seen on the screen, so that its absence says something.
         await shown(self.session, paint)
         ended = await self.session.press(*keys, timeout=20)
-        if ended.is_running:
+        async with asyncio.timeout(20):
             # Its screen is idle: it writes its file before it leaves, and the disk may be slow.
-            ended = await self.session.read(since="last", wait_for=NEVER, timeout=20)
+            while ended.is_running:
+                ended = await self.session.read(command_id=self.command, timeout=1)
         assert ended.exit == exit, ended.text
         transcript = await self.session.read(command_id=self.command)
         assert re.search(paint, transcript.output, re.MULTILINE) is None, transcript.text
