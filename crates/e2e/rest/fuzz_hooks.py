@@ -39,6 +39,8 @@ def start():
 def live():
     if sessions["live"] is None:
         sessions["live"] = start()
+        # A command to ask for, where none is run.
+        ask("POST", f"/terminals/{sessions['live']}/execute", {"command": "true"})
     return sessions["live"]
 
 
