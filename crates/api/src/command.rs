@@ -17,7 +17,7 @@ pub struct ExecuteRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 86_400.0))]
     pub timeout: Option<f64>,
-    /// What is done when `timeout` is over and the command still runs. For anything but `continue`, `timeout` must be given;
+    /// The server does this when `timeout` is over and the command still runs. For anything but `continue`, `timeout` must be given;
     /// it then holds although the answer comes before (a question, a match, no wait at all) or the client goes away.
     #[serde(default, skip_serializing_if = "OnTimeout::is_continue", deserialize_with = "null_is_default")]
     #[schemars(with = "Option<OnTimeout>")]
@@ -45,7 +45,7 @@ pub struct ExecuteRequest {
     pub max_chars: Option<u64>,
 }
 
-/// What becomes of a command whose `timeout` is over.
+/// The server's way to deal with a command whose `timeout` is over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnTimeout {
@@ -136,7 +136,7 @@ pub struct CommandExecution {
     /// Why it failed, or why it has no exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What was done to it because its `timeout` was over, where this answer has waited for it.
+    /// The server did this because the command's `timeout` was over, if this answer has waited for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<OnTimeout>,
     /// The signal behind an exit code above 128, without `SIG`.

@@ -87,8 +87,10 @@ pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(50);
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 /// How long the start-up files of a model's default session may take. After that it is started without them.
 pub const START_FILES_WAIT: Duration = Duration::from_secs(20);
-/// How long a program of theirs may have the whole screen.
+/// How long a program of those start-up files may have the whole screen.
 pub const START_SCREEN_STANDS: Duration = Duration::from_secs(2);
+/// Sessions of earlier clients that a new client's first answer names; the others are counted.
+pub const LEFT_BEHIND_NAMED: usize = 3;
 /// A create request answers at the first prompt, or after this time with the status `creating`.
 pub const CREATE_WAIT: Duration = Duration::from_secs(1);
 /// How long a profile's start-up command may take before the session is handed over without its end.

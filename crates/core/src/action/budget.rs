@@ -5,12 +5,12 @@
 pub struct Budget {
     /// The characters.
     pub chars: usize,
-    /// The caller folds lines that are repeated [`REPEATS_MIN`] times or more.
+    /// The caller folds lines that are repeated ten times or more.
     pub folds_repeats: bool,
 }
 
 /// This many equal lines in a row are folded; fewer cost little, and a reader may want to count them.
-pub const REPEATS_MIN: usize = 10;
+const REPEATS_MIN: usize = 10;
 
 impl Budget {
     /// For a caller that folds lines that repeat.
@@ -47,18 +47,29 @@ impl From<usize> for Budget {
 /// The characters that say how often a line is repeated.
 const FOLD_CHARS: usize = 45;
 
+/// The lines of a text, each with how often it follows in a row. The last of them may lack its line end.
+pub fn runs_of_lines(text: &str) -> impl Iterator<Item = (&str, usize)> {
+    let mut lines = text.split_inclusive('\n').peekable();
+    std::iter::from_fn(move || {
+        let line = lines.next()?;
+        let is_equal = |next: &&str| next.trim_end_matches('\n') == line.trim_end_matches('\n');
+        let more = std::iter::from_fn(|| lines.next_if(is_equal)).count();
+        Some((line, 1 + more))
+    })
+}
+
+/// Whether so many equal lines in a row are folded.
+pub fn is_folded(line: &str, repeats: usize) -> bool {
+    repeats >= REPEATS_MIN && !line.trim().is_empty()
+}
+
 /// The characters of a text whose repeated lines are folded.
 fn folded_chars(text: &str) -> usize {
-    let (mut chars, mut lines) = (0, text.split_inclusive('\n').peekable());
-    while let Some(line) = lines.next() {
-        let mut repeats = 1;
-        while lines.next_if(|next| next.trim_end_matches('\n') == line.trim_end_matches('\n')).is_some() {
-            repeats += 1;
-        }
+    let chars = |(line, repeats): (&str, usize)| {
         let once = line.chars().count();
-        chars += if repeats < REPEATS_MIN || line.trim().is_empty() { repeats * once } else { once + FOLD_CHARS };
-    }
-    chars
+        if is_folded(line, repeats) { once + FOLD_CHARS } else { repeats * once }
+    };
+    runs_of_lines(text).map(chars).sum()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Commands: requests to run them, and their views; and the named actions of a session.
 
-use super::budget::Budget;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use super::budget::Budget;
 use super::limits::Limit;
 use super::wait::Wait;
 use crate::ids::{CommandId, SessionId};
@@ -59,9 +59,9 @@ pub struct Execute {
 /// How long a command may run, from its request on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeLimit {
-    /// So long.
+    /// The command may run this long.
     pub after: Duration,
-    /// What is done then.
+    /// The server ends the command in this way then.
     pub ending: Ending,
 }
 

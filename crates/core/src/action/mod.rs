@@ -30,7 +30,7 @@ use std::time::Duration;
 
 pub use await_output::*;
 pub use boxed::Boxed;
-pub use budget::{Budget, REPEATS_MIN};
+pub use budget::{Budget, is_folded, runs_of_lines};
 pub use command::*;
 pub use dialogue::*;
 pub use error::{ActionError, EndReason};

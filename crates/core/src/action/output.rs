@@ -1,8 +1,8 @@
 //! Output: requests to read it, and its forms as text, bytes and screen.
 
-use super::budget::Budget;
 use std::time::{Duration, SystemTime};
 
+use super::budget::Budget;
 use crate::ids::{CommandId, SessionId};
 
 /// A request to read output.

@@ -52,7 +52,7 @@ pub struct Report {
     pub accepted_bytes: Option<usize>,
     /// The text that matched the pattern.
     pub matched: Option<String>,
-    /// What was done to the command because its time was up.
+    /// The way in which the server ended the command, if its time was up.
     pub time_limit: Option<Ending>,
     /// The task by which the caller learns of the command's end, if there is one.
     pub task: Option<TaskNote>,

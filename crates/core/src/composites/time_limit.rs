@@ -90,7 +90,7 @@ async fn answer(
     Ok(Report { ended_by, waited: before.waited, background: before.background, time_limit: Some(ending), ..now })
 }
 
-/// What enforces a limit, independent of the request.
+/// The enforcement of one command's limit, independent of the request.
 struct Enforcer {
     dispatch: Arc<dyn Dispatch>,
     principal: Principal,

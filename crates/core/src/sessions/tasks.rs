@@ -115,7 +115,7 @@ impl Task {
         Principal { name: principal.clone(), scope: Scope::Admin, pass: None, client: client.clone() }
     }
 
-    /// What stays known of it without its session. The removal of a session has ended whatever was open.
+    /// The record that stays when its session is removed. The removal of a session has ended whatever was open.
     fn as_removed(&self, session: &SessionId) -> RemovedTask {
         let Opened { which, principal, at_us, .. } = &self.opened;
         let id = TaskId { session: session.clone(), command: CommandId(which.command), wait: which.wait };

@@ -1,6 +1,6 @@
 //! Plain JSON texts, for a connection without a sub-protocol; docs/websocket.md describes them.
 //!
-//! What a client knows that was written from terminal-management.md alone is `input`, `output` and `status`: every
+//! A client that was written from terminal-management.md alone knows `input`, `output` and `status`: every
 //! event of the session is a `status`.
 
 use api::ErrorCode;

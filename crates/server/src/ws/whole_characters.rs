@@ -45,7 +45,7 @@ impl WholeCharacters {
         Some(held)
     }
 
-    /// What was held back: no more of it will come.
+    /// The bytes that were held back: no more of that character will come.
     pub(super) fn rest(&mut self) -> Option<WholeText> {
         self.literal = 0;
         self.held.take().filter(|held| !held.bytes.is_empty())
@@ -70,7 +70,7 @@ fn unfinished(bytes: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// What comes of these pieces, of which each stands for as many bytes of the journal as it has and some that are not shown.
+    /// The texts that these pieces give; each piece stands for as many bytes of the journal as it has and some that are not shown.
     fn given(pieces: &[&[u8]], hidden: u64) -> Vec<(u64, u64, Vec<u8>)> {
         let (mut characters, mut at, mut all) = (WholeCharacters::default(), 100, Vec::new());
         for piece in pieces {

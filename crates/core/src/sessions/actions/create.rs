@@ -54,9 +54,6 @@ const NOT_INHERITED: [&[u8]; 21] = [
     b"_",
 ];
 
-/// Sessions left behind whose present directory is looked up; the others have that of their last command's end.
-const LEFT_BEHIND_LOOKED_AT: usize = 8;
-
 impl Registry {
     /// Starts a session and waits for its first prompt, or returns the one that the same request started earlier, which
     /// may have ended since.
@@ -140,7 +137,7 @@ impl Registry {
         let mut left: Vec<_> = live.iter().filter(is_left).filter_map(|h| Some((h, published(h)?.0))).collect();
         left.retain(|(_, view)| view.status != SessionStatus::Terminated);
         left.sort_by_key(|(_, view)| std::cmp::Reverse(view.last_activity));
-        for (handle, view) in left.iter_mut().take(LEFT_BEHIND_LOOKED_AT) {
+        for (handle, view) in left.iter_mut().take(limits::LEFT_BEHIND_NAMED) {
             if let Ok(now) = self.live_view(handle).await {
                 *view = now;
             }

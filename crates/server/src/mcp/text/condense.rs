@@ -6,7 +6,7 @@
 use terminal::quote::is_unseen;
 
 use super::size::grouped;
-use ptyd_core::action::REPEATS_MIN;
+use ptyd_core::action::{is_folded, runs_of_lines};
 
 /// A longer line is cut in its middle. Text written by people is shorter, and the raw view has the rest.
 const LINE_CHARS_MAX: usize = 10_000;
@@ -17,18 +17,14 @@ const LINE_CHARS_KEPT: usize = 2_000;
 pub(super) fn economical(text: &str) -> (String, usize) {
     let mut out = String::with_capacity(text.len());
     let mut written_out = 0;
-    let mut lines = text.split_inclusive('\n').peekable();
-    while let Some(line) = lines.next() {
-        let mut repeats = 1;
-        while lines.next_if(|next| next.trim_end_matches('\n') == line.trim_end_matches('\n')).is_some() {
-            repeats += 1;
-        }
+    let mut runs = runs_of_lines(text).peekable();
+    while let Some((line, repeats)) = runs.next() {
         let shown = shortened(line);
         let shown = visible(shown.as_deref().unwrap_or(line), &mut written_out);
-        if repeats < REPEATS_MIN || line.trim().is_empty() {
+        if !is_folded(line, repeats) {
             // The last of them may lack its line end.
             (1..repeats).for_each(|_| out.push_str(&shown));
-            out.push_str(if text.ends_with('\n') || lines.peek().is_some() {
+            out.push_str(if text.ends_with('\n') || runs.peek().is_some() {
                 &shown
             } else {
                 shown.trim_end_matches('\n')

@@ -23,13 +23,12 @@ use ptyd_core::action::{
     TerminalView, TextView, WITHOUT_HOOKS, signal_name,
 };
 use ptyd_core::ids::CommandId;
+use ptyd_core::limits::LEFT_BEHIND_NAMED;
 
 /// Characters of a command by which a task's end names it.
 const COMMAND_CHARS_MAX: usize = 40;
 /// Ranges in reverse video that are mentioned; a menu has one, and a status line is another.
 const INVERSE_MAX: usize = 3;
-/// Sessions of earlier clients that are named.
-const LEFT_BEHIND_MAX: usize = 3;
 
 /// The fact of a command whose end a task of the caller reports.
 const WILL_BE_TOLD: &str = "its end will be told";
@@ -121,12 +120,12 @@ pub(super) fn terminal(view: &TerminalView, context: &AnswerContext<'_>) -> Stri
 
 /// The sessions that still live although their client has gone.
 fn sessions_left_behind(facts: &mut Facts, sessions: &[SessionView]) {
-    for session in sessions.iter().take(LEFT_BEHIND_MAX) {
+    for session in sessions.iter().take(LEFT_BEHIND_NAMED) {
         let runs = session.current_command_text.as_ref().map(|text| format!("still runs {}", quoted(text)));
         let runs = runs.unwrap_or_else(|| "is idle".to_owned());
         facts.add(format!("earlier session {} {runs} in {}", session.id, path(&session.cwd)));
     }
-    if let Some(more @ 1..) = sessions.len().checked_sub(LEFT_BEHIND_MAX) {
+    if let Some(more @ 1..) = sessions.len().checked_sub(LEFT_BEHIND_NAMED) {
         facts.add(format!("{more} more from earlier clients"));
     }
 }

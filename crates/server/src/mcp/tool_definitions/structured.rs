@@ -45,7 +45,7 @@ pub(super) struct OutputAnswer {
     /// The state of the session.
     #[schemars(extend("enum" = ["creating", "running", "terminated"]))]
     session_status: &'static str,
-    /// What the session's foreground does, while it lives.
+    /// The state of the session's foreground, while it lives.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("enum" = [
         "idle", "running", "input_wanted", "password_wanted", "fullscreen", "stopped",
@@ -119,7 +119,7 @@ pub(in crate::mcp) fn of_task(end: &TaskEnd, text: &str, has_screen: bool) -> Va
     value(&answer.about(report.command.as_ref()).after(Some(report.ended_by)))
 }
 
-/// What was typed, and the reaction to it.
+/// The input that was typed, and the reaction to it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct InputAnswer {
     /// All of it was typed; false if a step of a dialogue did not match.
@@ -161,7 +161,7 @@ pub(super) struct SessionAnswer {
     /// The shell's process, while it lives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
-    /// What its foreground does, while it lives.
+    /// The state of its foreground, while it lives.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("enum" = [
         "idle", "running", "input_wanted", "password_wanted", "fullscreen", "stopped",

@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 use wire::Key;
 
-use crate::action::Wait;
+use crate::action::{TargetShell, Wait};
 use crate::sessions::session::requests::StartReply;
 
 /// A command that waits for the shell's first prompt.
@@ -21,8 +21,8 @@ pub(crate) struct PendingNested {
     pub(crate) key: Key,
     pub(crate) until: Instant,
     pub(crate) wait: Option<Wait>,
-    /// The session's own shell runs it if no nested one is there any more.
-    pub(crate) may_run_outside: bool,
+    /// [`TargetShell::Nested`], or [`TargetShell::Foremost`]: the session's own runs it if no nested one is there any more.
+    pub(crate) shell: TargetShell,
     pub(crate) started: StartReply,
 }
 

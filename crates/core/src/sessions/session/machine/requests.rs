@@ -23,13 +23,17 @@ impl Session {
                 let snapshot = Snapshot { handovers, ..self.snapshot(self.timeline.log().newest_running()) };
                 let _ = reply.send((snapshot, all));
             }
-            Request::Run { text, key, patience_ms, wait, shell, started } => match shell {
-                TargetShell::Nested => self.ask_run_inside(text, key, patience_ms, wait, false, started),
-                TargetShell::Foremost if self.is_inside_a_shell() => {
-                    self.ask_run_inside(text, key, patience_ms, wait, true, started)
+            Request::Run { text, key, patience_ms, wait, shell, started } => {
+                let is_nested = match shell {
+                    TargetShell::Own => false,
+                    TargetShell::Foremost => self.is_inside_a_shell(),
+                    TargetShell::Nested => true,
+                };
+                match is_nested {
+                    true => self.ask_run_inside(text, key, patience_ms, wait, shell, started),
+                    false => self.ask_run(text, key, patience_ms, wait, started),
                 }
-                _ => self.ask_run(text, key, patience_ms, wait, started),
-            },
+            }
             Request::Input { bytes, key, is_secret, wait, typed } => self.ask_input(bytes, key, is_secret, wait, typed),
             Request::Wait { wait, command, from, reply } => self.ask_wait(wait, command, from, reply),
             Request::Resize { cols, rows, reply } => {

@@ -77,7 +77,7 @@ impl Session {
                 || self.timeline.output().scanner.position() >= self.follower.replays_to);
         if is_told && std::mem::take(&mut self.follower.is_replaying) {
             if self.timeline.log().current.is_some() {
-                // What was typed at it through an earlier server is not known.
+                // Input that an earlier server typed may have started another program in it.
                 self.inside.note_input(None);
             }
             self.take_up_typed();

@@ -10,7 +10,7 @@
 use wire::{Key, State};
 
 use super::programs::Program;
-use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Foreground, Wait};
+use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Foreground, TargetShell, Wait};
 use crate::host::Process;
 use crate::limits;
 use crate::sessions::session::machine::command_request::Before;
@@ -36,7 +36,7 @@ impl Session {
         key: Key,
         patience_ms: u32,
         wait: Option<Wait>,
-        may_run_outside: bool,
+        shell: TargetShell,
         started: StartReply,
     ) {
         match self.before(&key) {
@@ -49,7 +49,7 @@ impl Session {
             return self.was_typed_before(key, &text, wait, started);
         }
         let patience = limits::INSIDE_SETTLES.min(std::time::Duration::from_millis(u64::from(patience_ms)));
-        let pending = PendingNested { text, key, until: self.now.at + patience, wait, may_run_outside, started };
+        let pending = PendingNested { text, key, until: self.now.at + patience, wait, shell, started };
         self.pending.nested.push(pending);
         self.run_pending_inside();
     }
@@ -79,10 +79,10 @@ impl Session {
                 Before::Reused | Before::Nothing => {}
             }
             match self.reads_inside() {
-                Ok(()) if pending.may_run_outside && !self.is_known_shell() => self.run_outside(pending),
+                Ok(()) if pending.shell == TargetShell::Foremost && !self.is_known_shell() => self.run_outside(pending),
                 Ok(()) => self.type_inside(pending),
                 Err(NestedRefusal::Soon) if self.now.at < pending.until => self.pending.nested.push(pending),
-                Err(_) if pending.may_run_outside => self.run_outside(pending),
+                Err(_) if pending.shell == TargetShell::Foremost => self.run_outside(pending),
                 Err(NestedRefusal::Soon) => {
                     let error = self.busy_inside_error();
                     drop(pending.started.send(Err(error)));
