@@ -210,6 +210,7 @@ pub(crate) fn name(action: &Action) -> &'static str {
         Action::Composite(Composite::Terminal(_)) => "terminal",
         Action::Composite(Composite::Dialogue(_)) => "dialogue",
         Action::Composite(Composite::AwaitOutput(_)) => "await output",
+        Action::Composite(Composite::AwaitSessions(_)) => "await sessions",
         Action::Start(_) => "start",
         Action::Restart(_) => "restart",
         Action::StartupDone { .. } => "start-up done",

@@ -189,6 +189,8 @@ pub const TASK_REMOVED_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 pub const TASK_KEEPS_SESSION: Duration = Duration::from_secs(24 * 3600);
 /// The pause between two looks at a session that an open task keeps.
 pub const TASK_KEEPS_LOOKED_AT: Duration = Duration::from_secs(1);
+/// Sessions of one wait.
+pub const SESSIONS_AWAITED_MAX: usize = 32;
 /// Conditions (`until`) of one wait.
 pub const UNTIL_MAX: usize = 16;
 /// The initial poll interval for ports and files: they appear soon, or take seconds.

@@ -307,16 +307,16 @@ class Workspace:
         async with asyncio.timeout(CALL_SECONDS):
             assert await remove.wait() == 0
 
-    def gate(self) -> Path:
+    def gate(self, name: str = "gate") -> Path:
         """A named pipe in the project's folder: a program that reads it goes on when the test opens it."""
-        gate = self.project / "gate"
+        gate = self.project / name
         os.mkfifo(gate)
         return gate
 
-    async def open_gate(self, text: str = "opened\n") -> None:
+    async def open_gate(self, text: str = "opened\n", name: str = "gate") -> None:
         """Lets the program that reads the gate go on, once it reads."""
         async with asyncio.timeout(CALL_SECONDS):
-            await asyncio.to_thread((self.project / "gate").write_text, text)
+            await asyncio.to_thread((self.project / name).write_text, text)
 
     def journal(self, session_id: str) -> bytes:
         """Every byte that a session printed."""

@@ -21,6 +21,15 @@ pub struct AwaitOutput {
     pub on_screen: bool,
 }
 
+/// A request to wait in several sessions at once.
+#[derive(Debug, Clone)]
+pub struct AwaitSessions {
+    /// One wait for each session, [`crate::limits::SESSIONS_AWAITED_MAX`] at most.
+    pub waits: Vec<AwaitOutput>,
+    /// Until all of them are over, instead of the first.
+    pub all: bool,
+}
+
 /// The result of such a wait.
 #[derive(Debug, Clone, Default)]
 pub struct AwaitedOutput {

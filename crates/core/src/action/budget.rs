@@ -13,6 +13,9 @@ pub struct Budget {
 const REPEATS_MIN: usize = 10;
 
 impl Budget {
+    /// No text.
+    pub const NONE: Self = Self { chars: 0, folds_repeats: false };
+
     /// For a caller that folds lines that repeat.
     pub const fn folded(chars: usize) -> Self {
         Self { chars, folds_repeats: true }

@@ -162,8 +162,9 @@ pub enum Action {
         wait: Wait,
         /// The command whose end ends the wait, instead of whatever runs.
         command: Option<CommandId>,
-        /// How many characters of output to give at most.
-        budget: Budget,
+        /// How many characters of output to give at most. `None` gives none and leaves the read cursor where it is, for a
+        /// caller that may be gone before it reads.
+        budget: Option<Budget>,
     },
     /// Read output from a position on. → [`Outcome::Output`]
     Output(ReadOutput),
@@ -241,6 +242,8 @@ pub enum Composite {
     Dialogue(Box<Dialogue>),
     /// Wait for output that may be there already. → [`Outcome::Awaited`]
     AwaitOutput(Box<AwaitOutput>),
+    /// Wait in several sessions at once. → [`Outcome::AwaitedSessions`]
+    AwaitSessions(AwaitSessions),
 }
 
 impl Action {
@@ -254,7 +257,12 @@ impl Action {
             // These give programs time to exit or to read.
             Self::Task(_) | Self::Wait { .. } | Self::Terminate(_) | Self::Restart(_) | Self::Type { .. } => true,
             // Finding the default session waits for the one that is being started.
-            Self::Composite(Composite::Terminal(_) | Composite::Dialogue(_) | Composite::AwaitOutput(_)) => true,
+            Self::Composite(
+                Composite::Terminal(_)
+                | Composite::Dialogue(_)
+                | Composite::AwaitOutput(_)
+                | Composite::AwaitSessions(_),
+            ) => true,
             Self::Composite(Composite::Execute(execute)) => execute.wait.is_some(),
             Self::Locate(_) | Self::FinalCommands(_) | Self::Earlier(_) => true,
             Self::Composite(Composite::Create(_) | Composite::NamedAction { .. })
@@ -303,7 +311,7 @@ impl Action {
             | Self::Processes(_)
             | Self::Signals(_)
             | Self::Screen(_)
-            | Self::Composite(Composite::AwaitOutput(_))
+            | Self::Composite(Composite::AwaitOutput(_) | Composite::AwaitSessions(_))
             | Self::FindNamedAction { .. }
             | Self::Locate(_)
             | Self::Unread { .. }
@@ -371,6 +379,8 @@ pub enum Outcome {
     Dialogue(Box<DialogueView>),
     /// The result of a wait before output is read.
     Awaited(Box<AwaitedOutput>),
+    /// The result of the wait in each of several sessions; `None` where it was not over.
+    AwaitedSessions(Vec<Option<AwaitedOutput>>),
     /// A session of the `terminal` tool.
     Located(LocatedSession),
     /// Commands whose end was not reported to the caller yet.
@@ -413,6 +423,7 @@ impl Outcome {
             Self::Located(_) => "where a session is",
             Self::Dialogue(_) => "a dialogue",
             Self::Awaited(_) => "a wait for output",
+            Self::AwaitedSessions(_) => "a wait in several sessions",
             Self::Missed(_) => "ends of commands",
             Self::Earlier(_) => "an earlier report",
             Self::NamedAction(_) => "a named action",

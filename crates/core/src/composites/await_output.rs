@@ -4,27 +4,35 @@ use std::pin::pin;
 
 use super::caller::{Caller, mismatch};
 use crate::action::{
-    Action, ActionError, AwaitOutput, AwaitedOutput, CommandStatus, CommandView, EndedBy, Outcome, OutputView, Report,
-    Since, View,
+    Action, ActionError, AwaitOutput, AwaitedOutput, Budget, CommandStatus, CommandView, EndedBy, Outcome, OutputView,
+    Report, Since, View,
 };
 use crate::ids::{CommandId, SessionId};
 use crate::limits::{BUDGET_CHARS, READ_BYTES_MAX};
 
-/// Waits, and finds the command that ended meanwhile.
-pub(super) async fn wait(caller: Caller<'_>, request: AwaitOutput) -> Result<AwaitedOutput, ActionError> {
+/// Waits, and finds the command that ended meanwhile. Without a budget the read cursor stays.
+pub(super) async fn wait(
+    caller: Caller<'_>,
+    request: AwaitOutput,
+    budget: Option<Budget>,
+) -> Result<AwaitedOutput, ActionError> {
     let (id, is_of_command) = (request.session.clone(), request.command.is_some());
     let ran = caller.session(Action::Show(id.clone())).await?.current_command;
-    let mut awaited = wait_once(caller, request).await?;
+    let mut awaited = wait_once(caller, request, budget).await?;
     if let Some(command) = ran.filter(|_| !is_of_command) {
         awaited.ended = command_now(caller, &id, command).await?.filter(|c| c.status != CommandStatus::Running);
     }
     Ok(awaited)
 }
 
-async fn wait_once(caller: Caller<'_>, request: AwaitOutput) -> Result<AwaitedOutput, ActionError> {
+async fn wait_once(
+    caller: Caller<'_>,
+    request: AwaitOutput,
+    budget: Option<Budget>,
+) -> Result<AwaitedOutput, ActionError> {
     let AwaitOutput { session: id, wait, since, command, on_screen } = request;
     let pattern = wait.pattern.clone();
-    let mut waiting = pin!(caller.report(Action::Wait { session: id.clone(), wait, command: None, budget: 0.into() }));
+    let mut waiting = pin!(caller.report(Action::Wait { session: id.clone(), wait, command: None, budget }));
     let Some(pattern) = pattern else { return waiting.await.map(of_report) };
     // The wait is requested first: later output is matched by the wait, earlier output by the search.
     let mut looking = pin!(async {
@@ -96,6 +104,6 @@ async fn command_now(
     id: &SessionId,
     command: CommandId,
 ) -> Result<Option<CommandView>, ActionError> {
-    let known = Action::Command { session: id.clone(), command, budget: 0.into() };
+    let known = Action::Command { session: id.clone(), command, budget: Budget::NONE };
     caller.report(known).await.map(|report| report.command)
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::caller::{Caller, mismatch};
 use crate::action::{
-    Action, ActionError, CommandStatus, Created, Execute, Outcome, SessionView, StartupFailure, TargetShell, Wait,
+    Action, ActionError, Budget, CommandStatus, Created, Execute, Outcome, SessionView, StartupFailure, TargetShell,
+    Wait,
 };
 use crate::ids::SessionId;
 use crate::limits;
@@ -44,7 +45,7 @@ async fn run(caller: Caller<'_>, session: SessionId, commands: Vec<String>) -> R
             wait: Some(Wait::at_most(limits::STARTUP_TIMEOUT)),
             time_limit: None,
             key: None,
-            budget: 0.into(),
+            budget: Budget::NONE,
         };
         let (reason, may_go_on) = match caller.report(Action::Execute(execute)).await {
             Err(e) => (e.to_string(), false),

@@ -9,9 +9,9 @@ use tempfile::TempDir;
 use tokio::sync::{Mutex, Notify, mpsc};
 
 use crate::action::{
-    Action, ActionError, AwaitOutput, AwaitedOutput, Boxed, ClientContext, Composite, Create, Dialogue, Dispatch,
-    EndedBy, Execute, InputBytes, Locate, NamedAction, Outcome, PatternShare, Report, SessionView, Since, Step,
-    TerminalCall, TerminalView, Terminate, Wait,
+    Action, ActionError, AwaitOutput, AwaitedOutput, Boxed, Budget, ClientContext, Composite, Create, Dialogue,
+    Dispatch, EndedBy, Execute, InputBytes, Locate, NamedAction, Outcome, PatternShare, Report, SessionView, Since,
+    Step, TerminalCall, TerminalView, Terminate, Wait,
 };
 use crate::config::Config;
 use crate::dispatch::{self, Completion, Dispatcher, Recorder};
@@ -190,7 +190,7 @@ async fn a_named_action_is_the_command_the_keys_or_the_signal_that_it_stands_for
             session: id.clone(),
             wait: Wait::at_most(Duration::from_secs(20)),
             command: None,
-            budget: 0.into(),
+            budget: Some(Budget::NONE),
         };
         scene.act(until_idle).await.expect("alive");
         scene.primitives().await;
@@ -253,7 +253,8 @@ async fn a_dialogue_is_waits_and_input_and_awaited_output_is_a_wait() {
     // The question is already there: it is found beside the wait, which is given up.
     assert_eq!(scene.primitives().await, mine(&["wait", "show", "output", "wait", "input \"y\\n\"", "output"]));
     // Of a command that runs, its view is asked for too.
-    let ended = Action::Wait { session: id.clone(), wait: Wait::at_most(limit), command: None, budget: 0.into() };
+    let ended =
+        Action::Wait { session: id.clone(), wait: Wait::at_most(limit), command: None, budget: Some(Budget::NONE) };
     scene.act(ended).await.expect("ended");
     scene.primitives().await;
     let wait = Wait { pattern: words("y!").await, ..Wait::at_most(limit) };
@@ -313,7 +314,7 @@ async fn a_wait_that_matches_before_older_output_is_searched_leaves_no_line_out(
         wait: None,
         time_limit: None,
         key: None,
-        budget: 0.into(),
+        budget: Budget::NONE,
     };
     scene.act(Action::Execute(command)).await.expect("it runs");
     let dispatch =

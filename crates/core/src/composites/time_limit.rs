@@ -77,7 +77,7 @@ async fn answer(
     // The output that is shown now counts as read.
     let wait = Wait::at_most(Duration::ZERO);
     caller
-        .report(Action::Wait { session: session.clone(), wait, command: Some(command), budget: Budget::from(0) })
+        .report(Action::Wait { session: session.clone(), wait, command: Some(command), budget: Some(Budget::NONE) })
         .await?;
     let shown = before.background.as_ref().map_or(0, |text| text.head.len() + text.tail.len());
     let budget = budget.less(shown);
@@ -200,10 +200,8 @@ impl Limited<'_> {
     /// Waits for its end; whether it still runs.
     async fn wait(&self, timeout: Duration) -> Result<bool, ActionError> {
         let (session, wait) = (self.session.clone(), Wait::at_most(timeout));
-        let report = self
-            .caller
-            .report(Action::Wait { session, wait, command: Some(self.command), budget: Budget::from(0) })
-            .await?;
+        let report =
+            self.caller.report(Action::Wait { session, wait, command: Some(self.command), budget: None }).await?;
         Ok(report.command.is_some_and(|c| c.id == self.command && c.status == CommandStatus::Running))
     }
 

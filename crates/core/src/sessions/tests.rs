@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use super::Registry;
 use super::session::Request;
 use crate::action::{
-    Action, ActionError, ClientContext, Composite, Create, Execute, Fresh, List, Outcome, Piece, SessionEvent,
+    Action, ActionError, Budget, ClientContext, Composite, Create, Execute, Fresh, List, Outcome, Piece, SessionEvent,
     SessionStatus, TerminalCall, Terminate, Wait,
 };
 use crate::config::Config;
@@ -49,7 +49,7 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
         wait: None,
         time_limit: None,
         key: None,
-        budget: 0.into(),
+        budget: Budget::NONE,
     };
     registry.execute(&me(), &begun).await.expect("accepted");
     let turns = Arc::new(AtomicUsize::new(0));
@@ -84,7 +84,7 @@ async fn run(registry: &Arc<Registry>, session: &SessionId, command: &str) {
         wait: Some(wait),
         time_limit: None,
         key: None,
-        budget: 0.into(),
+        budget: Budget::NONE,
     };
     let report = registry.execute(&me(), &execute).await.expect("accepted");
     assert!(report.command.is_some_and(|c| c.end_offset.is_some()), "{command} has ended");

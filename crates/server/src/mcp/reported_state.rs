@@ -49,6 +49,15 @@ impl ReportedStates {
         before.map(|(_, shown)| shown)
     }
 
+    /// Whether a command of this session has ended since the last answer about it.
+    pub fn is_end_unreported(&self, session: &SessionView) -> bool {
+        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match entries.iter().find(|(id, _)| *id == session.id) {
+            Some((_, reported)) => reported.running.is_some() && reported.running != session.current_command,
+            None => session.last_ended.is_some(),
+        }
+    }
+
     /// Marks what is new to the caller in a screen that an answer shows, and stores that screen.
     pub fn note_screen(&self, session: &SessionId, screen: &mut ScreenView) {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -11,7 +11,8 @@ use super::state::{Rest, unexpected};
 use super::{convert, sessions};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{
-    Action, Composite, Ending, Execute, Outcome, PatternShare, ReadOutput, Since, TargetShell, TimeLimit, View, Wait,
+    Action, Budget, Composite, Ending, Execute, Outcome, PatternShare, ReadOutput, Since, TargetShell, TimeLimit, View,
+    Wait,
 };
 use ptyd_core::ids::SessionId;
 use ptyd_core::limits;
@@ -104,7 +105,7 @@ pub(super) async fn show(
 ) -> Result<Json<api::CommandExecution>, ProblemResponse> {
     let budget = match query.format {
         api::OutputFormat::Text => extract::budget(query.max_chars)?,
-        api::OutputFormat::Raw => 0.into(),
+        api::OutputFormat::Raw => Budget::NONE,
     };
     let limit = extract::count("limit", query.limit, limits::READ_BYTES_MAX, 1, limits::READ_BYTES_MAX)?;
     let report = match rest.act(&principal, Action::Command { session: session.clone(), command, budget }).await? {
@@ -149,7 +150,7 @@ async fn add_bytes(
             limit,
             lines_max: None,
             wait: std::time::Duration::ZERO,
-            budget: 0.into(),
+            budget: Budget::NONE,
         };
         match rest.act(principal, Action::Output(read)).await? {
             Outcome::Output(view) => (next, bytes) = (view.next, view.bytes),

@@ -128,8 +128,11 @@ pub(super) async fn wait(
         ..Wait::at_most(extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?)
     };
     let wait = extract::until(patterns, wait, &body.until).await?;
-    rest.report(&principal, Action::Wait { session, wait, command: None, budget: extract::budget(body.max_chars)? })
-        .await
+    rest.report(
+        &principal,
+        Action::Wait { session, wait, command: None, budget: Some(extract::budget(body.max_chars)?) },
+    )
+    .await
 }
 
 #[cfg(test)]

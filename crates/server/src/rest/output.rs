@@ -11,7 +11,7 @@ use super::extract::{self, Params, Reader, Session};
 use super::state::{Rest, unexpected};
 use super::{convert, output_sse};
 use crate::http::problem::ProblemResponse;
-use ptyd_core::action::{Action, Outcome, OutputKind, ReadOutput, ScreenView, Since, View};
+use ptyd_core::action::{Action, Budget, Outcome, OutputKind, ReadOutput, ScreenView, Since, View};
 use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits;
 use ptyd_core::principal::Principal;
@@ -125,7 +125,7 @@ async fn screen_as_output(
         limit: 1,
         lines_max: None,
         wait: Duration::ZERO,
-        budget: 0.into(),
+        budget: Budget::NONE,
     };
     match rest.act(principal, Action::Output(read)).await? {
         Outcome::Output(tail) => Ok(Json(api::Output {

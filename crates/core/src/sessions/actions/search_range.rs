@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::output::catch_up;
-use crate::action::{ActionError, CommandView, FoundView, MatchView, OutputKind, Search, Since};
+use crate::action::{ActionError, Budget, CommandView, FoundView, MatchView, OutputKind, Search, Since};
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 use crate::principal::Principal;
@@ -63,7 +63,7 @@ impl Registry {
             && !commands.iter().any(|c| c.0 == id.0)
         {
             // A command that does not exist is an error; one whose output is outside of the range is not.
-            Box::pin(self.command(principal, &request.session, id, 0.into())).await?;
+            Box::pin(self.command(principal, &request.session, id, Budget::NONE)).await?;
         }
         let mut segments = search::segments(&commands, from, to);
         segments.retain(|s| {

@@ -19,7 +19,7 @@ const DESCRIPTION: &str = "Run a command in a session and wait for its end. For 
 use send_input_to_terminal. Answers with the output, then one line of facts like [exit 0 · command c7]; a non-zero \
 exit is a result, not an error. When the wait is over first (timeout, wait_for, the program wants input), it says \
 still running and the program goes on: get_terminal_output with a timeout waits again. \
-Example: {\"session_id\": \"s0-…\", \"command\": \"cargo test\", \"timeout\": 300}. The session stays until terminate_terminal_session.";
+Example: {\"session_id\": \"s0-…\", \"command\": \"cargo test\", \"timeout\": 300}.";
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -29,7 +29,7 @@ struct Arguments {
     session_id: String,
     /// Several lines are allowed.
     command: String,
-    /// Seconds to wait at most, 30 if left out; the program goes on.
+    /// Seconds to wait at most, default 30; the program goes on.
     #[serde(default)]
     #[schemars(with = "Seconds")]
     timeout: Option<Seconds>,
@@ -39,7 +39,7 @@ struct Arguments {
     /// Answer as soon as this regex matches new output.
     #[serde(default)]
     wait_for: String,
-    /// Or as soon as one of: "listening", "listening:5173" (a TCP port of its processes), "file:PATH", "gone:REGEX"
+    /// Or on "listening", "listening:5173" (a TCP port of its processes), "file:PATH", "gone:REGEX"
     /// (off the screen), "bell", "quiet:MS", "input".
     #[serde(default)]
     until: Vec<String>,

@@ -25,7 +25,7 @@ Enter), or keys by name: C-c, Enter, Escape, Up, Down*3, F1, M-x, \"<Esc>:wq<Ent
 and full-screen programs; not for commands: execute_in_terminal. Answers with what came after it, as soon as the \
 program asks again or ends. steps play a dialogue: each waits for its wait_for, then types. Example: \
 {\"session_id\": \"s0-…\", \"steps\": [{\"wait_for\": \"Password:\", \"input\": \"secret\\r\"}, {\"wait_for\": \"ftp> \
-\", \"input\": \"ls\\r\"}]}. What is typed at a password prompt is kept out of every record.";
+\", \"input\": \"ls\\r\"}]}. Input at a password prompt is in no record.";
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]

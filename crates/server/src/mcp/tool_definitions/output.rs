@@ -1,31 +1,23 @@
-//! `get_terminal_output`: output from a position on, as text, as a screen, or searched.
-
-use std::time::{Duration, SystemTime};
+//! `get_terminal_output`: reads output of one session or several, after a wait.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::arguments::{Seconds, budget, pattern, session, until};
+use super::arguments::{Seconds, pattern, session, until};
+use super::reading::{Awaited, Form, Reading, ReadingRequest};
+use super::several_sessions::SeveralSessions;
 use super::structured::{self, OutputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
-use crate::mcp::text::Over;
-use crate::mcp::{schema, search_results, text};
-use ptyd_core::action::{
-    Action, AwaitOutput, AwaitedOutput, CommandView, Composite, EndedBy, Outcome, OutputView, ReadOutput, Search,
-    SessionView, Since, View, Wait,
-};
-use ptyd_core::ids::{CommandId, SessionId};
-use ptyd_core::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT, READ_BYTES_MAX, RENDER_BYTES_MAX, SEARCH_MATCHES_MAX};
+use crate::mcp::schema;
+use ptyd_core::action::{Action, Composite, Outcome, Wait};
+use ptyd_core::limits::EXECUTE_TIMEOUT;
 
 pub(in crate::mcp) const NAME: &str = "get_terminal_output";
 
-/// Matches in one answer by default.
-const MATCHES_DEFAULT: usize = 100;
-
 const DESCRIPTION: &str = "Read a session's output again or further; a timeout loses nothing. Without since or \
 command_id: the newest output. since \"last\" is what came since your last read, \"o:1234\" goes on where an answer \
-said next o:1234. timeout first waits for the running command's end (or wait_for): use it instead of asking again and \
-again. Also works when the session has ended. Example: {\"session_id\": \"s0-…\", \
+said next o:1234. timeout first waits for the running command's end (or wait_for): do not poll. Also works when the \
+session has ended. Example: {\"session_id\": \"s0-…\", \
 \"since\": \"last\", \"wait_for\": \"ready in\", \"timeout\": 60}.";
 
 /// The arguments.
@@ -37,13 +29,13 @@ struct Arguments {
     /// "last", "o:1234" or an RFC 3339 time.
     #[serde(default)]
     since: String,
-    /// Only so many of the newest lines, or of the matches of search; 0 is all, or 100 matches.
+    /// Only so many of the newest lines or matches; 0 is all, or 100 matches.
     #[serde(default)]
     max_lines: u32,
     /// Only the output of this command, such as "c7".
     #[serde(default)]
     command_id: String,
-    /// text: as a person sees it; screen: the screen now; raw: every byte, escaped.
+    /// screen: as it is now; raw: every byte, escaped.
     #[serde(default)]
     view: Form,
     /// Only lines that match this regex, with their numbers.
@@ -55,20 +47,16 @@ struct Arguments {
     /// As in execute_in_terminal.
     #[serde(default)]
     until: Vec<String>,
-    /// Seconds to wait at most before reading.
+    /// Seconds to wait at most.
     #[serde(default)]
     #[schemars(with = "Seconds")]
     timeout: Option<Seconds>,
-}
-
-/// The forms of output.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum Form {
-    #[default]
-    Text,
-    Screen,
-    Raw,
+    /// Wait in these, too: answers when the first is over.
+    #[serde(default)]
+    other_sessions: Vec<String>,
+    /// Until all are over.
+    #[serde(default)]
+    wait_for_all: bool,
 }
 
 /// The table's entry.
@@ -79,7 +67,7 @@ pub(super) fn tool() -> Tool {
         description: DESCRIPTION,
         annotations: annotations([true, false, true, false]),
         schema: schema::of::<Arguments>(),
-        answer: structured::schema::<OutputAnswer>(),
+        answer: structured::with_others(structured::schema::<OutputAnswer>()),
         command_session: |_| None,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
@@ -88,306 +76,36 @@ pub(super) fn tool() -> Tool {
 async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     let id = session(call, &arguments.session_id).await?;
-    let command = match arguments.command_id.as_str() {
-        "" => None,
-        text => Some(
-            CommandId::parse(text)
-                .ok_or_else(|| ToolError::Said(format!("command_id: {text:?} is not like \"c7\"")))?,
-        ),
-    };
-    let since = since(&arguments.since)?;
-    let search = pattern(call, "search", &arguments.search).await?;
     let ready = pattern(call, "wait_for", &arguments.wait_for).await?;
     let timeout = arguments.timeout.map(Seconds::duration).transpose()?;
-    if arguments.view != Form::Text && search.is_some() {
-        return Err(ToolError::Said("search: only the text view can be searched; leave view out".to_owned()));
-    }
-    if arguments.view == Form::Raw && arguments.max_lines > 0 {
-        return Err(ToolError::Said(
-            "max_lines: the raw view has bytes and no lines; leave one of them out".to_owned(),
-        ));
-    }
-    let mut over = Over::default();
-    let (mut awaited_from, mut ended_by) = (None, None);
-    if ready.is_some() || timeout.is_some() || !arguments.until.is_empty() {
-        let request = Wait { input_wanted: true, pattern: ready, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) };
-        let mut wait = until(call, request, &arguments.until).await?;
-        // The result of a task is the output since the caller's last read, as text.
-        let is_plain = command.is_none() && search.is_none() && arguments.max_lines == 0;
-        if is_plain && arguments.view == Form::Text && matches!(since, None | Some(Since::Last)) {
-            wait = call.or_as_task(wait, timeout);
+    let waits = ready.is_some() || timeout.is_some() || !arguments.until.is_empty();
+    let Arguments { since, command_id, search, view, max_lines, .. } = &arguments;
+    let (view, max_lines) = (*view, *max_lines);
+    let reading = Reading::of(call, ReadingRequest { since, command_id, search, view, max_lines }).await?;
+    let request = Wait { input_wanted: true, pattern: ready, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) };
+    let mut wait = until(call, request, &arguments.until).await?;
+    if !arguments.other_sessions.is_empty() {
+        let mut sessions = vec![id];
+        for other in &arguments.other_sessions {
+            sessions.push(session(call, other).await?);
         }
-        let (session, since, on_screen) = (id.clone(), since.clone(), arguments.view == Form::Screen);
-        let request = AwaitOutput { session, wait, since, command, on_screen };
-        match call.act(Action::Composite(Composite::AwaitOutput(Box::new(request)))).await? {
-            Outcome::Awaited(awaited) => {
-                let AwaitedOutput { from, matched, report, ended } = *awaited;
-                awaited_from = from;
-                if let Some(task) = report.as_deref().and_then(Answer::of_task) {
-                    return Ok(task);
-                }
-                ended_by = match &matched {
-                    Some(_) => Some(EndedBy::Matched),
-                    None => report.as_deref().map(|report| report.ended_by),
-                };
-                over.ended = ended;
-                over.will_be_told = report.as_deref().is_some_and(text::will_be_told);
-                over.why = match matched {
-                    Some(found) => Some(text::matched(&found)),
-                    None => report.and_then(|report| text::reason(&report, None)),
-                };
-            }
-            other => return Err(mismatch(other)),
-        }
+        let has_condition = !arguments.wait_for.is_empty() || !arguments.until.is_empty();
+        return SeveralSessions { sessions, wait, has_condition, all: arguments.wait_for_all }
+            .read(call, reading)
+            .await;
     }
-    let view = if arguments.view == Form::Raw { View::Raw } else { View::Text };
-    if let (Some(command), None, View::Text, None) = (command, &since, view, &search) {
-        return whole_command(call, &id, command, arguments.max_lines, ended_by).await;
+    if !waits {
+        return reading.answer(call, &id, Awaited::default()).await;
     }
-    let shown = show(call, &id).await?;
-    if command.is_none() && over.ended.is_none() && text::is_idle(&shown) {
-        over.last = last_ended(call, &shown).await;
+    // The result of a task is the output since the caller's last read, as text.
+    if reading.is_plain() {
+        wait = call.or_as_task(wait, timeout);
     }
-    // Looked at before the output is read, so that an ended command's output is all there.
-    let about = match command {
-        Some(id) if call.caller.structured => command_now(call, &shown.id, id).await?,
-        Some(_) => None,
-        None => over.ended.clone().or_else(|| over.last.clone()),
-    };
-    let answer = |text: String, ends_line: bool, to: u64| {
-        let read = |text: &str| OutputAnswer::read(&shown, text, ends_line, to).about(about.as_ref()).after(ended_by);
-        Ok(call.answer(text, read))
-    };
-    if arguments.view == Form::Screen {
-        let (text, at) = screen(call, &shown, &over).await?;
-        return answer(text, true, at);
-    }
-    if let Some(pattern) = search {
-        let since = match (since, awaited_from) {
-            (Some(Since::Last), Some(from)) => Since::Offset(from),
-            (Some(since), _) => since,
-            (None, _) => Since::First,
-        };
-        let limit = if arguments.max_lines == 0 { MATCHES_DEFAULT } else { arguments.max_lines as usize };
-        let limit = limit.min(SEARCH_MATCHES_MAX);
-        let request = Search { session: id, since, command, kind: None, pattern, limit };
-        return match call.act(Action::Search(request)).await? {
-            Outcome::Found(view) => {
-                let before = call.note(&shown);
-                let (text, next) = search_results::shown(&shown, &view, &call.context(before.as_ref(), None));
-                answer(text, true, next)
-            }
-            other => Err(mismatch(other)),
-        };
-    }
-    let range = match (since, awaited_from) {
-        // The wait for the pattern has moved `last` already, so the answer begins where that wait began.
-        (Some(Since::Last), Some(from)) => Range { since: Since::Offset(from), limit: READ_BYTES_MAX, end: None },
-        (since, _) => range(call, &shown, since, command, view).await?,
-    };
-    let lines_max = Some(arguments.max_lines as usize).filter(|n| *n > 0);
-    let mut output = output(call, &id, range.since, view, range.limit, lines_max).await?;
-    // Output after the command does not belong to it.
-    output.end = range.end.map_or(output.end, |end| end.min(output.end));
-    let before = call.note(&shown);
-    let context = call.context(before.as_ref(), None);
-    if view == View::Raw {
-        let text = text::raw(&shown, &output, visible(&output.bytes), &over, &context);
-        return answer(text, output.bytes.ends_with(b"\n"), output.next);
-    }
-    let text = text::output(&shown, &output, command, &over, &context);
-    answer(text, structured::ends_line(&output.text), output.next)
-}
-
-/// The range to read.
-struct Range {
-    since: Since,
-    limit: usize,
-    /// The end of the requested output, if it is known.
-    end: Option<u64>,
-}
-
-/// The range of an answer: pages in sequence from a position; without one, the newest part.
-async fn range(
-    call: &ToolCall<'_>,
-    shown: &SessionView,
-    since: Option<Since>,
-    command: Option<CommandId>,
-    view: View,
-) -> Result<Range, ToolError> {
-    // A page whose text always fits the budget, so that reading on from `next` reads everything exactly once.
-    let page = if view == View::Raw { BUDGET_CHARS / 4 } else { BUDGET_CHARS };
-    let bounds = match command {
-        None => None,
-        Some(id) => Some(command_bounds(call, &shown.id, id, shown.end_offset).await?),
-    };
-    Ok(match (since, bounds) {
-        (since, Some((start, end))) => {
-            let from = if let Some(Since::Offset(from)) = since { from.clamp(start, end) } else { start };
-            let left = usize::try_from(end - from).unwrap_or(usize::MAX);
-            Range { since: Since::Offset(from), limit: page.min(left), end: Some(end) }
-        }
-        (Some(since @ (Since::Offset(_) | Since::First)), None) => Range { since, limit: page, end: None },
-        (Some(since), None) => Range { since, limit: if view == View::Raw { page } else { READ_BYTES_MAX }, end: None },
-        (None, None) => {
-            let window = if view == View::Raw { page as u64 } else { RENDER_BYTES_MAX };
-            let from = shown.first_offset.max(shown.end_offset.saturating_sub(window));
-            Range { since: Since::Offset(from), limit: READ_BYTES_MAX, end: None }
-        }
-    })
-}
-
-async fn command_bounds(
-    call: &ToolCall<'_>,
-    id: &SessionId,
-    command: CommandId,
-    now: u64,
-) -> Result<(u64, u64), ToolError> {
-    let view = command_now(call, id, command).await?;
-    let CommandView { start_offset, end_offset, .. } =
-        view.ok_or_else(|| ToolError::Said(format!("no command {command}")))?;
-    Ok((start_offset, end_offset.unwrap_or(now).max(start_offset)))
-}
-
-async fn command_now(
-    call: &ToolCall<'_>,
-    id: &SessionId,
-    command: CommandId,
-) -> Result<Option<CommandView>, ToolError> {
-    match call.act(Action::Command { session: id.clone(), command, budget: 0.into() }).await? {
-        Outcome::Report(report) => Ok(report.command),
+    match call.act(Action::Composite(Composite::AwaitOutput(Box::new(reading.after(id.clone(), wait))))).await? {
+        Outcome::Awaited(awaited) => match awaited.report.as_deref().and_then(Answer::of_task) {
+            Some(task) => Ok(task),
+            None => reading.answer(call, &id, Awaited::from(*awaited)).await,
+        },
         other => Err(mismatch(other)),
-    }
-}
-
-/// The command that ended last, if it is still known.
-async fn last_ended(call: &ToolCall<'_>, shown: &SessionView) -> Option<CommandView> {
-    command_now(call, &shown.id, shown.last_ended?).await.ok()?
-}
-
-/// One whole command, with its end.
-async fn whole_command(
-    call: &ToolCall<'_>,
-    id: &SessionId,
-    command: CommandId,
-    max_lines: u32,
-    ended_by: Option<EndedBy>,
-) -> Result<Answer, ToolError> {
-    match call.act(Action::Command { session: id.clone(), command, budget: budget(None) }).await? {
-        Outcome::Report(mut report) => {
-            if let (true, Some(of)) = (max_lines > 0, &report.command) {
-                let (from, to) = (of.start_offset, of.end_offset.unwrap_or(report.output.to));
-                let limit = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX);
-                let lines = Some(max_lines as usize);
-                report.output = output(call, id, Since::Offset(from), View::Text, limit, lines).await?.text;
-            }
-            let before = call.note_report(&mut report);
-            let mut context = call.context(before.as_ref(), None);
-            context.names_command = true;
-            let next = report.output.to;
-            let text = text::report(&report, &context);
-            let text = format!("{} · next o:{next}]", text.strip_suffix(']').unwrap_or(&text));
-            Ok(call.answer(text, |text| OutputAnswer::of(&report, text).after(ended_by)))
-        }
-        other => Err(mismatch(other)),
-    }
-}
-
-/// The text of the screen, and the position up to which output is part of it.
-async fn screen(call: &ToolCall<'_>, shown: &SessionView, over: &Over) -> Result<(String, u64), ToolError> {
-    match call.act(Action::Screen(shown.id.clone())).await? {
-        Outcome::Screen(mut screen) => {
-            let before = call.note(shown);
-            call.caller.memory.note_screen(&shown.id, &mut screen);
-            Ok((text::screen(shown, &screen, over, &call.context(before.as_ref(), None)), screen.at))
-        }
-        other => Err(mismatch(other)),
-    }
-}
-
-async fn show(call: &ToolCall<'_>, id: &SessionId) -> Result<SessionView, ToolError> {
-    match call.act(Action::Show(id.clone())).await? {
-        Outcome::Session(session) => Ok(*session),
-        other => Err(mismatch(other)),
-    }
-}
-
-/// Reads output once.
-async fn output(
-    call: &ToolCall<'_>,
-    id: &SessionId,
-    since: Since,
-    view: View,
-    limit: usize,
-    lines_max: Option<usize>,
-) -> Result<OutputView, ToolError> {
-    let read = ReadOutput {
-        session: id.clone(),
-        since,
-        kind: None,
-        view,
-        limit,
-        lines_max,
-        wait: Duration::ZERO,
-        budget: budget(None),
-    };
-    match call.act(Action::Output(read)).await? {
-        Outcome::Output(view) => Ok(view),
-        other => Err(mismatch(other)),
-    }
-}
-
-fn since(text: &str) -> Result<Option<Since>, ToolError> {
-    match text {
-        "" => Ok(None),
-        "last" => Ok(Some(Since::Last)),
-        "first" => Ok(Some(Since::First)),
-        text => {
-            let offset = text.strip_prefix("o:").and_then(|n| n.parse().ok()).map(Since::Offset);
-            let time = || text.parse::<jiff::Timestamp>().ok().map(|t| Since::Time(SystemTime::from(t)));
-            offset.or_else(time).map(Some).ok_or_else(|| {
-                ToolError::Said(format!(
-                    "since: {text:?} is none of \"last\", \"o:<offset>\", an RFC 3339 time such as 2026-01-31T12:00:00Z"
-                ))
-            })
-        }
-    }
-}
-
-/// Makes every byte visible: lines stay lines; other control characters and invalid UTF-8 are escaped.
-fn visible(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match c {
-                '\n' => text.push('\n'),
-                '\r' => text.push_str("\\r"),
-                '\t' => text.push_str("\\t"),
-                '\x1b' => text.push_str("\\e"),
-                '\\' => text.push_str("\\\\"),
-                c if c.is_control() => text.extend(c.to_string().bytes().map(|b| format!("\\x{b:02x}"))),
-                c => text.push(c),
-            }
-        }
-        text.extend(chunk.invalid().iter().map(|b| format!("\\x{b:02x}")));
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn raw_bytes_are_all_visible_and_lines_stay_lines() {
-        assert_eq!(visible(b"a\\b\r\n\x1b[1mh\xc3\xa9\xff\0\xc2\x85"), "a\\\\b\\r\n\\e[1mhé\\xff\\x00\\xc2\\x85");
-    }
-
-    #[test]
-    fn positions_are_read_and_anything_else_is_an_error() {
-        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400);
-        assert_eq!(since("1970-01-02T00:00:00Z"), Ok(Some(Since::Time(time))));
-        assert_eq!(["", "last", "o:12"].map(since), [Ok(None), Ok(Some(Since::Last)), Ok(Some(Since::Offset(12)))]);
-        assert!(["o:", "12", "o:-1", "yesterday"].map(since).iter().all(Result::is_err));
     }
 }

@@ -82,6 +82,11 @@ impl OutputAnswer {
         }
     }
 
+    /// The state of a session whose output the caller reads later.
+    pub fn unread(session: &SessionView, text: &str) -> Self {
+        Self { marker: "last".to_owned(), ..Self::read(session, text, true, session.end_offset) }
+    }
+
     /// The same with a command.
     pub fn about(self, command: Option<&CommandView>) -> Self {
         let Some(command) = command else { return self };
@@ -289,6 +294,25 @@ pub(in crate::mcp) fn error(code: ErrorCode, why: &str) -> Value {
 /// The JSON of an answer.
 pub(super) fn value(answer: &impl Serialize) -> Value {
     serde_json::to_value(answer).expect("invariant: an answer is plain data with names")
+}
+
+/// The same schema, with the answers of other sessions.
+pub(super) fn with_others(mut schema: JsonObject) -> JsonObject {
+    let of_one = schema.get("properties").cloned().unwrap_or_default();
+    let items = json!({ "type": "object", "properties": of_one });
+    let others =
+        json!({ "type": "array", "items": items, "description": "The answers of other_sessions, as this one." });
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.insert("others".to_owned(), others);
+    }
+    schema
+}
+
+/// The first of these answers, with the others in it.
+pub(super) fn with_other_answers(mut answers: impl Iterator<Item = Value>) -> Option<Value> {
+    let mut first = answers.next()?;
+    first["others"] = answers.collect();
+    Some(first)
 }
 
 /// The schema of a tool's answers: the fields of one, or why there is none.

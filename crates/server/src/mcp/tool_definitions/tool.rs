@@ -83,6 +83,16 @@ pub(in crate::mcp) enum ToolError {
     Restarting,
 }
 
+impl ToolError {
+    /// The reason in words.
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Said(why) | Self::Refused(_, why) => why,
+            Self::Restarting => "the server restarts",
+        }
+    }
+}
+
 impl From<ActionError> for ToolError {
     fn from(error: ActionError) -> Self {
         let why = match &error {

@@ -9,7 +9,7 @@ use journal::{EventsReader, Offset};
 use wire::{FromHolder, Tail};
 
 use super::{handle, hello, open};
-use crate::action::{Action, Create, Execute, Input, InputBytes, SignalTarget, Terminate, Wait};
+use crate::action::{Action, Budget, Create, Execute, Input, InputBytes, SignalTarget, Terminate, Wait};
 use crate::host::holders::SessionFolder;
 use crate::ids::{CommandId, SessionId};
 use crate::sessions::ended_session::EndedSession;
@@ -38,7 +38,7 @@ impl Recorder {
             wait: Some(wait),
             time_limit: None,
             key: None,
-            budget: 0.into(),
+            budget: Budget::NONE,
         };
         self.registry.execute(&me(), &execute).await.unwrap_or_else(|e| panic!("{command}: {e}"));
     }
@@ -60,7 +60,7 @@ impl Recorder {
             is_secret: false,
             wait: Some(wait),
             key: None,
-            budget: 0.into(),
+            budget: Budget::NONE,
         };
         self.registry.act(&me(), &Action::Input(input)).await.expect("typed");
     }
@@ -98,7 +98,12 @@ async fn record(shell: &str, dir: &Path) -> SessionId {
         let (session, target) = (recorder.session.clone(), SignalTarget::Foreground);
         recorder.acts(Action::Signal { session, target, signo: sys::signal::INT }).await;
         recorder
-            .acts(Action::Wait { session: recorder.session.clone(), wait: asks(), command: None, budget: 0.into() })
+            .acts(Action::Wait {
+                session: recorder.session.clone(),
+                wait: asks(),
+                command: None,
+                budget: Some(Budget::NONE),
+            })
             .await;
         recorder.runs_until_it_asks("env PS1='in> ' sh -i").await;
         recorder.execute("echo nested; (exit 5)", true, Wait::at_most(Duration::from_secs(30))).await;

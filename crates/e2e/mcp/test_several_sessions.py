@@ -1,0 +1,77 @@
+"""One wait in several sessions: the first that is over answers, or all of them, and no output of another one is lost."""
+
+import asyncio
+import time
+
+
+async def sessions(workspace, *commands):
+    """A session for each command, which runs in it."""
+    made = [await workspace.session() for _ in commands]
+    for session, command in zip(made, commands, strict=True):
+        answer = await session.run(command, wait_for_completion=False)
+        assert answer.is_running or answer.exit is not None, answer.text
+    return made
+
+
+async def read(workspace, first, *others, **arguments):
+    """One reading of several sessions."""
+    ids = [other.id for other in others]
+    return await workspace.agent.call("get_terminal_output", session_id=first.id, other_sessions=ids, **arguments)
+
+
+# promise: wait-7
+async def test_the_first_session_whose_command_ends_answers_and_the_others_are_listed(workspace):
+    workspace.gate()
+    slow, gated = await sessions(workspace, "printf be; echo gun; sleep 60", "echo before; cat gate; false")
+    waits = asyncio.create_task(read(workspace, slow, gated, timeout=30))
+    await workspace.open_gate()
+    answer = await waits
+    assert "before" in answer.text and "opened" in answer.text, answer.text
+    assert "exit 1" in answer.text and f"session {gated.id}" in answer.text, answer.text
+    assert f"[{slow.id} · running · command c1" in answer.text and "begun" not in answer.text, answer.text
+    # The output of the other session is still unread.
+    later = await workspace.agent.call("get_terminal_output", session_id=slow.id, since="last")
+    assert later.output == "begun", later.text
+    # An end that was told does not answer a second time.
+    begun = time.monotonic()
+    answer = await read(workspace, slow, gated, timeout=1)
+    assert "none of them is over" in answer.text and time.monotonic() - begun >= 1, answer.text
+
+
+async def test_an_end_between_two_calls_answers_at_once(workspace):
+    workspace.gate()
+    slow, quick = await sessions(workspace, "sleep 60", "cat gate; echo done")
+    await workspace.open_gate()
+    await quick.idle()
+    begun = time.monotonic()
+    answer = await read(workspace, slow, quick, timeout=30)
+    assert time.monotonic() - begun < 10 and "exit 0" in answer.text, answer.text
+
+
+async def test_all_of_them_are_awaited_on_request(workspace):
+    first, second = workspace.gate(), workspace.gate("second")
+    one, other = await sessions(workspace, f"cat {first}", f"cat {second}; exit 3")
+    waits = asyncio.create_task(read(workspace, one, other, timeout=30, wait_for_all=True))
+    await workspace.open_gate("first\n")
+    await one.idle()
+    assert not waits.done()
+    await workspace.open_gate("last\n", "second")
+    answer = await waits
+    assert answer.text.index("first") < answer.text.index("last") < answer.text.index("session ended"), answer.text
+
+
+async def test_a_pattern_and_a_question_end_the_wait(workspace):
+    asks, prints = await sessions(workspace, "read -p 'sure? ' x", "sleep 60")
+    answer = await read(workspace, prints, asks, timeout=30)
+    assert "sure?" in answer.text and f"[{prints.id} · running" in answer.text, answer.text
+    serves, idle = await sessions(workspace, "echo ready on 80; sleep 60", "sleep 60")
+    answer = await read(workspace, idle, serves, timeout=30, wait_for="ready on")
+    assert 'matched "ready on"' in answer.text and serves.id in answer.text, answer.text
+
+
+async def test_impossible_requests_are_refused_and_read_nothing(workspace):
+    one, other = await sessions(workspace, "echo one", "echo other")
+    refused = await read(workspace, one, other, command_id="c1")
+    assert refused.is_error and "command_id" in refused.text
+    refused = await workspace.agent.call("get_terminal_output", session_id=one.id, other_sessions=["s0-nothing"])
+    assert refused.is_error and "s0-nothing" in refused.text
