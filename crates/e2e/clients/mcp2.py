@@ -10,8 +10,8 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 
-async def main(server: dict):
-    """Drives it until the lines end."""
+async def main(server: dict, extensions=()):
+    """Calls the server until the lines end."""
     async with AsyncExitStack() as stack:
         if "url" in server:
             headers = {"Authorization": f"Bearer {server['token']}"}
@@ -19,7 +19,7 @@ async def main(server: dict):
             streams = streamable_http_client(server["url"], http_client=http)
         else:
             streams = stdio_client(StdioServerParameters(**server))
-        client = await stack.enter_async_context(Client(streams))
+        client = await stack.enter_async_context(Client(streams, extensions=extensions))
         while line := await asyncio.to_thread(sys.stdin.readline):
             call = json.loads(line)
             if "tool" in call:
@@ -30,4 +30,5 @@ async def main(server: dict):
             print(json.dumps(answer), flush=True)
 
 
-asyncio.run(main(json.loads(sys.argv[1])))
+if __name__ == "__main__":
+    asyncio.run(main(json.loads(sys.argv[1])))

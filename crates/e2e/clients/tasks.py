@@ -6,15 +6,13 @@ A line of JSON in is a call, a line out is its whole answer, which came as a tas
 import asyncio
 import json
 import sys
-from contextlib import AsyncExitStack
 from typing import Any, Literal
 
-import httpx2
-from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
-from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, Request, RequestParams, Result
 from pydantic import ConfigDict, Field
+
+from mcp2 import main
 
 
 class Task(Result):
@@ -34,7 +32,7 @@ class TaskState(Result):
 
 
 class TaskParams(RequestParams):
-    """Which task."""
+    """The name of a task."""
 
     task_id: str = Field(serialization_alias="taskId")
 
@@ -67,20 +65,4 @@ class Tasks(ClientExtension):
                 return answer
 
 
-async def main(server: dict):
-    """Drives it until the lines end."""
-    async with AsyncExitStack() as stack:
-        if "url" in server:
-            headers = {"Authorization": f"Bearer {server['token']}"}
-            http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, timeout=60))
-            streams = streamable_http_client(server["url"], http_client=http)
-        else:
-            streams = stdio_client(StdioServerParameters(**server))
-        client = await stack.enter_async_context(Client(streams, extensions=[Tasks()]))
-        while line := await asyncio.to_thread(sys.stdin.readline):
-            call = json.loads(line)
-            result = await client.call_tool(call["tool"], call["arguments"])
-            print(json.dumps(result.model_dump(mode="json", by_alias=True, exclude_none=True)), flush=True)
-
-
-asyncio.run(main(json.loads(sys.argv[1])))
+asyncio.run(main(json.loads(sys.argv[1]), extensions=[Tasks()]))
