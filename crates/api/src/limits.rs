@@ -28,8 +28,8 @@ pub struct Limits {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.01, max = 16_777_216.0))]
     pub output_mb: Option<f64>,
-    /// MiB a second that the terminal takes from all programs together, and as much at once after a pause. Who prints
-    /// faster waits; nothing is ended and nothing is lost.
+    /// MiB a second that the terminal takes from all programs together, and as much at once after a pause. A program
+    /// that prints faster waits; nothing is ended and nothing is lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.01, max = 16_384.0))]
     pub output_mb_per_second: Option<f64>,
