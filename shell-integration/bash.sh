@@ -238,7 +238,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   __ptyd_load() {
     # shellcheck disable=SC2034 # __ptyd_load_carefully uses them.
     local status=$? staged=()
-    # Whatever happens below, the accept key that follows must not run a line that a person has half typed.
+    # In every case below, the accept key that follows must not run a line that a person has half typed.
     READLINE_LINE='' READLINE_POINT=0
     # Not `$(<file)`: inside bind -x that breaks bash 5.2's parser.
     builtin mapfile -d '' -t staged <"$__ptyd_file"

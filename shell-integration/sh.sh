@@ -112,7 +112,7 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
   __ptyd_q="$__ptyd_esc]7337;D;"'$(('"$__ptyd_a"')).${__ptyd_r:-$?}'"$__ptyd_bel"
 fi
 
-# What the shell is, and which applet a program of many programs has to be.
+# The shell's program, and the applet that a program of many programs has to be.
 __ptyd_e=${PTYD_SHELL-} __ptyd_x=${PTYD_APPLET-}
 unset ENV PTYD_SHELL PTYD_APPLET
 # A login shell without any of the user's files is no login shell, or it would read one before this.

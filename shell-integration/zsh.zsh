@@ -206,7 +206,7 @@ __ptyd_hide() {
 # Key 1: takes the staged command (its id, its nonce, its text). __ptyd_place then puts a line that evaluates it in the place of
 # what was being typed.
 __ptyd_take() {
-  # Whatever happens below, the accept key that follows must not run a line that a person has half typed.
+  # In every case below, the accept key that follows must not run a line that a person has half typed.
   BUFFER=
   __ptyd_text= __ptyd_line=
   local text="$(<$__ptyd_file)"

@@ -1,4 +1,4 @@
-"""A real fish on a real PTY, driven as the holder drives it; what it shares with the other shells is in `rig`."""
+"""A real fish on a real PTY, driven as the holder drives it; `rig` has the parts shared with other shells."""
 
 import os
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import rig
 SCRIPT = Path(__file__).resolve().parent.parent / "fish.fish"
 # Another version of fish than the one in the PATH.
 FISH = os.environ.get("PTYD_TEST_FISH", "fish")
-# What fish asks the terminal at its start, and what the holder's server answers.
+# The queries of fish to the terminal at its start, and the answer of the holder's server.
 DEVICE_QUERIES = b"\x1b[c", b"\x1b[0c"
 DEVICE_ANSWER = b"\x1b[?62;22c"
 

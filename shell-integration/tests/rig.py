@@ -56,7 +56,7 @@ class Done:
 
     @property
     def facts(self):
-        """What most tests assert: exit code, pipeline status and flags."""
+        """The facts that most tests assert: exit code, pipeline status and flags."""
         return self.exit, self.pipestatus, self.flags
 
 
@@ -160,7 +160,7 @@ class Shell:
         env["ENV"] = str(self.script)
         return BASH, ["bash", "--posix", "-l"]
 
-    # What comes in.
+    # Input from the shell.
 
     def pump(self, seconds):
         """Takes in what there is, waiting at most so long for the first of it; tells whether anything came."""
@@ -260,7 +260,7 @@ class Shell:
         """Waits until the terminal showed this after the last end."""
         self.until(f"output {text!r}", lambda: self.output.find(text, self._seen) >= 0)
 
-    # What goes out.
+    # Output to the shell.
 
     def keys(self, data):
         """Presses keys, all of them, while taking in what they cause."""
@@ -340,13 +340,13 @@ class Shell:
         return end
 
     def prints(self, command):
-        """What a command that succeeds prints, with the terminal's line ends undone."""
+        """The output of a command that succeeds, with the terminal's line ends undone."""
         end = self.run(command)
         assert end.facts == (0, [0], ""), (end, self.transcript())
         return self.printed()
 
     def printed(self):
-        """What the last command printed, with the terminal's line ends undone."""
+        """The output of the last command, with the terminal's line ends undone."""
         return bytes(self.output[self.begin : self.before_end]).replace(b"\r\n", b"\n").decode()
 
     def type(self, line):

@@ -1,4 +1,4 @@
-"""What a command's end says: exit code, pipeline status, flags, directory. Each test is one fact about a real bash."""
+"""The facts of a command's end: exit code, pipeline status, flags, directory. Each test is one fact about a real bash."""
 
 import os
 import re

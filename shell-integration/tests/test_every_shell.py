@@ -1,4 +1,4 @@
-"""What holds in every shell with keys of ours, or in bash and zsh, whose words are the same."""
+"""The rules for every shell with keys of ours, or in bash and zsh, whose words are the same."""
 
 import os
 import signal

@@ -91,7 +91,7 @@ def test_after_a_persons_keys_the_abort_key_makes_the_editor_listen():
             sh.reads_keys()
             sh.keys(half)
             if half[:1] == b"\x12":
-                # What fish finds in its history comes later, and a command that comes at the very same moment is refused.
+                # fish finds a match in its history later, and a command that comes at the very same moment is refused.
                 sh.until("match", lambda: b"touch half" in re.sub(rb"\x1b[^m]*m", b"", sh.output[sh._seen :]))
             sh.keys(ABORT)
             same((half, sh.prints("echo whole")), (half, "whole\n"))

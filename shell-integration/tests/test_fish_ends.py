@@ -1,4 +1,4 @@
-"""What the end of a command in fish says: exit code, pipeline status, flags, directory. Each test is one fact."""
+"""The facts of a command's end in fish: exit code, pipeline status, flags, directory. Each test is one fact."""
 
 import os
 import signal

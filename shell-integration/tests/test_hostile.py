@@ -1,4 +1,4 @@
-"""What users, their files and their commands do to a shell; each time the ends stay right and the user's things work."""
+"""Users, their files and their commands disturb a shell; each time the ends stay right and the user's things work."""
 
 import os
 import signal

@@ -35,7 +35,7 @@ def test_a_login_shell_is_in_the_state_of_an_ordinary_one():
 
 
 def _ordinary(login, home):
-    """What a plain bash says for the same question."""
+    """The answer of a plain bash to the same question."""
     answer = tempfile.mktemp(prefix="ptyd-bash-")
     pid, leader = pty.fork()
     if pid == 0:

@@ -75,7 +75,7 @@ def test_the_shell_is_in_the_state_of_an_ordinary_one():
 
 
 def _ordinary(login, home):
-    """What a plain zsh says for the same question."""
+    """The answer of a plain zsh to the same question."""
     answer = tempfile.mktemp(prefix="ptyd-zsh-")
     pid, leader = pty.fork()
     if pid == 0:

@@ -253,7 +253,7 @@ fn names(file: &TextFile) -> Vec<Violation> {
                 complain(line, format!("`{root}::{name}`: holders and folders are reached through `{HOST}` only"));
             }
         }
-        // A literal is blank in the code, but for its place. What is below `self` is of the server's own process.
+        // A literal is blank in the code, but for its place. The files below `self` are the server's own.
         let is_of_others = |text: &str| text.starts_with("\"/proc") && !text.starts_with("\"/proc/self/");
         for (at, _) in file.text.match_indices("\"/proc").filter(|(at, _)| is_of_others(&file.text[*at..])) {
             if code[at..].starts_with('"') {

@@ -20,7 +20,7 @@ struct Excuse {
     because: &'static str,
 }
 
-/// Whatever else is left out there fails: the set-up brings it, or the machine is not one to test everything on.
+/// Any other test left out there fails: the set-up brings it, or the machine is not one to test everything on.
 const EXCUSES: [Excuse; 8] = [
     Excuse { test: "", why: "PTYD_TEST_FULL=1", is_users: false, because: "only --full has the time for it" },
     Excuse {

@@ -437,7 +437,7 @@ impl Rig<'_> {
             return Ok(report);
         }
         let mut node = Command::new(self.node()?);
-        // Whatever hangs there fails.
+        // A test that hangs there fails.
         node.args(["--test", "--test-reporter=tap", "--test-timeout=120000"]).current_dir(self.root);
         if let Some(filter) = &self.options.filter {
             node.arg(format!("--test-name-pattern={filter}"));

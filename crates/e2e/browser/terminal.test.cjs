@@ -95,7 +95,7 @@ class Wire {
         left -= bytes.length;
         if (left > 0) return;
         isCut = true;
-        // What has gone through arrives: a reset would take it back, the handshake too.
+        // The bytes that have gone through arrive: a reset would take them back, the handshake too.
         near.destroySoon();
       });
     });
@@ -160,7 +160,7 @@ async function opened() {
 const shows = (page, words) =>
   page.waitForFunction((words) => look(terminal, true).lines.some((line) => line.startsWith(words)), words);
 
-/** What was recorded up to now, played to a terminal that was never cut off. */
+/** The recording up to now, played to a terminal that was never cut off. */
 async function replayed(page, session, isWhole) {
   const recording = await server.ask("GET", `/terminals/${session}/recording?version=2`);
   return page.evaluate(([recording, isWhole]) => replay(recording, isWhole), [recording, isWhole]);
@@ -171,7 +171,7 @@ async function both(page, session, isWhole) {
   const deadline = Date.now() + PATIENCE;
   for (;;) {
     const expected = await replayed(page, session, isWhole);
-    // What xterm.js was given and has not parsed yet comes before this callback.
+    // xterm.js parses all that it was given before this callback.
     const seen = await page.evaluate(
       (isWhole) => new Promise((done) => terminal.write("", () => done(look(terminal, isWhole)))), isWhole);
     const isSame = JSON.stringify(seen) === JSON.stringify(expected);
@@ -205,7 +205,7 @@ test(async function a_stock_terminal_in_a_page_types_is_resized_loses_its_networ
   wire.cut();
   await page.evaluate(() => window.gone);
   assert.equal(await attach(), false);
-  // What it misses: more than a screen, colours, wide characters, a line that is written over, and an alternate screen.
+  // It misses more than a screen, colours, wide characters, a line that is written over, and an alternate screen.
   const missed = String.raw`seq 1 500; printf '\e[1;31mred\e[0m \e[48;5;22;3mgreen\e[0m 漢字 e\u0301 \e[38;2;1;2;3mexact\e[0m\n'; printf 'old\rnew\n\e[7minverse\e[0m \e[4mun\dder\e[0m'`;
   await type(missed, "under");
   wire.mend();

@@ -20,7 +20,7 @@ def pytest_configure():
 
 @pytest.fixture
 def anyio_backend():
-    """What the SDK's users run it on."""
+    """The event loop that the SDK's users run it on."""
     return "asyncio"
 
 

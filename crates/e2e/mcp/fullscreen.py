@@ -1,6 +1,6 @@
-"""What holds for every program that has taken the whole screen, and for the shell after it has gone.
+"""The rules for every program that has taken the whole screen, and for the shell after it has gone.
 
-Only here that is asserted; the tests of the programs say which keys are pressed and what comes of them.
+Only this file asserts them; the tests of the programs say which keys are pressed and what comes of them.
 """
 
 import asyncio

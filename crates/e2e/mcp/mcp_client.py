@@ -34,7 +34,7 @@ _FACT = re.compile(r'(?:^| · )((?:(?<= )"(?:\\.|[^"\\])*"(?= · |$)|(?! · ).)+
 
 @dataclass(frozen=True)
 class Answer:
-    """What a tool answered: the output, and the line of facts taken apart."""
+    """The answer of a tool: the output, and the line of facts taken apart."""
 
     text: str
     is_error: bool
@@ -79,7 +79,7 @@ class Answer:
 
     @property
     def wants(self) -> str | None:
-        """What the program waits for: `input`, `a password`."""
+        """The input that the program waits for: `input`, `a password`."""
         return self.fact("wants")
 
     @property
@@ -358,7 +358,7 @@ class Workspace:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def logs(self) -> str:
-        """What ptyd said, for a failed test's report."""
+        """The logs of ptyd, for a failed test's report."""
         logs = [*self.state.glob("*.log"), self.root / "shim.log", *self.state.glob("sessions/*/holder.log")]
         return "\n".join(f"--- {p.name}\n{p.read_text(errors='replace')[-4000:]}" for p in logs if p.is_file())
 

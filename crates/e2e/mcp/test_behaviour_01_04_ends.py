@@ -8,7 +8,7 @@ import asyncio
 import pytest
 from mcp_client import REPOSITORY, at_least, within
 
-# What the terminals that agents use take for the end of a command; ours is among them, with made-up numbers.
+# The markers that agents' terminals take for the end of a command; ours is among them, with made-up numbers.
 MARKERS = (
     r"\e]7337;D;1234567890\a"
     r"\e]7337;C;1234567890\a"

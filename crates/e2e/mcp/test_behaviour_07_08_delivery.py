@@ -1,4 +1,4 @@
-"""BEHAVIOUR 7 and 8: what is handed over arrives, byte for byte, whatever it is made of.
+"""BEHAVIOUR 7 and 8: commands and input arrive, byte for byte, whatever they are made of.
 
 The files that the commands write are compared whole: nothing may be lost, expanded, completed or typed twice.
 """
@@ -131,7 +131,7 @@ async def test_a_program_that_does_not_read_takes_little_and_the_answer_says_how
     accepted = int(words.split(" of 1000100 bytes were typed")[0].rsplit(" ", 1)[1])
     assert 0 <= accepted < 100_000
     assert (await session.press("C-c", timeout=5)).exit == 130
-    # What was taken is not run by the shell that reads next.
+    # The shell does not run the input that ptyd had accepted.
     assert (await session.run("echo ok")).last_line == "ok"
 
 

@@ -1,6 +1,6 @@
 """BEHAVIOUR 13 to 15: programs that talk: interpreters, questions for secrets, and whole screens.
 
-What a program wants is told the moment that it wants it; what is typed at a secret's prompt stands nowhere.
+ptyd tells that a program wants input the moment that it does; text typed at a secret's prompt stands nowhere.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """MCP's own conformance suite (npm `@modelcontextprotocol/conformance`) against `/mcp`, for both eras of the protocol.
 
-Most of its scenarios ask for tools, resources and prompts of its own reference server, which ptyd has none of. What
-fails stands in docs/mcp-conformance.md with the reason, and nothing else may: that page is checked here, both ways.
+Most of its scenarios ask for tools, resources and prompts of its own reference server, which ptyd has none of. The
+failures stand in docs/mcp-conformance.md with the reason, and nothing else may fail: that page is checked here, both ways.
 """
 
 import json

@@ -59,7 +59,7 @@ class Conversation:
 
     @asynccontextmanager
     async def told(self):
-        """What is told without asking, message by message."""
+        """The messages that the server sends without being asked."""
         async with self.http.stream("GET", self.url, headers=self.named) as stream, asyncio.timeout(CALL_SECONDS):
             assert stream.status_code == 200
             yield (json.loads(line[6:]) async for line in stream.aiter_lines() if line.startswith("data: {"))
@@ -74,7 +74,7 @@ async def client(machine, token=None):
 
 
 def ptyd(machine, *words):
-    """What a command of ours prints."""
+    """The text that a command of ptyd prints."""
     return subprocess.run([PTYD, *words], env=machine.env, capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -143,7 +143,7 @@ async def test_a_terminal_outlives_the_session_of_the_protocol(served):
         assert (await one.http.delete(served.url, headers=one.named)).status_code == 204
         for gone in [await one.post("tools/list"), await one.http.delete(served.url, headers=one.named)]:
             assert (gone.status_code, gone.json()["error"]["code"]) == (404, -32001)
-        # Who names none is served all the same, and so is who begins anew.
+        # The server serves a client that names no session, and one that begins anew.
         one.named = {}
         assert await one.run(id, "echo $x") == "kept"
         await one.begin()
@@ -163,7 +163,7 @@ async def test_the_next_server_goes_on_but_for_who_was_told_of_changes(served):
         assert (await follower.post("ping")).status_code == 404
         await follower.begin()
         assert await follower.run(id, "echo on") == "on"
-        # What has ended at one server is not found by the next one either.
+        # The next server finds no session that was ended at this one.
         assert (await one.http.delete(served.url, headers=one.named)).status_code == 204
         served.serve_again()
         assert (await one.post("ping")).status_code == 404

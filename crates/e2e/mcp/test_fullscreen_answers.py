@@ -1,4 +1,4 @@
-"""What an answer says of a program that paints: no paint as text, and why its wait is over."""
+"""The answer while a program paints: no paint as text, and why its wait is over."""
 
 import pytest
 from mcp_client import within

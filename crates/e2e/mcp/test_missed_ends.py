@@ -1,4 +1,4 @@
-"""Whoever was told that a command still runs is told how it ended, whatever it does next."""
+"""A client that was told that a command still runs is told how it ended, whatever it does next."""
 
 import json
 

@@ -1,6 +1,6 @@
 """The Model Context Protocol itself: both eras, the tools as a model sees them, progress, cancellation, resources.
 
-What the SDK speaks is spoken with the SDK; revisions that it no longer offers are spoken in raw lines.
+The tests speak through the SDK, and speak revisions that it no longer offers in raw lines.
 """
 
 import asyncio

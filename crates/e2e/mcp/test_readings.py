@@ -1,4 +1,4 @@
-"""What `get_terminal_output` leaves out is counted, can be read on to its end, and an end is told to whoever waits for it."""
+"""`get_terminal_output` counts what it leaves out, all of which can be read, and tells an end to a client that awaits it."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What terminal-mcp.md asks of the one-tool shell: its own tests (§3.4) and the flows of its part 4.
+"""The demands of terminal-mcp.md on the one-tool shell: its own tests (§3.4) and the flows of its part 4.
 
 Where a figure of the requirement is not the shell's truth, the truth is asserted; docs/deviations.md says why.
 """

@@ -47,7 +47,7 @@ class Program:
         async def call(**arguments):
             self.last = await self.client.call_tool(tool, arguments, read_timeout_seconds=CALL_SECONDS)
             self.validators[tool].validate(self.last.structured_content)
-            # What a model reads stands beside it as ever, and says the same.
+            # The text for the model stands beside it as ever, and says the same.
             self.text = Answer.of(self.last)
             told = self.last.structured_content
             if not self.last.is_error and "output" in told:

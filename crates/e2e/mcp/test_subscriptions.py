@@ -146,7 +146,7 @@ async def test_a_change_is_told_over_http_until_the_session_or_the_server_ends(s
         listening = message(7, "subscriptions/listen", notifications={"resourceSubscriptions": uris, "toolsListChanged": True})
         async with http.stream("POST", served.url, **listening) as stream, asyncio.timeout(CALL_SECONDS):
             events = (json.loads(line.removeprefix("data: ")) async for line in stream.aiter_lines() if line.startswith("data: {"))
-            # What never changes is not promised.
+            # The server promises no news of the tools, which never change.
             acknowledged = await anext(events)
             assert acknowledged["params"]["notifications"] == {"resourceSubscriptions": uris}
             await call("execute_in_terminal", session_id=id, command="echo one")

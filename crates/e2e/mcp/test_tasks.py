@@ -75,7 +75,7 @@ class Client:
 
 
 def text(result) -> str:
-    """What the model reads of a call's result, or of a completed task's."""
+    """The text for the model of a call's result, or of a completed task's."""
     return result.get("result", result)["content"][0]["text"]
 
 
@@ -179,7 +179,7 @@ async def test_a_call_that_takes_long_is_a_task_and_its_end_is_the_answer_of_tod
         rf'\[exit 3( · [\d.]+s)? · session {session} · command c2 "\( read line < gate; echo \$line; exit 3 \)"\]', facts
     ), facts
     assert done["result"]["isError"] is False
-    # What was told once is not told again.
+    # The server does not tell a task's output once more.
     look = await client.call("get_terminal_output", session_id=session, since="last")
     assert "opened" not in text(look)
 
@@ -229,7 +229,7 @@ async def test_an_ended_task_is_told_a_hundred_times_with_the_same_bytes(served,
     await served.open_gate()
     done = await client.over(task)
     assert "wants input" in text(done) and "bytes" in text(done)
-    # What comes of it later changes nothing.
+    # Later input and commands change nothing.
     await client.call("send_input_to_terminal", session_id=session, input="more\n")
     await client.call("send_input_to_terminal", session_id=session, keys=["C-d"])
     await client.call("execute_in_terminal", session_id=session, command="cd /; stty cols 40")
@@ -438,7 +438,7 @@ async def test_a_task_of_a_removed_session_has_a_definite_state(served, client, 
             why = f"session {session} was removed, and with it the output and the end of command {command}"
             assert (state["status"], state["result"]["isError"], text(state)) == ("completed", True, why), state
             assert await client.get(task) == state
-            # What is over is not cancelled again, and asks for nothing.
+            # A task that is over is not cancelled again, and asks for nothing.
             await client.cancel(task)
             assert (await client.ask("tasks/update", taskId=task, inputResponses={}))["result"] == {"resultType": "complete"}
             assert await client.get(task) == state

@@ -1,4 +1,4 @@
-"""What answers cost a model, in tokens of o200k: recorded programs, the line of facts, the tools themselves.
+"""The cost of answers to a model, in tokens of o200k: recorded programs, the line of facts, the tools themselves.
 
 The recordings are those of `crates/terminal/fixtures`, printed again by `cat`. The table in `docs/text-format.md` holds these
 very figures, so that it cannot become untrue; `-s` prints the whole of it.
@@ -16,7 +16,7 @@ from test_other_clients import CLIENTS, NODE, NPM
 
 FIXTURES = REPOSITORY / "crates/terminal/fixtures"
 PROGRAMS = ["cargo-build", "cargo-test", "npm-ci", "pip-install", "apt-install", "git-clone", "git-log", "pytest", "layers", "top"]
-# What is no text: control sequences, carriage returns and other controls, as a careful agent would take them out.
+# The parts that are no text: control sequences, carriage returns and other controls, as a careful agent would take them out.
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[@-Z\\-_7-8])|[\x00-\x08\x0b-\x1f]")
 
 

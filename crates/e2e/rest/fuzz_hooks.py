@@ -1,4 +1,4 @@
-"""The fuzzer's hooks: what keeps it at sessions that are there, short and harmless, and what it judges besides.
+"""The fuzzer's hooks: they keep it at sessions that are there, short and harmless, and judge more than it does.
 
 Its values stay as they were made in a part of the requests; in the others some are replaced by ones that mean something,
 because a random name is no session and a random word no signal.
@@ -65,7 +65,7 @@ def is_number(value):
 
 
 def shorten(values, name, most):
-    """What may last a day lasts a moment here; what is out of bounds stays so."""
+    """Shortens a time of up to a day to a moment; a value out of bounds stays so."""
     if isinstance(values, dict) and is_number(values.get(name)) and most < values[name] <= 86_400_000:
         values[name] = most if values[name] <= (86_400 if name == "timeout" else 86_400_000) else values[name]
 

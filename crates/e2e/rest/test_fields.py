@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 SHELL = {"shell": "/bin/bash", "env": {"PATH": "/usr/bin:/bin"}}
 
-# What no quiet machine shows, and the tests that do.
+# Fields that no quiet machine shows, and the tests that do.
 ELSEWHERE = {
     "Gap.from": "a_viewer_is_told_what_is_no_longer_kept_output_and_events",
     "Gap.to": "a_viewer_is_told_what_is_no_longer_kept_output_and_events",

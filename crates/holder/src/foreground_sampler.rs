@@ -1,7 +1,7 @@
 //! Decides when to sample the foreground: often while something changes, never while nothing can.
 //!
 //! The kernel reports no event when a process begins to read the terminal. So this samples soon after every activity,
-//! then ever more slowly, and never at a prompt. What a sample means is not decided here: see the crate `foreground`.
+//! then ever more slowly, and never at a prompt. The crate `foreground` decides what a sample means.
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;

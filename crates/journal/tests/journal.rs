@@ -98,7 +98,7 @@ proptest! {
                 Step::Reopen => {
                     events = EventsWriter::open(dir.path()).unwrap();
                     writer = Writer::open(dir.path(), &events, retention).unwrap();
-                    // What was given up may be punched once more, so that the next answer is the model's again.
+                    // The writer may punch a given-up part once more, so that the next answer is the model's again.
                     writer.retain(&events, Offset::ZERO).unwrap();
                     reader = Reader::open(dir.path()).unwrap();
                 }

@@ -1,6 +1,6 @@
 //! How much of what a session takes the kernel allows, and how much of it is in use: terminals, descriptors, processes.
 //!
-//! What cannot be read is left out.
+//! A figure that cannot be read is left out.
 
 use std::fs;
 use std::path::Path;

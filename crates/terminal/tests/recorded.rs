@@ -2,7 +2,7 @@
 //! that tmux shows for the same bytes.
 //!
 //! The streams in `fixtures/` are made by `record-fixtures.sh`. With `PTYD_WRITE_EXPECTED=1` the expected files beside them are
-//! written instead of read; what changed in them is for a person to judge.
+//! written instead of read; a person judges the changes in them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -41,7 +41,7 @@ impl Stream {
         self.path.file_stem().and_then(OsStr::to_str).expect("a name")
     }
 
-    /// What is expected of it; written first where that is asked for.
+    /// The expected text; written first where the environment asks for that.
     fn expected(&self, what: &str, found: &str) -> String {
         let path = self.path.with_extension(what);
         if std::env::var_os("PTYD_WRITE_EXPECTED").is_some() {

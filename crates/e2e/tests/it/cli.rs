@@ -79,7 +79,7 @@ async fn record_writes_what_was_shown_and_passes_the_exit_code_through() {
     let header: Value = serde_json::from_str(printed.lines().next().expect("a line")).expect("JSON");
     assert!(header["version"] == 2 && printed.contains("shown\\r\\n") && code == Some(3), "{printed}");
     assert!(!server.home().file("-").exists());
-    // What took too long is on record as far as it went; a session that ended, too.
+    // `record` keeps a command that took too long as far as it went, and a session that has ended.
     let late = ["record", "-o", "late.cast", "--format", "3", "--timeout", "2", "--", "echo begun; sleep 60"];
     assert_eq!(ptyd(&server, &late).2, Some(124));
     let (header, shown) = cast(&server, "late.cast");

@@ -14,7 +14,7 @@ use crate::shells_inside::is_a_program;
 
 /// A podman with everything of its own in a test's home.
 struct Podman {
-    /// What runs it, and the folder that is the root of its containers.
+    /// The command that runs it, and the folder that is the root of its containers.
     program: String,
     root: String,
     environment: Vec<(&'static str, PathBuf)>,
@@ -50,8 +50,8 @@ impl Podman {
             format!("[storage]\ndriver = \"vfs\"\ngraphroot = \"{0}graph\"\nrunroot = \"{0}run\"\n", files.display());
         std::fs::write(home.file("containers.conf"), containers).expect("written");
         std::fs::write(home.file("storage.conf"), storage).expect("written");
-        // What it mounts is gone with it, and what root's crun writes into /run stays here. That takes no second
-        // hierarchy of control groups beside the first.
+        // podman's mounts end with the namespace, and the files that root's crun writes into /run stay here. That
+        // takes no second hierarchy of control groups beside the first.
         let script = format!(
             "export CONTAINERS_CONF={0}containers.conf CONTAINERS_STORAGE_CONF={0}storage.conf\n\
              [ \"$(id -u)\" = 0 ] || exec podman \"$@\"\n\
@@ -71,7 +71,7 @@ impl Podman {
         Some(podman)
     }
 
-    /// What makes it run something in a new container.
+    /// The words that make it run something in a new container.
     fn in_new(&self, options: &str, what: &str) -> String {
         format!("run --rm {options} -v /usr:/usr:ro --rootfs {} {what}", self.root)
     }

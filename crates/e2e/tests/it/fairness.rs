@@ -19,12 +19,12 @@ use serde_json::{Value, json};
 
 /// How much longer another's `true` may take.
 const FACTOR: u32 = 3;
-/// What the attackers' own threads take from it on the processors that they share with the server: a slice of the scheduler's
-/// time or two.
+/// The time that the attackers' own threads take from it on the processors shared with the server: a slice of the
+/// scheduler's time or two.
 const SLICES: Duration = Duration::from_millis(10);
 /// Rounds in which it has to be so once.
 const ROUNDS: usize = 5;
-/// What the server may hold, whatever one principal does.
+/// The memory that the server may hold, whatever one principal does.
 const MEMORY_MAX: u64 = 256 << 20;
 /// A request that asks for 8 MiB of room.
 const LARGE: usize = 8 << 20;

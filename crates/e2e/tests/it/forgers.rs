@@ -22,7 +22,7 @@ fn record(secret: &str, id: &str, nonce: u64) -> String {
     format!("\"D;${secret};{nonce};${id};0;0;;/forged\"")
 }
 
-/// What a shell has of its own: its socket, and how it names the secret, the running command and an exit code.
+/// The words of one shell: its socket, and its names for the secret, the running command and an exit code.
 struct Words {
     shell: &'static str,
     socket: u32,
@@ -45,7 +45,7 @@ impl Words {
     }
 }
 
-/// What a command came to, as far as a forger would change it.
+/// The facts of a command's end that a forger would change.
 async fn facts(shell: &Session, command: &str) -> (CommandStatus, Option<i32>, Option<String>, Boundary, bool) {
     let done = shell.run(command).await;
     let has_gone_on = done.output.is_some_and(|output| output.contains("after\n"));
@@ -62,10 +62,10 @@ async fn no_forger_ends_a_command_of(words: Words) {
     let own = if words.is_fish { "$fish_pid" } else { "$$" };
     let forged = |nonce| record(words.secret, words.id, nonce);
 
-    // What sends it, and how many records come to the socket.
+    // The commands that send it, and how many records the socket gets.
     let in_shell = format!("printf \"%s\\000\" \"$r\" >&{socket}; printf \"\\033]7337;D;102\\007\" >/dev/tty");
     let subshell = match words.is_fish {
-        // It has none; what comes nearest is another shell.
+        // fish has no subshell; another shell comes nearest.
         true => format!("r={} bash -c '{in_shell}'", forged(102)),
         false => format!("r={}; ({in_shell})", forged(102)),
     };

@@ -119,7 +119,7 @@ async fn a_start_up_file_that_asks_by_the_line_editor_is_asking_and_gets_no_comm
 // promise: shell-6
 async fn a_shell_that_never_says_that_it_is_ready_is_typed_at() {
     let home = Home::make();
-    // What ends the reading of all start-up files, ours included.
+    // This `exec` ends the reading of all start-up files, ours included.
     std::fs::write(home.path().join(".bashrc"), "exec bash --norc\n").expect("written");
     let server = Server::start_in(home, Start::default());
     let shell = server.session().await;

@@ -185,7 +185,7 @@ fn ran(folder: &std::path::Path) -> usize {
     std::fs::read_to_string(folder.join("ran")).map_or(0, |text| text.lines().count())
 }
 
-/// What of an answer must be the same however often it is asked for.
+/// The parts of an answer that every repetition of the request must give.
 fn told(done: &CommandExecution) -> (String, CommandStatus, Option<i32>, Boundary, Option<String>, Option<String>) {
     let done = done.clone();
     (done.id, done.status, done.exit_code, done.boundary, done.output, done.error)
@@ -319,7 +319,7 @@ async fn a_command_that_ended_its_session_is_answered_as_it_ended() {
         );
         let ran = std::fs::read_to_string(server.home().file(&format!("ran-{}", shell.id))).expect("it ran");
         assert_eq!(ran, "ran\n", "{command}");
-        // What was not done is not done now.
+        // A request that did not run before does not run now.
         let other = server.client().execute(&shell.id, &request, Some("two")).await.expect_err("it has ended");
         assert_eq!(other.code(), Some(ErrorCode::SessionEnded), "{command}");
         let other = ExecuteRequest { command: "echo other".to_owned(), ..request.clone() };

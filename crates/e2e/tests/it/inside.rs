@@ -82,7 +82,7 @@ async fn a_command_inside_is_a_command_while_the_one_that_started_its_shell_runs
     assert_eq!(listed.into_iter().map(|c| c.id).collect::<Vec<_>>(), ran);
 }
 
-/// Looks that a command in the bash that this starts is one of its own, and leaves it. What ran is given.
+/// Asserts that a command in the bash that this starts is one of its own, and leaves it. Gives what ran.
 pub async fn runs_beside(shell: &Session, enter: &str) -> [String; 3] {
     let outer = enters(shell, enter).await;
     let begun = shell.run_as(ExecuteRequest { timeout: Some(0.3), ..ask("echo begun; sleep 1; (exit 3)") }).await;
@@ -204,7 +204,7 @@ async fn where_no_shell_reads_it_is_said_that_it_is_not_known_whether_it_ran() {
     let shell = server.session().await;
     // Nothing inside: the session's own shell is no shell inside.
     assert_eq!(shell.try_run(&ask("echo no")).await.expect_err("idle").code(), Some(ErrorCode::InvalidField));
-    // What is no shell would take the line for its own input: python, a reader of lines, a script that asks.
+    // A program that is no shell would take the line as input: python, a reader of lines, a script that asks.
     for program in ["python3 -q", "cat", "bash -c 'read -r x'", "bash -c 'read -re x'"] {
         let running = enters(&shell, program).await;
         let refused = shell.try_run(&ask("echo no")).await.expect_err(program);
@@ -230,7 +230,7 @@ async fn where_no_shell_reads_it_is_said_that_it_is_not_known_whether_it_ran() {
     assert!(told.output.is_some_and(|text| text.contains("echo no")), "what was typed is shown");
     shell.presses(&["C-d"], None).await;
     assert_eq!(shell.end_of(&cat).await.exit_code, Some(0));
-    // What does not wait is not typed at, nor what asks for a secret or paints.
+    // ptyd types no line at a program that does not wait, asks for a secret or paints.
     let screen = "printf '\\033[?1049h'; read x; printf '\\033[?1049l'";
     for (busy, told) in [
         ("sleep 60", Foreground::Running),

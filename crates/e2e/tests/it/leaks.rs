@@ -31,7 +31,7 @@ async fn sessions_that_came_and_went_leave_nothing() {
         assert_eq!(shell.gives(&format!("echo {number}")).await, (0, format!("{number}\n")));
         server.client().terminate(&shell.id, number.is_multiple_of(2), None).await.expect("it ends");
     };
-    // What is made once and kept (threads, caches) is made first.
+    // This has the server make the threads and caches that it keeps.
     join_all((0..8).map(one)).await;
     let before = footprint(server.pid());
     for round in 0..count(60, 2_000) / 4 {

@@ -19,10 +19,10 @@ use crate::shell_matrix::ALL;
 
 /// The user that runs the server; its usual name is `nobody`.
 const USER: &str = "65534";
-/// Who has nothing to do with it.
+/// A user who may not use that server.
 const ANOTHER: &str = "65533";
 
-/// What comes before a program so that this user runs it, in no group but one of the same number.
+/// The words before a program that make this user run it, in no group but one of the same number.
 fn run_as(user: &str) -> [String; 5] {
     ["setpriv".into(), format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".into(), "--".into()]
 }
@@ -153,7 +153,7 @@ async fn what_is_secret_is_closed_to_others_also_in_a_folder_that_is_open() {
     }
 }
 
-/// What ptyd says to a user who has nothing to do with this server, and its exit code.
+/// The words of ptyd to a user who may not use this server, and its exit code.
 fn said_to_another(server: &Server, args: &[&str]) -> (String, Option<i32>) {
     let [setpriv, rest @ ..] = run_as(ANOTHER);
     let ptyd = server.ptyd(args);
@@ -328,7 +328,7 @@ async fn what_a_program_of_root_s_wants_is_told_as_far_as_the_kernel_lets_it_be_
     assert_eq!((asked.ended_by, asked.foreground), (Some(EndedBy::InputWanted), Some(Foreground::PasswordWanted)));
     shell.types("12345").await;
     assert_eq!(shell.end_of(&asked).await.exit_code, Some(5));
-    // What echoes can be waited for by its words, and gets what is typed.
+    // A question that echoes can be awaited by its words, and its program reads the keys.
     let asked = shell.run_until(&format!("{up} bash -c 'read -rp \"Go on? \" n; exit $n'"), "Go on\\? ").await;
     assert_eq!(asked.foreground, Some(Foreground::Running));
     shell.types("7").await;

@@ -98,7 +98,7 @@ fn share(used: Duration, of: Duration) -> f64 {
     used.as_secs_f64() / of.as_secs_f64() * 100.0
 }
 
-/// What the children of this process have used that have ended (proc(5), `cutime` and `cstime`).
+/// The processor time of this process's ended children (proc(5), `cutime` and `cstime`).
 fn of_ended_children(pid: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("readable");
     let fields = stat.rsplit_once(')').expect("a name").1;

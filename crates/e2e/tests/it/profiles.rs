@@ -37,7 +37,7 @@ async fn refusal(server: &Server, request: &CreateRequest) -> (String, Option<St
     }
 }
 
-/// What is printed, on stdout and on stderr.
+/// The text that ptyd prints, on stdout and on stderr.
 fn ptyd(server: &Server, args: &[&str]) -> (String, String) {
     let output = server.ptyd(args).stdin(Stdio::null()).output().expect("it can be executed");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
@@ -81,7 +81,7 @@ async fn a_session_is_started_by_its_profile_and_what_the_request_says_goes_befo
     assert_eq!((of("COLOUR"), of("API_TOKEN"), of("TERM")), (Some("blue"), Some("***"), Some("vt100")));
     assert_eq!(of("PWD"), Some(format!("{home}/files").as_str()));
 
-    // What a login shell's own files do to the rest is theirs.
+    // A login shell's own files may change the rest.
     let shell = server.session_with(by("plain")).await;
     assert_eq!(shell.gives("shopt -q login_shell").await, (0, String::new()));
 
@@ -218,7 +218,7 @@ async fn a_shell_is_another_users_where_root_serves_and_is_refused_where_not() {
             let right = "nobody nobody nobody 65534 nobody /tmp\n".to_owned();
             assert_eq!(seen, (Boundary::Attested, Some(0), right), "{shell} {profile}");
             assert_eq!(session.gives("sh -c 'exit 7'").await.0, 7, "{shell} {profile}");
-            // What it is given it may read, and nothing else of ours; and it may change none of it.
+            // The shell may read the files that it is given and no other of ours, and may change none.
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", session.look().await.pid.expect("it runs")));
             let holder = stat.ok().and_then(|s| s.rsplit(") ").next()?.split(' ').nth(1).map(str::to_owned));
             let closed = [

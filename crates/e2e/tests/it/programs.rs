@@ -56,7 +56,7 @@ async fn nothing_but_a_persons_key_answers_a_question_for_a_key() {
         shell.sends(b"yq").await;
         let done = shell.end_of(&asked).await;
         assert_eq!(done.output.map(|text| text.ends_with("\ny\n")), Some(true), "{question}");
-        // What was not read belongs to the prompt.
+        // The keys that it did not read belong to the prompt.
         shell.sends(b"\x15").await;
     }
 }

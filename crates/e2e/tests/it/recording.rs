@@ -83,7 +83,7 @@ async fn a_recording_holds_every_byte_and_plays_to_the_same_screen() {
     let typed = shell.run_until("read -rsp 'secret? ' word", "secret").await;
     shell.types("swordfish").await;
     shell.end_of(&typed).await;
-    // What is painted last does not depend on how prompts were shown.
+    // The last screen does not depend on how prompts were shown.
     let paint = "clear; printf '\\033[3;7Hpainted\\033[10;1H\\033[32mgreen\\033[0m\\033[6n\\nlast'; read -rs";
     shell.run_until(paint, "last").await;
     let check = async |screen: Option<Vec<String>>| {

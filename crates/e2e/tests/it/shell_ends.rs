@@ -155,7 +155,7 @@ async fn the_death_of_a_shell_is_told() {
 async fn a_failure_under_set_e_ends_the_shell() {
     each("4 `set -e` ends the shell", async |t| {
         dies(t, "set -e; false; echo not here", Some(1), None).await;
-        // Where it does not fail, nothing ends.
+        // A command that does not fail ends nothing.
         assert_eq!(t.gives("set -e; true").await, t.is(0, ""));
         assert_eq!(t.gives("(exit 3) || echo caught").await, t.is(0, "caught\n"));
         assert_eq!(t.gives("set +e; false").await, t.is(1, ""));

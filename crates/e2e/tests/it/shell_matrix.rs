@@ -44,7 +44,7 @@ pub const CASES: [&str; 22] = [
     "20 what a person types",
 ];
 
-/// What a shell has not, and why.
+/// The cases that a shell skips, and why.
 pub const SKIPPED: [(&str, Dialect, &str); 5] = [
     ("2 a status for each part of a pipeline", Dialect::Dash, "it keeps the last status only"),
     ("4 `set -e` ends the shell", Dialect::Fish, "it has no such option"),
@@ -88,7 +88,7 @@ impl Dialect {
         match self {
             Self::Bash => "read -rsp 'Password: ' p; echo; echo ${#p}",
             Self::Zsh => "read -rs 'p?Password: '; echo; echo ${#p}",
-            // Its own `read -s` paints in its editor; what a program asks is the same for all.
+            // Its own `read -s` paints in its editor; a program's question is the same for all.
             Self::Fish => "bash -c 'read -rsp \"Password: \" p; echo; echo ${#p}'",
             Self::Dash => "stty -echo; printf 'Password: '; read -r p; stty echo; echo; echo ${#p}",
         }
@@ -138,7 +138,7 @@ pub struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// What a command gives, with the shell's name, so that a failure says whose it is.
+    /// The exit code and output of a command, with the shell's name for a failure's report.
     pub async fn gives(&self, command: &str) -> (&'static str, i32, String) {
         let (code, output) = self.shell.gives(command).await;
         (self.dialect.name(), code, output)

@@ -95,7 +95,7 @@ impl Mixer {
     }
 }
 
-/// What a shell says of a job that a signal ended is its own affair.
+/// The output without a shell's own notices of jobs that a signal ended.
 fn without_notices(output: &str) -> String {
     output.split_inclusive('\n').filter(|line| !line.contains("erminated")).collect()
 }

@@ -228,7 +228,7 @@ async fn waits_end_by_their_first_reason() {
     .await;
 }
 
-/// What each shell lets its user do to the hooks.
+/// The commands with which a user may disturb the hooks of each shell.
 fn disturbances(dialect: Dialect) -> &'static [&'static str] {
     match dialect {
         Dialect::Bash => &["PROMPT_COMMAND=; PS1='mine> '", "set -u", "stty raw -echo", "IFS=0", "set -o vi"],

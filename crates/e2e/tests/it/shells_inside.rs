@@ -99,7 +99,7 @@ struct Sshd {
 
 impl Drop for Sshd {
     fn drop(&mut self) {
-        // It ends on TERM; what it started ends with its connection.
+        // It ends on TERM; its children end with its connection.
         let pid = Pid::new(self.child.id());
         pid.signal(rustix::process::Signal::TERM);
         let _ = self.child.wait();
@@ -264,7 +264,7 @@ async fn an_environment_of_condas_is_told_when_it_is_entered_and_left() {
     }
     for dialect in ALL {
         let shell = dialect.session(&server).await;
-        // What conda has the shell do.
+        // The commands that conda has the shell run.
         let path = folder.display();
         let by_hand = if dialect.is_fish() {
             [format!("set -gx PATH '{path}/bin' $PATH; set -gx CONDA_PREFIX '{path}'"), "set -e PATH[1]".to_owned()]

@@ -91,7 +91,7 @@ async fn a_stalled_viewer_costs_little_slows_nobody_and_is_shown_the_present() {
     const STALLED: usize = 16;
     let server = Server::start();
     let shell = server.session().await;
-    // What is made once and kept is made first.
+    // This has the server make the buffers that it keeps.
     shell.gives("seq 1 200000 >/dev/tty").await;
     let mut stalled = join_all((0..STALLED).map(async |_| Socket::visit(&server, &shell.id, "").await)).await;
     let mut firsts = Vec::new();
@@ -182,7 +182,7 @@ async fn several_viewers_see_the_same_and_each_input_is_typed_once() {
     let mut first = Socket::visit(&server, &shell.id, "?client=one").await;
     let mut second = Socket::visit(&server, &shell.id, "").await;
     for socket in [&mut first, &mut second] {
-        // What comes before the snapshot is in it.
+        // The snapshot holds all output before it.
         snapshot(socket).await;
     }
     first.types(1, b"n=$((n+1)); echo n is $n\r").await;
@@ -202,7 +202,7 @@ async fn several_viewers_see_the_same_and_each_input_is_typed_once() {
     assert_eq!(code, 4409);
 }
 
-/// What a viewer is shown first.
+/// The first screen that a viewer gets.
 async fn snapshot(viewer: &mut Socket) -> String {
     let bytes = viewer
         .until(|heard| if let SocketMessage::Snapshot(_, bytes) = heard { Some(bytes.clone()) } else { None })

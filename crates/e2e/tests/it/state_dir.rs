@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use e2e::{Home, Server};
 
-/// What a server says that does not start in this home.
+/// The words of a server that refuses to start in this home.
 fn refusal(server: &Server) -> String {
     let ended = server.ptyd(&["serve"]).output().expect("ptyd");
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");

@@ -150,8 +150,8 @@ async fn what_is_typed_before_a_command_has_begun_reaches_it_as_a_whole_line() {
         let shell = server.session_with(request).await;
         shell.run("true").await;
         let pid = Pid::new(shell.look().await.pid.expect("it lives"));
-        // Stopped, it does not read the keys that hand the command over, so its editor still has the terminal. Where it was
-        // stopped before its editor had it, the command is refused.
+        // Stopped, it does not read the keys that hand the command over, so its editor still has the terminal. If it was
+        // stopped before its editor had it, the server refuses the command.
         let request = ExecuteRequest {
             command: "head -n 1".to_owned(),
             wait_for_completion: Some(false),

@@ -23,7 +23,7 @@ async fn stopped(shell: &Session) -> Pid {
     holder
 }
 
-/// What is asked of the server, and its code; panics when it does not answer in time.
+/// The code with which the server refuses a request; panics if it does not answer in time.
 async fn refused<T: std::fmt::Debug>(asked: impl Future<Output = Result<T, client::ClientError>>) -> Option<ErrorCode> {
     let answered = tokio::time::timeout(IN_TIME, asked).await.expect("it is answered in time");
     answered.expect_err("the holder does not answer").code()

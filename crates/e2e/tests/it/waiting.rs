@@ -225,7 +225,7 @@ const DO_NOT_ASK: [&str; 15] = [
     "python3 -c 'import os, select, socket, threading, tty\ntty.setraw(0)\nother, end = socket.socketpair()\nlooks = select.epoll()\n\
      looks.register(end, 1)\nthreading.Thread(target=looks.poll, daemon=True).start()\n\
      keys = threading.Thread(target=os.read, args=(0, 9), daemon=True)\nkeys.start()\nkeys.join()'",
-    // What passes keys on to a terminal of its own waits for keys, and what is behind it works with its line open.
+    // `script` passes keys on to its own terminal and waits for them; the program behind it works with its line open.
     "script -qec 'printf working...; sleep 30' /dev/null",
     "script -qec \"script -qec 'printf working...; sleep 30' /dev/null\" /dev/null",
     // A wheel that turns behind an open line, with an eye on the keys.
@@ -333,7 +333,7 @@ async fn a_pattern_never_sees_what_stands_before_a_commands_beginning() {
         let create = api::CreateRequest { shell: Some(name.to_owned()), ..Default::default() };
         let shell = server.session_with(create).await;
         for round in 0..ROUNDS / 4 {
-            // What hands a command over is shown by some editors as a line of its own.
+            // Some editors show the line that hands a command over.
             let request = ExecuteRequest {
                 command: "sleep 0.01; echo done".to_owned(),
                 wait_for: Some("ptyd|sleep|eval|[$]".to_owned()),
@@ -427,7 +427,7 @@ async fn a_wait_that_is_asked_again_sees_what_came_while_no_server_ran() {
     shell.run_until(&format!("echo READY; {command}"), "READY").await;
     let wait = WaitRequest { wait_for: Some("READY".to_owned()), timeout: Some(0.2), ..Default::default() };
     let asks = async |file: &str| {
-        // What it has seen is not seen again, of whichever server.
+        // No wait sees a match twice, whichever server it asks.
         let waited = shell.wait(&wait).await;
         assert_eq!((waited.ended_by, waited.matched), (EndedBy::TimedOut, None), "before {file}");
         server.kill9();

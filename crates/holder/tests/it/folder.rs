@@ -47,7 +47,7 @@ fn a_holder_whose_folder_was_moved_goes_on_and_takes_its_socket_away_from_there(
 // promise: stop-2
 fn a_holder_that_is_idle_does_not_wake_up_to_look_for_its_folder() {
     let held = Held::running("while :; do read rest; done");
-    // What follows the start is over.
+    // By now the start is over.
     assert!(!held.ends_within(Duration::from_secs(4)));
     let wakes = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", held.pid())).unwrap();
