@@ -10,6 +10,7 @@ mod left_out;
 mod machine;
 mod promises;
 mod schema;
+mod sentences;
 mod services;
 mod source;
 mod structure;

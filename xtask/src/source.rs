@@ -2,10 +2,39 @@
 //!
 //! Removed text becomes blanks of the same length: lines keep their numbers, columns their places.
 
+use std::ops::Range;
+
 /// The code alone: comments and the contents of quotes are blank.
 pub fn code(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = bytes.to_vec();
+    let mut out = text.as_bytes().to_vec();
+    for (_, range) in spans(text.as_bytes()) {
+        blank(&mut out[range]);
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// The comments alone, with their slashes: all else is blank.
+pub fn comments(text: &str) -> String {
+    let mut out = text.as_bytes().to_vec();
+    let mut from = 0;
+    for (_, range) in spans(text.as_bytes()).into_iter().filter(|(kind, _)| *kind == Kind::Comment) {
+        blank(&mut out[from..range.start]);
+        from = range.end;
+    }
+    blank(&mut out[from..]);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Comment,
+    /// The contents of a literal, without its quotes.
+    Literal,
+}
+
+/// The places of all comments and literals, in their order.
+fn spans(bytes: &[u8]) -> Vec<(Kind, Range<usize>)> {
+    let mut found = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
         let rest = &bytes[at..];
@@ -14,17 +43,17 @@ pub fn code(text: &str) -> String {
         } else if rest.starts_with(b"/*") {
             at + block_comment(rest)
         } else if let Some((open, close)) = literal(bytes, at) {
-            blank(&mut out[at + open..close]);
+            found.push((Kind::Literal, at + open..close));
             at = (close + 1).min(bytes.len());
             continue;
         } else {
             at += 1;
             continue;
         };
-        blank(&mut out[at..end]);
+        found.push((Kind::Comment, at..end));
         at = end;
     }
-    String::from_utf8_lossy(&out).into_owned()
+    found
 }
 
 /// The code that ships: what is behind `#[cfg(test)]` is blank too.
@@ -218,6 +247,10 @@ mod tests {
         assert_eq!(lines_with_word(&code, "unsafe"), [3]);
         assert_eq!(lines_with_word(&code, "let"), [1, 2, 3]);
         assert!(code.contains("fn f<'a>(x: &'a str) {}"));
+        let comments = comments(text);
+        assert_eq!(comments.len(), text.len());
+        let words: Vec<_> = comments.split_whitespace().collect();
+        assert_eq!(words, ["//", "unsafe", "/*", "unsafe", "/*", "nested", "*/", "unsafe", "*/"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The house rules that a machine can check. Each complaint says what to do instead.
 
 use crate::promises;
+use crate::sentences;
 use crate::source;
 use crate::structure;
 use crate::tree::{TextFile, Violation, text_files};
@@ -92,6 +93,7 @@ fn file(file: &TextFile) -> Vec<Violation> {
     found.extend(banned(file, &ALLOWED));
     found.extend(walls_of_unsafe(file));
     found.extend(structure::check(file));
+    found.extend(sentences::check(file));
     found.extend(decision(file));
     found
 }
