@@ -10,7 +10,6 @@ import re
 import subprocess
 from pathlib import Path
 
-from fullscreen import needs
 from mcp_client import REPOSITORY
 from test_other_clients import CLIENTS, NODE, NPM
 
@@ -82,23 +81,6 @@ async def test_the_tools_that_a_model_is_shown_fit_their_budget(workspace):
     assert shown[-2]["name"] == "terminal"
     assert told <= 2_500
     assert whole <= 3_000
-
-
-@needs("vim")
-# promise: output-11
-async def test_keys_in_an_editor_cost_the_rows_that_they_change(workspace):
-    lines = [f"def function_number_{i}(argument): return argument + {i}\n" for i in range(200)]
-    (workspace.project / "v.py").write_text("".join(lines))
-    session = await workspace.session()
-    await session.run("vim -u NONE v.py", wait_for="function_number_38")
-    typed = [{"input": "10G"}, {"input": "dd"}, {"keys": ["o"]}, {"input": "x = 1"}, {"keys": ["Escape"]}, {"keys": ["u"]}]
-    typed += [{"keys": [keys]} for keys in ("/number_50<Enter>", "n", ":w<Enter>")]
-    answers = [await session.agent.call("send_input_to_terminal", session_id=session.id, **one) for one in typed]
-    costs = tokens(*(answer.text for answer in answers))
-    print(f"nine keys in vim: {costs}, {sum(costs)} tokens")
-    assert sum(costs) <= 1_500, costs
-    await session.press(":q<Enter>", until=["input"])
-    assert len((workspace.project / "v.py").read_text().splitlines()) == 199
 
 
 # promise: output-11
