@@ -31,14 +31,15 @@ pub fn run(options: &Options, paths: &Paths) -> ExitCode {
             "ptyd mcp: speaks MCP on stdin and stdout, for an MCP client to start; C-d ends it. See `ptyd mcp --help`",
         );
     }
-    let hello = match handshake::line(options) {
-        Ok(hello) => hello,
+    let (name, first_number) = match handshake::Name::of_host().and_then(|n| Ok((n, handshake::first_number()?))) {
+        Ok(both) => both,
         Err(error) => return failed(&error),
     };
+    let hello = handshake::line(options, &name);
     let paths = paths.clone();
     let connect = move || daemon::connect_or_start(&paths);
     let discovery = Discovery::of(server::mcp::discovery());
-    match proxy_loop::carry(connect, &hello, &discovery, io::stdin(), io::stdout()) {
+    match proxy_loop::carry(connect, &hello, first_number, &discovery, io::stdin(), io::stdout()) {
         Ok(Ending::HostClosed) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
     }

@@ -89,6 +89,11 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 }
 
 impl PendingRequests {
+    /// The number identifies a request of this client, which may have been another process before.
+    pub(super) fn numbered_after(number: u64) -> Self {
+        Self { number, ..Self::default() }
+    }
+
     /// Processes a line from the host.
     pub fn outgoing(&mut self, line: Vec<u8>) -> Outgoing {
         let Some((id, method, numbered)) = self.read(&line) else { return Outgoing::Send(line) };

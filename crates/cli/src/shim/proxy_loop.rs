@@ -48,6 +48,7 @@ pub(super) enum Ending {
 pub(super) fn carry(
     connect: impl FnMut() -> io::Result<UnixStream> + Send + 'static,
     hello: &[u8],
+    first_number: u64,
     discovery: &Discovery,
     stdin: impl AsFd,
     stdout: impl AsFd,
@@ -60,7 +61,7 @@ pub(super) fn carry(
         stdout: stdout.as_fd(),
         server: None,
         attempt: None,
-        pending: PendingRequests::default(),
+        pending: PendingRequests::numbered_after(first_number),
         from_host: Lines::default(),
         from_server: Lines::default(),
         to_host: WriteBuffer::default(),

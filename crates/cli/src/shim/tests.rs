@@ -141,7 +141,8 @@ fn a_line_without_an_end_is_thrown_away_and_the_next_one_is_read() {
 #[test]
 fn the_hello_says_where_this_process_is() {
     let options = Options { detach: Detach::Keep, tools: Tools::Terminal, structured: true };
-    let line = handshake::line(&options).expect("a hello");
+    let name = handshake::Name::of(None).expect("a name");
+    let line = handshake::line(&options, &name);
     let hello: Value = serde_json::from_slice(&line).expect("one line of JSON");
     assert_eq!((&hello["v"], &hello["tools"], &hello["detach"]), (&json!(1), &json!("terminal"), &json!("keep")));
     assert_eq!(hello["structured"], true);
@@ -195,7 +196,7 @@ impl Host {
         let (stdout, shim_out) = UnixStream::pair().expect("a pair");
         let shim = std::thread::spawn(move || {
             let discovery = Discovery::of(discovered());
-            carry(move || UnixStream::connect(&path), b"hello\n", &discovery, shim_in, shim_out)
+            carry(move || UnixStream::connect(&path), b"hello\n", 0, &discovery, shim_in, shim_out)
         });
         (Self { stdin: Some(stdin), stdout: BufReader::new(stdout), shim }, listener, dir)
     }
