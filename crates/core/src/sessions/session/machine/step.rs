@@ -72,6 +72,7 @@ impl Session {
         }
         self.check_foreground();
         self.note_question();
+        self.check_nested_command();
     }
 
     /// Takes what this session wants done outside of itself.
@@ -79,7 +80,7 @@ impl Session {
         Effects { frames: std::mem::take(&mut self.link.unsent), ..std::mem::take(&mut self.effects) }
     }
 
-    /// Does what is due.
+    /// Does what is due, but for what [`Self::settle`] does in the same turn.
     fn on_time(&mut self) {
         self.check_waits();
         self.check_hooks();
@@ -90,7 +91,6 @@ impl Session {
         }
         self.check_typed_command();
         self.refuse_pending();
-        self.check_nested_command();
         self.check_limits();
         self.check_expiry();
     }

@@ -2,6 +2,7 @@
 //!
 //! The files of the session are real; the test writes them as a holder does, and decides what time it is.
 
+mod nested;
 #[path = "../../../../../e2e/src/not_run.rs"]
 #[allow(dead_code, reason = "it is for all tests")]
 mod not_run;
@@ -15,7 +16,8 @@ use journal::{EventsWriter, Offset, Record, Retention, Writer};
 use tokio::sync::watch;
 use wire::{FromHolder, Handover, HandoverMethod, Hello, Spec, Tail, ToHolder};
 
-use crate::host::fake::FakeHost;
+use crate::host::Process;
+use crate::host::fake::{self, FakeHost};
 use crate::host::holders::{HolderBackend, SessionFolder};
 use crate::ids::SessionId;
 use crate::sessions::backends::Backends;
@@ -28,13 +30,18 @@ use crate::store::Store;
 /// No process has such a number, so the kernel shows nothing of it.
 const NO_PROCESS: u32 = u32::MAX - 1;
 
-/// A machine without processes, and a store that no test writes to.
+/// The one process that the kernel shows: a shell in the session's shell.
+const NESTED: u32 = u32::MAX - 3;
+
+/// A machine with one process, and a store that no test writes to.
 static BACKENDS: LazyLock<Arc<Backends>> = LazyLock::new(|| {
     let dir = tempfile::tempdir().expect("a directory").keep();
     let store = Arc::new(Store::open(&dir.join("store.db")).expect("a store"));
     let holders = HolderBackend::prepare(&dir).expect("a backend");
     std::fs::remove_dir_all(dir).expect("it is there");
-    Arc::new(Backends { store, host: Arc::new(FakeHost::default()), holders, toolchains: Default::default() })
+    let host = FakeHost::default();
+    host.runs(&[Process { name: "bash".to_owned(), ..fake::process(NESTED, NO_PROCESS) }], 0);
+    Arc::new(Backends { store, host: Arc::new(host), holders, toolchains: Default::default() })
 });
 
 /// A session, and the end of its files that a holder writes.
@@ -72,16 +79,16 @@ fn handle(session: &mut Session, now: Now, frames: Vec<FromHolder>) -> Vec<ToHol
     settle(session, now)
 }
 
-/// The turns of the actor until nothing is left to do without waiting.
+/// The turns of the actor until nothing is left to do without waiting: in each, what is due comes before what was received.
 fn settle(session: &mut Session, now: Now) -> Vec<ToHolder> {
     for _ in 0..10_000 {
+        session.step(now, StepInput::Time);
         session.step(now, StepInput::Frames);
         if session.is_behind() {
             session.step(now, StepInput::Unread);
         }
         session.step(now, StepInput::Settled);
         session.step(now, StepInput::Published { count: 0 });
-        session.step(now, StepInput::Time);
         if !session.has_frames() && !session.has_work() {
             check(session);
             return session.take_effects().frames;
