@@ -1,5 +1,6 @@
 """Commands in the shell that reads inside the session's own: typed only into a shell at its prompt."""
 
+import asyncio
 import shutil
 import time
 
@@ -115,6 +116,43 @@ async def test_an_interrupt_clears_a_line_that_was_begun_at_a_nested_prompt(work
     assert (await workspace.terminal("echo no")).is_error
     await workspace.terminal("C-c", wait_for="in\\$ $")
     assert (await workspace.terminal("echo two")).output == "two"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_a_command_right_behind_a_typed_exit_runs_in_the_outer_shell(workspace, shell):
+    if not shutil.which(shell.split()[0]):
+        pytest.skip(f"there is no {shell} on PATH")
+    session = await workspace.session()
+    by_tool = lambda: workspace.agent.call("terminal", session_id=session.id, command="exit", is_input=True)
+    by_input = lambda: session.type("exit", end_with_newline=True)
+    for leave in [by_tool, by_input] * (20 if IS_FULL else 4):
+        await session.run(shell)
+        assert (await session.run("INNER=yes; echo in")).output == "in"
+        left, outside = asyncio.create_task(leave()), asyncio.create_task(session.run("echo out:$INNER"))
+        assert (await outside).output.endswith("out:"), (await left).text
+        assert (await outside).exit == 0
+
+
+async def test_so_does_one_whose_client_did_not_wait_for_the_reaction_to_exit(workspace):
+    session = await workspace.session()
+    for _ in range(20 if IS_FULL else 4):
+        await session.run("bash --norc")
+        assert (await session.run("INNER=yes; echo in")).output == "in"
+        await session.type("exit", end_with_newline=True, timeout=0.01)
+        outside = await session.run("echo out:$INNER")
+        assert (outside.output.endswith("out:"), outside.exit) == (True, 0), outside.text
+
+
+async def test_a_command_right_behind_an_interrupt_runs_in_the_nested_shell(workspace):
+    session = await workspace.session()
+    await session.run("bash --norc")
+    assert (await session.run("INNER=yes; echo in")).output == "in"
+    for _ in range(20 if IS_FULL else 4):
+        running = await session.run("read -r line < /dev/tty", timeout=0.2)
+        assert running.is_running
+        interrupted = asyncio.create_task(workspace.agent.call("terminal", session_id=session.id, command="C-c"))
+        next_one = asyncio.create_task(session.run("echo in:$INNER"))
+        assert (await next_one).output.endswith("in:yes"), (await interrupted).text
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -1,14 +1,16 @@
 //! The turns of a client's commands: a command waits while an earlier one of the same client in the same session is
 //! unanswered, because hosts send several calls at once and expect an answer to each.
 //!
-//! Only calls that run a command take part; keys, input and looks concern the command that runs. Over stdio the order is
-//! that of the messages: a request is noted as its message is read, before its handler runs.
+//! Keys, input and looks concern what runs and wait for nothing. A command waits for an earlier input or key of its client,
+//! too, though not for long: what that does decides which shell is to run the command. Over stdio the order is that of the
+//! messages: a request is noted as its message is read, before its handler runs.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ptyd_core::ids::SessionId;
+use ptyd_core::limits::INSIDE_SETTLES;
 use rmcp::model::RequestId;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -18,7 +20,24 @@ const WAITING_MAX: usize = 64;
 /// After this time without its handler a noted request is taken for one that was refused or cancelled.
 const UNHANDLED_MAX: Duration = Duration::from_secs(1);
 
-/// The unanswered commands of one client, the earliest first.
+/// How a call takes part in a session, which it names so (empty for the default one).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InTurn<'a> {
+    /// It runs a command, and waits so long for its end if it does not say how long.
+    Command { session: &'a str, timeout: Duration },
+    /// It types at what runs there, or interrupts it.
+    Input { session: &'a str },
+}
+
+impl<'a> InTurn<'a> {
+    pub fn session(self) -> &'a str {
+        match self {
+            Self::Command { session, .. } | Self::Input { session } => session,
+        }
+    }
+}
+
+/// The unanswered commands and inputs of one client, the earliest first.
 #[derive(Debug, Default)]
 pub(super) struct CommandTurns {
     queue: Mutex<Queue>,
@@ -36,8 +55,10 @@ struct Unanswered {
     ticket: u64,
     /// The session's id; empty for the default one; while the request has no handler, as the call names it.
     session: String,
-    /// A request that was noted and has no handler yet, and since when.
-    noted: Option<(RequestId, Instant)>,
+    /// A request that was noted and has no handler yet.
+    noted: Option<RequestId>,
+    since: Instant,
+    is_input: bool,
     has_turn: bool,
 }
 
@@ -50,7 +71,7 @@ pub(super) enum NoTurn {
     TimedOut,
 }
 
-/// A command's place; its end lets the next command of the session go on.
+/// The place of a command or an input; its end lets the next command of the session go on.
 #[derive(Debug)]
 pub(super) struct CommandTurn {
     turns: Arc<CommandTurns>,
@@ -62,44 +83,62 @@ impl Unanswered {
     fn may_be_any(&self) -> bool {
         self.noted.is_some() && !self.session.is_empty() && SessionId::parse(&self.session).is_err()
     }
+
+    /// Until when it holds up later commands at most.
+    fn holds_until(&self) -> Option<Instant> {
+        let handled = self.noted.as_ref().map(|_| self.since + UNHANDLED_MAX);
+        let settled = self.is_input.then(|| self.since + INSIDE_SETTLES);
+        handled.into_iter().chain(settled).min()
+    }
 }
 
 impl Queue {
-    fn push(&mut self, session: &str, noted: Option<(RequestId, Instant)>) -> Option<u64> {
+    fn push(&mut self, in_turn: InTurn<'_>, noted: Option<RequestId>) -> Option<u64> {
         self.give_up_unhandled();
         if self.unanswered.iter().filter(|it| !it.has_turn).count() >= WAITING_MAX {
             return None;
         }
         self.last_ticket += 1;
-        let (ticket, session) = (self.last_ticket, session.to_owned());
-        self.unanswered.push_back(Unanswered { ticket, session, noted, has_turn: false });
-        Some(ticket)
+        let is_input = matches!(in_turn, InTurn::Input { .. });
+        self.unanswered.push_back(Unanswered {
+            ticket: self.last_ticket,
+            session: in_turn.session().to_owned(),
+            has_turn: is_input && noted.is_none(),
+            noted,
+            since: Instant::now(),
+            is_input,
+        });
+        Some(self.last_ticket)
     }
 
     fn give_up_unhandled(&mut self) {
-        self.unanswered.retain(|it| it.noted.as_ref().is_none_or(|(_, at)| at.elapsed() < UNHANDLED_MAX));
+        self.unanswered.retain(|it| it.noted.is_none() || it.since.elapsed() < UNHANDLED_MAX);
     }
 
     /// The place of a request whose handler is here now.
-    fn enter(&mut self, request: &RequestId, session: &str) -> Option<u64> {
-        let is_it = |it: &&mut Unanswered| it.noted.as_ref().is_some_and(|(noted, _)| noted == request);
-        match self.unanswered.iter_mut().find(is_it) {
+    fn enter(&mut self, request: &RequestId, in_turn: InTurn<'_>) -> Option<u64> {
+        match self.unanswered.iter_mut().find(|it| it.noted.as_ref() == Some(request)) {
             Some(place) => {
-                (place.noted, place.session) = (None, session.to_owned());
+                (place.noted, place.session) = (None, in_turn.session().to_owned());
+                place.has_turn = place.is_input;
                 Some(place.ticket)
             }
-            None => self.push(session, None),
+            None => self.push(in_turn, None),
         }
     }
 
-    /// The time at which the command before this one is given up if it has no handler by then; `Ok` if none is before it
-    /// in its session, so that it has its turn.
+    /// The time at which the call before this one holds it up no more, if there is one; `Ok` if none is before it in its
+    /// session, so that it has its turn.
     fn take_turn(&mut self, ticket: u64) -> Result<(), Option<Instant>> {
         self.give_up_unhandled();
         let Some(at) = self.unanswered.iter().position(|it| it.ticket == ticket) else { return Ok(()) };
-        let session = &self.unanswered[at].session;
-        match self.unanswered.iter().take(at).find(|it| it.session == *session || it.may_be_any()) {
-            Some(before) => Err(before.noted.as_ref().map(|(_, noted_at)| *noted_at + UNHANDLED_MAX)),
+        let (session, now) = (&self.unanswered[at].session, Instant::now());
+        let is_before = |it: &&Unanswered| {
+            let holds = it.holds_until().is_none_or(|until| now < until);
+            holds && (it.session == *session || it.may_be_any())
+        };
+        match self.unanswered.iter().take(at).find(is_before) {
+            Some(before) => Err(before.holds_until()),
             None => {
                 self.unanswered[at].has_turn = true;
                 Ok(())
@@ -109,27 +148,36 @@ impl Queue {
 }
 
 impl CommandTurns {
-    /// Notes a command as its message is read. One that finds no room is refused by its handler.
-    pub fn note(&self, request: &RequestId, session: &str) {
-        self.locked().push(session, Some((request.clone(), Instant::now())));
+    /// Notes a call as its message is read. A command that finds no room is refused by its handler.
+    pub fn note(&self, request: &RequestId, in_turn: InTurn<'_>) {
+        self.locked().push(in_turn, Some(request.clone()));
     }
 
-    /// Waits until every earlier command in this session is answered.
+    /// The handler of an input is here, which waits for nothing.
+    pub fn input(self: &Arc<Self>, request: &RequestId, session: &str) -> Option<CommandTurn> {
+        let ticket = self.locked().enter(request, InTurn::Input { session });
+        // Its session may be another one than a later command has feared.
+        self.changed.notify_waiters();
+        ticket.map(|ticket| CommandTurn { turns: Arc::clone(self), ticket })
+    }
+
+    /// Waits until every earlier command in this session is answered, and every earlier input, or has had its time.
     pub async fn turn(
         self: &Arc<Self>,
         request: &RequestId,
         session: &str,
         until: Instant,
     ) -> Result<CommandTurn, NoTurn> {
-        let ticket = self.locked().enter(request, session).ok_or(NoTurn::Full)?;
+        let command = InTurn::Command { session, timeout: Duration::ZERO };
+        let ticket = self.locked().enter(request, command).ok_or(NoTurn::Full)?;
         let turn = CommandTurn { turns: Arc::clone(self), ticket };
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            let Err(given_up_at) = self.locked().take_turn(ticket) else { return Ok(turn) };
+            let Err(held_until) = self.locked().take_turn(ticket) else { return Ok(turn) };
             tokio::select! {
                 () = changed => {}
-                () = sleep_until(given_up_at.unwrap_or(until).min(until)) => {
+                () = sleep_until(held_until.unwrap_or(until).min(until)) => {
                     if Instant::now() >= until {
                         return Err(NoTurn::TimedOut);
                     }
@@ -149,7 +197,7 @@ impl CommandTurn {
         let queue = self.turns.locked();
         let mut own = queue.unanswered.iter().skip_while(|it| it.ticket != self.ticket);
         let session = own.next().map(|it| &it.session);
-        own.any(|it| Some(&it.session) == session)
+        own.any(|it| !it.is_input && Some(&it.session) == session)
     }
 }
 
@@ -166,6 +214,10 @@ mod tests {
 
     fn id(number: i64) -> RequestId {
         RequestId::Number(number)
+    }
+
+    fn command(session: &str) -> InTurn<'_> {
+        InTurn::Command { session, timeout: Duration::ZERO }
     }
 
     async fn now(turns: &Arc<CommandTurns>, number: i64, session: &str) -> Result<CommandTurn, NoTurn> {
@@ -192,8 +244,8 @@ mod tests {
     #[tokio::test]
     async fn the_order_is_that_of_the_messages_and_not_of_the_handlers() {
         let turns = Arc::new(CommandTurns::default());
-        turns.note(&id(1), "a");
-        turns.note(&id(2), "a");
+        turns.note(&id(1), command("a"));
+        turns.note(&id(2), command("a"));
         assert_eq!(now(&turns, 2, "a").await.err(), Some(NoTurn::TimedOut), "the first one comes first");
         let first = now(&turns, 1, "a").await.expect("its turn");
         drop(first);
@@ -203,10 +255,34 @@ mod tests {
     #[tokio::test]
     async fn a_request_without_a_handler_holds_nobody_up_for_long() {
         let turns = Arc::new(CommandTurns::default());
-        turns.note(&id(1), "a");
+        turns.note(&id(1), command("a"));
         let begun = Instant::now();
         turns.turn(&id(2), "a", begun + Duration::from_secs(9)).await.expect("its turn");
         assert_eq!(begun.elapsed().as_millis() / 100, 10);
+    }
+
+    #[tokio::test]
+    async fn a_command_waits_for_an_earlier_input_which_itself_waits_for_nothing() {
+        let turns = Arc::new(CommandTurns::default());
+        let _running = now(&turns, 1, "b").await.expect("nothing is before it");
+        turns.note(&id(2), InTurn::Input { session: "a" });
+        turns.note(&id(3), command("a"));
+        assert_eq!(now(&turns, 3, "a").await.err(), Some(NoTurn::TimedOut), "the input comes first");
+        let input = turns.input(&id(2), "a").expect("its place");
+        assert!(turns.input(&id(4), "b").is_some(), "although a command is before it");
+        assert_eq!(now(&turns, 5, "a").await.err(), Some(NoTurn::TimedOut), "the input is not answered");
+        drop(input);
+        assert!(now(&turns, 6, "a").await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_input_that_is_not_answered_holds_no_command_up_for_long() {
+        let turns = Arc::new(CommandTurns::default());
+        let _input = turns.input(&id(1), "a").expect("its place");
+        let begun = Instant::now();
+        let turn = turns.turn(&id(2), "a", begun + Duration::from_secs(9)).await.expect("its turn");
+        assert!(begun.elapsed() >= INSIDE_SETTLES);
+        assert!(!turn.is_awaited());
     }
 
     #[tokio::test]
@@ -227,7 +303,7 @@ mod tests {
             running.push(turn.expect("commands that have their turn do not count"));
         }
         for number in 0..WAITING_MAX as i64 {
-            turns.note(&id(1_000 + number), "0");
+            turns.note(&id(1_000 + number), command("0"));
         }
         assert_eq!(now(&turns, 9_999, "0").await.err(), Some(NoTurn::Full));
     }

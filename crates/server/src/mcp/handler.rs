@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::caller::Caller;
+use super::command_turns::{CommandTurn, InTurn};
 use super::dispatch_port::Server;
 use super::handshake::{StructuredAnswers, ToolSet};
 use super::log_notifications::Log;
@@ -146,24 +147,30 @@ impl Handler {
         arguments: JsonObject,
         id: &RequestId,
     ) -> Result<Answer, ToolError> {
-        let Some((session, default)) = (tool.command_session)(&arguments) else {
+        let Some(in_turn) = (tool.in_turn)(&arguments) else {
             return (tool.call)(call, arguments).await;
         };
         let begun = Instant::now();
         // A session that is not known is refused by the tool.
-        let session = match session {
+        let session = match in_turn.session() {
             "" => String::new(),
             name => tool_definitions::arguments::session(call, name)
                 .await
                 .map_or_else(|_| name.to_owned(), |id| id.to_string()),
         };
-        let timeout =
-            tool_definitions::seconds(&arguments, "timeout").and_then(|n| Duration::try_from_secs_f64(n).ok());
-        let until = begun + timeout.unwrap_or(default).min(TIMEOUT_MAX);
-        let turn = self.caller.turns.turn(id, &session, until).await?;
-        call.waited = begun.elapsed();
+        let turn = match in_turn {
+            InTurn::Input { .. } => self.caller.turns.input(id, &session),
+            InTurn::Command { timeout: default, .. } => {
+                let timeout =
+                    tool_definitions::seconds(&arguments, "timeout").and_then(|n| Duration::try_from_secs_f64(n).ok());
+                let until = begun + timeout.unwrap_or(default).min(TIMEOUT_MAX);
+                let turn = self.caller.turns.turn(id, &session, until).await?;
+                call.waited = begun.elapsed();
+                Some(turn)
+            }
+        };
         // A task would let the next command run into a busy shell.
-        call.may_be_task &= !turn.is_awaited();
+        call.may_be_task &= !turn.as_ref().is_some_and(CommandTurn::is_awaited);
         (tool.call)(call, arguments).await
     }
 
@@ -185,8 +192,8 @@ impl Handler {
         let tool = TOOLS.iter().find(|tool| tool.name == call.params.name && self.caller.offers(tool.name));
         let no_arguments = JsonObject::default();
         let arguments = call.params.arguments.as_ref().unwrap_or(&no_arguments);
-        if let Some((session, _)) = tool.and_then(|tool| (tool.command_session)(arguments)) {
-            self.caller.turns.note(id, session);
+        if let Some(in_turn) = tool.and_then(|tool| (tool.in_turn)(arguments)) {
+            self.caller.turns.note(id, in_turn);
         }
     }
 }

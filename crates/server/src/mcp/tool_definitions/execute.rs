@@ -1,14 +1,14 @@
 //! `execute_in_terminal`: a command in a named session.
 
-use std::time::Duration;
-
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::arguments::{Seconds, budget, pattern, session, until};
 use super::structured::{self, OutputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
+use crate::mcp::command_turns::InTurn;
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, Execute, Outcome, TargetShell, TerminalCall, Wait};
 use ptyd_core::limits::EXECUTE_TIMEOUT;
@@ -59,9 +59,10 @@ fn yes() -> bool {
     true
 }
 
-fn command_session(arguments: &JsonObject) -> Option<(&str, Duration)> {
-    let command = arguments.get("command")?.as_str()?;
-    TerminalCall::is_command(command).then_some((arguments.get("session_id")?.as_str()?, EXECUTE_TIMEOUT))
+fn in_turn(arguments: &JsonObject) -> Option<InTurn<'_>> {
+    let given = |name| arguments.get(name).and_then(Value::as_str);
+    let session = given("session_id")?;
+    TerminalCall::is_command(given("command")?).then_some(InTurn::Command { session, timeout: EXECUTE_TIMEOUT })
 }
 
 /// The table's entry.
@@ -73,7 +74,7 @@ pub(super) fn tool() -> Tool {
         annotations: annotations([false, true, false, true]),
         schema: schema::of::<Arguments>(),
         answer: structured::schema::<OutputAnswer>(),
-        command_session,
+        in_turn,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
 }

@@ -2,12 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::arguments::{Seconds, budget, pattern, session, typing, until};
 use super::structured::{self, InputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
+use crate::mcp::command_turns::InTurn;
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, Composite, Dialogue, Input, InputBytes, Outcome, Pattern, Report, Step, Wait};
 use ptyd_core::ids::SessionId;
@@ -75,6 +78,11 @@ struct StepArguments {
     keys: Vec<String>,
 }
 
+fn in_turn(arguments: &JsonObject) -> Option<InTurn<'_>> {
+    let session = arguments.get("session_id").and_then(Value::as_str)?;
+    Some(InTurn::Input { session })
+}
+
 /// The table's entry.
 pub(super) fn tool() -> Tool {
     Tool {
@@ -84,7 +92,7 @@ pub(super) fn tool() -> Tool {
         annotations: annotations([false, true, false, true]),
         schema: schema::of::<Arguments>(),
         answer: structured::schema::<InputAnswer>(),
-        command_session: |_| None,
+        in_turn,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn tool() -> Tool {
         annotations: annotations([true, false, true, false]),
         schema: schema::of::<Arguments>(),
         answer: structured::schema::<ListAnswer>(),
-        command_session: |_| None,
+        in_turn: |_| None,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
 }

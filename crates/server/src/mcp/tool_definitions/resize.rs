@@ -39,7 +39,7 @@ pub(super) fn tool() -> Tool {
         annotations: annotations([false, false, true, false]),
         schema: schema::of::<Arguments>(),
         answer: structured::schema::<ResizeAnswer>(),
-        command_session: |_| None,
+        in_turn: |_| None,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
 }

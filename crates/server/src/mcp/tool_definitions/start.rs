@@ -139,7 +139,7 @@ pub(super) fn tool() -> Tool {
         annotations: annotations([false, false, false, false]),
         schema: schema::of::<Arguments>(),
         answer: structured::schema::<StartAnswer>(),
-        command_session: |_| None,
+        in_turn: |_| None,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
 }

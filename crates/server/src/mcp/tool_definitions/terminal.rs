@@ -1,7 +1,5 @@
 //! `terminal`: the one-tool shell of terminal-mcp.md.
 
-use std::time::Duration;
-
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,6 +9,7 @@ use super::arguments::{Seconds, budget, pattern, session};
 use super::coercion::flag;
 use super::structured::{self, OutputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
+use crate::mcp::command_turns::InTurn;
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, ClientContext, Composite, Outcome, TerminalCall};
 use ptyd_core::limits::TOTAL_TIMEOUT;
@@ -56,10 +55,14 @@ struct Arguments {
     session_id: String,
 }
 
-fn command_session(arguments: &JsonObject) -> Option<(&str, Duration)> {
+fn in_turn(arguments: &JsonObject) -> Option<InTurn<'_>> {
     let given = |name| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
-    (!flag(arguments, "is_input") && TerminalCall::is_command(given("command")))
-        .then(|| (given("session_id"), TOTAL_TIMEOUT))
+    let (command, session) = (given("command"), given("session_id"));
+    match flag(arguments, "is_input") {
+        false if TerminalCall::is_command(command) => Some(InTurn::Command { session, timeout: TOTAL_TIMEOUT }),
+        false if command.trim().is_empty() => None,
+        _ => Some(InTurn::Input { session }),
+    }
 }
 
 /// The table's entry.
@@ -71,7 +74,7 @@ pub(super) fn tool() -> Tool {
         annotations: annotations([false, true, false, true]),
         schema: schema::of::<Arguments>(),
         answer: structured::schema::<OutputAnswer>(),
-        command_session,
+        in_turn,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn tool() -> Tool {
         annotations: annotations([false, true, true, false]),
         schema: schema::of::<Arguments>(),
         answer: structured::schema::<TerminateAnswer>(),
-        command_session: |_| None,
+        in_turn: |_| None,
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
 }

@@ -14,7 +14,7 @@ use super::coercion::coerce;
 use super::structured;
 use crate::http::problem::ProblemResponse;
 use crate::mcp::caller::Caller;
-use crate::mcp::command_turns::NoTurn;
+use crate::mcp::command_turns::{InTurn, NoTurn};
 use crate::mcp::dispatch_port::Boxed;
 use crate::mcp::reported_state::ReportedState;
 use crate::mcp::schema;
@@ -35,9 +35,8 @@ pub(in crate::mcp) struct Tool {
     pub schema: JsonObject,
     /// The schema of its answers for clients that request structured ones.
     pub answer: JsonObject,
-    /// The session in which a call runs a command, as the call names it (empty for the default one), and the time-out of
-    /// a call that names none; `None` for a call that runs no command.
-    pub command_session: fn(&JsonObject) -> Option<(&str, Duration)>,
+    /// How a call of it takes part in a session; `None` for a call that neither runs a command nor types.
+    pub in_turn: fn(&JsonObject) -> Option<InTurn<'_>>,
     /// Performs it.
     pub call: for<'a> fn(&'a ToolCall<'a>, JsonObject) -> Boxed<'a, Result<Answer, ToolError>>,
 }

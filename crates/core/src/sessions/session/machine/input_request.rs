@@ -57,6 +57,8 @@ impl Session {
         // typed.
         self.timeline.record_input(&bytes);
         self.inside.note_input(prompt);
+        let ends_line = bytes.iter().any(|byte| wire::ENDS_LINE.contains(byte));
+        self.inside.await_reaction(self.now.at, ends_line.then_some(from));
         self.link.call(self.now.at, Call::Input { key, wait, from, offered, is_signal: false, echo, typed }, |seq| {
             ToHolder::Input { seq, key, is_secret, patience_ms, bytes }
         });

@@ -20,6 +20,8 @@ pub(crate) struct PendingNested {
     pub(crate) text: String,
     pub(crate) key: Key,
     pub(crate) until: Instant,
+    /// How long the session's own shell may take to its prompt.
+    pub(crate) patience_until: Instant,
     pub(crate) wait: Option<Wait>,
     /// [`TargetShell::Nested`], or [`TargetShell::Foremost`]: the session's own runs it if no nested one is there any more.
     pub(crate) shell: TargetShell,

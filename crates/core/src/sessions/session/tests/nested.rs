@@ -1,11 +1,14 @@
 //! Commands for a shell that runs in the session's shell: which one takes them, and when.
 
+use std::time::Duration;
+
 use journal::{Offset, Record};
 use tokio::sync::oneshot;
 use wire::{Activity, FromHolder, HandoverMethod, State, Status, ToHolder};
 
 use super::{NESTED, Rig};
-use crate::action::{ActionError, TargetShell};
+use crate::action::{ActionError, InputBytes, TargetShell};
+use crate::limits;
 use crate::sessions::session::requests::{Request, Started};
 
 type Answer = oneshot::Receiver<Result<Started, ActionError>>;
@@ -48,6 +51,12 @@ impl Nested {
         answer
     }
 
+    fn types(&mut self, bytes: &[u8]) {
+        let (typed, _) = oneshot::channel();
+        let (key, bytes) = (self.key(), InputBytes::Raw(bytes.to_vec()));
+        self.rig.request(Request::Input { bytes, key, is_secret: false, wait: None, typed });
+    }
+
     /// The holder does what it was asked for last, and the frame that asked.
     fn done(&mut self) -> ToHolder {
         let frame = self.rig.sent.pop().expect("the holder was asked");
@@ -57,6 +66,12 @@ impl Nested {
                 self.rig.record(&Record::Typed { id, is_inside, nonce, key: *key, text });
                 (*seq, 2)
             }
+            ToHolder::Input { seq, key, bytes, .. } => {
+                let len = u32::try_from(bytes.len()).expect("short");
+                self.rig.record(&Record::Input { key: *key, len, is_secret: false, bytes });
+                (*seq, u64::from(len))
+            }
+            ToHolder::Signal { seq, .. } => (*seq, 0),
             other => panic!("asked for {other:?}"),
         };
         self.rig.publish();
@@ -66,6 +81,10 @@ impl Nested {
 
     fn asks_for_line(&self) -> bool {
         self.rig.sent.iter().any(|frame| matches!(frame, ToHolder::Type { .. }))
+    }
+
+    fn asks_for_command(&self) -> bool {
+        self.rig.sent.iter().any(|frame| matches!(frame, ToHolder::Run { .. }))
     }
 }
 
@@ -88,4 +107,66 @@ fn the_next_command_is_typed_in_the_turn_in_which_the_nested_shell_is_seen_to_re
     assert!(!nested.asks_for_line());
     nested.reads();
     assert!(nested.asks_for_line());
+}
+
+#[test]
+fn a_command_behind_typed_input_runs_in_the_shell_that_is_there_after_it() {
+    let mut nested = ran_one();
+    nested.reads();
+    nested.types(b"exit\n");
+    nested.done();
+    let _answer = nested.runs();
+    // Not even an echo has come: the nested shell, which seems to read, has not got it.
+    nested.reads();
+    nested.rig.write(b"exit\r\n");
+    nested.rig.publish();
+    assert!(!nested.asks_for_line() && !nested.asks_for_command());
+    nested.rig.prompt(1, "second", 0);
+    nested.rig.publish();
+    assert!(!nested.asks_for_line() && nested.asks_for_command());
+}
+
+#[test]
+fn it_runs_in_the_nested_shell_that_has_printed_its_prompt_again() {
+    let mut nested = ran_one();
+    nested.reads();
+    nested.types(b"cd /\n");
+    nested.done();
+    let _answer = nested.runs();
+    nested.rig.write(b"cd /\r\nin$ ");
+    nested.rig.publish();
+    nested.reads();
+    assert!(nested.asks_for_line());
+}
+
+#[test]
+fn it_is_refused_if_no_reaction_shows_where_it_would_run() {
+    let mut nested = ran_one();
+    nested.reads();
+    nested.types(b"exit\n");
+    nested.done();
+    let mut answer = nested.runs();
+    nested.reads();
+    nested.rig.later(limits::INSIDE_SETTLES - Duration::from_millis(1));
+    assert!(!nested.asks_for_command() && answer.try_recv().is_err());
+    nested.rig.later(Duration::from_millis(1));
+    // The holder refuses it, for the nested shell is a command that runs.
+    assert!(!nested.asks_for_line() && nested.asks_for_command());
+}
+
+#[test]
+fn an_interrupted_command_has_ended_once_its_shell_is_back_at_the_prompt_where_it_was_typed() {
+    let mut nested = Nested::new();
+    let _answer = nested.runs();
+    let ToHolder::Type { nonce, .. } = nested.done() else { panic!("not typed") };
+    nested.rig.write(format!("a line\r\n\x1b]7337;C;{nonce:016x}\x07").as_bytes());
+    nested.rig.publish();
+    nested.types(b"\x03");
+    nested.done();
+    nested.reads();
+    assert!(nested.rig.session.timeline.log().inside.is_some(), "another line than its prompt");
+    nested.rig.write(b"^C\r\nin$ ");
+    nested.rig.publish();
+    nested.reads();
+    assert!(nested.rig.session.timeline.log().inside.is_none());
 }

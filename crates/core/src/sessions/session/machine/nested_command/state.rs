@@ -24,8 +24,11 @@ pub(crate) struct NestedShell {
     pub(crate) is_interrupted: bool,
     /// Since when, after an interrupt, the same program reads again.
     reads_since: Option<Instant>,
-    /// When the newest command ended or the foreground was interrupted: the nested shell may not be at its prompt yet.
+    /// When the newest command ended, something else was typed, or the foreground was interrupted: what reads may not have
+    /// reacted yet.
     stirred_at: Option<Instant>,
+    /// Where the output ended when a line was typed that was no command: a shell prints its prompt behind that.
+    line_typed_at: Option<u64>,
 }
 
 impl NestedShell {
@@ -37,13 +40,14 @@ impl NestedShell {
     /// The command has ended; if its marker said so, a shell reads next.
     pub(crate) fn end(&mut self, now: Instant, is_reported: bool) {
         let known_group = self.reader.filter(|_| is_reported).map(|reader| reader.group);
-        let (prompt, is_typed_at) = (self.prompt.take(), self.is_typed_at);
-        *self = Self { known_group, stirred_at: Some(now), prompt, is_typed_at, ..Self::default() };
+        let (prompt, is_typed_at, line_typed_at) = (self.prompt.take(), self.is_typed_at, self.line_typed_at);
+        *self = Self { known_group, stirred_at: Some(now), prompt, is_typed_at, line_typed_at, ..Self::default() };
     }
 
     /// A command of the session's own shell has ended, and a nested shell in it, too.
     pub(crate) fn forget_input(&mut self) {
         (self.is_typed_at, self.prompt) = (false, None);
+        (self.stirred_at, self.line_typed_at) = (None, None);
     }
 
     /// Something else than a command is typed, which may start another program; at this prompt, if a shell is there.
@@ -51,6 +55,18 @@ impl NestedShell {
         self.known_group = None;
         self.is_typed_at = true;
         self.prompt = prompt.or(self.prompt.take());
+    }
+
+    /// Such input is on its way to its reader; `line_at`: the end of the output, if it ends a line.
+    pub(crate) fn await_reaction(&mut self, now: Instant, line_at: Option<u64>) {
+        self.stirred_at = Some(now);
+        self.line_typed_at = line_at.or(self.line_typed_at);
+    }
+
+    /// Whether output has come since a line was typed that was no command. Without any, not even its echo, its reader
+    /// may not have it yet.
+    pub(crate) fn has_reacted(&self, output_to: u64) -> bool {
+        self.line_typed_at.is_none_or(|at| output_to > at)
     }
 
     /// Whether a shell that reads is at its prompt as far as input tells: it has ended a command and nothing else was typed
@@ -69,18 +85,13 @@ impl NestedShell {
         self.known_group == Some(group)
     }
 
-    /// Whether a shell has just ended a command or was interrupted, and may not be at its prompt yet.
-    pub(crate) fn is_between_commands(&self, now: Instant) -> bool {
-        self.prompt.is_some() && self.is_settling(now)
-    }
-
     /// The foreground was interrupted or stopped, perhaps while a command runs in the nested shell.
     pub(crate) fn interrupt(&mut self, now: Instant, runs: bool) {
         self.is_interrupted |= runs;
         self.stirred_at = Some(now);
     }
 
-    /// Whether a command has ended or the foreground was interrupted a moment ago.
+    /// Whether the foreground may still react to what happened a moment ago.
     pub(crate) fn is_settling(&self, now: Instant) -> bool {
         self.stirred_at.is_some_and(|at| now < at + limits::INSIDE_SETTLES)
     }
@@ -102,6 +113,11 @@ impl NestedShell {
             return false;
         }
         *self.reads_since.get_or_insert(now) + limits::INSIDE_THROWN <= now
+    }
+
+    /// Whether this unfinished line is the prompt at which the command was typed.
+    pub(crate) fn is_its_prompt(&self, line: &str) -> bool {
+        !line.is_empty() && self.prompt.as_deref() == Some(line)
     }
 
     /// When to check the nested command again, which has begun or not.

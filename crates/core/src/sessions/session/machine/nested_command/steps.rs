@@ -48,8 +48,9 @@ impl Session {
         if self.timeline.log().typed_from(&key).is_some() {
             return self.was_typed_before(key, &text, wait, started);
         }
-        let patience = limits::INSIDE_SETTLES.min(std::time::Duration::from_millis(u64::from(patience_ms)));
-        let pending = PendingNested { text, key, until: self.now.at + patience, wait, shell, started };
+        let patience_until = self.now.at + std::time::Duration::from_millis(u64::from(patience_ms));
+        let until = patience_until.min(self.now.at + limits::INSIDE_SETTLES);
+        let pending = PendingNested { text, key, until, patience_until, wait, shell, started };
         self.pending.nested.push(pending);
         self.run_pending_inside();
     }
@@ -79,6 +80,9 @@ impl Session {
                 Before::Reused | Before::Nothing => {}
             }
             match self.reads_inside() {
+                Ok(()) if self.may_react(pending.shell) && self.now.at < pending.until => {
+                    self.pending.nested.push(pending);
+                }
                 Ok(()) if pending.shell == TargetShell::Foremost && !self.is_known_shell() => self.run_outside(pending),
                 Ok(()) => self.type_inside(pending),
                 Err(NestedRefusal::Soon) if self.now.at < pending.until => self.pending.nested.push(pending),
@@ -94,7 +98,7 @@ impl Session {
 
     /// Hands the command to the session's own shell, or answers why it does not take it.
     fn run_outside(&mut self, pending: PendingNested) {
-        let left = pending.until.saturating_duration_since(self.now.at);
+        let left = pending.patience_until.saturating_duration_since(self.now.at);
         let patience_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX);
         self.ask_run(pending.text.into_bytes(), pending.key, patience_ms, pending.wait, pending.started);
     }
@@ -146,12 +150,25 @@ impl Session {
     /// Whether a nested shell is known to be at its prompt, or is on its way to it.
     pub(in crate::sessions::session::machine) fn is_inside_a_shell(&self) -> bool {
         match self.reads_inside() {
-            Ok(()) => self.is_known_shell(),
-            Err(NestedRefusal::Soon) => {
-                self.timeline.log().inside.is_some() || self.inside.is_between_commands(self.now.at)
-            }
+            Ok(()) => self.is_known_shell() || self.may_react(TargetShell::Foremost),
+            Err(NestedRefusal::Soon) => self.timeline.log().inside.is_some() || self.inside.is_settling(self.now.at),
             Err(NestedRefusal::Never(_)) => false,
         }
+    }
+
+    /// Whether the program that seems to be at its prompt may still react to what happened a moment ago: its output has not
+    /// come, or it came after the kernel was asked. The other end of a connection may react without a sign here.
+    fn may_react(&self, shell: TargetShell) -> bool {
+        let is_relayed = || self.foreground_program().is_some_and(|(program, _)| program == Program::Carrier);
+        let is_old = self.foreground.sampled_at < self.timeline.output().scanner.position();
+        let is_unknown = || !self.is_known_shell() && (is_old || shell == TargetShell::Foremost && is_relayed());
+        let has_reacted = !self.has_unread() && self.has_reacted();
+        self.inside.is_settling(self.now.at) && (!has_reacted || is_unknown())
+    }
+
+    /// Whether output has come behind the newest line that was typed and was no command.
+    fn has_reacted(&self) -> bool {
+        self.inside.has_reacted(self.timeline.output().scanner.position())
     }
 
     /// Whether a nested shell is known to be at its prompt.
@@ -168,6 +185,7 @@ impl Session {
         self.shared.spec.handover.has_hooks()
             && (!is_own || self.is_replaced())
             && (shell.is_some() || reader.is_some_and(|s| self.inside.is_known(s.group)))
+            && self.has_reacted()
             && self.inside.is_at_prompt(
                 || self.unfinished_line(self.timeline.output().scanner.position()),
                 |line| shell.is_some_and(|(program, process)| program.shows_prompt(&process.name, line)),
@@ -295,7 +313,8 @@ impl Session {
         // Over a connection, the kernel shows the same program all the time, while a handler of the interrupt may run
         // at the other end: it is given time.
         let seems_thrown_away = self.seems_thrown_away();
-        if self.inside.is_thrown_away(now, seems_thrown_away) {
+        let is_back = seems_thrown_away && self.is_back_at_its_prompt();
+        if self.inside.is_thrown_away(now, seems_thrown_away) || is_back {
             let why = "interrupted; over a connection it may still run";
             self.give_up_inside(CommandStatus::Completed, why);
         }
@@ -316,6 +335,12 @@ impl Session {
             && !self.has_unread()
             && self.foreground.state.is_some_and(|s| self.inside.is_read_as_before(s))
             && self.waits_for_a_line()
+    }
+
+    /// Whether a shell that the kernel names shows the prompt at which the command was typed.
+    fn is_back_at_its_prompt(&self) -> bool {
+        let line = self.unfinished_line(self.timeline.output().scanner.position());
+        self.foreground_program().is_some_and(|(program, _)| program.is_shell()) && self.inside.is_its_prompt(&line)
     }
 
     /// Whether the foreground waits for a line, as a shell does at its prompt.
