@@ -89,6 +89,20 @@ def of(told, *names):
     return tuple(told.get(name) for name in names)
 
 
+@pytest.mark.parametrize("door", ["stdio"])
+async def test_a_nested_shell_whose_command_has_ended_is_told_at_its_prompt(served, tools):
+    started = await tools.start_terminal_session(shell="bash")
+    run = lambda command: tools.execute_in_terminal(session_id=started["session_id"], command=command)
+    await run("bash --norc")
+    for _ in range(5):
+        assert of(await run("true"), "ended_by", "exit_code", "foreground") == ("ended", 0, "input_wanted")
+    assert of(await run("exit"), "foreground") == ("idle",)
+    replaced = await run("exec bash --norc")
+    assert "with exit codes if it is a known shell" in replaced["error"]
+    for _ in range(5):
+        assert of(await run("true"), "ended_by", "exit_code", "foreground") == ("ended", 0, "idle")
+
+
 @DOORS
 # promise: mcp-9
 async def test_each_answer_of_each_tool_has_the_requirements_names(served, tools, door):

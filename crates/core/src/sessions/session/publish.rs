@@ -54,7 +54,7 @@ impl Publisher {
         let held_from = session.timeline.shown_to(now.us);
         let is_over = session.link.is_gone;
         let to = if is_over { session.timeline.output().scanner.position() } else { held_from };
-        let summary = (!session.lacks_first_state()).then(|| session.summary(foreground));
+        let summary = (!session.lacks_first_state()).then(|| session.summary(session.told_foreground()));
         let (timeline, notes, mut told) = (&session.timeline, &mut self.notes, Vec::new());
         self.feed.send_if_modified(|now| {
             let is_new = is_known && now.foreground != Some(foreground);

@@ -94,6 +94,10 @@ pub(crate) struct CommandLog {
     pub(crate) current: Option<u32>,
     /// The command that was typed into a nested shell and has not ended.
     pub(crate) inside: Option<NestedLine>,
+    /// Behind the newest marker with which a nested shell has reported a command's end.
+    pub(super) nested_end_at: u64,
+    /// The output's end when something was typed, handed over or signalled last.
+    pub(super) typed_at: u64,
     pub(crate) last_id: u32,
     /// Times of `D` records whose marker has not come yet, by command id.
     pub(super) ended_us: HashMap<u32, u64>,
@@ -107,12 +111,19 @@ pub(crate) struct CommandLog {
 }
 
 impl CommandLog {
+    /// Whether a nested shell has reported a command's end, and nothing was typed, handed over or signalled since: it reads next.
+    pub(crate) fn nested_shell_reads_next(&self) -> bool {
+        self.inside.is_none() && self.nested_end_at > self.typed_at
+    }
+
     pub(super) fn new(first: u64) -> Self {
         Self {
             commands: VecDeque::new(),
             known_from: 0,
             current: None,
             inside: None,
+            nested_end_at: 0,
+            typed_at: 0,
             last_id: 0,
             ended_us: HashMap::new(),
             untimed: VecDeque::new(),

@@ -137,7 +137,13 @@ impl Timeline {
         self.clock.last_us = self.clock.last_us.max(event.time_us);
         self.clock.reached = self.clock.reached.max(event.offset.0);
         self.clock.note(event.offset.0, event.time_us);
-        match event.record() {
+        let record = event.record();
+        if let Some(Record::Accepted { .. } | Record::Typed { .. } | Record::Input { .. } | Record::Signalled { .. }) =
+            record
+        {
+            self.log.typed_at = self.log.typed_at.max(event.offset.0);
+        }
+        match record {
             Some(Record::Started { holder_pid, shell_pid, cols, rows }) => {
                 (self.holder_pid, self.shell.pid, self.clock.started_us) = (holder_pid, shell_pid, event.time_us);
                 self.resize(cols, rows);
@@ -304,7 +310,7 @@ impl Timeline {
                 Some(Change::Started(id))
             }
             NestedMark::Ends(status) => {
-                self.log.inside = None;
+                (self.log.inside, self.log.nested_end_at) = (None, to);
                 self.output.marked(from, to);
                 // The time was noted when the bytes were read.
                 let read_us = self.clock.times.back().map_or(self.clock.last_us, |(_, us)| *us);

@@ -10,8 +10,8 @@ use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::session::Session;
 
 /// The error of the command that called `exec`.
-const REPLACED: &str =
-    "exec replaced the shell; commands are typed into the new program; if it is a shell, inside gives exit codes";
+const REPLACED: &str = "exec replaced the shell: commands run in the new program, with exit codes if it is a known shell \
+                        (over REST with inside); reset or a new session gives a shell with hooks";
 
 impl Session {
     /// Checks the suspicion and the answer to the report key.

@@ -21,7 +21,7 @@ impl Session {
         if !self.link.is_gone && self.shared.has_less_than(end) {
             self.is_cut(end);
         }
-        let view = self.summary(self.foreground()).view(&self.shared);
+        let view = self.summary(self.told_foreground()).view(&self.shared);
         let command = command.and_then(|id| self.timeline.log().command(id));
         Snapshot {
             view,
@@ -34,6 +34,18 @@ impl Session {
             line_is_open: self.timeline.output().scanner.line_is_open(),
             holder_pid: self.timeline.holder_pid(),
             handovers: RecentHandovers::default(),
+        }
+    }
+
+    /// The foreground for answers and lists. Between the reported end of a command in a nested shell and the kernel's next
+    /// state, that shell is on its way to its prompt.
+    pub(in crate::sessions::session) fn told_foreground(&self) -> Foreground {
+        let is_at_end = self.is_on_its_way_to_prompt();
+        match self.foreground() {
+            Foreground::Running if is_at_end && self.timeline.log().current.is_some() => Foreground::InputWanted,
+            // The session's own shell was replaced.
+            Foreground::Running if is_at_end => Foreground::Idle,
+            foreground => foreground,
         }
     }
 

@@ -144,7 +144,12 @@ impl Session {
 
     /// Whether a command can be run inside: a shell is at its prompt, or may be, behind a connection.
     pub(in crate::sessions::session::machine) fn may_be_a_shell(&self) -> bool {
-        self.seems_at_a_prompt() && self.check_is_a_shell().is_ok()
+        self.is_on_its_way_to_prompt() || self.seems_at_a_prompt() && self.check_is_a_shell().is_ok()
+    }
+
+    /// Whether a nested shell has reported a command's end, and the kernel has shown nothing since.
+    pub(in crate::sessions::session::machine) fn is_on_its_way_to_prompt(&self) -> bool {
+        self.foreground.typing == 0 && self.foreground.state.is_none() && self.timeline.log().nested_shell_reads_next()
     }
 
     /// Whether a nested shell is known to be at its prompt, or is on its way to it.
@@ -274,7 +279,8 @@ impl Session {
         let end = self.timeline.log().command(id).and_then(|c| c.end.as_ref());
         let is_over = end.is_some_and(|end| end.status == CommandStatus::Terminated);
         let is_reported = end.is_some_and(|end| end.boundary == Boundary::Nonce);
-        if self.foreground.sampled_at < end.map_or(0, |end| end.at) {
+        let is_busy = self.foreground.state.is_some_and(|s| s.foreground == wire::Activity::Busy);
+        if is_busy || self.foreground.sampled_at < end.map_or(0, |end| end.at) {
             // The state was about the ended command.
             self.foreground.state = None;
         }
@@ -310,11 +316,11 @@ impl Session {
             }
             return;
         }
+        let is_back = self.seems_back_at_its_prompt();
         // Over a connection, the kernel shows the same program all the time, while a handler of the interrupt may run
         // at the other end: it is given time.
         let seems_thrown_away = self.seems_thrown_away();
-        let is_back = seems_thrown_away && self.is_back_at_its_prompt();
-        if self.inside.is_thrown_away(now, seems_thrown_away) || is_back {
+        if self.inside.is_thrown_away(now, seems_thrown_away) || seems_thrown_away && is_back {
             let why = "interrupted; over a connection it may still run";
             self.give_up_inside(CommandStatus::Completed, why);
         }
@@ -337,10 +343,16 @@ impl Session {
             && self.waits_for_a_line()
     }
 
-    /// Whether a shell that the kernel names shows the prompt at which the command was typed.
-    fn is_back_at_its_prompt(&self) -> bool {
-        let line = self.unfinished_line(self.timeline.output().scanner.position());
-        self.foreground_program().is_some_and(|(program, _)| program.is_shell()) && self.inside.is_its_prompt(&line)
+    /// Whether the program that read before is a shell that the kernel names, reads as it does at its prompt, and shows the
+    /// one at which the command was typed.
+    fn seems_back_at_its_prompt(&self) -> bool {
+        self.timeline.log().inside.is_some()
+            && !self.has_unread()
+            && self.foreground.state.is_some_and(|s| self.inside.is_read_as_before(s))
+            && self.waits_for_a_line()
+            && self.foreground_program().is_some_and(|(program, _)| program.is_shell())
+            && self.check_is_a_shell().is_ok()
+            && self.inside.is_its_prompt(&self.unfinished_line(self.timeline.output().scanner.position()))
     }
 
     /// Whether the foreground waits for a line, as a shell does at its prompt.
