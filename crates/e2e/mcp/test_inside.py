@@ -168,3 +168,16 @@ async def test_nested_commands_back_to_back_lose_no_time(workspace, shell):
         slow += time.monotonic() - begun > 0.9
     # A busy machine may take its time; waits for the next look at the foreground took one second in one of ten.
     assert slow <= 2
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_a_command_that_takes_its_shells_output_away_ends_without_a_code(workspace, shell):
+    if not shutil.which(shell.split()[0]):
+        pytest.skip(f"there is no {shell} on PATH")
+    session = await workspace.session()
+    await session.run(shell)
+    assert (await session.run("echo in")).output == "in"
+    ended = await session.run("exec >log", timeout=20)
+    assert "ended, exit code unknown" in ended.text and "exec >/dev/tty" in ended.text, ended.text
+    await session.type("exec >/dev/tty", end_with_newline=True)
+    assert (await session.run("echo back", inside=True)).output == "back"

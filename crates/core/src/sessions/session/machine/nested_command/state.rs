@@ -24,6 +24,8 @@ pub(crate) struct NestedShell {
     pub(crate) is_interrupted: bool,
     /// Since when, after an interrupt, the same program reads again.
     reads_since: Option<Instant>,
+    /// Since when its shell shows the prompt at which it was typed.
+    back_since: Option<Instant>,
     /// When the newest command ended, something else was typed, or the foreground was interrupted: what reads may not have
     /// reacted yet.
     stirred_at: Option<Instant>,
@@ -115,6 +117,12 @@ impl NestedShell {
         *self.reads_since.get_or_insert(now) + limits::INSIDE_THROWN <= now
     }
 
+    /// Whether its shell has been back at its prompt for so long that the marker of its end will not come.
+    pub(crate) fn is_back_for_long(&mut self, now: Instant, is_back: bool) -> bool {
+        self.back_since = self.back_since.or(Some(now)).filter(|_| is_back);
+        self.back_since.is_some_and(|at| now >= at + limits::INSIDE_SETTLES)
+    }
+
     /// Whether this unfinished line is the prompt at which the command was typed.
     pub(crate) fn is_its_prompt(&self, line: &str) -> bool {
         !line.is_empty() && self.prompt.as_deref() == Some(line)
@@ -124,6 +132,7 @@ impl NestedShell {
     pub(crate) fn next_at(&self, has_begun: bool) -> Option<Instant> {
         let begins = self.typed_at.filter(|_| !has_begun).map(|at| at + limits::INSIDE_BEGINS);
         let thrown = self.reads_since.map(|at| at + limits::INSIDE_THROWN);
-        begins.into_iter().chain(thrown).min()
+        let back = self.back_since.map(|at| at + limits::INSIDE_SETTLES);
+        begins.into_iter().chain(thrown).chain(back).min()
     }
 }

@@ -21,6 +21,10 @@ use crate::sessions::session::machine::typed_commands::{Line, TYPED_BEFORE};
 use crate::sessions::session::requests::StartReply;
 use crate::sessions::timeline::nested_line::NestedLine;
 
+/// The error of a command of which only the prompt behind it has come.
+const UNREPORTED: &str = "its end was not reported, but its shell shows its prompt again: exec has replaced the shell, or redirected its \
+                          output (exec >/dev/tty as input brings it back)";
+
 /// The reason why a command cannot be typed now.
 enum NestedRefusal {
     /// The foreground program may read in a moment.
@@ -317,6 +321,9 @@ impl Session {
             return;
         }
         let is_back = self.seems_back_at_its_prompt();
+        if self.inside.is_back_for_long(now, is_back) {
+            return self.give_up_inside(CommandStatus::Completed, UNREPORTED);
+        }
         // Over a connection, the kernel shows the same program all the time, while a handler of the interrupt may run
         // at the other end: it is given time.
         let seems_thrown_away = self.seems_thrown_away();
@@ -326,11 +333,11 @@ impl Session {
         }
     }
 
-    /// Whether the interrupted command's end will be decided in a moment.
+    /// Whether the command's end will be decided in a moment: it was interrupted, or only its mark has not come.
     pub(in crate::sessions::session::machine) fn is_undecided(&self) -> bool {
         let is_unknown =
             self.timeline.log().inside.is_some() && self.inside.is_interrupted && self.foreground.state.is_none();
-        is_unknown || self.seems_thrown_away()
+        is_unknown || self.seems_thrown_away() || self.seems_back_at_its_prompt()
     }
 
     /// Whether, after an interrupt, the same program reads in the same mode as before the command: as a rule this is
