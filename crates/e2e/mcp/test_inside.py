@@ -181,3 +181,33 @@ async def test_a_command_that_takes_its_shells_output_away_ends_without_a_code(w
     assert "ended, exit code unknown" in ended.text and "exec >/dev/tty" in ended.text, ended.text
     await session.type("exec >/dev/tty", end_with_newline=True)
     assert (await session.run("echo back", inside=True)).output == "back"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_commands_run_in_a_shell_that_input_has_started_inside_a_nested_one(workspace, shell):
+    if not shutil.which(shell.split()[0]):
+        pytest.skip(f"there is no {shell} on PATH")
+    session = await workspace.session()
+    await session.run("PS1='middle$ ' bash --norc")
+    assert (await session.run("MIDDLE=yes; echo in")).output == "in"
+    await session.type(shell, end_with_newline=True)
+    inner = await session.run("echo inner:$MIDDLE; (exit 3)")
+    assert (inner.output, inner.exit) == ("inner:", 3), inner.text
+    await session.type("exit", end_with_newline=True)
+    assert (await session.run("echo middle:$MIDDLE")).output.endswith("middle:yes")
+    await session.run(shell)
+    refused = await session.run("echo no")
+    assert (refused.is_error, "takes input only" in refused.text) == (True, True), refused.text
+    await session.type("exit", end_with_newline=True)
+    assert (await session.run("echo middle:$MIDDLE")).output.endswith("middle:yes")
+
+
+@pytest.mark.parametrize("typed", ["bash --norc\nread -e -p 'really$ ' x\n", "read -e -p 'really$ ' x\n"])
+async def test_no_command_answers_a_question_that_typed_lines_ask(workspace, typed):
+    session = await workspace.session()
+    await session.run("PS1='middle$ ' bash --norc")
+    assert (await session.run("echo in")).output == "in"
+    await session.type(typed, wait_for="really\\$ $")
+    refused = await session.run("echo no")
+    assert refused.is_error and "echo no" not in (await session.read(view="raw")).output, refused.text
+    await session.press("C-c")

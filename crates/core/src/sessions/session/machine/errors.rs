@@ -5,11 +5,18 @@ use crate::ids::CommandId;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::views;
 
+/// Added to a refusal while the running command is a shell that was started in a nested one.
+const SHELL_IN_NESTED: &str = " - a shell that is run as a command in a nested shell takes input only (is_input, \
+                               send_input_to_terminal); start it by input instead, and commands run in it, the first with inside -";
+
 impl Session {
     pub(super) fn busy_error(&self, id: u32) -> ActionError {
         let text = self.timeline.log().command(id).map_or("", |c| &c.text);
         let words: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
-        let with = format!("command {} ({})", CommandId(id), terminal::quote::line(&words));
+        let mut with = format!("command {} ({})", CommandId(id), terminal::quote::line(&words));
+        if self.may_run_a_shell() {
+            with.push_str(SHELL_IN_NESTED);
+        }
         ActionError::Busy { session: self.shared.id.clone(), with, may_be_a_shell: self.may_be_a_shell() }
     }
 

@@ -39,6 +39,7 @@ impl Session {
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
         let echo = wait.as_ref().filter(|wait| wait.pattern.is_some()).map(|_| self.echo_of(&bytes, from));
         let prompt = self.is_at_nested_prompt().then(|| self.unfinished_line(from));
+        let reader = self.foreground.state.map(|state| state.pid);
         self.foreground.forget_state();
         // C-c, C-\ and C-z, also where they are plain bytes for a terminal on another machine.
         if bytes.iter().any(|b| [0x03, 0x1c, 0x1a].contains(b)) {
@@ -57,7 +58,9 @@ impl Session {
         // typed.
         self.timeline.record_input(&bytes);
         self.inside.note_input(prompt);
-        let ends_line = bytes.iter().any(|byte| wire::ENDS_LINE.contains(byte));
+        let mut rest = bytes.iter().skip_while(|byte| !wire::ENDS_LINE.contains(byte));
+        let (ends_line, is_one_line) = (rest.next().is_some(), rest.next().is_none());
+        self.inside.note_line_for(reader.filter(|_| ends_line && is_one_line));
         self.inside.await_reaction(self.now.at, ends_line.then_some(from));
         self.link.call(self.now.at, Call::Input { key, wait, from, offered, is_signal: false, echo, typed }, |seq| {
             ToHolder::Input { seq, key, is_secret, patience_ms, bytes }

@@ -18,6 +18,8 @@ pub(crate) struct NestedShell {
     /// Something else than a command was typed since the newest one was: a shell may read the rest of it, or be in a
     /// `read` of its own.
     is_typed_at: bool,
+    /// The process that read when one line, and no more, was typed that was no command.
+    line_reader: Option<u32>,
     /// The prompt at which the newest command was typed.
     prompt: Option<String>,
     /// The foreground was interrupted or stopped since.
@@ -48,15 +50,20 @@ impl NestedShell {
 
     /// A command of the session's own shell has ended, and a nested shell in it, too.
     pub(crate) fn forget_input(&mut self) {
-        (self.is_typed_at, self.prompt) = (false, None);
+        (self.is_typed_at, self.line_reader, self.prompt) = (false, None, None);
         (self.stirred_at, self.line_typed_at) = (None, None);
     }
 
     /// Something else than a command is typed, which may start another program; at this prompt, if a shell is there.
     pub(crate) fn note_input(&mut self, prompt: Option<String>) {
-        self.known_group = None;
+        (self.known_group, self.line_reader) = (None, None);
         self.is_typed_at = true;
         self.prompt = prompt.or(self.prompt.take());
+    }
+
+    /// It is one line, which is for this process.
+    pub(crate) fn note_line_for(&mut self, reader: Option<u32>) {
+        self.line_reader = reader;
     }
 
     /// Such input is on its way to its reader; `line_at`: the end of the output, if it ends a line.
@@ -73,10 +80,17 @@ impl NestedShell {
 
     /// Whether a shell that reads is at its prompt as far as input tells: it has ended a command and nothing else was typed
     /// since, or the unfinished line is the prompt at which the newest command or input was typed. Of one at which nothing
-    /// was typed, the line must look like a prompt.
-    pub(crate) fn is_at_prompt(&self, line: impl FnOnce() -> String, looks: impl FnOnce(&str) -> bool) -> bool {
+    /// was typed, as of one that a typed line has started, the line must look like a prompt.
+    pub(crate) fn is_at_prompt(
+        &self,
+        reader: u32,
+        line: impl FnOnce() -> String,
+        looks: impl Fn(&str) -> bool,
+    ) -> bool {
+        let is_new = self.line_reader.is_some_and(|typed_at| typed_at != reader);
         match &self.prompt {
             Some(_) if !self.is_typed_at => true,
+            _ if is_new => looks(&line()),
             Some(prompt) => !prompt.is_empty() && *prompt == line(),
             None => !self.is_typed_at && looks(&line()),
         }

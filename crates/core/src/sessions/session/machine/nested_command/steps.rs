@@ -196,8 +196,9 @@ impl Session {
             && (shell.is_some() || reader.is_some_and(|s| self.inside.is_known(s.group)))
             && self.has_reacted()
             && self.inside.is_at_prompt(
+                reader.map_or(0, |s| s.pid),
                 || self.unfinished_line(self.timeline.output().scanner.position()),
-                |line| shell.is_some_and(|(program, process)| program.shows_prompt(&process.name, line)),
+                |line| shell.as_ref().is_some_and(|(program, process)| program.shows_prompt(&process.name, line)),
             )
     }
 
@@ -206,6 +207,16 @@ impl Session {
         let state = self.foreground.state?;
         let process = self.host().process(state.pid).or_else(|| self.host().process(state.group))?;
         Some((Program::of(&process.name), process))
+    }
+
+    /// Whether the nested command that runs may be a shell itself, which waits at its prompt.
+    pub(in crate::sessions::session::machine) fn may_run_a_shell(&self) -> bool {
+        let reader = self.foreground_program().map(|(program, _)| program);
+        let is_another = self.foreground.state.is_some_and(|s| !self.inside.is_read_as_before(s));
+        self.timeline.log().inside.is_some()
+            && self.foreground() == Foreground::InputWanted
+            && reader.is_some_and(|program| program == Program::Carrier || program.is_shell() && is_another)
+            && self.check_is_a_shell().is_ok()
     }
 
     /// Refuses what is no shell at its prompt: it would take the line for its own input.
