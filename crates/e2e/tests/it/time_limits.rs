@@ -104,8 +104,12 @@ async fn a_command_in_a_nested_shell_is_ended_and_both_shells_stay() {
         let done = shell.run_as(inside(limited(command, 0.5, OnTimeout::Kill))).await;
         // An interrupted command has no code there: over a connection it may still run.
         assert_eq!((done.status, done.on_timeout), (CommandStatus::Completed, Some(OnTimeout::Kill)), "{done:?}");
-        let left = server.client().processes(&shell.id).await.expect("listed").processes;
-        assert!(left.iter().all(|process| !process.command_line.starts_with("sleep")), "{left:?}");
+        // KILL has reached all of the group; on a busy machine one of them may still be ending.
+        eventually("no program of it is left", async || {
+            let left = server.client().processes(&shell.id).await.expect("listed").processes;
+            left.iter().all(|process| !process.command_line.starts_with("sleep")).then_some(())
+        })
+        .await;
     }
     assert_eq!(shell.run_as(nested()).await.output, before);
 }
