@@ -298,7 +298,14 @@ pub async fn send(client: &Client, options: &SendOptions) -> Result<ExitCode, Fa
     Ok(ExitCode::SUCCESS)
 }
 
+/// One line of standard input; a terminal does not show it.
 fn line_of_input() -> Result<String, Failure> {
+    if let Some(terminal) = tty::Hidden::enter()? {
+        print::lines("Secret: ");
+        let line = terminal.line();
+        print::lines("\n");
+        return line?.ok_or_else(|| Failure::new("nothing was typed"));
+    }
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())

@@ -1,12 +1,14 @@
 //! This process's terminal: its size, raw mode, and output on it; raw mode and output are undone on every exit path.
 
 use std::cell::RefCell;
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 
 use api::Dimensions;
 use rustix::process::getpgrp;
 use rustix::stdio::{stdin, stdout};
-use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, isatty, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
+};
 use terminal::Changes;
 
 /// The size of the terminal behind stdout, if there is one.
@@ -48,6 +50,47 @@ impl Raw {
 }
 
 impl Drop for Raw {
+    fn drop(&mut self) {
+        // For a closed terminal nothing can be done.
+        let _ = tcsetattr(stdin(), OptionalActions::Flush, &self.before);
+    }
+}
+
+/// A terminal that does not show what is typed; dropping it restores the terminal.
+#[derive(Debug)]
+pub struct Hidden {
+    before: Termios,
+}
+
+impl Hidden {
+    /// C-c as a byte: it ends the line here, so that no signal leaves the terminal without echo.
+    const INTERRUPT: u8 = 3;
+
+    /// Stops the echo, if standard input is a terminal.
+    pub fn enter() -> io::Result<Option<Self>> {
+        if !isatty(stdin()) {
+            return Ok(None);
+        }
+        let before = tcgetattr(stdin())?;
+        let mut hidden = before.clone();
+        hidden.local_modes -= LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ISIG;
+        hidden.local_modes |= LocalModes::ICANON;
+        hidden.special_codes[SpecialCodeIndex::VEOL] = Self::INTERRUPT;
+        tcsetattr(stdin(), OptionalActions::Flush, &hidden)?;
+        Ok(Some(Self { before }))
+    }
+
+    /// One line without its end; `None` after C-c, C-d or a hang-up.
+    pub fn line(self) -> io::Result<Option<String>> {
+        let mut typed = io::stdin().lock();
+        // One read of a terminal is one line.
+        let line = typed.fill_buf()?.to_vec();
+        let Some(text) = line.strip_suffix(b"\n") else { return Ok(None) };
+        String::from_utf8(text.to_vec()).map(Some).map_err(io::Error::other)
+    }
+}
+
+impl Drop for Hidden {
     fn drop(&mut self) {
         // For a closed terminal nothing can be done.
         let _ = tcsetattr(stdin(), OptionalActions::Flush, &self.before);
