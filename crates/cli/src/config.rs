@@ -180,6 +180,7 @@ fn values(config: &Config) -> BTreeMap<&'static str, Value> {
         ("soft_timeout", json!(config.soft_timeout.as_secs_f64())),
         ("task_grace", json!(config.task_grace.as_secs_f64())),
         ("task_quiet", json!(config.task_quiet.as_secs_f64())),
+        ("secret_page", json!(config.secret_page)),
         ("inactivity_timeout", never(Limit::InactivityTimeout)),
         ("max_age", never(Limit::MaxAge)),
         ("limits", figures(&config.limits, &has_no_setting)),

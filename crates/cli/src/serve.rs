@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use ptyd_core::action::{Limit, Limits};
 use ptyd_core::config::Config;
 use ptyd_core::serve_error::ServeError;
@@ -41,6 +41,9 @@ pub struct ServeOptions {
     /// A task without a timeout ends after this long without output [default: 5m]
     #[arg(long, env = "PTYD_TASK_QUIET", value_name = "TIME", value_parser = soft_timeout)]
     task_quiet: Option<Duration>,
+    /// Let people type the secrets that programs read at a page of this server; with false, answers name ptyd send --secret only [default: true]
+    #[arg(long, env = "PTYD_SECRET_PAGE", value_name = "BOOL", action = ArgAction::Set)]
+    secret_page: Option<bool>,
     /// End a session after this time without input, command or output, unless its request says otherwise [default: never]
     #[arg(long, env = "PTYD_INACTIVITY_TIMEOUT", value_name = "TIME", value_parser = lifetime)]
     inactivity_timeout: Option<Duration>,
@@ -161,6 +164,7 @@ impl ServeOptions {
             soft_timeout: options.soft_timeout.unwrap_or(defaults.soft_timeout),
             task_grace: options.task_grace.unwrap_or(defaults.task_grace),
             task_quiet: options.task_quiet.unwrap_or(defaults.task_quiet),
+            secret_page: options.secret_page.unwrap_or(defaults.secret_page),
             limits: limits(lifetime, &options.limits),
             limits_max: limits(Limits::default(), &options.limits_max),
             retention_age: options.retention_age.unwrap_or(defaults.retention_age),

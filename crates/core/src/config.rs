@@ -29,6 +29,8 @@ pub struct Config {
     pub task_grace: Duration,
     /// A task without a timeout ends after this long without output.
     pub task_quiet: Duration,
+    /// A page takes the secrets that programs read, from a person.
+    pub secret_page: bool,
     /// The default limits of a session.
     pub limits: Limits,
     /// The maximum limits of a session.
@@ -64,6 +66,7 @@ impl Config {
             soft_timeout: limits::SOFT_TIMEOUT,
             task_grace: limits::TASK_GRACE,
             task_quiet: limits::TASK_QUIET,
+            secret_page: true,
             limits: Limits::default(),
             limits_max: Limits::default(),
             retention_age: limits::RETENTION_AGE,

@@ -181,6 +181,8 @@ pub const TASK_HELD: Duration = Duration::from_secs(5);
 pub const TASKS_HELD_MAX: usize = 256;
 /// Open tasks of one session: each is one of its waits.
 pub const TASKS_OPEN_MAX: usize = 64;
+/// How often a client is asked for the secret of one prompt: it may say that a person has typed it when none has.
+pub const TASK_QUESTIONS_MAX: usize = 3;
 /// Tasks of removed sessions that are known of; beyond that the oldest are unknown.
 pub const TASKS_REMOVED_MAX: usize = 1_000;
 /// How long the task of a removed session is known of: hosts ask for days, and nothing is kept for ever.
@@ -302,6 +304,10 @@ pub const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(30);
 /// Unused tickets; a user opens a few windows at once, not a thousand.
 pub const TICKETS_MAX: usize = 1_024;
+/// How long a person may take to type a secret that a program reads.
+pub const SECRET_REQUEST_LIFETIME: Duration = Duration::from_secs(600);
+/// Open requests for secrets of one principal. A session has one at most, and a person does not answer more.
+pub const SECRET_REQUESTS_MAX: usize = 64;
 /// HTTP requests per second of one principal: an agent that sends nothing but requests reaches some hundreds, and a
 /// machine of two cores answers several times this limit.
 pub const REQUESTS_PER_SECOND: u32 = 5_000;

@@ -10,7 +10,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 
-async def main(server: dict, extensions=()):
+async def main(server: dict, **options):
     """Calls the server until the lines end."""
     async with AsyncExitStack() as stack:
         if "url" in server:
@@ -19,7 +19,7 @@ async def main(server: dict, extensions=()):
             streams = streamable_http_client(server["url"], http_client=http)
         else:
             streams = stdio_client(StdioServerParameters(**server))
-        client = await stack.enter_async_context(Client(streams, extensions=extensions))
+        client = await stack.enter_async_context(Client(streams, **options))
         while line := await asyncio.to_thread(sys.stdin.readline):
             call = json.loads(line)
             if "tool" in call:

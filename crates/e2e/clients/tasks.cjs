@@ -1,5 +1,5 @@
 // The official TypeScript SDK 2.x with its package for tasks: a line of JSON in is a call, a line out is its whole answer,
-// which came as a task if the server made one of it.
+// which came as a task if the server made one of it. With a `secret` its person opens the pages to which a task sends them.
 "use strict";
 
 const path = require("node:path");
@@ -27,8 +27,16 @@ function rawDispatch(way) {
     });
 }
 
+/** A person who opens the page of a question, and types what they know. */
+const person = (secret) => async (asked) => {
+  if (asked.params.mode !== "url") return { action: "decline" };
+  const typed = await fetch(asked.params.url, { method: "POST", body: new URLSearchParams({ secret }) });
+  if (typed.status !== 200) throw new Error(await typed.text());
+  return { action: "accept" };
+};
+
 /** Drives it until the lines end. */
-async function main(server) {
+async function main({ secret, ...server }) {
   const { Client, StreamableHTTPClientTransport } = await module_("client/dist/index.mjs");
   const { StdioClientTransport } = await module_("client/dist/stdio.mjs");
   const { createTaskSessionFromClient, resultFromTaskOutcome } = await module_("ext-tasks/dist/client/index.js");
@@ -42,7 +50,8 @@ async function main(server) {
   const session = createTaskSessionFromClient(client, {
     endpointId: "ptyd",
     rawDispatch: rawDispatch(way),
-    v2RequestFraming: { protocolVersion: client.getNegotiatedProtocolVersion(), clientInfo, clientCapabilities: {} },
+    v2RequestFraming: { protocolVersion: client.getNegotiatedProtocolVersion(), clientInfo, clientCapabilities: secret ? { elicitation: { url: {} } } : {} },
+    ...(secret && { onInputRequest: person(secret) }),
   });
   for await (const line of readline.createInterface({ input: process.stdin })) {
     const { tool, arguments: given } = JSON.parse(line);

@@ -80,7 +80,9 @@ class Answer:
     @property
     def wants(self) -> str | None:
         """The input that the program waits for: `input`, `a password`."""
-        return self.fact("wants")
+        wants = self.fact("wants")
+        # Behind a password stands where a person types it.
+        return wants and wants.partition(":")[0]
 
     @property
     def session_id(self) -> str | None:

@@ -178,6 +178,23 @@ async def test_other_clients_with_tasks_get_the_answer_of_a_call_that_takes_long
             assert "done" not in again["content"][0]["text"]
 
 
+@pytest.mark.parametrize("way", ["stdio", "http"])
+@pytest.mark.parametrize("client", WITH_TASKS)
+# promise: mcp-8
+async def test_other_clients_send_their_person_to_the_page_for_a_password(served_with_tasks, client, way):
+    machine, secret = served_with_tasks, "hunter2 cörrect"
+    if way == "http":
+        server = {"url": machine.url, "token": machine.token}
+    else:
+        server = {"command": str(PTYD), "args": ["mcp"], "env": machine.env, "cwd": str(machine.project)}
+    with within(4), driven(client, server | {"secret": secret}, machine, WITH_TASKS) as ask:
+        id = ask("start_terminal_session")["structuredContent"]["sessionId"]
+        answer = ask("execute_in_terminal", session_id=id, command="read -sp 'Word? ' x; echo; echo got ${#x}")
+        is_error, text = shown(answer)
+        assert (is_error, f"got {len(secret)}" in text.splitlines(), secret in json.dumps(answer)) == (False, True, False), text
+    assert machine.files_holding(secret.encode()) == []
+
+
 @pytest.fixture
 async def machine(machine, request):
     """A machine whose calls become tasks soon, where a test is about those."""

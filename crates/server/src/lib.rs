@@ -1,11 +1,12 @@
 //! The server: the protocols over which clients reach the sessions of `ptyd_core`.
 //!
-//! `rest/`, `mcp/` and `ws/` parse requests into actions and render their outcomes, `http/` is common to them, and
-//! `serve/` puts all together.
+//! `rest/`, `mcp/` and `ws/` parse requests into actions and render their outcomes, `http/` is common to them,
+//! `secret_page/` is for people, and `serve/` puts all together.
 
 mod http;
 pub mod mcp;
 pub mod rest;
+mod secret_page;
 mod serve;
 pub mod ws;
 

@@ -4,7 +4,9 @@
 
 use std::fs;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Marks every descriptor from 3 on close-on-exec (close_range(2), Linux 5.11; without it nothing changes), so that
@@ -207,6 +209,30 @@ pub fn executable(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/exe")).ok()
 }
 
+/// The real and the effective user of a process, and whether its program's file gives it the rights of the file's owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Users {
+    /// The user who started it, unless it has changed that.
+    pub real: u32,
+    /// The user whose rights it has.
+    pub effective: u32,
+    /// Its file is set-user-id; false if the file may not be looked at.
+    pub is_set_user_id: bool,
+}
+
+/// The users of a process (proc(5), `Uid` of `status`).
+pub fn users(pid: u32) -> Option<Users> {
+    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    // The name before it has its line ends escaped.
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let mut ids = ids.split_ascii_whitespace().map_while(|id| id.parse().ok());
+    let (real, effective) = (ids.next()?, ids.next()?);
+    // The file itself, whatever is at its path by now.
+    let file = fs::metadata(format!("/proc/{pid}/exe"));
+    Some(Users { real, effective, is_set_user_id: file.is_ok_and(|file| file.mode() & 0o4000 != 0) })
+}
+
 /// The working directory, from the kernel.
 pub fn working_directory(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
@@ -296,9 +322,73 @@ pub fn listening(pid: u32) -> Vec<u16> {
     open.collect()
 }
 
+/// The user who has opened the TCP socket with these addresses on this machine, while its connection is whole
+/// (`/proc/net/tcp`, state 01). A socket that its process has closed has no user any more, which the table shows as root.
+pub fn tcp_user(own: SocketAddr, peer: SocketAddr) -> Option<u32> {
+    ["tcp", "tcp6"].into_iter().find_map(|name| {
+        let table = fs::read_to_string(format!("/proc/self/net/{name}")).unwrap_or_default();
+        table.lines().skip(1).find_map(|line| {
+            let f: Vec<&str> = line.split_ascii_whitespace().collect();
+            let is_it = f.get(3) == Some(&"01") && is_address(f.get(1)?, own) && is_address(f.get(2)?, peer);
+            is_it.then(|| f.get(7)?.parse().ok())?
+        })
+    })
+}
+
+/// Whether a column of that table is this address; an IPv4 address may be in the clothes of IPv6.
+fn is_address(column: &str, address: SocketAddr) -> bool {
+    let Some((ip, port)) = column.split_once(':') else { return false };
+    // The kernel prints each four bytes as a number.
+    let words: Option<Vec<[u8; 4]>> = (0..ip.len() / 8)
+        .map(|i| u32::from_str_radix(ip.get(i * 8..i * 8 + 8)?, 16).ok().map(u32::to_ne_bytes))
+        .collect();
+    let bytes = words.filter(|_| ip.len() % 8 == 0).unwrap_or_default().concat();
+    let four = <[u8; 4]>::try_from(bytes.as_slice()).ok().map(IpAddr::from);
+    let ip = four.or_else(|| <[u8; 16]>::try_from(bytes.as_slice()).ok().map(IpAddr::from));
+    let is_port = u16::from_str_radix(port, 16) == Ok(address.port());
+    is_port && ip.is_some_and(|ip| ip.to_canonical() == address.ip().to_canonical())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_user_of_a_process_is_the_kernels_word() {
+        let ours = users(std::process::id()).expect("we exist");
+        let uid = rustix::process::getuid().as_raw();
+        assert_eq!(ours, Users { real: uid, effective: uid, is_set_user_id: false });
+        assert_eq!(users(u32::MAX), None);
+    }
+
+    #[test]
+    // promise: access-12
+    fn a_connection_has_the_user_who_opened_it_while_it_is_whole() {
+        use std::net::{TcpListener, TcpStream};
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let server = listener.local_addr().expect("bound");
+        let stream = TcpStream::connect(server).expect("it listens");
+        let own = stream.local_addr().expect("connected");
+        let uid = rustix::process::getuid().as_raw();
+        assert_eq!(tcp_user(own, server), Some(uid));
+        assert_eq!(tcp_user(own, SocketAddr::new(server.ip(), 1)), None);
+        let (accepted, _) = listener.accept().expect("ours");
+        drop(stream);
+        assert_eq!(tcp_user(own, server), None);
+        drop(accepted);
+    }
+
+    #[test]
+    fn addresses_are_read_as_the_kernel_prints_them() {
+        let v4 = "127.0.0.1:7893".parse().expect("an address");
+        let own = u32::from_ne_bytes([127, 0, 0, 1]);
+        assert!(is_address(&format!("{own:08X}:1ED5"), v4));
+        let mapped = format!("0000000000000000{:08X}{own:08X}:1ED5", u32::from_ne_bytes([0, 0, 0xff, 0xff]));
+        assert!(is_address(&mapped, v4));
+        for other in ["", ":", "0100007F", "x:1ED5", "00000000:1ED5", "0100007F0:1ED5"] {
+            assert!(!is_address(other, v4), "{other}");
+        }
+    }
 
     #[test]
     fn our_own_stat_names_our_parent_and_state() {

@@ -2,6 +2,7 @@
 
 use terminal::quote;
 
+use super::secret::SecretRefusal;
 use crate::ids::{NoSessionId, SessionId};
 
 /// The hint if the program may be a shell.
@@ -93,6 +94,9 @@ pub enum ActionError {
         /// The session.
         session: SessionId,
     },
+    /// A person's secret was not typed.
+    #[error("nothing was typed: {0}")]
+    SecretRefused(SecretRefusal),
     /// The caller lacks the permission.
     #[error("not allowed: {why}")]
     Denied {

@@ -18,6 +18,7 @@ mod processes;
 mod recording;
 mod report;
 mod search;
+mod secret;
 mod session;
 mod task;
 mod terminal_tool;
@@ -43,6 +44,7 @@ pub use processes::*;
 pub use recording::*;
 pub use report::*;
 pub use search::*;
+pub use secret::*;
 pub use session::*;
 pub use sys::signal::{name as signal_name, parse as signal_number};
 pub use task::*;
@@ -109,6 +111,18 @@ pub enum Action {
     },
     /// Type input at the terminal. → [`Outcome::Report`]
     Input(Input),
+    /// Make the request by which a person can type the secret that the session's program reads, or find the one there is.
+    /// → [`Outcome::SecretRequest`]
+    AskSecret(SessionId),
+    /// Show a request for a secret, by its name. → [`Outcome::SecretRequest`]
+    ShowSecretRequest(String),
+    /// Type a secret for a request, by its name; each is good once. → [`Outcome::Typed`]
+    TypeSecret {
+        /// The request's name.
+        name: String,
+        /// The secret.
+        secret: Secret,
+    },
     /// Type bytes for a viewer, without a wait. → [`Outcome::Typed`]
     Type {
         /// The session.
@@ -183,6 +197,15 @@ pub enum Action {
         /// The text.
         text: TaskText,
     },
+    /// A person's reply to a question of a task; one to a question that is over is ignored. → [`Outcome::Task`]
+    AnswerTask {
+        /// The task.
+        task: TaskId,
+        /// The question's number in it.
+        key: u32,
+        /// The reply.
+        reply: PersonReply,
+    },
     /// Interrupt the command of a task, once. → [`Outcome::Task`]
     CancelTask(TaskId),
     /// Find the session that a call of the `terminal` tool is meant for. → [`Outcome::Located`]
@@ -255,7 +278,8 @@ impl Action {
             Self::Output(read) => !read.wait.is_zero(),
             Self::Events(read) => !read.wait.is_zero(),
             // These give programs time to exit or to read.
-            Self::Task(_) | Self::Wait { .. } | Self::Terminate(_) | Self::Restart(_) | Self::Type { .. } => true,
+            Self::Task(_) | Self::Wait { .. } | Self::Terminate(_) | Self::Restart(_) => true,
+            Self::Type { .. } | Self::TypeSecret { .. } => true,
             // Finding the default session waits for the one that is being started.
             Self::Composite(
                 Composite::Terminal(_)
@@ -286,8 +310,11 @@ impl Action {
             | Self::Search(_)
             | Self::Recording(..)
             | Self::Screen(_)
+            | Self::AskSecret(_)
+            | Self::ShowSecretRequest(_)
             | Self::TellTask { .. }
             | Self::CancelTask(_)
+            | Self::AnswerTask { .. }
             | Self::Tokens
             | Self::MakeToken { .. }
             | Self::RevokeToken { .. } => false,
@@ -320,6 +347,8 @@ impl Action {
             | Self::FinalCommands(_)
             | Self::Task(_)
             | Self::TellTask { .. }
+            // The name of a request lets nobody type.
+            | Self::AskSecret(_)
             // A read-only ticket allows no more than its requester may do.
             | Self::Ticket { may_write: false, .. } => Scope::Read,
             // Even a call of the `terminal` tool that only looks may start a shell.
@@ -338,9 +367,12 @@ impl Action {
             | Self::Execute(_)
             | Self::Input(_)
             | Self::Type { .. }
+            | Self::ShowSecretRequest(_)
+            | Self::TypeSecret { .. }
             | Self::Ticket { may_write: true, .. }
             | Self::Signal { .. }
             | Self::CancelTask(_)
+            | Self::AnswerTask { .. }
             // The environment has what the server inherited: as much as a caller that may type there can print.
             | Self::Environment(_) => Scope::Write,
             Self::Tokens | Self::MakeToken { .. } | Self::RevokeToken { .. } => Scope::Admin,
@@ -397,6 +429,8 @@ pub enum Outcome {
     Environment(Box<EnvironmentView>),
     /// How many bytes were typed.
     Typed(usize),
+    /// A request for a secret; none where no program reads one, or where the operator wants no requests.
+    SecretRequest(Option<Box<SecretRequest>>),
     /// A task.
     Task(Box<TaskView>),
     /// A viewer's cursor in a session.
@@ -440,6 +474,7 @@ impl Outcome {
             Self::Signals(_) => "signals",
             Self::Environment(_) => "an environment",
             Self::Typed(_) => "typed input",
+            Self::SecretRequest(_) => "a request for a secret",
             Self::Task(_) => "a task",
             Self::Watching(_) => "a viewer's place",
             Self::Ticket(_) => "a ticket",

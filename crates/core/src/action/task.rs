@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::report::Report;
+use super::secret::SecretRequest;
 use crate::ids::TaskId;
 
 /// The present view of a task.
@@ -27,6 +28,15 @@ pub enum TaskState {
         last_line: String,
         /// Why nothing is known of it at present.
         trouble: Option<String>,
+    },
+    /// A program of it reads a secret, which a person can type: the client is to ask one.
+    InputRequired {
+        /// The question's number in the task, from 1.
+        key: u32,
+        /// The request for the secret.
+        request: Box<SecretRequest>,
+        /// How long the call has taken.
+        waited: Duration,
     },
     /// The wait is over.
     Over(Box<TaskEnd>),
@@ -54,10 +64,24 @@ pub struct TaskEnd {
     pub cancelled: Option<bool>,
     /// The command was interrupted for that.
     pub interrupted: bool,
+    /// Why nobody types the secret that its program reads.
+    pub person: Option<PersonReply>,
     /// The quiet time that ends it, unless the caller named one.
     pub quiet: Option<Duration>,
     /// The parts of the text that was made of it for the caller, once that was done.
     pub told: Option<TaskText>,
+}
+
+/// A person's reply to a question, as their client reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PersonReply {
+    /// They went to the page.
+    Accepted,
+    /// They do not want to.
+    Declined,
+    /// There was nobody, or no reply.
+    Cancelled,
 }
 
 /// The parts of a text that cannot be made again from the output.

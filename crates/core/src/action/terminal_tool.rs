@@ -38,6 +38,8 @@ pub struct TerminalCall {
     pub client: ClientContext,
     /// The caller takes the answer later, as a task, if the wait takes long.
     pub may_be_task: bool,
+    /// The caller sends a person to a page for a secret, if it takes tasks.
+    pub asks_person: bool,
     /// The idempotency key: a repeated call with it does not run again.
     pub key: Option<String>,
     /// How many characters of output to give at most.

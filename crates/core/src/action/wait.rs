@@ -22,6 +22,9 @@ pub struct Wait {
     /// The program listens on a TCP port and has fallen silent: a server is ready (ignored if there is a pattern or another
     /// condition).
     pub listens: bool,
+    /// The caller sends a person to a page for a secret: where a program reads one, a wait that may become a task does at
+    /// once.
+    pub asks_person: bool,
     /// No new output for this long.
     pub quiet: Option<Duration>,
     /// The timeout, as the caller gave it.
@@ -82,6 +85,7 @@ impl Wait {
             until: Vec::new(),
             input_wanted: false,
             listens: false,
+            asks_person: false,
             quiet: None,
             timeout,
             waited: Duration::ZERO,
@@ -100,10 +104,11 @@ impl Wait {
     }
 
     /// Offers to take the answer later. Without a timeout of the caller the wait then has a long one. Conditions that
-    /// compare with a state which only the request saw make no task.
-    pub fn or_as_task(mut self, has_timeout: bool) -> Self {
+    /// compare with a state which only the request saw make no task. `asks_person`: the caller takes questions for a person.
+    pub fn or_as_task(mut self, has_timeout: bool, asks_person: bool) -> Self {
         if self.until.iter().all(|until| matches!(until, Until::Listening(_) | Until::Input)) {
             self.task = Some(TaskOffer { default_timeout: (!has_timeout).then_some(self.timeout), grace: None });
+            self.asks_person = asks_person;
             self.timeout = if has_timeout { self.timeout } else { TASK_TOTAL };
         }
         self

@@ -262,7 +262,7 @@ fn wait_of(caller: Caller<'_>, call: &TerminalCall) -> Wait {
         let timeout = call.timeout.unwrap_or(limits::TOTAL_TIMEOUT);
         let (pattern, waited) = (call.pattern.clone(), call.waited);
         let wait = Wait { pattern, input_wanted: true, waited, ..Wait::at_most(timeout) };
-        return wait.or_as_task(call.timeout.is_some());
+        return wait.or_as_task(call.timeout.is_some(), call.asks_person);
     }
     Wait {
         pattern: call.pattern.clone(),

@@ -104,6 +104,7 @@ impl Scene {
             pattern: None,
             client: self.client(),
             may_be_task: false,
+            asks_person: false,
             key: None,
             budget: 1_000.into(),
         };

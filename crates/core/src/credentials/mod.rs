@@ -1,5 +1,6 @@
 //! Credentials, and the principals that they stand for. Every request is checked in `serve/authentication.rs`.
 
 pub mod named_tokens;
+pub mod peer_users;
 pub mod server_token;
 pub mod tickets;

@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::port::{Bounds, ControlGroup, Controller, FileFacts, Host, Identity, Process, User};
+use super::port::{Bounds, ControlGroup, Controller, FileFacts, Host, Identity, Process, User, Users};
 use crate::action::ProcessState;
 
 /// The machine.
@@ -109,6 +110,18 @@ impl Host for FakeHost {
     }
 
     fn executable(&self, _: u32) -> Option<PathBuf> {
+        None
+    }
+
+    fn users(&self, pid: u32) -> Option<Users> {
+        self.process(pid).map(|_| Users { real: 0, effective: 0, is_set_user_id: false })
+    }
+
+    fn user_name(&self, _: u32) -> Option<String> {
+        None
+    }
+
+    fn tcp_user(&self, _: SocketAddr, _: SocketAddr) -> Option<u32> {
         None
     }
 

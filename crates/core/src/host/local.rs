@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use sys::process::{self, Stat};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::port::{Bounds, ControlGroup, Controller, Counts, FileFacts, Host, Identity, Process, User};
+use super::port::{Bounds, ControlGroup, Controller, Counts, FileFacts, Host, Identity, Process, User, Users};
 use crate::action::ProcessState;
 
 /// Linux counts time for /proc in hundredths of a second on every architecture (USER_HZ).
@@ -78,10 +79,7 @@ impl Host for LocalHost {
 
     /// The last field of the user's line in passwd(5).
     fn login_shell(&self) -> Option<String> {
-        let uid = rustix::process::getuid().as_raw().to_string();
-        let users = std::fs::read_to_string("/etc/passwd").ok()?;
-        let line = users.lines().find(|line| line.split(':').nth(2) == Some(uid.as_str()))?;
-        line.split(':').nth(6).map(str::to_owned)
+        user_line(rustix::process::getuid().as_raw())?.split(':').nth(6).map(str::to_owned)
     }
 
     fn process(&self, pid: u32) -> Option<Process> {
@@ -111,6 +109,19 @@ impl Host for LocalHost {
 
     fn executable(&self, pid: u32) -> Option<PathBuf> {
         process::executable(pid)
+    }
+
+    fn users(&self, pid: u32) -> Option<Users> {
+        process::users(pid)
+    }
+
+    /// The first field of the user's line in passwd(5).
+    fn user_name(&self, uid: u32) -> Option<String> {
+        user_line(uid)?.split(':').next().map(str::to_owned)
+    }
+
+    fn tcp_user(&self, own: SocketAddr, peer: SocketAddr) -> Option<u32> {
+        process::tcp_user(own, peer)
     }
 
     fn image(&self, pid: u32) -> Option<u64> {
@@ -188,6 +199,13 @@ impl ControlGroup for Group {
     fn remove(&self) {
         Group::remove(self);
     }
+}
+
+/// A user's line in passwd(5).
+fn user_line(uid: u32) -> Option<String> {
+    let uid = uid.to_string();
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    users.lines().find(|line| line.split(':').nth(2) == Some(uid.as_str())).map(str::to_owned)
 }
 
 /// Waits for the end of a process; false if it still lives after `longest`, or its end cannot be determined.

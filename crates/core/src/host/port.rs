@@ -12,11 +12,13 @@
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
 pub(crate) use sys::cgroup::{Bounds, Controller, Counts};
+pub(crate) use sys::process::Users;
 pub(crate) use sys::user::User;
 
 use crate::action::ProcessState;
@@ -106,6 +108,15 @@ pub(crate) trait Host: Debug + Send + Sync {
 
     /// The program that a process executes, if it may be looked at.
     fn executable(&self, pid: u32) -> Option<PathBuf>;
+
+    /// The real and the effective user of a process, and whether its program's file is set-user-id.
+    fn users(&self, pid: u32) -> Option<Users>;
+
+    /// The name of a user in the user database; blocks.
+    fn user_name(&self, uid: u32) -> Option<String>;
+
+    /// The user who has opened the TCP socket with these addresses on this machine; blocks.
+    fn tcp_user(&self, own: SocketAddr, peer: SocketAddr) -> Option<u32>;
 
     /// A number that changes with each execve(2) of a process, if it may be looked at.
     fn image(&self, pid: u32) -> Option<u64>;

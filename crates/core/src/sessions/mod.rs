@@ -30,6 +30,7 @@ mod render;
 mod replay_order;
 mod resource_limits;
 mod retention;
+mod secret_requests;
 mod server_events;
 mod session;
 mod session_metadata;

@@ -20,6 +20,7 @@ use super::processes::{self, Census};
 use super::quota::Quota;
 use super::read_cursor::ReadCursors;
 use super::resource_limits;
+use super::secret_requests::SecretRequests;
 use super::server_events::ServerEvents;
 use super::session::{Request, Session, Snapshot};
 use super::session_metadata::SessionMetadata;
@@ -92,6 +93,8 @@ pub struct Registry {
     pub(super) secret: Token,
     /// One-time tickets for browsers.
     pub(crate) tickets: Arc<Tickets>,
+    /// The open requests for secrets.
+    pub(super) secret_requests: SecretRequests,
     /// The event log of all sessions.
     pub(crate) server_events: Arc<ServerEvents>,
     /// Named tokens.
@@ -109,6 +112,8 @@ pub(crate) struct Settings {
     pub(super) task_grace: Duration,
     /// A task without a timeout ends after this long without output.
     pub(super) task_quiet: Duration,
+    /// A page takes the secrets that programs read.
+    pub(super) secret_page: bool,
     /// Calls that take longer are logged.
     pub(crate) slow_call: Duration,
     /// The default limits of a new session.
@@ -143,6 +148,7 @@ impl Registry {
                 soft_timeout: config.soft_timeout,
                 task_grace: config.task_grace,
                 task_quiet: config.task_quiet,
+                secret_page: config.secret_page,
                 slow_call: config.slow_call,
                 limits: config.limits,
                 limits_max: config.limits_max,
@@ -160,6 +166,7 @@ impl Registry {
             census: Mutex::default(),
             secret,
             tickets: Arc::default(),
+            secret_requests: SecretRequests::default(),
             server_events: Arc::default(),
             tokens: Arc::new(tokens),
             stopping: watch::Sender::new(false),
@@ -247,6 +254,15 @@ impl Registry {
             Action::Type { session, bytes, key } => {
                 self.types(principal, session, bytes, key).await.map(Outcome::Typed)
             }
+            Action::AskSecret(session) => {
+                let request = self.ask_secret(principal, session).await?;
+                Ok(Outcome::SecretRequest(request.map(Box::new)))
+            }
+            Action::ShowSecretRequest(name) => {
+                let request = self.show_secret_request(principal, name).await?;
+                Ok(Outcome::SecretRequest(Some(Box::new(request))))
+            }
+            Action::TypeSecret { name, secret } => self.type_secret(principal, name, secret).await.map(Outcome::Typed),
             Action::Watch { session, since } => self.watch(principal, session, *since).await,
             Action::Ticket { place, may_write } => self.ticket(principal, place.clone(), *may_write).await,
             Action::Input(input) => self.input(principal, input).await.map(|r| Outcome::Report(Box::new(r))),
@@ -266,6 +282,9 @@ impl Registry {
             Action::Task(task) => self.task(principal, task).await.map(|t| Outcome::Task(Box::new(t))),
             Action::TellTask { task, text } => {
                 self.tell_task(principal, task, text).await.map(|t| Outcome::Task(Box::new(t)))
+            }
+            Action::AnswerTask { task, key, reply } => {
+                self.answer_task(principal, task, *key, *reply).await.map(|t| Outcome::Task(Box::new(t)))
             }
             Action::CancelTask(task) => self.cancel_task(principal, task).await.map(|t| Outcome::Task(Box::new(t))),
             Action::Locate(locate) => self.locate(principal, locate).await.map(Outcome::Located),

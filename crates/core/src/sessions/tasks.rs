@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::removed_tasks::{RemovedTask, RemovedTasks, now_us};
 use super::timeline::time;
-use crate::action::{EndedBy, Foreground, TaskText};
+use crate::action::{EndedBy, Foreground, PersonReply, SecretRequest, TaskText};
 use crate::host::holders::SessionFolder;
 use crate::ids::{CommandId, SessionId, TaskId};
 use crate::limits;
@@ -29,6 +29,10 @@ pub(super) enum Record {
     Cancel(Which),
     /// It was interrupted.
     Interrupted(Which),
+    /// A question with this key was put to the client.
+    Asked(Which, u32),
+    /// Its reply.
+    Replied(Which, u32, PersonReply),
     Over(Which, Over),
     Told(Which, TaskText),
 }
@@ -72,6 +76,9 @@ pub(super) struct Opened {
     pub(super) ports: Vec<u16>,
     pub(super) principal: String,
     pub(super) client: Option<String>,
+    /// The client sends a person to a page.
+    #[serde(default)]
+    pub(super) asks_person: bool,
     /// The idempotency key of the request.
     #[serde(default)]
     pub(super) key: Option<String>,
@@ -90,6 +97,16 @@ pub(super) struct Over {
     pub(super) cols: u16,
     pub(super) foreground: Foreground,
     pub(super) is_running: bool,
+    /// Why nobody types the secret that its program reads.
+    #[serde(default)]
+    pub(super) person: Option<PersonReply>,
+}
+
+/// An open question. It is not on record: the next server asks again, with another key.
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    pub(super) key: u32,
+    pub(super) request: SecretRequest,
 }
 
 /// One task.
@@ -100,13 +117,28 @@ pub(super) struct Task {
     pub(super) is_interrupted: bool,
     pub(super) over: Option<Over>,
     pub(super) told: Option<TaskText>,
+    /// The key of the newest question; 0 without one.
+    pub(super) asked: u32,
+    /// The newest reply, and the question's key.
+    pub(super) reply: Option<(u32, PersonReply)>,
+    pub(super) question: Option<Question>,
     /// It was shown as going on.
     pub(super) was_shown: bool,
 }
 
 impl Task {
     fn of(opened: Opened) -> Self {
-        Self { opened, is_cancelled: false, is_interrupted: false, over: None, told: None, was_shown: false }
+        Self {
+            opened,
+            is_cancelled: false,
+            is_interrupted: false,
+            over: None,
+            told: None,
+            asked: 0,
+            reply: None,
+            question: None,
+            was_shown: false,
+        }
     }
 
     /// The caller that opened it, who may see whatever session it was in.
@@ -213,6 +245,15 @@ impl SessionTasks {
         locked(&self.all).iter().find(|task| task.opened.which == which).cloned()
     }
 
+    /// Opens or closes the question of a task. A task that goes on again is told so at once.
+    pub(super) fn set_question(&self, which: Which, question: Option<Question>) {
+        if let Some(task) = locked(&self.all).iter_mut().find(|task| task.opened.which == which) {
+            task.question = question;
+            task.was_shown = false;
+        }
+        self.changed.send_replace(());
+    }
+
     /// Whether it was shown as going on before; it has been now.
     pub(super) fn shows(&self, which: Which) -> bool {
         let mut all = locked(&self.all);
@@ -232,8 +273,12 @@ impl SessionTasks {
 
 /// Counts a record; one of an unknown task is ignored.
 fn take(all: &mut Vec<Task>, record: Record) {
-    let (Record::Cancel(which) | Record::Interrupted(which) | Record::Over(which, _) | Record::Told(which, _)) =
-        &record
+    let (Record::Cancel(which)
+    | Record::Interrupted(which)
+    | Record::Asked(which, _)
+    | Record::Replied(which, ..)
+    | Record::Over(which, _)
+    | Record::Told(which, _)) = &record
     else {
         if let Record::Opened(opened) = record {
             all.push(Task::of(opened));
@@ -245,6 +290,9 @@ fn take(all: &mut Vec<Task>, record: Record) {
         Record::Opened(_) => {}
         Record::Cancel(_) => task.is_cancelled = true,
         Record::Interrupted(_) => task.is_interrupted = true,
+        Record::Asked(_, key) => task.asked = key,
+        // A question that was replied to is over; it may be asked again under another key.
+        Record::Replied(_, key, reply) => (task.reply, task.question) = (Some((key, reply)), None),
         Record::Over(_, over) => task.over = Some(over),
         Record::Told(_, told) => task.told = Some(told),
     }
@@ -334,6 +382,7 @@ mod tests {
             ports: Vec::new(),
             principal: "me".to_owned(),
             client: None,
+            asks_person: false,
             key: None,
         }
     }
@@ -363,6 +412,7 @@ mod tests {
             cols: 80,
             foreground: Foreground::Running,
             is_running: true,
+            person: None,
         };
         tasks.add_if(which, Record::Over(which, over), |_| true).expect("written");
         let again = SessionTasks::load(folder).expect("readable");

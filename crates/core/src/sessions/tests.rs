@@ -403,6 +403,7 @@ async fn resent(registry: &Arc<Registry>, command: &str, is_input: bool, key: &s
         pattern: None,
         client,
         may_be_task: false,
+        asks_person: false,
         key: Some(key.to_owned()),
         budget: 1_000.into(),
     };

@@ -32,6 +32,8 @@ pub(crate) enum Transport {
     Tcp {
         /// Its port identifies the process (`ss -tnp`).
         peer: Option<SocketAddr>,
+        /// The server's end of it.
+        server: Option<SocketAddr>,
     },
     /// The Unix socket, with the peer's user if the kernel reported it.
     Unix {
@@ -187,7 +189,8 @@ mod tests {
         let (stop, stopped) = watch::channel(false);
         let app = Router::new()
             .route("/", get(async |ConnectInfo(transport): ConnectInfo<Transport>| format!("{transport:?}")));
-        let served = tokio::spawn(serve(listener, app, |_| Transport::Tcp { peer: None }, bounds, stopped));
+        let served =
+            tokio::spawn(serve(listener, app, |_| Transport::Tcp { peer: None, server: None }, bounds, stopped));
         Rig { address, stop, served }
     }
 
@@ -217,7 +220,7 @@ mod tests {
         assert!(!heard(&mut slow).await.contains(" 200 "));
         let mut idle = rig.sent(ASK).await;
         let answer = heard(&mut idle).await;
-        assert!(answer.contains(" 200 ") && answer.ends_with("Tcp { peer: None }"), "{answer}");
+        assert!(answer.contains(" 200 ") && answer.ends_with("Tcp { peer: None, server: None }"), "{answer}");
         assert_eq!(heard(&mut idle).await, "");
     }
 

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
 
 use crate::http::request_body::NotTaken;
-use ptyd_core::action::ActionError;
+use ptyd_core::action::{ActionError, SecretRefusal};
 
 /// The header with the request's id, in both directions.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -53,6 +53,8 @@ impl From<ActionError> for ProblemResponse {
             ActionError::Alive { .. } => (ErrorCode::SessionAlive, None),
             ActionError::Stalled { .. } => (ErrorCode::InputStalled, None),
             ActionError::WouldEcho { .. } => (ErrorCode::WouldEcho, Some("secret".to_owned())),
+            ActionError::SecretRefused(SecretRefusal::Unknown) => (ErrorCode::RouteNotFound, None),
+            ActionError::SecretRefused(SecretRefusal::Answered | SecretRefusal::Over) => (ErrorCode::NothingRuns, None),
             ActionError::Denied { .. } => (ErrorCode::Forbidden, None),
             ActionError::ShutOut => (ErrorCode::Unauthorized, None),
             ActionError::NoToken { .. } => (ErrorCode::TokenNotFound, None),
@@ -115,7 +117,7 @@ pub(crate) async fn label<F: Future<Output = Response>>(
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
         if code == ErrorCode::Unauthorized {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            headers.entry(header::WWW_AUTHENTICATE).or_insert(HeaderValue::from_static("Bearer"));
         }
         *response.body_mut() = Body::from(body);
     }

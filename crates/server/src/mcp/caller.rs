@@ -6,8 +6,10 @@ use super::command_turns::CommandTurns;
 use super::dispatch_port::Server;
 use super::handshake::ToolSet;
 use super::host::Host;
+use super::password_place::PasswordPlace;
 use super::reported_state::ReportedStates;
-use ptyd_core::action::ClientContext;
+use crate::secret_page;
+use ptyd_core::action::{Action, ClientContext, Foreground, Outcome, SessionStatus, SessionView};
 use ptyd_core::principal::Principal;
 
 /// One caller; clones share what was reported to it.
@@ -63,6 +65,21 @@ impl Caller {
     /// The same for requests that ask for structured answers, or also for others.
     pub fn with_structured_answers(&self, structured: bool) -> Self {
         Self { structured: self.structured || structured, ..self.clone() }
+    }
+
+    /// Where a person types the password that a program of this session wants, if it wants one and the caller was not told.
+    pub async fn password_place(&self, session: &SessionView) -> PasswordPlace {
+        if session.foreground != Foreground::PasswordWanted || session.status != SessionStatus::Running {
+            return PasswordPlace::Told;
+        }
+        let place = match self.server.dispatch(&self.principal, Action::AskSecret(session.id.clone())).await {
+            Ok(Outcome::SecretRequest(Some(request))) => {
+                PasswordPlace::Page(secret_page::address(&self.authority, &request))
+            }
+            // Off, over, or too many: the command line needs no request.
+            Ok(_) | Err(_) => PasswordPlace::CommandLine,
+        };
+        self.memory.note_password(&session.id, place)
     }
 
     /// Whether it has a tool.

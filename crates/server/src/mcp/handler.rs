@@ -31,7 +31,7 @@ use super::log_notifications::Log;
 use super::progress;
 use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
-use super::tasks;
+use super::tasks::{self, TaskSupport};
 use super::tool_definitions::{self, Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError, refused};
 use ptyd_core::action::{ActionError, ClientContext};
 use ptyd_core::limits::TIMEOUT_MAX;
@@ -111,11 +111,12 @@ impl Handler {
         arguments: JsonObject,
         id: &RequestId,
         number: Option<String>,
-        may_be_task: bool,
+        tasks: TaskSupport,
     ) -> CallToolResponse {
         let key = number.zip(self.caller.client.client.as_deref()).map(|(n, client)| format!("{client}:{n}"));
         let has_read_tool = self.caller.offers(READ_TOOL);
-        let mut call = ToolCall { caller, key, waited: Duration::ZERO, may_be_task, has_read_tool };
+        let TaskSupport { may_be_task, asks_person } = tasks;
+        let mut call = ToolCall { caller, key, waited: Duration::ZERO, may_be_task, asks_person, has_read_tool };
         let result = match self.answer_in_turn(tool, &mut call, arguments, id).await {
             Ok(Answer { task: Some(task), .. }) => return CallToolResponse::Task(tasks::created(&task)),
             Ok(Answer { text, structured, task: None }) => {
@@ -270,9 +271,9 @@ impl ServerHandler for Handler {
         };
         let number = context.meta.get(REQUEST_NUMBER).map(Value::to_string);
         let arguments = request.arguments.unwrap_or_default();
-        let may_be_task = tasks::are_declared(&context);
+        let tasks = TaskSupport::of(&context);
         let caller = self.caller(&context);
-        let answer = self.answer(&caller, tool, arguments, &context.id, number, may_be_task);
+        let answer = self.answer(&caller, tool, arguments, &context.id, number, tasks);
         progress::while_waiting(&context, answer).await
     }
 
@@ -291,7 +292,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         tasks::begun(&context)?;
-        tasks::update(&self.caller, &request.task_id).await
+        self.unless_asked_again(tasks::update(&self.caller, &request.task_id, &request.input_responses).await).await
     }
 
     async fn cancel_task(

@@ -17,6 +17,7 @@ mod http_sessions;
 #[cfg(test)]
 mod http_sessions_tests;
 mod log_notifications;
+mod password_place;
 mod progress;
 mod reported_state;
 mod resources;

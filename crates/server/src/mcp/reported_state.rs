@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use super::password_place::PasswordPlace;
 use ptyd_core::action::{ScreenView, SessionView, ShownScreen, Tools};
 use ptyd_core::ids::{CommandId, SessionId};
 
@@ -23,12 +24,20 @@ pub(super) struct ReportedState {
     pub running: Option<CommandId>,
     /// The last screen that an answer has shown.
     pub screen: Option<ShownScreen>,
+    /// Where a person types the password that its program wants, if an answer has said it.
+    pub password: Option<PasswordPlace>,
 }
 
 impl ReportedState {
     /// The state that an answer about this session reports.
     fn of(session: &SessionView) -> Self {
-        Self { cwd: session.cwd.clone(), tools: session.tools.clone(), running: session.current_command, screen: None }
+        Self {
+            cwd: session.cwd.clone(),
+            tools: session.tools.clone(),
+            running: session.current_command,
+            screen: None,
+            password: None,
+        }
     }
 }
 
@@ -41,8 +50,9 @@ impl ReportedStates {
     pub fn note(&self, session: &SessionView) -> Option<ReportedState> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = entries.iter().position(|(id, _)| *id == session.id).and_then(|at| entries.remove(at));
-        let screen = before.as_ref().and_then(|(_, shown)| shown.screen.clone());
-        entries.push_back((session.id.clone(), ReportedState { screen, ..ReportedState::of(session) }));
+        let (screen, password) =
+            before.as_ref().map_or((None, None), |(_, shown)| (shown.screen.clone(), shown.password.clone()));
+        entries.push_back((session.id.clone(), ReportedState { screen, password, ..ReportedState::of(session) }));
         if entries.len() > SESSIONS_MAX {
             entries.pop_front();
         }
@@ -56,6 +66,17 @@ impl ReportedStates {
             Some((_, reported)) => reported.running.is_some() && reported.running != session.current_command,
             None => session.last_ended.is_some(),
         }
+    }
+
+    /// The place where a person types a password, if no answer has said it; from now on one has.
+    pub fn note_password(&self, session: &SessionId, place: PasswordPlace) -> PasswordPlace {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((_, shown)) = entries.iter_mut().find(|(id, _)| id == session) else { return place };
+        if shown.password.as_ref() == Some(&place) {
+            return PasswordPlace::Told;
+        }
+        shown.password = Some(place.clone());
+        place
     }
 
     /// Marks what is new to the caller in a screen that an answer shows, and stores that screen.

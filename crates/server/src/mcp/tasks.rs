@@ -4,8 +4,9 @@
 use std::time::{Duration, SystemTime};
 
 use rmcp::model::{
-    CallToolResult, ContentBlock, CreateTaskResult, DetailedTask, ErrorData, GetTaskMethod, GetTaskResult, JsonObject,
-    ProtocolVersion, Task, TaskPayload, TaskStatus,
+    CallToolResult, ContentBlock, CreateTaskResult, DetailedTask, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ErrorData, GetTaskMethod, GetTaskResult, InputRequest, InputRequests, InputResponses, JsonObject, ProtocolVersion,
+    Request, Task, TaskPayload, TaskStatus,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
@@ -13,19 +14,42 @@ use serde_json::Value;
 use api::ErrorCode;
 
 use super::caller::Caller;
+use super::password_place::PasswordPlace;
 use super::text::{self, AnswerContext, seconds};
 use super::tool_definitions::{READ_TOOL, refused, structured_task};
-use ptyd_core::action::{Action, ActionError, OpenedTask, Outcome, TaskEnd, TaskState, TaskText, TaskView};
+use crate::secret_page;
+use ptyd_core::action::{
+    Action, ActionError, OpenedTask, Outcome, PersonReply, SecretRequest, TaskEnd, TaskState, TaskText, TaskView,
+};
 use ptyd_core::ids::TaskId;
 
 /// How often a client should ask, in milliseconds.
 const POLL_MS: u64 = 1_000;
 /// Characters of the output's last line that people are shown.
 const LINE_CHARS_MAX: usize = 100;
+/// Replies in one message: a task asks one question at a time.
+const REPLIES_MAX: usize = 8;
 
 /// Whether this request's answer may be a task: the revision has them, and this very request declares them.
 pub(super) fn are_declared(context: &RequestContext<RoleServer>) -> bool {
     has_tasks(context) && context.client_capabilities().is_some_and(|client| client.supports_tasks())
+}
+
+/// The declarations of one request about tasks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TaskSupport {
+    /// Its answer may be one.
+    pub(super) may_be_task: bool,
+    /// The task may ask a person to open an address.
+    pub(super) asks_person: bool,
+}
+
+impl TaskSupport {
+    pub(super) fn of(context: &RequestContext<RoleServer>) -> Self {
+        let may_be_task = are_declared(context);
+        let elicitation = context.client_capabilities().and_then(|client| client.elicitation.clone());
+        Self { may_be_task, asks_person: may_be_task && elicitation.is_some_and(|ways| ways.url.is_some()) }
+    }
 }
 
 fn has_tasks(context: &RequestContext<RoleServer>) -> bool {
@@ -50,15 +74,65 @@ pub(super) async fn get(caller: &Caller, id: &str) -> Result<GetTaskResult, Erro
         && end.told.is_none()
     {
         // Kept, so that every later answer is the same; the first of two at once stays.
-        let text = told(caller, end);
+        let text = told(caller, end).await;
         view = act(caller, Action::TellTask { task: view.id.clone(), text }).await?;
     }
-    Ok(GetTaskResult::new(detailed(caller, &view)))
+    Ok(GetTaskResult::new(detailed(caller, &view).await))
 }
 
-/// Takes answers to questions. No task asks its client anything yet, and unknown answers are ignored.
-pub(super) async fn update(caller: &Caller, id: &str) -> Result<(), ErrorData> {
-    act(caller, Action::Task(known(id)?)).await.map(drop)
+/// Takes replies to questions; those to questions that are over are ignored.
+pub(super) async fn update(caller: &Caller, id: &str, replies: &InputResponses) -> Result<(), ErrorData> {
+    let task = known(id)?;
+    let questions = replies.iter().filter_map(|(key, reply)| Some((number(key)?, reply_of(reply))));
+    let mut is_known = false;
+    for (key, reply) in questions.take(REPLIES_MAX) {
+        act(caller, Action::AnswerTask { task: task.clone(), key, reply }).await?;
+        is_known = true;
+    }
+    if is_known { Ok(()) } else { act(caller, Action::Task(task)).await.map(drop) }
+}
+
+/// The key of a question.
+fn key(number: u32) -> String {
+    format!("p{number}")
+}
+
+fn number(key: &str) -> Option<u32> {
+    key.strip_prefix('p')?.parse().ok()
+}
+
+/// A person's reply; anything else counts as no reply.
+fn reply_of(reply: &Value) -> PersonReply {
+    match serde_json::from_value::<ElicitResult>(reply.clone()).map(|result| result.action) {
+        Ok(ElicitationAction::Accept) => PersonReply::Accepted,
+        Ok(ElicitationAction::Decline) => PersonReply::Declined,
+        Ok(_) | Err(_) => PersonReply::Cancelled,
+    }
+}
+
+/// The question for a person: who reads, by the kernel's word, and what it says of itself.
+fn question(caller: &Caller, request: &SecretRequest) -> InputRequest {
+    let SecretRequest { session, command, reader, prompt, .. } = request;
+    let program = match &reader.executable {
+        Some(path) => text::path(path),
+        None => format!("a program that calls itself {}", text::quoted(&reader.process_name)),
+    };
+    let user = reader.user.as_ref().map_or_else(|| reader.uid.to_string(), |name| text::plain(name));
+    let command = command.as_ref().map(|command| format!(" ({})", text::quoted(command))).unwrap_or_default();
+    let message = format!(
+        "{program}, which runs as {user}, reads a secret in {session}{command}. Its own words: {}. Type it at the page, or \
+         run: ptyd send --secret {session}",
+        text::quoted(prompt)
+    );
+    let url = secret_page::address(&caller.authority, request);
+    // This revision has no such id, and the library's type has one.
+    let elicitation_id = request.name.clone();
+    InputRequest::Elicitation(Request::new(ElicitRequestParams::UrlElicitationParams {
+        meta: None,
+        message,
+        url,
+        elicitation_id,
+    }))
 }
 
 /// Interrupts the command, once.
@@ -84,7 +158,7 @@ fn unknown() -> ErrorData {
     ErrorData::invalid_params("no such task", None)
 }
 
-fn detailed(caller: &Caller, view: &TaskView) -> DetailedTask {
+async fn detailed(caller: &Caller, view: &TaskView) -> DetailedTask {
     let times = |updated| (view.opened_at, updated);
     let end = match &view.state {
         TaskState::Over(end) => end,
@@ -98,13 +172,22 @@ fn detailed(caller: &Caller, view: &TaskView) -> DetailedTask {
             };
             return DetailedTask::new(base(&view.id, times(*at), payload.status(), why), payload);
         }
+        TaskState::InputRequired { key: number, request, waited } => {
+            let message = status_message(*waited, "wants a password");
+            let input_requests = InputRequests::from([(key(*number), question(caller, request))]);
+            let payload = TaskPayload::InputRequired { input_requests };
+            return DetailedTask::new(base(&view.id, times(view.opened_at), payload.status(), message), payload);
+        }
         TaskState::Working { waited, last_line, trouble } => {
             let message = status_message(*waited, trouble.as_ref().unwrap_or(last_line));
             let status = TaskStatus::Working;
             return DetailedTask::new(base(&view.id, times(view.opened_at), status, message), TaskPayload::Working);
         }
     };
-    let text = end.told.clone().unwrap_or_else(|| told(caller, end));
+    let text = match &end.told {
+        Some(text) => text.clone(),
+        None => told(caller, end).await,
+    };
     let message = text.facts.trim_matches(['[', ']']).to_owned();
     let payload = match end.cancelled {
         Some(true) => TaskPayload::Cancelled,
@@ -135,8 +218,13 @@ fn context(caller: &Caller, end: &TaskEnd) -> (bool, SystemTime, Option<Duration
 }
 
 /// The parts of the text that are kept.
-fn told(caller: &Caller, end: &TaskEnd) -> TaskText {
+async fn told(caller: &Caller, end: &TaskEnd) -> TaskText {
     let before = caller.memory.note(&end.report.session);
+    let password = match end.person {
+        // A person was sent there.
+        Some(_) => PasswordPlace::Told,
+        None => caller.password_place(&end.report.session).await,
+    };
     // Which rows are new depends on the answers before, so all are shown.
     let mut end = end.clone();
     if let Some(screen) = &mut end.report.screen {
@@ -145,7 +233,8 @@ fn told(caller: &Caller, end: &TaskEnd) -> TaskText {
     let end = &end;
     let (has_read_tool, now, quiet) = context(caller, end);
     let host = &caller.host;
-    let context = AnswerContext { host, shown: before.as_ref(), now, quiet, names_command: false, has_read_tool };
+    let shown = before.as_ref();
+    let context = AnswerContext { host, shown, now, quiet, names_command: false, has_read_tool, password };
     let (body, facts) = text::task(end, &context);
     TaskText { from: end.from, facts, screen: end.report.screen.is_some().then_some(body) }
 }
@@ -153,7 +242,8 @@ fn told(caller: &Caller, end: &TaskEnd) -> TaskText {
 /// The output, made again from the journal, or the screen as it was.
 fn body(caller: &Caller, end: &TaskEnd, text: &TaskText) -> String {
     let (has_read_tool, now, quiet) = context(caller, end);
-    let context = AnswerContext { host: &caller.host, shown: None, now, quiet, names_command: false, has_read_tool };
+    let (host, password) = (&caller.host, PasswordPlace::Told);
+    let context = AnswerContext { host, shown: None, now, quiet, names_command: false, has_read_tool, password };
     text.screen.clone().unwrap_or_else(|| text::task(end, &context).0)
 }
 

@@ -2,17 +2,20 @@
 //!
 //! A request over loopback TCP needs a loopback `Host` (a name that a web page rebound to this machine is refused), a
 //! loopback `Origin` if it has one, and the bearer token. A connection to the Unix socket must come from the same user
-//! or from root, as the kernel reports. A handler always gets a [`Principal`], and there is no other way to get one.
+//! or from root, as the kernel reports. A person's browser at a page for people (`secret_page/`) logs in with a token, or is of
+//! the server's user, as the kernel reports. A handler always gets a [`Principal`], and there is no other way to get one.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use api::ErrorCode;
 use axum::extract::{ConnectInfo, Request};
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hyper::body::Body as _;
 
 use super::rate_limit::{Buckets, Rate};
@@ -21,13 +24,19 @@ use crate::http::problem::ProblemResponse;
 use crate::http::request_body::RequestBodies;
 use crate::http::token_revocation;
 use crate::rest::DOCS;
+use crate::secret_page;
 use ptyd_core::action::ActionError;
 use ptyd_core::config::Config;
 use ptyd_core::credentials::named_tokens::Tokens;
+use ptyd_core::credentials::peer_users::PeerUsers;
 use ptyd_core::credentials::server_token::Token;
 use ptyd_core::credentials::tickets::Tickets;
 use ptyd_core::limits;
 use ptyd_core::principal::{Grant, Principal, Scope, TicketTarget};
+
+/// Makes a browser ask for a token, as the password of whatever name.
+const BROWSERS_LOG_IN: HeaderValue =
+    HeaderValue::from_static("Basic realm=\"ptyd: a token is the password\", charset=\"UTF-8\"");
 
 /// Routes without authentication: they only show that the server lives.
 pub(super) const OPEN: [&str; 2] = ["/livez", "/readyz"];
@@ -50,6 +59,8 @@ pub(super) struct Guard {
     tickets: Arc<Tickets>,
     /// The user id of the server.
     uid: u32,
+    /// The users behind connections over TCP.
+    peer_users: PeerUsers,
     /// Request rates, by principal.
     asked: Buckets<String>,
     /// Rates of requests without a valid token, by listener.
@@ -88,6 +99,7 @@ impl Guard {
             tokens,
             tickets,
             uid,
+            peer_users: PeerUsers::here(),
             asked: Buckets::new(rate(config.requests_per_second, limits::REQUESTS_BURST_SECONDS)),
             failed: Buckets::new(rate(config.failures_per_second, limits::FAILURES_BURST_SECONDS)),
             refused: Mutex::default(),
@@ -100,13 +112,13 @@ impl Guard {
         let unnamed = self.refused.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now());
         let Some(unnamed) = unnamed else { return };
         match transport {
-            Some(Transport::Tcp { peer: Some(peer) }) => {
+            Some(Transport::Tcp { peer: Some(peer), .. }) => {
                 tracing::warn!(%peer, unnamed, "refused a request: its token is not valid here");
             }
             Some(Transport::Unix { peer: Some(uid) }) => {
                 tracing::warn!(uid, unnamed, "refused a request: the socket is for the user that runs the server");
             }
-            Some(Transport::Tcp { peer: None } | Transport::Unix { peer: None }) | None => {
+            Some(Transport::Tcp { peer: None, .. } | Transport::Unix { peer: None }) | None => {
                 tracing::warn!(unnamed, "refused a request of an unknown peer");
             }
         }
@@ -139,8 +151,14 @@ impl Guard {
 
 pub(super) async fn check(guard: &Guard, mut request: Request, next: Next) -> Response {
     let transport = request.extensions().get::<ConnectInfo<Transport>>().map(|ConnectInfo(transport)| *transport);
+    let is_for_people = secret_page::is_here(request.uri().path());
     let admitted = match transport {
-        Some(Transport::Tcp { .. }) => guard.over_tcp(request.headers(), request.uri()),
+        Some(Transport::Tcp { peer, server }) => match guard.over_tcp(request.headers(), request.uri()) {
+            Err(refusal) if is_for_people && refusal.code == ErrorCode::Unauthorized => {
+                guard.person(request.headers(), peer.zip(server), refusal).await
+            }
+            admitted => admitted,
+        },
         Some(Transport::Unix { peer }) => guard.over_unix(peer),
         None => Err(ProblemResponse::new(ErrorCode::Internal, "the connection has no transport")),
     };
@@ -174,6 +192,9 @@ pub(super) async fn check(guard: &Guard, mut request: Request, next: Next) -> Re
         }
         Err((refusal, retry_after)) => {
             let mut response = refusal.into_response();
+            if is_for_people && response.status() == StatusCode::UNAUTHORIZED {
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, BROWSERS_LOG_IN);
+            }
             response.headers_mut().extend(retry_after.map(|seconds| (header::RETRY_AFTER, seconds.into())));
             response
         }
@@ -213,17 +234,16 @@ impl Guard {
                 "web pages of other origins may not use this server",
             ));
         }
+        let is_own = |origin: &HeaderValue| origin.to_str().ok().and_then(|o| o.strip_prefix("http://")) == host;
+        if secret_page::is_here(uri.path()) && !headers.get_all(header::ORIGIN).iter().all(is_own) {
+            return Err(ProblemResponse::new(ErrorCode::OriginRefused, "only this page's own form may be sent to it"));
+        }
         if OPEN.contains(&uri.path()) {
             return Ok(None);
         }
         let shown = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(bearer);
-        if let Some(shown) = shown {
-            if self.token.is(shown) {
-                return Ok(Some(Authenticated { principal: Principal::local(), grant: None }));
-            }
-            if let Some(principal) = self.tokens.find(shown) {
-                return Ok(Some(Authenticated { principal, grant: None }));
-            }
+        if let Some(known) = shown.and_then(|shown| self.by_token(shown)) {
+            return Ok(Some(known));
         }
         if let Some((entrance, shown)) = ticket(headers, uri) {
             return self.by_ticket(entrance, shown);
@@ -236,6 +256,32 @@ impl Guard {
             }
         };
         Err(ProblemResponse::new(ErrorCode::Unauthorized, help))
+    }
+
+    fn by_token(&self, shown: &str) -> Option<Authenticated> {
+        let principal = if self.token.is(shown) { Principal::local() } else { self.tokens.find(shown)? };
+        Some(Authenticated { principal, grant: None })
+    }
+
+    /// A person at a page, whose browser has no bearer token: it logs in with a token as the password, or its process is of
+    /// the server's user, as at the Unix socket.
+    async fn person(
+        &self,
+        headers: &HeaderMap,
+        ends: Option<(SocketAddr, SocketAddr)>,
+        refusal: ProblemResponse,
+    ) -> Result<Option<Authenticated>, ProblemResponse> {
+        let help = "this page opens for the user that runs the server, and after a log-in with a token as the password";
+        let refusal = ProblemResponse { detail: help.to_owned(), ..refusal };
+        if let Some(shown) = headers.get(header::AUTHORIZATION) {
+            let token = shown.to_str().ok().and_then(password);
+            return token.and_then(|token| self.by_token(&token)).map(Some).ok_or(refusal);
+        }
+        let Some((peer, server)) = ends else { return Err(refusal) };
+        match self.peer_users.user(peer, server).await {
+            Some(uid) if uid == self.uid => Ok(Some(Authenticated { principal: Principal::local(), grant: None })),
+            Some(_) | None => Err(refusal),
+        }
     }
 
     /// A ticket is used up even if it is for another place.
@@ -290,6 +336,13 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
+/// The password of an `Authorization` value (RFC 7617).
+fn password(value: &str) -> Option<String> {
+    let (scheme, words) = value.split_once(' ')?;
+    let words = STANDARD.decode(words.trim()).ok().filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
+    String::from_utf8(words).ok()?.split_once(':').map(|(_, password)| password.to_owned())
+}
+
 /// Whether `host[:port]` names this machine by loopback.
 fn is_loopback_authority(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -317,6 +370,7 @@ mod tests {
             tokens: Arc::new(tokens),
             tickets: Arc::default(),
             uid: 1_000,
+            peer_users: PeerUsers::here(),
             asked: Buckets::new(None),
             failed: Buckets::new(None),
             refused: Mutex::default(),
@@ -465,6 +519,29 @@ mod tests {
         assert_eq!(over_tcp("/livez", &[(header::HOST, "localhost")]), Ok(false));
         assert_eq!(over_tcp("/livez", &[(header::HOST, "evil.example")]), Err(ErrorCode::HostRefused));
         assert_eq!(over_tcp("/livez/", &[(header::HOST, "localhost")]), Err(ErrorCode::Unauthorized));
+    }
+
+    #[test]
+    // promise: access-12
+    fn a_log_in_of_a_browser_has_the_token_as_its_password() {
+        let of = |words: &str| password(&format!("Basic {}", STANDARD.encode(words)));
+        assert_eq!([of("me:to:ken"), of(":token"), of("token")], [Some("to:ken".into()), Some("token".into()), None]);
+        assert_eq!(["Basic", "Basic !", "Bearer bWU6eA=="].map(password), [None, None, None]);
+        assert_eq!(password("basic bWU6eA==").as_deref(), Some("x"));
+    }
+
+    #[test]
+    // promise: access-12
+    fn a_page_takes_the_form_of_its_own_origin_only() {
+        let of = |path, origin| {
+            let token = (header::AUTHORIZATION, "Bearer right");
+            over_tcp(path, &[(header::HOST, "127.0.0.1:7893"), token, (header::ORIGIN, origin)])
+        };
+        assert_eq!(of("/ask/x", "http://127.0.0.1:7893"), Ok(true));
+        for other in ["http://127.0.0.1:5173", "http://localhost:7893", "http://evil.example", "null"] {
+            assert_eq!(of("/ask/x", other), Err(ErrorCode::OriginRefused), "{other}");
+        }
+        assert_eq!(of("/terminals", "http://127.0.0.1:5173"), Ok(true));
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     }
 
     let (stopping, stopped) = watch::channel(false);
-    let from = |stream: &TcpStream| Transport::Tcp { peer: stream.peer_addr().ok() };
+    let from = |stream: &TcpStream| Transport::Tcp { peer: stream.peer_addr().ok(), server: stream.local_addr().ok() };
     let over_tcp = connections::serve(NoDelayListener(tcp), app.clone(), from, Bounds::default(), stopped.clone());
     let peer = |stream: &UnixStream| Transport::Unix { peer: stream.peer_cred().ok().map(|c| c.uid()) };
     let over_unix = connections::serve(unix, app, peer, Bounds::default(), stopped);

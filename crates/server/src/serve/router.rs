@@ -16,6 +16,7 @@ use crate::http::problem::label;
 use crate::http::unread_body;
 use crate::mcp::{self, stdio_upgrade};
 use crate::rest;
+use crate::secret_page;
 use crate::ws::{self, SocketCount};
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::metrics::Metrics;
@@ -34,6 +35,7 @@ pub(super) fn router(
     rest::router(dispatcher.clone(), authority)
         .merge(stdio_upgrade::router(dispatcher.clone(), authority))
         .merge(mcp::http_router(dispatcher.clone(), authority, state_dir.join("conversations")))
+        .merge(secret_page::router(dispatcher.clone()))
         .merge(ws::router(dispatcher, visits))
         .merge(Router::new().route(metrics_page::PATH, get(metrics_page::show)).with_state(page))
         .merge(Router::new().route("/readyz", get(is_ready)).with_state(ready))
@@ -70,7 +72,7 @@ mod tests {
 
     use std::net::SocketAddr;
 
-    const TCP: Transport = Transport::Tcp { peer: None };
+    const TCP: Transport = Transport::Tcp { peer: None, server: None };
 
     use axum::body::{Body, to_bytes};
     use axum::extract::ConnectInfo;
@@ -152,12 +154,14 @@ mod tests {
             (Method::POST, "/mcp"),
             (Method::GET, ws::PATH),
             (Method::GET, metrics_page::PATH),
+            (Method::GET, secret_page::PATH),
+            (Method::POST, secret_page::PATH),
             (Method::GET, "/nowhere"),
             (Method::PUT, "/terminals"),
         ];
         let mut walked = 0;
         for (method, path) in table.chain(others) {
-            let path = path.replace("{session}", "s0-aaaaaaaaaa").replace("{command}", "c1");
+            let path = path.replace("{session}", "s0-aaaaaaaaaa").replace("{command}", "c1").replace("{name}", "AbC");
             for token in [None, Some("wrong")] {
                 let refused = code(ask(&app, TCP, &method, &path, token).await).await;
                 assert_eq!(refused.as_deref(), Some("unauthorized"), "{method} {path}");
@@ -171,7 +175,7 @@ mod tests {
             }
             walked += 1;
         }
-        assert_eq!(walked, rest::routes().len() + 6);
+        assert_eq!(walked, rest::routes().len() + 8);
         // A session that was started meanwhile is in a process of its own.
         let mine = Transport::Unix { peer: Some(1_000) };
         let list = ask(&app, mine, &Method::GET, "/terminals", None).await.into_body();

@@ -453,6 +453,7 @@ impl OpenConnection<'_> {
             | ActionError::NotReady { .. }
             | ActionError::NothingRuns { .. }
             | ActionError::Alive { .. }
+            | ActionError::SecretRefused(_)
             | ActionError::Denied { .. }
             | ActionError::ShutOut
             | ActionError::NoToken { .. }

@@ -260,6 +260,7 @@ mod tests {
             until: vec![Until::Bell, Until::Listening(Some(80))],
             input_wanted: true,
             listens: false,
+            asks_person: false,
             quiet: Some(Duration::from_secs(9)),
             waited: Duration::ZERO,
             task: None,

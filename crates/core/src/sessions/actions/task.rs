@@ -18,7 +18,7 @@ use crate::sessions::handle::Handle;
 use crate::sessions::registry::{Registry, SessionRef};
 use crate::sessions::render::text::without_prompt;
 use crate::sessions::session::Request;
-use crate::sessions::tasks::{Over, Record, SessionTasks, Task, Which};
+use crate::sessions::tasks::{Over, Question, Record, SessionTasks, Task, Which};
 use crate::sessions::timeline::time;
 
 impl Registry {
@@ -33,7 +33,7 @@ impl Registry {
             known => known?,
         };
         let which = task.opened.which;
-        if task.over.is_none() && tasks.shows(which) {
+        if task.over.is_none() && task.question.is_none() && tasks.shows(which) {
             task = self.until_over(&tasks, task).await;
         }
         self.task_view(id, task).await
@@ -95,7 +95,7 @@ impl Registry {
         runs && matches!(handle.ask(|reply| Request::Signal { target, signo, reply }).await, Ok(Ok(())))
     }
 
-    async fn add_to_task(
+    pub(super) async fn add_to_task(
         &self,
         id: &TaskId,
         tasks: Arc<SessionTasks>,
@@ -108,7 +108,7 @@ impl Registry {
     }
 
     /// A task of a session that the caller may see.
-    async fn known_task(
+    pub(super) async fn known_task(
         self: &Arc<Self>,
         principal: &Principal,
         id: &TaskId,
@@ -138,7 +138,8 @@ impl Registry {
         let Ok(_held) = self.tasks.held.try_acquire() else { return task };
         let mut changes = tasks.changes();
         let over = async {
-            while tasks.get(which).is_some_and(|task| task.over.is_none()) && changes.changed().await.is_ok() {}
+            let goes_on = |task: Task| task.over.is_none() && task.question.is_none();
+            while tasks.get(which).is_some_and(goes_on) && changes.changed().await.is_ok() {}
         };
         let held = async {
             tokio::select! { () = over => {} () = self.stopping() => {} }
@@ -147,11 +148,16 @@ impl Registry {
         tasks.get(which).unwrap_or(task)
     }
 
-    async fn task_view(&self, id: &TaskId, task: Task) -> Result<TaskView, ActionError> {
+    pub(super) async fn task_view(&self, id: &TaskId, task: Task) -> Result<TaskView, ActionError> {
         let state = match &task.over {
             Some(over) => TaskState::Over(Box::new(self.task_end(id, &task, over).await?)),
             None => {
                 let waited = std::time::SystemTime::now().duration_since(time(task.opened.began_us));
+                if let Some(Question { key, request }) = task.question {
+                    let (waited, request) = (waited.unwrap_or_default(), Box::new(request));
+                    let state = TaskState::InputRequired { key, request, waited };
+                    return Ok(TaskView { id: id.clone(), opened_at: time(task.opened.at_us), state });
+                }
                 let (last_line, trouble) = match self.find(&task.caller(), &id.session).await {
                     Ok(SessionRef::Live(handle)) => (self.last_line(&handle, &task).await, None),
                     Ok(SessionRef::Unreachable(unreachable)) => (None, Some(unreachable.why.clone())),
@@ -231,6 +237,7 @@ impl Registry {
             told_before: from.saturating_sub(begins),
             cancelled: task.is_cancelled.then_some(!over.is_running),
             interrupted: task.is_interrupted,
+            person: over.person,
             quiet: task.opened.quiet_ms.filter(|_| task.opened.own_quiet).map(Duration::from_millis),
             told: task.told.clone(),
         })

@@ -7,6 +7,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::report::plain_report;
+use super::task_question::Asked;
 use super::wait_external_conditions::{self, ExternalConditions};
 use crate::action::{
     ActionError, CommandStatus, CommandView, EndedBy, Foreground, OpenedTask, Report, TaskNote, TaskOffer, TextView,
@@ -78,7 +79,12 @@ impl Registry {
     ) -> Result<Waited, ActionError> {
         let Some(TaskWait { wait, ports, background, key }) = task else { return Ok(finished.into()) };
         let id = &handle.shared.id;
-        let (Some(offer), Some(_), EndedBy::TimedOut) = (wait.task, wait.grace(), finished.ended_by) else {
+        let asks = wait.asks_person
+            && self.settings.secret_page
+            && finished.ended_by == EndedBy::InputWanted
+            && finished.snapshot.view.foreground == Foreground::PasswordWanted;
+        let is_task = finished.ended_by == EndedBy::TimedOut || asks;
+        let (Some(offer), Some(_), true) = (wait.task, wait.grace(), is_task) else {
             return Ok(Waited::Finished(Box::new(finished)));
         };
         let is_running = |command: &&CommandView| command.status == CommandStatus::Running;
@@ -123,6 +129,7 @@ impl Registry {
             ports,
             principal: principal.name.clone(),
             client: principal.client.clone(),
+            asks_person: wait.asks_person,
             key,
         };
         // Followed from where it is recorded: a slow disk may record it after this request has given up.
@@ -205,6 +212,16 @@ impl Registry {
                     () = self.stopping() => return,
                     // It shortens the wait.
                     () = cancelled => continue,
+                };
+                let over = match over {
+                    Ok(over) if self.asks_person(&task, &over) => match self.ask_person(&id, &tasks, &task).await {
+                        Ok(Asked::GoesOn) => continue,
+                        Ok(Asked::Ended(reply)) => Ok(Over { person: Some(reply), ..over }),
+                        Ok(Asked::Not) if self.is_stopping() => return,
+                        Ok(Asked::Not) => Ok(over),
+                        Err(error) => Err(error),
+                    },
+                    over => over,
                 };
                 let recorded = match over {
                     Ok(over) => {
@@ -338,6 +355,7 @@ fn over_of(finished: &Finished) -> Over {
         foreground,
         is_running: *ended_by != EndedBy::Exited
             && command.is_some_and(|command| command.status == CommandStatus::Running),
+        person: None,
     }
 }
 
@@ -358,6 +376,7 @@ fn over_with(past: &EndedSession, task: &Task) -> Over {
         cols: past.shared.spec.cols,
         foreground: Foreground::Idle,
         is_running: false,
+        person: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requests to a live session, and their answers.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
@@ -30,6 +31,16 @@ pub(crate) enum Request {
         key: Key,
         is_secret: bool,
         wait: Option<Wait>,
+        typed: oneshot::Sender<Result<Typed, ActionError>>,
+    },
+    /// The prompt at which a program reads a secret now.
+    SecretPrompt(oneshot::Sender<Option<SecretPrompt>>),
+    /// Answers when the prompt of this number is over.
+    SecretOver(u64, oneshot::Sender<()>),
+    /// Types a secret at this prompt, if it still stands.
+    Secret {
+        prompt: SecretPrompt,
+        line: Vec<u8>,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
     /// Waits for this command, or for the running one.
@@ -85,6 +96,9 @@ impl Request {
             | Self::Times(_)
             | Self::Processes(_)
             | Self::Signals(_)
+            | Self::SecretPrompt(_)
+            | Self::SecretOver(..)
+            | Self::Secret { .. }
             | Self::Prompt(_) => None,
         }
     }
@@ -124,6 +138,19 @@ pub(crate) struct ScreenSnapshot {
     pub(crate) rows: u16,
     /// The number of events before it.
     pub(crate) count: u64,
+}
+
+/// A prompt at which a program reads a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SecretPrompt {
+    /// Changes with each prompt and with each input.
+    pub(crate) number: u64,
+    /// The process that reads.
+    pub(crate) pid: u32,
+    /// The unfinished line.
+    pub(crate) text: String,
+    /// The text of the command that runs.
+    pub(crate) command: Option<Arc<str>>,
 }
 
 /// Accepted input, and the channel on which its wait answers.

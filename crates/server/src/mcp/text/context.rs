@@ -3,10 +3,11 @@
 use std::time::{Duration, SystemTime};
 
 use crate::mcp::host::Host;
+use crate::mcp::password_place::PasswordPlace;
 use crate::mcp::reported_state::ReportedState;
 
 /// The context of an answer.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(in crate::mcp) struct AnswerContext<'a> {
     /// The user and the machine.
     pub host: &'a Host,
@@ -20,4 +21,6 @@ pub(in crate::mcp) struct AnswerContext<'a> {
     pub names_command: bool,
     /// Whether this client has `get_terminal_output`.
     pub has_read_tool: bool,
+    /// Where a person types the password that a program wants.
+    pub password: PasswordPlace,
 }

@@ -17,10 +17,11 @@ pub(super) use context::AnswerContext;
 pub(super) use size::{counted, grouped, seconds};
 pub(super) use status_line::{Facts, metadata, path, plain, quoted, shell_words, startup};
 
+use super::password_place::PasswordPlace;
 use ptyd_core::action::{
     Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, HiddenText, INNER_SHELL_ENDED, Limit, Look,
-    MissedEnd, MovedRows, Omitted, OutputView, Report, ScreenView, SessionStatus, SessionView, TaskEnd, TaskNote,
-    TerminalView, TextView, WITHOUT_HOOKS, signal_name,
+    MissedEnd, MovedRows, Omitted, OutputView, PersonReply, Report, ScreenView, SessionStatus, SessionView, TaskEnd,
+    TaskNote, TerminalView, TextView, WITHOUT_HOOKS, signal_name,
 };
 use ptyd_core::ids::CommandId;
 use ptyd_core::limits::LEFT_BEHIND_NAMED;
@@ -50,6 +51,11 @@ pub(super) fn task(end: &TaskEnd, context: &AnswerContext<'_>) -> (String, Strin
         }
         let text: String = command.command.chars().take(COMMAND_CHARS_MAX).collect();
         facts.add(if is_named { quoted(&text) } else { format!("command {} {}", command.id, quoted(&text)) });
+    }
+    match end.person {
+        Some(PersonReply::Declined) => facts.add("a person declined"),
+        Some(PersonReply::Accepted | PersonReply::Cancelled) => facts.add("nobody answered"),
+        None => {}
     }
     if end.cancelled.is_some() && end.interrupted {
         facts.add("C-c was sent");
@@ -135,7 +141,7 @@ fn sessions_left_behind(facts: &mut Facts, sessions: &[SessionView]) {
 fn missed_end(missed: &MissedEnd, text: Option<&TextView>, lines: &mut String, context: &AnswerContext<'_>) -> String {
     let MissedEnd { session, command, read_to, .. } = missed;
     let mut end = Facts::default();
-    ended(&mut end, command, &AnswerContext { names_command: false, ..*context });
+    ended(&mut end, command, &AnswerContext { names_command: false, ..context.clone() });
     limits_hit(&mut end, command, session);
     let to = command.end_offset.unwrap_or(command.start_offset);
     let from = command.start_offset.max(*read_to);
@@ -253,7 +259,7 @@ fn state_of(facts: &mut Facts, session: &SessionView, over: &Over, context: &Ans
         limits_hit(facts, command, session);
         facts.add(format!("command {}", command.id));
     }
-    facts.add(session_state(session));
+    facts.add(session_state(session, context));
     if let Some(command) = &over.last {
         let mut end = Facts::default();
         ended(&mut end, command, context);
@@ -287,7 +293,7 @@ fn state(facts: &mut Facts, report: &Report, context: &AnswerContext<'_>) {
                 facts.add("stopped; fg resumes it");
             }
         }
-        None => facts.add(session_state(&report.session)),
+        None => facts.add(session_state(&report.session, context)),
     }
     reason(report, context.quiet).into_iter().for_each(|why| facts.add(why));
 }
@@ -331,7 +337,7 @@ fn running(facts: &mut Facts, report: &Report, command: &CommandView, context: &
         facts.add(format!("command {}", command.id));
     }
     match (session.foreground, report.ended_by) {
-        (Foreground::PasswordWanted, _) => facts.add("wants a password"),
+        (Foreground::PasswordWanted, _) => facts.add(password_wanted(session, context)),
         (Foreground::Fullscreen, EndedBy::InputWanted) => facts.add("full-screen · wants input"),
         (Foreground::Fullscreen, _) => facts.add("full-screen"),
         (Foreground::InputWanted, _) | (_, EndedBy::InputWanted) => facts.add("wants input"),
@@ -339,6 +345,17 @@ fn running(facts: &mut Facts, report: &Report, command: &CommandView, context: &
         (Foreground::Stopped, _) => facts.add("stopped; kill -CONT resumes it"),
         (Foreground::Idle | Foreground::Running, _) => {}
     }
+}
+
+/// A person types it, so the fact says where.
+fn password_wanted(session: &SessionView, context: &AnswerContext<'_>) -> String {
+    let page = match &context.password {
+        PasswordPlace::Told => return "wants a password".to_owned(),
+        PasswordPlace::Page(address) => format!("at {address} or "),
+        PasswordPlace::CommandLine => String::new(),
+    };
+    let id = &session.id;
+    format!("wants a password: a person types it {page}with ptyd send --secret {id}; do not ask for it here")
 }
 
 fn ended(facts: &mut Facts, command: &CommandView, context: &AnswerContext<'_>) {
@@ -418,14 +435,18 @@ pub(super) fn is_idle(session: &SessionView) -> bool {
 }
 
 /// The state of a session without regard to a command.
-fn session_state(session: &SessionView) -> String {
+fn session_state(session: &SessionView, context: &AnswerContext<'_>) -> String {
+    let password;
     let running = match (session.status, session.foreground) {
         (SessionStatus::Terminated, _) => return session_end(session),
         (SessionStatus::Creating, _) => return "the shell is starting".to_owned(),
         (SessionStatus::Running, Foreground::Idle) => return "idle".to_owned(),
         (SessionStatus::Running, Foreground::Running) => "still running",
         (SessionStatus::Running, Foreground::InputWanted) => "still running · wants input",
-        (SessionStatus::Running, Foreground::PasswordWanted) => "still running · wants a password",
+        (SessionStatus::Running, Foreground::PasswordWanted) => {
+            password = format!("still running · {}", password_wanted(session, context));
+            &password
+        }
         (SessionStatus::Running, Foreground::Fullscreen) => "still running · full-screen",
         (SessionStatus::Running, Foreground::Stopped) if session.current_command.is_some() => {
             "still running · stopped; kill -CONT resumes it"

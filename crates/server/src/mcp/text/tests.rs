@@ -23,12 +23,20 @@ fn rendered(what: &Report) -> String {
 }
 
 fn reported() -> ReportedState {
-    ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3"), running: None, screen: None }
+    ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3"), running: None, screen: None, password: None }
 }
 
 fn context<'a>(host: &'a Host, shown: Option<&'a ReportedState>) -> AnswerContext<'a> {
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(10);
-    AnswerContext { host, shown, now, quiet: None, names_command: false, has_read_tool: true }
+    AnswerContext {
+        host,
+        shown,
+        now,
+        quiet: None,
+        names_command: false,
+        has_read_tool: true,
+        password: PasswordPlace::Told,
+    }
 }
 
 fn running(foreground: Foreground, ended_by: EndedBy, output: &str) -> Report {
@@ -97,6 +105,26 @@ fn a_limit_that_a_command_ran_into_is_named_with_what_it_did() {
     assert_eq!(rendered(&with_limit(Limit::MemoryMb, 256.0)), "[exit 0 · hit its limit memoryMb 256]");
     let slowed = with_limit(Limit::OutputMbPerSecond, 0.1);
     assert_eq!(rendered(&slowed), "[exit 0 · was slowed down by its limit outputMbPerSecond 0.1]");
+}
+
+#[test]
+fn a_wanted_password_says_where_a_person_types_it() {
+    let (host, shown) = (host(), reported());
+    let asks = running(Foreground::PasswordWanted, EndedBy::InputWanted, "");
+    let said = |password| {
+        let context = AnswerContext { password, ..context(&host, Some(&shown)) };
+        report(&asks, &context).rsplit(" · ").next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(said(PasswordPlace::Told), "wants a password]");
+    assert_eq!(
+        said(PasswordPlace::Page("http://127.0.0.1:7893/ask/AbC".to_owned())),
+        "wants a password: a person types it at http://127.0.0.1:7893/ask/AbC or with ptyd send --secret s0-k3v9q2m7xa; do \
+         not ask for it here]"
+    );
+    assert_eq!(
+        said(PasswordPlace::CommandLine),
+        "wants a password: a person types it with ptyd send --secret s0-k3v9q2m7xa; do not ask for it here]"
+    );
 }
 
 #[test]

@@ -112,7 +112,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
                 return Ok(task);
             }
             let before = call.note_report(&mut report);
-            let mut context = call.context(before.as_ref(), None);
+            let mut context = call.context(&report.session, before.as_ref(), None).await;
             context.names_command = true;
             let text = text::report(&report, &context);
             Ok(call.answer(text, |text| OutputAnswer::of(&report, text)))

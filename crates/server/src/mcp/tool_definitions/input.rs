@@ -126,7 +126,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
                 return Ok(task);
             }
             let before = call.note_report(&mut report);
-            let text = text::report(&report, &call.context(before.as_ref(), None));
+            let text = text::report(&report, &call.context(&report.session, before.as_ref(), None).await);
             Ok(call.answer(text, |text| InputAnswer::of(&report, text, true)))
         }
         (None, false) => {
@@ -143,7 +143,8 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             match call.act(Action::Composite(Composite::Dialogue(Box::new(dialogue)))).await? {
                 Outcome::Dialogue(mut view) => {
                     let before = call.note_report(&mut view.report);
-                    let text = text::report(&view.report, &call.context(before.as_ref(), None));
+                    let context = call.context(&view.report.session, before.as_ref(), None).await;
+                    let text = text::report(&view.report, &context);
                     let text = with_unmatched_step(text, view.unmatched, &words);
                     Ok(call.answer(text, |text| InputAnswer::of(&view.report, text, view.unmatched.is_none())))
                 }

@@ -156,7 +156,8 @@ impl Reading {
             return match call.act(Action::Search(request)).await? {
                 Outcome::Found(view) => {
                     let before = call.note(&shown);
-                    let (text, next) = search_results::shown(&shown, &view, &call.context(before.as_ref(), None));
+                    let context = call.context(&shown, before.as_ref(), None).await;
+                    let (text, next) = search_results::shown(&shown, &view, &context);
                     answer(text, true, next)
                 }
                 other => Err(mismatch(other)),
@@ -172,7 +173,7 @@ impl Reading {
         // Output after the command does not belong to it.
         output.end = range.end.map_or(output.end, |end| end.min(output.end));
         let before = call.note(&shown);
-        let context = call.context(before.as_ref(), None);
+        let context = call.context(&shown, before.as_ref(), None).await;
         if view == View::Raw {
             let text = text::raw(&shown, &output, visible(&output.bytes), &over, &context);
             return answer(text, output.bytes.ends_with(b"\n"), output.next);
@@ -266,7 +267,7 @@ async fn whole_command(
                     output(call, id, Since::Offset(from), View::Text, limit, lines, budget(None)).await?.text;
             }
             let before = call.note_report(&mut report);
-            let mut context = call.context(before.as_ref(), None);
+            let mut context = call.context(&report.session, before.as_ref(), None).await;
             context.names_command = true;
             let next = report.output.to;
             let text = text::report(&report, &context);
@@ -283,7 +284,8 @@ async fn screen(call: &ToolCall<'_>, shown: &SessionView, over: &Over) -> Result
         Outcome::Screen(mut screen) => {
             let before = call.note(shown);
             call.caller.memory.note_screen(&shown.id, &mut screen);
-            Ok((text::screen(shown, &screen, over, &call.context(before.as_ref(), None)), screen.at))
+            let context = call.context(shown, before.as_ref(), None).await;
+            Ok((text::screen(shown, &screen, over, &context), screen.at))
         }
         other => Err(mismatch(other)),
     }

@@ -197,7 +197,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             facts.add(session::status(view.status));
             facts.add(text::plain(&view.shell));
             facts.add(format!("{}×{}", view.cols, view.rows));
-            text::metadata(&mut facts, &view, &call.context(None, None));
+            text::metadata(&mut facts, &view, &call.context(&view, None, None).await);
             let mut structured = session::summary(&view);
             structured["sessionId"] = view.id.as_str().into();
             structured["dimensions"] = serde_json::json!({ "cols": view.cols, "rows": view.rows });

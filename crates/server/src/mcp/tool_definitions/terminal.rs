@@ -108,6 +108,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         pattern: pattern(call, "wait_for", &arguments.wait_for).await?,
         client: ClientContext::clone(&call.caller.client),
         may_be_task: call.may_be_task,
+        asks_person: call.asks_person,
         key: call.key.clone(),
         budget: budget(arguments.max_output),
     })));
@@ -117,7 +118,8 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
                 return Ok(task);
             }
             let before = call.note_report(&mut view.report).filter(|_| view.fresh.is_none());
-            let text = text::terminal(&view, &call.context(before.as_ref(), Some(view.soft_timeout)));
+            let context = call.context(&view.report.session, before.as_ref(), Some(view.soft_timeout)).await;
+            let text = text::terminal(&view, &context);
             Ok(call.answer(text, |text| OutputAnswer::of(&view.report, text)))
         }
         other => Err(mismatch(other)),

@@ -109,6 +109,7 @@ impl From<ActionError> for ToolError {
             | ActionError::Alive { .. }
             | ActionError::Stalled { .. }
             | ActionError::WouldEcho { .. }
+            | ActionError::SecretRefused(_)
             | ActionError::Denied { .. }
             | ActionError::ShutOut
             | ActionError::NoToken { .. }
@@ -156,6 +157,8 @@ pub(in crate::mcp) struct ToolCall<'a> {
     pub waited: Duration,
     /// Whether the caller takes the answer of a long wait later.
     pub may_be_task: bool,
+    /// Whether it then sends a person to a page for a secret.
+    pub asks_person: bool,
     /// Whether the caller has the tool that reads output.
     pub has_read_tool: bool,
 }
@@ -174,7 +177,7 @@ impl ToolCall<'_> {
 
     /// The wait, which becomes a task if the caller takes one.
     pub fn or_as_task(&self, wait: Wait, timeout: Option<Duration>) -> Wait {
-        if self.may_be_task { wait.or_as_task(timeout.is_some()) } else { wait }
+        if self.may_be_task { wait.or_as_task(timeout.is_some(), self.asks_person) } else { wait }
     }
 
     /// The caller's share for patterns.
@@ -184,8 +187,14 @@ impl ToolCall<'_> {
 
     /// The context of an answer about a session; `shown` is the state reported before, and without it everything is
     /// reported.
-    pub fn context<'t>(&'t self, shown: Option<&'t ReportedState>, quiet: Option<Duration>) -> AnswerContext<'t> {
+    pub async fn context<'t>(
+        &'t self,
+        session: &SessionView,
+        shown: Option<&'t ReportedState>,
+        quiet: Option<Duration>,
+    ) -> AnswerContext<'t> {
         AnswerContext {
+            password: self.caller.password_place(session).await,
             host: &self.caller.host,
             shown,
             now: SystemTime::now(),

@@ -231,7 +231,7 @@ impl HolderLink {
         let Some(why) = self.unreachable_reason() else { return Some(request) };
         match request {
             Request::Run { started, .. } => drop(started.send(Err(why))),
-            Request::Input { typed, .. } => drop(typed.send(Err(why))),
+            Request::Input { typed, .. } | Request::Secret { typed, .. } => drop(typed.send(Err(why))),
             Request::Resize { reply, .. } | Request::Signal { reply, .. } => drop(reply.send(Err(why))),
             Request::Terminate { reply, .. } => drop(reply.send(Err(why))),
             other @ (Request::Look(_)
@@ -243,6 +243,8 @@ impl HolderLink {
             | Request::Times(_)
             | Request::Processes(_)
             | Request::Signals(_)
+            | Request::SecretPrompt(_)
+            | Request::SecretOver(..)
             | Request::Prompt(_)) => return Some(other),
         }
         None

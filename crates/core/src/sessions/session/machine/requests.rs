@@ -11,7 +11,7 @@ use crate::sessions::views;
 
 impl Session {
     pub(super) fn on_request(&mut self, request: Request) {
-        if matches!(request, Request::Run { .. } | Request::Input { .. }) {
+        if matches!(request, Request::Run { .. } | Request::Input { .. } | Request::Secret { .. }) {
             self.last_activity_us = self.now.us;
             self.expiry.touch(self.now.at);
         }
@@ -35,6 +35,9 @@ impl Session {
                 }
             }
             Request::Input { bytes, key, is_secret, wait, typed } => self.ask_input(bytes, key, is_secret, wait, typed),
+            Request::SecretPrompt(reply) => drop(reply.send(self.secret_prompt())),
+            Request::SecretOver(number, reply) => self.ask_secret_over(number, reply),
+            Request::Secret { prompt, line, typed } => self.ask_secret(&prompt, line, typed),
             Request::Wait { wait, command, from, reply } => self.ask_wait(wait, command, from, reply),
             Request::Resize { cols, rows, reply } => {
                 self.link.call(self.now.at, Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });

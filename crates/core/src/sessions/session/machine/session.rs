@@ -14,6 +14,7 @@ use super::journal_follower::state::JournalFollower;
 use super::limit_enforcement::state::LimitEnforcer;
 use super::nested_command::state::NestedShell;
 use super::pending_commands::PendingCommands;
+use super::secret_prompt::state::SecretPrompts;
 use super::stopped_jobs::StoppedJobs;
 use super::waits::state::OpenWaits;
 use crate::host::Host;
@@ -40,6 +41,7 @@ pub(crate) struct Session {
     /// The command in the nested shell.
     pub(in crate::sessions::session) inside: NestedShell,
     pub(in crate::sessions::session) jobs: StoppedJobs,
+    pub(in crate::sessions::session) secret_prompts: SecretPrompts,
     pub(in crate::sessions::session) screen: Option<(Screen, u64)>,
     pub(in crate::sessions::session) last_activity_us: u64,
     pub(in crate::sessions::session) meter: Meter,
@@ -76,6 +78,7 @@ impl Session {
             pending: PendingCommands::default(),
             inside: NestedShell::default(),
             jobs: StoppedJobs::default(),
+            secret_prompts: SecretPrompts::default(),
             screen: None,
             last_activity_us: 0,
             meter: Meter::default(),

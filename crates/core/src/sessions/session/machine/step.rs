@@ -73,6 +73,7 @@ impl Session {
         self.check_foreground();
         self.note_question();
         self.check_nested_command();
+        self.note_secret_prompt();
     }
 
     /// Takes what this session wants done outside of itself.

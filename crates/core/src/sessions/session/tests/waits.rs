@@ -222,6 +222,7 @@ fn to_wait(waits: &Waits) -> Wait {
         until,
         input_wanted: waits.input_wanted,
         listens: false,
+        asks_person: false,
         quiet: waits.quiet_ms.map(|ms| Duration::from_millis(u64::from(ms))),
         waited: Duration::ZERO,
         task: None,
