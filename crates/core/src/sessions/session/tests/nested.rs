@@ -39,8 +39,12 @@ impl Nested {
 
     /// The kernel shows that the nested shell waits for a key.
     fn reads(&mut self) {
+        self.is(Activity::Reads, NESTED);
+    }
+
+    fn is(&mut self, foreground: Activity, pid: u32) {
         let (canonical, echo, isig, answered) = (false, false, true, Offset(0));
-        let state = State { foreground: Activity::Reads, canonical, echo, isig, group: NESTED, pid: NESTED, answered };
+        let state = State { foreground, canonical, echo, isig, group: NESTED, pid, answered };
         self.rig.receive(FromHolder::State(state));
     }
 
@@ -137,6 +141,26 @@ fn it_runs_in_the_nested_shell_that_has_printed_its_prompt_again() {
     nested.rig.publish();
     nested.reads();
     assert!(nested.asks_for_line());
+}
+
+#[test]
+fn a_line_typed_while_the_shell_works_has_started_no_shell_that_is_known() {
+    for works in [true, false] {
+        let mut nested = ran_one();
+        if works {
+            // Of a process group that works the kernel names no process.
+            nested.is(Activity::Busy, 0);
+        }
+        nested.types(b"read -e -p 'really$ ' x\n");
+        nested.done();
+        nested.rig.write(b"read -e -p 'really$ ' x\r\nreally$ ");
+        nested.rig.publish();
+        nested.reads();
+        let _answer = nested.runs();
+        nested.rig.later(limits::INSIDE_SETTLES);
+        // The holder refuses it, for the nested shell is a command that runs.
+        assert!(!nested.asks_for_line() && nested.asks_for_command(), "{works}");
+    }
 }
 
 #[test]
