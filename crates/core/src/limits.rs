@@ -102,6 +102,8 @@ pub const START_WAIT: Duration = Duration::from_millis(500);
 pub const INSIDE_LINE_BYTES_MAX: usize = 4_000;
 /// A nested shell reports a command's beginning within this time, or it is no shell; allows for a slow connection.
 pub const INSIDE_BEGINS: Duration = Duration::from_secs(5);
+/// For this long after a nested command has begun, a state of the foreground from before counts for nothing.
+pub const INSIDE_BEGUN: Duration = Duration::from_millis(200);
 /// How long a nested shell may take to its prompt after a command.
 pub const INSIDE_SETTLES: Duration = Duration::from_secs(2);
 /// How long an interrupted nested command may take to report its end while a program reads.

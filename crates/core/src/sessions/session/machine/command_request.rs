@@ -131,7 +131,7 @@ impl Session {
     pub(super) fn refuse_pending(&mut self) {
         let never_ends = match self.foreground() {
             Foreground::InputWanted | Foreground::PasswordWanted => true,
-            Foreground::Fullscreen => self.foreground.screen_settles_at().is_none_or(|at| self.now.at >= at),
+            Foreground::Fullscreen => self.foreground.settles_at().is_none_or(|at| self.now.at >= at),
             Foreground::Idle | Foreground::Running | Foreground::Stopped => false,
         };
         if never_ends {

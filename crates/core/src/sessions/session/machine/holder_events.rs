@@ -38,6 +38,9 @@ impl Session {
             match item {
                 Change::Started(id) => {
                     self.note_start(id);
+                    if self.timeline.log().inside.as_ref().is_some_and(|inside| inside.id == id) {
+                        self.foreground.doubt(self.now.at);
+                    }
                     self.waits.notify_started(|waits_for| waits_for == id);
                 }
                 Change::Ended(id) => {

@@ -40,7 +40,8 @@ impl Session {
         let echo = wait.as_ref().filter(|wait| wait.pattern.is_some()).map(|_| self.echo_of(&bytes, from));
         let prompt = self.is_at_nested_prompt().then(|| self.unfinished_line(from));
         // Of a foreground that works the kernel names no process.
-        let reader = self.foreground.state.filter(|state| state.foreground.waits()).map(|state| state.pid);
+        let waiting = self.foreground.state.filter(|state| state.foreground.waits());
+        let reader = waiting.map(|state| state.pid).or(self.inside.known_reader());
         self.foreground.forget_state();
         // C-c, C-\ and C-z, also where they are plain bytes for a terminal on another machine.
         if bytes.iter().any(|b| [0x03, 0x1c, 0x1a].contains(b)) {

@@ -99,7 +99,7 @@ impl Session {
     /// When something is due.
     pub(in crate::sessions::session) fn next_wake(&self) -> Option<Instant> {
         let marker = self.follower.marker_missed_at.map(|t| t + limits::MARKER_PATIENCE);
-        let settles_at = self.foreground.screen_settles_at().max(self.foreground.believed_at);
+        let settles_at = self.foreground.settles_at().max(self.foreground.believed_at);
         let screen = settles_at.filter(|_| self.foreground.state_pending && !self.has_unread());
         let still = self.screen_painted_at().and_then(|at| self.waits.open.iter().filter_map(|w| w.still_at(at)).min());
         let question = self.foreground.asks_since;

@@ -34,6 +34,8 @@ pub(crate) struct ForegroundState {
     pub(crate) typing: usize,
     /// When a full-screen program last painted, left, or did something else than before.
     pub(crate) painted_at: Option<Instant>,
+    /// Until then the newest state may be older than the command that runs.
+    pub(crate) doubted_until: Option<Instant>,
     pub(crate) paint: Fullscreen,
     /// The shell sends no reports: the kernel's state shows when typed commands end.
     pub(crate) is_heuristic: bool,
@@ -92,6 +94,7 @@ impl ForegroundState {
             report_key: None,
             typing: 0,
             painted_at: None,
+            doubted_until: None,
             paint: Fullscreen::default(),
             is_heuristic,
             image: None,
@@ -115,9 +118,14 @@ impl ForegroundState {
     }
 
     /// When a full-screen program, or one that has just left full screen, counts as waiting for a key: it also reads
-    /// keys between two paints and while it leaves.
-    pub(crate) fn screen_settles_at(&self) -> Option<Instant> {
-        self.painted_at.map(|at| at + limits::SCREEN_SETTLES)
+    /// keys between two paints and while it leaves. Or when the state is that of a nested command which has just begun.
+    pub(crate) fn settles_at(&self) -> Option<Instant> {
+        self.painted_at.map(|at| at + limits::SCREEN_SETTLES).max(self.doubted_until)
+    }
+
+    /// A nested command has begun: the newest state may be that of its shell, which read the line.
+    pub(crate) fn doubt(&mut self, now: Instant) {
+        (self.doubted_until, self.state_pending) = (Some(now + limits::INSIDE_BEGUN), true);
     }
 
     /// Whether the shell with this pid has the terminal and waits for input.

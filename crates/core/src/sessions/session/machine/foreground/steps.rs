@@ -199,7 +199,7 @@ impl Session {
 
     /// The result of waits that end on wanted input, if they end now.
     pub(in crate::sessions::session::machine) fn pause(&self) -> Option<EndedBy> {
-        let is_unsettled = self.foreground.screen_settles_at().is_some_and(|at| self.now.at < at);
+        let is_unsettled = self.foreground.settles_at().is_some_and(|at| self.now.at < at);
         // The nested shell reads, but has not yet read the typed line.
         let is_unread = self.timeline.log().inside.as_ref().is_some_and(|inside| !inside.has_begun);
         let is_undecided = is_unread || self.is_undecided();
@@ -281,7 +281,7 @@ impl Session {
     /// is read first.
     pub(in crate::sessions::session::machine) fn check_foreground(&mut self) {
         self.compare_with_known_question();
-        let settles_at = self.foreground.screen_settles_at().max(self.foreground.believed_at);
+        let settles_at = self.foreground.settles_at().max(self.foreground.believed_at);
         let is_settled = settles_at.is_none_or(|at| self.now.at >= at);
         if self.foreground.state_pending && is_settled && !self.has_unread() {
             self.foreground.state_pending = false;

@@ -13,8 +13,8 @@ pub(crate) struct NestedShell {
     /// How the terminal was read before: a shell's editor does not use canonical mode, its `read` does. Unknown for a
     /// command that an earlier server typed.
     reader: Option<State>,
-    /// The process group behind which a shell has reported the newest command's end, if nothing was typed since.
-    known_group: Option<u32>,
+    /// The reader before the newest command, behind which a shell has reported that command's end, if nothing was typed since.
+    known: Option<State>,
     /// Something else than a command was typed since the newest one was: a shell may read the rest of it, or be in a
     /// `read` of its own.
     is_typed_at: bool,
@@ -43,9 +43,9 @@ impl NestedShell {
 
     /// The command has ended; if its marker said so, a shell reads next.
     pub(crate) fn end(&mut self, now: Instant, is_reported: bool) {
-        let known_group = self.reader.filter(|_| is_reported).map(|reader| reader.group);
+        let known = self.reader.filter(|_| is_reported);
         let (prompt, is_typed_at, line_typed_at) = (self.prompt.take(), self.is_typed_at, self.line_typed_at);
-        *self = Self { known_group, stirred_at: Some(now), prompt, is_typed_at, line_typed_at, ..Self::default() };
+        *self = Self { known, stirred_at: Some(now), prompt, is_typed_at, line_typed_at, ..Self::default() };
     }
 
     /// A command of the session's own shell has ended, and a nested shell in it, too.
@@ -56,7 +56,7 @@ impl NestedShell {
 
     /// Something else than a command is typed, which may start another program; at this prompt, if a shell is there.
     pub(crate) fn note_input(&mut self, prompt: Option<String>) {
-        (self.known_group, self.line_reader) = (None, None);
+        (self.known, self.line_reader) = (None, None);
         self.is_typed_at = true;
         self.prompt = prompt.or(self.prompt.take());
     }
@@ -98,7 +98,12 @@ impl NestedShell {
 
     /// Whether a shell is known to read behind this process group.
     pub(crate) fn is_known(&self, group: u32) -> bool {
-        self.known_group == Some(group)
+        self.known.is_some_and(|reader| reader.group == group)
+    }
+
+    /// The process that reads next, if a shell has ended a command and nothing was typed since.
+    pub(crate) fn known_reader(&self) -> Option<u32> {
+        self.known.map(|reader| reader.pid)
     }
 
     /// The foreground was interrupted or stopped, perhaps while a command runs in the nested shell.
