@@ -133,7 +133,7 @@ async fn a_split_character_comes_whole_and_bytes_that_are_none_come_exactly() {
 async fn input_is_text_bytes_or_a_binary_frame_and_a_number_types_it_once() {
     let server = Server::start();
     let shell = server.session().await;
-    shell.begin("stty raw -echo; cat -v").await;
+    shell.run_until("stty raw -echo; echo ready; cat -v", "^ready$").await;
     let mut socket = plain(&server, &shell, "?client=me").await;
     socket.says(r#"{"type":"input","dataBase64":"/wE=","seq":1}"#).await;
     until(&mut socket, |message| *message == json!({ "type": "typed", "seq": 1 })).await;
