@@ -35,7 +35,8 @@ async def test_the_first_session_whose_command_ends_answers_and_the_others_are_l
     # An end that was told does not answer a second time.
     begun = time.monotonic()
     answer = await read(workspace, slow, gated, timeout=1)
-    assert "none of them is over" in answer.text and time.monotonic() - begun >= 1, answer.text
+    # The facts of each session stand in a line of its own, and nothing was read.
+    assert answer.text.count("\n") == 1 and time.monotonic() - begun >= 1, answer.text
 
 
 async def test_an_end_between_two_calls_answers_at_once(workspace):
@@ -57,16 +58,37 @@ async def test_all_of_them_are_awaited_on_request(workspace):
     assert not waits.done()
     await workspace.open_gate("last\n", "second")
     answer = await waits
-    assert answer.text.index("first") < answer.text.index("last") < answer.text.index("session ended"), answer.text
+    *output, first_facts, last_facts = answer.text.splitlines()
+    assert output[0] == "first" and "last" in output[1:], answer.text
+    assert "exit 0" in first_facts and f"session {one.id} · its output is line" in first_facts, answer.text
+    assert "session ended" in last_facts and f"session {other.id} · its output is line" in last_facts, answer.text
 
 
 async def test_a_pattern_and_a_question_end_the_wait(workspace):
     asks, prints = await sessions(workspace, "read -p 'sure? ' x", "sleep 60")
     answer = await read(workspace, prints, asks, timeout=30)
     assert "sure?" in answer.text and f"[{prints.id} · running" in answer.text, answer.text
-    serves, idle = await sessions(workspace, "echo ready on 80; sleep 60", "sleep 60")
-    answer = await read(workspace, idle, serves, timeout=30, wait_for="ready on")
-    assert 'matched "ready on"' in answer.text and serves.id in answer.text, answer.text
+    workspace.gate()
+    serves, other = await sessions(workspace, "cat gate; sleep 60", "echo unread; sleep 60")
+    waits = asyncio.create_task(read(workspace, other, serves, timeout=30, wait_for="opened"))
+    await workspace.open_gate()
+    answer = await waits
+    assert 'matched "opened"' in answer.text and serves.id in answer.text, answer.text
+    # Neither a match elsewhere nor a time-out takes anything from the output of a session that was not over.
+    answer = await read(workspace, other, serves, timeout=0.2, wait_for="never")
+    assert "unread" not in answer.text.replace('"echo unread', ""), answer.text
+    assert (await other.read(since="last")).output == "unread"
+
+
+async def test_a_part_of_the_output_is_read_where_nothing_runs(workspace):
+    one, other = await sessions(workspace, "seq 20000", "seq 20000")
+    await one.idle()
+    await other.idle()
+    await read(workspace, one, other)
+    answer = await read(workspace, one, other, since="o:0", view="raw")
+    assert len(answer.text) < 31_000 and answer.text.count("its output is lines") == 2, answer.text[-300:]
+    answer = await read(workspace, one, other, search="^1999[0-9]$")
+    assert answer.text.count("19990\n") == 2, answer.text
 
 
 async def test_impossible_requests_are_refused_and_read_nothing(workspace):

@@ -24,6 +24,8 @@ pub struct ReadOutput {
     pub wait: Duration,
     /// How many characters of text to give at most.
     pub budget: Budget,
+    /// The caller's read cursor moves to the end of what is read; not for a look that is shown to nobody.
+    pub moves_cursor: bool,
 }
 
 /// A position in the output.

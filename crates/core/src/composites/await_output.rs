@@ -42,7 +42,7 @@ async fn wait_once(
                 other => Err(mismatch(&other)),
             };
         }
-        let OutputView { from, text, .. } = existing(caller, &id, since, command).await?;
+        let OutputView { from, text, .. } = existing(caller, &id, since, command, budget.is_some()).await?;
         Ok((Some(from), vec![text.head, text.tail]))
     });
     let (asked, (from, texts)) = tokio::select! {
@@ -83,6 +83,7 @@ async fn existing(
     id: &SessionId,
     since: Option<Since>,
     command: Option<CommandId>,
+    moves_cursor: bool,
 ) -> Result<OutputView, ActionError> {
     let shown = caller.session(Action::Show(id.clone())).await?;
     let since = match (since, command.or(shown.current_command)) {
@@ -96,7 +97,7 @@ async fn existing(
         }
         (None, None) => Since::Offset(shown.end_offset),
     };
-    caller.output(id, since, View::Text, READ_BYTES_MAX).await
+    caller.output(id, since, View::Text, READ_BYTES_MAX, moves_cursor).await
 }
 
 async fn command_now(

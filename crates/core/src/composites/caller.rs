@@ -55,6 +55,7 @@ impl Caller<'_> {
         since: Since,
         view: View,
         limit: usize,
+        moves_cursor: bool,
     ) -> Result<OutputView, ActionError> {
         let (session, lines_max, wait) = (session.clone(), None, Duration::ZERO);
         let read = ReadOutput {
@@ -66,6 +67,7 @@ impl Caller<'_> {
             lines_max,
             wait,
             budget: limits::BUDGET_CHARS.into(),
+            moves_cursor,
         };
         match self.act(Action::Output(read)).await? {
             Outcome::Output(view) => Ok(view),

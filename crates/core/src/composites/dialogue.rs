@@ -52,7 +52,7 @@ pub(super) async fn play(caller: Caller<'_>, dialogue: Dialogue) -> Result<Dialo
     if let Some(from) = from {
         let end = report.command.as_ref().and_then(|c| c.end_offset).unwrap_or(u64::MAX);
         let limit = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX).min(READ_BYTES_MAX);
-        report.output = caller.output(&id, Since::Offset(from), View::Text, limit).await?.text;
+        report.output = caller.output(&id, Since::Offset(from), View::Text, limit, true).await?.text;
     }
     Ok(DialogueView { report, unmatched })
 }
@@ -69,7 +69,7 @@ async fn wait_for(
     let mut looking = std::pin::pin!(async {
         let session = caller.session(Action::Show(id.clone())).await?;
         let from = session.first_offset.max(session.end_offset.saturating_sub(BUDGET_CHARS as u64));
-        let view = caller.output(id, Since::Offset(from), View::Text, READ_BYTES_MAX).await?;
+        let view = caller.output(id, Since::Offset(from), View::Text, READ_BYTES_MAX, true).await?;
         let newest = if view.text.omitted.is_some() { &view.text.tail } else { &view.text.head };
         let prompt = newest.rsplit('\n').next().unwrap_or_default();
         let patterns = caller.patterns();

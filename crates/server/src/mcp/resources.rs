@@ -88,6 +88,7 @@ async fn transcript(caller: &Caller, id: SessionId, uri: &str) -> Result<String,
     let Outcome::Session(session) = act(caller, Action::Show(id.clone()), uri).await? else { return Err(mismatch()) };
     let from = session.first_offset.max(session.end_offset.saturating_sub(TRANSCRIPT_BYTES));
     let read = ReadOutput {
+        moves_cursor: true,
         session: id,
         since: Since::Offset(from),
         kind: None,

@@ -1,16 +1,20 @@
 //! The text of search results for a model: matching lines with their numbers, and the position to continue at.
 
 use super::text::{self, AnswerContext, Facts, grouped};
-use ptyd_core::action::{FoundView, HiddenText, SessionView};
-use ptyd_core::limits::BUDGET_CHARS;
+use ptyd_core::action::{Budget, FoundView, HiddenText, SessionView};
 
 /// The lines that fit an answer, and where to continue; if one does not fit, the next search begins with it.
-pub(super) fn shown(session: &SessionView, found: &FoundView, context: &AnswerContext<'_>) -> (String, u64) {
+pub(super) fn shown(
+    session: &SessionView,
+    found: &FoundView,
+    budget: Budget,
+    context: &AnswerContext<'_>,
+) -> (String, u64) {
     let (mut lines, mut chars, mut next, mut has_more) = (String::new(), 0, found.next, found.has_more);
     let (mut count, mut written_out) = (0, 0);
     for hit in &found.matches {
         chars += hit.text.chars().count();
-        if chars > BUDGET_CHARS && count > 0 {
+        if chars > budget.chars && count > 0 {
             (next, has_more) = (hit.offset, true);
             break;
         }

@@ -143,6 +143,7 @@ async fn add_bytes(
     let mut bytes = Vec::new();
     if limit > 0 {
         let read = ReadOutput {
+            moves_cursor: true,
             session,
             since: Since::Offset(start),
             kind: None,

@@ -77,6 +77,7 @@ fn to_read(session: SessionId, query: api::OutputQuery, view: View) -> Result<Re
     };
     let lines = query.max_lines.map(|n| extract::count("maxLines", Some(n), 0, 1, LINES_MAX)).transpose()?;
     Ok(ReadOutput {
+        moves_cursor: true,
         session,
         since,
         kind: query.kind.map(to_kind),
@@ -118,6 +119,7 @@ async fn screen_as_output(
 ) -> Result<Json<api::Output>, ProblemResponse> {
     let screen = take_screen(rest, principal, session.clone()).await?;
     let read = ReadOutput {
+        moves_cursor: true,
         session,
         since: Since::Offset(screen.at),
         kind: None,

@@ -118,7 +118,9 @@ impl Registry {
                 // A command's marker is part of its range, and may come before any output.
                 let is_silent = read.kind.is_some() && read.view == View::Text && view.text.head.is_empty();
                 if is_over || !is_silent {
-                    self.read_cursors.has_read(principal, &read.session, view.next);
+                    if read.moves_cursor {
+                        self.read_cursors.has_read(principal, &read.session, view.next);
+                    }
                     return Ok(view);
                 }
             }

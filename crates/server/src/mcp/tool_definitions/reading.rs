@@ -15,7 +15,7 @@ use ptyd_core::action::{
     SessionView, Since, View, Wait,
 };
 use ptyd_core::ids::{CommandId, SessionId};
-use ptyd_core::limits::{BUDGET_CHARS, READ_BYTES_MAX, RENDER_BYTES_MAX, SEARCH_MATCHES_MAX};
+use ptyd_core::limits::{READ_BYTES_MAX, RENDER_BYTES_MAX, SEARCH_MATCHES_MAX};
 
 /// Matches in one answer by default.
 const MATCHES_DEFAULT: usize = 100;
@@ -157,7 +157,7 @@ impl Reading {
                 Outcome::Found(view) => {
                     let before = call.note(&shown);
                     let context = call.context(&shown, before.as_ref(), None).await;
-                    let (text, next) = search_results::shown(&shown, &view, &context);
+                    let (text, next) = search_results::shown(&shown, &view, budget, &context);
                     answer(text, true, next)
                 }
                 other => Err(mismatch(other)),
@@ -166,7 +166,7 @@ impl Reading {
         let range = match (since, awaited_from) {
             // The wait for the pattern has moved `last` already, so the answer begins where that wait began.
             (Some(Since::Last), Some(from)) => Range { since: Since::Offset(from), limit: READ_BYTES_MAX, end: None },
-            (since, _) => range(call, &shown, since, command, view).await?,
+            (since, _) => range(call, &shown, since, command, view, budget).await?,
         };
         let lines_max = Some(max_lines as usize).filter(|n| *n > 0);
         let mut output = output(call, id, range.since, view, range.limit, lines_max, budget).await?;
@@ -198,9 +198,10 @@ async fn range(
     since: Option<Since>,
     command: Option<CommandId>,
     view: View,
+    budget: Budget,
 ) -> Result<Range, ToolError> {
     // A page whose text always fits the budget, so that reading on from `next` reads everything exactly once.
-    let page = if view == View::Raw { BUDGET_CHARS / 4 } else { BUDGET_CHARS };
+    let page = if view == View::Raw { budget.chars / 4 } else { budget.chars };
     let bounds = match command {
         None => None,
         Some(id) => Some(command_bounds(call, &shown.id, id, shown.end_offset).await?),
@@ -308,8 +309,17 @@ async fn output(
     lines_max: Option<usize>,
     budget: Budget,
 ) -> Result<OutputView, ToolError> {
-    let read =
-        ReadOutput { session: id.clone(), since, kind: None, view, limit, lines_max, wait: Duration::ZERO, budget };
+    let read = ReadOutput {
+        session: id.clone(),
+        since,
+        kind: None,
+        view,
+        limit,
+        lines_max,
+        wait: Duration::ZERO,
+        budget,
+        moves_cursor: true,
+    };
     match call.act(Action::Output(read)).await? {
         Outcome::Output(view) => Ok(view),
         other => Err(mismatch(other)),

@@ -1,4 +1,5 @@
-//! One wait in several sessions, and the answers of those where it is over.
+//! One wait in several sessions, and the answers of those where it is over: their output, then one line of facts for each
+//! session, in the order of the request.
 
 use super::reading::{Awaited, Reading, show};
 use super::session;
@@ -33,34 +34,30 @@ impl SeveralSessions {
         let over = self.wait_until_over(call, &reading).await?;
         let count = over.iter().flatten().count().max(1);
         reading.budget = Budget::folded(BUDGET_CHARS / count);
-        let (mut texts, mut lines) = (String::new(), String::new());
+        let (mut output, mut facts) = (String::new(), Vec::new());
         let (mut answers, mut others) = (Vec::new(), Vec::new());
         for (id, over) in self.sessions.iter().zip(over) {
             let Some(awaited) = over else {
                 let now = show(call, id).await?;
                 let line = session::line(&now, &call.caller.principal.name);
                 others.extend(call.answer(line.clone(), |line| OutputAnswer::unread(&now, line)).structured);
-                lines.push_str(&line);
-                lines.push('\n');
+                facts.push(line);
                 continue;
             };
             match reading.clone().answer(call, id, awaited).await {
                 Ok(answer) => {
-                    texts.push_str(&naming(id, answer.text));
+                    let (body, line) = answer.text.split_at(answer.text.rfind('\n').map_or(0, |last| last + 1));
+                    let first = output.matches('\n').count() + 1;
+                    output.push_str(body);
+                    facts.push(of_session(line, id, first, body.matches('\n').count()));
                     answers.extend(answer.structured);
                 }
                 // The output that was read before is told.
-                Err(error) if !texts.is_empty() => {
-                    texts.push_str(&format!("[session {id} · not read: {}]", error.why()))
-                }
+                Err(error) if !output.is_empty() => facts.push(format!("[not read: {} · session {id}]", error.why())),
                 Err(error) => return Err(error),
             }
-            texts.push('\n');
         }
-        if texts.is_empty() {
-            lines.push_str("[none of them is over]");
-        }
-        let text = (texts + &lines).trim_end().to_owned();
+        let text = output + &facts.join("\n");
         Ok(Answer { text, structured: structured::with_other_answers(answers.into_iter().chain(others)), task: None })
     }
 
@@ -69,7 +66,9 @@ impl SeveralSessions {
         let (mut over, mut waiting) = (Vec::new(), Vec::new());
         for (at, id) in self.sessions.iter().enumerate() {
             let now = show(call, id).await?;
-            let is_over = !self.has_condition && call.caller.memory.is_end_unreported(&now);
+            let is_told = self.has_condition || !call.caller.memory.is_end_unreported(&now);
+            // A certain part or form of the output is also read where nothing runs.
+            let is_over = !is_told || !reading.is_plain() && !self.waits_in(&now);
             if !is_over && self.waits_in(&now) {
                 waiting.push((at, reading.after(id.clone(), self.wait.clone())));
             }
@@ -95,11 +94,16 @@ impl SeveralSessions {
     }
 }
 
-/// The text with the session in its line of facts.
-fn naming(id: &SessionId, text: String) -> String {
-    let facts = text.rfind('\n').map_or(0, |last| last + 1);
-    match text.strip_suffix(']') {
-        Some(rest) if !text[facts..].contains(id.as_str()) => format!("{rest} · session {id}]"),
-        _ => text,
+/// The line of facts of one session's answer, with the session and its lines of the output.
+fn of_session(facts: &str, id: &SessionId, first: usize, lines: usize) -> String {
+    let mut line = facts.strip_suffix(']').unwrap_or(facts).to_owned();
+    if !facts.contains(id.as_str()) {
+        line += &format!(" · session {id}");
     }
+    match lines {
+        0 => {}
+        1 => line += &format!(" · its output is line {first}"),
+        more => line += &format!(" · its output is lines {first}–{}", first + more - 1),
+    }
+    line + "]"
 }
