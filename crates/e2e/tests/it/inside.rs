@@ -45,10 +45,13 @@ pub async fn runs_in(shell: &Session, enter: &str) {
     assert_eq!(gives(shell, "pwd").await, (0, "/\n".to_owned()), "{enter}");
     // Neither printed words nor an echo of what was typed are a mark.
     assert_eq!(gives(shell, r"printf '\033]7337;D;0.0\007x\n'").await, (0, "x\n".to_owned()), "{enter}");
-    eventually("its prompt", async || (shell.look().await.foreground == Foreground::InputWanted).then_some(())).await;
-    let refused = shell.try_run(&ExecuteRequest { inside: false, ..ask("echo no") }).await.expect_err("busy");
-    assert_eq!(refused.code(), Some(ErrorCode::SessionBusy), "{enter}");
-    assert!(refused.to_string().contains("with inside"), "{enter}: {refused}");
+    // The advice comes once the kernel has shown the prompt.
+    eventually("the refusal says how", async || {
+        let refused = shell.try_run(&ExecuteRequest { inside: false, ..ask("echo no") }).await.expect_err("busy");
+        assert_eq!(refused.code(), Some(ErrorCode::SessionBusy), "{enter}");
+        refused.to_string().contains("with inside").then_some(())
+    })
+    .await;
     let left = inside(shell, "exit 4").await;
     assert_eq!((left.status, left.exit_code), (CommandStatus::Completed, None), "{enter}: {left:?}");
     assert_eq!(left.error.as_deref(), Some("the inner shell has ended: exit 4"), "{enter}");
