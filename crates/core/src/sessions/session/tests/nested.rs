@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use wire::{Activity, FromHolder, HandoverMethod, State, Status, ToHolder};
 
 use super::{NESTED, Rig};
-use crate::action::{ActionError, InputBytes, TargetShell};
+use crate::action::{ActionError, EndedBy, InputBytes, TargetShell, Wait};
 use crate::limits;
 use crate::sessions::session::requests::{Request, Started};
 
@@ -49,9 +49,13 @@ impl Nested {
     }
 
     fn runs(&mut self) -> Answer {
+        self.runs_and_waits(None)
+    }
+
+    fn runs_and_waits(&mut self, wait: Option<Wait>) -> Answer {
         let (started, answer) = oneshot::channel();
         let (key, shell) = (self.key(), TargetShell::Foremost);
-        self.rig.request(Request::Run { text: b"true".to_vec(), key, patience_ms: 5_000, wait: None, shell, started });
+        self.rig.request(Request::Run { text: b"true".to_vec(), key, patience_ms: 5_000, wait, shell, started });
         answer
     }
 
@@ -141,6 +145,26 @@ fn it_runs_in_the_nested_shell_that_has_printed_its_prompt_again() {
     nested.rig.publish();
     nested.reads();
     assert!(nested.asks_for_line());
+}
+
+#[test]
+fn a_state_from_before_a_command_begins_is_no_question_of_it() {
+    let mut nested = Nested::new();
+    let wait = Wait { input_wanted: true, ..Wait::at_most(Duration::from_secs(30)) };
+    let mut answer = nested.runs_and_waits(Some(wait));
+    let ToHolder::Type { nonce, .. } = nested.done() else { panic!("not typed") };
+    // Its shell waits for the rest of the line, which a program between them passes on.
+    nested.rig.write(b"a li");
+    nested.rig.publish();
+    nested.reads();
+    nested.rig.write(format!("ne\r\n\x1b]7337;C;{nonce:016x}\x07").as_bytes());
+    nested.rig.publish();
+    let started = answer.try_recv().expect("answered").expect("it runs");
+    let mut finished = started.finished.expect("a wait");
+    assert!(finished.try_recv().is_err());
+    // If no other state comes, it is the command's own.
+    nested.rig.later(limits::INSIDE_BEGUN);
+    assert_eq!(finished.try_recv().expect("it asks").ended_by, EndedBy::InputWanted);
 }
 
 #[test]
