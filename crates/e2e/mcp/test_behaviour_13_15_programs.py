@@ -150,7 +150,7 @@ async def test_vim_is_a_screen_takes_no_command_and_edits_by_keys(workspace):
     async with asyncio.timeout(20):
         # At its exit vim polls the terminal for a moment, which can look like a question.
         while ended.is_running:
-            ended = await session.read(timeout=10)
+            ended = await session.read(command_id="c1", timeout=10)
     assert ended.exit == 0
     assert (workspace.project / "f").read_text() == "hi\nthere\n"
     transcript = await session.read(command_id="c1")
