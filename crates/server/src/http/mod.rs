@@ -2,6 +2,7 @@
 //! response bodies that can be revoked.
 
 pub(crate) mod connections;
+pub(crate) mod html_page;
 mod polled_again;
 pub(crate) mod problem;
 pub(crate) mod request_body;

@@ -7,13 +7,12 @@ use std::fmt::Write;
 use std::sync::OnceLock;
 
 use axum::extract::State;
-use axum::http::{HeaderName, header};
+use axum::http::header;
 use axum::response::IntoResponse;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::state::Rest;
+use crate::http::html_page::HtmlPage;
 
 /// The document's route.
 pub(super) const DOCUMENT: &str = "/openapi.json";
@@ -21,7 +20,6 @@ pub(super) const DOCUMENT: &str = "/openapi.json";
 pub(crate) const PAGE: &str = "/docs";
 
 const FRAME: &str = include_str!("docs.html");
-const REFERRER_POLICY: HeaderName = HeaderName::from_static("referrer-policy");
 
 pub(super) async fn document(State(rest): State<Rest>) -> impl IntoResponse {
     static TEXT: OnceLock<String> = OnceLock::new();
@@ -35,22 +33,9 @@ pub(super) async fn page(State(rest): State<Rest>) -> impl IntoResponse {
     let content = CONTENT.get_or_init(|| content(document));
     // The document has the default address; the page shows that of this server.
     let content = content.replace(address(document), &format!("http://{}", rest.authority));
-    let mut bytes = [0u8; 16];
-    getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
-    let nonce = STANDARD.encode(bytes);
-    let allowed = format!(
-        "default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    );
-    let text = FRAME.replace("{{title}}", "ptyd").replace("{{nonce}}", &nonce).replace("{{content}}", &content);
-    let headers = [
-        (header::CONTENT_TYPE, "text/html; charset=utf-8".to_owned()),
-        (header::CONTENT_SECURITY_POLICY, allowed),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
-        // The URL has a ticket; although it is used up, it should not be passed on.
-        (REFERRER_POLICY, "no-referrer".to_owned()),
-        (header::CACHE_CONTROL, "no-store".to_owned()),
-    ];
-    (headers, text)
+    // The URL has a ticket; although it is used up, it should not be passed on.
+    let (form_action, referrer_policy) = ("none", "no-referrer");
+    HtmlPage { frame: FRAME, title: "ptyd", content: &content, form_action, referrer_policy }.response()
 }
 
 /// The address of the server that the document describes.

@@ -6,13 +6,12 @@
 
 use axum::Router;
 use axum::extract::{Extension, Path, Request, State};
-use axum::http::{HeaderName, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use terminal::quote;
 
+use crate::http::html_page::HtmlPage;
 use crate::http::problem::ProblemResponse;
 use crate::http::request_body::Inbox;
 use ptyd_core::action::{Action, ActionError, Outcome, Secret, SecretReader, SecretRequest};
@@ -147,23 +146,9 @@ fn unexpected(outcome: &Outcome) -> ActionError {
 }
 
 fn page(status: StatusCode, title: &str, content: &str) -> Response {
-    let mut bytes = [0u8; 16];
-    getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
-    let nonce = STANDARD.encode(bytes);
-    let allowed = format!(
-        "default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-    );
-    let text = FRAME.replace("{{title}}", title).replace("{{nonce}}", &nonce).replace("{{content}}", content);
-    let headers = [
-        (header::CONTENT_TYPE, "text/html; charset=utf-8".to_owned()),
-        (header::CONTENT_SECURITY_POLICY, allowed),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
-        (header::X_FRAME_OPTIONS, "DENY".to_owned()),
-        // Without a referrer a browser would send no origin with the form.
-        (HeaderName::from_static("referrer-policy"), "same-origin".to_owned()),
-        (header::CACHE_CONTROL, "no-store".to_owned()),
-    ];
-    (status, headers, text).into_response()
+    // Without a referrer a browser would send no origin with the form.
+    let (form_action, referrer_policy) = ("self", "same-origin");
+    (status, HtmlPage { frame: FRAME, title, content, form_action, referrer_policy }.response()).into_response()
 }
 
 /// Foreign text in one line, with its control and invisible characters written out.
@@ -179,6 +164,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use axum::body::to_bytes;
+    use axum::http::header;
     use ptyd_core::ids::SessionId;
     use std::time::Duration;
 

@@ -87,7 +87,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let uid = own_uid().map_err(ServeError::at(&config.socket))?;
     let guard = Guard::new(token, dispatcher.tokens(), dispatcher.tickets(), uid, &config);
     let visits = SocketCount::new();
-    let app = router::router(dispatcher, guard, &visits, &address.to_string(), &config.state_dir);
+    let app = router::router(dispatcher, guard, &visits, &address.to_string(), &config);
     let chosen = config.state_dir.join("listen");
     // Only programs that read the address there are affected: a full disk must not prevent clients from ending
     // sessions.

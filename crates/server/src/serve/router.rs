@@ -1,6 +1,5 @@
 //! The router: every route of every protocol, and the layers around all of them.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use axum::Router;
@@ -18,6 +17,7 @@ use crate::mcp::{self, stdio_upgrade};
 use crate::rest;
 use crate::secret_page;
 use crate::ws::{self, SocketCount};
+use ptyd_core::config::Config;
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::metrics::Metrics;
 
@@ -27,15 +27,15 @@ pub(super) fn router(
     guard: Guard,
     visits: &SocketCount,
     authority: &str,
-    state_dir: &Path,
+    config: &Config,
 ) -> Router {
     let metrics = dispatcher.metrics();
     let ready = dispatcher.clone();
     let page = MetricsPage { dispatcher: dispatcher.clone(), visits: visits.clone() };
     rest::router(dispatcher.clone(), authority)
         .merge(stdio_upgrade::router(dispatcher.clone(), authority))
-        .merge(mcp::http_router(dispatcher.clone(), authority, state_dir.join("conversations")))
-        .merge(secret_page::router(dispatcher.clone()))
+        .merge(mcp::http_router(dispatcher.clone(), authority, config.state_dir.join("conversations")))
+        .merge(if config.secret_page { secret_page::router(dispatcher.clone()) } else { Router::new() })
         .merge(ws::router(dispatcher, visits))
         .merge(Router::new().route(metrics_page::PATH, get(metrics_page::show)).with_state(page))
         .merge(Router::new().route("/readyz", get(is_ready)).with_state(ready))
@@ -71,6 +71,7 @@ mod tests {
     use super::*;
 
     use std::net::SocketAddr;
+    use std::path::Path;
 
     const TCP: Transport = Transport::Tcp { peer: None, server: None };
 
@@ -81,7 +82,6 @@ mod tests {
     use tower::ServiceExt;
 
     use crate::http::connections::Transport;
-    use ptyd_core::config::Config;
     use ptyd_core::credentials::server_token::Token;
     use ptyd_core::sessions::Registry;
     use ptyd_core::state_dir::private_dir;
@@ -103,7 +103,7 @@ mod tests {
             1_000,
             &config,
         );
-        router(dispatcher, guard, &SocketCount::new(), "127.0.0.1:1", &config.state_dir)
+        router(dispatcher, guard, &SocketCount::new(), "127.0.0.1:1", &config)
     }
 
     async fn ask(app: &Router, transport: Transport, method: &Method, path: &str, token: Option<&str>) -> Response {

@@ -62,8 +62,10 @@ impl Registry {
         secret: &Secret,
     ) -> Result<usize, ActionError> {
         let handle = self.session_of_secret(principal, name).await?;
-        let open = self.secret_requests.take(name, Instant::now()).map_err(ActionError::SecretRefused)?;
+        let open = self.secret_requests.find(name, Instant::now()).map_err(ActionError::SecretRefused)?;
         self.still_asks(&handle, &open).await?;
+        // Of two at the same time the first one types.
+        let open = self.secret_requests.take(name, Instant::now()).map_err(ActionError::SecretRefused)?;
         let (prompt, line) = (open.asked.prompt, secret.line());
         let typed = handle.ask(|typed| Request::Secret { prompt, line, typed }).await??;
         Ok(typed.accepted)
