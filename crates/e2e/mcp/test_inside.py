@@ -7,9 +7,10 @@ import time
 import far
 import pytest
 
+from fullscreen import needs
 from mcp_client import IS_FULL
 
-SHELLS = ["bash --norc", "zsh -f", "dash"]
+SHELLS = [pytest.param(shell, marks=needs(shell.split()[0])) for shell in ("bash --norc", "zsh -f", "dash")]
 
 
 @pytest.mark.parametrize("program", ["python3 -q", "cat", "while read x; do :; done", "bash --norc -c 'read -e x'"])
@@ -120,8 +121,6 @@ async def test_an_interrupt_clears_a_line_that_was_begun_at_a_nested_prompt(work
 
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_a_command_right_behind_a_typed_exit_runs_in_the_outer_shell(workspace, shell):
-    if not shutil.which(shell.split()[0]):
-        pytest.skip(f"there is no {shell} on PATH")
     session = await workspace.session()
     by_tool = lambda: workspace.agent.call("terminal", session_id=session.id, command="exit", is_input=True)
     by_input = lambda: session.type("exit", end_with_newline=True)
@@ -157,8 +156,6 @@ async def test_a_command_right_behind_an_interrupt_runs_in_the_nested_shell(work
 
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_nested_commands_back_to_back_lose_no_time(workspace, shell):
-    if not shutil.which(shell.split()[0]):
-        pytest.skip(f"there is no {shell} on PATH")
     session = await workspace.session()
     await session.run(shell)
     slow = 0
@@ -172,8 +169,6 @@ async def test_nested_commands_back_to_back_lose_no_time(workspace, shell):
 
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_a_command_that_takes_its_shells_output_away_ends_without_a_code(workspace, shell):
-    if not shutil.which(shell.split()[0]):
-        pytest.skip(f"there is no {shell} on PATH")
     session = await workspace.session()
     await session.run(shell)
     assert (await session.run("echo in")).output == "in"
@@ -185,8 +180,6 @@ async def test_a_command_that_takes_its_shells_output_away_ends_without_a_code(w
 
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_commands_run_in_a_shell_that_input_has_started_inside_a_nested_one(workspace, shell):
-    if not shutil.which(shell.split()[0]):
-        pytest.skip(f"there is no {shell} on PATH")
     session = await workspace.session()
     await session.run("PS1='middle$ ' bash --norc")
     assert (await session.run("MIDDLE=yes; echo in")).output == "in"
