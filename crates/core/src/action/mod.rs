@@ -176,9 +176,11 @@ pub enum Action {
         wait: Wait,
         /// The command whose end ends the wait, instead of whatever runs.
         command: Option<CommandId>,
-        /// How many characters of output to give at most. `None` gives none and leaves the read cursor where it is, for a
-        /// caller that may be gone before it reads.
-        budget: Option<Budget>,
+        /// How many characters of output to give at most.
+        budget: Budget,
+        /// The caller's read cursor moves to the end of the output of this wait; not for a wait that may be given up
+        /// before its caller reads.
+        moves_cursor: bool,
     },
     /// Read output from a position on. → [`Outcome::Output`]
     Output(ReadOutput),

@@ -24,7 +24,7 @@ pub struct ReadOutput {
     pub wait: Duration,
     /// How many characters of text to give at most.
     pub budget: Budget,
-    /// The caller's read cursor moves to the end of what is read; not for a look that is shown to nobody.
+    /// The caller's read cursor moves to the end of this output; not for output that is only searched and never shown.
     pub moves_cursor: bool,
 }
 

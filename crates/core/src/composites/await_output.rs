@@ -10,29 +10,31 @@ use crate::action::{
 use crate::ids::{CommandId, SessionId};
 use crate::limits::{BUDGET_CHARS, READ_BYTES_MAX};
 
-/// Waits, and finds the command that ended meanwhile. Without a budget the read cursor stays.
+/// Waits, and finds the command that ended meanwhile.
 pub(super) async fn wait(
     caller: Caller<'_>,
     request: AwaitOutput,
-    budget: Option<Budget>,
+    moves_cursor: bool,
 ) -> Result<AwaitedOutput, ActionError> {
     let (id, is_of_command) = (request.session.clone(), request.command.is_some());
     let ran = caller.session(Action::Show(id.clone())).await?.current_command;
-    let mut awaited = wait_once(caller, request, budget).await?;
+    let mut awaited = wait_once(caller, request, moves_cursor).await?;
     if let Some(command) = ran.filter(|_| !is_of_command) {
         awaited.ended = command_now(caller, &id, command).await?.filter(|c| c.status != CommandStatus::Running);
     }
     Ok(awaited)
 }
 
-async fn wait_once(
-    caller: Caller<'_>,
-    request: AwaitOutput,
-    budget: Option<Budget>,
-) -> Result<AwaitedOutput, ActionError> {
+async fn wait_once(caller: Caller<'_>, request: AwaitOutput, moves_cursor: bool) -> Result<AwaitedOutput, ActionError> {
     let AwaitOutput { session: id, wait, since, command, on_screen } = request;
     let pattern = wait.pattern.clone();
-    let mut waiting = pin!(caller.report(Action::Wait { session: id.clone(), wait, command: None, budget }));
+    let mut waiting = pin!(caller.report(Action::Wait {
+        session: id.clone(),
+        wait,
+        command: None,
+        budget: Budget::NONE,
+        moves_cursor
+    }));
     let Some(pattern) = pattern else { return waiting.await.map(of_report) };
     // The wait is requested first: later output is matched by the wait, earlier output by the search.
     let mut looking = pin!(async {
@@ -42,7 +44,7 @@ async fn wait_once(
                 other => Err(mismatch(&other)),
             };
         }
-        let OutputView { from, text, .. } = existing(caller, &id, since, command, budget.is_some()).await?;
+        let OutputView { from, text, .. } = existing(caller, &id, since, command, moves_cursor).await?;
         Ok((Some(from), vec![text.head, text.tail]))
     });
     let (asked, (from, texts)) = tokio::select! {

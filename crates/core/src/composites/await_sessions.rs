@@ -26,7 +26,7 @@ pub(super) async fn wait(
     }
     let mut waiting: Vec<Option<Waiting<'_>>> = Vec::with_capacity(waits.len());
     for wait in waits {
-        waiting.push(Some(Box::pin(await_output::wait(caller, wait, None))));
+        waiting.push(Some(Box::pin(await_output::wait(caller, wait, false))));
     }
     let mut over: Vec<_> = waiting.iter().map(|_| None).collect();
     poll_fn(|context| {

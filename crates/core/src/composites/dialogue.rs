@@ -64,7 +64,13 @@ async fn wait_for(
     words: &Pattern,
     timeout: Duration,
 ) -> Result<Report, ActionError> {
-    let wait_of = |wait| Action::Wait { session: id.clone(), wait, command: None, budget: Some(BUDGET_CHARS.into()) };
+    let wait_of = |wait| Action::Wait {
+        session: id.clone(),
+        wait,
+        command: None,
+        budget: BUDGET_CHARS.into(),
+        moves_cursor: true,
+    };
     let mut waiting = std::pin::pin!(caller.report(wait_of(words_within(words.clone(), timeout))));
     let mut looking = std::pin::pin!(async {
         let session = caller.session(Action::Show(id.clone())).await?;

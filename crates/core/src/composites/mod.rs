@@ -16,7 +16,7 @@ mod terminal_tool;
 mod tests;
 mod time_limit;
 
-use crate::action::{Action, ActionError, Budget, Composite, Outcome};
+use crate::action::{Action, ActionError, Composite, Outcome};
 pub use caller::Caller;
 pub use limited_commands::TimeLimits;
 
@@ -37,9 +37,9 @@ pub async fn expand(caller: Caller<'_>, action: Composite) -> Result<Outcome, Ac
         Composite::Dialogue(dialogue) => {
             dialogue::play(caller, *dialogue).await.map(|view| Outcome::Dialogue(Box::new(view)))
         }
-        Composite::AwaitOutput(request) => await_output::wait(caller, *request, Some(Budget::NONE))
-            .await
-            .map(|awaited| Outcome::Awaited(Box::new(awaited))),
+        Composite::AwaitOutput(request) => {
+            await_output::wait(caller, *request, true).await.map(|awaited| Outcome::Awaited(Box::new(awaited)))
+        }
         Composite::AwaitSessions(request) => await_sessions::wait(caller, request).await.map(Outcome::AwaitedSessions),
     }
 }

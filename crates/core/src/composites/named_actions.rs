@@ -39,7 +39,7 @@ pub(super) async fn perform(
         NamedAction::Signal(signo) => {
             let signal = Action::Signal { session: session.clone(), target: SignalTarget::Foreground, signo };
             caller.session(signal).await?;
-            Action::Wait { session, wait: Wait::at_most(Duration::ZERO), command: None, budget: Some(budget) }
+            Action::Wait { session, wait: Wait::at_most(Duration::ZERO), command: None, budget, moves_cursor: true }
         }
     };
     caller.act(action).await

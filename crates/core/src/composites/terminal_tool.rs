@@ -235,7 +235,7 @@ async fn wait_for(
     call: &TerminalCall,
 ) -> Result<Report, ActionError> {
     let (id, command) = (session.id.clone(), session.current_command);
-    caller.report(Action::Wait { session: id, wait, command, budget: Some(call.budget) }).await
+    caller.report(Action::Wait { session: id, wait, command, budget: call.budget, moves_cursor: true }).await
 }
 
 async fn interrupt(

@@ -191,7 +191,8 @@ async fn a_named_action_is_the_command_the_keys_or_the_signal_that_it_stands_for
             session: id.clone(),
             wait: Wait::at_most(Duration::from_secs(20)),
             command: None,
-            budget: Some(Budget::NONE),
+            budget: Budget::NONE,
+            moves_cursor: true,
         };
         scene.act(until_idle).await.expect("alive");
         scene.primitives().await;
@@ -254,8 +255,13 @@ async fn a_dialogue_is_waits_and_input_and_awaited_output_is_a_wait() {
     // The question is already there: it is found beside the wait, which is given up.
     assert_eq!(scene.primitives().await, mine(&["wait", "show", "output", "wait", "input \"y\\n\"", "output"]));
     // Of a command that runs, its view is asked for too.
-    let ended =
-        Action::Wait { session: id.clone(), wait: Wait::at_most(limit), command: None, budget: Some(Budget::NONE) };
+    let ended = Action::Wait {
+        session: id.clone(),
+        wait: Wait::at_most(limit),
+        command: None,
+        budget: Budget::NONE,
+        moves_cursor: true,
+    };
     scene.act(ended).await.expect("ended");
     scene.primitives().await;
     let wait = Wait { pattern: words("y!").await, ..Wait::at_most(limit) };

@@ -77,7 +77,13 @@ async fn answer(
     // The output that is shown now counts as read.
     let wait = Wait::at_most(Duration::ZERO);
     caller
-        .report(Action::Wait { session: session.clone(), wait, command: Some(command), budget: Some(Budget::NONE) })
+        .report(Action::Wait {
+            session: session.clone(),
+            wait,
+            command: Some(command),
+            budget: Budget::NONE,
+            moves_cursor: true,
+        })
         .await?;
     let shown = before.background.as_ref().map_or(0, |text| text.head.len() + text.tail.len());
     let budget = budget.less(shown);
@@ -200,8 +206,16 @@ impl Limited<'_> {
     /// Waits for its end; whether it still runs.
     async fn wait(&self, timeout: Duration) -> Result<bool, ActionError> {
         let (session, wait) = (self.session.clone(), Wait::at_most(timeout));
-        let report =
-            self.caller.report(Action::Wait { session, wait, command: Some(self.command), budget: None }).await?;
+        let report = self
+            .caller
+            .report(Action::Wait {
+                session,
+                wait,
+                command: Some(self.command),
+                budget: Budget::NONE,
+                moves_cursor: false,
+            })
+            .await?;
         Ok(report.command.is_some_and(|c| c.id == self.command && c.status == CommandStatus::Running))
     }
 

@@ -266,8 +266,8 @@ impl Registry {
             Action::Watch { session, since } => self.watch(principal, session, *since).await,
             Action::Ticket { place, may_write } => self.ticket(principal, place.clone(), *may_write).await,
             Action::Input(input) => self.input(principal, input).await.map(|r| Outcome::Report(Box::new(r))),
-            Action::Wait { session, wait, command, budget } => {
-                let wait = self.wait(principal, session, wait.clone(), *command, *budget);
+            Action::Wait { session, wait, command, budget, moves_cursor } => {
+                let wait = self.wait(principal, session, wait.clone(), *command, *budget, *moves_cursor);
                 wait.await.map(|r| Outcome::Report(Box::new(r)))
             }
             Action::Output(read) => self.output(principal, read).await.map(Outcome::Output),

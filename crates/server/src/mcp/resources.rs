@@ -88,7 +88,6 @@ async fn transcript(caller: &Caller, id: SessionId, uri: &str) -> Result<String,
     let Outcome::Session(session) = act(caller, Action::Show(id.clone()), uri).await? else { return Err(mismatch()) };
     let from = session.first_offset.max(session.end_offset.saturating_sub(TRANSCRIPT_BYTES));
     let read = ReadOutput {
-        moves_cursor: true,
         session: id,
         since: Since::Offset(from),
         kind: None,
@@ -97,6 +96,7 @@ async fn transcript(caller: &Caller, id: SessionId, uri: &str) -> Result<String,
         lines_max: None,
         wait: Duration::ZERO,
         budget: BUDGET_CHARS_MAX.into(),
+        moves_cursor: true,
     };
     let Outcome::Output(view) = act(caller, Action::Output(read), uri).await? else { return Err(mismatch()) };
     Ok(text::visible(newest(&format!("{}{}", view.text.head, view.text.tail), BUDGET_CHARS), &mut 0))

@@ -143,7 +143,6 @@ async fn add_bytes(
     let mut bytes = Vec::new();
     if limit > 0 {
         let read = ReadOutput {
-            moves_cursor: true,
             session,
             since: Since::Offset(start),
             kind: None,
@@ -152,6 +151,7 @@ async fn add_bytes(
             lines_max: None,
             wait: std::time::Duration::ZERO,
             budget: Budget::NONE,
+            moves_cursor: true,
         };
         match rest.act(principal, Action::Output(read)).await? {
             Outcome::Output(view) => (next, bytes) = (view.next, view.bytes),

@@ -130,7 +130,7 @@ pub(super) async fn wait(
     let wait = extract::until(patterns, wait, &body.until).await?;
     rest.report(
         &principal,
-        Action::Wait { session, wait, command: None, budget: Some(extract::budget(body.max_chars)?) },
+        Action::Wait { session, wait, command: None, budget: extract::budget(body.max_chars)?, moves_cursor: true },
     )
     .await
 }

@@ -77,7 +77,6 @@ fn to_read(session: SessionId, query: api::OutputQuery, view: View) -> Result<Re
     };
     let lines = query.max_lines.map(|n| extract::count("maxLines", Some(n), 0, 1, LINES_MAX)).transpose()?;
     Ok(ReadOutput {
-        moves_cursor: true,
         session,
         since,
         kind: query.kind.map(to_kind),
@@ -86,6 +85,7 @@ fn to_read(session: SessionId, query: api::OutputQuery, view: View) -> Result<Re
         lines_max: lines,
         wait: extract::millis("waitMs", query.wait_ms.unwrap_or(0))?,
         budget: extract::budget(query.max_chars)?,
+        moves_cursor: true,
     })
 }
 
@@ -119,7 +119,6 @@ async fn screen_as_output(
 ) -> Result<Json<api::Output>, ProblemResponse> {
     let screen = take_screen(rest, principal, session.clone()).await?;
     let read = ReadOutput {
-        moves_cursor: true,
         session,
         since: Since::Offset(screen.at),
         kind: None,
@@ -128,6 +127,7 @@ async fn screen_as_output(
         lines_max: None,
         wait: Duration::ZERO,
         budget: Budget::NONE,
+        moves_cursor: true,
     };
     match rest.act(principal, Action::Output(read)).await? {
         Outcome::Output(tail) => Ok(Json(api::Output {

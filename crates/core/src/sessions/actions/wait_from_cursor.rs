@@ -18,13 +18,14 @@ impl Registry {
         session: &SessionId,
         wait: Wait,
         command: Option<CommandId>,
-        budget: Option<Budget>,
+        budget: Budget,
+        moves_cursor: bool,
     ) -> Result<Report, ActionError> {
         let handle = match self.find(principal, session).await? {
             SessionRef::Live(handle) => handle,
             SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
             SessionRef::EndedSession(past) => {
-                return self.past_report(principal, &past, budget.unwrap_or(Budget::NONE)).await;
+                return self.past_report(principal, &past, budget).await;
             }
         };
         let _permit = handle.permits.wait()?;
@@ -41,8 +42,8 @@ impl Registry {
             Waited::Task(report) => return Ok(*report),
             Waited::Finished(finished) => *finished,
         };
-        let report = self.report(principal, &handle, finished, budget.unwrap_or(Budget::NONE)).await?;
-        if budget.is_none() {
+        let report = self.report(principal, &handle, finished, budget).await?;
+        if !moves_cursor {
             return Ok(report);
         }
         self.read_cursors.has_read(principal, session, report.output.to);

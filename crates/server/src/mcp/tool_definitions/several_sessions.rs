@@ -1,6 +1,8 @@
 //! One wait in several sessions, and the answers of those where it is over: their output, then one line of facts for each
 //! session, in the order of the request.
 
+use std::collections::HashSet;
+
 use super::reading::{Awaited, Reading, show};
 use super::session;
 use super::structured::{self, OutputAnswer};
@@ -29,7 +31,7 @@ impl SeveralSessions {
             return Err(ToolError::Said("command_id: is of one session; leave it or other_sessions out".to_owned()));
         }
         reading.since.get_or_insert(Since::Last);
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         self.sessions.retain(|id| seen.insert(id.clone()));
         let over = self.wait_until_over(call, &reading).await?;
         let count = over.iter().flatten().count().max(1);

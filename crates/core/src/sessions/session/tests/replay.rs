@@ -102,7 +102,8 @@ async fn record(shell: &str, dir: &Path) -> SessionId {
                 session: recorder.session.clone(),
                 wait: asks(),
                 command: None,
-                budget: Some(Budget::NONE),
+                budget: Budget::NONE,
+                moves_cursor: true,
             })
             .await;
         recorder.runs_until_it_asks("env PS1='in> ' sh -i").await;
