@@ -16,7 +16,7 @@ use crate::credentials::named_tokens::Tokens;
 use crate::credentials::tickets::Tickets;
 use crate::metrics::Metrics;
 use crate::principal::{Detach, Principal};
-use crate::sessions::Registry;
+use crate::sessions::{Registry, UnixPeers};
 
 /// Records every action: each primitive before and after it is performed, and each composite after.
 pub(crate) trait Recorder: fmt::Debug + Send + Sync {
@@ -130,6 +130,11 @@ impl Dispatcher {
     /// The named tokens, for the authentication layer.
     pub fn tokens(&self) -> Arc<Tokens> {
         Arc::clone(&self.registry.tokens)
+    }
+
+    /// The processes at the Unix socket, for the authentication layer.
+    pub fn unix_peers(&self) -> UnixPeers {
+        self.registry.unix_peers()
     }
 
     /// The metrics.

@@ -127,6 +127,26 @@ impl PartialEq for Pass {
 
 impl Eq for Pass {}
 
+/// The process at the other end of a connection to the Unix socket, as the kernel reports it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnixPeer {
+    /// Its user.
+    pub uid: u32,
+    /// The session in whose tree it is.
+    pub session: PeerSession,
+}
+
+/// The session in whose tree a connected process is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PeerSession {
+    /// None of this server.
+    None,
+    /// That of this owner.
+    OwnedBy(String),
+    /// It is not known: the process has ended, or the session's folder cannot be read.
+    Unknown,
+}
+
 /// The place that a ticket admits to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TicketTarget {

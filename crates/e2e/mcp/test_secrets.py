@@ -229,6 +229,12 @@ async def test_an_operator_can_leave_the_page_out(machine):
         asked = await session.run(READS)
         told = f"wants a password: a person types it with ptyd send --secret {session.id}; do not ask for it here"
         assert told in asked.facts, asked.text
+        address = (machine.state / "listen").read_text().strip()
+        headers = bearer(machine)
+        assert httpx2.get(f"http://{address}/terminals", headers=headers).status_code == 200
+        # The answer of any path without a route, and no page that knows no such request.
+        left_out = httpx2.get(f"http://{address}/ask/{'x' * 22}", headers=headers)
+        assert (left_out.status_code, "html" in left_out.headers.get("content-type", "")) == (404, False)
         await session.terminate()
 
 

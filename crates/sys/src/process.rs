@@ -166,17 +166,33 @@ pub fn is_descendant(pid: u32, ancestor: u32) -> Option<bool> {
     (0..WALKS_MAX).find_map(|_| descends(pid, ancestor))
 }
 
-/// The ancestors of a process; `None` if one was gone during the walk.
+/// The ancestors of a process, the nearest first, up to one that `/proc` hides (proc(5), hidepid); `None` if the process
+/// is gone, or if its ancestors change faster than they are read.
 pub fn ancestors(pid: u32) -> Option<Vec<u32>> {
+    (0..WALKS_MAX).find_map(|_| ancestors_now(pid))
+}
+
+/// One walk upwards; `None` if a process on the way was gone.
+fn ancestors_now(pid: u32) -> Option<Vec<u32>> {
     let (mut found, mut at) = (Vec::new(), pid);
     while found.len() < GENERATIONS_MAX {
-        at = stat(at)?.ppid;
+        at = match stat(at) {
+            Some(stat) => stat.ppid,
+            None if at != pid && exists(at) => return Some(found),
+            None => return None,
+        };
         if at == 0 {
             return Some(found);
         }
         found.push(at);
     }
     None
+}
+
+/// Whether there is such a process, visible in `/proc` or not.
+fn exists(pid: u32) -> bool {
+    rustix::process::Pid::from_raw(pid.cast_signed())
+        .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
 /// One walk upwards; `None` if a process on the way was gone.

@@ -3,11 +3,12 @@
 use std::fs::Permissions;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg, socketpair,
@@ -90,6 +91,31 @@ pub fn peer(stream: impl AsFd) -> io::Result<Peer> {
         0 => Ok(Peer { uid: credentials.uid, pid: credentials.pid.unsigned_abs() }),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// A descriptor of the process that made the other end, as it was when the stream was connected (unix(7), SO_PEERPIDFD,
+/// since Linux 6.5). With it a process is told from a later one of the same number.
+pub fn peer_process(stream: impl AsFd) -> io::Result<OwnedFd> {
+    let mut process: libc::c_int = -1;
+    let mut len = std::mem::size_of::<libc::c_int>() as libc::socklen_t;
+    let fd = stream.as_fd().as_raw_fd();
+    let at = std::ptr::from_mut(&mut process).cast();
+    // SAFETY: the kernel writes at most `len` bytes to a local of that size; the descriptor is open for the length of the
+    // call because it is borrowed.
+    match unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, SO_PEERPIDFD, at, &mut len) } {
+        // SAFETY: the kernel has made this descriptor for the caller, and nothing else owns it.
+        0 => Ok(unsafe { OwnedFd::from_raw_fd(process) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// `asm-generic/socket.h`; not in every C library's headers.
+const SO_PEERPIDFD: libc::c_int = 77;
+
+/// Whether the process of this descriptor has ended.
+pub fn has_ended(process: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(process, PollFlags::IN)];
+    poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) != Ok(0)
 }
 
 /// The user id of the peer of a connected stream.

@@ -73,6 +73,15 @@ impl TokenEntry {
     fn has_expired(&self, now: SystemTime) -> bool {
         self.kept.expires.is_some_and(|at| now >= at)
     }
+
+    /// `None` once the token has expired.
+    fn principal(&self) -> Option<Principal> {
+        if self.has_expired(SystemTime::now()) {
+            return None;
+        }
+        let pass = Some(Pass::new(self.revoked.subscribe(), self.kept.expires));
+        Some(Principal { name: self.kept.name.clone(), scope: self.kept.scope, pass, client: None })
+    }
 }
 
 impl Tokens {
@@ -100,12 +109,12 @@ impl Tokens {
             let is_it: Choice = token.hash.ct_eq(&hash);
             found.conditional_assign(&i, is_it);
         }
-        let token = known.get(usize::try_from(found).ok()?)?;
-        if token.has_expired(SystemTime::now()) {
-            return None;
-        }
-        let pass = Some(Pass::new(token.revoked.subscribe(), token.kept.expires));
-        Some(Principal { name: token.kept.name.clone(), scope: token.kept.scope, pass, client: None })
+        known.get(usize::try_from(found).ok()?)?.principal()
+    }
+
+    /// The principal of the token of this name, if it is valid.
+    pub fn find_by_name(&self, name: &str) -> Option<Principal> {
+        self.locked().iter().find(|token| token.kept.name == name)?.principal()
     }
 
     /// Makes a token; it is shown only this once.

@@ -27,6 +27,7 @@ use super::session_metadata::SessionMetadata;
 use super::shared::Shared;
 use super::tasks::Tasks;
 use super::toolchains::Toolchains;
+use super::unix_peers::UnixPeers;
 use super::unreachable::Unreachable;
 use crate::action::{Action, ActionError, EndReason, Limits, Outcome, SessionStatus, SessionView};
 use crate::config::Config;
@@ -339,6 +340,11 @@ impl Registry {
             .into_iter()
             .filter_map(|(state, count)| Some((state, count.ok()?)))
             .collect()
+    }
+
+    /// The processes at the Unix socket.
+    pub(crate) fn unix_peers(&self) -> UnixPeers {
+        UnixPeers::new(Arc::clone(&self.backends))
     }
 
     /// The metrics.

@@ -214,3 +214,58 @@ async fn clients_of_one_token_that_name_themselves_each_read_every_byte_once() {
         assert_eq!(ask(wrong).problem(), (400, "malformed_head".to_owned(), String::new()), "{wrong:?}");
     }
 }
+
+/// Asks the server over its Unix socket as a child of another name, and prints statuses and owners of sessions.
+const ASKS: &str = r#"
+import http.client, json, os, socket, sys
+if os.fork():
+    os.wait()
+    sys.exit()
+open('/proc/self/comm', 'w').write('ptyd-holder')
+if os.fork():
+    os.wait()
+    os._exit(0)
+class Unix(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(sys.argv[1])
+def ask(method, path, body=None):
+    connection = Unix('localhost')
+    connection.request(method, path, body, {'Content-Type': 'application/json'} if body else {})
+    reply = connection.getresponse()
+    return reply.status, json.loads(reply.read() or 'null')
+status, list = ask('GET', '/terminals')
+owners = sorted({terminal['owner'] for terminal in list['terminals']}) if status == 200 else list['detail']
+print(status, owners, ask('GET', '/tokens')[0], ask('DELETE', '/terminals/' + sys.argv[2])[0])
+"#;
+
+#[tokio::test]
+// promise: access-4
+async fn a_program_in_a_session_acts_for_the_sessions_owner_and_for_nobody_else() {
+    let server = Server::start();
+    let mine = server.session().await;
+    let text = token(&server, "bot", TokenScope::Write).await;
+    let bot = Client::tcp(server.address(), text);
+    let its = bot.create(&CreateRequest::default(), None).await.expect("created").id;
+    let its = e2e::Session::new(std::sync::Arc::clone(server.client()), its);
+    // A program can have the name and the argument of another session's holder.
+    std::fs::write(server.home().file(&mine.id), ASKS).expect("written");
+    let asks = format!("python3 '{}' '{}' {}", mine.id, server.home().socket().display(), mine.id);
+    assert_eq!(its.gives(&asks).await, (0, "200 ['bot'] 403 404\n".to_owned()));
+    // Nor does it help to leave the shell's session, its process group and its terminal.
+    let left = format!("setsid -f {asks} | cat");
+    assert_eq!(its.gives(&left).await, (0, "200 ['bot'] 403 404\n".to_owned()));
+    // A later server, which has perhaps not taken the session up yet, tells it as well.
+    server.kill9();
+    server.again();
+    assert_eq!(its.gives(&asks).await, (0, "200 ['bot'] 403 404\n".to_owned()));
+    server.client().revoke_token("bot").await.expect("revoked");
+    let (code, said) = its.gives(&asks).await;
+    assert!(code == 0 && said.starts_with("403 this program runs in a session whose owner's token"), "{said}");
+    // The user's own sessions are the user, who could read the token as well.
+    let owner = mine.look().await.owner;
+    let asks = format!("python3 '{}' '{}' {}", mine.id, server.home().socket().display(), its.id);
+    let mut owners = ["bot", &owner];
+    owners.sort_unstable();
+    assert_eq!(mine.gives(&asks).await, (0, format!("200 ['{}', '{}'] 200 200\n", owners[0], owners[1])));
+}

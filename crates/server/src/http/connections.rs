@@ -24,9 +24,10 @@ use tower::ServiceExt;
 
 use super::polled_again::polled_again;
 use ptyd_core::limits;
+use ptyd_core::principal::UnixPeer;
 
 /// The transport of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// Loopback TCP, with the peer's address if the kernel reported it.
     Tcp {
@@ -35,10 +36,10 @@ pub(crate) enum Transport {
         /// The server's end of it.
         server: Option<SocketAddr>,
     },
-    /// The Unix socket, with the peer's user if the kernel reported it.
+    /// The Unix socket, with the peer's process if the kernel reported it.
     Unix {
-        /// The user id.
-        peer: Option<u32>,
+        /// The process.
+        peer: Option<UnixPeer>,
     },
 }
 
@@ -58,10 +59,10 @@ impl Default for Bounds {
 }
 
 /// Serves every connection until the server stops; then no new one is accepted, and open ones finish their requests.
-pub(crate) async fn serve<L: Listener>(
+pub(crate) async fn serve<L: Listener, T: Future<Output = Transport> + Send + 'static>(
     mut listener: L,
     app: Router,
-    transport: impl Fn(&L::Io) -> Transport,
+    transport: impl Fn(&L::Io) -> T,
     bounds: Bounds,
     stopped: watch::Receiver<bool>,
 ) {
@@ -98,12 +99,13 @@ pub(crate) async fn serve<L: Listener>(
 async fn one<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     app: Router,
-    from: Transport,
+    from: impl Future<Output = Transport>,
     head: Duration,
     stopped: watch::Receiver<bool>,
 ) {
+    let from = from.await;
     let app = app.map_request(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(from));
+        request.extensions_mut().insert(ConnectInfo(from.clone()));
         request
     });
     let connection = http1::Builder::new()
@@ -170,6 +172,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Placed<S> {
 mod tests {
     use super::*;
     use axum::routing::get;
+    use std::future::ready;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
@@ -190,7 +193,7 @@ mod tests {
         let app = Router::new()
             .route("/", get(async |ConnectInfo(transport): ConnectInfo<Transport>| format!("{transport:?}")));
         let served =
-            tokio::spawn(serve(listener, app, |_| Transport::Tcp { peer: None, server: None }, bounds, stopped));
+            tokio::spawn(serve(listener, app, |_| ready(Transport::Tcp { peer: None, server: None }), bounds, stopped));
         Rig { address, stop, served }
     }
 

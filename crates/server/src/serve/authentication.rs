@@ -32,7 +32,7 @@ use ptyd_core::credentials::peer_users::PeerUsers;
 use ptyd_core::credentials::server_token::Token;
 use ptyd_core::credentials::tickets::Tickets;
 use ptyd_core::limits;
-use ptyd_core::principal::{Grant, Principal, Scope, TicketTarget};
+use ptyd_core::principal::{Grant, PeerSession, Principal, Scope, TicketTarget, UnixPeer};
 
 /// Makes a browser ask for a token, as the password of whatever name.
 const BROWSERS_LOG_IN: HeaderValue =
@@ -108,15 +108,21 @@ impl Guard {
     }
 
     /// Logs a refused request; repeated ones cannot fill the log.
-    fn log_refused(&self, transport: Option<Transport>) {
+    fn log_refused(&self, transport: Option<&Transport>) {
         let unnamed = self.refused.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now());
         let Some(unnamed) = unnamed else { return };
         match transport {
             Some(Transport::Tcp { peer: Some(peer), .. }) => {
                 tracing::warn!(%peer, unnamed, "refused a request: its token is not valid here");
             }
-            Some(Transport::Unix { peer: Some(uid) }) => {
-                tracing::warn!(uid, unnamed, "refused a request: the socket is for the user that runs the server");
+            Some(Transport::Unix { peer: Some(peer) }) => {
+                let UnixPeer { uid, session } = peer;
+                tracing::warn!(
+                    uid,
+                    ?session,
+                    unnamed,
+                    "refused a request: the socket is for the user that runs the server"
+                );
             }
             Some(Transport::Tcp { peer: None, .. } | Transport::Unix { peer: None }) | None => {
                 tracing::warn!(unnamed, "refused a request of an unknown peer");
@@ -127,7 +133,7 @@ impl Guard {
     /// Applies the rate limits; the refusal of a caller beyond its rate says when to retry.
     fn paced(
         &self,
-        transport: Option<Transport>,
+        transport: Option<&Transport>,
         admitted: Result<Option<Authenticated>, ProblemResponse>,
     ) -> Result<Option<Authenticated>, (ProblemResponse, Option<u64>)> {
         let (taken, why) = match &admitted {
@@ -150,25 +156,26 @@ impl Guard {
 }
 
 pub(super) async fn check(guard: &Guard, mut request: Request, next: Next) -> Response {
-    let transport = request.extensions().get::<ConnectInfo<Transport>>().map(|ConnectInfo(transport)| *transport);
+    let transport =
+        request.extensions().get::<ConnectInfo<Transport>>().map(|ConnectInfo(transport)| transport.clone());
     let is_for_people = secret_page::is_here(request.uri().path());
-    let admitted = match transport {
+    let admitted = match &transport {
         Some(Transport::Tcp { peer, server }) => match guard.over_tcp(request.headers(), request.uri()) {
             Err(refusal) if is_for_people && refusal.code == ErrorCode::Unauthorized => {
-                guard.person(request.headers(), peer.zip(server), refusal).await
+                guard.person(request.headers(), peer.zip(*server), refusal).await
             }
             admitted => admitted,
         },
-        Some(Transport::Unix { peer }) => guard.over_unix(peer),
+        Some(Transport::Unix { peer }) => guard.over_unix(peer.as_ref()),
         None => Err(ProblemResponse::new(ErrorCode::Internal, "the connection has no transport")),
     };
     let has_shown =
         matches!(transport, Some(Transport::Unix { .. })) || request.headers().contains_key(header::AUTHORIZATION);
     if has_shown && admitted.is_err() {
-        guard.log_refused(transport);
+        guard.log_refused(transport.as_ref());
     }
     let is_known = matches!(admitted, Ok(Some(_)));
-    let response = match guard.paced(transport, admitted) {
+    let response = match guard.paced(transport.as_ref(), admitted) {
         Ok(admitted) => {
             let mut shut_out = None;
             if let Some(Authenticated { principal, grant }) = admitted {
@@ -304,11 +311,24 @@ impl Guard {
         Ok(Some(Authenticated { principal: grant.principal.clone(), grant: Some(grant) }))
     }
 
-    fn over_unix(&self, peer: Option<u32>) -> Result<Option<Authenticated>, ProblemResponse> {
-        if peer.is_some_and(|uid| uid == self.uid || uid == 0) {
-            return Ok(Some(Authenticated { principal: Principal::local(), grant: None }));
-        }
-        Err(ProblemResponse::new(ErrorCode::Forbidden, "this socket is for the user that runs the server"))
+    /// A program in a session acts for the session's owner, also where the user could do more.
+    fn over_unix(&self, peer: Option<&UnixPeer>) -> Result<Option<Authenticated>, ProblemResponse> {
+        let refused = |why: &str| Err(ProblemResponse::new(ErrorCode::Forbidden, why));
+        let Some(peer) = peer.filter(|peer| peer.uid == self.uid || peer.uid == 0) else {
+            return refused("this socket is for the user that runs the server");
+        };
+        let principal = match &peer.session {
+            PeerSession::None => Principal::local(),
+            PeerSession::OwnedBy(owner) if *owner == Principal::local().name => Principal::local(),
+            PeerSession::OwnedBy(owner) => match self.tokens.find_by_name(owner) {
+                Some(principal) => principal,
+                None => return refused("this program runs in a session whose owner's token is not valid any more"),
+            },
+            PeerSession::Unknown => {
+                return refused("the process that connected has ended, or its session cannot be read; connect again");
+            }
+        };
+        Ok(Some(Authenticated { principal, grant: None }))
     }
 }
 
@@ -547,8 +567,15 @@ mod tests {
     #[test]
     // promise: access-2
     fn over_unix_the_same_user_and_root_come_in() {
-        let of = |peer| guard().over_unix(peer).map(|p| p.is_some()).map_err(|r| r.code);
-        assert_eq!([of(Some(1_000)), of(Some(0))], [Ok(true), Ok(true)]);
-        assert_eq!([of(Some(1_001)), of(None)], [Err(ErrorCode::Forbidden), Err(ErrorCode::Forbidden)]);
+        let of = |peer: Option<UnixPeer>| guard().over_unix(peer.as_ref()).map_err(|r| r.code);
+        let is_local = |peer| of(peer).map(|known| known.is_some_and(|known| known.principal == Principal::local()));
+        let owned_by = |owner: String| Some(UnixPeer { uid: 1_000, session: PeerSession::OwnedBy(owner) });
+        let outside = |uid| Some(UnixPeer { uid, session: PeerSession::None });
+        assert_eq!([is_local(outside(1_000)), is_local(outside(0))], [Ok(true), Ok(true)]);
+        assert_eq!(is_local(owned_by(Principal::local().name)), Ok(true));
+        let unknown = Some(UnixPeer { uid: 0, session: PeerSession::Unknown });
+        for refused in [outside(1_001), None, unknown, owned_by("revoked".to_owned()), owned_by(String::new())] {
+            assert_eq!(is_local(refused.clone()), Err(ErrorCode::Forbidden), "{refused:?}");
+        }
     }
 }

@@ -12,6 +12,7 @@ use std::fs;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -87,6 +88,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let uid = own_uid().map_err(ServeError::at(&config.socket))?;
     let guard = Guard::new(token, dispatcher.tokens(), dispatcher.tickets(), uid, &config);
     let visits = SocketCount::new();
+    let unix_peers = dispatcher.unix_peers();
     let app = router::router(dispatcher, guard, &visits, &address.to_string(), &config);
     let chosen = config.state_dir.join("listen");
     // Only programs that read the address there are affected: a full disk must not prevent clients from ending
@@ -96,9 +98,14 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     }
 
     let (stopping, stopped) = watch::channel(false);
-    let from = |stream: &TcpStream| Transport::Tcp { peer: stream.peer_addr().ok(), server: stream.local_addr().ok() };
+    let from = |stream: &TcpStream| {
+        std::future::ready(Transport::Tcp { peer: stream.peer_addr().ok(), server: stream.local_addr().ok() })
+    };
     let over_tcp = connections::serve(NoDelayListener(tcp), app.clone(), from, Bounds::default(), stopped.clone());
-    let peer = |stream: &UnixStream| Transport::Unix { peer: stream.peer_cred().ok().map(|c| c.uid()) };
+    let peer = |stream: &UnixStream| {
+        let peer = unix_peers.peer(stream.as_fd());
+        async { Transport::Unix { peer: peer.await } }
+    };
     let over_unix = connections::serve(unix, app, peer, Bounds::default(), stopped);
     let mut serving = pin!(async { tokio::join!(over_tcp, over_unix) });
 

@@ -75,6 +75,10 @@ mod tests {
 
     const TCP: Transport = Transport::Tcp { peer: None, server: None };
 
+    fn over_unix(uid: u32) -> Transport {
+        Transport::Unix { peer: Some(UnixPeer { uid, session: PeerSession::None }) }
+    }
+
     use axum::body::{Body, to_bytes};
     use axum::extract::ConnectInfo;
     use axum::http::{Method, Request, header};
@@ -83,6 +87,7 @@ mod tests {
 
     use crate::http::connections::Transport;
     use ptyd_core::credentials::server_token::Token;
+    use ptyd_core::principal::{PeerSession, UnixPeer};
     use ptyd_core::sessions::Registry;
     use ptyd_core::state_dir::private_dir;
 
@@ -166,10 +171,9 @@ mod tests {
                 let refused = code(ask(&app, TCP, &method, &path, token).await).await;
                 assert_eq!(refused.as_deref(), Some("unauthorized"), "{method} {path}");
             }
-            let stranger =
-                code(ask(&app, Transport::Unix { peer: Some(1_001) }, &method, &path, Some("right")).await).await;
+            let stranger = code(ask(&app, over_unix(1_001), &method, &path, Some("right")).await).await;
             assert_eq!(stranger.as_deref(), Some("forbidden"), "{method} {path}");
-            for (transport, token) in [(TCP, Some("right")), (Transport::Unix { peer: Some(1_000) }, None)] {
+            for (transport, token) in [(TCP, Some("right")), (over_unix(1_000), None)] {
                 let status = ask(&app, transport, &method, &path, token).await.status().as_u16();
                 assert_ne!(status, 401, "{method} {path}");
             }
@@ -177,13 +181,13 @@ mod tests {
         }
         assert_eq!(walked, rest::routes().len() + 8);
         // A session that was started meanwhile is in a process of its own.
-        let mine = Transport::Unix { peer: Some(1_000) };
-        let list = ask(&app, mine, &Method::GET, "/terminals", None).await.into_body();
+        let mine = over_unix(1_000);
+        let list = ask(&app, mine.clone(), &Method::GET, "/terminals", None).await.into_body();
         let list = to_bytes(list, 1 << 20).await.expect("a body");
         let list: api::SessionList = serde_json::from_slice(&list).expect("a list");
         for session in list.terminals {
             let path = format!("/terminals/{}?force=true", session.id);
-            assert_eq!(ask(&app, mine, &Method::DELETE, &path, None).await.status(), 200);
+            assert_eq!(ask(&app, mine.clone(), &Method::DELETE, &path, None).await.status(), 200);
         }
         for path in crate::serve::authentication::OPEN {
             assert_eq!(ask(&app, TCP, &Method::GET, path, None).await.status(), 200);
@@ -301,7 +305,7 @@ mod tests {
             let answer = code(ask(&app, TCP, &method, path, Some("right")).await).await;
             assert_eq!(answer.as_deref(), Some(word), "{method} {path}");
         }
-        let over_unix = ask(&app, Transport::Unix { peer: Some(0) }, &Method::GET, stdio_upgrade::PATH, None).await;
+        let over_unix = ask(&app, over_unix(0), &Method::GET, stdio_upgrade::PATH, None).await;
         assert_eq!(code(over_unix).await.as_deref(), Some("upgrade_required"));
     }
 
@@ -312,7 +316,7 @@ mod tests {
         let request = Request::builder()
             .method(Method::POST)
             .uri("/terminals")
-            .extension(ConnectInfo(Transport::Unix { peer: Some(0) }))
+            .extension(ConnectInfo(over_unix(0)))
             .header("x-request-id", "mine")
             .body(Body::from(vec![b' '; ptyd_core::limits::BODY_BYTES_MAX + 1]))
             .expect("a request");

@@ -129,6 +129,16 @@ pub(crate) fn folder_of(holder: u32) -> Option<PathBuf> {
     Some(PathBuf::from(std::ffi::OsString::from_vec(folder.to_vec())))
 }
 
+/// The session whose folder this process holds, by the claim in the folder: names and arguments can be anybody's.
+pub(super) fn session_held_by(pid: u32, sessions: &Path) -> Option<SessionId> {
+    let stat = process::stat(pid).filter(|stat| stat.comm == PROGRAM)?;
+    let name = folder_of(pid)?.file_name()?.to_str().and_then(|name| SessionId::parse(name).ok())?;
+    match Claim::load(&sessions.join(name.as_str())) {
+        Ok(Holding::By(claim)) if (claim.pid, claim.start_ticks) == (pid, stat.start_ticks) => Some(name),
+        _ => None,
+    }
+}
+
 fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let which = |path: &Path| std::fs::metadata(path).map(|m| (m.dev(), m.ino()));

@@ -4,6 +4,7 @@
 //! may be somewhere else. So its process, its socket and its liveness are asked for here, and the processes of its
 //! session at the [`Host`](super::Host).
 
+mod connected_process;
 mod connection;
 mod folder;
 mod greeting;
@@ -22,6 +23,7 @@ use wire::Spec;
 use super::local;
 use super::port::Identity;
 use crate::ids::SessionId;
+pub(crate) use connected_process::ConnectedProcess;
 pub(crate) use connection::HolderConnection;
 pub(crate) use folder::SessionFolder;
 pub(crate) use greeting::{greeting, is_passing, start_error, start_error_of};
@@ -136,6 +138,12 @@ impl HolderBackend {
         // Ancestors only become fewer, and a server that starts asks for thousands of holders.
         let above = self.above.get_or_init(|| sys::process::ancestors(own));
         above.as_ref().is_none_or(|above| above.contains(&pid)) && sys::process::is_descendant(own, pid) == Some(true)
+    }
+
+    /// The session in whose tree a process is: one of its ancestors holds the session's folder. An error if the process
+    /// has ended. Blocks.
+    pub(crate) fn session_of(&self, process: &ConnectedProcess) -> io::Result<Option<SessionId>> {
+        Ok(process.ancestors()?.into_iter().find_map(|holder| liveness::session_held_by(holder, &self.sessions)))
     }
 
     /// Another program in the place of the holder's.

@@ -1,0 +1,32 @@
+//! The process at the other end of a connection to the server's Unix socket, as the kernel reports it.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+#[derive(Debug)]
+pub(crate) struct ConnectedProcess {
+    /// Its user.
+    pub(crate) uid: u32,
+    /// Its number; `None` for a process outside of this namespace of pids.
+    pid: Option<u32>,
+    /// Before Linux 6.5 there is none; then a process whose number is in use again could be taken for it.
+    process: Option<OwnedFd>,
+}
+
+impl ConnectedProcess {
+    pub(crate) fn of(stream: BorrowedFd<'_>) -> io::Result<Self> {
+        let peer = sys::socket::peer(stream)?;
+        let process = sys::socket::peer_process(stream).ok();
+        Ok(Self { uid: peer.uid, pid: Some(peer.pid).filter(|pid| *pid != 0), process })
+    }
+
+    /// Its ancestors that it has here, the nearest first; an error if it has ended. Blocks.
+    pub(super) fn ancestors(&self) -> io::Result<Vec<u32>> {
+        let Some(pid) = self.pid else { return Ok(Vec::new()) };
+        let found = sys::process::ancestors(pid).ok_or(io::ErrorKind::NotFound)?;
+        match self.process.as_ref().is_some_and(sys::socket::has_ended) {
+            true => Err(io::ErrorKind::NotFound.into()),
+            false => Ok(found),
+        }
+    }
+}
