@@ -84,6 +84,14 @@ pub struct SessionAction {
     pub command: Option<String>,
 }
 
+/// How strong the confinement of a session is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConfinementTier {
+    /// The kernel refuses the processes themselves: Landlock, a seccomp filter, no capabilities, no new privileges.
+    Process,
+}
+
 /// The treatment of background processes when the session ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -223,6 +231,9 @@ pub struct TerminalSession {
     /// The profile by which it was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
+    /// How the kernel confines its shell and programs; absent if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confinement: Option<ConfinementTier>,
     /// Commands of that profile that failed at the start, as long as the server runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub startup_failed: Vec<StartupFailure>,

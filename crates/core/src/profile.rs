@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::action::{Limit, Limits};
+use crate::action::{ConfinementTier, Limit, Limits};
 
 /// The name of the profile for sessions that name none.
 pub const DEFAULT: &str = "default";
@@ -60,6 +60,28 @@ pub struct Profile {
     /// The limits of a session.
     #[serde(deserialize_with = "limits")]
     pub limits: Limits,
+    /// The confinement of its shell and programs.
+    pub confinement: Option<Confinement>,
+}
+
+/// The confinement of a session's shell and programs, and its exceptions. In paths `~` is the session's HOME.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Confinement {
+    /// How strong it is.
+    pub tier: ConfinementTier,
+    /// Whether programs may use the Internet protocols.
+    #[serde(default)]
+    pub network: bool,
+    /// More places to read.
+    #[serde(default)]
+    pub readable: Vec<PathBuf>,
+    /// The places that can be changed, in place of the working directory.
+    #[serde(default)]
+    pub writable: Vec<PathBuf>,
+    /// More places that cannot be opened.
+    #[serde(default)]
+    pub hidden: Vec<PathBuf>,
 }
 
 /// The start-up files that a shell reads.

@@ -2,14 +2,14 @@
 //! only 128 instances per user, fewer than there are sessions.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags, statat, unlinkat};
 use rustix::io::Errno;
 use sys::signal;
 
-use wire::SOCKET_FILE;
+use wire::{SOCKET_FILE, TEMPORARY_FOLDER};
 
 /// Poll interval if the kernel cannot signal removals.
 const CHECK_US: u64 = 60_000_000;
@@ -41,6 +41,11 @@ impl Folder {
     pub(crate) fn is_gone(&mut self, now: u64) -> bool {
         self.check_at = self.check_at.map(|_| now + CHECK_US);
         matches!(statat(&self.fd, journal::JOURNAL_FILE, AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT | Errno::STALE))
+    }
+
+    /// Removes the temporary files of a confined session; without an error if there are none.
+    pub(crate) fn remove_temporary(&self) {
+        let _ = std::fs::remove_dir_all(format!("/proc/self/fd/{}/{TEMPORARY_FOLDER}", self.fd.as_raw_fd()));
     }
 
     /// Removes the holder's socket, wherever the folder is now.

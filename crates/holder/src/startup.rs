@@ -1,14 +1,17 @@
 //! Starts the shell on its terminal: with its limits, cgroups and identity, and with the descriptors that it inherits.
 
 use std::collections::VecDeque;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use sys::confinement::{Confinement, Rules};
 use sys::{signal, spawn, time};
-use wire::{ATTESTATION_FD, COMMAND_FD, FromHolder, SCRIPT_FD, Spec, Status};
+use wire::{ATTESTATION_FD, COMMAND_FD, FromHolder, SCRIPT_FD, Spec, Status, TEMPORARY_FOLDER};
 
 use crate::connection::Connection;
 
@@ -25,15 +28,24 @@ pub(crate) fn server_on_standard_input() -> io::Result<Connection> {
 /// Starts the shell, or sends the server the error.
 pub(crate) fn start_shell(
     spec: &Spec,
+    folder: &Path,
+    terminal: &CStr,
     follower: OwnedFd,
     given: Inherited<'_>,
     mut server: Connection,
 ) -> io::Result<(u32, Connection)> {
-    let program = match bounded(spec) {
+    let program =
+        bounded(spec, &environment(spec, folder)).map_err(|e| (spawn::Step::Group, e)).and_then(|program| match &spec
+            .confinement
+        {
+            Some(rules) => confined(program, rules, spec, folder, terminal).map_err(|e| (spawn::Step::Confinement, e)),
+            None => Ok(program),
+        });
+    let program = match program {
         Ok(program) => program,
-        Err(e) => {
+        Err((step, e)) => {
             let errno = e.raw_os_error().unwrap_or(0).unsigned_abs();
-            server.send(&not_started(spawn::Step::Group, errno));
+            server.send(&not_started(step, errno));
             return Err(e);
         }
     };
@@ -85,8 +97,8 @@ pub(crate) fn command_to_read(spec: &Spec, command_file: &std::fs::File) -> io::
 }
 
 /// The program of the shell with its limits, cgroups and identity.
-fn bounded(spec: &Spec) -> io::Result<spawn::Program> {
-    let program = spawn::Program::new(&spec.program, &spec.argv, &spec.env, &spec.cwd, spec.umask)?;
+fn bounded(spec: &Spec, env: &[Vec<u8>]) -> io::Result<spawn::Program> {
+    let program = spawn::Program::new(&spec.program, &spec.argv, env, &spec.cwd, spec.umask)?;
     let join = |door: &Vec<u8>| std::fs::File::options().write(true).open(Path::new(std::ffi::OsStr::from_bytes(door)));
     let groups = spec.groups.iter().map(join).collect::<io::Result<_>>()?;
     let limits =
@@ -96,6 +108,37 @@ fn bounded(spec: &Spec) -> io::Result<spawn::Program> {
         [uid, gid, groups @ ..] => program.owned_by(spawn::Identity { uid: *uid, gid: *gid, groups: groups.to_vec() }),
         _ => program,
     })
+}
+
+/// The program confined by these rules, with its own terminal, our script and a folder for temporary files besides.
+fn confined(
+    program: spawn::Program,
+    rules: &Rules,
+    spec: &Spec,
+    folder: &Path,
+    terminal: &CStr,
+) -> io::Result<spawn::Program> {
+    let temporary = folder.join(TEMPORARY_FOLDER);
+    std::fs::DirBuilder::new().mode(0o700).create(&temporary)?;
+    let path = |bytes: &[u8]| PathBuf::from(std::ffi::OsStr::from_bytes(bytes));
+    let mut rules = rules.clone();
+    rules.devices.push(path(terminal.to_bytes()));
+    rules.readable.extend(Some(path(&spec.handover.script)).filter(|script| script.is_absolute()));
+    rules.writable.push(temporary);
+    Ok(program.confined(Confinement::prepare(&rules)?))
+}
+
+/// The shell's environment; a confined one has its own folder for temporary files, which zsh finds by a variable of its own.
+fn environment(spec: &Spec, folder: &Path) -> Vec<Vec<u8>> {
+    let mut env = spec.env.clone();
+    if spec.confinement.is_some() {
+        let temporary = folder.join(TEMPORARY_FOLDER);
+        for (name, value) in [(b"TMPDIR=".as_slice(), temporary.clone()), (b"TMPPREFIX=", temporary.join("zsh"))] {
+            env.retain(|entry| !entry.starts_with(name));
+            env.push([name, value.as_os_str().as_bytes()].concat());
+        }
+    }
+    env
 }
 
 /// The frame that reports why the shell could not be started.

@@ -8,6 +8,7 @@
 pub mod call;
 pub mod capacity;
 pub mod cgroup;
+pub mod confinement;
 pub mod fault;
 pub mod memory;
 pub mod process;

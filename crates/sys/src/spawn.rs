@@ -7,6 +7,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::confinement::{self, Confinement};
+
 /// The step between fork and exec that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -29,6 +31,8 @@ pub enum Step {
     Limit = 7,
     /// Becoming another user.
     User = 8,
+    /// Confining the process.
+    Confinement = 9,
 }
 
 impl Step {
@@ -44,6 +48,7 @@ impl Step {
             6 => Self::Group,
             7 => Self::Limit,
             8 => Self::User,
+            9 => Self::Confinement,
             _ => Self::Exec,
         }
     }
@@ -78,6 +83,7 @@ pub struct Program {
     limits: Vec<(Resource, u64)>,
     groups: Vec<File>,
     identity: Option<Identity>,
+    confinement: Option<Confinement>,
 }
 
 /// Another user to run as, with all ids that the kernel needs.
@@ -96,7 +102,17 @@ impl Program {
     pub fn new(path: &[u8], argv: &[Vec<u8>], env: &[Vec<u8>], cwd: &[u8], umask: u32) -> Result<Self, NulError> {
         let all = |list: &[Vec<u8>]| list.iter().map(|a| CString::new(a.as_slice())).collect::<Result<Vec<_>, _>>();
         let (path, argv, envp, cwd) = (CString::new(path)?, all(argv)?, all(env)?, CString::new(cwd)?);
-        Ok(Self { path, argv, envp, cwd, umask, limits: Vec::new(), groups: Vec::new(), identity: None })
+        Ok(Self {
+            path,
+            argv,
+            envp,
+            cwd,
+            umask,
+            limits: Vec::new(),
+            groups: Vec::new(),
+            identity: None,
+            confinement: None,
+        })
     }
 
     /// Applies these limits, soft and hard, and joins the groups with these `cgroup.procs` files.
@@ -108,6 +124,12 @@ impl Program {
     /// Runs as another user, which only root may do.
     pub fn owned_by(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
+        self
+    }
+
+    /// Runs confined.
+    pub fn confined(mut self, confinement: Confinement) -> Self {
+        self.confinement = Some(confinement);
         self
     }
 }
@@ -142,6 +164,7 @@ pub fn on_terminal(
         limits: &limits,
         groups: &groups,
         identity: program.identity.as_ref().map(|i| (i.uid, i.gid, i.groups.as_slice())),
+        confinement: program.confinement.as_ref().map(Confinement::plan),
     };
     // SAFETY: the process is single-threaded (the caller's contract), so the child may run ordinary code; it only
     // makes system calls on memory prepared above and never returns (`become_program` is `-> !`).
@@ -195,6 +218,7 @@ struct Plan<'a> {
     limits: &'a [(RlimitResource, u64)],
     groups: &'a [RawFd],
     identity: Option<(u32, u32, &'a [u32])>,
+    confinement: Option<confinement::Plan<'a>>,
 }
 
 fn last_errno() -> i32 {
@@ -264,6 +288,10 @@ unsafe fn become_program(plan: &Plan<'_>) -> ! {
         if libc::chdir(plan.cwd) == -1 {
             fail(report, Step::Directory);
         }
+        // Last: the calls before it may need what it takes away.
+        if plan.confinement.is_some_and(|confinement| !confinement.apply()) {
+            fail(report, Step::Confinement);
+        }
         libc::execve(plan.path, plan.argv, plan.envp);
         fail(report, Step::Exec)
     }
@@ -305,6 +333,61 @@ mod tests {
         let full = File::options().write(true).open("/dev/full").expect("there");
         assert_eq!(of(Vec::new(), vec![full]), Err((Step::Group, libc::ENOSPC)));
         assert!(of(vec![(Resource::OpenFiles, 64)], Vec::new()).is_ok());
+    }
+
+    #[test]
+    // promise: access-13
+    fn a_confined_program_reaches_what_its_rules_name_and_nothing_else() {
+        use rustix::event::{PollFd, PollFlags, poll};
+        use std::io::Read;
+        assert_eq!(confinement::hindrance(), None);
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        for made in ["home/src", "home/.ssh", "work"] {
+            std::fs::create_dir_all(at(made)).expect("made");
+        }
+        for file in ["home/.ssh/key", "home/src/text", "outside"] {
+            std::fs::write(at(file), "read\n").expect("written");
+        }
+        let rules = confinement::Rules {
+            readable: ["/usr", "/bin", "/lib", "/lib64", "/etc"]
+                .map(Into::into)
+                .into_iter()
+                .chain([at("home")])
+                .collect(),
+            writable: vec![at("work")],
+            devices: vec!["/dev/null".into(), "/dev/tty".into()],
+            // The second one does not exist yet.
+            hidden: vec![at("home/.ssh"), at("home/.later")],
+            network: false,
+        };
+        let script = "cat home/.ssh/key; cat outside; ls home; echo later >home/.later; echo x >home/src/text; echo x >new
+            kill -0 $PPID; cat home/src/text; echo work >work/a; mv work/a work/b; cat work/b; echo x >/dev/null && echo end"
+            .replace("home/", &format!("{}/", at("home").display()));
+        let argv = ["sh", "-c", &script].map(|word| word.as_bytes().to_vec());
+        let program = Program::new(
+            b"/bin/sh",
+            &argv,
+            &[b"PATH=/usr/bin:/bin".to_vec()],
+            folder.path().as_os_str().as_encoded_bytes(),
+            0o022,
+        );
+        let confined = confinement::Confinement::prepare(&rules).expect("this kernel can");
+        let pty = Pty::open(80, 24).expect("a pty");
+        on_terminal(&program.expect("no NUL").confined(confined), pty.follower.as_fd(), &[]).expect("started");
+        drop(pty.follower);
+        let (mut leader, mut shown) = (File::from(pty.leader), String::new());
+        // EIO is the end of a terminal.
+        let mut buffer = [0; 4096];
+        loop {
+            poll(&mut [PollFd::new(&leader, PollFlags::IN)], None).expect("polled");
+            let Ok(count) = leader.read(&mut buffer) else { break };
+            shown.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+        let refused = shown.lines().filter(|line| line.contains("ermission denied") || line.contains("not permitted"));
+        assert_eq!((refused.count(), shown.lines().last()), (7, Some("end")), "{shown}");
+        let lines: Vec<_> = shown.lines().filter(|line| !line.is_empty() && !line.contains(':')).collect();
+        assert_eq!(lines, ["read", "work", "end"], "{shown}");
     }
 
     #[test]

@@ -17,11 +17,14 @@ pub use frames::{
     typed_in_part,
 };
 pub use spec::{Handover, HandoverMethod, Spec};
+pub use sys::confinement::Rules;
 
 /// The socket in a session's folder on which its holder listens.
 pub const SOCKET_FILE: &str = "control";
 /// The file in a session's folder that says how the session was started.
 pub const SPEC_FILE: &str = "spec";
+/// The folder for the temporary files of a confined session, while it lives.
+pub const TEMPORARY_FOLDER: &str = "tmp";
 /// The file in a session's folder that says which process holds it.
 pub const CLAIM_FILE: &str = "holder";
 /// The descriptor on which the shell finds its end of the attestation socket.

@@ -175,6 +175,8 @@ pub struct SessionView {
     pub tools: Tools,
     /// The profile with which it was started.
     pub profile: Option<String>,
+    /// How its shell and programs are confined.
+    pub confinement: Option<ConfinementTier>,
     /// Start-up commands of that profile that failed.
     pub startup_failed: Vec<StartupFailure>,
     /// The file with all of its output.
@@ -183,6 +185,15 @@ pub struct SessionView {
     pub limits: Vec<KeptLimit>,
     /// The newest limits that it hit.
     pub limits_hit: Vec<LimitHit>,
+}
+
+/// How strong the confinement of a session is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConfinementTier {
+    /// The kernel refuses the processes themselves: Landlock, a seccomp filter, no capabilities, no new privileges.
+    #[default]
+    Process,
 }
 
 /// The state of the foreground, from the kernel and the attested reports.

@@ -79,6 +79,10 @@ impl Host for FakeHost {
         "/".into()
     }
 
+    fn confinement_hindrance(&self) -> Option<String> {
+        None
+    }
+
     fn user(&self, _: &str) -> io::Result<Option<User>> {
         Ok(None)
     }

@@ -73,6 +73,10 @@ impl Host for LocalHost {
         std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
     }
 
+    fn confinement_hindrance(&self) -> Option<String> {
+        sys::confinement::hindrance()
+    }
+
     fn user(&self, name: &str) -> io::Result<Option<User>> {
         sys::user::named(name)
     }

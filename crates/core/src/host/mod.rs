@@ -5,6 +5,7 @@ pub(crate) mod capacity;
 pub(crate) mod fake;
 pub(crate) mod holders;
 mod local;
+pub(crate) mod places;
 mod port;
 
 #[cfg(test)]

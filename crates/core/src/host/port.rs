@@ -88,6 +88,9 @@ pub(crate) trait Host: Debug + Send + Sync {
     /// The directory of a session whose request names none.
     fn default_directory(&self) -> PathBuf;
 
+    /// Why this machine cannot confine a process; `None` if it can.
+    fn confinement_hindrance(&self) -> Option<String>;
+
     /// A user by name; blocks.
     fn user(&self, name: &str) -> io::Result<Option<User>>;
 

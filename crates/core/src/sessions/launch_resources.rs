@@ -1,6 +1,6 @@
 //! The resources of every start of a session: the holder's program, the shell integration, the profiles, and what the processes
 //! inherit.
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::config::Config;
 use crate::serve_error::ServeError;
@@ -27,6 +27,13 @@ impl LaunchResources {
             umask: current_umask(),
             journal_bytes_max: config.journal_bytes_max,
         })
+    }
+}
+
+impl LaunchResources {
+    /// The files and folders of the server that no confined session opens: its configuration and the state directory.
+    pub(super) fn own_places(&self, sessions: &Path) -> Vec<PathBuf> {
+        [sessions.parent(), self.config_file.as_deref()].into_iter().flatten().map(Path::to_owned).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::timeline::micros;
-use crate::action::{Limits, NamedAction};
+use crate::action::{ConfinementTier, Limits, NamedAction};
 use crate::host::holders::SessionFolder;
 use crate::principal::Detach;
 
@@ -36,6 +36,8 @@ pub(crate) struct SessionMetadata {
     #[serde(rename = "reactions")]
     pub(crate) named_actions: BTreeMap<String, NamedAction>,
     pub(crate) profile: Option<String>,
+    /// How its shell and programs are confined.
+    pub(crate) confinement: Option<ConfinementTier>,
     /// The user of its shell, if it is not the server's.
     pub(crate) user: Option<String>,
     /// The start-up commands.

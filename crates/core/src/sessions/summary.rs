@@ -66,6 +66,7 @@ impl Summary {
             is_unreachable: self.is_unreachable,
             tools: Tools::clone(&self.tools),
             profile: shared.meta.profile.clone(),
+            confinement: shared.meta.confinement,
             startup_failed: locked(&shared.startup_failed).clone(),
             log_file: shared.folder.log_file(),
             limits: resource_limits::kept(&shared.spec, &shared.meta.limits),

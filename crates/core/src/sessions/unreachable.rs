@@ -119,6 +119,7 @@ impl Unreachable {
             is_unreachable: true,
             tools: Tools::default(),
             profile: self.meta.profile.clone(),
+            confinement: self.meta.confinement,
             startup_failed: Vec::new(),
             log_file: self.folder.log_file(),
             limits: resource_limits::kept(&self.spec, &self.meta.limits),

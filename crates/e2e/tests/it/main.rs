@@ -6,6 +6,7 @@
 mod attach;
 mod boundaries;
 mod cli;
+mod confinement;
 mod containers;
 mod contract_edges;
 mod copied_state;

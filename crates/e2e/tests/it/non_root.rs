@@ -27,12 +27,12 @@ fn run_as(user: &str) -> [String; 5] {
     ["setpriv".into(), format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".into(), "--".into()]
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     geteuid().is_root()
 }
 
 /// A server of an ordinary user, whose home this is.
-fn serve(home: Home) -> Server {
+pub(crate) fn serve(home: Home) -> Server {
     if !is_root() {
         return Server::start_in(home, Start::default());
     }

@@ -15,7 +15,7 @@ fn with_file(text: &str) -> Server {
     Server::start_in(home, Start::default())
 }
 
-fn configure(home: &Home, text: &str) {
+pub(crate) fn configure(home: &Home, text: &str) {
     let folder = home.path().join("config/ptyd");
     std::fs::create_dir_all(&folder).expect("a folder");
     std::fs::write(folder.join("config.toml"), text).expect("written");

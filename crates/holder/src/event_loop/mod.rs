@@ -111,7 +111,7 @@ fn start(folder: &Path) -> io::Result<Box<Holder>> {
         command_to_read: command_to_read.as_ref(),
         theirs: attestation.theirs,
     };
-    let (shell_pid, server) = startup::start_shell(&spec, pty.follower, given, server)?;
+    let (shell_pid, server) = startup::start_shell(&spec, folder, &pty.path, pty.follower, given, server)?;
     let terminal = Terminal::new(pty.leader, shell_pid, (spec.cols, spec.rows));
     let parts = Parts { signals, server, terminal, attestation: attestation.ours, command_file, command_to_read };
     let holder = Holder::of_shell(spec, folder, &pty.path, parts).inspect_err(|_| {
@@ -299,10 +299,11 @@ impl Holder {
         })
     }
 
-    /// Shuts down: removes the socket, flushes every frame to the clients and syncs the event log to disk.
+    /// Shuts down: removes the socket, flushes every frame to the clients, syncs the event log to disk, and removes temporary files.
     fn shut_down(&mut self) {
         self.folder.remove_socket();
         self.connections.finish();
         self.records.sync();
+        self.folder.remove_temporary();
     }
 }

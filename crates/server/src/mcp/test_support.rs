@@ -211,6 +211,7 @@ pub(super) fn session() -> SessionView {
         is_unreachable: false,
         tools: Tools { python: Some(PathBuf::from("/usr/bin/python3")), ..Tools::default() },
         profile: None,
+        confinement: None,
         startup_failed: Vec::new(),
         log_file: PathBuf::from("/state/sessions/s0/journal"),
         limits: Vec::new(),

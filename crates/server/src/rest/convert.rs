@@ -83,6 +83,7 @@ pub(super) fn session(view: action::SessionView, authority: &str) -> TerminalSes
         rustc: view.tools.rustc.map(|p| path(&p).0),
         cargo: view.tools.cargo.map(|p| path(&p).0),
         profile: view.profile,
+        confinement: view.confinement.map(|action::ConfinementTier::Process| api::ConfinementTier::Process),
         startup_failed: view.startup_failed.into_iter().map(startup_failure).collect(),
         log_file: path(&view.log_file).0,
         inactivity_timeout,

@@ -1,5 +1,7 @@
 //! The fields of a spec, whatever the layout of its file.
 
+use sys::confinement::Rules;
+
 /// Everything that a holder needs to know.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Spec {
@@ -41,6 +43,8 @@ pub struct Spec {
     pub output_rate: u64,
     /// How the shell takes commands and reports their ends.
     pub handover: Handover,
+    /// The rules that confine the shell and its programs; the holder adds the terminal and a folder for temporary files.
+    pub confinement: Option<Rules>,
 }
 
 /// How a shell takes commands and reports their ends.

@@ -11,13 +11,16 @@ mod positional;
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::SPEC_FILE;
 use crate::frames::{Decoder, Encoder};
 pub use fields::{Handover, HandoverMethod, Spec};
+use sys::confinement::Rules;
 
 /// The end of a spec with tagged fields, behind the checksum of its fields.
 const TAGGED: [u8; 8] = *b"spec-tag";
@@ -51,6 +54,7 @@ mod tag {
     pub(super) const ATTESTATION_FD: u8 = 21;
     pub(super) const SCRIPT: u8 = 22;
     pub(super) const SHORT_LINE: u8 = 23;
+    pub(super) const CONFINEMENT: u8 = 24;
 }
 
 impl Spec {
@@ -101,6 +105,7 @@ impl Spec {
         fields.number(tag::ATTESTATION_FD, self.handover.attestation_fd.into());
         fields.field(tag::SCRIPT, |e| e.raw(&self.handover.script));
         fields.field(tag::SHORT_LINE, |e| e.raw(&self.handover.short_line));
+        fields.field(tag::CONFINEMENT, |e| self.confinement.iter().fold(e, encode_rules));
         let bytes = fields.take();
         let sum = crc32fast::hash(&bytes);
         [&bytes[..], &sum.to_le_bytes(), &TAGGED].concat()
@@ -142,6 +147,7 @@ impl Spec {
                 tag::ATTESTATION_FD => spec.handover.attestation_fd = number(value)?,
                 tag::SCRIPT => spec.handover.script = value.to_vec(),
                 tag::SHORT_LINE => spec.handover.short_line = value.to_vec(),
+                tag::CONFINEMENT => spec.confinement = Some(rules_of(value)?),
                 // A field of a later version.
                 _ => {}
             }
@@ -149,6 +155,24 @@ impl Spec {
         spec.handover.method = method_of(method, line)?;
         Some(spec)
     }
+}
+
+/// Whether there is a network, then four lists of paths.
+fn encode_rules<'a>(e: &'a mut Encoder, rules: &Rules) -> &'a mut Encoder {
+    e.u8(rules.network.into());
+    for paths in [&rules.readable, &rules.writable, &rules.devices, &rules.hidden] {
+        let mut list = Encoder::default();
+        let paths: Vec<_> = paths.iter().map(|path| path.as_os_str().as_bytes().to_vec()).collect();
+        e.bytes(&list.items(&paths).take());
+    }
+    e
+}
+
+fn rules_of(value: &[u8]) -> Option<Rules> {
+    let mut d = Decoder::new(value);
+    let network = d.u8()? != 0;
+    let mut paths = || Some(items(d.bytes()?)?.into_iter().map(|path| OsString::from_vec(path).into()).collect());
+    Some(Rules { readable: paths()?, writable: paths()?, devices: paths()?, hidden: paths()?, network })
 }
 
 fn method_number(method: &HandoverMethod) -> u64 {

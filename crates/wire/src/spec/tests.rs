@@ -35,6 +35,7 @@ fn full() -> Spec {
             script: b"/s/sh.sh".to_vec(),
             short_line: Vec::new(),
         },
+        confinement: None,
     }
 }
 
@@ -44,7 +45,15 @@ fn a_spec_is_read_back_as_it_was_written() {
     let with =
         |method| Spec { handover: Handover { method, short_line: short_line.clone(), ..full().handover }, ..full() };
     let methods = [HandoverMethod::Typed, HandoverMethod::Keys, HandoverMethod::InBand];
-    for spec in methods.map(with).into_iter().chain([full(), Spec::default()]) {
+    let rules = Rules {
+        readable: vec!["/usr".into(), "/etc".into()],
+        writable: vec!["/work".into()],
+        devices: Vec::new(),
+        hidden: vec!["/home/a\nb".into()],
+        network: true,
+    };
+    let confined = [rules, Rules::default()].map(|rules| Spec { confinement: Some(rules), ..full() });
+    for spec in methods.map(with).into_iter().chain([full(), Spec::default()]).chain(confined) {
         assert_eq!(Spec::decode(&spec.encode()), Some(spec));
     }
 }

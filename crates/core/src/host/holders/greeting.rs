@@ -101,6 +101,7 @@ fn start_failure(value: u64) -> (&'static str, i32) {
         Step::Group => "joining its control group",
         Step::Limit => "setting its limits",
         Step::User => "becoming its user",
+        Step::Confinement => "confining the shell",
     };
     (step, i32::try_from(value & 0xffff_ffff).unwrap_or(0))
 }

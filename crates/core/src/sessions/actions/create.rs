@@ -283,7 +283,7 @@ impl Registry {
             env: get(&env, b"ENV"),
             zdotdir: get(&env, b"ZDOTDIR"),
             clean: profile.rc == StartFiles::Clean,
-            is_anothers: setting.user.is_some(),
+            is_anothers: setting.user.is_some() || profile.confinement.is_some(),
         };
         let shell = self.launch_resources.integration.pick(self.host(), &wanted)?;
         for (name, value) in &shell.env {
@@ -291,6 +291,7 @@ impl Registry {
         }
         set(&mut env, b"TERM", profile.term.as_deref().unwrap_or("xterm-256color").as_bytes());
         set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
+        let confinement = self.confinement(&setting, &cwd, get(&env, b"HOME"))?;
         let limits = resource_limits::within(
             request.limits.or(profile.limits.or(self.settings.limits)),
             &self.settings.limits_max,
@@ -310,6 +311,7 @@ impl Registry {
             limits,
             named_actions: request.named_actions.clone(),
             profile: setting.name,
+            confinement: setting.profile.confinement.as_ref().map(|confinement| confinement.tier),
             user: setting.user.as_ref().map(|user| user.name.clone()),
             startup: setting.profile.startup,
         };
@@ -329,6 +331,7 @@ impl Registry {
             meta: meta.encode(),
             open_files: self.launch_resources.open_files,
             handover: shell.handover,
+            confinement,
             identity: setting.user.map(|user| [vec![user.uid, user.gid], user.groups].concat()).unwrap_or_default(),
             ..Spec::default()
         };

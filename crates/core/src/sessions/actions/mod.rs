@@ -4,6 +4,7 @@
 //! The live session's side of a request is in `../session/`.
 
 mod commands;
+mod confinement;
 mod create;
 mod default_session;
 mod environment;

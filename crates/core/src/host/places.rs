@@ -1,0 +1,83 @@
+//! Places of a Linux machine that matter to a confined session: secrets, what users share, the system's own.
+
+/// Files and folders with secrets, in any home.
+pub(crate) const SECRETS: [&str; 43] = [
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".netrc",
+    ".pgpass",
+    ".my.cnf",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/op",
+    ".config/containers",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".terraform.d",
+    ".vault-token",
+    ".password-store",
+    ".local/share/keyrings",
+    ".local/share/fish/fish_history",
+    ".mozilla",
+    ".thunderbird",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".mysql_history",
+    ".viminfo",
+    ".Xauthority",
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".gemini",
+];
+
+/// Secrets of the machine, and places that sessions and users share.
+pub(crate) const OF_THE_MACHINE: [&str; 18] = [
+    "/home",
+    "/root",
+    "/tmp",
+    "/var/tmp",
+    "/run",
+    "/dev",
+    "/boot",
+    "/mnt",
+    "/media",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/sudoers.d",
+    "/var/lib/docker",
+    "/var/lib/containers",
+];
+
+/// Folders of the system.
+pub(crate) const SYSTEM: [&str; 14] = [
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys", "/usr",
+    "/var",
+];
+
+/// Parts of hidden places that programs need: the addresses of name servers.
+pub(crate) const READABLE: [&str; 2] = ["/run/systemd/resolve", "/run/resolvconf"];
+
+/// The devices that every program may open.
+pub(crate) const DEVICES: [&str; 7] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];

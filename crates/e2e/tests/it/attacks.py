@@ -1,0 +1,140 @@
+"""Tries to leave the confinement of its session, and prints the name of each attempt that has succeeded.
+
+Its arguments: a home, the server's state folder, its socket, its pid, the holder's pid, another session's id and terminal.
+"""
+
+import ctypes
+import fcntl
+import os
+import platform
+import signal
+import socket
+import struct
+import sys
+import termios
+
+home, state, server_socket, server, holder, other, terminal = sys.argv[1:]
+server, holder = int(server), int(holder)
+libc = ctypes.CDLL(None, use_errno=True)
+is_x86 = platform.machine() == "x86_64"
+
+
+def syscall(number, *arguments):
+    """Raises the error of a system call."""
+    result = libc.syscall(number, *arguments)
+    if result == -1:
+        raise OSError(ctypes.get_errno(), "refused")
+    return result
+
+
+def reads(path):
+    with open(path, "rb") as file:
+        file.read(1)
+
+
+def writes(path):
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT))
+
+
+def through_link(path):
+    os.symlink(path, "link")
+    try:
+        reads("link")
+    finally:
+        os.unlink("link")
+
+
+def connects(path):
+    stream = socket.socket(socket.AF_UNIX)
+    stream.connect(path)
+
+
+def group_files():
+    for folder, _, files in os.walk("/sys/fs/cgroup"):
+        yield from (os.path.join(folder, name) for name in files if name in ("cgroup.procs", "tasks"))
+
+
+def leaves_its_group():
+    refused = None
+    for path in group_files():
+        try:
+            with open(path, "w") as file:
+                file.write("0")
+            return
+        except OSError as error:
+            refused = error
+    raise refused or OSError("no control groups")
+
+
+ATTEMPTS = {
+    "reads a secret": lambda: reads(f"{home}/.ssh/id"),
+    "reads a secret by a link": lambda: through_link(f"{home}/.ssh/id"),
+    "reads a secret by a hard link": lambda: (os.link(f"{home}/.ssh/id", "hard"), reads("hard")),
+    "moves a secret into its reach": lambda: os.rename(f"{home}/.ssh", "moved"),
+    "lists the folder of secrets": lambda: os.listdir(f"{home}/.ssh"),
+    "makes the secret that did not exist": lambda: writes(f"{home}/.netrc"),
+    "reads the token": lambda: reads(f"{state}/token"),
+    "reads the configuration": lambda: reads(f"{home}/config/ptyd/config.toml"),
+    "reads another session": lambda: reads(f"{state}/sessions/{other}/journal"),
+    "reads its own record": lambda: reads(f"{state}/sessions/{os.environ['PTYD_SESSION']}/spec"),
+    "reads the passwords of the machine": lambda: reads("/etc/shadow"),
+    "reads another home": lambda: os.listdir("/root" if not home.startswith("/root") else "/home"),
+    "reads shared temporary files": lambda: os.listdir("/tmp"),
+    "reads by another process's root": lambda: reads(f"/proc/{holder}/root/{state}/token"),
+    "reads by another process's directory": lambda: os.listdir(f"/proc/{server}/cwd/"),
+    "writes into its home": lambda: writes(f"{home}/new"),
+    "writes its shell's start-up file": lambda: writes(f"{home}/.bashrc"),
+    "writes into the system": lambda: writes("/usr/local/confined"),
+    "writes settings of the system": lambda: writes("/etc/confined"),
+    "writes settings of the kernel": lambda: writes("/proc/sys/kernel/core_pattern"),
+    "writes into shared temporary files": lambda: writes("/tmp/confined"),
+    "writes into shared memory": lambda: writes("/dev/shm/confined"),
+    "writes into another session": lambda: writes(f"{state}/sessions/{other}/journal"),
+    "opens another terminal": lambda: writes(terminal),
+    "opens the disk": lambda: reads("/dev/vda"),
+    "reads the holder's descriptors": lambda: [os.readlink(f"/proc/{holder}/fd/{fd}") for fd in os.listdir(f"/proc/{holder}/fd")],
+    "reads the holder's environment": lambda: reads(f"/proc/{holder}/environ"),
+    "opens the server's memory": lambda: os.close(os.open(f"/proc/{server}/mem", os.O_RDONLY)),
+    "traces the holder": lambda: syscall(101 if is_x86 else 117, 16, holder, 0, 0),
+    "takes a descriptor of the holder": lambda: syscall(438, os.pidfd_open(holder), 0, 0),
+    "copies the memory of the holder": lambda: syscall(310 if is_x86 else 270, holder, 0, 0, 0, 0, 0),
+    "stops the holder": lambda: os.kill(holder, signal.SIGSTOP),
+    "signals the holder": lambda: os.kill(holder, 0),
+    "signals the server": lambda: os.kill(server, 0),
+    "signals by a descriptor": lambda: signal.pidfd_send_signal(os.pidfd_open(server), signal.SIGCONT),
+    "limits the holder": lambda: syscall(302 if is_x86 else 261, holder, 7, struct.pack("QQ", 9, 9), None),
+    "connects to the server": lambda: connects(server_socket),
+    "connects to its holder": lambda: connects(f"{state}/sessions/{os.environ['PTYD_SESSION']}/control"),
+    "makes a Unix socket": lambda: socket.socket(socket.AF_UNIX),
+    "makes a socket": lambda: socket.socket(socket.AF_INET),
+    "makes a datagram socket": lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM),
+    "makes a packet socket": lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW),
+    "makes a socket of a virtual machine": lambda: socket.socket(socket.AF_VSOCK),
+    "makes a user namespace": lambda: syscall(272 if is_x86 else 97, 0x10000000),
+    "clones into a namespace": lambda: syscall(56 if is_x86 else 220, 0x10000000 | signal.SIGCHLD, 0, 0, 0, 0) or os._exit(0),
+    "enters a namespace": lambda: syscall(308 if is_x86 else 268, os.open("/proc/self/ns/net", os.O_RDONLY), 0),
+    "mounts": lambda: syscall(165 if is_x86 else 40, b"none", b".", b"tmpfs", 0, None),
+    "changes its root": lambda: os.chroot("."),
+    "makes a device": lambda: os.mknod("device", 0o020666, os.makedev(1, 3)),
+    "types into its terminal": lambda: fcntl.ioctl(0, termios.TIOCSTI, b"x"),
+    "becomes another user": lambda: os.setuid(12345),
+    "joins a keyring": lambda: syscall(250 if is_x86 else 219, 1, 0, 0, 0, 0),
+    "loads a program into the kernel": lambda: syscall(321 if is_x86 else 280, 5, 0, 0),
+    "uses a ring of requests": lambda: syscall(425, 1, ctypes.create_string_buffer(120)),
+    "opens by a handle": lambda: syscall(304 if is_x86 else 265, -100, ctypes.create_string_buffer(64), 0),
+    "calls by x32's numbers": lambda: syscall(0x40000000 | 39) if is_x86 else os.kill(server, 0),
+    "leaves its control group": leaves_its_group,
+}
+
+# Without confinement these succeed, and change nothing.
+HARMLESS = ("reads", "lists", "opens another", "signals", "connects", "makes a Unix", "makes a socket", "makes a datagram")
+for name, attempt in ATTEMPTS.items():
+    if "HARMLESS" in os.environ and not name.startswith(HARMLESS):
+        continue
+    try:
+        attempt()
+        print("succeeded:", name)
+    except OSError as error:
+        if "HARMLESS" in os.environ:
+            print("refused:", name, error)
+print("tried", len(ATTEMPTS))

@@ -1,0 +1,199 @@
+//! Confined sessions: what is not theirs is refused by the kernel, and all else is as in other sessions.
+
+use std::fs;
+
+use api::{Boundary, ConfinementTier, CreateRequest, EndedBy, ErrorCode};
+use client::ClientError;
+use e2e::{Home, Server, Session, Start, eventually, lacks};
+
+use crate::boundaries::join_all;
+use crate::non_root::{is_root, serve};
+use crate::profiles::configure;
+use crate::shell_matrix::{ALL, Dialect};
+
+/// Programs that try to get out.
+const ATTACKS: &str = include_str!("attacks.py");
+/// As long as `/proc/sys/kernel/core_pattern` and other people's files are there to be tried.
+const ATTEMPTS: usize = 57;
+/// The system's own: one in a home would be hidden.
+const PYTHON: &str = "/usr/bin/python3";
+
+const CONFIGURATION: &str = r#"
+[profiles.confined]
+confinement = { tier = "process" }
+
+[profiles.online]
+confinement = { tier = "process", network = true, readable = ["~/.ssh/known_hosts"], writable = ["~/files", "~/more", "/dev/pts"], hidden = ["~/private"] }
+"#;
+
+/// A home with a secret, a private file, a folder for work, and the profiles.
+fn home() -> Home {
+    let home = Home::make();
+    configure(&home, CONFIGURATION);
+    for folder in [".ssh", "files/work", "more", "private"] {
+        fs::create_dir_all(home.path().join(folder)).expect("made");
+    }
+    for file in [".ssh/id", ".ssh/known_hosts", "private/text", "open"] {
+        fs::write(home.path().join(file), format!("{file}\n")).expect("written");
+    }
+    home
+}
+
+fn by(profile: &str, cwd: &std::path::Path) -> CreateRequest {
+    CreateRequest {
+        profile: Some(profile.to_owned()),
+        cwd: Some(cwd.display().to_string()),
+        shell: Some("bash".to_owned()),
+        ..CreateRequest::default()
+    }
+}
+
+/// The attacks' output in a confined session of this server, and those that harm nobody in one that is not.
+async fn attacked(server: &Server) -> [String; 2] {
+    let other = server.session().await;
+    let terminal = other.gives("tty").await.1;
+    let work = server.home().file("work");
+    fs::write(work.join("attacks.py"), ATTACKS).expect("written");
+    let places = [server.home().path().to_owned(), server.home().state(), server.home().socket()];
+    let [home, state, socket] = places.map(|path| path.display().to_string());
+    let open = server.session_with(CreateRequest { profile: None, ..by("", &work) }).await;
+    let mut printed = Vec::new();
+    for (shell, before) in [(server.session_with(by("confined", &work)).await, ""), (open, "HARMLESS=1 ")] {
+        let shell_pid = e2e::Pid::new(shell.look().await.pid.expect("it lives"));
+        let holder = shell_pid.parent().expect("its holder").number();
+        let pids = format!("{} {holder}", server.pid().number());
+        let attacks =
+            format!("{before}{PYTHON} attacks.py {home} {state} {socket} {pids} {} {}", other.id, terminal.trim());
+        printed.push(shell.gives(&attacks).await.1);
+    }
+    printed.try_into().expect("two")
+}
+
+#[tokio::test]
+// promise: access-13
+async fn nothing_gets_out_of_a_confined_session() {
+    if lacks(&[PYTHON]) {
+        return;
+    }
+    let [confined, open] = attacked(&Server::start_in(home(), Start::default())).await;
+    assert_eq!(confined, format!("tried {ATTEMPTS}\n"));
+    // The attempts are such that they could succeed.
+    if is_root() {
+        assert!(!open.contains("refused") && open.lines().count() > 20, "{open}");
+    }
+}
+
+#[tokio::test]
+// promise: access-13
+async fn nothing_gets_out_of_a_confined_session_of_an_ordinary_user() {
+    if lacks(&[PYTHON]) || !is_root() {
+        return;
+    }
+    let [confined, open] = attacked(&serve(home())).await;
+    assert_eq!(confined, format!("tried {ATTEMPTS}\n"));
+    assert!(open.contains("succeeded: reads a secret\n") && open.contains("succeeded: reads the token\n"), "{open}");
+}
+
+#[tokio::test]
+// promise: access-13
+async fn a_confined_session_works_as_any_other() {
+    let server = Server::start_in(home(), Start::default());
+    let work = server.home().file("work");
+    // The first fish of a home writes its settings, which a confined one cannot.
+    if !lacks(&["fish"]) {
+        Dialect::Fish.session(&server).await.gives("true").await;
+    }
+    join_all(ALL.into_iter().map(async |dialect| {
+        let request = CreateRequest { shell: Some(dialect.name().to_owned()), ..by("confined", &work) };
+        let shell = server.session_with(request).await;
+        assert_eq!(shell.look().await.confinement, Some(ConfinementTier::Process));
+        works(&shell, dialect).await;
+    }))
+    .await;
+    assert_eq!(fs::read_to_string(work.join("bash")).expect("written"), "inside\n");
+    assert!(!server.home().path().join("outside").exists());
+}
+
+async fn works(shell: &Session, dialect: Dialect) {
+    let name = dialect.name();
+    let done = shell.run("sh -c 'exit 7'").await;
+    assert_eq!((done.exit_code, done.boundary), (Some(7), Boundary::Attested), "{name}");
+    assert_eq!(shell.gives(&format!("echo inside >{name}; cat {name} | tr a-z A-Z")).await, (0, "INSIDE\n".to_owned()));
+    let (code, refused) = shell.gives("cat ~/.ssh/id; cat ~/open; echo x >~/outside").await;
+    assert!(code != 0 && refused.contains("/.ssh/id: Permission denied\nopen\n"), "{name}: {refused}");
+    // Its temporary files are its own, and go with it.
+    let temporary = shell.gives("echo $TMPDIR; echo text >$TMPDIR/file; cat $TMPDIR/file; tty").await.1;
+    let lines: Vec<_> = temporary.lines().collect();
+    let [folder, "text", terminal] = lines[..] else { panic!("{name}: {temporary}") };
+    assert!(
+        folder.ends_with(&format!("/sessions/{}/tmp", shell.id)) && terminal.starts_with("/dev/pts/"),
+        "{temporary}"
+    );
+    if !dialect.is_fish() {
+        // More than a pipe takes, so that the shell writes a file.
+        let document = "line of a here-document\n".repeat(5_000);
+        assert_eq!(shell.gives(&format!("wc -l <<E\n{document}E")).await, (0, "5000\n".to_owned()), "{name}");
+    }
+    let asked = shell.run(&dialect.ask("name? ")).await;
+    assert_eq!(asked.ended_by, Some(EndedBy::InputWanted), "{name}");
+    assert!(shell.types("ann").await.output.ends_with("got:ann\n"), "{name}");
+    let begun = shell.run_until("sh -c 'echo up; exec sleep 60'", "up").await;
+    shell.signal("INT").await;
+    assert_eq!(shell.end_of(&begun).await.signal.as_deref(), Some("INT"), "{name}");
+    let folder = std::path::PathBuf::from(folder);
+    assert!(folder.exists());
+    shell.ends().await;
+    eventually("its temporary files are removed", async || (!folder.exists()).then_some(())).await;
+}
+
+#[tokio::test]
+// promise: access-13
+async fn a_profile_says_what_more_is_allowed_and_hidden() {
+    let server = Server::start_in(home(), Start::default());
+    let shell = server.session_with(by("online", &server.home().file("work"))).await;
+    for (command, allowed) in [
+        ("cat ~/.ssh/known_hosts", true),
+        ("cat ~/.ssh/id", false),
+        ("cat ~/private/text", false),
+        ("echo x >~/.bashrc", false),
+        ("echo x >~/files/there", true),
+        ("echo x >~/more/there && mv ~/more/there ~/files/moved", true),
+    ] {
+        assert_eq!(shell.gives(command).await.0 == 0, allowed, "{command}");
+    }
+    if !lacks(&[PYTHON]) {
+        // A terminal of its own, which a session has only by its profile.
+        let opens = format!("{PYTHON} -c 'import os, pty; print(os.isatty(pty.openpty()[1]))'");
+        assert_eq!(shell.gives(&opens).await, (0, "True\n".to_owned()));
+        let confined = server.session_with(by("confined", &server.home().file("work"))).await;
+        assert_eq!(confined.gives(&opens).await.0, 1);
+        let ports = format!(
+            "{PYTHON} -c 'import socket; socket.create_server((\"127.0.0.1\", 0)); print(socket.if_nameindex()[0][1])'"
+        );
+        assert_eq!(shell.gives(&ports).await, (0, "lo\n".to_owned()));
+        let unix = shell.gives(&format!("{PYTHON} -c 'import socket; socket.socket(socket.AF_UNIX)'")).await;
+        assert!(unix.0 == 1 && unix.1.contains("PermissionError"), "{}", unix.1);
+    }
+}
+
+#[tokio::test]
+// promise: access-13
+async fn a_confined_session_that_could_reach_more_is_not_started() {
+    let server = Server::start_in(home(), Start::default());
+    let home = server.home().path().to_owned();
+    for (folder, why) in [
+        (home.clone(), "holds"),
+        (home.join(".ssh"), "cannot be the working directory"),
+        (server.home().state(), "cannot be the working directory"),
+        ("/etc".into(), "cannot be the working directory"),
+        ("/".into(), "holds"),
+    ] {
+        match server.client().create(&by("confined", &folder), None).await {
+            Err(ClientError::Refused(problem)) => {
+                assert_eq!((problem.code, problem.field.as_deref()), (ErrorCode::InvalidField, Some("cwd")));
+                assert!(problem.detail.contains(why), "{}", problem.detail);
+            }
+            other => panic!("{}: not refused: {other:?}", folder.display()),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Confines a process before it becomes the shell: Landlock for files, a seccomp filter for system calls, no capabilities.
+//!
+//! A right of Landlock holds for a whole hierarchy, and none can be taken away beneath it. So a directory that has something
+//! hidden below gets no right itself: each of its entries gets them. Entries made later have none.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, Scope,
+};
+
+mod filter;
+
+/// The first Landlock that keeps a process from signalling others outside (Linux 6.12).
+const LANDLOCK: ABI = ABI::V6;
+/// The number of that version.
+const LANDLOCK_ABI: i64 = 6;
+
+/// The files, devices and sockets that a confined process may use.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Files and hierarchies that can be read and executed.
+    pub readable: Vec<PathBuf>,
+    /// Those that can also be changed.
+    pub writable: Vec<PathBuf>,
+    /// Devices that can be opened for reading and writing.
+    pub devices: Vec<PathBuf>,
+    /// Paths inside of the hierarchies above that cannot be opened, whether they exist or not. One that is itself in a
+    /// list above has the rights of that list.
+    pub hidden: Vec<PathBuf>,
+    /// Whether sockets of the Internet protocols can be made. Those of other families never can.
+    pub network: bool,
+}
+
+/// Why this machine cannot confine a process; `None` if it can.
+pub fn hindrance() -> Option<String> {
+    // SAFETY: with this flag the call reads no memory (landlock_create_ruleset(2)).
+    let abi = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, 0, 0, 1) };
+    if abi < LANDLOCK_ABI {
+        let here = if abi < 1 { "has none".to_owned() } else { format!("has version {abi}") };
+        return Some(format!("needs Landlock of version {LANDLOCK_ABI} (Linux 6.12); this kernel {here}"));
+    }
+    // SAFETY: a null program is refused (EFAULT) by a kernel that has filters, and nothing changes.
+    let refused = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, 0, 0, 0) };
+    let errno = io::Error::last_os_error().raw_os_error();
+    (refused != -1 || errno != Some(libc::EFAULT)).then(|| "needs seccomp filters (CONFIG_SECCOMP_FILTER)".to_owned())
+}
+
+/// Rules in the form that the kernel takes, prepared before the fork.
+#[derive(Debug)]
+pub struct Confinement {
+    ruleset: OwnedFd,
+    filter: Vec<libc::sock_filter>,
+}
+
+impl Confinement {
+    /// Opens every path. A path that does not exist is left out.
+    pub fn prepare(rules: &Rules) -> io::Result<Self> {
+        let ruleset = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_all(LANDLOCK))
+            .and_then(|ruleset| ruleset.scope(Scope::from_all(LANDLOCK)))
+            .and_then(Ruleset::create)
+            .map_err(io::Error::other)?;
+        let mut granting = Granting { ruleset, hidden: rules.hidden.iter().map(|path| resolved(path)).collect() };
+        let read = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ReadDir;
+        let write = AccessFs::from_all(LANDLOCK) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+        let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+        for (paths, rights) in [(&rules.readable, read), (&rules.writable, write), (&rules.devices, device)] {
+            for path in paths {
+                granting.grant_root(path, rights)?;
+            }
+        }
+        let ruleset: Option<OwnedFd> = granting.ruleset.into();
+        let ruleset = ruleset.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+        Ok(Self { ruleset, filter: filter::program(rules.network) })
+    }
+
+    pub(crate) fn plan(&self) -> Plan<'_> {
+        Plan { ruleset: self.ruleset.as_raw_fd(), filter: &self.filter }
+    }
+}
+
+/// The path without symbolic links, as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Ok(found), ..) => found,
+        (Err(_), Some(parent), Some(name)) => resolved(parent).join(name),
+        (Err(_), ..) => path.to_owned(),
+    }
+}
+
+struct Granting {
+    ruleset: RulesetCreated,
+    hidden: Vec<PathBuf>,
+}
+
+impl Granting {
+    fn grant_root(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> io::Result<()> {
+        match path.canonicalize() {
+            Ok(path) => self.grant(&path, rights),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Gives these rights to everything at this path that is not hidden.
+    fn grant(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> io::Result<()> {
+        if !self.hidden.iter().any(|hidden| hidden != path && hidden.starts_with(path)) {
+            return self.add(path, rights);
+        }
+        let entries = match std::fs::read_dir(path) {
+            Ok(entries) => entries,
+            // Nothing in it can be named then, or it is gone.
+            Err(e) if matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound) => return Ok(()),
+            Err(e) => return Err(e),
+        };
+        for entry in entries {
+            let entry = entry?;
+            let path = entry.path();
+            // The target of a link has the rights of its own place.
+            if !self.hidden.contains(&path) && !entry.file_type()?.is_symlink() {
+                self.grant(&path, rights)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> io::Result<()> {
+        let Ok(file) = PathFd::new(path) else { return Ok(()) };
+        let is_directory = rustix::fs::fstat(&file)
+            .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory);
+        let rights = if is_directory { rights } else { rights & AccessFs::from_file(LANDLOCK) };
+        self.ruleset.as_mut().add_rule(PathBeneath::new(file, rights)).map(drop).map_err(io::Error::other)
+    }
+}
+
+/// Plain pointers and numbers for the forked child.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan<'a> {
+    ruleset: RawFd,
+    filter: &'a [libc::sock_filter],
+}
+
+impl Plan<'_> {
+    /// Confines this process and all its later children; false if a call failed, with its errno.
+    ///
+    /// # Safety
+    /// Only async-signal-safe calls are made, so a freshly forked child may call it.
+    pub(crate) unsafe fn apply(&self) -> bool {
+        // SAFETY: each call works on numbers, on locals, or on the filter's valid memory.
+        unsafe {
+            for capability in 0..=63 {
+                // Beyond the last one it is EINVAL; without CAP_SETPCAP it is EPERM, and no program can use the set then.
+                libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
+            }
+            libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+            // linux/capability.h: version 3, this process; two times effective, permitted and inheritable.
+            let (header, none) = ([0x2008_0522_u32, 0], [0u32; 6]);
+            if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1
+                || libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) == -1
+                || libc::syscall(libc::SYS_landlock_restrict_self, self.ruleset, 0) == -1
+            {
+                return false;
+            }
+            let program =
+                libc::sock_fprog { len: self.filter.len() as libc::c_ushort, filter: self.filter.as_ptr().cast_mut() };
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program, 0, 0) != -1
+        }
+    }
+}
