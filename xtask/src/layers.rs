@@ -42,6 +42,7 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
         "core",
         &[
             &["block_in_place", "ids", "keys", "limits", "mutex", "per_principal", "store"],
+            &["delivery"],
             &["principal"],
             &["action"],
             &["config", "host", "metrics", "profile", "serve_error"],
@@ -59,7 +60,7 @@ const PROTOCOLS: [&str; 4] = ["mcp", "rest", "secret_page", "ws"];
 
 /// The modules that a protocol may use of the core: the interface and the dispatcher, the principal of a request, and the ids, names
 /// of keys and bounds in which it speaks. Nothing that knows a credential or a session.
-const OPEN_TO_PROTOCOLS: [&str; 6] = ["action", "dispatch", "ids", "keys", "limits", "principal"];
+const OPEN_TO_PROTOCOLS: [&str; 7] = ["action", "delivery", "dispatch", "ids", "keys", "limits", "principal"];
 
 /// The terminal is a function of bytes, and the foreground's rules are functions of facts: no IO and no clock.
 const PURE: [&str; 2] = ["foreground", "terminal"];

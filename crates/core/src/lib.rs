@@ -10,6 +10,7 @@ mod composites;
 pub mod config;
 pub mod config_file;
 pub mod credentials;
+pub mod delivery;
 pub mod dispatch;
 mod host;
 pub mod ids;

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use crate::delivery::Delivery;
 use crate::ids::SessionId;
 
 /// The permissions of a caller; each scope includes those before it.
@@ -43,12 +44,14 @@ pub struct Principal {
     /// The stdio client, or the name that a REST client gave itself; each has its own read cursor. Clients without a
     /// name share that of their principal.
     pub client: Option<String>,
+    /// The delivery of the answer that it waits for, where the protocol knows of it.
+    pub delivery: Option<Delivery>,
 }
 
 impl Principal {
     /// The user that runs the server, who uses its Unix socket or the token in its state directory.
     pub fn local() -> Self {
-        Self { name: local_name(), scope: Scope::Admin, pass: None, client: None }
+        Self { name: local_name(), scope: Scope::Admin, pass: None, client: None, delivery: None }
     }
 
     /// The name under which its read cursor is kept. Neither part has a line end.

@@ -80,7 +80,7 @@ impl TokenEntry {
             return None;
         }
         let pass = Some(Pass::new(self.revoked.subscribe(), self.kept.expires));
-        Some(Principal { name: self.kept.name.clone(), scope: self.kept.scope, pass, client: None })
+        Some(Principal { name: self.kept.name.clone(), scope: self.kept.scope, pass, client: None, delivery: None })
     }
 }
 

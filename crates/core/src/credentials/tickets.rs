@@ -74,7 +74,13 @@ mod tests {
     fn grant() -> Grant {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
         Grant {
-            principal: Principal { name: "me".to_owned(), scope: Scope::Write, pass: None, client: None },
+            principal: Principal {
+                name: "me".to_owned(),
+                scope: Scope::Write,
+                pass: None,
+                client: None,
+                delivery: None,
+            },
             place: TicketTarget::Socket(session),
             may_write: true,
         }

@@ -1,8 +1,10 @@
-//! The read cursor of each reader in each session, with the last screen shown to it and the commands last reported to it
-//! as still running.
+//! The read cursor of each reader in each session, with the last screen shown to it and the commands whose ends it is to
+//! be told.
 //!
 //! The read cursor outlives the server, so a repeated wait sees output that came while no server ran. It is stored a
 //! moment later, and at once where a caller depends on it ([`ReadCursors::flush`]).
+//!
+//! All of it is noted while an answer is made, and taken back if the answer is not delivered ([`Delivery`]).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -16,9 +18,9 @@ use crate::principal::Principal;
 use crate::store::Store;
 
 /// The read cursors of all readers: in memory, and in the store for the next server.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ReadCursors {
-    cursors: Mutex<HashMap<SessionId, Readers>>,
+    cursors: Arc<Mutex<HashMap<SessionId, Readers>>>,
     history: Arc<History>,
 }
 
@@ -29,8 +31,8 @@ type Readers = HashMap<String, ReadCursor>;
 struct ReadCursor {
     read_to: Option<u64>,
     screen: Option<ShownScreen>,
-    /// Commands that were reported to it as running; more than one if one was run inside another.
-    running: Vec<CommandId>,
+    /// Commands whose ends it is to be told: they were reported to it as running, or it was told nothing of them.
+    untold: Vec<CommandId>,
 }
 
 /// The cursor of this reader; a new one takes the place of another if the session has too many.
@@ -46,7 +48,7 @@ fn entry<'a>(all: &'a mut HashMap<SessionId, Readers>, reader: &str, id: &Sessio
 
 impl ReadCursors {
     pub(super) fn new(history: Arc<History>) -> Self {
-        Self { cursors: Mutex::default(), history }
+        Self { cursors: Arc::default(), history }
     }
 
     /// The read cursor of this caller in the session, also from before this server.
@@ -69,19 +71,51 @@ impl ReadCursors {
         tokio::time::timeout(limits::READ_CURSOR_PATIENCE, self.read_to(principal, id)).await.ok()?.ok()?
     }
 
-    /// Moves the read cursor of this caller.
-    pub(super) fn has_read(&self, principal: &Principal, id: &SessionId, to: u64) {
-        let reader = principal.reader();
-        if self.set(&reader, id, to) {
-            self.history.store.put_read_cursor((id.to_string(), reader), to);
-        }
+    /// Moves the read cursor of this caller behind the output that its answer shows.
+    pub(super) fn has_read(&self, principal: &Principal, id: &SessionId, (from, to): (u64, u64)) {
+        let before = self.move_to(&principal.reader(), id, to);
+        self.or_undo(principal, id, move |cursors, reader, id| {
+            cursors.has_not_read(reader, id, before.unwrap_or(from))
+        });
     }
 
     /// Begins the read cursor of a caller that has none in this session: an accepted command or input shows nothing.
     pub(super) async fn begin(&self, principal: &Principal, id: &SessionId, at: u64) {
         if self.read_to_if_known(principal, id).await.is_none() {
-            self.has_read(principal, id, at);
+            self.begin_at(principal, id, at);
         }
+    }
+
+    /// Begins the read cursor of a caller that has none.
+    pub(super) fn begin_at(&self, principal: &Principal, id: &SessionId, at: u64) {
+        self.move_to(&principal.reader(), id, at);
+    }
+
+    fn move_to(&self, reader: &str, id: &SessionId, to: u64) -> Option<u64> {
+        let before = self.set(reader, id, to);
+        if before != Some(to) {
+            self.history.store.put_read_cursor((id.to_string(), reader.to_owned()), to);
+        }
+        before
+    }
+
+    /// The output behind `at` was not shown.
+    fn has_not_read(&self, reader: &str, id: &SessionId, at: u64) {
+        if self.in_memory(reader, id).is_none_or(|read_to| at < read_to) {
+            self.move_to(reader, id, at);
+        }
+    }
+
+    /// Takes a note back if the caller's answer is not delivered.
+    fn or_undo(
+        &self,
+        principal: &Principal,
+        id: &SessionId,
+        undo: impl FnOnce(&Self, &str, &SessionId) + Send + 'static,
+    ) {
+        let Some(delivery) = &principal.delivery else { return };
+        let (cursors, reader, id) = (self.clone(), principal.reader(), id.clone());
+        delivery.or_undo(move || undo(&cursors, &reader, &id));
     }
 
     /// Waits until the read cursors are stored, for a caller that must find its cursor after a crash.
@@ -104,47 +138,69 @@ impl ReadCursors {
         locked(&self.cursors).get(id)?.get(reader)?.read_to
     }
 
-    /// Sets the read cursor in memory; returns whether it changed.
-    fn set(&self, reader: &str, id: &SessionId, to: u64) -> bool {
-        let mut all = locked(&self.cursors);
-        let seen = entry(&mut all, reader, id);
-        seen.read_to.replace(to) != Some(to)
+    /// Sets the read cursor in memory; returns where it was.
+    fn set(&self, reader: &str, id: &SessionId, to: u64) -> Option<u64> {
+        entry(&mut locked(&self.cursors), reader, id).read_to.replace(to)
     }
 
     /// Marks the rows of the screen that changed since this caller's last one, and records this one.
-    pub(super) fn shows(&self, reader: &str, id: &SessionId, screen: &mut ScreenView) {
+    pub(super) fn shows(&self, principal: &Principal, id: &SessionId, screen: &mut ScreenView) {
         let mut all = locked(&self.cursors);
-        let seen = entry(&mut all, reader, id);
+        let seen = entry(&mut all, &principal.reader(), id);
         seen.screen = Some(screen.compare(seen.screen.as_ref()));
+        drop(all);
+        self.or_undo(principal, id, |cursors, reader, id| {
+            // Without a screen to compare with, all rows of the next one count as new.
+            let mut all = locked(&cursors.cursors);
+            all.get_mut(id).and_then(|readers| readers.get_mut(reader)).into_iter().for_each(|seen| seen.screen = None);
+        });
     }
 
-    /// Records that the command was reported to the caller as running.
-    pub(super) fn reported_running(&self, reader: &str, id: &SessionId, command: CommandId) {
+    /// The end of this command is to be told to the caller: the command was reported to it as running.
+    pub(super) fn owes_end(&self, principal: &Principal, id: &SessionId, command: CommandId) {
+        self.is_untold(&principal.reader(), id, command);
+    }
+
+    /// The same, but only if the answer that now begins is not delivered: nothing else tells that the command ran.
+    /// Its output began behind `from`.
+    pub(super) fn owes_end_or_answer(&self, principal: &Principal, id: &SessionId, command: CommandId, from: u64) {
+        self.or_undo(principal, id, move |cursors, reader, id| {
+            cursors.is_untold(reader, id, command);
+            if cursors.in_memory(reader, id).is_none() {
+                cursors.move_to(reader, id, from);
+            }
+        });
+    }
+
+    fn is_untold(&self, reader: &str, id: &SessionId, command: CommandId) {
         let mut all = locked(&self.cursors);
-        let running = &mut entry(&mut all, reader, id).running;
-        if !running.contains(&command) {
-            running.push(command);
+        let untold = &mut entry(&mut all, reader, id).untold;
+        if !untold.contains(&command) {
+            untold.push(command);
         }
     }
 
-    /// Records that the end of the command was reported to the caller.
-    pub(super) fn reported_ended(&self, reader: &str, id: &SessionId, command: CommandId) {
-        if let Some(seen) = locked(&self.cursors).get_mut(id).and_then(|readers| readers.get_mut(reader)) {
-            seen.running.retain(|running| *running != command);
+    /// The caller's answer tells the end of the command.
+    pub(super) fn tells_end(&self, principal: &Principal, id: &SessionId, command: CommandId) {
+        let reader = principal.reader();
+        if let Some(seen) = locked(&self.cursors).get_mut(id).and_then(|readers| readers.get_mut(&reader)) {
+            seen.untold.retain(|untold| *untold != command);
         }
+        self.or_undo(principal, id, move |cursors, reader, id| cursors.is_untold(reader, id, command));
     }
 
-    /// The commands that were last reported to it as running.
-    pub(super) fn running(&self, reader: &str, id: &SessionId) -> Vec<CommandId> {
+    /// The commands whose ends it is to be told.
+    pub(super) fn untold(&self, principal: &Principal, id: &SessionId) -> Vec<CommandId> {
         let all = locked(&self.cursors);
-        all.get(id).and_then(|readers| readers.get(reader)).map(|seen| seen.running.clone()).unwrap_or_default()
+        let seen = all.get(id).and_then(|readers| readers.get(&principal.reader()));
+        seen.map(|seen| seen.untold.clone()).unwrap_or_default()
     }
 
     /// The session has ended: keeps only cursors with ends that are still to be reported.
     pub(super) fn has_ended(&self, id: &SessionId) {
         let mut all = locked(&self.cursors);
         let Some(readers) = all.get_mut(id) else { return };
-        readers.retain(|_, seen| !seen.running.is_empty());
+        readers.retain(|_, seen| !seen.untold.is_empty());
         if readers.is_empty() {
             all.remove(id);
         }
@@ -168,7 +224,7 @@ mod tests {
         let [session, other] = ["s0-aaaaaaaaaa", "s0-bbbbbbbbbb"].map(|id| SessionId::parse(id).expect("an id"));
         cursors.set("me", &other, 7);
         for number in 0..=limits::READERS_PER_SESSION_MAX {
-            assert!(cursors.set(&format!("me\n{number}"), &session, number as u64));
+            assert_eq!(cursors.set(&format!("me\n{number}"), &session, number as u64), None);
         }
         let newest = limits::READERS_PER_SESSION_MAX;
         assert_eq!(cursors.in_memory(&format!("me\n{newest}"), &session), Some(newest as u64));

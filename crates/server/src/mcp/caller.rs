@@ -10,6 +10,7 @@ use super::password_place::PasswordPlace;
 use super::reported_state::ReportedStates;
 use crate::secret_page;
 use ptyd_core::action::{Action, ClientContext, Foreground, Outcome, SessionStatus, SessionView};
+use ptyd_core::delivery::Delivery;
 use ptyd_core::principal::Principal;
 
 /// One caller; clones share what was reported to it.
@@ -65,6 +66,11 @@ impl Caller {
     /// The same for requests that ask for structured answers, or also for others.
     pub fn with_structured_answers(&self, structured: bool) -> Self {
         Self { structured: self.structured || structured, ..self.clone() }
+    }
+
+    /// The same for a request of which the protocol knows whether its answer is delivered.
+    pub fn with_delivery(&self, delivery: Option<Delivery>) -> Self {
+        Self { principal: Arc::new(Principal { delivery, ..Principal::clone(&self.principal) }), ..self.clone() }
     }
 
     /// Where a person types the password that a program of this session wants, if it wants one and the caller was not told.

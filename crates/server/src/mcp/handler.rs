@@ -25,6 +25,7 @@ use tokio::time::Instant;
 
 use super::caller::Caller;
 use super::command_turns::{CommandTurn, InTurn};
+use super::deliveries;
 use super::dispatch_port::Server;
 use super::handshake::{StructuredAnswers, ToolSet};
 use super::log_notifications::Log;
@@ -117,7 +118,12 @@ impl Handler {
         let has_read_tool = self.caller.offers(READ_TOOL);
         let TaskSupport { may_be_task, asks_person } = tasks;
         let mut call = ToolCall { caller, key, waited: Duration::ZERO, may_be_task, asks_person, has_read_tool };
-        let result = match self.answer_in_turn(tool, &mut call, arguments, id).await {
+        let answer = self.answer_in_turn(tool, &mut call, arguments, id).await;
+        if let (Err(_), Some(delivery)) = (&answer, &caller.principal.delivery) {
+            // An error shows nothing.
+            delivery.give_up();
+        }
+        let result = match answer {
             Ok(Answer { task: Some(task), .. }) => return CallToolResponse::Task(tasks::created(&task)),
             Ok(Answer { text, structured, task: None }) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
@@ -272,7 +278,7 @@ impl ServerHandler for Handler {
         let number = context.meta.get(REQUEST_NUMBER).map(Value::to_string);
         let arguments = request.arguments.unwrap_or_default();
         let tasks = TaskSupport::of(&context);
-        let caller = self.caller(&context);
+        let caller = self.caller(&context).with_delivery(deliveries::of(&context.extensions));
         let answer = self.answer(&caller, tool, arguments, &context.id, number, tasks);
         progress::while_waiting(&context, answer).await
     }

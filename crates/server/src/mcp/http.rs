@@ -20,7 +20,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use http_body_util::Full;
 use http_body_util::combinators::BoxBody;
-use hyper::body::{Body as _, Frame};
+use hyper::body::{Body as _, Frame, SizeHint};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -40,6 +40,7 @@ use super::http_sessions::{Held, HttpSessions};
 use super::{Handler, ToolSet};
 use crate::http::request_body::{self, Inbox, NotTaken};
 use ptyd_core::action::ClientContext;
+use ptyd_core::delivery::{Delivery, Undelivered};
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::limits::{
     BODY_BYTES_MAX, BODY_PLAIN_BYTES_MAX, MCP_SESSION_IDLE, MCP_SESSIONS_LOOKED_AT_EVERY, MCP_SESSIONS_MAX,
@@ -196,6 +197,9 @@ impl<S: ServerHandler + Clone> Entrance<S> {
                 refusal(StatusCode::METHOD_NOT_ALLOWED, INVALID_REQUEST, "the methods of MCP are named in Allow");
             return ([(header::ALLOW, "GET, POST, DELETE")], refused).into_response();
         }
+        let delivery = Delivery::default();
+        let undelivered = Undelivered::new(delivery.clone());
+        parts.extensions.insert(delivery);
         match asks_for_structured_answers(&parts) {
             Ok(true) => drop(parts.extensions.insert(StructuredAnswers)),
             Ok(false) => {}
@@ -236,12 +240,12 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         }
         // An MCP session of an earlier server is open only now.
         let held = held.or_else(|| named.as_deref().and_then(|id| self.sessions.hold(id)));
-        let Some(held) = held else { return response.into_response() };
         // A notification stream continues until the server stops; an answer is awaited.
-        let stop = (method == Method::GET).then(|| self.server.stopping());
+        let stop = (method == Method::GET && held.is_some()).then(|| self.server.stopping());
         let is_awaited = glance.method.is_some() && response.body().size_hint().exact().is_none();
-        let cancel = glance.id.filter(|_| is_awaited).and_then(|id| cancelled(&id));
-        response.map(|body| Body::new(AnswerStream { body, stop, cancel, held: Some(held) })).into_response()
+        let cancel = glance.id.filter(|_| is_awaited && held.is_some()).and_then(|id| cancelled(&id));
+        let undelivered = Some(undelivered);
+        response.map(|body| Body::new(AnswerStream { body, stop, cancel, held, undelivered })).into_response()
     }
 }
 
@@ -284,13 +288,14 @@ fn cancelled(id: &RawValue) -> Option<ClientJsonRpcMessage> {
     serde_json::from_value(message).ok()
 }
 
-/// An answer within an MCP session. If its client disconnects before the end, the wait ends, as it does without an MCP
-/// session; the program continues.
+/// An answer. If its client disconnects before the end, the wait ends, also within an MCP session; the program continues.
 struct AnswerStream {
     body: BoxBody<Bytes, Infallible>,
     stop: Option<Boxed<'static, ()>>,
     cancel: Option<ClientJsonRpcMessage>,
     held: Option<Held>,
+    /// Until the server's HTTP has taken the answer. Whether the client then reads it is not known.
+    undelivered: Option<Undelivered>,
 }
 
 impl hyper::body::Body for AnswerStream {
@@ -306,12 +311,32 @@ impl hyper::body::Body for AnswerStream {
         if let Poll::Ready(None) = &polled {
             this.cancel = None;
         }
+        let is_out = match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                this.body.is_end_stream() || frame.data_ref().is_some_and(|data| is_answer(data))
+            }
+            Poll::Ready(None) => true,
+            Poll::Ready(Some(Err(_))) | Poll::Pending => false,
+        };
+        if is_out {
+            drop(this.undelivered.take().map(Undelivered::delivered));
+        }
         polled
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 
     fn is_end_stream(&self) -> bool {
         self.body.is_end_stream()
     }
+}
+
+/// Whether an event of a stream is the answer, and no progress: many clients close the stream as soon as they have it.
+fn is_answer(event: &[u8]) -> bool {
+    let data = event.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data:"));
+    data.filter_map(Glance::of).any(|message| message.method.is_none() && message.id.is_some())
 }
 
 impl Drop for AnswerStream {

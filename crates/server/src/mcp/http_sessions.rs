@@ -15,6 +15,7 @@ use rmcp::transport::streamable_http_server::session::{RestoreOutcome, ServerSse
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use super::deliveries::Delivering;
 use super::dispatch_port::Server;
 use super::http_session_store::HttpSessionStore;
 use ptyd_core::limits::MCP_SESSIONS_PER_PRINCIPAL_MAX;
@@ -153,13 +154,13 @@ type Result<T> = std::result::Result<T, HttpSessionError>;
 
 impl SessionManager for HttpSessions {
     type Error = HttpSessionError;
-    type Transport = <LocalSessionManager as SessionManager>::Transport;
+    type Transport = Delivering<<LocalSessionManager as SessionManager>::Transport>;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport)> {
         let place = self.take_place().await?;
         let (id, transport) = self.local.create_session().await?;
         self.begun(&id, place);
-        Ok((id, transport))
+        Ok((id, Delivering::on(transport)))
     }
 
     async fn initialize_session(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<ServerJsonRpcMessage> {
@@ -181,11 +182,14 @@ impl SessionManager for HttpSessions {
 
     async fn restore_session(&self, id: SessionId) -> Result<RestoreOutcome<Self::Transport>> {
         let place = self.take_place().await?;
-        let outcome = self.local.restore_session(Arc::clone(&id)).await?;
-        if let RestoreOutcome::Restored(_) = &outcome {
-            self.begun(&id, place);
-        }
-        Ok(outcome)
+        Ok(match self.local.restore_session(Arc::clone(&id)).await? {
+            RestoreOutcome::Restored(transport) => {
+                self.begun(&id, place);
+                RestoreOutcome::Restored(Delivering::on(transport))
+            }
+            RestoreOutcome::AlreadyPresent => RestoreOutcome::AlreadyPresent,
+            _ => RestoreOutcome::NotSupported,
+        })
     }
 
     async fn create_stream(

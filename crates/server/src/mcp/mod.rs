@@ -7,6 +7,7 @@ mod caller;
 mod command_turns;
 #[cfg(test)]
 mod conformance;
+mod deliveries;
 mod dispatch_port;
 mod handler;
 mod handshake;

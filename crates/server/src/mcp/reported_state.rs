@@ -59,6 +59,11 @@ impl ReportedStates {
         before.map(|(_, shown)| shown)
     }
 
+    /// The last answer about this session was not delivered: the next one is complete.
+    pub fn forget(&self, session: &SessionId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|(id, _)| id != session);
+    }
+
     /// Whether a command of this session has ended since the last answer about it.
     pub fn is_end_unreported(&self, session: &SessionView) -> bool {
         let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);

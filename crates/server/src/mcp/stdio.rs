@@ -14,6 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWrite
 use tokio_util::sync::CancellationToken;
 
 use super::Handler;
+use super::deliveries::Delivering;
 use super::dispatch_port::Server;
 use super::handshake::Handshake;
 use ptyd_core::dispatch::Dispatcher;
@@ -61,6 +62,7 @@ where
     let handler = handler.with_structured_answers(hello.structured).behind_a_shim();
     let read = UntilEnd { read, gone: gone.clone() };
     let messages = Noted { messages: AsyncRwTransport::new(read, write), handler: handler.clone() };
+    let messages = Delivering::on(messages);
     match handler.serve_with_ct(messages, gone).await {
         // The result of the stream concerns only the client.
         Ok(running) => drop(running.waiting().await),

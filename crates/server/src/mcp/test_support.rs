@@ -137,7 +137,7 @@ impl Client {
         tokio::spawn(stdio::serve(
             far,
             server,
-            Principal { name: "tester".to_owned(), scope: Scope::Write, pass: None, client: None },
+            Principal { name: "tester".to_owned(), scope: Scope::Write, pass: None, client: None, delivery: None },
             "",
         ));
         let (read, write) = tokio::io::split(near);

@@ -484,7 +484,8 @@ mod tests {
     fn a_ticket_opens_the_socket_of_its_session_once_and_nothing_else() {
         let guard = guard();
         let session = ptyd_core::ids::SessionId::parse("s0-aaaaaaaaaa").expect("an id");
-        let principal = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None, client: None };
+        let principal =
+            Principal { name: "me".to_owned(), scope: Scope::Write, pass: None, client: None, delivery: None };
         let grant = Grant { principal: principal.clone(), place: TicketTarget::Socket(session), may_write: false };
         let fresh = || guard.tickets.issue(grant.clone()).expect("room");
         let of = |path: String, names: &str, origin: &str| {
@@ -517,7 +518,8 @@ mod tests {
     // promise: access-7
     fn a_ticket_for_the_docs_opens_them_once_and_no_socket() {
         let guard = guard();
-        let principal = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None, client: None };
+        let principal =
+            Principal { name: "me".to_owned(), scope: Scope::Write, pass: None, client: None, delivery: None };
         let grant = Grant { principal: principal.clone(), place: TicketTarget::Docs, may_write: true };
         let fresh = || guard.tickets.issue(grant.clone()).expect("room");
         let of = |path: String| {

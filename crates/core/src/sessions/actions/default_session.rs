@@ -114,16 +114,16 @@ impl Registry {
         self.past(&id).await.ok()?
     }
 
-    /// The commands that were reported to this caller as running and have ended since, except the one that its answer
+    /// The commands whose ends this caller is to be told, and which have ended, except the one that its answer
     /// reports.
     pub(in crate::sessions) async fn missed(&self, principal: &Principal, read: &ReadMissed) -> Vec<MissedEnd> {
         let is_running = |command: &CommandView| command.status == CommandStatus::Running;
         if let Some((of, id, is_running)) = &read.told {
-            let note = if *is_running { ReadCursors::reported_running } else { ReadCursors::reported_ended };
-            note(&self.read_cursors, &principal.reader(), of, *id);
+            let note = if *is_running { ReadCursors::owes_end } else { ReadCursors::tells_end };
+            note(&self.read_cursors, principal, of, *id);
         }
         let mut missed = Vec::new();
-        for id in self.read_cursors.running(&principal.reader(), &read.session) {
+        for id in self.read_cursors.untold(principal, &read.session) {
             if read.told.as_ref().is_some_and(|(of, told, _)| (of, *told) == (&read.session, id)) {
                 continue;
             }
@@ -138,7 +138,7 @@ impl Registry {
                 // The next call finds it.
                 Err(_) => continue,
             };
-            self.read_cursors.reported_ended(&principal.reader(), &read.session, id);
+            self.read_cursors.tells_end(principal, &read.session, id);
             let Some(known) = known else { continue };
             let read_to = read.read_to;
             let from = known.command.start_offset.max(read_to);
@@ -182,14 +182,14 @@ impl Registry {
             last.as_ref().and_then(|c| c.end_offset.filter(|end| *end > seen).map(|end| (c.start_offset, end)));
         if let Some((start, end)) = unseen {
             let output = self.text(&handle.shared, handovers, (seen.max(start), end), session.cols, budget).await?;
-            self.read_cursors.has_read(principal, &session.id, end);
+            self.read_cursors.has_read(principal, &session.id, (seen, end));
             return Ok(plain_report(session, last, EndedBy::Ended, output));
         }
         // Prompt and echo are not output: background output begins behind the last prompt's marker.
         let from = seen.max(snapshot.background_from).min(snapshot.shown_to);
         let mut output = self.text(&handle.shared, handovers, (from, snapshot.shown_to), session.cols, budget).await?;
         without_prompt(&mut output);
-        self.read_cursors.has_read(principal, &session.id, snapshot.shown_to);
+        self.read_cursors.has_read(principal, &session.id, (seen, snapshot.shown_to));
         Ok(plain_report(session, last, EndedBy::Ended, output))
     }
 

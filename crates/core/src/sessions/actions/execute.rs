@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use super::report::{CLEARING_UP, plain_report, with_key};
 use super::task_wait::{TaskWait, Waited, open_ports};
 use super::wait_external_conditions::{self, ExternalConditions};
@@ -13,7 +15,7 @@ use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::sessions::handle::Handle;
 use crate::sessions::registry::{Registry, SessionRef};
-use crate::sessions::session::Request;
+use crate::sessions::session::{Request, Started};
 
 /// How long a command waits for the prompt if its caller does not wait.
 const PATIENCE_WITHOUT_WAIT: Duration = Duration::from_secs(5);
@@ -44,7 +46,8 @@ impl Registry {
         let (text, shell) = (request.command.clone().into_bytes(), request.shell);
         let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
         let asked = wait.clone();
-        let started = handle.ask(|started| Request::Run { text, key, patience_ms, wait, shell, started }).await?;
+        let run = move |started| Request::Run { text, key, patience_ms, wait, shell, started };
+        let started = self.start_command(principal, &handle, run).await?;
         let started = started.map_err(|e| with_key(e, request.key.as_deref()))?;
         let report = match started.finished {
             None if started.is_history => {
@@ -78,11 +81,36 @@ impl Registry {
             }
         };
         if request.wait.is_some() {
-            self.read_cursors.has_read(principal, &request.session, report.output.to);
+            self.is_shown(principal, &report);
         } else {
             self.read_cursors.begin(principal, &request.session, report.output.from).await;
         }
         Ok(report)
+    }
+
+    /// Hands a command over. It may start although its caller has gone, who is then to be told its end.
+    async fn start_command(
+        self: &Arc<Self>,
+        principal: &Principal,
+        handle: &Handle,
+        run: impl FnOnce(oneshot::Sender<Result<Started, ActionError>>) -> Request + Send + 'static,
+    ) -> Result<Result<Started, ActionError>, ActionError> {
+        if principal.delivery.is_none() {
+            return handle.ask(run).await;
+        }
+        // What has not been shown to this caller lies behind its cursor, or behind this place if it has none.
+        let from = handle.tail.borrow().journal.0;
+        self.read_cursors.read_to_if_known(principal, &handle.shared.id).await;
+        let (registry, principal, handle) = (Arc::clone(self), principal.clone(), handle.clone());
+        let started = tokio::spawn(async move {
+            let started = handle.ask(run).await?;
+            if let Ok(started) = &started {
+                let (id, command) = (&handle.shared.id, CommandId(started.id));
+                registry.read_cursors.owes_end_or_answer(&principal, id, command, from);
+            }
+            Ok(started)
+        });
+        started.await.map_err(|e| ActionError::Internal { why: e.to_string() })?
     }
 
     /// The session after the action. If the action has ended the session, its records answer, and that is no error.

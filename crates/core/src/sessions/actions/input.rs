@@ -74,7 +74,7 @@ impl Registry {
             }
         };
         if request.wait.is_some() {
-            self.read_cursors.has_read(principal, &request.session, report.output.to);
+            self.is_shown(principal, &report);
         } else {
             self.read_cursors.begin(principal, &request.session, report.output.from).await;
         }

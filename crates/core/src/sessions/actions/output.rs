@@ -119,7 +119,7 @@ impl Registry {
                 let is_silent = read.kind.is_some() && read.view == View::Text && view.text.head.is_empty();
                 if is_over || !is_silent {
                     if read.moves_cursor {
-                        self.read_cursors.has_read(principal, &read.session, view.next);
+                        self.read_cursors.has_read(principal, &read.session, (from, view.next));
                     }
                     return Ok(view);
                 }
@@ -296,7 +296,7 @@ impl Registry {
         handle: &Handle,
     ) -> Result<ScreenView, ActionError> {
         let mut screen = handle.ask(Request::Picture).await?.screen;
-        self.read_cursors.shows(&principal.reader(), &handle.shared.id, &mut screen);
+        self.read_cursors.shows(principal, &handle.shared.id, &mut screen);
         Ok(screen)
     }
 }

@@ -69,6 +69,16 @@ impl Registry {
 }
 
 impl Registry {
+    /// Notes for the caller what its answer shows.
+    pub(super) fn is_shown(&self, principal: &Principal, report: &Report) {
+        let (id, output) = (&report.session.id, &report.output);
+        let from = report.background.as_ref().map_or(output.from, |before| before.from);
+        self.read_cursors.has_read(principal, id, (from, output.to));
+        if let Some(command) = report.command.as_ref().filter(|command| command.status != CommandStatus::Running) {
+            self.read_cursors.tells_end(principal, id, command.id);
+        }
+    }
+
     /// The output between the last boundary and a command that this caller has not been shown, without the prompt.
     ///
     /// The prompt is in that range too, and nothing tells how many lines it has. The fewest lines that stood between a

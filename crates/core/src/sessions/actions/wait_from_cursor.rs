@@ -46,7 +46,7 @@ impl Registry {
         if !moves_cursor {
             return Ok(report);
         }
-        self.read_cursors.has_read(principal, session, report.output.to);
+        self.is_shown(principal, &report);
         if has_pattern {
             // Output that matched must not match again. A disk that does not answer delays the report and does not take
             // it back: this server would not match that output again.
@@ -63,7 +63,7 @@ impl Registry {
             Some(from) => from,
             None => {
                 let from = handle.ask(Request::ViewerLimit).await?.to;
-                self.read_cursors.has_read(principal, id, from);
+                self.read_cursors.begin_at(principal, id, from);
                 from
             }
         };

@@ -206,7 +206,12 @@ impl ToolCall<'_> {
 
     /// The state of a session reported before; from now on it is that of `session`.
     pub fn note(&self, session: &SessionView) -> Option<ReportedState> {
-        self.caller.memory.note(session)
+        let before = self.caller.memory.note(session);
+        if let Some(delivery) = &self.caller.principal.delivery {
+            let (memory, id) = (Arc::clone(&self.caller.memory), session.id.clone());
+            delivery.or_undo(move || memory.forget(&id));
+        }
+        before
     }
 
     /// The same for a report, whose screen is compared with the one that the last answer has shown.

@@ -1,0 +1,109 @@
+//! Whether an answer reaches its caller: what an action noted as shown is taken back if it does not.
+//!
+//! The door knows when an answer is delivered, and the sessions know what it shows. Neither knows the other, so an action
+//! leaves with the [`Delivery`] of its request how to take back each of its notes.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use crate::mutex::locked;
+
+/// The delivery of one request's answer; clones are of the same one.
+#[derive(Clone, Default)]
+pub struct Delivery(Arc<Mutex<Notes>>);
+
+#[derive(Default)]
+struct Notes {
+    is_given_up: bool,
+    undo: Vec<Box<dyn FnOnce() + Send>>,
+}
+
+impl Delivery {
+    /// Takes a note back if the answer does not reach its caller; at once if it is given up already.
+    pub fn or_undo(&self, undo: impl FnOnce() + Send + 'static) {
+        let mut notes = locked(&self.0);
+        if !notes.is_given_up {
+            notes.undo.push(Box::new(undo));
+            return;
+        }
+        drop(notes);
+        undo();
+    }
+
+    /// The answer does not reach its caller: takes all notes back, the last one first.
+    pub fn give_up(&self) {
+        let notes = {
+            let mut notes = locked(&self.0);
+            notes.is_given_up = true;
+            std::mem::take(&mut notes.undo)
+        };
+        notes.into_iter().rev().for_each(|undo| undo());
+    }
+}
+
+impl fmt::Debug for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Delivery")
+    }
+}
+
+/// Two requests of one caller are requests of the same caller.
+impl PartialEq for Delivery {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Delivery {}
+
+/// An answer that is not delivered yet: it is given up when this is dropped.
+#[derive(Debug)]
+pub struct Undelivered(Option<Delivery>);
+
+impl Undelivered {
+    /// The answer of a request that has just come.
+    pub fn new(delivery: Delivery) -> Self {
+        Self(Some(delivery))
+    }
+
+    /// It was delivered; the caller may still say that it does not take it.
+    pub fn delivered(mut self) -> Option<Delivery> {
+        self.0.take()
+    }
+}
+
+impl Drop for Undelivered {
+    fn drop(&mut self) {
+        if let Some(delivery) = &self.0 {
+            delivery.give_up();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noted(on: &Delivery, log: &Arc<Mutex<Vec<u8>>>, note: u8) {
+        let log = Arc::clone(log);
+        on.or_undo(move || locked(&log).push(note));
+    }
+
+    #[test]
+    fn only_an_answer_that_is_given_up_is_taken_back_the_last_note_first() {
+        let log = Arc::default();
+        let (lost, arrives) = (Delivery::default(), Delivery::default());
+        for note in [1, 2] {
+            noted(&lost, &log, note);
+            noted(&arrives, &log, note + 10);
+        }
+        drop(Undelivered::new(arrives.clone()).delivered());
+        drop(Undelivered::new(lost.clone()));
+        assert_eq!(*locked(&log), [2, 1]);
+        noted(&lost, &log, 3);
+        assert_eq!(*locked(&log), [2, 1, 3], "a note after that is taken back at once");
+        lost.give_up();
+        arrives.give_up();
+        assert_eq!(*locked(&log), [2, 1, 3, 12, 11], "each once; a client may cancel an answer that was under way");
+    }
+}

@@ -1,0 +1,231 @@
+"""What an answer shows counts as shown once it is delivered: a call that is cancelled, or whose client dies, loses nothing.
+
+The clients here speak raw JSON-RPC, because the SDK does not tell which answers came after their cancellation.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+import random
+import re
+import signal
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import pytest
+
+from mcp_client import PTYD, watched
+
+CANCELS = 200
+VERSION = "2025-06-18"
+
+
+class Connection:
+    """A client that may give a call up at any moment, over stdio."""
+
+    def __init__(self, process):
+        self.process = process
+        self.ids = itertools.count(1)
+
+    async def send(self, message):
+        """Sends a message."""
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n")
+        await self.process.stdin.drain()
+
+    async def begin(self, tool, **arguments):
+        """Sends a call and returns its id."""
+        id = next(self.ids)
+        await self.send({"id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+        return id
+
+    async def cancel(self, id):
+        """Gives a call up."""
+        await self.send({"method": "notifications/cancelled", "params": {"requestId": id}})
+
+    async def answer(self, *ids):
+        """The text of the first answer to one of these calls."""
+        async with asyncio.timeout(60):
+            while (message := json.loads(await self.process.stdout.readline())).get("id") not in ids:
+                pass
+        return message["result"]["content"][0]["text"]
+
+    async def call(self, tool, **arguments):
+        """The text of an answer."""
+        return await self.answer(await self.begin(tool, **arguments))
+
+
+@asynccontextmanager
+async def over_stdio(machine, **env):
+    process = await asyncio.create_subprocess_exec(
+        PTYD, "mcp", env=machine.env | env, cwd=machine.project, stdin=-1, stdout=-1, limit=1 << 24
+    )
+    client = Connection(process)
+    information = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+    await client.send({"id": 0, "method": "initialize", "params": information})
+    await process.stdout.readline()
+    await client.send({"method": "notifications/initialized"})
+    try:
+        yield client
+    finally:
+        process.stdin.close()
+        await process.wait()
+
+
+async def a_moment(longest):
+    """Lets a random part of this time pass: the moments at which a client gives up are no events."""
+    await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=random.uniform(0, longest))
+
+
+def numbers(text):
+    """The numbered lines in an answer."""
+    return [int(number) for number in re.findall(r"line (\d+)", text)]
+
+
+# It prints a line every few milliseconds until it is told to stop.
+PRINTS = "echo begun; n=0; until [ -e stop ]; do n=$((n+1)); echo line $n; read -t 0.003 -r _ <>never; done; echo printed $n"
+
+
+@pytest.mark.parametrize("tool", ["get_terminal_output", "terminal", "send_input_to_terminal"])
+async def test_no_line_is_lost_or_repeated_by_readings_that_are_cancelled(workspace, tool):
+    os.mkfifo(workspace.project / "never")
+    session = await workspace.session(shell="bash", cwd=str(workspace.project))
+    async with over_stdio(workspace) as client:
+        arguments = {
+            "get_terminal_output": {"session_id": session.id, "since": "last", "timeout": 0.01},
+            "terminal": {"session_id": session.id, "command": "", "timeout": 0.01},
+            "send_input_to_terminal": {"session_id": session.id, "input": "x", "timeout": 0.01},
+        }[tool]
+        seen = numbers(await client.call("execute_in_terminal", session_id=session.id, command=PRINTS, wait_for="begun"))
+        for _ in range(CANCELS):
+            id = await client.begin(tool, **arguments)
+            await a_moment(0.03)
+            # Its answer may have been written already. Its client passes over it.
+            await client.cancel(id)
+            if random.random() < 0.5:
+                seen += numbers(await client.call(tool, **arguments))
+        (workspace.project / "stop").touch()
+        rest = await client.call("get_terminal_output", session_id=session.id, since="last", wait_for="printed", timeout=30)
+        seen += numbers(rest)
+    assert seen == list(range(1, len(seen) + 1))
+    assert f"printed {len(seen)}" in rest, rest
+
+
+@pytest.mark.parametrize("is_legacy", [False, True])
+async def test_no_line_is_lost_or_repeated_by_connections_that_close(served, is_legacy):
+    os.mkfifo(served.project / "never")
+    address = urlsplit(served.url)
+    ids = itertools.count(1)
+    named = {}
+
+    async def begin(message):
+        body = json.dumps({"jsonrpc": "2.0"} | message).encode()
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        head = {
+            "Host": address.netloc,
+            "Authorization": f"Bearer {served.token}",
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": VERSION,
+            "Content-Length": len(body),
+        } | named
+        writer.write(f"POST {address.path} HTTP/1.1\r\n".encode())
+        writer.write("".join(f"{name}: {value}\r\n" for name, value in head.items()).encode() + b"\r\n" + body)
+        await writer.drain()
+        return reader, writer
+
+    async def answer(reader, writer):
+        """The whole text that came on this connection, which the server then closes."""
+        writer.write_eof()
+        async with asyncio.timeout(60):
+            came = await reader.read()
+        writer.close()
+        return came.decode()
+
+    async def ask(message):
+        """An answer that is awaited: its connection is closed once it is there."""
+        reader, writer = await begin(message)
+        async with asyncio.timeout(60):
+            came = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"content-length: (\d+)", came, re.I)
+            if length:
+                came += await reader.readexactly(int(length[1]))
+            else:
+                while not came.endswith(b"0\r\n\r\n"):
+                    came += await reader.readline()
+        writer.close()
+        return came.decode()
+
+    def call(tool, **arguments):
+        return {"id": next(ids), "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+
+    if is_legacy:
+        information = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+        begun = await ask({"id": 0, "method": "initialize", "params": information})
+        named["Mcp-Session-Id"] = re.search(r"mcp-session-id: (\S+)", begun, re.I)[1]
+        await ask({"method": "notifications/initialized"})
+    started = await ask(call("start_terminal_session", shell="bash", cwd=str(served.project)))
+    session = re.search(r"s0-[a-z0-9]+", started)[0]
+    seen = numbers(await ask(call("execute_in_terminal", session_id=session, command=PRINTS, wait_for="begun")))
+    for _ in range(CANCELS):
+        reading = call("get_terminal_output", session_id=session, since="last", timeout=0.01)
+        connection = await begin(reading)
+        await a_moment(0.03)
+        # What the server has written before it notices is read.
+        seen += numbers(await answer(*connection))
+    (served.project / "stop").touch()
+    rest = await ask(call("get_terminal_output", session_id=session, since="last", wait_for="printed", timeout=30))
+    seen += numbers(rest)
+    assert seen == list(range(1, len(seen) + 1))
+    assert f"printed {len(seen)}" in rest, rest
+
+
+@pytest.mark.parametrize("tool", ["terminal", "execute_in_terminal"])
+async def test_the_end_of_a_command_whose_call_was_cancelled_is_told(workspace, tool):
+    gate = workspace.gate()
+    session = await workspace.session(shell="bash", cwd=str(workspace.project))
+    async with over_stdio(workspace) as client:
+        command = f"touch begun; cat {gate}; seq 3; (exit 3)"
+        id = await client.begin(tool, session_id=session.id, command=command)
+        await session.until(lambda _: (workspace.project / "begun").exists())
+        await client.cancel(id)
+        await workspace.open_gate()
+        await session.idle()
+        after = await client.call("terminal", session_id=session.id, command="echo next")
+        assert after.startswith("opened\n1\n2\n3\nnext\n["), after
+        assert '" has ended: exit 3' in after, after
+        again = await client.call("terminal", session_id=session.id, command="echo again")
+        assert again.startswith("again\n[exit 0") and "has ended" not in again, again
+
+
+async def test_an_answer_that_its_cancellation_crossed_is_told_again(workspace):
+    session = await workspace.session(shell="bash", cwd=str(workspace.project))
+    async with over_stdio(workspace) as client:
+        id = await client.begin("terminal", session_id=session.id, command="seq 3; cd /; (exit 3)")
+        # The client has not read it when it gives the call up.
+        assert "exit 3" in await client.answer(id)
+        await client.cancel(id)
+        after = await client.call("terminal", session_id=session.id, command="echo next")
+        assert after.startswith("1\n2\n3\nnext\n[") and '" has ended: exit 3' in after and "cwd /" in after, after
+        assert "has ended" not in await client.call("terminal", session_id=session.id, command="true")
+
+
+async def test_the_end_of_a_command_whose_client_was_killed_is_told_to_its_conversation(machine):
+    conversation = {"CLAUDE_CODE_SESSION_ID": "7d1c3c1e-95a8-4d52-9a3e-2f1c6a7b8d90"}
+    gate = machine.gate()
+    async with machine.another_agent() as machine.agent:
+        async with over_stdio(machine, **conversation) as client:
+            first = await client.call("terminal", command="true")
+            session = machine.agent.at(re.search(r"s0-[a-z0-9]+", first)[0])
+            await client.begin("terminal", command=f"touch begun; cat {gate}; seq 3; (exit 3)")
+            await session.until(lambda _: (machine.project / "begun").exists())
+            with watched([client.process.pid]) as ends:
+                client.process.send_signal(signal.SIGKILL)
+                await ends(10)
+        await machine.open_gate()
+        await session.idle()
+        async with over_stdio(machine, **conversation) as client:
+            after = await client.call("terminal", command="echo next")
+            assert after.startswith("opened\n1\n2\n3\nnext\n[") and '" has ended: exit 3' in after, after
+            assert "has ended" not in await client.call("terminal", command="true")
+        await machine.end_sessions()
