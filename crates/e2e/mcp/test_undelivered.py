@@ -1,4 +1,4 @@
-"""What an answer shows counts as shown once it is delivered: a call that is cancelled, or whose client dies, loses nothing.
+"""An answer has shown something once it is delivered: a call that is cancelled, or whose client dies, loses nothing.
 
 The clients here speak raw JSON-RPC, because the SDK does not tell which answers came after their cancellation.
 """
@@ -87,6 +87,7 @@ PRINTS = "echo begun; n=0; until [ -e stop ]; do n=$((n+1)); echo line $n; read 
 
 
 @pytest.mark.parametrize("tool", ["get_terminal_output", "terminal", "send_input_to_terminal"])
+# promise: wait-6
 async def test_no_line_is_lost_or_repeated_by_readings_that_are_cancelled(workspace, tool):
     os.mkfifo(workspace.project / "never")
     session = await workspace.session(shell="bash", cwd=str(workspace.project))
@@ -112,6 +113,7 @@ async def test_no_line_is_lost_or_repeated_by_readings_that_are_cancelled(worksp
 
 
 @pytest.mark.parametrize("is_legacy", [False, True])
+# promise: wait-6
 async def test_no_line_is_lost_or_repeated_by_connections_that_close(served, is_legacy):
     os.mkfifo(served.project / "never")
     address = urlsplit(served.url)
@@ -171,7 +173,7 @@ async def test_no_line_is_lost_or_repeated_by_connections_that_close(served, is_
         reading = call("get_terminal_output", session_id=session, since="last", timeout=0.01)
         connection = await begin(reading)
         await a_moment(0.03)
-        # What the server has written before it notices is read.
+        # The server may have written its answer before it notices.
         seen += numbers(await answer(*connection))
     (served.project / "stop").touch()
     rest = await ask(call("get_terminal_output", session_id=session, since="last", wait_for="printed", timeout=30))
@@ -181,6 +183,7 @@ async def test_no_line_is_lost_or_repeated_by_connections_that_close(served, is_
 
 
 @pytest.mark.parametrize("tool", ["terminal", "execute_in_terminal"])
+# promise: wait-6
 async def test_the_end_of_a_command_whose_call_was_cancelled_is_told(workspace, tool):
     gate = workspace.gate()
     session = await workspace.session(shell="bash", cwd=str(workspace.project))

@@ -4,7 +4,7 @@
 //! The read cursor outlives the server, so a repeated wait sees output that came while no server ran. It is stored a
 //! moment later, and at once where a caller depends on it ([`ReadCursors::flush`]).
 //!
-//! All of it is noted while an answer is made, and taken back if the answer is not delivered ([`Delivery`]).
+//! All of it is noted while an answer is made, and taken back if the answer is not delivered ([`crate::delivery`]).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -215,6 +215,39 @@ impl ReadCursors {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::delivery::Delivery;
+
+    #[tokio::test]
+    async fn an_answer_that_is_not_delivered_has_shown_nothing() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = Store::open(&dir.path().join("store.db")).expect("opened");
+        let cursors = ReadCursors::new(Arc::new(History::new(store, dir.path().to_owned())));
+        let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+        let asks = || Principal { delivery: Some(Delivery::default()), ..Principal::local() };
+        let given_up = |principal: Principal| principal.delivery.expect("it has one").give_up();
+        let read_to = async || cursors.read_to(&Principal::local(), &session).await.expect("a cursor");
+        let (first, second, third) = (asks(), asks(), asks());
+        cursors.has_read(&first, &session, (10, 20));
+        cursors.tells_end(&first, &session, CommandId(1));
+        assert_eq!((read_to().await, cursors.untold(&first, &session)), (Some(20), vec![]));
+        given_up(first);
+        assert_eq!((read_to().await, cursors.untold(&second, &session)), (Some(10), vec![CommandId(1)]));
+        // Of two answers at once the lost one decides: better twice than never.
+        cursors.has_read(&second, &session, (10, 30));
+        cursors.has_read(&third, &session, (30, 40));
+        given_up(second);
+        assert_eq!(read_to().await, Some(10));
+        given_up(third);
+        assert_eq!(read_to().await, Some(10), "what is given up later moves no cursor forward");
+        // The session ended meanwhile, and the next server finds the cursor in the store.
+        let last = asks();
+        cursors.has_read(&last, &session, (10, 50));
+        cursors.forget(&session);
+        given_up(last);
+        cursors.flush().await.expect("stored");
+        cursors.forget(&session);
+        assert_eq!(read_to().await, Some(10));
+    }
 
     #[test]
     fn readers_have_their_own_positions_and_their_number_is_bounded() {

@@ -1,4 +1,4 @@
-//! Which answers of a connection reach its client.
+//! Notes which answers of a connection reach its client.
 //!
 //! An answer is delivered when it is handed to the transport whole. One that its client cancels is not, also when the
 //! cancellation crosses it: the client passes over an answer that comes after its cancellation.

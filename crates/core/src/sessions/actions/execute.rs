@@ -98,7 +98,7 @@ impl Registry {
         if principal.delivery.is_none() {
             return handle.ask(run).await;
         }
-        // What has not been shown to this caller lies behind its cursor, or behind this place if it has none.
+        // Output behind the cursor was not shown to this caller; behind this place, if it has none.
         let from = handle.tail.borrow().journal.0;
         self.read_cursors.read_to_if_known(principal, &handle.shared.id).await;
         let (registry, principal, handle) = (Arc::clone(self), principal.clone(), handle.clone());
