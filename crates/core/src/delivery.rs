@@ -19,6 +19,17 @@ struct Notes {
 }
 
 impl Delivery {
+    /// Notes something that the answer shows, unless it is given up already; `note` returns how to take it back. It must
+    /// not use the delivery.
+    pub fn note<U: FnOnce() + Send + 'static>(&self, note: impl FnOnce() -> U) {
+        // Under the lock: a call that comes after the answer was given up must not find the note.
+        let mut notes = locked(&self.0);
+        if !notes.is_given_up {
+            let undo = note();
+            notes.undo.push(Box::new(undo));
+        }
+    }
+
     /// Takes a note back if the answer does not reach its caller; at once if it is given up already.
     pub fn or_undo(&self, undo: impl FnOnce() + Send + 'static) {
         let mut notes = locked(&self.0);
@@ -102,6 +113,7 @@ mod tests {
         assert_eq!(*locked(&log), [2, 1]);
         noted(&lost, &log, 3);
         assert_eq!(*locked(&log), [2, 1, 3], "a note after that is taken back at once");
+        lost.note(|| -> fn() { unreachable!("or is not made at all") });
         lost.give_up();
         arrives.give_up();
         assert_eq!(*locked(&log), [2, 1, 3, 12, 11], "each once; a client may cancel an answer that was under way");

@@ -71,11 +71,21 @@ impl ReadCursors {
         tokio::time::timeout(limits::READ_CURSOR_PATIENCE, self.read_to(principal, id)).await.ok()?.ok()?
     }
 
-    /// Moves the read cursor of this caller behind the output that its answer shows.
-    pub(super) fn has_read(&self, principal: &Principal, id: &SessionId, (from, to): (u64, u64)) {
-        let before = self.move_to(&principal.reader(), id, to);
-        self.or_undo(principal, id, move |cursors, reader, id| {
-            cursors.has_not_read(reader, id, before.unwrap_or(from))
+    /// Moves the read cursor of this caller behind the output that its answer shows. The request found the cursor at
+    /// `seen`; if it was taken back from there meanwhile, it stays, because this answer shows nothing before `seen`.
+    pub(super) fn has_read(&self, principal: &Principal, id: &SessionId, seen: Option<u64>, (from, to): (u64, u64)) {
+        self.note(principal, id, |reader| {
+            let moved = {
+                let mut all = locked(&self.cursors);
+                let read_to = &mut entry(&mut all, reader, id).read_to;
+                let is_taken_back = read_to.zip(seen).is_some_and(|(now, seen)| now < seen);
+                if is_taken_back { None } else { Some(read_to.replace(to)) }
+            };
+            if moved.is_some_and(|before| before != Some(to)) {
+                self.history.store.put_read_cursor((id.to_string(), reader.to_owned()), to);
+            }
+            let before = moved.map(|before| before.unwrap_or(from));
+            move |cursors, reader, id| before.into_iter().for_each(|before| cursors.has_not_read(reader, id, before))
         });
     }
 
@@ -91,12 +101,10 @@ impl ReadCursors {
         self.move_to(&principal.reader(), id, at);
     }
 
-    fn move_to(&self, reader: &str, id: &SessionId, to: u64) -> Option<u64> {
-        let before = self.set(reader, id, to);
-        if before != Some(to) {
+    fn move_to(&self, reader: &str, id: &SessionId, to: u64) {
+        if self.set(reader, id, to) != Some(to) {
             self.history.store.put_read_cursor((id.to_string(), reader.to_owned()), to);
         }
-        before
     }
 
     /// The output behind `at` was not shown.
@@ -104,6 +112,21 @@ impl ReadCursors {
         if self.in_memory(reader, id).is_none_or(|read_to| at < read_to) {
             self.move_to(reader, id, at);
         }
+    }
+
+    /// Notes what the caller's answer shows; what `note` returns takes it back if the answer is not delivered.
+    fn note<U: FnOnce(&Self, &str, &SessionId) + Send + 'static>(
+        &self,
+        principal: &Principal,
+        id: &SessionId,
+        note: impl FnOnce(&str) -> U,
+    ) {
+        let reader = principal.reader();
+        let Some(delivery) = &principal.delivery else { return drop(note(&reader)) };
+        delivery.note(|| {
+            let (undo, cursors, id) = (note(&reader), self.clone(), id.clone());
+            move || undo(&cursors, &reader, &id)
+        });
     }
 
     /// Takes a note back if the caller's answer is not delivered.
@@ -182,11 +205,12 @@ impl ReadCursors {
 
     /// The caller's answer tells the end of the command.
     pub(super) fn tells_end(&self, principal: &Principal, id: &SessionId, command: CommandId) {
-        let reader = principal.reader();
-        if let Some(seen) = locked(&self.cursors).get_mut(id).and_then(|readers| readers.get_mut(&reader)) {
-            seen.untold.retain(|untold| *untold != command);
-        }
-        self.or_undo(principal, id, move |cursors, reader, id| cursors.is_untold(reader, id, command));
+        self.note(principal, id, |reader| {
+            if let Some(seen) = locked(&self.cursors).get_mut(id).and_then(|readers| readers.get_mut(reader)) {
+                seen.untold.retain(|untold| *untold != command);
+            }
+            move |cursors, reader, id| cursors.is_untold(reader, id, command)
+        });
     }
 
     /// The commands whose ends it is to be told.
@@ -227,21 +251,25 @@ mod tests {
         let given_up = |principal: Principal| principal.delivery.expect("it has one").give_up();
         let read_to = async || cursors.read_to(&Principal::local(), &session).await.expect("a cursor");
         let (first, second, third) = (asks(), asks(), asks());
-        cursors.has_read(&first, &session, (10, 20));
+        cursors.has_read(&first, &session, None, (10, 20));
         cursors.tells_end(&first, &session, CommandId(1));
         assert_eq!((read_to().await, cursors.untold(&first, &session)), (Some(20), vec![]));
         given_up(first);
         assert_eq!((read_to().await, cursors.untold(&second, &session)), (Some(10), vec![CommandId(1)]));
         // Of two answers at once the lost one decides: better twice than never.
-        cursors.has_read(&second, &session, (10, 30));
-        cursors.has_read(&third, &session, (30, 40));
-        given_up(second);
+        cursors.has_read(&second, &session, Some(10), (10, 30));
+        cursors.has_read(&third, &session, Some(30), (30, 40));
+        given_up(second.clone());
         assert_eq!(read_to().await, Some(10));
         given_up(third);
         assert_eq!(read_to().await, Some(10), "what is given up later moves no cursor forward");
+        cursors.has_read(&asks(), &session, Some(30), (30, 50));
+        assert_eq!(read_to().await, Some(10), "nor does an answer that begins behind what was lost");
+        cursors.has_read(&second, &session, Some(10), (10, 60));
+        assert_eq!(read_to().await, Some(10), "nor one that is made after it was given up");
         // The session ended meanwhile, and the next server finds the cursor in the store.
         let last = asks();
-        cursors.has_read(&last, &session, (10, 50));
+        cursors.has_read(&last, &session, Some(10), (10, 50));
         cursors.forget(&session);
         given_up(last);
         cursors.flush().await.expect("stored");

@@ -308,9 +308,6 @@ impl hyper::body::Body for AnswerStream {
             return Poll::Ready(None);
         }
         let polled = Pin::new(&mut this.body).poll_frame(cx);
-        if let Poll::Ready(None) = &polled {
-            this.cancel = None;
-        }
         let is_out = match &polled {
             Poll::Ready(Some(Ok(frame))) => {
                 this.body.is_end_stream() || frame.data_ref().is_some_and(|data| is_answer(data))
@@ -319,6 +316,7 @@ impl hyper::body::Body for AnswerStream {
             Poll::Ready(Some(Err(_))) | Poll::Pending => false,
         };
         if is_out {
+            this.cancel = None;
             drop(this.undelivered.take().map(Undelivered::delivered));
         }
         polled
