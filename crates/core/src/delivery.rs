@@ -5,12 +5,16 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use crate::mutex::locked;
 
 /// The delivery of one request's answer; clones are of the same one.
-#[derive(Clone, Default)]
-pub struct Delivery(Arc<Mutex<Notes>>);
+#[derive(Clone)]
+pub struct Delivery {
+    notes: Arc<Mutex<Notes>>,
+    came: Instant,
+}
 
 #[derive(Default)]
 struct Notes {
@@ -18,12 +22,23 @@ struct Notes {
     undo: Vec<Box<dyn FnOnce() + Send>>,
 }
 
+impl Default for Delivery {
+    fn default() -> Self {
+        Self { notes: Arc::default(), came: Instant::now() }
+    }
+}
+
 impl Delivery {
+    /// Whether its request came before this moment.
+    pub(crate) fn came_before(&self, moment: Instant) -> bool {
+        self.came < moment
+    }
+
     /// Notes something that the answer shows, unless it is given up already; `note` returns how to take it back. It must
     /// not use the delivery.
     pub fn note<U: FnOnce() + Send + 'static>(&self, note: impl FnOnce() -> U) {
         // Under the lock: a call that comes after the answer was given up must not find the note.
-        let mut notes = locked(&self.0);
+        let mut notes = locked(&self.notes);
         if !notes.is_given_up {
             let undo = note();
             notes.undo.push(Box::new(undo));
@@ -32,7 +47,7 @@ impl Delivery {
 
     /// Takes a note back if the answer does not reach its caller; at once if it is given up already.
     pub fn or_undo(&self, undo: impl FnOnce() + Send + 'static) {
-        let mut notes = locked(&self.0);
+        let mut notes = locked(&self.notes);
         if !notes.is_given_up {
             notes.undo.push(Box::new(undo));
             return;
@@ -44,7 +59,7 @@ impl Delivery {
     /// The answer does not reach its caller: takes all notes back, the last one first.
     pub fn give_up(&self) {
         let notes = {
-            let mut notes = locked(&self.0);
+            let mut notes = locked(&self.notes);
             notes.is_given_up = true;
             std::mem::take(&mut notes.undo)
         };

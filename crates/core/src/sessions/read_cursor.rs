@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use super::history::History;
 use crate::action::{ActionError, ScreenView, ShownScreen};
@@ -30,6 +31,8 @@ type Readers = HashMap<String, ReadCursor>;
 #[derive(Debug, Default)]
 struct ReadCursor {
     read_to: Option<u64>,
+    /// When an answer that had moved it was given up.
+    taken_back: Option<Instant>,
     screen: Option<ShownScreen>,
     /// Commands whose ends it is to be told: they were reported to it as running, or it was told nothing of them.
     untold: Vec<CommandId>,
@@ -71,15 +74,15 @@ impl ReadCursors {
         tokio::time::timeout(limits::READ_CURSOR_PATIENCE, self.read_to(principal, id)).await.ok()?.ok()?
     }
 
-    /// Moves the read cursor of this caller behind the output that its answer shows. The request found the cursor at
-    /// `seen`; if it was taken back from there meanwhile, it stays, because this answer shows nothing before `seen`.
-    pub(super) fn has_read(&self, principal: &Principal, id: &SessionId, seen: Option<u64>, (from, to): (u64, u64)) {
+    /// Moves the read cursor of this caller behind the output that its answer shows. If the cursor was taken back since the
+    /// request came, it stays: what was lost may lie before the output that this answer shows.
+    pub(super) fn has_read(&self, principal: &Principal, id: &SessionId, (from, to): (u64, u64)) {
         self.note(principal, id, |reader| {
             let moved = {
                 let mut all = locked(&self.cursors);
-                let read_to = &mut entry(&mut all, reader, id).read_to;
-                let is_taken_back = read_to.zip(seen).is_some_and(|(now, seen)| now < seen);
-                if is_taken_back { None } else { Some(read_to.replace(to)) }
+                let seen = entry(&mut all, reader, id);
+                let came_before = |at| principal.delivery.as_ref().is_some_and(|delivery| delivery.came_before(at));
+                if seen.taken_back.is_some_and(came_before) { None } else { Some(seen.read_to.replace(to)) }
             };
             if moved.is_some_and(|before| before != Some(to)) {
                 self.history.store.put_read_cursor((id.to_string(), reader.to_owned()), to);
@@ -110,6 +113,7 @@ impl ReadCursors {
     /// The output behind `at` was not shown.
     fn has_not_read(&self, reader: &str, id: &SessionId, at: u64) {
         if self.in_memory(reader, id).is_none_or(|read_to| at < read_to) {
+            entry(&mut locked(&self.cursors), reader, id).taken_back = Some(Instant::now());
             self.move_to(reader, id, at);
         }
     }
@@ -250,26 +254,28 @@ mod tests {
         let asks = || Principal { delivery: Some(Delivery::default()), ..Principal::local() };
         let given_up = |principal: Principal| principal.delivery.expect("it has one").give_up();
         let read_to = async || cursors.read_to(&Principal::local(), &session).await.expect("a cursor");
-        let (first, second, third) = (asks(), asks(), asks());
-        cursors.has_read(&first, &session, None, (10, 20));
+        let first = asks();
+        cursors.has_read(&first, &session, (10, 20));
         cursors.tells_end(&first, &session, CommandId(1));
         assert_eq!((read_to().await, cursors.untold(&first, &session)), (Some(20), vec![]));
         given_up(first);
-        assert_eq!((read_to().await, cursors.untold(&second, &session)), (Some(10), vec![CommandId(1)]));
+        assert_eq!((read_to().await, cursors.untold(&Principal::local(), &session)), (Some(10), vec![CommandId(1)]));
         // Of two answers at once the lost one decides: better twice than never.
-        cursors.has_read(&second, &session, Some(10), (10, 30));
-        cursors.has_read(&third, &session, Some(30), (30, 40));
+        let (second, third, beside) = (asks(), asks(), asks());
+        cursors.has_read(&second, &session, (10, 30));
+        cursors.has_read(&third, &session, (30, 40));
         given_up(second.clone());
         assert_eq!(read_to().await, Some(10));
         given_up(third);
         assert_eq!(read_to().await, Some(10), "what is given up later moves no cursor forward");
-        cursors.has_read(&asks(), &session, Some(30), (30, 50));
-        assert_eq!(read_to().await, Some(10), "nor does an answer that begins behind what was lost");
-        cursors.has_read(&second, &session, Some(10), (10, 60));
+        cursors.has_read(&beside, &session, (30, 50));
+        assert_eq!(read_to().await, Some(10), "nor does an answer to a request that came before that");
+        cursors.has_read(&second, &session, (10, 60));
         assert_eq!(read_to().await, Some(10), "nor one that is made after it was given up");
         // The session ended meanwhile, and the next server finds the cursor in the store.
         let last = asks();
-        cursors.has_read(&last, &session, Some(10), (10, 50));
+        cursors.has_read(&last, &session, (10, 50));
+        assert_eq!(read_to().await, Some(50));
         cursors.forget(&session);
         given_up(last);
         cursors.flush().await.expect("stored");

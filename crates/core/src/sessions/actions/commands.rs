@@ -120,7 +120,7 @@ impl Registry {
         let from = self.read_cursors.read_to(principal, &shared.id).await?.unwrap_or(0).min(to);
         let handovers = past.timeline.log().handovers(from);
         let output = self.text(shared, handovers, (from, to), shared.spec.cols, budget).await?;
-        self.read_cursors.has_read(principal, &shared.id, Some(from), (from, to));
+        self.read_cursors.has_read(principal, &shared.id, (from, to));
         Ok(plain_report(past.view(), None, EndedBy::Exited, output))
     }
 }

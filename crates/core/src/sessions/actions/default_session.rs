@@ -182,14 +182,14 @@ impl Registry {
             last.as_ref().and_then(|c| c.end_offset.filter(|end| *end > seen).map(|end| (c.start_offset, end)));
         if let Some((start, end)) = unseen {
             let output = self.text(&handle.shared, handovers, (seen.max(start), end), session.cols, budget).await?;
-            self.read_cursors.has_read(principal, &session.id, Some(seen), (seen, end));
+            self.read_cursors.has_read(principal, &session.id, (seen, end));
             return Ok(plain_report(session, last, EndedBy::Ended, output));
         }
         // Prompt and echo are not output: background output begins behind the last prompt's marker.
         let from = seen.max(snapshot.background_from).min(snapshot.shown_to);
         let mut output = self.text(&handle.shared, handovers, (from, snapshot.shown_to), session.cols, budget).await?;
         without_prompt(&mut output);
-        self.read_cursors.has_read(principal, &session.id, Some(seen), (seen, snapshot.shown_to));
+        self.read_cursors.has_read(principal, &session.id, (seen, snapshot.shown_to));
         Ok(plain_report(session, last, EndedBy::Ended, output))
     }
 

@@ -46,7 +46,6 @@ impl Registry {
         let (text, shell) = (request.command.clone().into_bytes(), request.shell);
         let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
         let asked = wait.clone();
-        let seen = self.read_cursors.read_to_if_known(principal, &request.session).await;
         let run = move |started| Request::Run { text, key, patience_ms, wait, shell, started };
         let started = self.start_command(principal, &handle, run).await?;
         let started = started.map_err(|e| with_key(e, request.key.as_deref()))?;
@@ -82,7 +81,7 @@ impl Registry {
             }
         };
         if request.wait.is_some() {
-            self.is_shown(principal, seen, &report);
+            self.is_shown(principal, &report);
         } else {
             self.read_cursors.begin(principal, &request.session, report.output.from).await;
         }
@@ -101,6 +100,7 @@ impl Registry {
         }
         // Output behind the cursor was not shown to this caller; behind this place, if it has none.
         let from = handle.tail.borrow().journal.0;
+        self.read_cursors.read_to_if_known(principal, &handle.shared.id).await;
         let (registry, principal, handle) = (Arc::clone(self), principal.clone(), handle.clone());
         let started = tokio::spawn(async move {
             let started = handle.ask(run).await?;

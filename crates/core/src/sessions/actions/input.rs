@@ -74,7 +74,7 @@ impl Registry {
             }
         };
         if request.wait.is_some() {
-            self.is_shown(principal, seen, &report);
+            self.is_shown(principal, &report);
         } else {
             self.read_cursors.begin(principal, &request.session, report.output.from).await;
         }

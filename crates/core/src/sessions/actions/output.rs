@@ -119,8 +119,7 @@ impl Registry {
                 let is_silent = read.kind.is_some() && read.view == View::Text && view.text.head.is_empty();
                 if is_over || !is_silent {
                     if read.moves_cursor {
-                        let seen = matches!(read.since, Since::Last).then_some(from);
-                        self.read_cursors.has_read(principal, &read.session, seen, (from, view.next));
+                        self.read_cursors.has_read(principal, &read.session, (from, view.next));
                     }
                     return Ok(view);
                 }

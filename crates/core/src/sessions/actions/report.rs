@@ -69,11 +69,11 @@ impl Registry {
 }
 
 impl Registry {
-    /// Notes for the caller what its answer shows; the request found its read cursor at `seen`.
-    pub(super) fn is_shown(&self, principal: &Principal, seen: Option<u64>, report: &Report) {
+    /// Notes for the caller what its answer shows.
+    pub(super) fn is_shown(&self, principal: &Principal, report: &Report) {
         let (id, output) = (&report.session.id, &report.output);
         let from = report.background.as_ref().map_or(output.from, |before| before.from);
-        self.read_cursors.has_read(principal, id, seen, (from, output.to));
+        self.read_cursors.has_read(principal, id, (from, output.to));
         if let Some(command) = report.command.as_ref().filter(|command| command.status != CommandStatus::Running) {
             self.read_cursors.tells_end(principal, id, command.id);
         }

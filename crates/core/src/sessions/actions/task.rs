@@ -57,7 +57,7 @@ impl Registry {
             if !task.is_cancelled || over.is_running {
                 let read_to = self.read_cursors.read_to(&caller, &id.session).await?.unwrap_or(0);
                 if read_to < over.to {
-                    self.read_cursors.has_read(&caller, &id.session, None, (read_to, over.to));
+                    self.read_cursors.has_read(&caller, &id.session, (read_to, over.to));
                 }
                 if !over.is_running {
                     self.read_cursors.tells_end(&caller, &id.session, id.command);

@@ -46,7 +46,7 @@ impl Registry {
         if !moves_cursor {
             return Ok(report);
         }
-        self.is_shown(principal, Some(from), &report);
+        self.is_shown(principal, &report);
         if has_pattern {
             // Output that matched must not match again. A disk that does not answer delays the report and does not take
             // it back: this server would not match that output again.
