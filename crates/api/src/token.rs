@@ -20,6 +20,10 @@ pub struct TokenRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.001, max = 316_224_000.0))]
     pub expires_in: Option<f64>,
+    /// The only profiles with which it may start sessions; the first one is its default. Without any it may use all, and none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<Vec<String>>", length(max = 16), inner(length(min = 1, max = 100)))]
+    pub profiles: Vec<String>,
 }
 
 /// The scope of a token; each includes the ones before it.
@@ -50,6 +54,9 @@ pub struct NewToken {
     /// When it is no longer good, if ever; RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
+    /// The only profiles with which it may start sessions; empty if it may use all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<String>,
 }
 
 /// A token, without the token itself.
@@ -65,6 +72,9 @@ pub struct TokenInfo {
     /// When it is no longer good, if ever; RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
+    /// The only profiles with which it may start sessions; empty if it may use all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<String>,
 }
 
 /// `GET /tokens`.

@@ -30,6 +30,10 @@ enum TokenCommand {
         /// Its lifetime, such as 30m, 12h or 90d [default: until it is revoked]
         #[arg(long, value_name = "TIME", value_parser = units::time)]
         expires: Option<Duration>,
+        /// The only profile with which it may start sessions; can be given more than once, the first one is its default
+        /// [default: all profiles, and none]
+        #[arg(long = "profile", value_name = "NAME")]
+        profiles: Vec<String>,
         /// Print the answer as JSON
         #[arg(long)]
         json: bool,
@@ -68,15 +72,15 @@ impl TokenOptions {
 /// Runs the subcommand.
 pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, Failure> {
     match &options.what {
-        TokenCommand::New { name, scope, expires, json } => {
+        TokenCommand::New { name, scope, expires, profiles, json } => {
             let scope = match scope {
                 ScopeName::Read => TokenScope::Read,
                 ScopeName::Write => TokenScope::Write,
                 ScopeName::Admin => TokenScope::Admin,
             };
-            let made = client
-                .make_token(&TokenRequest { name: name.clone(), scope, expires_in: expires.map(|t| t.as_secs_f64()) })
-                .await?;
+            let expires_in = expires.map(|time| time.as_secs_f64());
+            let request = TokenRequest { name: name.clone(), scope, expires_in, profiles: profiles.clone() };
+            let made = client.make_token(&request).await?;
             if *json {
                 print::json(&made)?;
             } else {
@@ -89,7 +93,7 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
             if *json {
                 print::json(&all)?;
             } else if !all.is_empty() {
-                let head = ["NAME", "SCOPE", "CREATED", "EXPIRES"].map(str::to_owned).to_vec();
+                let head = ["NAME", "SCOPE", "CREATED", "EXPIRES", "PROFILES"].map(str::to_owned).to_vec();
                 print::data(table(std::iter::once(head).chain(all.iter().map(row)).collect()))?;
             }
         }
@@ -104,5 +108,6 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
 
 fn row(token: &TokenInfo) -> Vec<String> {
     let expires = token.expires_at.clone().unwrap_or_else(|| "-".to_owned());
-    vec![token.name.clone(), wire_name(&token.scope), token.created_at.clone(), expires]
+    let profiles = if token.profiles.is_empty() { "-".to_owned() } else { token.profiles.join(", ") };
+    vec![token.name.clone(), wire_name(&token.scope), token.created_at.clone(), expires, profiles]
 }

@@ -255,7 +255,7 @@ pub(crate) fn name(action: &Action) -> &'static str {
         Action::FinalCommands(_) => "final commands",
         Action::Events(_) => "events",
         Action::Tokens => "tokens",
-        Action::MakeToken { .. } => "make token",
+        Action::MakeToken(_) => "make token",
         Action::RevokeToken { .. } => "revoke token",
     }
 }

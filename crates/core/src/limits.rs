@@ -325,6 +325,10 @@ pub const REFUSED_LOGGED_EVERY: Duration = Duration::from_secs(10);
 /// Named tokens: one for each agent or program. A request's token that is not the server's own is compared with all of
 /// them.
 pub const TOKENS_MAX: usize = 1_000;
+/// The profiles that a token can be bound to.
+pub const TOKEN_PROFILES_MAX: usize = 16;
+/// The length of such a profile's name.
+pub const PROFILE_NAME_CHARS_MAX: usize = 100;
 /// The shortest token in a file; ptyd's own tokens have 43 characters.
 pub const TOKEN_CHARS_MIN: usize = 16;
 /// The longest name of a token, which is used in paths, in logs and in every session that it starts.

@@ -1,6 +1,6 @@
 //! Principals: callers identified by a bearer token or by the kernel's peer credentials, and their permissions.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
@@ -64,6 +64,11 @@ impl Principal {
         self.scope == Scope::Admin
     }
 
+    /// The profiles with which it may start sessions, the first one by default; `None` if it may use all.
+    pub fn profiles(&self) -> Option<&[String]> {
+        self.pass.as_ref().map(|pass| &*pass.profiles).filter(|profiles| !profiles.is_empty())
+    }
+
     /// Whether its token was revoked or has expired.
     pub fn is_shut_out(&self) -> bool {
         self.pass.as_ref().is_some_and(Pass::is_over)
@@ -88,16 +93,18 @@ pub(crate) fn local_name() -> String {
     NAME.get_or_init(|| user_name().unwrap_or_else(|| "local".to_owned())).clone()
 }
 
-/// The validity of a named token: until it is revoked or expires. Streams and waits opened with it end then.
+/// The validity of a named token: until it is revoked or expires, and for which profiles. Streams and waits opened with it
+/// end then.
 #[derive(Debug, Clone)]
 pub struct Pass {
     revoked: watch::Receiver<bool>,
     until: Option<SystemTime>,
+    profiles: Arc<[String]>,
 }
 
 impl Pass {
-    pub(crate) fn new(revoked: watch::Receiver<bool>, until: Option<SystemTime>) -> Self {
-        Self { revoked, until }
+    pub(crate) fn new(revoked: watch::Receiver<bool>, until: Option<SystemTime>, profiles: Vec<String>) -> Self {
+        Self { revoked, until, profiles: profiles.into() }
     }
 
     fn is_over(&self) -> bool {

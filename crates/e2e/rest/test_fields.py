@@ -20,6 +20,7 @@ ELSEWHERE = {
     "SearchAnswer.gap": "old_output_is_given_back_and_the_reader_is_told",
     # The server of these tests has no configuration file.
     "TerminalSession.profile": "a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it",
+    "TerminalSession.confinement": "a_confined_session_works_as_any_other",
     "TerminalSession.startupFailed": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
     "StartupFailure.command": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
     "StartupFailure.reason": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
@@ -127,7 +128,7 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     ask("GET", f"{of}/commands", **at)
     ask("POST", "/batch", {"operations": [{"method": "GET", "path": f"/terminals/{session['id']}"}]})
     ask("POST", "/tickets", {"session": session["id"], "scope": "write"})
-    ask("POST", "/tokens", {"name": "witness", "scope": "read", "expiresIn": 60})
+    ask("POST", "/tokens", {"name": "witness", "scope": "read", "expiresIn": 60, "profiles": ["agent"]})
     ask("GET", "/tokens")
     ask("DELETE", "/tokens/{token}", token="witness")
     ask("POST", f"{of}/resize", {"cols": 0, "rows": 1}, **at)

@@ -27,7 +27,6 @@ mod wait;
 mod watch;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 pub use await_output::*;
 pub use boxed::Boxed;
@@ -230,14 +229,7 @@ pub enum Action {
     /// List the named tokens. → [`Outcome::Tokens`]
     Tokens,
     /// Make a token. → [`Outcome::FreshToken`]
-    MakeToken {
-        /// Its name, which is the owner of sessions started with it.
-        name: String,
-        /// Its scope.
-        scope: Scope,
-        /// Its lifetime; without one it is valid until it is revoked.
-        lifetime: Option<Duration>,
-    },
+    MakeToken(MakeToken),
     /// Revoke a token. → [`Outcome::Token`]
     RevokeToken {
         /// Its name.
@@ -318,7 +310,7 @@ impl Action {
             | Self::CancelTask(_)
             | Self::AnswerTask { .. }
             | Self::Tokens
-            | Self::MakeToken { .. }
+            | Self::MakeToken(_)
             | Self::RevokeToken { .. } => false,
         }
     }
@@ -377,7 +369,7 @@ impl Action {
             | Self::AnswerTask { .. }
             // The environment has what the server inherited: as much as a caller that may type there can print.
             | Self::Environment(_) => Scope::Write,
-            Self::Tokens | Self::MakeToken { .. } | Self::RevokeToken { .. } => Scope::Admin,
+            Self::Tokens | Self::MakeToken(_) | Self::RevokeToken { .. } => Scope::Admin,
         }
     }
 }

@@ -5,6 +5,19 @@ use std::time::{Duration, SystemTime};
 
 use crate::principal::Scope;
 
+/// A request for a named token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MakeToken {
+    /// Its name, which is the owner of sessions started with it.
+    pub name: String,
+    /// Its scope.
+    pub scope: Scope,
+    /// Its lifetime; without one it is valid until it is revoked.
+    pub lifetime: Option<Duration>,
+    /// The profiles with which it may start sessions, the first one by default; all if there are none.
+    pub profiles: Vec<String>,
+}
+
 /// A named token, without the token itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenView {
@@ -16,6 +29,8 @@ pub struct TokenView {
     pub created_at: SystemTime,
     /// When it expires, if ever.
     pub expires_at: Option<SystemTime>,
+    /// The profiles with which it may start sessions; all if there are none.
+    pub profiles: Vec<String>,
 }
 
 /// A new token; it is shown only this once.

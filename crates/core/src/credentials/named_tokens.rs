@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -18,8 +18,8 @@ use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tokio::sync::watch;
 
-use crate::action::{ActionError, FreshToken, TokenView};
-use crate::limits::{TOKEN_NAME_CHARS_MAX, TOKENS_MAX};
+use crate::action::{ActionError, FreshToken, MakeToken, TokenView};
+use crate::limits::{PROFILE_NAME_CHARS_MAX, TOKEN_NAME_CHARS_MAX, TOKEN_PROFILES_MAX, TOKENS_MAX};
 use crate::principal::{Pass, Principal, Scope, local_name};
 use crate::state_dir;
 
@@ -38,6 +38,8 @@ struct StoredToken {
     created: SystemTime,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires: Option<SystemTime>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    profiles: Vec<String>,
 }
 
 /// A token, and the channel that ends what was opened with it.
@@ -66,8 +68,8 @@ impl TokenEntry {
     }
 
     fn view(&self) -> TokenView {
-        let StoredToken { name, scope, created, expires, .. } = self.kept.clone();
-        TokenView { name, scope, created_at: created, expires_at: expires }
+        let StoredToken { name, scope, created, expires, profiles, .. } = self.kept.clone();
+        TokenView { name, scope, created_at: created, expires_at: expires, profiles }
     }
 
     fn has_expired(&self, now: SystemTime) -> bool {
@@ -79,7 +81,7 @@ impl TokenEntry {
         if self.has_expired(SystemTime::now()) {
             return None;
         }
-        let pass = Some(Pass::new(self.revoked.subscribe(), self.kept.expires));
+        let pass = Some(Pass::new(self.revoked.subscribe(), self.kept.expires, self.kept.profiles.clone()));
         Some(Principal { name: self.kept.name.clone(), scope: self.kept.scope, pass, client: None, delivery: None })
     }
 }
@@ -118,18 +120,21 @@ impl Tokens {
     }
 
     /// Makes a token; it is shown only this once.
-    pub(crate) fn make(&self, name: &str, scope: Scope, lifetime: Option<Duration>) -> Result<FreshToken, ActionError> {
-        check_name(name)?;
+    pub(crate) fn make(&self, request: &MakeToken) -> Result<FreshToken, ActionError> {
+        let MakeToken { name, scope, lifetime, profiles } = request.clone();
+        check_name(&name)?;
+        check_profiles(scope, &profiles)?;
         let mut bytes = [0u8; RANDOM_BYTES];
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
         let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
         let now = SystemTime::now();
         let kept = StoredToken {
-            name: name.to_owned(),
+            name: name.clone(),
             scope,
             sha256: URL_SAFE_NO_PAD.encode(Sha256::digest(token.as_bytes())),
             created: now,
             expires: lifetime.and_then(|lifetime| now.checked_add(lifetime)),
+            profiles,
         };
         let fresh = TokenEntry::new(kept).expect("invariant: what was encoded can be decoded");
         let view = fresh.view();
@@ -196,6 +201,19 @@ fn cannot_keep(error: &io::Error) -> ActionError {
     ActionError::Internal { why: format!("the file of the tokens cannot be written: {error}") }
 }
 
+/// An admin uses all sessions, so its own profiles would bind nothing.
+fn check_profiles(scope: Scope, profiles: &[String]) -> Result<(), ActionError> {
+    let is_name = |name: &String| (1..=PROFILE_NAME_CHARS_MAX).contains(&name.chars().count());
+    let problem = if scope == Scope::Admin && !profiles.is_empty() {
+        "a token of scope admin may use every session, so it is not bound to profiles".to_owned()
+    } else if profiles.len() > TOKEN_PROFILES_MAX || !profiles.iter().all(is_name) {
+        format!("has at most {TOKEN_PROFILES_MAX} names of 1 to {PROFILE_NAME_CHARS_MAX} characters")
+    } else {
+        return Ok(());
+    };
+    Err(ActionError::Invalid { field: "profiles", problem })
+}
+
 /// A token's name is the owner of its sessions, and is used in paths and logs.
 fn check_name(name: &str) -> Result<(), ActionError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -213,7 +231,9 @@ fn check_name(name: &str) -> Result<(), ActionError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
 
     fn tokens(dir: &tempfile::TempDir) -> Tokens {
         Tokens::open(&dir.path().join("tokens.json")).expect("opened")
@@ -223,11 +243,15 @@ mod tests {
         tokens.find(shown).map(|p| (p.name, p.scope))
     }
 
+    fn request(name: &str, scope: Scope, lifetime: Option<Duration>) -> MakeToken {
+        MakeToken { name: name.to_owned(), scope, lifetime, profiles: Vec::new() }
+    }
+
     #[test]
     // promise: access-3
     fn a_named_token_is_kept_as_a_hash_that_only_its_owner_can_read() {
         let dir = tempfile::tempdir().expect("a directory");
-        let made = tokens(&dir).make("agent-1", Scope::Write, None).expect("made");
+        let made = tokens(&dir).make(&request("agent-1", Scope::Write, None)).expect("made");
         let path = dir.path().join("tokens.json");
         let text = fs::read_to_string(&path).expect("kept");
         assert!(text.contains("agent-1") && !text.contains(&made.token) && !text.contains(&made.token[5..]));
@@ -246,7 +270,7 @@ mod tests {
     fn a_token_whose_hash_begins_like_another_one_s_is_another_one() {
         let dir = tempfile::tempdir().expect("a directory");
         let tokens = tokens(&dir);
-        let good = tokens.make("a", Scope::Read, None).expect("made").token;
+        let good = tokens.make(&request("a", Scope::Read, None)).expect("made").token;
         let hash = |text: &str| <[u8; 32]>::from(Sha256::digest(text.as_bytes()));
         // One of 256 has the same first byte, and one of 256 the same last.
         let all = || (0..).map(|n: u32| format!("{PREFIX}{n}"));
@@ -260,7 +284,7 @@ mod tests {
     async fn a_revoked_token_lets_nobody_in_and_tells_those_who_are() {
         let dir = tempfile::tempdir().expect("a directory");
         let tokens = tokens(&dir);
-        let [a, b] = ["a", "b"].map(|name| tokens.make(name, Scope::Read, None).expect("made").token);
+        let [a, b] = ["a", "b"].map(|name| tokens.make(&request(name, Scope::Read, None)).expect("made").token);
         let (visitor, other) = (tokens.find(&a).expect("good"), tokens.find(&b).expect("good"));
         let out = visitor.shut_out();
         assert_eq!(tokens.revoke("a").map(|t| t.name).ok(), Some("a".to_owned()));
@@ -269,7 +293,7 @@ mod tests {
         assert!(tokens.find(&a).is_none() && tokens.find(&b).is_some());
         assert!(matches!(tokens.revoke("a"), Err(ActionError::NoToken { .. })));
         // A new one of the same name is another token.
-        let again = tokens.make("a", Scope::Read, None).expect("made").token;
+        let again = tokens.make(&request("a", Scope::Read, None)).expect("made").token;
         assert!(tokens.find(&again).is_some_and(|p| p != visitor) && tokens.find(&a).is_none());
     }
 
@@ -280,24 +304,25 @@ mod tests {
         let tokens = tokens(&dir);
         // A slow disk may take longer to keep it than it lives.
         let made = [100, 1_000, 10_000].into_iter().find_map(|millis| {
-            let short = tokens.make("short", Scope::Admin, Some(Duration::from_millis(millis))).expect("made").token;
+            let short =
+                tokens.make(&request("short", Scope::Admin, Some(Duration::from_millis(millis)))).expect("made").token;
             tokens.find(&short).map(|found| (short, found))
         });
         let (short, found) = made.expect("still good");
         found.shut_out().await;
         assert_eq!(principal(&tokens, &short), None);
         // Its name is free.
-        assert!(tokens.make("short", Scope::Read, None).is_ok());
+        assert!(tokens.make(&request("short", Scope::Read, None)).is_ok());
     }
 
     #[test]
     fn a_token_has_a_plain_name_of_its_own_that_is_not_the_users() {
         let dir = tempfile::tempdir().expect("a directory");
         let tokens = tokens(&dir);
-        assert!(["a", "Agent_1.x-y"].iter().all(|name| tokens.make(name, Scope::Read, None).is_ok()));
+        assert!(["a", "Agent_1.x-y"].iter().all(|name| tokens.make(&request(name, Scope::Read, None)).is_ok()));
         let user = local_name();
         for bad in ["", "a", "a b", "../x", ".a", "ä", "a/b", &"x".repeat(65), &user] {
-            let refused = tokens.make(bad, Scope::Read, None);
+            let refused = tokens.make(&request(bad, Scope::Read, None));
             assert!(matches!(refused, Err(ActionError::Invalid { field: "name", .. })), "{bad}");
         }
         assert_eq!(tokens.list().into_iter().map(|t| t.name).collect::<Vec<_>>(), ["Agent_1.x-y", "a"]);

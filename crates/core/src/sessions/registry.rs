@@ -29,7 +29,7 @@ use super::tasks::Tasks;
 use super::toolchains::Toolchains;
 use super::unix_peers::UnixPeers;
 use super::unreachable::Unreachable;
-use crate::action::{Action, ActionError, EndReason, Limits, Outcome, SessionStatus, SessionView};
+use crate::action::{Action, ActionError, EndReason, Limits, Outcome, SessionStatus, SessionView, TokenView};
 use crate::config::Config;
 use crate::credentials::named_tokens::Tokens;
 use crate::credentials::server_token::Token;
@@ -300,10 +300,11 @@ impl Registry {
                 self.server_events.read(principal, read, stopping).await.map(Outcome::Events)
             }
             Action::Tokens => Ok(Outcome::Tokens(self.tokens.list())),
-            Action::MakeToken { name, scope, lifetime } => {
-                let (tokens, name, scope, lifetime) = (Arc::clone(&self.tokens), name.clone(), *scope, *lifetime);
-                let made = on_disk(move || tokens.make(&name, scope, lifetime)).await?;
-                tracing::info!(by = %principal.name, token = %made.view.name, scope = scope.name(), "a token was made");
+            Action::MakeToken(request) => {
+                let (tokens, request) = (Arc::clone(&self.tokens), request.clone());
+                let made = on_disk(move || tokens.make(&request)).await?;
+                let TokenView { name, scope, profiles, .. } = &made.view;
+                tracing::info!(by = %principal.name, token = %name, scope = scope.name(), ?profiles, "a token was made");
                 Ok(Outcome::FreshToken(made))
             }
             Action::RevokeToken { name } => {

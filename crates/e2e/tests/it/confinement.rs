@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use api::{Boundary, ConfinementTier, CreateRequest, EndedBy, ErrorCode};
-use client::ClientError;
+use api::{Boundary, ConfinementTier, CreateRequest, EndedBy, ErrorCode, Limits, TokenRequest, TokenScope};
+use client::{Client, ClientError};
 use e2e::{Home, Server, Session, Start, eventually, lacks};
 
 use crate::boundaries::join_all;
@@ -21,6 +21,9 @@ const PYTHON: &str = "/usr/bin/python3";
 const CONFIGURATION: &str = r#"
 [profiles.confined]
 confinement = { tier = "process" }
+limits = { openFiles = 300 }
+
+[profiles.open]
 
 [profiles.online]
 confinement = { tier = "process", network = true, readable = ["~/.ssh/known_hosts"], writable = ["~/files", "~/more", "/dev/pts"], hidden = ["~/private"] }
@@ -196,4 +199,49 @@ async fn a_confined_session_that_could_reach_more_is_not_started() {
             other => panic!("{}: not refused: {other:?}", folder.display()),
         }
     }
+}
+
+#[tokio::test]
+// promise: access-4
+async fn a_token_that_is_bound_to_profiles_gets_no_other_session_and_no_more_by_a_request() {
+    let server = Server::start_in(home(), Start::default());
+    let work = server.home().file("work");
+    let token = |name: &str, scope, profiles: &[&str]| TokenRequest {
+        name: name.to_owned(),
+        scope,
+        expires_in: None,
+        profiles: profiles.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    let of = async |request: TokenRequest| server.client().make_token(&request).await;
+    for wrong in [
+        token("a", TokenScope::Admin, &["confined"]),
+        token("a", TokenScope::Write, &[""]),
+        token("a", TokenScope::Write, &["confined"; 17]),
+    ] {
+        assert_eq!(of(wrong).await.err().and_then(|e| e.code()), Some(ErrorCode::InvalidField));
+    }
+    let made = of(token("bot", TokenScope::Write, &["confined", "online"])).await.expect("made");
+    assert_eq!(made.profiles, ["confined", "online"]);
+    server.kill9();
+    server.again();
+    let bot = Client::tcp(server.address(), made.token);
+    let at = |profile: &str| CreateRequest { profile: Some(profile.to_owned()), ..by("", &work) };
+    let unnamed = CreateRequest { profile: None, ..by("", &work) };
+    let own = bot.create(&unnamed, None).await.expect("its first profile");
+    assert_eq!((own.profile.as_deref(), own.confinement), (Some("confined"), Some(ConfinementTier::Process)));
+    assert_eq!(bot.create(&at("online"), None).await.expect("its second one").profile.as_deref(), Some("online"));
+    let limited = |most| {
+        let limits = Limits { open_files: Some(most), ..Limits::default() };
+        CreateRequest { limits: Some(limits), ..at("confined") }
+    };
+    assert!(bot.create(&limited(200), None).await.is_ok());
+    for (request, code) in [
+        (at("open"), ErrorCode::Forbidden),
+        (at("default"), ErrorCode::Forbidden),
+        (limited(301), ErrorCode::InvalidField),
+        (CreateRequest { cwd: Some("/etc".to_owned()), ..unnamed }, ErrorCode::InvalidField),
+    ] {
+        assert_eq!(bot.create(&request, None).await.err().and_then(|e| e.code()), Some(code), "{request:?}");
+    }
+    assert_eq!(server.client().create(&at("open"), None).await.expect("the user's").confinement, None);
 }

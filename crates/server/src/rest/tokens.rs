@@ -11,7 +11,7 @@ use super::convert;
 use super::extract::Body;
 use super::state::{Rest, unexpected};
 use crate::http::problem::ProblemResponse;
-use ptyd_core::action::{Action, Outcome, TokenView};
+use ptyd_core::action::{Action, MakeToken, Outcome, TokenView};
 use ptyd_core::limits;
 use ptyd_core::principal::{Principal, Scope};
 
@@ -26,10 +26,11 @@ pub(super) async fn create(
         api::TokenScope::Write => Scope::Write,
         api::TokenScope::Admin => Scope::Admin,
     };
-    match rest.act(&principal, Action::MakeToken { name: body.name, scope, lifetime }).await? {
+    let request = MakeToken { name: body.name, scope, lifetime, profiles: body.profiles };
+    match rest.act(&principal, Action::MakeToken(request)).await? {
         Outcome::FreshToken(made) => {
-            let api::TokenInfo { name, scope, created_at, expires_at } = info(made.view);
-            let token = api::NewToken { token: made.token, name, scope, created_at, expires_at };
+            let api::TokenInfo { name, scope, created_at, expires_at, profiles } = info(made.view);
+            let token = api::NewToken { token: made.token, name, scope, created_at, expires_at, profiles };
             Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], Json(token)).into_response())
         }
         other => Err(unexpected(&other)),
@@ -75,7 +76,7 @@ fn info(view: TokenView) -> api::TokenInfo {
         Scope::Admin => api::TokenScope::Admin,
     };
     let (created_at, expires_at) = (convert::time(view.created_at), view.expires_at.map(convert::time));
-    api::TokenInfo { name: view.name, scope, created_at, expires_at }
+    api::TokenInfo { name: view.name, scope, created_at, expires_at, profiles: view.profiles }
 }
 
 #[cfg(test)]

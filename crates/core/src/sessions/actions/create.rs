@@ -260,7 +260,7 @@ impl Registry {
     ) -> Result<Spec, ActionError> {
         let owner = self.owner(principal, request)?;
         let name = checked_name(request.name.as_deref())?;
-        let mut setting = self.setting(request)?;
+        let mut setting = self.setting(principal, request)?;
         if start_files == StartFiles::Clean {
             setting.profile.rc = StartFiles::Clean;
         }
@@ -296,6 +296,10 @@ impl Registry {
             request.limits.or(profile.limits.or(self.settings.limits)),
             &self.settings.limits_max,
         )?;
+        // A token that is bound to profiles gets no more by a request than they give.
+        if principal.profiles().is_some() {
+            resource_limits::within(limits, &profile.limits)?;
+        }
         let meta = SessionMetadata {
             name,
             owner,

@@ -35,8 +35,19 @@ pub(super) struct Setting {
 }
 
 impl Registry {
-    /// The requested profile, or else the default one; for a model, the one for agents comes before the default one.
-    pub(super) fn setting(&self, request: &Create) -> Result<Setting, ActionError> {
+    /// The requested profile, or else the first one of the caller's token, or else the default one; for a model, the one
+    /// for agents comes before the default one.
+    pub(super) fn setting(&self, principal: &Principal, request: &Create) -> Result<Setting, ActionError> {
+        let bound = principal.profiles();
+        if let (Some(bound), Some(asked)) = (bound, &request.profile)
+            && !bound.contains(asked)
+        {
+            let there = bound.join(", ");
+            return Err(ActionError::Denied {
+                why: format!("this token starts sessions with these profiles only: {there}"),
+            });
+        }
+        let asked = request.profile.as_deref().or_else(|| bound?.first().map(String::as_str));
         let unreadable = |why: String| start_error_of(format!("the configuration file: {why}"));
         let file =
             self.launch_resources.config_file.as_deref().map(ConfigFile::read).transpose().map_err(unreadable)?;
@@ -44,9 +55,9 @@ impl Registry {
         let has_agent = profiles.contains_key(profile::AGENT);
         let beneath: &[_] = if request.is_by_model && !has_agent { &profile::AGENT_VARIABLES } else { &[] };
         let unnamed = if request.is_by_model && has_agent { profile::AGENT } else { profile::DEFAULT };
-        let name = request.profile.as_deref().unwrap_or(unnamed);
+        let name = asked.unwrap_or(unnamed);
         let Some(profile) = profiles.remove(name) else {
-            if request.profile.is_none() {
+            if asked.is_none() {
                 return Ok(Setting { beneath, ..Setting::default() });
             }
             let there: Vec<_> = profiles.into_keys().collect();
