@@ -76,17 +76,18 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   alias __ptyd='if __ptyd_take 2>&96; then \builtin eval -- "$__ptyd_text"; else \builtin eval -- "$__ptyd_text"; fi; __ptyd_finish && :'
   __ptyd() { __ptyd_leave "$?"; }
 
-  # Takes the staged command: its id, its nonce, its text. The holder has rewound the descriptor, and the whole is short enough for
-  # one read(2): children share the offset, and one that reads or moves it must not change what is read.
+  # Takes the staged command: its head, its id, its nonce, its text. The holder has rewound the descriptor, and the whole is short
+  # enough for one read(2): children share the offset, and one that moves it must not change what is read. From another
+  # place the head is not found; behind the text are NULs only.
   __ptyd_take() {
     builtin local status=$?
-    builtin mapfile -d '' -t -n 3 -u 96 __ptyd_staged
-    if [[ ${#__ptyd_staged[@]} != 3 || $- == *[aeuxT]* || ${#__ptyd_state[@]} == 0 || ${__ptyd_staged[0]} -le __ptyd_taken ]]; then
+    builtin mapfile -d '' -t -n 4 -u 96 __ptyd_staged
+    if [[ ${__ptyd_staged-} != ptyd* || $- == *[aeuxT]* || ${#__ptyd_state[@]} == 0 || ${__ptyd_staged[1]} -le __ptyd_taken ]]; then
       __ptyd_leave "$status"
     else
-      __ptyd_id=${__ptyd_staged[0]} __ptyd_taken=$__ptyd_id __ptyd_text=${__ptyd_staged[2]}$__ptyd_telling
-      builtin printf '\e]7337;C;%s\a' "${__ptyd_staged[1]}" >&"$__ptyd_tty" ||
-        builtin printf '\e]7337;C;%s\a' "${__ptyd_staged[1]}" >/dev/tty
+      __ptyd_id=${__ptyd_staged[1]} __ptyd_taken=$__ptyd_id __ptyd_text=${__ptyd_staged[3]}$__ptyd_telling
+      builtin printf '\e]7337;C;%s\a' "${__ptyd_staged[2]}" >&"$__ptyd_tty" ||
+        builtin printf '\e]7337;C;%s\a' "${__ptyd_staged[2]}" >/dev/tty
     fi
     builtin return "$status"
   }
@@ -233,7 +234,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   }
   __ptyd_no_hook() { return; }
 
-  # Key 1 (bind -x): takes the staged command (its id, its nonce, its text) and puts a line that evaluates it in the place
+  # Key 1 (bind -x): takes the staged command (its head, its id, its nonce, its text) and puts a line that evaluates it in the place
   # of what was being typed. $1 is the line number.
   __ptyd_load() {
     # shellcheck disable=SC2034 # __ptyd_load_carefully uses them.
@@ -241,7 +242,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     # In every case below, the accept key that follows must not run a line that a person has half typed.
     READLINE_LINE='' READLINE_POINT=0
     # Not `$(<file)`: inside bind -x that breaks bash 5.2's parser.
-    builtin mapfile -d '' -t staged <"$__ptyd_file"
+    builtin mapfile -d '' -t -n 4 staged <"$__ptyd_file"
     __ptyd_seldom __ptyd_load_carefully "$1"
   }
 
@@ -325,8 +326,8 @@ __ptyd_load_carefully() {
     __ptyd_load_quietly "$1"
     return
   fi
-  [[ ${#staged[@]} -ge 2 && ${staged[0]} == [0-9]* ]] || return 0
-  id=${staged[0]}
+  [[ ${staged-} == ptyd* && ${staged[1]} == [0-9]* ]] || return 0
+  id=${staged[1]}
   # A key that a person pressed by accident finds a command that was taken before.
   ((id > __ptyd_taken)) || return 0
   if [[ ${PROMPT_COMMAND-} != "$__ptyd_prompt"* ]]; then
@@ -338,7 +339,7 @@ __ptyd_load_carefully() {
   fi
   # The last command's end was never reported, else the hook had done this.
   ((__ptyd_id == 0)) || __ptyd_restore
-  __ptyd_id=$id __ptyd_text=${staged[2]-}
+  __ptyd_id=$id __ptyd_text=${staged[3]-}
   # These alone can make the capture behind them a part of themselves: a here-document, an operator, a function head.
   # (Behind an operator or a head there may be comments.)
   if [[ $__ptyd_text == *[\|\&\)\\[:space:]] || $__ptyd_text == *'#'* || $__ptyd_text == *'<<'* ||
@@ -352,7 +353,7 @@ __ptyd_load_carefully() {
   [[ $__ptyd_last != *' '* || $__ptyd_text != *PIPESTATUS* ]] || __ptyd_repeat_pipestatus
   # PS0 is printed after the line was accepted and before it runs, without a fork and without a command of its own; but
   # on stderr, and only if it was ours when the prompt was made.
-  __ptyd_mark=$'\e]7337;C;'${staged[1]}$'\a'
+  __ptyd_mark=$'\e]7337;C;'${staged[2]}$'\a'
   if [[ ${PS0-} != "$__ptyd_ps0"* || -n ${__ptyd_stderr_gone-} || $BASHOPTS != *promptvars* ]]; then
     line="{ __ptyd_begin && :; } 2>/dev/null; $line"
   fi
@@ -408,7 +409,9 @@ __ptyd_begin() {
 __ptyd_parses() (
   options=()
   shopt -q extglob && options=(-O extglob)
-  said=$({ builtin read -rd '' _ && builtin read -rd '' _ && LC_ALL=C BASH_ENV='' exec "$BASH" "${options[@]}" -n; } <"$__ptyd_file" 2>&1)
+  builtin mapfile -d '' -t -n 4 staged <"$__ptyd_file"
+  # A pipe, and no here-document, which may be a file on a full disk.
+  said=$(builtin printf %s "${staged[3]}" 2>/dev/null | LC_ALL=C BASH_ENV='' "$BASH" "${options[@]}" -n 2>&1)
   [[ -n $said ]] || exit 0
   builtin printf '%s\n' "$said"
   [[ $said != *' unexpected end of file'* && $said != *' unexpected EOF while'* && $said != *' here-document at line '* ]] || exit 3

@@ -35,11 +35,12 @@ if not set -q __ptyd_secret
     set -g __ptyd_path \1
 end
 
-# Accept key: takes the staged command (its id, its nonce, its text) and executes a line that evaluates it, in the place
+# Accept key: takes the staged command (its head, its id, its nonce, its text) and executes a line that evaluates it, in the place
 # of what was being typed. The load key, which comes before it, ends a search or a menu, which would eat the line.
 function __ptyd_take
     set -l statuses $status $pipestatus
     begin
+        read -fz head
         read -fz id
         read -fz nonce
         read -fz text

@@ -19,16 +19,17 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
       command print -n '\0'
     } >&9
     __ptyd_mark() { command print -n '\033]7337;'"$1"'\007'; } >/dev/tty
+    __ptyd_put() { command print -nr -- "$1"; }
   else
     __ptyd_say() { command printf '%s\000' "$1" >&9; }
     __ptyd_mark() { command printf '\033]7337;%s\007' "$1" >/dev/tty; }
+    __ptyd_put() { command printf %s "$1"; }
   fi
 
   # The next of a sequence that only the shell and the holder know; 31 bits, for mksh counts no further.
   # shellcheck disable=SC2016 # The prompt expands it, and __ptyd_d does.
   __ptyd_a='__ptyd_n=(__ptyd_n*1103515245+12345)&2147483647'
-  # The part of the line between the two functions below. It sources the text and reads it into no variable, so that the text may
-  # have any length, and an error in it stays within it.
+  # The part of the line between the two functions below. The file evaluates the text, whose errors stay within it, and returns.
   # shellcheck disable=SC2016 # The line evaluates it.
   readonly __ptyd_l='\command . "$__ptyd_f";__ptyd_r=$?.$__ptyd_i'
 
@@ -90,7 +91,8 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
   # executes nothing.
   __ptyd_look() {
     # shellcheck disable=SC2086 # Empty, or one word.
-    __ptyd_o=$(LC_ALL=C "$__ptyd_e" ${__ptyd_x-} -n "$__ptyd_f" 2>&1) && [ -z "$__ptyd_o" ] && return 0
+    __ptyd_o=$( (__ptyd_v=__ptyd_put && command . "$__ptyd_f") 2>/dev/null | LC_ALL=C "$__ptyd_e" ${__ptyd_x-} -n 2>&1) &&
+      [ -z "$__ptyd_o" ] && return 0
     case $__ptyd_o in
       *'end of file'* | *EOF* | *nterminated* | *unmatched* | *unclosed* | *'no closing'* | *"Missing '}'"* | *"missing '}'"*)
         __ptyd_w=in
@@ -114,7 +116,7 @@ fi
 
 # The shell's program, and the applet that a program of many programs has to be.
 __ptyd_e=${PTYD_SHELL-} __ptyd_x=${PTYD_APPLET-}
-unset ENV PTYD_SHELL PTYD_APPLET
+unset ENV PTYD_SHELL PTYD_APPLET __ptyd_v
 # A login shell without any of the user's files is no login shell, or it would read one before this.
 if [ -n "${PTYD_CLEAN-}" ] && unset PTYD_CLEAN && [ -r /etc/profile ]; then
   # shellcheck source=/dev/null # It is the system's.

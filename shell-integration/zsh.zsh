@@ -28,7 +28,7 @@ if [[ -z ${__ptyd_defining-} ]]; then
     zmodload zsh/parameter zsh/zle && IFS= read -r -u 97 __ptyd_secret 2>/dev/null && IFS= read -r -u 97 __ptyd_file; then
     # zsh's own descriptor of the terminal, which nothing closes and no child inherits; without the module that writes to it (-1),
     # the terminal is opened by name each time.
-    if [[ -t 10 ]] && zmodload -F zsh/system b:syswrite; then __ptyd_tty=10; else __ptyd_tty=-1; fi 2>/dev/null
+    if [[ -t 10 ]] && zmodload -F zsh/system b:syswrite b:sysread; then __ptyd_tty=10; else __ptyd_tty=-1; fi 2>/dev/null
     typeset -gr +x __ptyd_secret __ptyd_file __ptyd_tty
     typeset -g +x __ptyd_defining=${(%):-%x}
 
@@ -203,28 +203,42 @@ __ptyd_hide() {
   return 0
 }
 
-# Key 1: takes the staged command (its id, its nonce, its text). __ptyd_place then puts a line that evaluates it in the place of
-# what was being typed.
+# Key 1: takes the staged command (its head, its id, its nonce, its text). __ptyd_place then puts a line that evaluates it in the place
+# of what was being typed. The holder has rewound the descriptor, and children share its offset: where one has moved it, the
+# head is not found, or what is read as the text has a NUL of the head or of those behind the text in it.
 __ptyd_take() {
   # In every case below, the accept key that follows must not run a line that a person has half typed.
   BUFFER=
   __ptyd_text= __ptyd_line=
-  local text="$(<$__ptyd_file)"
+  local text=
+  builtin sysread -i 96 -s 48 text
   local staged=("${(@ps:\0:)text}")
-  [[ ${staged[1]} == <-> && $#staged -ge 2 ]] || return 1
+  [[ $staged[1] == ptyd\ * ]] && builtin sysread -i 96 -s ${staged[1]##* } text && staged[4]=("${(@ps:\0:)text}") &&
+    (( $#staged == 4 )) || __ptyd_open || return 1
   # A key that a person pressed by accident finds a command that was taken before.
-  (( staged[1] > __ptyd_taken )) || return 1
+  (( staged[2] > __ptyd_taken )) || return 1
   # A continuation line of what a person has begun, or an editor inside a command.
   if [[ $CONTEXT != start ]]; then
-    __ptyd_say_running $staged[1]
+    __ptyd_say_running $staged[2]
     return 1
   fi
-  __ptyd_id=$staged[1] __ptyd_taken=$staged[1] __ptyd_mark=$'\e]7337;C;'$staged[2]$'\a' __ptyd_flags= __ptyd_told= __ptyd_said= \
-    __ptyd_raw=${staged[3]-} __ptyd_cut=__ptyd_cut __ptyd_finish=__ptyd_finish
+  __ptyd_id=$staged[2] __ptyd_taken=$staged[2] __ptyd_mark=$'\e]7337;C;'$staged[3]$'\a' __ptyd_flags= __ptyd_told= __ptyd_said= \
+    __ptyd_raw=${staged[4]-} __ptyd_cut=__ptyd_cut __ptyd_finish=__ptyd_finish
   __ptyd_text=$__ptyd_raw$__ptyd_telling
   [[ $__ptyd_options == *x* || $__ptyd_pipe == *' '* && $__ptyd_text == *pipestatus* ]] || __ptyd_line=$__ptyd_evaluating
   # The last prompt has done so already, unless the hook was lost.
   (( ! ${+functions[__ptyd_try]} )) || unset 'functions[__ptyd_try]'
+}
+
+# The same by the file's name, which opens it at its beginning; also without the module that reads from the descriptor. `staged` is
+# the caller's.
+__ptyd_open() {
+  local field
+  staged=()
+  while (( $#staged < 4 )) && IFS= builtin read -rd '' -u 0 field; do
+    staged+=("$field")
+  done <$__ptyd_file
+  [[ $staged[1] == ptyd\ *<-> && $staged[2] == <-> && $#staged == 4 ]]
 }
 
 # Fails if the text was not parsed, or the code after it became part of it, and neither is a reason known yet nor $1 given.

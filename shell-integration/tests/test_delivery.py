@@ -112,7 +112,7 @@ def test_an_empty_or_missing_command_file_runs_nothing():
         sh.at_prompt()
         sh.keys(b"touch half" + LOAD + ACCEPT)
         same((sh.done().id, list(sh.home.glob("half"))), (0, []))
-        sh.staged.write_bytes(b"")
+        sh.write_staged(b"")
         sh.at_prompt()
         sh.keys(b"touch half" + LOAD + ACCEPT)
         same((sh.done().id, list(sh.home.glob("half"))), (0, []))

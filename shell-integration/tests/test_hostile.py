@@ -7,7 +7,7 @@ import tempfile
 import termios
 from pathlib import Path
 
-from rig import BASH, SCRIPT, Shell, plain_functions, same
+from rig import BASH, MOVES, SCRIPT, Shell, plain_functions, same
 
 
 LOADED_LINE = b'\\builtin eval -- "$__ptyd_text"'
@@ -185,6 +185,14 @@ def test_a_child_that_reads_the_staged_command_changes_nothing_of_it():
         reads = "import os, sys; [os.read(96, 7) for _ in iter(int, 1)]"
         sh.run(f"python3 -c '{reads}' & trap 'kill %1' EXIT")
         for length in [10, 1000, 3900] * 20:
+            same(sh.prints(f"x={'a' * length}; echo ${{#x}}; :"), f"{length}\n")
+        sh.run("kill %1; wait")
+
+
+def test_a_child_that_moves_the_offset_of_the_staged_command_changes_nothing_of_it():
+    with Shell() as sh:
+        sh.run(f"python3 -c '{MOVES}' & trap 'kill %1' EXIT")
+        for length in [0, 10, 1000, 3900, 10000] * 20:
             same(sh.prints(f"x={'a' * length}; echo ${{#x}}; :"), f"{length}\n")
         sh.run("kill %1; wait")
 

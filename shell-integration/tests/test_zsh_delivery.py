@@ -145,8 +145,8 @@ def test_an_empty_or_missing_command_file_runs_nothing():
         sh.at_prompt()
         sh.keys(b"touch half" + LOAD + ACCEPT)
         same((sh.done().id, list(sh.home.glob("half"))), (0, []))
-        for bad in b"", b"x\0001\0echo no", b"0\0001\0echo no":
-            sh.staged.write_bytes(bad)
+        for bad in b"", b"ptyd 7\0x\0001\0echo no", b"ptyd 7\0000\0001\0echo no", b"ptyd x\0009\0001\0echo no", b"9\0001\0echo no":
+            sh.write_staged(bad)
             sh.at_prompt()
             sh.keys(b"touch half" + LOAD + ACCEPT)
             same((sh.done().id, list(sh.home.glob("half"))), (0, []))

@@ -4,7 +4,7 @@ import os
 import signal
 import termios
 
-from rig import Zsh, plain_functions, same
+from rig import MOVES, Zsh, plain_functions, same
 
 OPTIONS = """
     nounset shwordsplit ksharrays kshglob ksharrays nonomatch nullglob cshnullglob noglob globsubst globassign cshjunkiequotes
@@ -382,6 +382,21 @@ def test_an_interrupted_startup_is_attested():
         os.kill(sh.pid, signal.SIGINT)
         sh.done()
         same(sh.prints("echo fine"), "fine\n")
+
+
+def test_a_child_that_moves_the_offset_of_the_staged_command_changes_nothing_of_it():
+    with Zsh() as sh:
+        sh.run(f"python3 -c '{MOVES}' & trap 'kill %3' EXIT")
+        for length in [0, 10, 1000, 3900, 10000] * 20:
+            same(sh.prints(f"x={'a' * length}; echo ${{#x}}; :"), f"{length}\n")
+        sh.run("kill %3; wait")
+
+
+def test_without_the_module_that_reads_descriptors_texts_arrive():
+    with Zsh() as sh:
+        sh.run("zmodload -u zsh/system; zmodload -a nothing b:sysread")
+        for text in "x", "x" * 5000, "äöü\n€":
+            same(sh.prints(f"print -r -- '{text}'"), text + "\n")
 
 
 def test_a_resize_while_the_editor_waits_does_no_harm():

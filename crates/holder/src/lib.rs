@@ -25,6 +25,7 @@ mod query_replies;
 mod records;
 mod session_end;
 mod shell_state;
+mod staging;
 mod startup;
 mod terminal;
 mod termination;

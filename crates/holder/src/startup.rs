@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
@@ -14,6 +14,7 @@ use sys::{signal, spawn, time};
 use wire::{ATTESTATION_FD, COMMAND_FD, FromHolder, SCRIPT_FD, Spec, Status, TEMPORARY_FOLDER};
 
 use crate::connection::Connection;
+use crate::staging::Staging;
 
 /// The connection of the server that started this holder becomes the first client; the descriptor must not stay open
 /// twice.
@@ -54,9 +55,9 @@ pub(crate) fn start_shell(
         rustix::fs::fchown(&follower, Some(rustix::process::Uid::from_raw(*uid)), None)?;
     }
     let at = i32::try_from(spec.handover.attestation_fd).ok().filter(|fd| *fd > 2).unwrap_or(ATTESTATION_FD);
-    let script = given.script_for_another_user(spec)?;
+    let script = Inherited::script_for_another_user(spec)?;
     let mut extra: Vec<_> = script.iter().map(|file| (file.as_fd(), SCRIPT_FD)).collect();
-    extra.extend(given.command_to_read.map(|file| (file.as_fd(), COMMAND_FD)));
+    extra.extend(given.command.map(|file| (file.as_fd(), COMMAND_FD)));
     // Last, because one of the others may occupy this descriptor number.
     extra.extend(spec.handover.has_hooks().then(|| (given.theirs.as_fd(), at)));
     match spawn::on_terminal(&program, follower.as_fd(), &extra) {
@@ -70,30 +71,21 @@ pub(crate) fn start_shell(
 
 /// Descriptors that the shell inherits besides its terminal.
 pub(crate) struct Inherited<'a> {
-    pub(crate) command_file: &'a std::fs::File,
-    /// The same file, open for reading only, for a shell that inherits it.
-    pub(crate) command_to_read: Option<&'a std::fs::File>,
+    /// The staged command, open for reading only; the shell shares its offset.
+    pub(crate) command: Option<&'a std::fs::File>,
     /// The shell's end of the attestation socket.
     pub(crate) theirs: OwnedFd,
 }
 
 impl Inherited<'_> {
-    /// The script for a shell that runs as another user: it has no access to the session's folders nor to the holder's
-    /// /proc entries. The descriptors that it gets instead are read-only, and nothing in them is secret.
-    fn script_for_another_user(&self, spec: &Spec) -> io::Result<Option<std::fs::File>> {
+    /// The script for a shell that runs as another user: it has no access to the session's folders. The descriptor that it gets instead
+    /// is read-only, and nothing in it is secret.
+    fn script_for_another_user(spec: &Spec) -> io::Result<Option<std::fs::File>> {
         if spec.handover.script.is_empty() {
             return Ok(None);
         }
-        // The other user opens it again for every command that the load key takes.
-        rustix::fs::fchmod(self.command_file, rustix::fs::Mode::from_raw_mode(0o444))?;
         std::fs::File::open(Path::new(std::ffi::OsStr::from_bytes(&spec.handover.script))).map(Some)
     }
-}
-
-/// The staged command with an offset of its own, which the shell shares: open for reading only.
-pub(crate) fn command_to_read(spec: &Spec, command_file: &std::fs::File) -> io::Result<Option<std::fs::File>> {
-    let inherits = !spec.handover.script.is_empty() || !spec.handover.short_line.is_empty();
-    inherits.then(|| std::fs::File::open(format!("/proc/self/fd/{}", command_file.as_raw_fd()))).transpose()
 }
 
 /// The program of the shell with its limits, cgroups and identity.
@@ -190,18 +182,15 @@ pub(crate) fn speaks_by_prompts(spec: &Spec) -> bool {
     spec.handover.is_in_band() || spec.handover.line().is_some()
 }
 
-/// The bytes sent to the shell at its start: the secret, the path of the staged command (the holder's own descriptor,
-/// which the same user may open) unless the shell has a short line, and, with prompt marks, the start of their sequence.
-pub(crate) fn greeting(secret: &[u8], command_file: &std::fs::File, spec: &Spec, seed: u32) -> VecDeque<u8> {
+/// The bytes sent to the shell at its start: the secret, the name of the staged command unless the shell has a short line, and,
+/// with prompt marks, the start of their sequence.
+pub(crate) fn greeting(secret: &[u8], command: &Staging, spec: &Spec, seed: u32) -> VecDeque<u8> {
     if !spec.handover.has_hooks() {
         return VecDeque::new();
     }
-    let path = match (spec.handover.script.is_empty(), spec.handover.short_line.is_empty()) {
-        // Its script knows the descriptor.
-        (_, false) => String::new(),
-        (true, true) => format!("/proc/{}/fd/{}\n", std::process::id(), command_file.as_raw_fd()),
-        (false, true) => format!("/proc/self/fd/{COMMAND_FD}\n"),
-    };
+    // The script of a shell with a short line knows the descriptor.
+    let has_short_line = !spec.handover.short_line.is_empty();
+    let name = if has_short_line { String::new() } else { format!("{}\n", command.name()) };
     let seed = if speaks_by_prompts(spec) { format!("{seed}\n") } else { String::new() };
-    [secret, b"\n", path.as_bytes(), seed.as_bytes()].concat().into()
+    [secret, b"\n", name.as_bytes(), seed.as_bytes()].concat().into()
 }

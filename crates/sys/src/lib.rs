@@ -13,6 +13,7 @@ pub mod fault;
 pub mod memory;
 pub mod process;
 pub mod pty;
+pub mod sealed;
 pub mod signal;
 pub mod socket;
 pub mod spawn;

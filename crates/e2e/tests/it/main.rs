@@ -56,6 +56,7 @@ mod signals;
 mod socket;
 mod socket_json;
 mod state_dir;
+mod swapped_commands;
 mod time_limits;
 mod tokens;
 mod typed_at_prompt;

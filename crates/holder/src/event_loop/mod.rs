@@ -40,6 +40,7 @@ use crate::query_replies::QueryReplies;
 use crate::records::Records;
 use crate::session_end::SessionEnd;
 use crate::shell_state::{Phase, ShellState};
+use crate::staging::Staging;
 use crate::startup::{self, Inherited};
 use crate::terminal::Terminal;
 use ready::Ready;
@@ -101,19 +102,12 @@ fn start(folder: &Path) -> io::Result<Box<Holder>> {
     let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", wire::NO_TERMINAL));
     let pty = pty::Pty::open(spec.cols, spec.rows).map_err(named)?;
     let attestation = socket::Attestation::pair()?;
-    // A memfd: a full disk must not keep a command from running, and truncating a file on disk costs more than
-    // everything else that a command needs here.
-    let command_file = std::fs::File::from(rustix::fs::memfd_create("command", rustix::fs::MemfdFlags::CLOEXEC)?);
+    let command = Staging::of(&spec.handover, folder)?;
     // The shell takes longer to start than everything else here, so it is started first.
-    let command_to_read = startup::command_to_read(&spec, &command_file)?;
-    let given = Inherited {
-        command_file: &command_file,
-        command_to_read: command_to_read.as_ref(),
-        theirs: attestation.theirs,
-    };
+    let given = Inherited { command: command.descriptor(), theirs: attestation.theirs };
     let (shell_pid, server) = startup::start_shell(&spec, folder, &pty.path, pty.follower, given, server)?;
     let terminal = Terminal::new(pty.leader, shell_pid, (spec.cols, spec.rows));
-    let parts = Parts { signals, server, terminal, attestation: attestation.ours, command_file, command_to_read };
+    let parts = Parts { signals, server, terminal, attestation: attestation.ours, command };
     let holder = Holder::of_shell(spec, folder, &pty.path, parts).inspect_err(|_| {
         // Without a holder the shell would be orphaned.
         let _ = signal::send(shell_pid.cast_signed(), signal::KILL);
@@ -127,13 +121,12 @@ struct Parts {
     server: Connection,
     terminal: Terminal,
     attestation: OwnedFd,
-    command_file: std::fs::File,
-    command_to_read: Option<std::fs::File>,
+    command: Staging,
 }
 
 impl Holder {
     fn of_shell(spec: Spec, folder: &Path, tty: &CStr, parts: Parts) -> io::Result<Self> {
-        let Parts { signals, server, terminal, attestation, command_file, command_to_read } = parts;
+        let Parts { signals, server, terminal, attestation, command } = parts;
         let now = time::monotonic_us();
         // Watched first, so that no removal is missed.
         let home = Folder::watched(folder, now)?;
@@ -141,7 +134,7 @@ impl Holder {
         let listener = socket::listen_in(folder, SOCKET_FILE)?;
         listener.set_nonblocking(true)?;
         let (secret, seed) = (startup::secret()?, startup::seed()?);
-        let greeting = startup::greeting(&secret, &command_file, &spec, seed);
+        let greeting = startup::greeting(&secret, &command, &spec, seed);
         let takes_lines = spec.handover.line().is_some();
         let marks = startup::speaks_by_prompts(&spec).then(|| MarkSearch::new(seed));
         let shell_pid = terminal.shell_pid();
@@ -157,7 +150,7 @@ impl Holder {
             attestation: Attestation::new(shell_pid, secret),
             marks,
             shell: ShellState::new(),
-            handover: CommandHandover::new(spec.handover, (command_file, command_to_read), folder)?,
+            handover: CommandHandover::new(spec.handover, command),
             input: Input::default(),
             replies: QueryReplies::default(),
             sampler: Sampler::new(tty, takes_lines),

@@ -115,7 +115,7 @@ impl Holder {
         let nonce = u64::from_le_bytes(nonce);
         let is_touched = self.shell.input_since_handover();
         let short = self.handover.short_keys(text, self.shell.takes_short_line(), is_touched);
-        self.handover.stage(id, nonce, text, short.is_some())?;
+        self.handover.stage(id, nonce, text)?;
         self.records.append(&Record::Accepted { id, nonce, key, text })?;
         let with = if short.is_some() { HandoverKeys::Short } else { HandoverKeys::Load };
         let keys = short.unwrap_or_else(|| self.handover.keys(id, nonce, is_touched));
