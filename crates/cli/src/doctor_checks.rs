@@ -58,6 +58,7 @@ pub fn checks(paths: &Paths) -> Vec<Check> {
         pty(),
         splice(paths),
         of_holder(ptyd_core::sessions::holder_is_static()),
+        of_confinement(ptyd_core::sessions::confinement_hindrance()),
         syscall(),
         bash(),
         socket(&paths.socket),
@@ -111,6 +112,14 @@ fn of_holder(is_static: bool) -> Check {
     }
     let fix = "build ptyd where a static C library is installed (libc6-dev, glibc-static) or Rust's musl target";
     Check::warn("holder", "the program that holds a session is dynamic: each one takes almost twice the memory", fix)
+}
+
+fn of_confinement(hindrance: Option<String>) -> Check {
+    let Some(why) = hindrance else {
+        return Check::ok("landlock", "profiles can confine sessions");
+    };
+    let fix = "nothing, if no profile has `confinement`; sessions of one that has it are not started here";
+    Check::warn("landlock", format!("confinement {why}"), fix)
 }
 
 fn syscall() -> Check {
@@ -311,6 +320,8 @@ mod tests {
     // promise: cli-8
     fn a_dynamic_holder_is_a_warning() {
         assert_eq!([of_holder(true).state, of_holder(false).state], [State::Ok, State::Warn]);
+        let confined = [of_confinement(None), of_confinement(Some("needs Landlock".to_owned()))];
+        assert_eq!(confined.map(|check| check.state), [State::Ok, State::Warn]);
     }
 
     #[test]

@@ -44,6 +44,12 @@ impl LocalHost {
     }
 }
 
+/// Why this machine cannot confine a session, for `ptyd doctor` too; `None` if it can.
+#[must_use]
+pub fn confinement_hindrance() -> Option<String> {
+    sys::confinement::hindrance()
+}
+
 impl Host for LocalHost {
     fn resolve_program(&self, name: &str, path: Option<&[u8]>) -> Option<PathBuf> {
         if name.is_empty() {
@@ -74,7 +80,7 @@ impl Host for LocalHost {
     }
 
     fn confinement_hindrance(&self) -> Option<String> {
-        sys::confinement::hindrance()
+        confinement_hindrance()
     }
 
     fn user(&self, name: &str) -> io::Result<Option<User>> {

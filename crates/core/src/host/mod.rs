@@ -11,6 +11,7 @@ mod port;
 #[cfg(test)]
 pub(crate) use fake::{FakeHost, process};
 pub(crate) use local::LocalHost;
+pub use local::confinement_hindrance;
 pub(crate) use port::{
     Bounds, ControlGroup, Controller, Counts, FileFacts, Host, Identity, Process, TAG, User, descendants,
 };

@@ -50,6 +50,7 @@ mod unrecorded_end;
 mod views;
 
 pub use crate::host::capacity::{KernelLimit, kernel_limits};
+pub use crate::host::confinement_hindrance;
 pub use crate::host::holders::{holder_is_static, splice_works};
 pub use registry::Registry;
 pub use unix_peers::UnixPeers;
