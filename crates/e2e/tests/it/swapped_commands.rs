@@ -95,7 +95,9 @@ if os.fork():
 os.setsid()
 if os.fork():
     os._exit(0)
-# It stops the shell at its prompt, which is where the editor reads keys.
+# It stops the shell at its prompt, which is where the editor reads keys: behind the end of this command, as the test knows.
+while not os.path.exists(stopped + ".go"):
+    time.sleep(0.001)
 while open(f"/proc/{shell}/stat").read().rsplit(")", 1)[1].split()[5] != str(shell) or "S" != open(
     f"/proc/{shell}/stat"
 ).read().rsplit(")", 1)[1].split()[0]:
@@ -146,6 +148,7 @@ async fn the_text_that_waits_stays(shell: &str) {
     for round in 0..2 {
         let _ = std::fs::remove_file(&stopped);
         session.gives(&format!("{swapper} {}", stopped.display())).await;
+        std::fs::write(stopped.with_extension("go"), "").expect("written");
         eventually("the shell is stopped", async || stopped.exists().then_some(())).await;
         let done = session.run("echo asked-for").await;
         let told = (done.status, done.exit_code, done.boundary, done.output.as_deref());
@@ -156,7 +159,9 @@ async fn the_text_that_waits_stays(shell: &str) {
             eventually("the swapper has tried", async || std::fs::read_to_string(&said).ok().filter(|s| !s.is_empty()))
                 .await;
         assert_eq!(said, "descriptors True, text True, changed []", "{shell}, round {round}");
-        std::fs::remove_file(stopped.with_extension("said")).expect("there");
+        for file in ["said", "go"] {
+            std::fs::remove_file(stopped.with_extension(file)).expect("there");
+        }
     }
 }
 
