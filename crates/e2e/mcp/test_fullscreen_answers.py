@@ -1,5 +1,7 @@
 """The answer while a program paints: no paint as text, and why its wait is over."""
 
+import asyncio
+
 import pytest
 from mcp_client import within
 from fullscreen import needs, played
@@ -20,6 +22,10 @@ QUIET = "printf '\\e[?1049h\\e[Hpainted'; sleep 60"
 async def test_the_answer_in_which_a_program_ends_has_none_of_its_paint(workspace, command, until, keys):
     async with played(workspace, command, until) as program:
         ended = await program.session.press(*keys, timeout=20)
+        async with asyncio.timeout(20):
+            # Its screen can rest while it writes its file.
+            while ended.is_running:
+                ended = await program.session.read(command_id=program.command, timeout=1)
         assert (ended.exit, ended.output) == (0, "")
 
 
