@@ -45,7 +45,10 @@ impl Folder {
 
     /// Removes the temporary files of a confined session; without an error if there are none.
     pub(crate) fn remove_temporary(&self) {
-        let _ = std::fs::remove_dir_all(format!("/proc/self/fd/{}/{TEMPORARY_FOLDER}", self.fd.as_raw_fd()));
+        let _ = sys::removal::remove_folder(Path::new(&format!(
+            "/proc/self/fd/{}/{TEMPORARY_FOLDER}",
+            self.fd.as_raw_fd()
+        )));
     }
 
     /// Removes the holder's socket, wherever the folder is now.

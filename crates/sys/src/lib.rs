@@ -14,6 +14,7 @@ pub mod memory;
 pub mod process;
 pub mod pty;
 pub mod sealed;
+pub mod removal;
 pub mod signal;
 pub mod socket;
 pub mod spawn;

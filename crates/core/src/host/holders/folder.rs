@@ -117,6 +117,6 @@ impl SessionFolder {
     }
 
     pub(crate) fn remove(&self) -> io::Result<()> {
-        std::fs::remove_dir_all(&self.0)
+        sys::removal::remove_folder(&self.0)
     }
 }
