@@ -64,7 +64,8 @@ pub struct Profile {
     pub confinement: Option<Confinement>,
 }
 
-/// The confinement of a session's shell and programs, and its exceptions. In paths `~` is the session's HOME.
+/// The confinement of a session's shell and programs, and its exceptions. In paths `~` is the profile's HOME,
+/// or else the server's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Confinement {

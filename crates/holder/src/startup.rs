@@ -116,7 +116,7 @@ fn confined(
     let mut rules = rules.clone();
     rules.devices.push(path(terminal.to_bytes()));
     rules.readable.extend(Some(path(&spec.handover.script)).filter(|script| script.is_absolute()));
-    rules.writable.push(temporary);
+    rules.writable.push(temporary.canonicalize()?);
     Ok(program.confined(Confinement::prepare(&rules)?))
 }
 

@@ -8,9 +8,10 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, Scope,
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetCreatedAttr, Scope,
 };
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 
 mod filter;
 
@@ -19,12 +20,15 @@ const LANDLOCK: ABI = ABI::V6;
 /// The number of that version.
 const LANDLOCK_ABI: i64 = 6;
 
+/// The folder of shared memory; where it can be changed, the other ways to share memory are open, too.
+const SHARED_MEMORY: &str = "/dev/shm";
+
 /// The files, devices and sockets that a confined process may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     /// Files and hierarchies that can be read and executed.
     pub readable: Vec<PathBuf>,
-    /// Those that can also be changed.
+    /// Those that can also be changed. No link is followed: somebody may have made it after these rules.
     pub writable: Vec<PathBuf>,
     /// Devices that can be opened for reading and writing.
     pub devices: Vec<PathBuf>,
@@ -69,14 +73,18 @@ impl Confinement {
         let read = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ReadDir;
         let write = AccessFs::from_all(LANDLOCK) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
         let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
-        for (paths, rights) in [(&rules.readable, read), (&rules.writable, write), (&rules.devices, device)] {
+        for (paths, rights) in [(&rules.readable, read), (&rules.devices, device)] {
             for path in paths {
                 granting.grant_root(path, rights)?;
             }
         }
+        for path in &rules.writable {
+            granting.grant(path, write)?;
+        }
+        let shared_memory = rules.writable.iter().any(|path| path == Path::new(SHARED_MEMORY));
         let ruleset: Option<OwnedFd> = granting.ruleset.into();
         let ruleset = ruleset.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
-        Ok(Self { ruleset, filter: filter::program(rules.network) })
+        Ok(Self { ruleset, filter: filter::program(rules.network, shared_memory) })
     }
 
     pub(crate) fn plan(&self) -> Plan<'_> {
@@ -130,7 +138,9 @@ impl Granting {
     }
 
     fn add(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> io::Result<()> {
-        let Ok(file) = PathFd::new(path) else { return Ok(()) };
+        // Every caller has resolved the path; a link in it has come since then.
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let Ok(file) = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) else { return Ok(()) };
         let is_directory = rustix::fs::fstat(&file)
             .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory);
         let rights = if is_directory { rights } else { rights & AccessFs::from_file(LANDLOCK) };

@@ -349,19 +349,21 @@ mod tests {
         for file in ["home/.ssh/key", "home/src/text", "outside"] {
             std::fs::write(at(file), "read\n").expect("written");
         }
+        std::os::unix::fs::symlink(at("home/.ssh"), at("link")).expect("made");
         let rules = confinement::Rules {
             readable: ["/usr", "/bin", "/lib", "/lib64", "/etc"]
                 .map(Into::into)
                 .into_iter()
                 .chain([at("home")])
                 .collect(),
-            writable: vec![at("work")],
+            // The second one is a link, which could have been made after these rules.
+            writable: vec![at("work"), at("link")],
             devices: vec!["/dev/null".into(), "/dev/tty".into()],
             // The second one does not exist yet.
             hidden: vec![at("home/.ssh"), at("home/.later")],
             network: false,
         };
-        let script = "cat home/.ssh/key; cat outside; ls home; echo later >home/.later; echo x >home/src/text; echo x >new
+        let script = "cat home/.ssh/key; cat link/key; cat outside; ls home; echo later >home/.later; echo x >home/src/text; echo x >new
             kill -0 $PPID; cat home/src/text; echo work >work/a; mv work/a work/b; cat work/b; echo x >/dev/null && echo end"
             .replace("home/", &format!("{}/", at("home").display()));
         let argv = ["sh", "-c", &script].map(|word| word.as_bytes().to_vec());
@@ -385,7 +387,7 @@ mod tests {
             shown.push_str(&String::from_utf8_lossy(&buffer[..count]));
         }
         let refused = shown.lines().filter(|line| line.contains("ermission denied") || line.contains("not permitted"));
-        assert_eq!((refused.count(), shown.lines().last()), (7, Some("end")), "{shown}");
+        assert_eq!((refused.count(), shown.lines().last()), (8, Some("end")), "{shown}");
         let lines: Vec<_> = shown.lines().filter(|line| !line.is_empty() && !line.contains(':')).collect();
         assert_eq!(lines, ["read", "work", "end"], "{shown}");
     }

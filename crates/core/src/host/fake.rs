@@ -75,6 +75,10 @@ impl Host for FakeHost {
         self.machine().files.get(path).copied()
     }
 
+    fn home(&self) -> Option<PathBuf> {
+        None
+    }
+
     fn default_directory(&self) -> PathBuf {
         "/".into()
     }

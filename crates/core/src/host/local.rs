@@ -75,6 +75,10 @@ impl Host for LocalHost {
         Some(FileFacts { is_directory: m.is_dir(), which: (m.dev(), m.ino()), modified: (m.mtime(), m.mtime_nsec()) })
     }
 
+    fn home(&self) -> Option<PathBuf> {
+        std::env::var_os("HOME").map(PathBuf::from)
+    }
+
     fn default_directory(&self) -> PathBuf {
         std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
     }

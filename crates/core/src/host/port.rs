@@ -85,6 +85,9 @@ pub(crate) trait Host: Debug + Send + Sync {
     /// The file or directory at a path; blocks.
     fn file(&self, path: &Path) -> Option<FileFacts>;
 
+    /// The server's own `HOME`.
+    fn home(&self) -> Option<PathBuf>;
+
     /// The directory of a session whose request names none.
     fn default_directory(&self) -> PathBuf;
 

@@ -11,6 +11,8 @@ pub(super) struct LaunchResources {
     pub(super) integration: Integration,
     /// The file with the profiles.
     pub(super) config_file: Option<PathBuf>,
+    /// The server's Unix socket.
+    socket: PathBuf,
     pub(super) open_files: u64,
     pub(super) umask: u32,
     pub(super) journal_bytes_max: u64,
@@ -23,6 +25,7 @@ impl LaunchResources {
         Ok(Self {
             integration: Integration::install(&config.state_dir).map_err(ServeError::at(&integration))?,
             config_file: config.config_file.clone(),
+            socket: config.socket.clone(),
             open_files: raise_open_files(),
             umask: current_umask(),
             journal_bytes_max: config.journal_bytes_max,
@@ -31,9 +34,10 @@ impl LaunchResources {
 }
 
 impl LaunchResources {
-    /// The files and folders of the server that no confined session opens: its configuration and the state directory.
+    /// The files and folders of the server that no confined session opens: its configuration, its socket and the state directory.
     pub(super) fn own_places(&self, sessions: &Path) -> Vec<PathBuf> {
-        [sessions.parent(), self.config_file.as_deref()].into_iter().flatten().map(Path::to_owned).collect()
+        let places = [sessions.parent(), Some(&*self.socket), self.config_file.as_deref()];
+        places.into_iter().flatten().map(Path::to_owned).collect()
     }
 }
 

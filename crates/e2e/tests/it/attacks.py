@@ -4,6 +4,7 @@ Its arguments: a home, the server's state folder, its socket, its pid, the holde
 """
 
 import ctypes
+import errno
 import fcntl
 import os
 import platform
@@ -47,6 +48,21 @@ def through_link(path):
 def connects(path):
     stream = socket.socket(socket.AF_UNIX)
     stream.connect(path)
+
+
+def datagram_pair(kind):
+    """A pair of datagram sockets can send to any name."""
+    for end in socket.socketpair(socket.AF_UNIX, kind):
+        end.close()
+
+
+def shared_memory(number, *arguments):
+    """Succeeds unless the call itself is refused: without a segment it may fail in another way."""
+    try:
+        syscall(number, *arguments)
+    except OSError as error:
+        if error.errno == errno.EPERM:
+            raise
 
 
 def group_files():
@@ -110,6 +126,12 @@ ATTEMPTS = {
     "makes a datagram socket": lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM),
     "makes a packet socket": lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW),
     "makes a socket of a virtual machine": lambda: socket.socket(socket.AF_VSOCK),
+    "makes a pair for datagrams": lambda: datagram_pair(socket.SOCK_DGRAM),
+    "makes a pair for raw datagrams": lambda: datagram_pair(socket.SOCK_RAW),
+    "takes shared memory": lambda: shared_memory(29 if is_x86 else 194, 0, 100, 0o600),
+    "attaches shared memory": lambda: shared_memory(30 if is_x86 else 196, 0, None, 0),
+    "opens a queue of messages": lambda: shared_memory(240 if is_x86 else 180, b"ptyd", os.O_RDONLY, 0, None),
+    "opens a tree of files": lambda: syscall(467, -100, b".", 0, None, 0),
     "makes a user namespace": lambda: syscall(272 if is_x86 else 97, 0x10000000),
     "clones into a namespace": lambda: syscall(56 if is_x86 else 220, 0x10000000 | signal.SIGCHLD, 0, 0, 0, 0) or os._exit(0),
     "enters a namespace": lambda: syscall(308 if is_x86 else 268, os.open("/proc/self/ns/net", os.O_RDONLY), 0),

@@ -14,7 +14,7 @@ use crate::shell_matrix::{ALL, Dialect};
 /// Programs that try to get out.
 const ATTACKS: &str = include_str!("attacks.py");
 /// As long as `/proc/sys/kernel/core_pattern` and other people's files are there to be tried.
-const ATTEMPTS: usize = 57;
+const ATTEMPTS: usize = 63;
 /// The system's own: one in a home would be hidden.
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -184,10 +184,16 @@ async fn a_profile_says_what_more_is_allowed_and_hidden() {
 async fn a_confined_session_that_could_reach_more_is_not_started() {
     let server = Server::start_in(home(), Start::default());
     let home = server.home().path().to_owned();
+    // A folder of secrets that is a link.
+    fs::create_dir_all(home.join("stored")).expect("made");
+    fs::create_dir_all(home.join(".config/fish")).expect("made");
+    std::os::unix::fs::symlink(home.join("stored"), home.join(".gnupg")).expect("made");
     for (folder, why) in [
         (home.clone(), "holds"),
         (home.join(".ssh"), "cannot be the working directory"),
         (server.home().state(), "cannot be the working directory"),
+        (home.join(".config/fish"), "cannot be the working directory"),
+        (home.join("stored"), "cannot be the working directory"),
         ("/etc".into(), "cannot be the working directory"),
         ("/".into(), "holds"),
     ] {
@@ -244,4 +250,18 @@ async fn a_token_that_is_bound_to_profiles_gets_no_other_session_and_no_more_by_
         assert_eq!(bot.create(&request, None).await.err().and_then(|e| e.code()), Some(code), "{request:?}");
     }
     assert_eq!(server.client().create(&at("open"), None).await.expect("the user's").confinement, None);
+}
+
+#[tokio::test]
+// promise: access-13
+async fn a_request_gets_no_more_by_the_home_that_it_names() {
+    let server = Server::start_in(home(), Start::default());
+    let (home, work) = (server.home().path().to_owned(), server.home().file("work"));
+    for named in [home.join(".ssh"), server.home().state(), "/nonexistent".into()] {
+        let env = [("HOME".to_owned(), named.display().to_string())].into();
+        let shell = server.session_with(CreateRequest { env, ..by("confined", &work) }).await;
+        for secret in [home.join(".ssh/id"), server.home().state().join("token")] {
+            assert_ne!(shell.gives(&format!("cat {}", secret.display())).await.0, 0, "{named:?}: {secret:?}");
+        }
+    }
 }

@@ -2,7 +2,9 @@
 //!
 //! By hand and not by a library: those match numbers exactly, and x86-64 has a second set of numbers for the same calls (x32).
 
-use libc::{BPF_ABS, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter};
+use libc::{
+    BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter,
+};
 
 /// Refused, whatever the arguments: they change mounts, namespaces, keys, clocks or the kernel, or reach into another process.
 const REFUSED: &[libc::c_long] = &[
@@ -58,6 +60,26 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_vhangup,
 ];
 
+/// open_tree_attr(2), since Linux 6.15; the same number everywhere.
+const OPEN_TREE_ATTR: libc::c_long = 467;
+
+/// Refused where shared memory is: segments, queues and semaphores that all processes of the user reach by numbers.
+const SHARED: &[libc::c_long] = &[
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    libc::SYS_msgctl,
+    libc::SYS_msgget,
+    libc::SYS_msgrcv,
+    libc::SYS_msgsnd,
+    libc::SYS_semctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_shmget,
+];
+
 /// Flags of clone(2) that make a namespace.
 const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
@@ -81,6 +103,9 @@ const OWN_ARCHITECTURE: u32 = 0xc000_00b7;
 /// x32's numbers of the calls begin here.
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
+
+/// The part of a socket's type that is no flag (`SOCK_TYPE_MASK` of the kernel).
+const SOCKET_TYPE: u32 = 0xf;
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 
@@ -106,7 +131,7 @@ const fn unless(comparison: u32, value: u32, skipped: u8) -> sock_filter {
 }
 
 /// The whole filter.
-pub(super) fn program(network: bool) -> Vec<sock_filter> {
+pub(super) fn program(network: bool, shared_memory: bool) -> Vec<sock_filter> {
     let mut steps = vec![
         load(ARCHITECTURE),
         step(BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCHITECTURE, 1, 0),
@@ -115,7 +140,8 @@ pub(super) fn program(network: bool) -> Vec<sock_filter> {
     ];
     #[cfg(target_arch = "x86_64")]
     steps.extend([unless(BPF_JGE, X32, 1), result(errno(libc::ENOSYS))]);
-    for call in REFUSED {
+    let shared = if shared_memory { &[] } else { SHARED };
+    for call in REFUSED.iter().chain(shared).chain(&[OPEN_TREE_ATTR]) {
         steps.extend([unless(BPF_JEQ, *call as u32, 1), result(errno(libc::EPERM))]);
     }
     // Its flags are in memory, which a filter cannot read; libraries use clone(2) then.
@@ -130,6 +156,7 @@ pub(super) fn program(network: bool) -> Vec<sock_filter> {
     // The limits of another process.
     steps.extend(refused_where(libc::SYS_prlimit64, 0, &[(BPF_JGE, 1)]));
     steps.extend(socket(network));
+    steps.extend(of_call(libc::SYS_socketpair, pair()));
     steps.push(result(ALLOW));
     steps
 }
@@ -158,6 +185,16 @@ fn socket(network: bool) -> Vec<sock_filter> {
     }
     tests.push(result(errno(libc::EACCES)));
     of_call(libc::SYS_socket, tests)
+}
+
+/// Allows pairs that stay connected to each other. A socket of the third kind, for datagrams, can send to any name.
+fn pair() -> Vec<sock_filter> {
+    let mut tests = vec![load(argument(1)), step(BPF_ALU | BPF_AND | BPF_K, SOCKET_TYPE, 0, 0)];
+    for kind in [libc::SOCK_STREAM, libc::SOCK_SEQPACKET] {
+        tests.extend([unless(BPF_JEQ, kind.cast_unsigned(), 1), result(ALLOW)]);
+    }
+    tests.push(result(errno(libc::EACCES)));
+    tests
 }
 
 /// These tests, which end with a result, for one call; the number is loaded before and after.

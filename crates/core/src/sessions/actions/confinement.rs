@@ -12,20 +12,25 @@ use wire::Rules;
 use super::create::from_home;
 use super::environment::Setting;
 use crate::action::ActionError;
+use crate::host::Host;
 use crate::host::places::{DEVICES, OF_THE_MACHINE, READABLE, SECRETS, SYSTEM};
 use crate::profile::Confinement;
 use crate::sessions::registry::Registry;
 
 /// The places of one session.
-#[derive(Debug)]
 pub(super) struct Places<'a> {
-    pub(super) home: Option<&'a [u8]>,
+    /// The home that the profile or the server names. A request's own `HOME` gives nothing: it could be a folder of secrets.
+    pub(super) home: Option<&'a Path>,
+    /// The session's own `HOME`, where secrets are hidden, too.
+    pub(super) session_home: Option<&'a Path>,
     /// The directory that the profile names, or else the session's; without links.
     pub(super) workspace: &'a Path,
     /// Whether the profile names it.
     pub(super) is_of_profile: bool,
     /// Places of the server.
     pub(super) own: &'a [PathBuf],
+    /// Follows links, as far as the path exists.
+    pub(super) resolved: &'a dyn Fn(&Path) -> PathBuf,
 }
 
 impl Registry {
@@ -34,10 +39,12 @@ impl Registry {
         &self,
         setting: &Setting,
         cwd: &Path,
-        home: Option<&[u8]>,
+        session_home: Option<&[u8]>,
     ) -> Result<Option<Rules>, ActionError> {
         let Some(asked) = &setting.profile.confinement else { return Ok(None) };
-        let of_profile = setting.profile.cwd.as_ref().map(|cwd| from_home(cwd, home));
+        let home = setting.profile.env.get("HOME").map(PathBuf::from);
+        let home = home.or_else(|| self.host().home()).filter(|home| home.is_absolute());
+        let of_profile = setting.profile.cwd.as_ref().map(|cwd| below(home.as_deref(), cwd));
         if setting.user.is_some() {
             let problem =
                 "confinement: a session of another user is not confined yet; leave out one of the two".to_owned();
@@ -46,43 +53,86 @@ impl Registry {
         if let Some(why) = self.host().confinement_hindrance() {
             return Err(ActionError::Start { why: format!("its confinement {why}") });
         }
-        let workspace = of_profile.as_deref().unwrap_or(cwd);
-        let workspace = self.host().real_path(workspace).unwrap_or_else(|| workspace.to_owned());
+        let resolved = |path: &Path| resolved(self.host(), path);
+        let workspace = resolved(of_profile.as_deref().unwrap_or(cwd));
         let own = self.launch_resources.own_places(self.holders().sessions());
-        let places = Places { home, workspace: &workspace, is_of_profile: of_profile.is_some(), own: &own };
+        let places = Places {
+            home: home.as_deref(),
+            session_home: session_home.map(|home| Path::new(OsStr::from_bytes(home))),
+            workspace: &workspace,
+            is_of_profile: of_profile.is_some(),
+            own: &own,
+            resolved: &resolved,
+        };
         rules(asked, &places).map(Some)
+    }
+}
+
+/// Expands `~`.
+fn below(home: Option<&Path>, path: &Path) -> PathBuf {
+    from_home(path, home.map(|home| home.as_os_str().as_bytes()))
+}
+
+fn resolved(host: &dyn Host, path: &Path) -> PathBuf {
+    match (host.real_path(path), path.parent(), path.file_name()) {
+        (Some(found), ..) => found,
+        (None, Some(parent), Some(name)) => resolved(host, parent).join(name),
+        (None, ..) => path.to_owned(),
     }
 }
 
 /// The rules for a session with this confinement.
 pub(super) fn rules(confinement: &Confinement, places: &Places<'_>) -> Result<Rules, ActionError> {
-    let all = |paths: &[PathBuf]| paths.iter().map(|path| from_home(path, places.home)).collect::<Vec<_>>();
-    let home = places.home.map(|home| Path::new(OsStr::from_bytes(home)));
+    let all = |paths: &[PathBuf]| paths.iter().map(|path| below(places.home, path)).collect::<Vec<_>>();
+    let homes = places.home.iter().chain(&places.session_home);
     let mut secrets = places.own.to_vec();
-    secrets.extend(home.iter().flat_map(|home| SECRETS.iter().map(|name| home.join(name))));
+    secrets.extend(homes.flat_map(|home| SECRETS.iter().map(|name| home.join(name))));
     secrets.extend(all(&confinement.hidden));
-    let mut writable = all(&confinement.writable);
+    let (mut writable, named) = (all(&confinement.writable), all(&confinement.readable));
     if writable.is_empty() {
         check_workspace(places, &secrets)?;
         writable.push(places.workspace.to_owned());
     }
-    let readable = ["/"].iter().chain(&READABLE).map(PathBuf::from);
+    for path in writable.iter().chain(&named) {
+        check_link(path, &writable, places)?;
+    }
+    let readable = ["/"].iter().chain(&READABLE).map(PathBuf::from).chain(places.home.map(Path::to_owned));
     Ok(Rules {
-        readable: readable.chain(home.map(Path::to_owned)).chain(all(&confinement.readable)).collect(),
-        writable,
+        readable: readable.chain(named).collect(),
+        writable: writable.iter().map(|path| (places.resolved)(path)).collect(),
         devices: DEVICES.map(PathBuf::from).to_vec(),
         hidden: secrets.into_iter().chain(OF_THE_MACHINE.map(PathBuf::from)).collect(),
         network: confinement.network,
     })
 }
 
-/// Refuses a workspace that holds a secret, lies in one, or is the system's: a request chooses it, and gets no more by it.
+/// Refuses a path of the profile that leads out of a folder that its sessions can change: they could have made the link.
+fn check_link(path: &Path, writable: &[PathBuf], places: &Places<'_>) -> Result<(), ActionError> {
+    let leaves = |folder: &&PathBuf| {
+        let folder = folder.as_path();
+        path != folder && path.starts_with(folder) && !(places.resolved)(path).starts_with((places.resolved)(folder))
+    };
+    let Some(folder) = writable.iter().find(leaves) else { return Ok(()) };
+    let problem = format!(
+        "confinement: {} leads out of {}, which its sessions can change, by a link; name the place itself",
+        path.display(),
+        folder.display()
+    );
+    Err(ActionError::Invalid { field: "profile", problem })
+}
+
+/// Refuses a workspace that holds a secret, lies in one, or is no project's: a request chooses it, and gets no more by it.
 fn check_workspace(places: &Places<'_>, secrets: &[PathBuf]) -> Result<(), ActionError> {
     let workspace = places.workspace;
     let shown = workspace.display();
-    let is_system = !places.is_of_profile && SYSTEM.iter().any(|folder| workspace.starts_with(folder));
-    let problem = if is_system || secrets.iter().any(|secret| workspace.starts_with(secret)) {
+    let secrets: Vec<_> = secrets.iter().map(|secret| (places.resolved)(secret)).collect();
+    let problem = if secrets.iter().any(|secret| workspace.starts_with(secret)) {
         format!("{shown} cannot be the working directory of a confined session: choose a project's folder")
+    } else if !places.is_of_profile && !is_a_projects(places) {
+        format!(
+            "{shown} cannot be the working directory of a confined session unless its profile names it (`cwd`): choose a \
+             project's folder"
+        )
     } else if let Some(inside) = secrets.iter().find(|secret| secret.starts_with(workspace)) {
         format!(
             "{shown} holds {}, and a confined session can change its working directory: choose a project's folder, or name \
@@ -95,12 +145,45 @@ fn check_workspace(places: &Places<'_>, secrets: &[PathBuf]) -> Result<(), Actio
     Err(ActionError::Invalid { field: "cwd", problem })
 }
 
+/// Whether the workspace is none of the system's, nor a shared folder or another's home as a whole, nor in a hidden folder of a
+/// home: programs outside run files of such folders (`~/.config/fish`, `~/.cargo/bin`).
+fn is_a_projects(places: &Places<'_>) -> bool {
+    let workspace = places.workspace;
+    let own = places.home.map(|home| (places.resolved)(home));
+    if own.as_deref() == Some(workspace) {
+        // Its secrets tell.
+        return true;
+    }
+    let user = workspace.strip_prefix("/home").ok().and_then(|inside| inside.iter().next());
+    let homes = own.into_iter().chain(user.map(|user| Path::new("/home").join(user))).chain(["/root".into()]);
+    let is_the_homes = |home: PathBuf| {
+        let first = workspace.strip_prefix(home).map(|inside| inside.iter().next());
+        first.is_ok_and(|first| first.is_none_or(|first| first.as_encoded_bytes().starts_with(b".")))
+    };
+    !SYSTEM.iter().any(|folder| workspace.starts_with(folder))
+        && !OF_THE_MACHINE.iter().any(|folder| workspace == Path::new(folder))
+        && !homes.into_iter().any(is_the_homes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn places(workspace: &str) -> Places<'_> {
-        Places { home: Some(b"/home/ann"), workspace: Path::new(workspace), is_of_profile: false, own: &[] }
+        Places {
+            home: Some(Path::new("/home/ann")),
+            session_home: None,
+            workspace: Path::new(workspace),
+            is_of_profile: false,
+            own: &[],
+            resolved: &resolved_by_test,
+        }
+    }
+
+    /// Two links: a folder of secrets, and one that a session has made.
+    fn resolved_by_test(path: &Path) -> PathBuf {
+        let text = path.to_str().expect("ASCII").replace("/home/ann/.aws", "/home/ann/files/aws");
+        text.replace("/home/ann/a/link", "/home/ann/.ssh").into()
     }
 
     fn refused(confinement: &Confinement, places: &Places<'_>) -> Option<String> {
@@ -111,13 +194,22 @@ mod tests {
     // promise: access-13
     fn a_workspace_neither_holds_a_secret_nor_is_one_nor_the_systems() {
         let confinement = Confinement::default();
-        for workspace in ["/home/ann/src", "/srv/work", "/tmp/work", "/"].map(places) {
+        for workspace in ["/home/ann/src", "/home/bob/src", "/srv/work", "/tmp/work", "/"].map(places) {
             let is_root = workspace.workspace == Path::new("/");
-            assert_eq!(refused(&confinement, &workspace).is_some(), is_root, "{workspace:?}");
+            assert_eq!(refused(&confinement, &workspace).is_some(), is_root, "{:?}", workspace.workspace);
         }
         for (workspace, why) in [
             ("/home/ann", "holds /home/ann/.ssh"),
-            ("/home/ann/.config", "holds /home/ann/.config/git/credentials"),
+            ("/home/ann/files", "holds /home/ann/files/aws"),
+            ("/home/ann/files/aws/deeper", "cannot be"),
+            ("/home/ann/.config/fish", "cannot be"),
+            ("/home/ann/.cargo/bin", "cannot be"),
+            ("/home", "cannot be"),
+            ("/home/bob", "cannot be"),
+            ("/home/bob/.ssh", "cannot be"),
+            ("/root", "cannot be"),
+            ("/root/.ssh", "cannot be"),
+            ("/tmp", "cannot be"),
             ("/home/ann/.ssh/deeper", "cannot be"),
             ("/etc", "cannot be"),
             ("/usr/local/src", "cannot be"),
@@ -131,12 +223,23 @@ mod tests {
         let chosen = Confinement { writable: vec!["~/a".into()], ..Confinement::default() };
         let given = rules(&chosen, &places("/home/ann")).expect("its home is not writable");
         assert_eq!(given.writable, [Path::new("/home/ann/a")]);
+        // A link that a session could have made.
+        let twice = Confinement { writable: vec!["~/a".into(), "~/a/link".into()], ..Confinement::default() };
+        let read = Confinement { readable: vec!["~/a/link/id".into()], ..chosen };
+        for confinement in [twice, read] {
+            let said = refused(&confinement, &places("/home/ann/a"));
+            assert!(said.is_some_and(|said| said.contains("leads out of /home/ann/a")), "{confinement:?}");
+        }
     }
 
     #[test]
     fn what_is_hidden_is_so_in_every_home_and_by_the_profile() {
         let confinement = Confinement { hidden: vec!["~/private".into()], ..Confinement::default() };
         let given = rules(&confinement, &places("/home/ann/src")).expect("a project");
+        let elsewhere = Places { session_home: Some(Path::new("/srv/ann")), ..places("/home/ann/src") };
+        let other = rules(&confinement, &elsewhere).expect("a project");
+        assert_eq!(other.readable, given.readable);
+        assert!(other.hidden.contains(&PathBuf::from("/srv/ann/.ssh")));
         for hidden in ["/home/ann/.ssh", "/home/ann/private", "/home", "/tmp", "/etc/shadow"] {
             assert!(given.hidden.contains(&PathBuf::from(hidden)), "{hidden}");
         }
