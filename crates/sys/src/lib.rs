@@ -11,6 +11,10 @@ pub mod cgroup;
 pub mod confinement;
 pub mod fault;
 pub mod memory;
+#[cfg(test)]
+#[path = "../../e2e/src/not_run.rs"]
+#[allow(dead_code, reason = "it is for all tests")]
+mod not_run;
 pub mod process;
 pub mod pty;
 pub mod removal;

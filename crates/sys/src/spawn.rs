@@ -340,7 +340,9 @@ mod tests {
     fn a_confined_program_reaches_what_its_rules_name_and_nothing_else() {
         use rustix::event::{PollFd, PollFlags, poll};
         use std::io::Read;
-        assert_eq!(confinement::hindrance(), None);
+        if let Some(why) = confinement::hindrance() {
+            return crate::not_run::not_run(why);
+        }
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         for made in ["home/src", "home/.ssh", "work"] {

@@ -125,7 +125,7 @@ ATTEMPTS = {
     "makes a socket": lambda: socket.socket(socket.AF_INET),
     "makes a datagram socket": lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM),
     "makes a packet socket": lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW),
-    "makes a socket of a virtual machine": lambda: socket.socket(socket.AF_VSOCK),
+    "reaches a virtual machine": lambda: socket.socket(socket.AF_VSOCK),
     "makes a pair for datagrams": lambda: datagram_pair(socket.SOCK_DGRAM),
     "makes a pair for raw datagrams": lambda: datagram_pair(socket.SOCK_RAW),
     "takes shared memory": lambda: shared_memory(29 if is_x86 else 194, 0, 100, 0o600),
@@ -149,7 +149,7 @@ ATTEMPTS = {
 }
 
 # Without confinement these succeed, and change nothing.
-HARMLESS = ("reads", "lists", "opens another", "signals", "connects", "makes a Unix", "makes a socket", "makes a datagram")
+HARMLESS = ("reads", "lists", "opens another", "signals", "connects", "makes a Unix", "makes a socket")
 for name, attempt in ATTEMPTS.items():
     if "HARMLESS" in os.environ and not name.startswith(HARMLESS):
         continue
