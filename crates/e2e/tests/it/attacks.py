@@ -108,7 +108,7 @@ ATTEMPTS = {
     "writes into another session": lambda: writes(f"{state}/sessions/{other}/journal"),
     "opens another terminal": lambda: writes(terminal),
     "opens the disk": lambda: reads("/dev/vda"),
-    "reads the holder's descriptors": lambda: [os.readlink(f"/proc/{holder}/fd/{fd}") for fd in os.listdir(f"/proc/{holder}/fd")],
+    "reads the holder's descriptors": lambda: os.readlink(f"/proc/{holder}/fd/0"),
     "reads the holder's environment": lambda: reads(f"/proc/{holder}/environ"),
     "opens the server's memory": lambda: os.close(os.open(f"/proc/{server}/mem", os.O_RDONLY)),
     "traces the holder": lambda: syscall(101 if is_x86 else 117, 16, holder, 0, 0),
