@@ -104,7 +104,7 @@ impl Registry {
             DefaultSession::Nothing => self.spec_of(&id, principal, request, StartFiles::User).await?,
         };
         let handle = self.launch(&id, &spec).await?;
-        let Some(reason) = self.start_files_problem(&handle, request).await else {
+        let Some(reason) = self.start_files_problem(principal, &handle, request).await else {
             drop(turn);
             return self.default_created(principal, &handle).await;
         };
@@ -147,14 +147,14 @@ impl Registry {
 
     /// Waits for the first prompt of a model's default session. The reason if its start-up files prevent it; while they
     /// ask for input there is none, because a call can answer.
-    async fn start_files_problem(&self, handle: &Handle, request: &Create) -> Option<String> {
+    async fn start_files_problem(&self, principal: &Principal, handle: &Handle, request: &Create) -> Option<String> {
         if !request.is_by_model {
             return None;
         }
         let until = Instant::now() + limits::START_FILES_WAIT;
         loop {
             let is_late = tokio::time::timeout_at(until, handle.ask(Request::Prompt)).await.is_err();
-            let view = match self.live_view(handle).await {
+            let view = match self.view_of(principal, handle).await {
                 Err(ActionError::Ended { reason, .. }) => return Some(format!("they ended it: {reason}")),
                 Err(_) => return None,
                 Ok(view) => view,
