@@ -13,7 +13,7 @@ use crate::mutex::locked;
 #[derive(Clone)]
 pub struct Delivery {
     notes: Arc<Mutex<Notes>>,
-    came: Instant,
+    received_at: Instant,
 }
 
 #[derive(Default)]
@@ -24,14 +24,14 @@ struct Notes {
 
 impl Default for Delivery {
     fn default() -> Self {
-        Self { notes: Arc::default(), came: Instant::now() }
+        Self { notes: Arc::default(), received_at: Instant::now() }
     }
 }
 
 impl Delivery {
     /// Whether its request came before this moment.
-    pub(crate) fn came_before(&self, moment: Instant) -> bool {
-        self.came < moment
+    pub(crate) fn was_received_before(&self, moment: Instant) -> bool {
+        self.received_at < moment
     }
 
     /// Notes something that the answer shows, unless it is given up already; `note` returns how to take it back. It must

@@ -2,7 +2,7 @@
 //! only 128 instances per user, fewer than there are sessions.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags, statat, unlinkat};
@@ -45,10 +45,7 @@ impl Folder {
 
     /// Removes the temporary files of a confined session; without an error if there are none.
     pub(crate) fn remove_temporary(&self) {
-        let _ = sys::removal::remove_folder(Path::new(&format!(
-            "/proc/self/fd/{}/{TEMPORARY_FOLDER}",
-            self.fd.as_raw_fd()
-        )));
+        let _ = sys::removal::remove_folder_in(self.fd.as_fd(), TEMPORARY_FOLDER);
     }
 
     /// Removes the holder's socket, wherever the folder is now.

@@ -35,14 +35,7 @@ pub(crate) fn start_shell(
     given: Inherited<'_>,
     mut server: Connection,
 ) -> io::Result<(u32, Connection)> {
-    let program =
-        bounded(spec, &environment(spec, folder)).map_err(|e| (spawn::Step::Group, e)).and_then(|program| match &spec
-            .confinement
-        {
-            Some(rules) => confined(program, rules, spec, folder, terminal).map_err(|e| (spawn::Step::Confinement, e)),
-            None => Ok(program),
-        });
-    let program = match program {
+    let program = match prepared(spec, folder, terminal) {
         Ok(program) => program,
         Err((step, e)) => {
             let errno = e.raw_os_error().unwrap_or(0).unsigned_abs();
@@ -55,7 +48,7 @@ pub(crate) fn start_shell(
         rustix::fs::fchown(&follower, Some(rustix::process::Uid::from_raw(*uid)), None)?;
     }
     let at = i32::try_from(spec.handover.attestation_fd).ok().filter(|fd| *fd > 2).unwrap_or(ATTESTATION_FD);
-    let script = Inherited::script_for_another_user(spec)?;
+    let script = inherited_script(spec)?;
     let mut extra: Vec<_> = script.iter().map(|file| (file.as_fd(), SCRIPT_FD)).collect();
     extra.extend(given.command.map(|file| (file.as_fd(), COMMAND_FD)));
     // Last, because one of the others may occupy this descriptor number.
@@ -77,15 +70,20 @@ pub(crate) struct Inherited<'a> {
     pub(crate) theirs: OwnedFd,
 }
 
-impl Inherited<'_> {
-    /// The script for a shell that runs as another user: it has no access to the session's folders. The descriptor that it gets instead
-    /// is read-only, and nothing in it is secret.
-    fn script_for_another_user(spec: &Spec) -> io::Result<Option<std::fs::File>> {
-        if spec.handover.script.is_empty() {
-            return Ok(None);
-        }
-        std::fs::File::open(Path::new(std::ffi::OsStr::from_bytes(&spec.handover.script))).map(Some)
+/// The script for a shell that cannot open it in the server's folders: one of another user, or a confined one. The descriptor is
+/// read-only, and nothing in the file is secret.
+fn inherited_script(spec: &Spec) -> io::Result<Option<std::fs::File>> {
+    if spec.handover.script.is_empty() {
+        return Ok(None);
     }
+    std::fs::File::open(Path::new(std::ffi::OsStr::from_bytes(&spec.handover.script))).map(Some)
+}
+
+/// The program of the shell with all that it is started with, or the step that failed.
+fn prepared(spec: &Spec, folder: &Path, terminal: &CStr) -> Result<spawn::Program, (spawn::Step, io::Error)> {
+    let program = bounded(spec, &environment(spec, folder)).map_err(|e| (spawn::Step::Group, e))?;
+    let Some(rules) = &spec.confinement else { return Ok(program) };
+    confined(program, rules, spec, folder, terminal).map_err(|e| (spawn::Step::Confinement, e))
 }
 
 /// The program of the shell with its limits, cgroups and identity.

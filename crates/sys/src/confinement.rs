@@ -93,7 +93,8 @@ impl Confinement {
 }
 
 /// The path without symbolic links, as far as it exists.
-fn resolved(path: &Path) -> PathBuf {
+#[must_use]
+pub fn resolved(path: &Path) -> PathBuf {
     match (path.canonicalize(), path.parent(), path.file_name()) {
         (Ok(found), ..) => found,
         (Err(_), Some(parent), Some(name)) => resolved(parent).join(name),

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, chmod, open, openat, renameat_with, unlinkat};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 /// Opens a directory, and no link to one.
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -21,12 +22,11 @@ pub fn remove_folder(path: &Path) -> io::Result<()> {
     };
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     let parent = open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let name = std::ffi::CString::new(name.as_encoded_bytes())?;
-    remove_folder_in(parent.as_fd(), &name)
+    remove_folder_in(parent.as_fd(), name)
 }
 
 /// Removes the directory of this name with everything in it.
-pub fn remove_folder_in(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+pub fn remove_folder_in(parent: BorrowedFd<'_>, name: impl Arg + Copy) -> io::Result<()> {
     let folder = opened(parent, name)?;
     let mut raised = 0_u64;
     for _ in 0..PASSES_MAX {
@@ -53,7 +53,7 @@ fn flatten(top: BorrowedFd<'_>, name: &CStr, raised: &mut u64) -> io::Result<()>
             unlink(folder.as_fd(), &child)?;
         } else if unlinkat(&folder, &child, AtFlags::REMOVEDIR).is_err() {
             // Only a directory that can be written can be moved.
-            let _ = open_to_owner(folder.as_fd(), &child);
+            let _ = open_to_owner(folder.as_fd(), child.as_c_str());
             while let Err(e) = renameat_with(&folder, &child, top, format!(".{raised}.removed"), RenameFlags::NOREPLACE)
             {
                 if e != Errno::EXIST {
@@ -72,7 +72,7 @@ fn flatten(top: BorrowedFd<'_>, name: &CStr, raised: &mut u64) -> io::Result<()>
 }
 
 /// This directory, also where its mode refuses its owner.
-fn opened(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
+fn opened(parent: BorrowedFd<'_>, name: impl Arg + Copy) -> io::Result<OwnedFd> {
     let refused = match openat(parent, name, DIRECTORY, Mode::empty()) {
         Err(Errno::ACCESS) => Errno::ACCESS,
         opened => return Ok(opened?),
@@ -82,7 +82,7 @@ fn opened(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
 }
 
 /// Lets its owner use this directory; never what a link in its place leads to.
-fn open_to_owner(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+fn open_to_owner(parent: BorrowedFd<'_>, name: impl Arg) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = openat(parent, name, flags, Mode::empty())?;
     Ok(chmod(format!("/proc/self/fd/{}", found.as_raw_fd()), Mode::RWXU)?)

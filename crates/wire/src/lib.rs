@@ -31,7 +31,7 @@ pub const CLAIM_FILE: &str = "holder";
 pub const ATTESTATION_FD: i32 = 97;
 /// The descriptor on which a shell with our hooks finds the staged command.
 pub const COMMAND_FD: i32 = 96;
-/// The descriptor on which another user's shell finds its script (for zsh the script's folder).
+/// The descriptor on which a shell that cannot open its script by path finds it (for zsh the script's folder).
 pub const SCRIPT_FD: i32 = 95;
 /// The number of the limit of a session's output rate in its events: the one limit that a holder keeps by itself.
 pub const OUTPUT_RATE: u8 = 9;

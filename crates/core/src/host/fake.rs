@@ -75,6 +75,10 @@ impl Host for FakeHost {
         self.machine().files.get(path).copied()
     }
 
+    fn resolved_path(&self, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
+
     fn home(&self) -> Option<PathBuf> {
         None
     }

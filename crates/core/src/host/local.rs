@@ -75,6 +75,10 @@ impl Host for LocalHost {
         Some(FileFacts { is_directory: m.is_dir(), which: (m.dev(), m.ino()), modified: (m.mtime(), m.mtime_nsec()) })
     }
 
+    fn resolved_path(&self, path: &Path) -> PathBuf {
+        sys::confinement::resolved(path)
+    }
+
     fn home(&self) -> Option<PathBuf> {
         std::env::var_os("HOME").map(PathBuf::from)
     }

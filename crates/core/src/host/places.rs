@@ -1,7 +1,7 @@
 //! Places of a Linux machine that matter to a confined session: secrets, what users share, the system's own.
 
 /// Files and folders with secrets, in any home.
-pub(crate) const SECRETS: [&str; 43] = [
+pub(crate) const HOME_SECRETS: [&str; 43] = [
     ".ssh",
     ".gnupg",
     ".aws",
@@ -48,7 +48,7 @@ pub(crate) const SECRETS: [&str; 43] = [
 ];
 
 /// Secrets of the machine, and places that sessions and users share.
-pub(crate) const OF_THE_MACHINE: [&str; 18] = [
+pub(crate) const HIDDEN: [&str; 18] = [
     "/home",
     "/root",
     "/tmp",
@@ -75,8 +75,8 @@ pub(crate) const SYSTEM: [&str; 14] = [
     "/var",
 ];
 
-/// Parts of hidden places that programs need: the addresses of name servers.
-pub(crate) const READABLE: [&str; 2] = ["/run/systemd/resolve", "/run/resolvconf"];
+/// The folders with the addresses of name servers; they are inside of hidden ones.
+pub(crate) const NAME_SERVERS: [&str; 2] = ["/run/systemd/resolve", "/run/resolvconf"];
 
 /// The devices that every program may open.
 pub(crate) const DEVICES: [&str; 7] =

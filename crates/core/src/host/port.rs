@@ -85,6 +85,9 @@ pub(crate) trait Host: Debug + Send + Sync {
     /// The file or directory at a path; blocks.
     fn file(&self, path: &Path) -> Option<FileFacts>;
 
+    /// The path without links, as far as it exists; blocks.
+    fn resolved_path(&self, path: &Path) -> PathBuf;
+
     /// The server's own `HOME`.
     fn home(&self) -> Option<PathBuf>;
 

@@ -35,7 +35,7 @@ struct ReadCursor {
     taken_back: Option<Instant>,
     screen: Option<ShownScreen>,
     /// Commands whose ends it is to be told: they were reported to it as running, or it was told nothing of them.
-    untold: Vec<CommandId>,
+    unreported: Vec<CommandId>,
 }
 
 /// The cursor of this reader; a new one takes the place of another if the session has too many.
@@ -81,14 +81,15 @@ impl ReadCursors {
             let moved = {
                 let mut all = locked(&self.cursors);
                 let seen = entry(&mut all, reader, id);
-                let came_before = |at| principal.delivery.as_ref().is_some_and(|delivery| delivery.came_before(at));
-                if seen.taken_back.is_some_and(came_before) { None } else { Some(seen.read_to.replace(to)) }
+                let is_older =
+                    |at| principal.delivery.as_ref().is_some_and(|delivery| delivery.was_received_before(at));
+                if seen.taken_back.is_some_and(is_older) { None } else { Some(seen.read_to.replace(to)) }
             };
             if moved.is_some_and(|before| before != Some(to)) {
                 self.history.store.put_read_cursor((id.to_string(), reader.to_owned()), to);
             }
             let before = moved.map(|before| before.unwrap_or(from));
-            move |cursors, reader, id| before.into_iter().for_each(|before| cursors.has_not_read(reader, id, before))
+            move |cursors, reader, id| before.into_iter().for_each(|before| cursors.take_back_to(reader, id, before))
         });
     }
 
@@ -111,7 +112,7 @@ impl ReadCursors {
     }
 
     /// The output behind `at` was not shown.
-    fn has_not_read(&self, reader: &str, id: &SessionId, at: u64) {
+    fn take_back_to(&self, reader: &str, id: &SessionId, at: u64) {
         if self.in_memory(reader, id).is_none_or(|read_to| at < read_to) {
             entry(&mut locked(&self.cursors), reader, id).taken_back = Some(Instant::now());
             self.move_to(reader, id, at);
@@ -184,51 +185,57 @@ impl ReadCursors {
     }
 
     /// The end of this command is to be told to the caller: the command was reported to it as running.
-    pub(super) fn owes_end(&self, principal: &Principal, id: &SessionId, command: CommandId) {
-        self.is_untold(&principal.reader(), id, command);
+    pub(super) fn note_running(&self, principal: &Principal, id: &SessionId, command: CommandId) {
+        self.add_unreported(&principal.reader(), id, command);
     }
 
     /// The same, but only if the answer that now begins is not delivered: nothing else tells that the command ran.
     /// Its output began behind `from`.
-    pub(super) fn owes_end_or_answer(&self, principal: &Principal, id: &SessionId, command: CommandId, from: u64) {
+    pub(super) fn note_running_unless_delivered(
+        &self,
+        principal: &Principal,
+        id: &SessionId,
+        command: CommandId,
+        from: u64,
+    ) {
         self.or_undo(principal, id, move |cursors, reader, id| {
-            cursors.is_untold(reader, id, command);
+            cursors.add_unreported(reader, id, command);
             if cursors.in_memory(reader, id).is_none() {
                 cursors.move_to(reader, id, from);
             }
         });
     }
 
-    fn is_untold(&self, reader: &str, id: &SessionId, command: CommandId) {
+    fn add_unreported(&self, reader: &str, id: &SessionId, command: CommandId) {
         let mut all = locked(&self.cursors);
-        let untold = &mut entry(&mut all, reader, id).untold;
-        if !untold.contains(&command) {
-            untold.push(command);
+        let unreported = &mut entry(&mut all, reader, id).unreported;
+        if !unreported.contains(&command) {
+            unreported.push(command);
         }
     }
 
     /// The caller's answer tells the end of the command.
-    pub(super) fn tells_end(&self, principal: &Principal, id: &SessionId, command: CommandId) {
+    pub(super) fn note_end_reported(&self, principal: &Principal, id: &SessionId, command: CommandId) {
         self.note(principal, id, |reader| {
             if let Some(seen) = locked(&self.cursors).get_mut(id).and_then(|readers| readers.get_mut(reader)) {
-                seen.untold.retain(|untold| *untold != command);
+                seen.unreported.retain(|unreported| *unreported != command);
             }
-            move |cursors, reader, id| cursors.is_untold(reader, id, command)
+            move |cursors, reader, id| cursors.add_unreported(reader, id, command)
         });
     }
 
     /// The commands whose ends it is to be told.
-    pub(super) fn untold(&self, principal: &Principal, id: &SessionId) -> Vec<CommandId> {
+    pub(super) fn unreported(&self, principal: &Principal, id: &SessionId) -> Vec<CommandId> {
         let all = locked(&self.cursors);
         let seen = all.get(id).and_then(|readers| readers.get(&principal.reader()));
-        seen.map(|seen| seen.untold.clone()).unwrap_or_default()
+        seen.map(|seen| seen.unreported.clone()).unwrap_or_default()
     }
 
     /// The session has ended: keeps only cursors with ends that are still to be reported.
     pub(super) fn has_ended(&self, id: &SessionId) {
         let mut all = locked(&self.cursors);
         let Some(readers) = all.get_mut(id) else { return };
-        readers.retain(|_, seen| !seen.untold.is_empty());
+        readers.retain(|_, seen| !seen.unreported.is_empty());
         if readers.is_empty() {
             all.remove(id);
         }
@@ -256,10 +263,13 @@ mod tests {
         let read_to = async || cursors.read_to(&Principal::local(), &session).await.expect("a cursor");
         let first = asks();
         cursors.has_read(&first, &session, (10, 20));
-        cursors.tells_end(&first, &session, CommandId(1));
-        assert_eq!((read_to().await, cursors.untold(&first, &session)), (Some(20), vec![]));
+        cursors.note_end_reported(&first, &session, CommandId(1));
+        assert_eq!((read_to().await, cursors.unreported(&first, &session)), (Some(20), vec![]));
         given_up(first);
-        assert_eq!((read_to().await, cursors.untold(&Principal::local(), &session)), (Some(10), vec![CommandId(1)]));
+        assert_eq!(
+            (read_to().await, cursors.unreported(&Principal::local(), &session)),
+            (Some(10), vec![CommandId(1)])
+        );
         // Of two answers at once the lost one decides: better twice than never.
         let (second, third, beside) = (asks(), asks(), asks());
         cursors.has_read(&second, &session, (10, 30));

@@ -139,6 +139,10 @@ mod tests {
     use super::*;
     use crate::principal::Scope;
 
+    fn principal(name: &str) -> Principal {
+        Principal { name: name.to_owned(), scope: Scope::Read, pass: None, client: None, delivery: None }
+    }
+
     fn numbers(view: &EventsView) -> Vec<u64> {
         view.events.iter().map(|h| h.number).collect()
     }
@@ -146,13 +150,6 @@ mod tests {
     #[test]
     fn one_principal_has_so_many_places_and_takes_nobody_elses() {
         let server_events = ServerEvents::default();
-        let principal = |name: &str| Principal {
-            name: name.to_owned(),
-            scope: Scope::Read,
-            pass: None,
-            client: None,
-            delivery: None,
-        };
         let mut held: Vec<_> =
             (0..FOLLOWERS_PER_PRINCIPAL_MAX).map(|_| server_events.follower(&principal("ann"))).collect();
         assert!(held.iter().all(Result::is_ok));
@@ -166,13 +163,6 @@ mod tests {
     // promise: rest-8
     fn a_reader_gets_its_own_in_order_and_is_told_of_what_is_no_longer_kept() {
         let server_events = ServerEvents::default();
-        let principal = |name: &str| Principal {
-            name: name.to_owned(),
-            scope: Scope::Read,
-            pass: None,
-            client: None,
-            delivery: None,
-        };
         let notify = |owner: &str| {
             let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
             server_events.add(session, owner.to_owned(), None, ServerEventKind::Created);

@@ -47,7 +47,7 @@ impl Integration {
         let kind = Kind::of(&real_name);
         let start = Start { name: &asked_name, program: &program, wanted, scripts: self };
         let mut shell = kind.start(&start);
-        if let (true, Some(script)) = (wanted.is_anothers && shell.handover.has_hooks(), kind.script()) {
+        if let (true, Some(script)) = (wanted.inherits_script && shell.handover.has_hooks(), kind.script()) {
             shell.handover.script = self.place(script);
         }
         if wanted.clean && kind == Kind::Other {

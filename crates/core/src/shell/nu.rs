@@ -17,7 +17,7 @@ pub(super) fn start(start: &Start<'_>) -> Shell {
         argv.push(b"--login".to_vec());
     }
     // nushell checks the names of sourced files while parsing, so a descriptor does not help.
-    if start.wanted.is_anothers {
+    if start.wanted.inherits_script {
         return Shell { argv, ..Shell::default() };
     }
     // Inside this raw string only the two closing characters have a meaning.

@@ -32,8 +32,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) zdotdir: Option<&'a [u8]>,
     /// Whether the user's own start-up files are skipped.
     pub(crate) clean: bool,
-    /// Whether it runs as another user, who has no access to our folders.
-    pub(crate) is_anothers: bool,
+    /// Whether the shell cannot open files in our folders, because it runs as another user or is confined.
+    pub(crate) inherits_script: bool,
 }
 
 /// The input for starting a kind of shell.
@@ -57,7 +57,7 @@ impl Shell {
 impl Start<'_> {
     /// The path of the script, or of its folder, for the shell.
     pub(super) fn script(&self, kind: Script) -> Vec<u8> {
-        if self.wanted.is_anothers {
+        if self.wanted.inherits_script {
             return format!("/proc/self/fd/{}", wire::SCRIPT_FD).into_bytes();
         }
         self.scripts.place(kind)

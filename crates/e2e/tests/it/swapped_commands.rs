@@ -109,7 +109,7 @@ try:
     while not any(ASKED in text for text in contents()) and time.monotonic() < end:
         time.sleep(0.001)
     said = swap()
-    # What the shell inherits is inherited by this process, too, with its offset.
+    # This process inherits the descriptor from the shell, and shares its offset.
     for number in range(3, 100):
         try:
             if "memfd:command" in os.readlink(f"/proc/self/fd/{number}"):

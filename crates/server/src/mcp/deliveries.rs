@@ -26,7 +26,7 @@ impl<T> Delivering<T> {
         Self { messages, undelivered: HashMap::new(), delivered: VecDeque::new() }
     }
 
-    fn came(&mut self, message: &mut ClientJsonRpcMessage) {
+    fn received(&mut self, message: &mut ClientJsonRpcMessage) {
         match message {
             JsonRpcMessage::Request(request) => {
                 if let ClientRequest::CallToolRequest(call) = &mut request.request {
@@ -54,7 +54,7 @@ impl<T> Delivering<T> {
     }
 
     /// The answer in this message, if it is one to a call.
-    fn goes(&mut self, message: &TxJsonRpcMessage<RoleServer>) -> Option<Delivery> {
+    fn answered(&mut self, message: &TxJsonRpcMessage<RoleServer>) -> Option<Delivery> {
         let response = match message {
             JsonRpcMessage::Response(response) => response,
             JsonRpcMessage::Error(error) => {
@@ -87,7 +87,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Delivering<T> {
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         // Before it is written: the client's next call must find what this answer has shown.
-        let delivery = self.goes(&message);
+        let delivery = self.answered(&message);
         let sent = self.messages.send(message);
         async move {
             let writing = delivery.map(Undelivered::new);
@@ -100,7 +100,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Delivering<T> {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let mut message = self.messages.receive().await;
         match &mut message {
-            Some(message) => self.came(message),
+            Some(message) => self.received(message),
             // The client has gone.
             None => self.undelivered.clear(),
         }

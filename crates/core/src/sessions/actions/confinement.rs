@@ -12,8 +12,7 @@ use wire::Rules;
 use super::create::from_home;
 use super::environment::Setting;
 use crate::action::ActionError;
-use crate::host::Host;
-use crate::host::places::{DEVICES, OF_THE_MACHINE, READABLE, SECRETS, SYSTEM};
+use crate::host::places::{DEVICES, HIDDEN, HOME_SECRETS, NAME_SERVERS, SYSTEM};
 use crate::profile::Confinement;
 use crate::sessions::registry::Registry;
 
@@ -53,7 +52,7 @@ impl Registry {
         if let Some(why) = self.host().confinement_hindrance() {
             return Err(ActionError::Start { why: format!("its confinement {why}") });
         }
-        let resolved = |path: &Path| resolved(self.host(), path);
+        let resolved = |path: &Path| self.host().resolved_path(path);
         let workspace = resolved(of_profile.as_deref().unwrap_or(cwd));
         let own = self.launch_resources.own_places(self.holders().sessions());
         let places = Places {
@@ -73,20 +72,12 @@ fn below(home: Option<&Path>, path: &Path) -> PathBuf {
     from_home(path, home.map(|home| home.as_os_str().as_bytes()))
 }
 
-fn resolved(host: &dyn Host, path: &Path) -> PathBuf {
-    match (host.real_path(path), path.parent(), path.file_name()) {
-        (Some(found), ..) => found,
-        (None, Some(parent), Some(name)) => resolved(host, parent).join(name),
-        (None, ..) => path.to_owned(),
-    }
-}
-
 /// The rules for a session with this confinement.
 pub(super) fn rules(confinement: &Confinement, places: &Places<'_>) -> Result<Rules, ActionError> {
     let all = |paths: &[PathBuf]| paths.iter().map(|path| below(places.home, path)).collect::<Vec<_>>();
     let homes = places.home.iter().chain(&places.session_home);
     let mut secrets = places.own.to_vec();
-    secrets.extend(homes.flat_map(|home| SECRETS.iter().map(|name| home.join(name))));
+    secrets.extend(homes.flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name))));
     secrets.extend(all(&confinement.hidden));
     let (mut writable, named) = (all(&confinement.writable), all(&confinement.readable));
     if writable.is_empty() {
@@ -96,12 +87,12 @@ pub(super) fn rules(confinement: &Confinement, places: &Places<'_>) -> Result<Ru
     for path in writable.iter().chain(&named) {
         check_link(path, &writable, places)?;
     }
-    let readable = ["/"].iter().chain(&READABLE).map(PathBuf::from).chain(places.home.map(Path::to_owned));
+    let readable = ["/"].iter().chain(&NAME_SERVERS).map(PathBuf::from).chain(places.home.map(Path::to_owned));
     Ok(Rules {
         readable: readable.chain(named).collect(),
         writable: writable.iter().map(|path| (places.resolved)(path)).collect(),
         devices: DEVICES.map(PathBuf::from).to_vec(),
-        hidden: secrets.into_iter().chain(OF_THE_MACHINE.map(PathBuf::from)).collect(),
+        hidden: secrets.into_iter().chain(HIDDEN.map(PathBuf::from)).collect(),
         network: confinement.network,
     })
 }
@@ -161,7 +152,7 @@ fn is_a_projects(places: &Places<'_>) -> bool {
         first.is_ok_and(|first| first.is_none_or(|first| first.as_encoded_bytes().starts_with(b".")))
     };
     !SYSTEM.iter().any(|folder| workspace.starts_with(folder))
-        && !OF_THE_MACHINE.iter().any(|folder| workspace == Path::new(folder))
+        && !HIDDEN.iter().any(|folder| workspace == Path::new(folder))
         && !homes.into_iter().any(is_the_homes)
 }
 

@@ -283,7 +283,7 @@ impl Registry {
             env: get(&env, b"ENV"),
             zdotdir: get(&env, b"ZDOTDIR"),
             clean: profile.rc == StartFiles::Clean,
-            is_anothers: setting.user.is_some() || profile.confinement.is_some(),
+            inherits_script: setting.user.is_some() || profile.confinement.is_some(),
         };
         let shell = self.launch_resources.integration.pick(self.host(), &wanted)?;
         for (name, value) in &shell.env {

@@ -119,11 +119,11 @@ impl Registry {
     pub(in crate::sessions) async fn missed(&self, principal: &Principal, read: &ReadMissed) -> Vec<MissedEnd> {
         let is_running = |command: &CommandView| command.status == CommandStatus::Running;
         if let Some((of, id, is_running)) = &read.told {
-            let note = if *is_running { ReadCursors::owes_end } else { ReadCursors::tells_end };
+            let note = if *is_running { ReadCursors::note_running } else { ReadCursors::note_end_reported };
             note(&self.read_cursors, principal, of, *id);
         }
         let mut missed = Vec::new();
-        for id in self.read_cursors.untold(principal, &read.session) {
+        for id in self.read_cursors.unreported(principal, &read.session) {
             if read.told.as_ref().is_some_and(|(of, told, _)| (of, *told) == (&read.session, id)) {
                 continue;
             }
@@ -138,7 +138,7 @@ impl Registry {
                 // The next call finds it.
                 Err(_) => continue,
             };
-            self.read_cursors.tells_end(principal, &read.session, id);
+            self.read_cursors.note_end_reported(principal, &read.session, id);
             let Some(known) = known else { continue };
             let read_to = read.read_to;
             let from = known.command.start_offset.max(read_to);

@@ -106,7 +106,7 @@ impl Registry {
             let started = handle.ask(run).await?;
             if let Ok(started) = &started {
                 let (id, command) = (&handle.shared.id, CommandId(started.id));
-                registry.read_cursors.owes_end_or_answer(&principal, id, command, from);
+                registry.read_cursors.note_running_unless_delivered(&principal, id, command, from);
             }
             Ok(started)
         });

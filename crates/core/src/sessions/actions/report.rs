@@ -75,7 +75,7 @@ impl Registry {
         let from = report.background.as_ref().map_or(output.from, |before| before.from);
         self.read_cursors.has_read(principal, id, (from, output.to));
         if let Some(command) = report.command.as_ref().filter(|command| command.status != CommandStatus::Running) {
-            self.read_cursors.tells_end(principal, id, command.id);
+            self.read_cursors.note_end_reported(principal, id, command.id);
         }
     }
 

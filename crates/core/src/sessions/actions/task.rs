@@ -60,7 +60,7 @@ impl Registry {
                     self.read_cursors.has_read(&caller, &id.session, (read_to, over.to));
                 }
                 if !over.is_running {
-                    self.read_cursors.tells_end(&caller, &id.session, id.command);
+                    self.read_cursors.note_end_reported(&caller, &id.session, id.command);
                 }
             }
         }

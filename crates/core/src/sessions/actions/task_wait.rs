@@ -149,7 +149,7 @@ impl Registry {
         };
         // A caller that was shown nothing here so far has been shown nothing of this output.
         self.read_cursors.begin(principal, id, task.opened.from).await;
-        self.read_cursors.owes_end(principal, id, command.id);
+        self.read_cursors.note_running(principal, id, command.id);
         Ok(opened_report(finished, id, &task))
     }
 
