@@ -185,9 +185,10 @@ async def test_no_line_is_lost_by_connections_that_close(served, is_legacy):
     assert f"printed {max(seen)}" in rest, rest
 
 
+@pytest.mark.parametrize("teller", ["terminal", "execute_in_terminal"])
 @pytest.mark.parametrize("tool", ["terminal", "execute_in_terminal"])
 # promise: wait-6
-async def test_the_end_of_a_command_whose_call_was_cancelled_is_told(workspace, tool):
+async def test_the_end_of_a_command_whose_call_was_cancelled_is_told(workspace, tool, teller):
     gate = workspace.gate()
     session = await workspace.session(shell="bash", cwd=str(workspace.project))
     async with over_stdio(workspace) as client:
@@ -197,10 +198,10 @@ async def test_the_end_of_a_command_whose_call_was_cancelled_is_told(workspace, 
         await client.cancel(id)
         await workspace.open_gate()
         await session.idle()
-        after = await client.call("terminal", session_id=session.id, command="echo next")
+        after = await client.call(teller, session_id=session.id, command="echo next")
         assert after.startswith("opened\n1\n2\n3\nnext\n["), after
         assert '" has ended: exit 3' in after, after
-        again = await client.call("terminal", session_id=session.id, command="echo again")
+        again = await client.call(teller, session_id=session.id, command="echo again")
         assert again.startswith("again\n[exit 0") and "has ended" not in again, again
 
 

@@ -42,6 +42,8 @@ pub struct Report {
     pub ended_by: EndedBy,
     /// How long the wait took.
     pub waited: Duration,
+    /// The caller's read cursor before this answer; 0 if it had none.
+    pub read_before: u64,
     /// Background output that came before the command and was not shown to the caller; most often there is none.
     pub background: Option<Box<TextView>>,
     /// The output, cut to the budget.

@@ -162,7 +162,7 @@ impl ReadCursors {
     }
 
     /// The read cursor, as far as this server has it in memory.
-    fn in_memory(&self, reader: &str, id: &SessionId) -> Option<u64> {
+    pub(super) fn in_memory(&self, reader: &str, id: &SessionId) -> Option<u64> {
         locked(&self.cursors).get(id)?.get(reader)?.read_to
     }
 

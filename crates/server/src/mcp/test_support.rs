@@ -244,6 +244,7 @@ pub(super) fn command() -> CommandView {
 /// Its report, with this output.
 pub(super) fn report(output: &str) -> Report {
     Report {
+        read_before: 0,
         background: None,
         session: session(),
         command: Some(command()),

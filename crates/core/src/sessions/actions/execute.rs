@@ -49,7 +49,7 @@ impl Registry {
         let run = move |started| Request::Run { text, key, patience_ms, wait, shell, started };
         let started = self.start_command(principal, &handle, run).await?;
         let started = started.map_err(|e| with_key(e, request.key.as_deref()))?;
-        let report = match started.finished {
+        let mut report = match started.finished {
             None if started.is_history => {
                 self.command(principal, &request.session, CommandId(started.id), request.budget).await?
             }
@@ -81,8 +81,9 @@ impl Registry {
             }
         };
         if request.wait.is_some() {
-            self.is_shown(principal, &report);
+            self.is_shown(principal, &mut report);
         } else {
+            report.read_before = self.read_cursors.in_memory(&principal.reader(), &request.session).unwrap_or(0);
             self.read_cursors.begin(principal, &request.session, report.output.from).await;
         }
         Ok(report)

@@ -45,7 +45,7 @@ impl Registry {
         let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
         let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await?;
         let typed = typed.map_err(|e| with_key(e, request.key.as_deref()))?;
-        let report = match typed.finished {
+        let mut report = match typed.finished {
             Some(finished) => {
                 let ports = open_ports(&handle, asked.as_ref());
                 let finished = async { finished.await.map_err(|_| handle.why_gone()) };
@@ -74,7 +74,7 @@ impl Registry {
             }
         };
         if request.wait.is_some() {
-            self.is_shown(principal, &report);
+            self.is_shown(principal, &mut report);
         } else {
             self.read_cursors.begin(principal, &request.session, report.output.from).await;
         }

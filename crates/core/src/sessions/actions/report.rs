@@ -57,6 +57,7 @@ impl Registry {
             command,
             ended_by,
             waited,
+            read_before: 0,
             background: None,
             output,
             screen,
@@ -70,8 +71,9 @@ impl Registry {
 
 impl Registry {
     /// Notes for the caller what its answer shows.
-    pub(super) fn is_shown(&self, principal: &Principal, report: &Report) {
+    pub(super) fn is_shown(&self, principal: &Principal, report: &mut Report) {
         let (id, output) = (&report.session.id, &report.output);
+        report.read_before = self.read_cursors.in_memory(&principal.reader(), id).unwrap_or(0);
         let from = report.background.as_ref().map_or(output.from, |before| before.from);
         self.read_cursors.has_read(principal, id, (from, output.to));
         if let Some(command) = report.command.as_ref().filter(|command| command.status != CommandStatus::Running) {
@@ -138,6 +140,7 @@ pub(super) fn plain_report(
         command,
         ended_by,
         waited: Duration::ZERO,
+        read_before: 0,
         background: None,
         output,
         screen: None,

@@ -42,11 +42,11 @@ impl Registry {
             Waited::Task(report) => return Ok(*report),
             Waited::Finished(finished) => *finished,
         };
-        let report = self.report(principal, &handle, finished, budget).await?;
+        let mut report = self.report(principal, &handle, finished, budget).await?;
         if !moves_cursor {
             return Ok(report);
         }
-        self.is_shown(principal, &report);
+        self.is_shown(principal, &mut report);
         if has_pattern {
             // Output that matched must not match again. A disk that does not answer delays the report and does not take
             // it back: this server would not match that output again.

@@ -110,14 +110,31 @@ pub(super) fn terminal(view: &TerminalView, context: &AnswerContext<'_>) -> Stri
     if view.fresh.is_some() {
         startup(&mut facts, &report.session);
     }
+    // A reset itself mentions the command that it killed.
+    let is_reset = matches!(view.fresh, Some(Fresh::Reset(_)));
+    let missed = view.missed.iter().filter(|it| !(is_reset && it.command.status == CommandStatus::Terminated));
+    with_missed_ends(facts, report, missed, context)
+}
+
+/// The same for `execute_in_terminal`.
+pub(super) fn execution(report: &Report, missed: &[MissedEnd], context: &AnswerContext<'_>) -> String {
+    let mut facts = Facts::default();
+    state(&mut facts, report, context);
+    with_missed_ends(facts, report, missed.iter(), context)
+}
+
+/// The answer whose first facts these are, with the ends of other commands and their output.
+fn with_missed_ends<'m>(
+    mut facts: Facts,
+    report: &Report,
+    missed: impl Iterator<Item = &'m MissedEnd>,
+    context: &AnswerContext<'_>,
+) -> String {
     let mut unread = String::new();
-    for missed in &view.missed {
-        // A reset itself mentions the command that it killed.
-        if !(matches!(view.fresh, Some(Fresh::Reset(_))) && missed.command.status == CommandStatus::Terminated) {
-            // Lines from the background are said to be the first.
-            let text = missed.unread.as_ref().filter(|_| report.background.is_none());
-            facts.add(missed_end(missed, text, &mut unread, context));
-        }
+    for missed in missed {
+        // Lines from the background are said to be the first.
+        let text = missed.unread.as_ref().filter(|_| report.background.is_none());
+        facts.add(missed_end(missed, text, &mut unread, context));
     }
     let (body, notes) = body(report, context);
     circumstances(&mut facts, report, notes, context);

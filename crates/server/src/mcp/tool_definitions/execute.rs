@@ -10,7 +10,7 @@ use super::structured::{self, OutputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::command_turns::InTurn;
 use crate::mcp::{schema, text};
-use ptyd_core::action::{Action, Execute, Outcome, TargetShell, TerminalCall, Wait};
+use ptyd_core::action::{Action, Execute, MissedEnd, Outcome, ReadMissed, Report, TargetShell, TerminalCall, Wait};
 use ptyd_core::limits::EXECUTE_TIMEOUT;
 
 const NAME: &str = "execute_in_terminal";
@@ -111,12 +111,24 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             if let Some(task) = Answer::of_task(&report) {
                 return Ok(task);
             }
+            let missed = missed(call, &report).await?;
             let before = call.note_report(&mut report);
             let mut context = call.context(&report.session, before.as_ref(), None).await;
             context.names_command = true;
-            let text = text::report(&report, &context);
+            let text = text::execution(&report, &missed, &context);
             Ok(call.answer(text, |text| OutputAnswer::of(&report, text)))
         }
+        other => Err(mismatch(other)),
+    }
+}
+
+/// The ends of commands that this caller is still to be told, but for the one of this answer.
+async fn missed(call: &ToolCall<'_>, report: &Report) -> Result<Vec<MissedEnd>, ToolError> {
+    let session = report.session.id.clone();
+    // A command that runs on is not noted: readings tell its end.
+    let told = report.command.as_ref().map(|command| (session.clone(), command.id, false));
+    match call.act(Action::Missed(ReadMissed { session, told, read_to: report.read_before })).await? {
+        Outcome::Missed(missed) => Ok(missed),
         other => Err(mismatch(other)),
     }
 }
