@@ -18,6 +18,16 @@ def pytest_configure():
         raise pytest.UsageError(f"{PTYD} is not there: build it (cargo build -p cli), or name another in PTYD_BIN")
 
 
+def pytest_terminal_summary(terminalreporter):
+    """The rows of the table of whole tasks, as `docs/text-format.md` has it."""
+    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, [])]
+    rows = [text for report in reports for name, text in report.user_properties if name == "row"]
+    if rows:
+        terminalreporter.write_line("| task | calls then | looks | tokens | calls now | looks | tokens |")
+    for row in rows:
+        terminalreporter.write_line(row)
+
+
 @pytest.fixture
 def anyio_backend():
     """The event loop that the SDK's users run it on."""

@@ -6,7 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::{socket, time};
-use wire::{FromHolder, Observed, SENDS_FACTS, Status, ToHolder};
+use wire::{Echo, FromHolder, Observed, SENDS_FACTS, Status, ToHolder};
 
 use crate::connection::Connection;
 
@@ -136,9 +136,14 @@ impl Connections {
         self.list.iter_mut().filter(|c| c.is_attached()).for_each(|c| c.hold(frame));
     }
 
-    pub(crate) fn answer(&mut self, (id, seq): Caller, status: Status, value: u64) {
+    pub(crate) fn answer(&mut self, caller: Caller, status: Status, value: u64) {
+        self.answer_typed(caller, status, value, Echo::Unknown);
+    }
+
+    /// Answers a request that has typed, and says how that is shown.
+    pub(crate) fn answer_typed(&mut self, (id, seq): Caller, status: Status, value: u64, echo: Echo) {
         if let Some(connection) = self.list.iter_mut().find(|c| c.id == id) {
-            connection.send(&FromHolder::Done { seq, status, value });
+            connection.send(&FromHolder::Done { seq, status, value, echo });
         }
     }
 
@@ -152,7 +157,7 @@ impl Connections {
     pub(crate) fn hold_answers(&mut self, callers: &[Caller], status: Status, value: u64) {
         for (id, seq) in callers {
             if let Some(connection) = self.list.iter_mut().find(|c| c.id == *id) {
-                connection.hold(&FromHolder::Done { seq: *seq, status, value });
+                connection.hold(&FromHolder::Done { seq: *seq, status, value, echo: Echo::Unknown });
             }
         }
     }
@@ -239,7 +244,7 @@ mod tests {
         connections.flush(true);
         assert_eq!(received(&mut server), []);
         connections.answer((0, 6), Status::Busy, 2);
-        let done = |seq, status, value| FromHolder::Done { seq, status, value };
+        let done = |seq, status, value| FromHolder::Done { seq, status, value, echo: Echo::Unknown };
         assert_eq!(received(&mut server), [done(5, Status::Ok, 1), done(6, Status::Busy, 2)]);
     }
 

@@ -42,11 +42,6 @@ impl Terminal {
         pty::modes(self.leader.as_fd()).ok()
     }
 
-    /// Whether the kernel echoes what is written to the terminal.
-    pub(crate) fn echoes(&self) -> bool {
-        self.modes().is_some_and(|modes| modes.echo)
-    }
-
     /// Whether the shell itself, and no program that it runs, is the foreground job.
     pub(crate) fn shell_is_foreground(&self) -> bool {
         pty::foreground_group(self.leader.as_fd()) == self.shell_pid

@@ -19,6 +19,8 @@ pub struct Input {
     pub key: Option<String>,
     /// How many characters of output to give at most.
     pub budget: Budget,
+    /// Leave its echo out of the answer, where that is known to be one.
+    pub without_echo: bool,
 }
 
 /// The input to type.

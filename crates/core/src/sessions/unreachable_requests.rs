@@ -148,7 +148,7 @@ async fn ask_to_end(holders: &HolderBackend, unreachable: &Unreachable, signo: i
         // The connection ends when the holder ends.
         while let Ok(frames) = connection.receive().await {
             for frame in frames {
-                if let FromHolder::Done { seq: SEQ, status, value } = frame {
+                if let FromHolder::Done { seq: SEQ, status, value, .. } = frame {
                     let left = u64::from(status != wire::Status::Ok);
                     ended = Ended { killed: value, left };
                 }

@@ -4,7 +4,8 @@
 use std::io;
 
 use journal::Record;
-use wire::{Key, NO_KEY, Status};
+use sys::pty::Modes;
+use wire::{Echo, Key, NO_KEY, Status};
 
 use super::Holder;
 use super::run_command::errno_of;
@@ -94,8 +95,10 @@ impl Holder {
         }
         self.publication.typed(now);
         let command = request.command.as_ref().map_or(0, |line| line.id);
+        // Behind other input it is written later, in other modes.
+        let echo = if self.input.is_writing() { Echo::Unknown } else { modes.map_or(Echo::Unknown, echo_in) };
         self.input.push(request, command, now);
-        self.write_input(now);
+        self.write_input_shown(echo, now);
     }
 
     fn put_on_record(&mut self, key: Key, bytes: &[u8], is_secret: bool, command: Option<&Line>) -> io::Result<()> {
@@ -114,13 +117,18 @@ impl Holder {
     }
 
     pub(super) fn write_input(&mut self, now: u64) {
+        self.write_input_shown(Echo::Unknown, now);
+    }
+
+    /// Writes input that is shown so if it is written whole.
+    fn write_input_shown(&mut self, echo: Echo, now: u64) {
         if !self.input.is_writing() {
             return;
         }
         for done in self.input.write(self.terminal.leader(), now) {
             // The program that waited has input now, so an earlier foreground sample is out of date.
-            self.sampler.typed(now, self.terminal.echoes());
-            self.on_input_done(&done, now);
+            self.sampler.typed(now, self.terminal.modes().is_some_and(|modes| modes.echo));
+            self.on_input_done(&done, echo, now);
         }
         self.schedule_sample(now);
     }
@@ -128,17 +136,19 @@ impl Holder {
     /// Drops the queued input together with unread terminal input; each sender gets the number of written bytes.
     pub(super) fn drop_queued_input(&mut self, now: u64) {
         for done in self.input.give_up() {
-            self.on_input_done(&done, now);
+            self.on_input_done(&done, Echo::Unknown, now);
         }
     }
 
-    fn on_input_done(&mut self, done: &InputDone, now: u64) {
+    fn on_input_done(&mut self, done: &InputDone, echo: Echo, now: u64) {
         self.shell.remember(done.key, done.status, done.value);
         if done.is_command {
             // The command's record is published before the answer that names it.
             self.publish_now(now);
         }
-        self.connections.answer_all(&done.from, done.status, done.value);
+        for caller in &done.from {
+            self.connections.answer_typed(*caller, done.status, done.value, echo);
+        }
     }
 
     /// Answers a request of which nothing was typed. A server that sent input discards the foreground state it knew, so
@@ -166,5 +176,14 @@ impl Holder {
             self.sampler.typed(now, is_echoed);
             self.schedule_sample(now);
         }
+    }
+}
+
+/// How input is shown in these modes.
+fn echo_in(modes: Modes) -> Echo {
+    match modes.echo {
+        true => Echo::Terminal,
+        false if foreground_observer::modes(&modes).are_an_editors() => Echo::Editor,
+        false => Echo::Unknown,
     }
 }

@@ -182,6 +182,29 @@ pub enum Target {
     Process(u32),
 }
 
+/// How input is shown that was typed: the same before and after it was written, all at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Echo {
+    /// It is not shown, or nobody can tell; so from holders of earlier versions.
+    #[default]
+    Unknown = 0,
+    /// The terminal echoes it as it is written.
+    Terminal = 1,
+    /// A line editor has the terminal, and paints it.
+    Editor = 2,
+}
+
+impl Echo {
+    fn of(number: u8) -> Self {
+        match number {
+            1 => Self::Terminal,
+            2 => Self::Editor,
+            _ => Self::Unknown,
+        }
+    }
+}
+
 /// A frame from a holder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FromHolder {
@@ -201,6 +224,8 @@ pub enum FromHolder {
         status: Status,
         /// The command's id, or how many bytes or processes; see the request.
         value: u64,
+        /// How the typed input is shown.
+        echo: Echo,
     },
     /// Another server has taken over; this connection ends.
     Displaced,
@@ -487,7 +512,9 @@ impl FromHolder {
             Self::Observed(o) => {
                 e.u8(kind::OBSERVED).u64(o.answered.0).bool(o.is_new).raw(o.facts.to_string().as_bytes())
             }
-            Self::Done { seq, status, value } => e.u8(kind::DONE).u32(*seq).u8(*status as u8).u64(*value),
+            Self::Done { seq, status, value, echo } => {
+                e.u8(kind::DONE).u32(*seq).u8(*status as u8).u64(*value).u8(*echo as u8)
+            }
             Self::Displaced => e.u8(kind::DISPLACED),
         };
         e.take()
@@ -521,7 +548,12 @@ impl FromHolder {
                 is_new: d.bool()?,
                 facts: std::str::from_utf8(d.rest()).ok()?.parse().ok()?,
             }),
-            kind::DONE => Self::Done { seq: d.u32()?, status: Status::of(d.u8()?), value: d.u64()? },
+            kind::DONE => Self::Done {
+                seq: d.u32()?,
+                status: Status::of(d.u8()?),
+                value: d.u64()?,
+                echo: Echo::of(d.u8().unwrap_or(0)),
+            },
             kind::DISPLACED => Self::Displaced,
             _ => return None,
         })

@@ -63,7 +63,7 @@ fn every_frame_is_read_back_as_it_was_written_at_any_cut() {
             answered: Offset(10),
         }),
         FromHolder::Observed(Observed { answered: Offset(11), is_new: true, facts: facts() }),
-        FromHolder::Done { seq: 1, status: Status::Stalled, value: 4096 },
+        FromHolder::Done { seq: 1, status: Status::Stalled, value: 4096, echo: Echo::Editor },
         FromHolder::Displaced,
     ];
     for frame in from {

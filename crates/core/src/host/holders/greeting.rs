@@ -27,7 +27,7 @@ pub(crate) async fn greeting(connection: &mut HolderConnection) -> Result<Vec<Fr
     let mut early = Vec::new();
     loop {
         for frame in connection.receive().await.map_err(NoGreeting::Ended)? {
-            if let FromHolder::Done { seq: 0, status: Status::Failed, value } = frame {
+            if let FromHolder::Done { seq: 0, status: Status::Failed, value, .. } = frame {
                 return Err(NoGreeting::Refused(value));
             }
             early.push(frame);

@@ -10,6 +10,7 @@ use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::Principal;
 use crate::sessions::registry::Registry;
+use crate::sessions::render::{range, typed_echo};
 use crate::sessions::session::Request;
 
 impl Registry {
@@ -55,6 +56,16 @@ impl Registry {
                 // The answer begins with the program's output from before the input that the caller has not been shown.
                 if let (Some(command), Some(seen)) = (&finished.snapshot.command, seen) {
                     finished.from = finished.from.min(seen.max(command.start_offset));
+                }
+                if request.without_echo
+                    && finished.from == typed.from
+                    && let InputBytes::Raw(bytes) = &request.bytes
+                {
+                    let shown = &finished.snapshot;
+                    let to = shown.command.as_ref().and_then(|c| c.end_offset).unwrap_or(shown.shown_to);
+                    let read = |from, to| range::read(&handle.shared.reader, from, to);
+                    let cols = shown.view.cols;
+                    finished.from = typed_echo::end(typed.echo, bytes, (typed.from, to), cols, read);
                 }
                 let key = request.key.clone();
                 let task = asked.map(|wait| TaskWait { wait, ports, background: None, key });

@@ -21,4 +21,5 @@ pub(super) mod search;
 pub(super) mod stream;
 pub(super) mod text;
 pub(crate) mod text_source;
+pub(super) mod typed_echo;
 pub(super) mod viewer_cursor;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
-use wire::{Key, Target};
+use wire::{Echo, Key, Target};
 
 use super::fullscreen::Fullscreen;
 use crate::action::{
@@ -158,6 +158,7 @@ pub(crate) struct SecretPrompt {
 pub(crate) struct Typed {
     pub(crate) accepted: usize,
     pub(crate) from: u64,
+    pub(crate) echo: Echo,
     pub(crate) finished: Option<oneshot::Receiver<Finished>>,
 }
 

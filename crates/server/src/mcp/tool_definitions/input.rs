@@ -188,7 +188,9 @@ async fn type_at(
     wait: Option<Wait>,
     key: Option<String>,
 ) -> Result<Report, ToolError> {
-    let action = Action::Input(Input { session: id.clone(), bytes, is_secret: false, wait, key, budget: budget(None) });
+    let (session, budget) = (id.clone(), budget(None));
+    let input = Input { session, bytes, is_secret: false, wait, key, budget, without_echo: true };
+    let action = Action::Input(input);
     match call.act(action).await? {
         Outcome::Report(report) => Ok(*report),
         other => Err(mismatch(other)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use journal::Offset;
-use wire::{FromHolder, Hello, Status, ToHolder};
+use wire::{Echo, FromHolder, Hello, Status, ToHolder};
 
 use super::errors::os_error;
 use crate::action::{ActionError, EndedBy};
@@ -20,7 +20,7 @@ impl Session {
             FromHolder::Tail(tail) => self.follower.on_tail(tail),
             FromHolder::State(state) => self.on_state(state),
             FromHolder::Observed(observed) => self.on_observed(&observed),
-            FromHolder::Done { seq, status, value } => self.on_done(seq, status, value),
+            FromHolder::Done { seq, status, value, echo } => self.on_done(seq, status, value, echo),
             FromHolder::Displaced => self.link.is_displaced = true,
         }
     }
@@ -117,11 +117,11 @@ impl Session {
         }
     }
 
-    pub(super) fn on_done(&mut self, seq: u32, status: Status, value: u64) {
+    pub(super) fn on_done(&mut self, seq: u32, status: Status, value: u64, shown: Echo) {
         match self.link.calls.remove(&seq) {
             Some(Call::Run { wait, started }) => self.on_run_done(status, value, wait, started),
             Some(Call::Input { key, wait, from, offered, is_signal, echo, typed }) => {
-                self.on_input_done((status, value), key, wait, (from, offered, is_signal, echo), typed);
+                self.on_input_done((status, value, shown), key, wait, (from, offered, is_signal, echo), typed);
             }
             Some(Call::Line { id, key, wait, started }) => {
                 self.on_line_typed((id, key), (status, value), wait, started);

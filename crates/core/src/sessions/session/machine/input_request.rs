@@ -2,7 +2,7 @@
 //! them (`type_input.rs` of its event loop).
 
 use tokio::sync::oneshot;
-use wire::{Key, Status, Target, ToHolder};
+use wire::{Echo as Shown, Key, Status, Target, ToHolder};
 
 use super::errors::{key_reused, os_error};
 use crate::action::{ActionError, InputBytes, Wait};
@@ -91,7 +91,7 @@ impl Session {
     /// The holder's answer: how much of the input it has typed.
     pub(super) fn on_input_done(
         &mut self,
-        (status, value): (Status, u64),
+        (status, value, shown): (Status, u64, Shown),
         key: Key,
         wait: Option<Wait>,
         (from, offered, is_signal, echo): (u64, usize, bool, Option<Echo>),
@@ -124,7 +124,7 @@ impl Session {
                     }
                     finished
                 });
-                Ok(Typed { accepted, from, finished })
+                Ok(Typed { accepted, from, echo: shown, finished })
             }
             Status::Stalled => Err(ActionError::Stalled { accepted, offered }),
             Status::LineTooLong => Err(ActionError::Invalid {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use journal::{Offset, Record};
 use tokio::sync::oneshot;
-use wire::{Activity, FromHolder, HandoverMethod, State, Status, ToHolder};
+use wire::{Activity, Echo, FromHolder, HandoverMethod, State, Status, ToHolder};
 
 use super::{NESTED, Rig};
 use crate::action::{ActionError, EndedBy, InputBytes, TargetShell, Wait};
@@ -83,7 +83,7 @@ impl Nested {
             other => panic!("asked for {other:?}"),
         };
         self.rig.publish();
-        self.rig.receive(FromHolder::Done { seq, status: Status::Ok, value });
+        self.rig.receive(FromHolder::Done { seq, status: Status::Ok, value, echo: Echo::Unknown });
         frame
     }
 

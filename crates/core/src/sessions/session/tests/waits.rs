@@ -7,7 +7,7 @@ use foreground::Activity;
 use journal::{Offset, Record};
 use proptest::prelude::*;
 use tokio::sync::oneshot;
-use wire::{FromHolder, HandoverMethod, State, Status, Target, ToHolder};
+use wire::{Echo, FromHolder, HandoverMethod, State, Status, Target, ToHolder};
 
 use super::{NO_PROCESS, Rig, StepInput};
 use crate::action::{ActionError, InputBytes, TargetShell, Until, Wait};
@@ -321,7 +321,7 @@ impl Story {
             let (status, value) = with(&frame);
             self.rig.publish();
             let seq = sequence(&frame).expect("looked at");
-            self.rig.receive(FromHolder::Done { seq, status, value });
+            self.rig.receive(FromHolder::Done { seq, status, value, echo: Echo::Unknown });
         }
     }
 
