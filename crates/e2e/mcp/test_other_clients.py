@@ -93,7 +93,7 @@ def shown(answer: dict) -> tuple[bool, str]:
 DIALOGUE = [
     ("execute_in_terminal", {"command": "echo one; (exit 3)"}, "one\n[exit 3 · command c1]"),
     ("execute_in_terminal", {"command": "read -p 'Name? ' n; echo got:$n"}, "Name? \n[still running · command c2 · wants input]"),
-    ("send_input_to_terminal", {"input": "Ada\n", "timeout": 20}, "Ada\ngot:Ada\n[exit 0]"),
+    ("send_input_to_terminal", {"input": "Ada\n", "timeout": 20}, "got:Ada\n[exit 0]"),
     ("resize_terminal", {"cols": 100, "rows": 30}, "[resized · 100×30]"),
     # It handles the interrupt at any time: between two programs no process would.
     (

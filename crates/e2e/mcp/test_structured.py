@@ -115,7 +115,7 @@ async def test_each_answer_of_each_tool_has_the_requirements_names(served, tools
     asked = await tools.execute_in_terminal(session_id=id, command="read -p 'Name? ' n; echo got:$n")
     assert of(asked, *names) == (id, "c2", "Name? ", "running", None, "input_wanted", "running", "input_wanted")
     typed = await tools.send_input_to_terminal(session_id=id, input="Ada", end_with_newline=True, timeout=20)
-    assert of(typed, "success", *names) == (True, id, "c2", "Ada\ngot:Ada\n", "completed", 0, "ended", "running", "idle")
+    assert of(typed, "success", *names) == (True, id, "c2", "got:Ada\n", "completed", 0, "ended", "running", "idle")
     behind = await tools.get_terminal_output(session_id=id, since=asked["marker"], command_id="c2")
     assert of(behind, "output", "command_id", "status", "exit_code") == ("Ada\ngot:Ada\n", "c2", "completed", 0)
     # Without the name of a command the prompt is output, too, and the command is the last one.

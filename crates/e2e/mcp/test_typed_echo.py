@@ -88,3 +88,14 @@ async def test_a_line_whose_reader_says_nothing_else_stays(workspace):
     await agent.terminal("stty raw -echo; printf '> '; head -n 1; stty sane", wait_for="> ")
     answer = await agent.terminal("one", is_input=True)
     assert "one" in answer.output, answer.text
+
+
+# promise: output-11
+async def test_behind_a_program_that_passes_keys_on_everything_stays(workspace):
+    agent = workspace.agent
+    program = workspace.project / "asks"
+    program.write_text("read -sp 'Word: ' x; echo $x; echo more; read y\n")
+    await agent.terminal(f"script -qc 'bash {program}' /dev/null", wait_for="Word: ")
+    answer = await agent.terminal("one", is_input=True)
+    assert answer.output == "one\nmore", answer.text
+    await agent.terminal("C-c")

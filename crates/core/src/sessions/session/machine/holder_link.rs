@@ -66,6 +66,8 @@ pub(crate) enum Call {
         is_signal: bool,
         /// The echo, which the wait's pattern does not match.
         echo: Option<Echo>,
+        /// The program that reads is known, and passes no keys on to another terminal.
+        is_read_here: bool,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
     /// A command that is typed as a line.

@@ -42,6 +42,7 @@ impl Session {
         // Of a foreground that works the kernel names no process.
         let waiting = self.foreground.state.filter(|state| state.foreground.waits());
         let reader = waiting.map(|state| state.pid).or(self.inside.known_reader());
+        let is_read_here = self.is_read_here();
         self.foreground.forget_state();
         // C-c, C-\ and C-z, also where they are plain bytes for a terminal on another machine.
         if bytes.iter().any(|b| [0x03, 0x1c, 0x1a].contains(b)) {
@@ -49,7 +50,7 @@ impl Session {
         }
         if let Some(signo) = signo {
             self.timeline.clear_begun_line();
-            let call = Call::Input { key, wait, from, offered, is_signal: true, echo: None, typed };
+            let call = Call::Input { key, wait, from, offered, is_signal: true, echo: None, is_read_here, typed };
             return self.link.call(self.now.at, call, |seq| ToHolder::Signal {
                 seq,
                 target: Target::Foreground,
@@ -64,9 +65,8 @@ impl Session {
         let (ends_line, is_one_line) = (rest.next().is_some(), rest.next().is_none());
         self.inside.note_line_for(reader.filter(|_| ends_line && is_one_line));
         self.inside.await_reaction(self.now.at, ends_line.then_some(from));
-        self.link.call(self.now.at, Call::Input { key, wait, from, offered, is_signal: false, echo, typed }, |seq| {
-            ToHolder::Input { seq, key, is_secret, patience_ms, bytes }
-        });
+        let call = Call::Input { key, wait, from, offered, is_signal: false, echo, is_read_here, typed };
+        self.link.call(self.now.at, call, |seq| ToHolder::Input { seq, key, is_secret, patience_ms, bytes });
     }
 
     /// The echo of what is typed when the output has come so far.

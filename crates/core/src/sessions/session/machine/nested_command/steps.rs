@@ -209,6 +209,12 @@ impl Session {
         Some((Program::of(&process.name), process))
     }
 
+    /// Whether a program reads the keys here, in a mode of its own, and is known to pass them on to no other terminal.
+    pub(in crate::sessions::session::machine) fn is_read_here(&self) -> bool {
+        self.foreground.state.is_some_and(|state| !state.canonical)
+            && self.foreground_program().is_some_and(|(program, _)| program != Program::Carrier)
+    }
+
     /// Whether the nested command that runs may be a shell itself, which waits at its prompt.
     pub(in crate::sessions::session::machine) fn may_run_a_shell(&self) -> bool {
         let reader = self.foreground_program().map(|(program, _)| program);
