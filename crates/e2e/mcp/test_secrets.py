@@ -182,6 +182,14 @@ async def test_knowing_the_address_lets_nobody_type(workspace):
             assert ask(url, **headers).status_code == 403, headers
     # Another page of this machine passes elsewhere, but has nothing to do with this form.
     assert post(url, Origin="http://localhost:5173").status_code == 403
+    # A browser that leaves the origin out still says from where a form comes. A link to the page may stand anywhere.
+    for site in ("cross-site", "same-site"):
+        assert post(url, **{"Sec-Fetch-Site": site}).status_code == 403, site
+        assert get(url, **{"Sec-Fetch-Site": site}).status_code == 200, site
+    # A person reads why the page does not open.
+    for refused in (get(url, Host="evil.example"), get(url, Authorization="Bearer wrong"), post(url, Origin="null")):
+        assert refused.headers["content-type"].startswith("text/html") and "does not open" in refused.text, refused.text
+        assert "script" not in refused.headers["content-security-policy"]
     for wrong in ({"Authorization": "Bearer wrong"}, {"Authorization": "Basic eDp3cm9uZw=="}):
         refused = get(url, **wrong)
         assert refused.status_code == 401 and refused.headers["www-authenticate"].startswith("Basic realm=")

@@ -64,7 +64,7 @@ mod tests {
         let mut terminal = Terminal::new(pty.leader, 1, (80, 24));
         terminal.resize(100, 30).unwrap();
         assert_eq!(terminal.size(), (100, 30));
-        assert!(terminal.echoes(), "a new terminal does");
+        assert!(terminal.modes().is_some_and(|modes| modes.echo), "a new terminal echoes");
         assert!(!terminal.shell_is_foreground(), "it has no foreground yet");
         let mut no_terminal = Terminal::new(std::fs::File::open("/dev/null").unwrap().into(), 1, (80, 24));
         assert!(no_terminal.resize(100, 30).is_err());

@@ -4,9 +4,10 @@
 //! nothing: like every route it is behind the guard, which also admits a browser that logs in with a token, or whose process
 //! belongs to the server's user. It shows who asks and nothing that was typed, and it loads and runs nothing.
 
+use api::ErrorCode;
 use axum::Router;
 use axum::extract::{Extension, Path, Request, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use terminal::quote;
@@ -62,6 +63,10 @@ async fn answer(
     Path(name): Path<String>,
     request: Request,
 ) -> Response {
+    if is_from_another_site(request.headers()) {
+        let refusal = ProblemResponse::new(ErrorCode::OriginRefused, "only this page's own form may be sent to it");
+        return not_admitted(&refusal);
+    }
     let (mut parts, body) = request.into_parts();
     let inbox = parts.extensions.remove::<Inbox>().unwrap_or_else(Inbox::alone);
     let secret = match inbox.take(body, FORM_BYTES_MAX).await {
@@ -79,6 +84,12 @@ async fn answer(
         Ok(other) => refused(&unexpected(&other)),
         Err(error) => refused(&error),
     }
+}
+
+/// Whether a browser says that another site's page has sent this, where it leaves the origin out (Fetch Metadata). A link to
+/// this page may stand anywhere.
+fn is_from_another_site(headers: &HeaderMap) -> bool {
+    headers.get_all("sec-fetch-site").iter().any(|site| site != "same-origin" && site != "none")
 }
 
 /// The value of the form's only field (the URL standard's `application/x-www-form-urlencoded`).
@@ -139,6 +150,16 @@ fn refused(error: &ActionError) -> Response {
     let remedy = "Look at the session again: while a program asks, an answer names a page for it, and <code>ptyd send \
                   --secret</code> types a secret, too.";
     page(status, "Nothing was typed", &format!("<p>{}.</p>\n<p>{remedy}</p>", escaped(&problem.detail)))
+}
+
+/// A person is not admitted to the page.
+pub(crate) fn not_admitted(refusal: &ProblemResponse) -> Response {
+    let status = StatusCode::from_u16(refusal.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let content = format!(
+        "<p>{}.</p>\n<p><code>ptyd send --secret</code> types a secret in a terminal of yours.</p>",
+        escaped(&refusal.detail)
+    );
+    page(status, "This page does not open", &content)
 }
 
 fn unexpected(outcome: &Outcome) -> ActionError {

@@ -198,7 +198,8 @@ pub(super) async fn check(guard: &Guard, mut request: Request, next: Next) -> Re
             }
         }
         Err((refusal, retry_after)) => {
-            let mut response = refusal.into_response();
+            let mut response =
+                if is_for_people { secret_page::not_admitted(&refusal) } else { refusal.into_response() };
             if is_for_people && response.status() == StatusCode::UNAUTHORIZED {
                 response.headers_mut().insert(header::WWW_AUTHENTICATE, BROWSERS_LOG_IN);
             }
