@@ -97,3 +97,34 @@ async def test_impossible_requests_are_refused_and_read_nothing(workspace):
     assert refused.is_error and "command_id" in refused.text
     refused = await workspace.agent.call("get_terminal_output", session_id=one.id, other_sessions=["s0-nothing"])
     assert refused.is_error and "s0-nothing" in refused.text
+
+
+# promise: wait-7
+async def test_a_session_that_is_purged_is_named_and_the_others_are_read(workspace):
+    gate = workspace.gate()
+    ends, purged, unknown = await sessions(workspace, f"cat {gate}", "true", "true")
+    for session in (purged, unknown):
+        await workspace.purge(session.id)
+    waits = asyncio.create_task(read(workspace, purged, ends, unknown, timeout=30, wait_for_all=True))
+    await workspace.open_gate("read\n")
+    answer = await waits
+    assert not answer.is_error, answer.text
+    of_first, of_ends, of_last = answer.text.splitlines()[-3:]
+    assert of_first.startswith(f"[not read: no session {purged.id}") and of_first.endswith(f" · session {purged.id}]")
+    assert "exit 0" in of_ends and "read" in answer.text.splitlines()[0], answer.text
+    assert of_last.startswith(f"[not read: no session {unknown.id}"), answer.text
+    # Where there is nothing else to tell it is an error.
+    answer = await read(workspace, purged, unknown)
+    assert answer.is_error and purged.id in answer.text, answer.text
+
+
+# promise: wait-7
+async def test_a_session_that_is_purged_while_it_is_awaited_ends_the_wait(workspace):
+    workspace.gate()
+    purged, slow = await sessions(workspace, "echo begun; sleep 60", "sleep 60")
+    waits = asyncio.create_task(read(workspace, purged, slow, timeout=50))
+    # The other call has begun to wait once the kill finds it.
+    await workspace.agent.call("list_terminal_sessions")
+    await workspace.purge(purged.id)
+    answer = await waits
+    assert not answer.is_error and purged.id in answer.text and f"[{slow.id} · running" in answer.text, answer.text

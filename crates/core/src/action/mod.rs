@@ -406,7 +406,7 @@ pub enum Outcome {
     /// The result of a wait before output is read.
     Awaited(Box<AwaitedOutput>),
     /// The result of the wait in each of several sessions; `None` where it was not over.
-    AwaitedSessions(Vec<Option<AwaitedOutput>>),
+    AwaitedSessions(Vec<Option<Result<AwaitedOutput, ActionError>>>),
     /// A session of the `terminal` tool.
     Located(LocatedSession),
     /// Commands whose end was not reported to the caller yet.

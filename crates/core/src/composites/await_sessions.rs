@@ -11,11 +11,11 @@ use crate::limits;
 
 type Waiting<'a> = Pin<Box<dyn Future<Output = Result<AwaitedOutput, ActionError>> + Send + 'a>>;
 
-/// The waits that are over, each at the place of its request.
+/// The waits that are over, each at the place of its request; a session that is gone ends its own wait alone.
 pub(super) async fn wait(
     caller: Caller<'_>,
     request: AwaitSessions,
-) -> Result<Vec<Option<AwaitedOutput>>, ActionError> {
+) -> Result<Vec<Option<Result<AwaitedOutput, ActionError>>>, ActionError> {
     let AwaitSessions { waits, all } = request;
     if waits.len() > limits::SESSIONS_AWAITED_MAX {
         return Err(ActionError::Limit {
@@ -34,18 +34,19 @@ pub(super) async fn wait(
             let Some(running) = wait else { continue };
             if let Poll::Ready(awaited) = running.as_mut().poll(context) {
                 *wait = None;
-                *over = Some(awaited?);
+                *over = Some(awaited);
             }
         }
-        let is_met = |over: &Option<AwaitedOutput>| over.as_ref().is_some_and(|awaited| !is_timed_out(awaited));
+        let is_met = |over: &Option<Result<_, _>>| over.as_ref().is_some_and(|awaited| !is_timed_out(awaited));
         let is_done = waiting.iter().all(Option::is_none) || !all && over.iter().any(is_met);
-        if is_done { Poll::Ready(Ok::<(), ActionError>(())) } else { Poll::Pending }
+        if is_done { Poll::Ready(()) } else { Poll::Pending }
     })
-    .await?;
+    .await;
     over.iter_mut().for_each(|over| *over = over.take().filter(|awaited| !is_timed_out(awaited)));
     Ok(over)
 }
 
-fn is_timed_out(awaited: &AwaitedOutput) -> bool {
-    awaited.report.as_ref().is_some_and(|report| report.ended_by == EndedBy::TimedOut)
+fn is_timed_out(awaited: &Result<AwaitedOutput, ActionError>) -> bool {
+    let report = awaited.as_ref().ok().and_then(|awaited| awaited.report.as_ref());
+    report.is_some_and(|report| report.ended_by == EndedBy::TimedOut)
 }

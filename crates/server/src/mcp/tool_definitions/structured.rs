@@ -291,6 +291,12 @@ pub(in crate::mcp) fn error(code: ErrorCode, why: &str) -> Value {
     json!({ "error": why, "error_code": code.as_str() })
 }
 
+/// The same answer with this line of facts.
+pub(super) fn with_facts(mut answer: Value, facts: &str) -> Value {
+    answer["facts"] = facts.into();
+    answer
+}
+
 /// The JSON of an answer.
 pub(super) fn value(answer: &impl Serialize) -> Value {
     serde_json::to_value(answer).expect("invariant: an answer is plain data with names")
