@@ -12,6 +12,7 @@ use super::output::TextView;
 use super::pattern::Pattern;
 use super::report::Report;
 use super::session::{SessionView, Variables};
+use super::wait::TaskSupport;
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Detach;
 
@@ -36,10 +37,8 @@ pub struct TerminalCall {
     pub pattern: Option<Pattern>,
     /// The client whose default session is used.
     pub client: ClientContext,
-    /// The caller takes the answer later, as a task, if the wait takes long.
-    pub may_be_task: bool,
-    /// The caller sends a person to a page for a secret, if it takes tasks.
-    pub asks_person: bool,
+    /// Whether the caller takes the answer later, if the wait takes long.
+    pub tasks: TaskSupport,
     /// The idempotency key: a repeated call with it does not run again.
     pub key: Option<String>,
     /// How many characters of output to give at most.

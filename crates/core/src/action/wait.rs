@@ -77,6 +77,18 @@ impl std::fmt::Display for Until {
     }
 }
 
+/// Whether a caller takes the answer of a long wait later.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TaskSupport {
+    /// It does not.
+    #[default]
+    None,
+    /// As a task.
+    Tasks,
+    /// As a task that may ask a person to open an address.
+    TasksThatAsk,
+}
+
 impl Wait {
     /// A wait that only the timeout ends, or the end of the command or session.
     pub fn at_most(timeout: Duration) -> Self {
@@ -104,11 +116,12 @@ impl Wait {
     }
 
     /// Offers to take the answer later. Without a timeout of the caller the wait then has a long one. Conditions that
-    /// compare with a state which only the request saw make no task. `asks_person`: the caller takes questions for a person.
-    pub fn or_as_task(mut self, has_timeout: bool, asks_person: bool) -> Self {
-        if self.until.iter().all(|until| matches!(until, Until::Listening(_) | Until::Input)) {
+    /// compare with a state which only the request saw make no task.
+    pub fn or_as_task(mut self, has_timeout: bool, tasks: TaskSupport) -> Self {
+        let is_task = tasks != TaskSupport::None;
+        if is_task && self.until.iter().all(|until| matches!(until, Until::Listening(_) | Until::Input)) {
             self.task = Some(TaskOffer { default_timeout: (!has_timeout).then_some(self.timeout), grace: None });
-            self.asks_person = asks_person;
+            self.asks_person = tasks == TaskSupport::TasksThatAsk;
             self.timeout = if has_timeout { self.timeout } else { TASK_TOTAL };
         }
         self

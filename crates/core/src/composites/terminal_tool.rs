@@ -9,7 +9,7 @@ use super::startup;
 use crate::action::{
     Action, ActionError, CommandStatus, Create, Created, Earlier, EndReason, Execute, Foreground, Fresh, Input,
     InputBytes, LiveSession, Locate, LocatedSession, Look, MissedEnd, Otherwise, Outcome, ReadMissed, Report,
-    SessionView, SignalTarget, TargetShell, TaskNote, TerminalCall, TerminalView, Wait,
+    SessionView, SignalTarget, TargetShell, TaskNote, TaskSupport, TerminalCall, TerminalView, Wait,
 };
 use crate::ids::SessionId;
 use crate::keys;
@@ -88,7 +88,8 @@ async fn call_once(caller: Caller<'_>, call: &TerminalCall) -> Result<TerminalVi
         Some(Fresh::First(left_behind)) => at.session.startup_failed.is_empty() && left_behind.is_empty(),
         Some(Fresh::Ended { .. } | Fresh::Reset(_)) => false,
     };
-    let call = &TerminalCall { may_be_task: call.may_be_task && is_plain, ..call.clone() };
+    let tasks = if is_plain { call.tasks } else { TaskSupport::None };
+    let call = &TerminalCall { tasks, ..call.clone() };
     let ask = ask(call);
     let only_reset = call.reset && matches!(ask, Ask::Look);
     let (report, look) = match ask {
@@ -258,11 +259,11 @@ async fn interrupt(
 
 /// A given timeout bounds the whole wait; without one, silence ends it, and so does the total timeout.
 fn wait_of(caller: Caller<'_>, call: &TerminalCall) -> Wait {
-    if call.may_be_task {
+    if call.tasks != TaskSupport::None {
         let timeout = call.timeout.unwrap_or(limits::TOTAL_TIMEOUT);
         let (pattern, waited) = (call.pattern.clone(), call.waited);
         let wait = Wait { pattern, input_wanted: true, waited, ..Wait::at_most(timeout) };
-        return wait.or_as_task(call.timeout.is_some(), call.asks_person);
+        return wait.or_as_task(call.timeout.is_some(), call.tasks);
     }
     Wait {
         pattern: call.pattern.clone(),

@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, Notify, mpsc};
 use crate::action::{
     Action, ActionError, AwaitOutput, AwaitedOutput, Boxed, Budget, ClientContext, Composite, Create, Dialogue,
     Dispatch, EndedBy, Execute, InputBytes, Locate, NamedAction, Outcome, PatternShare, Report, SessionView, Since,
-    Step, TerminalCall, TerminalView, Terminate, Wait,
+    Step, TaskSupport, TerminalCall, TerminalView, Terminate, Wait,
 };
 use crate::config::Config;
 use crate::dispatch::{self, Completion, Dispatcher, Recorder};
@@ -103,8 +103,7 @@ impl Scene {
             reset: false,
             pattern: None,
             client: self.client(),
-            may_be_task: false,
-            asks_person: false,
+            tasks: TaskSupport::None,
             key: None,
             budget: 1_000.into(),
         };

@@ -9,7 +9,7 @@ use super::Registry;
 use super::session::Request;
 use crate::action::{
     Action, ActionError, Budget, ClientContext, Composite, Create, Execute, Fresh, List, Outcome, Piece, SessionEvent,
-    SessionStatus, TerminalCall, Terminate, Wait,
+    SessionStatus, TaskSupport, TerminalCall, Terminate, Wait,
 };
 use crate::config::Config;
 use crate::dispatch::Dispatcher;
@@ -402,8 +402,7 @@ async fn resent(registry: &Arc<Registry>, command: &str, is_input: bool, key: &s
         reset: false,
         pattern: None,
         client,
-        may_be_task: false,
-        asks_person: false,
+        tasks: TaskSupport::None,
         key: Some(key.to_owned()),
         budget: 1_000.into(),
     };

@@ -32,9 +32,9 @@ use super::log_notifications::Log;
 use super::progress;
 use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
-use super::tasks::{self, TaskSupport};
+use super::tasks;
 use super::tool_definitions::{self, Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError, refused};
-use ptyd_core::action::{ActionError, ClientContext};
+use ptyd_core::action::{ActionError, ClientContext, TaskSupport};
 use ptyd_core::limits::TIMEOUT_MAX;
 use ptyd_core::principal::Principal;
 
@@ -112,12 +112,11 @@ impl Handler {
         arguments: JsonObject,
         id: &RequestId,
         number: Option<String>,
-        tasks: TaskSupport,
+        support: TaskSupport,
     ) -> CallToolResponse {
         let key = number.zip(self.caller.client.client.as_deref()).map(|(n, client)| format!("{client}:{n}"));
         let has_read_tool = self.caller.offers(READ_TOOL);
-        let TaskSupport { may_be_task, asks_person } = tasks;
-        let mut call = ToolCall { caller, key, waited: Duration::ZERO, may_be_task, asks_person, has_read_tool };
+        let mut call = ToolCall { caller, key, waited: Duration::ZERO, tasks: support, has_read_tool };
         let answer = self.answer_in_turn(tool, &mut call, arguments, id).await;
         if let (Err(_), Some(delivery)) = (&answer, &caller.principal.delivery) {
             // An error shows nothing.
@@ -177,7 +176,9 @@ impl Handler {
             }
         };
         // A task would let the next command run into a busy shell.
-        call.may_be_task &= !turn.as_ref().is_some_and(CommandTurn::is_awaited);
+        if turn.as_ref().is_some_and(CommandTurn::is_awaited) {
+            call.tasks = TaskSupport::None;
+        }
         (tool.call)(call, arguments).await
     }
 
@@ -277,9 +278,9 @@ impl ServerHandler for Handler {
         };
         let number = context.meta.get(REQUEST_NUMBER).map(Value::to_string);
         let arguments = request.arguments.unwrap_or_default();
-        let tasks = TaskSupport::of(&context);
+        let support = tasks::support(&context);
         let caller = self.caller(&context).with_delivery(deliveries::of(&context.extensions));
-        let answer = self.answer(&caller, tool, arguments, &context.id, number, tasks);
+        let answer = self.answer(&caller, tool, arguments, &context.id, number, support);
         progress::while_waiting(&context, answer).await
     }
 

@@ -19,7 +19,8 @@ use super::text::{self, AnswerContext, seconds};
 use super::tool_definitions::{READ_TOOL, refused, structured_task};
 use crate::secret_page;
 use ptyd_core::action::{
-    Action, ActionError, OpenedTask, Outcome, PersonReply, SecretRequest, TaskEnd, TaskState, TaskText, TaskView,
+    Action, ActionError, OpenedTask, Outcome, PersonReply, SecretRequest, TaskEnd, TaskState, TaskSupport, TaskText,
+    TaskView,
 };
 use ptyd_core::ids::TaskId;
 
@@ -36,19 +37,12 @@ pub(super) fn are_declared(context: &RequestContext<RoleServer>) -> bool {
 }
 
 /// The declarations of one request about tasks.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct TaskSupport {
-    /// Its answer may be one.
-    pub(super) may_be_task: bool,
-    /// The task may ask a person to open an address.
-    pub(super) asks_person: bool,
-}
-
-impl TaskSupport {
-    pub(super) fn of(context: &RequestContext<RoleServer>) -> Self {
-        let may_be_task = are_declared(context);
-        let elicitation = context.client_capabilities().and_then(|client| client.elicitation.clone());
-        Self { may_be_task, asks_person: may_be_task && elicitation.is_some_and(|ways| ways.url.is_some()) }
+pub(super) fn support(context: &RequestContext<RoleServer>) -> TaskSupport {
+    let elicitation = context.client_capabilities().and_then(|client| client.elicitation.clone());
+    match elicitation.is_some_and(|ways| ways.url.is_some()) {
+        _ if !are_declared(context) => TaskSupport::None,
+        true => TaskSupport::TasksThatAsk,
+        false => TaskSupport::Tasks,
     }
 }
 

@@ -107,8 +107,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         reset: arguments.reset,
         pattern: pattern(call, "wait_for", &arguments.wait_for).await?,
         client: ClientContext::clone(&call.caller.client),
-        may_be_task: call.may_be_task,
-        asks_person: call.asks_person,
+        tasks: call.tasks,
         key: call.key.clone(),
         budget: budget(arguments.max_output),
     })));

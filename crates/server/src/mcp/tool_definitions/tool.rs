@@ -19,7 +19,9 @@ use crate::mcp::dispatch_port::Boxed;
 use crate::mcp::reported_state::ReportedState;
 use crate::mcp::schema;
 use crate::mcp::text::AnswerContext;
-use ptyd_core::action::{Action, ActionError, OpenedTask, Outcome, PatternShare, Report, SessionView, TaskNote, Wait};
+use ptyd_core::action::{
+    Action, ActionError, OpenedTask, Outcome, PatternShare, Report, SessionView, TaskNote, TaskSupport, Wait,
+};
 
 /// One tool.
 pub(in crate::mcp) struct Tool {
@@ -156,9 +158,7 @@ pub(in crate::mcp) struct ToolCall<'a> {
     /// How long it has waited for its turn.
     pub waited: Duration,
     /// Whether the caller takes the answer of a long wait later.
-    pub may_be_task: bool,
-    /// Whether it then sends a person to a page for a secret.
-    pub asks_person: bool,
+    pub tasks: TaskSupport,
     /// Whether the caller has the tool that reads output.
     pub has_read_tool: bool,
 }
@@ -177,7 +177,7 @@ impl ToolCall<'_> {
 
     /// The wait, which becomes a task if the caller takes one.
     pub fn or_as_task(&self, wait: Wait, timeout: Option<Duration>) -> Wait {
-        if self.may_be_task { wait.or_as_task(timeout.is_some(), self.asks_person) } else { wait }
+        wait.or_as_task(timeout.is_some(), self.tasks)
     }
 
     /// The caller's share for patterns.

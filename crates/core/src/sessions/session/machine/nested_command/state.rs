@@ -10,16 +10,8 @@ use crate::limits;
 pub(crate) struct NestedShell {
     /// When it was typed; the marker of its beginning comes soon after, or never.
     pub(crate) typed_at: Option<Instant>,
-    /// How the terminal was read before: a shell's editor does not use canonical mode, its `read` does. Unknown for a
-    /// command that an earlier server typed.
-    reader: Option<State>,
-    /// The reader before the newest command, behind which a shell has reported that command's end, if nothing was typed since.
-    known: Option<State>,
-    /// Something else than a command was typed since the newest one was: a shell may read the rest of it, or be in a
-    /// `read` of its own.
-    is_typed_at: bool,
-    /// The process that read when one line, and no more, was typed that was no command.
-    line_reader: Option<u32>,
+    reader: Reader,
+    typed: Typed,
     /// The prompt at which the newest command was typed.
     prompt: Option<String>,
     /// The foreground was interrupted or stopped since.
@@ -35,35 +27,65 @@ pub(crate) struct NestedShell {
     line_typed_at: Option<u64>,
 }
 
+/// Who reads the terminal where the newest command was typed.
+#[derive(Debug, Clone, Copy, Default)]
+enum Reader {
+    /// Nobody knows, as for a command that an earlier server typed.
+    #[default]
+    Unknown,
+    /// So it was read before the command: a shell's editor does not use canonical mode, its `read` does.
+    BeforeCommand(State),
+    /// The same, and behind it a shell has reported the command's end, and nothing was typed since.
+    ReportedEnd(State),
+}
+
+/// What was typed since the newest command was.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Typed {
+    #[default]
+    Nothing,
+    /// One line, and no more, while this process read.
+    LineFor(u32),
+    /// Something else: a shell may read the rest of it, or be in a `read` of its own.
+    Other,
+}
+
 impl NestedShell {
     /// A command is typed at this prompt, while the terminal is in this state.
     pub(crate) fn begin(&mut self, state: Option<State>, prompt: String) {
-        *self = Self { reader: state, prompt: Some(prompt), ..Self::default() };
+        let reader = state.map_or(Reader::Unknown, Reader::BeforeCommand);
+        *self = Self { reader, prompt: Some(prompt), ..Self::default() };
     }
 
     /// The command has ended; if its marker said so, a shell reads next.
     pub(crate) fn end(&mut self, now: Instant, is_reported: bool) {
-        let known = self.reader.filter(|_| is_reported);
-        let (prompt, is_typed_at, line_typed_at) = (self.prompt.take(), self.is_typed_at, self.line_typed_at);
-        *self = Self { known, stirred_at: Some(now), prompt, is_typed_at, line_typed_at, ..Self::default() };
+        let reader = match self.reader {
+            Reader::BeforeCommand(state) if is_reported => Reader::ReportedEnd(state),
+            _ => Reader::Unknown,
+        };
+        let typed = if self.typed == Typed::Nothing { Typed::Nothing } else { Typed::Other };
+        let (prompt, line_typed_at) = (self.prompt.take(), self.line_typed_at);
+        *self = Self { reader, stirred_at: Some(now), prompt, typed, line_typed_at, ..Self::default() };
     }
 
     /// A command of the session's own shell has ended, and a nested shell in it, too.
     pub(crate) fn forget_input(&mut self) {
-        (self.is_typed_at, self.line_reader, self.prompt) = (false, None, None);
+        (self.typed, self.prompt) = (Typed::Nothing, None);
         (self.stirred_at, self.line_typed_at) = (None, None);
     }
 
     /// Something else than a command is typed, which may start another program; at this prompt, if a shell is there.
     pub(crate) fn note_input(&mut self, prompt: Option<String>) {
-        (self.known, self.line_reader) = (None, None);
-        self.is_typed_at = true;
+        if let Reader::ReportedEnd(_) = self.reader {
+            self.reader = Reader::Unknown;
+        }
+        self.typed = Typed::Other;
         self.prompt = prompt.or(self.prompt.take());
     }
 
     /// It is one line, which is for this process.
     pub(crate) fn note_line_for(&mut self, reader: Option<u32>) {
-        self.line_reader = reader;
+        self.typed = reader.map_or(Typed::Other, Typed::LineFor);
     }
 
     /// Such input is on its way to its reader; `line_at`: the end of the output, if it ends a line.
@@ -87,23 +109,26 @@ impl NestedShell {
         line: impl FnOnce() -> String,
         looks: impl Fn(&str) -> bool,
     ) -> bool {
-        let is_new = self.line_reader.is_some_and(|typed_at| typed_at != reader);
+        let is_new = matches!(self.typed, Typed::LineFor(typed_at) if typed_at != reader);
         match &self.prompt {
-            Some(_) if !self.is_typed_at => true,
+            Some(_) if self.typed == Typed::Nothing => true,
             _ if is_new => looks(&line()),
             Some(prompt) => !prompt.is_empty() && *prompt == line(),
-            None => !self.is_typed_at && looks(&line()),
+            None => self.typed == Typed::Nothing && looks(&line()),
         }
     }
 
     /// Whether a shell is known to read behind this process group.
     pub(crate) fn is_known(&self, group: u32) -> bool {
-        self.known.is_some_and(|reader| reader.group == group)
+        matches!(self.reader, Reader::ReportedEnd(state) if state.group == group)
     }
 
     /// The process that reads next, if a shell has ended a command and nothing was typed since.
     pub(crate) fn known_reader(&self) -> Option<u32> {
-        self.known.map(|reader| reader.pid)
+        match self.reader {
+            Reader::ReportedEnd(state) => Some(state.pid),
+            Reader::Unknown | Reader::BeforeCommand(_) => None,
+        }
     }
 
     /// The foreground was interrupted or stopped, perhaps while a command runs in the nested shell.
@@ -119,7 +144,10 @@ impl NestedShell {
 
     /// Whether the program that reads the terminal now is the one that read before the command.
     pub(crate) fn is_read_as_before(&self, state: State) -> bool {
-        self.reader.is_none_or(|reader| (reader.pid, reader.canonical) == (state.pid, state.canonical))
+        match self.reader {
+            Reader::BeforeCommand(before) => (before.pid, before.canonical) == (state.pid, state.canonical),
+            Reader::Unknown | Reader::ReportedEnd(_) => true,
+        }
     }
 
     /// Whether the typed command should have begun by now.
