@@ -187,7 +187,14 @@ async def test_knowing_the_address_lets_nobody_type(workspace):
         assert post(url, **{"Sec-Fetch-Site": site}).status_code == 403, site
         assert get(url, **{"Sec-Fetch-Site": site}).status_code == 200, site
     # A person reads why the page does not open.
-    for refused in (get(url, Host="evil.example"), get(url, Authorization="Bearer wrong"), post(url, Origin="null")):
+    browser = {"Accept": "text/html,application/xhtml+xml;q=0.9"}
+    refusals = (
+        get(url, Host="evil.example", **browser),
+        get(url, Authorization="Bearer wrong", **browser),
+        post(url, Origin="null", **browser),
+        post(url, **{"Sec-Fetch-Site": "cross-site"}),
+    )
+    for refused in refusals:
         assert refused.headers["content-type"].startswith("text/html") and "does not open" in refused.text, refused.text
         assert "script" not in refused.headers["content-security-policy"]
     for wrong in ({"Authorization": "Bearer wrong"}, {"Authorization": "Basic eDp3cm9uZw=="}):

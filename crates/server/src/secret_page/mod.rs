@@ -7,7 +7,7 @@
 use api::ErrorCode;
 use axum::Router;
 use axum::extract::{Extension, Path, Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use terminal::quote;
@@ -33,6 +33,11 @@ const FRAME: &str = include_str!("page.html");
 /// Whether this is the path of such a page.
 pub(crate) fn is_here(path: &str) -> bool {
     path.starts_with(PREFIX)
+}
+
+/// Whether the answer is for a browser, which shows it to a person.
+pub(crate) fn takes_html(headers: &HeaderMap) -> bool {
+    headers.get_all(header::ACCEPT).iter().any(|types| types.to_str().is_ok_and(|types| types.contains("text/html")))
 }
 
 /// The address of a request's page, at the server with this `host:port`.
@@ -185,7 +190,6 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use axum::body::to_bytes;
-    use axum::http::header;
     use ptyd_core::ids::SessionId;
     use std::time::Duration;
 

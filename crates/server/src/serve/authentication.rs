@@ -159,6 +159,7 @@ pub(super) async fn check(guard: &Guard, mut request: Request, next: Next) -> Re
     let transport =
         request.extensions().get::<ConnectInfo<Transport>>().map(|ConnectInfo(transport)| transport.clone());
     let is_for_people = secret_page::is_here(request.uri().path());
+    let is_browsers = is_for_people && secret_page::takes_html(request.headers());
     let admitted = match &transport {
         Some(Transport::Tcp { peer, server }) => match guard.over_tcp(request.headers(), request.uri()) {
             Err(refusal) if is_for_people && refusal.code == ErrorCode::Unauthorized => {
@@ -198,8 +199,7 @@ pub(super) async fn check(guard: &Guard, mut request: Request, next: Next) -> Re
             }
         }
         Err((refusal, retry_after)) => {
-            let mut response =
-                if is_for_people { secret_page::not_admitted(&refusal) } else { refusal.into_response() };
+            let mut response = if is_browsers { secret_page::not_admitted(&refusal) } else { refusal.into_response() };
             if is_for_people && response.status() == StatusCode::UNAUTHORIZED {
                 response.headers_mut().insert(header::WWW_AUTHENTICATE, BROWSERS_LOG_IN);
             }
