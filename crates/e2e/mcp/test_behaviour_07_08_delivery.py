@@ -178,6 +178,15 @@ async def test_an_incomplete_command_is_said_and_eats_nothing(workspace, incompl
     assert (await workspace.terminal("echo ok")).text == "ok\n[exit 0]"
 
 
+async def test_an_incomplete_command_says_what_of_it_was_run(workspace):
+    await workspace.terminal("true")
+    for nothing in ("if true; then", "echo first; for i in 1 2", "echo 'x"):
+        answer = await workspace.terminal(nothing)
+        assert "first" not in answer.output and answer.text.endswith("; it was not run]"), answer.text
+    answer = await workspace.terminal("echo first\nif true; then")
+    assert "first" in answer.output and answer.text.endswith("; the text before it was run]"), answer.text
+
+
 async def test_a_syntax_error_is_an_end_with_bashs_own_words(workspace):
     answer = await workspace.terminal("echo a; )")
     assert ("syntax error near unexpected token `)'" in answer.output, answer.exit) == (True, 2)

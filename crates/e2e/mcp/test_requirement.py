@@ -208,6 +208,8 @@ async def test_every_byte_is_in_the_sessions_log_file(workspace):
 async def test_without_the_reading_tool_the_cut_names_the_log_file_and_the_bytes(machine):
     async with machine.another_agent("--tools", "terminal") as agent:
         machine.agent = agent
+        [tool] = (await agent.client.list_tools()).tools
+        assert "start_terminal_session" not in tool.description, tool.description
         cut = await agent.terminal("seq 1 20000")
         first, end, file = re.search(r"; bytes (\d+)–(\d+) of (\S+)\]\n", cut.text).groups()
         read = await agent.terminal(f"tail -c +{int(first) + 1} {file} | head -c {int(end) - int(first)} | sha256sum")

@@ -21,7 +21,7 @@ async def test_the_terminals_echo_is_left_out_once(workspace, end):
     await begun(session, "echo reads; cat")
     answer = await session.type(f"one{end}", wait_for="one")
     assert answer.output == "one", answer.text
-    # What was left out stays where everything is kept.
+    # The transcript and the screen keep the echo.
     whole = await session.read(since="first")
     assert whole.output.count("one") == 2, whole.text
     screen = await session.read(view="screen")

@@ -33,7 +33,9 @@ use super::progress;
 use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
 use super::tasks;
-use super::tool_definitions::{self, Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError, refused};
+use super::tool_definitions::{
+    self, Answer, MORE_SHELLS, READ_TOOL, START_TOOL, TOOLS, Tool, ToolCall, ToolError, refused,
+};
 use ptyd_core::action::{ActionError, ClientContext, TaskSupport};
 use ptyd_core::limits::TIMEOUT_MAX;
 use ptyd_core::principal::Principal;
@@ -261,7 +263,15 @@ impl ServerHandler for Handler {
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = self.caller(&context);
         let model = if caller.structured { structured_model } else { model };
-        Ok(ListToolsResult::with_all_items(TOOLS.iter().filter(|t| caller.offers(t.name)).map(model).collect()))
+        let has_more = caller.offers(START_TOOL);
+        let tools = TOOLS.iter().filter(|tool| caller.offers(tool.name)).map(|tool| {
+            let mut model = model(tool);
+            if !has_more {
+                model.description = Some(tool.description.replace(MORE_SHELLS, "").into());
+            }
+            model
+        });
+        Ok(ListToolsResult::with_all_items(tools.collect()))
     }
 
     async fn call_tool(

@@ -1,8 +1,8 @@
 //! The echo of typed lines at the beginning of the output behind them, which the answer to the call that typed them leaves
 //! out.
 //!
-//! Only what is known to be an echo: the terminal echoed at that moment, or a line editor had it and painted behind its
-//! prompt what was typed and nothing else. Whatever differs from that stays, for it may be the program's own.
+//! That is left out which is known to be an echo: the terminal echoed at that moment, or a line editor had it and painted the
+//! typed line behind its prompt and nothing else. All other text stays, for the program may have printed it.
 
 use wire::Echo;
 

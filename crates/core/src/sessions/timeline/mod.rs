@@ -474,8 +474,11 @@ impl Timeline {
                 let (status, error) = if lost || !was_taken {
                     (CommandStatus::Failed, Some("the shell did not take the command; it was not run".to_owned()))
                 } else if end.flags.incomplete {
-                    // Shells that read a text while they run it have run the part before the error.
-                    let ran = if end.flags.not_run_to_end { "the text before it was run" } else { "it was not run" };
+                    // Shells that read a text while they run it have run the lines before the error; they parse a line
+                    // before they run anything of it.
+                    let has_lines = command.text.trim_end().contains('\n');
+                    let has_run = end.flags.not_run_to_end && has_lines;
+                    let ran = if has_run { "the text before it was run" } else { "it was not run" };
                     let why = format!("incomplete command (unfinished quote, here-document or compound); {ran}");
                     (CommandStatus::Failed, Some(why))
                 } else {

@@ -25,7 +25,9 @@ use std::sync::LazyLock;
 
 pub(super) use coercion::seconds;
 pub(super) use output::NAME as READ_TOOL;
+pub(super) use start::NAME as START_TOOL;
 pub(super) use structured::of_task as structured_task;
+pub(super) use terminal::MORE_SHELLS;
 pub(super) use tool::{Answer, Tool, ToolCall, ToolError, refused};
 
 /// Every tool, ordered by name: prompts are cached by their text, so the order never changes.

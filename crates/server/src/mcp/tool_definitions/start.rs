@@ -14,7 +14,7 @@ use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, Composite, Create, Limit, Limits, Otherwise, Outcome};
 use ptyd_core::limits::{COLS_DEFAULT, COLS_MAX, ROWS_DEFAULT, ROWS_MAX};
 
-const NAME: &str = "start_terminal_session";
+pub(in crate::mcp) const NAME: &str = "start_terminal_session";
 
 const DESCRIPTION: &str = "Start another shell and get its session_id for the other tools: to run several things at \
 once (a server and its tests), or for another shell, directory or environment. Not for single commands: terminal has \

@@ -24,6 +24,9 @@ most, and at once when a program wants input or a password. Calls sent at once r
 shells. Example: {\"command\": \"npm run dev\", \"wait_for\": \"listening on\", \"timeout\": 60}. The shell lives \
 until it exits or reset, and 10 minutes after this client has gone.";
 
+/// The part of the description for clients that have the other tools.
+pub(in crate::mcp) const MORE_SHELLS: &str = "; start_terminal_session gives more shells";
+
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

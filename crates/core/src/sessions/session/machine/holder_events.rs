@@ -121,7 +121,7 @@ impl Session {
         match self.link.calls.remove(&seq) {
             Some(Call::Run { wait, started }) => self.on_run_done(status, value, wait, started),
             Some(Call::Input { key, wait, from, offered, is_signal, echo, is_read_here, typed }) => {
-                // What is painted on another machine, nobody here can tell from output.
+                // Behind such a program an echo and output look alike.
                 let shown = if shown == Echo::Editor && !is_read_here { Echo::Unknown } else { shown };
                 self.on_input_done((status, value, shown), key, wait, (from, offered, is_signal, echo), typed);
             }

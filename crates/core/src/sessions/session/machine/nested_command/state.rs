@@ -27,7 +27,7 @@ pub(crate) struct NestedShell {
     line_typed_at: Option<u64>,
 }
 
-/// Who reads the terminal where the newest command was typed.
+/// The reader of the terminal where the newest command was typed.
 #[derive(Debug, Clone, Copy, Default)]
 enum Reader {
     /// Nobody knows, as for a command that an earlier server typed.
@@ -39,7 +39,7 @@ enum Reader {
     ReportedEnd(State),
 }
 
-/// What was typed since the newest command was.
+/// The input since the newest command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Typed {
     #[default]
