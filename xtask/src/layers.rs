@@ -47,7 +47,7 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
             &["action"],
             &["config", "host", "metrics", "profile", "serve_error"],
             &["config_file", "state_dir"],
-            &["credentials", "instance_lock", "shell", "unix_socket"],
+            &["audit", "credentials", "instance_lock", "shell", "unix_socket"],
             &["composites", "sessions"],
             &["dispatch"],
         ],

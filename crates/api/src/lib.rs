@@ -5,6 +5,7 @@
 //! strings, durations are seconds with fractions, offsets are bytes of a session's journal. Requests refuse unknown
 //! fields, so that a misspelt option is an error and not a silent default.
 
+mod audit;
 mod batch;
 mod command;
 mod error;
@@ -19,6 +20,7 @@ mod socket;
 mod ticket;
 mod token;
 
+pub use audit::{AuditList, AuditQuery};
 pub use batch::{BatchAnswer, BatchRequest, Method, Operation, OperationAnswer};
 pub use command::{
     CommandExecution, CommandList, CommandListQuery, CommandQuery, CommandStatus, EndedBy, ExecuteRequest, OnTimeout,

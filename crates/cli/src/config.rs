@@ -191,8 +191,11 @@ fn values(config: &Config) -> BTreeMap<&'static str, Value> {
         ("slow_call", json!(config.slow_call.as_secs_f64())),
         ("requests_per_second", json!(config.requests_per_second)),
         ("failures_per_second", json!(config.failures_per_second)),
-        ("sessions_max", json!(config.sessions_max)),
-        ("sessions_per_owner_max", json!(config.sessions_per_owner_max)),
+        ("sessions_max", json!(config.sessions_max.in_total)),
+        ("sessions_per_owner_max", json!(config.sessions_max.per_owner)),
+        ("audit", json!(config.audit.mode.name())),
+        ("audit_bytes", json!(config.audit.bytes)),
+        ("audit_files", json!(config.audit.files)),
     ])
 }
 

@@ -8,6 +8,7 @@
 
 mod attach;
 mod attached_terminal;
+mod audit;
 mod config;
 mod daemon;
 mod detach_key;
@@ -86,6 +87,8 @@ enum Command {
     Prune(remove::PruneOptions),
     /// Make, list and revoke tokens for agents and programs that connect over HTTP
     Token(token::TokenOptions),
+    /// Print, filter and follow the audit log: who asked for what, and how it ended
+    Audit(audit::AuditOptions),
     /// Show the settings of the server, and where each comes from
     Config(config::ConfigOptions),
     /// Check this machine, and print a remedy for each problem
@@ -143,6 +146,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Prune(options) => run_requests(remove::prune(&Client::unix(&paths.socket), &options)),
         Command::Token(options) if options.makes() => run_requests(token::token(&daemon::client(&paths)?, &options)),
         Command::Token(options) => run_requests(token::token(&Client::unix(&paths.socket), &options)),
+        Command::Audit(options) => run_requests(audit::audit(&paths, &options)),
         Command::Config(options) => config::config(Cli::command(), &cli.paths, &paths, &options),
         Command::Doctor(options) => run_requests(doctor::doctor(&paths, &options)),
         Command::Schema { of } => {

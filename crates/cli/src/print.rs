@@ -24,6 +24,11 @@ pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     line(plain_json(&serde_json::to_string_pretty(value).map_err(Failure::new)?))
 }
 
+/// The same in one line.
+pub fn compact_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    line(plain_json(&serde_json::to_string(value).map_err(Failure::new)?))
+}
+
 fn plain_json(json: &str) -> String {
     let mut plain = String::with_capacity(json.len());
     let mut before = '\0';

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use ptyd_core::action::{Limit, Limits};
-use ptyd_core::config::Config;
+use ptyd_core::config::{AuditConfig, AuditMode, Config, SessionsMax};
 use ptyd_core::serve_error::ServeError;
 use server::Listening;
 use terminal::quote;
@@ -81,9 +81,36 @@ pub struct ServeOptions {
     /// The same for one owner [default: 4000]
     #[arg(long, env = "PTYD_SESSIONS_PER_OWNER_MAX", value_name = "COUNT")]
     sessions_per_owner_max: Option<usize>,
+    #[command(flatten)]
+    audit: AuditOptions,
     /// Detach from the starting terminal (set by other commands)
     #[arg(long, hide = true)]
     detached: bool,
+}
+
+/// The options of the audit log.
+#[derive(Debug, Args)]
+struct AuditOptions {
+    /// Record every action in audit.jsonl: required (nothing runs that cannot be recorded), best-effort or off [default: required]
+    #[arg(long, env = "PTYD_AUDIT", value_name = "MODE", value_parser = audit_mode)]
+    audit: Option<AuditMode>,
+    /// The size at which a file of the audit log is full, and the next one begins [default: 64 MiB]
+    #[arg(long, env = "PTYD_AUDIT_BYTES", value_name = "SIZE", value_parser = audit_bytes)]
+    audit_bytes: Option<u64>,
+    /// Full files of the audit log that are kept besides the present one [default: 8]
+    #[arg(long, env = "PTYD_AUDIT_FILES", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(..=i64::from(ptyd_core::limits::AUDIT_FILES_MAX)))]
+    audit_files: Option<u32>,
+}
+
+impl AuditOptions {
+    fn config(&self) -> AuditConfig {
+        let defaults = AuditConfig::default();
+        AuditConfig {
+            mode: self.audit.unwrap_or(defaults.mode),
+            bytes: self.audit_bytes.unwrap_or(defaults.bytes),
+            files: self.audit_files.unwrap_or(defaults.files),
+        }
+    }
 }
 
 fn soft_timeout(text: &str) -> Result<Duration, String> {
@@ -111,6 +138,18 @@ fn journal_bytes(text: &str) -> Result<u64, String> {
     units::bytes(text)?
         .checked_sub(JOURNAL_BYTES_MIN)
         .map_or(Err("must be at least 1MiB".to_owned()), |more| Ok(more + JOURNAL_BYTES_MIN))
+}
+
+fn audit_mode(text: &str) -> Result<AuditMode, String> {
+    let named = AuditMode::ALL.into_iter().find(|mode| mode.name() == text);
+    named.ok_or_else(|| format!("must be {}", AuditMode::ALL.map(AuditMode::name).join(", ")))
+}
+
+fn audit_bytes(text: &str) -> Result<u64, String> {
+    let least = ptyd_core::limits::AUDIT_BYTES_MIN;
+    Some(units::bytes(text)?)
+        .filter(|bytes| *bytes >= least)
+        .ok_or_else(|| format!("must be at least {}", units::said(least)))
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
@@ -173,8 +212,11 @@ impl ServeOptions {
             slow_call: options.slow_call.unwrap_or(defaults.slow_call),
             requests_per_second: options.requests_per_second.unwrap_or(defaults.requests_per_second),
             failures_per_second: options.failures_per_second.unwrap_or(defaults.failures_per_second),
-            sessions_max: options.sessions_max.unwrap_or(defaults.sessions_max),
-            sessions_per_owner_max: options.sessions_per_owner_max.unwrap_or(defaults.sessions_per_owner_max),
+            sessions_max: SessionsMax {
+                in_total: options.sessions_max.unwrap_or(defaults.sessions_max.in_total),
+                per_owner: options.sessions_per_owner_max.unwrap_or(defaults.sessions_max.per_owner),
+            },
+            audit: options.audit.config(),
             ..defaults
         })
     }

@@ -47,10 +47,68 @@ pub struct Config {
     pub requests_per_second: u32,
     /// Requests per second without a valid token, per listener; 0 for no limit.
     pub failures_per_second: u32,
-    /// Live sessions in total.
-    pub sessions_max: usize,
-    /// Live sessions per owner.
-    pub sessions_per_owner_max: usize,
+    /// How many sessions may live.
+    pub sessions_max: SessionsMax,
+    /// The audit log.
+    pub audit: AuditConfig,
+}
+
+/// How many sessions may live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionsMax {
+    /// In total.
+    pub in_total: usize,
+    /// Of one owner.
+    pub per_owner: usize,
+}
+
+impl Default for SessionsMax {
+    fn default() -> Self {
+        Self { in_total: limits::SESSIONS_MAX, per_owner: limits::SESSIONS_PER_OWNER_MAX }
+    }
+}
+
+/// The settings of the audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditConfig {
+    /// Whether it is kept, and what happens where it cannot be.
+    pub mode: AuditMode,
+    /// The size in bytes at which a file of it is full.
+    pub bytes: u64,
+    /// How many full ones are kept.
+    pub files: u32,
+}
+
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self { mode: AuditMode::default(), bytes: limits::AUDIT_BYTES, files: limits::AUDIT_FILES }
+    }
+}
+
+/// How the audit log is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AuditMode {
+    /// Nothing is started, run or typed that cannot be recorded.
+    #[default]
+    Required,
+    /// Lines that cannot be written are counted.
+    BestEffort,
+    /// There is none.
+    Off,
+}
+
+impl AuditMode {
+    /// Every mode.
+    pub const ALL: [Self; 3] = [Self::Required, Self::BestEffort, Self::Off];
+
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Required => "required",
+            Self::BestEffort => "best-effort",
+            Self::Off => "off",
+        }
+    }
 }
 
 impl Config {
@@ -75,8 +133,8 @@ impl Config {
             slow_call: limits::SLOW_CALL,
             requests_per_second: limits::REQUESTS_PER_SECOND,
             failures_per_second: limits::FAILURES_PER_SECOND,
-            sessions_max: limits::SESSIONS_MAX,
-            sessions_per_owner_max: limits::SESSIONS_PER_OWNER_MAX,
+            sessions_max: SessionsMax::default(),
+            audit: AuditConfig::default(),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The dispatcher, through which every action passes: it checks the scope, records the action, performs it, and records
-//! the result.
+//! The dispatcher, through which every action passes: it checks the scope, records the action in the audit log, performs it,
+//! and records the result.
 //!
 //! A composite action expands into primitive ones (`composites/`), which come back here one by one, so each is authorized
 //! and recorded with the session, the text or keys, and the principal that it has in the end. Dropping the future of
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::action::{Action, ActionError, Boxed, Composite, Dispatch, Outcome, PatternShare};
+use crate::audit::AuditLog;
 use crate::composites;
 pub use crate::composites::{Caller, TimeLimits, expand};
 use crate::credentials::named_tokens::Tokens;
@@ -84,10 +85,14 @@ impl Dispatcher {
     pub async fn dispatch(&self, principal: &Principal, action: Action) -> Result<Outcome, ActionError> {
         let (name, needs, waits) = (name(&action), action.needs(), action.waits());
         let begun = Instant::now();
+        let audit = &self.registry.server_events.audit;
+        let mut entry = audit.entry(principal, name, &action, |session| self.registry.name_of(session));
         let result = if principal.scope < needs {
             let why =
                 format!("{name} needs a token of scope {}, and this one's is {}", needs.name(), principal.scope.name());
             Err(ActionError::Denied { why })
+        } else if let Err(error) = entry.begin().await {
+            Err(error)
         } else if principal.pass.is_some() {
             // A wait ends at the moment its caller's token is revoked.
             tokio::select! {
@@ -98,6 +103,7 @@ impl Dispatcher {
         } else {
             self.perform(principal, action).await
         };
+        entry.end(&result).await;
         let done = Completion { name, waits, took: begun.elapsed(), error: result.as_ref().err() };
         self.recorder.ended(principal, &done);
         result
@@ -142,6 +148,11 @@ impl Dispatcher {
         self.registry.metrics()
     }
 
+    /// The audit log.
+    pub fn audit(&self) -> Arc<AuditLog> {
+        Arc::clone(&self.registry.server_events.audit)
+    }
+
     /// The number of sessions by state.
     pub async fn counts(&self) -> Vec<(&'static str, usize)> {
         self.registry.counts().await
@@ -149,7 +160,7 @@ impl Dispatcher {
 
     /// The reason why the server is degraded, if it is.
     pub fn trouble(&self) -> Option<String> {
-        self.registry.trouble()
+        self.registry.trouble().or_else(|| self.registry.server_events.audit.trouble())
     }
 
     /// The free disk space in bytes.
@@ -257,5 +268,6 @@ pub(crate) fn name(action: &Action) -> &'static str {
         Action::Tokens => "tokens",
         Action::MakeToken(_) => "make token",
         Action::RevokeToken { .. } => "revoke token",
+        Action::Audit(_) => "audit",
     }
 }

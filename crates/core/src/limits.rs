@@ -400,3 +400,27 @@ pub const SUBSCRIPTIONS_MAX: usize = 100;
 pub const SUBSCRIPTION_PAUSE: Duration = Duration::from_millis(250);
 /// The longest path of a socket: sockaddr_un has 108 bytes including the NUL (unix(7)).
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
+/// The size at which a file of the audit log is full: some 200,000 lines, which one search reads in a second.
+pub const AUDIT_BYTES: u64 = 64 << 20;
+/// The smallest one: one command's line has its text.
+pub const AUDIT_BYTES_MIN: u64 = 1 << 20;
+/// Full files of the audit log that are kept.
+pub const AUDIT_FILES: u32 = 8;
+/// The most that can be kept: each is opened to search the log.
+pub const AUDIT_FILES_MAX: u32 = 1_000;
+/// How soon lines about actions that only read, and about ends of commands, are in the audit log.
+pub const AUDIT_FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// How long an action waits for the disk to take its line in the audit log before it is refused.
+pub const AUDIT_PATIENCE: Duration = Duration::from_secs(5);
+/// A write that takes longer shows a busy disk; the next one keeps no other task waiting.
+pub const AUDIT_WRITE_QUICK: Duration = Duration::from_millis(1);
+/// Bytes of lines that wait for the disk; what does not fit is counted.
+pub const AUDIT_PENDING_BYTES_MAX: usize = 1 << 20;
+/// Different reading actions that are counted before they are written.
+pub const AUDIT_READS_MAX: usize = 1_000;
+/// Lines about refused requests a second. Others are counted: nobody without a token can fill the audit log.
+pub const AUDIT_REFUSALS_PER_SECOND: u32 = 1;
+/// The same at once.
+pub const AUDIT_REFUSALS_BURST: u32 = 100;
+/// Lines of the audit log in one answer by default.
+pub const AUDIT_LINES: usize = 100;

@@ -46,12 +46,86 @@ pub struct Principal {
     pub client: Option<String>,
     /// The delivery of the answer that it waits for, where the protocol knows of it.
     pub delivery: Option<Delivery>,
+    /// The way on which its request came.
+    pub origin: Origin,
+}
+
+/// The way on which a request came, for the audit log. It is no part of who somebody is, so all are equal.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    /// The protocol.
+    pub door: Door,
+    /// The kind of the connection, where there is one.
+    pub transport: Option<TransportKind>,
+    /// The session in whose tree the connected process is, if it is known to be in one.
+    pub from_session: Option<SessionId>,
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Origin {}
+
+/// A protocol of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Door {
+    /// The server itself.
+    #[default]
+    Server,
+    /// REST, which the command line speaks too.
+    Rest,
+    /// MCP.
+    Mcp,
+    /// A WebSocket.
+    WebSocket,
+    /// The page where a person types a password.
+    Page,
+}
+
+impl Door {
+    /// Its name in the audit log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Rest => "rest",
+            Self::Mcp => "mcp",
+            Self::WebSocket => "websocket",
+            Self::Page => "page",
+        }
+    }
+}
+
+/// The kind of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransportKind {
+    /// TCP.
+    Tcp,
+    /// The Unix socket.
+    Unix,
+}
+
+impl TransportKind {
+    /// Its name in the audit log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Unix => "unix",
+        }
+    }
 }
 
 impl Principal {
     /// The user that runs the server, who uses its Unix socket or the token in its state directory.
     pub fn local() -> Self {
-        Self { name: local_name(), scope: Scope::Admin, pass: None, client: None, delivery: None }
+        Self::named(local_name(), Scope::Admin)
+    }
+
+    /// A principal without a named token.
+    pub fn named(name: impl Into<String>, scope: Scope) -> Self {
+        Self { name: name.into(), scope, pass: None, client: None, delivery: None, origin: Origin::default() }
     }
 
     /// The name under which its read cursor is kept. Neither part has a line end.
@@ -151,8 +225,13 @@ pub struct UnixPeer {
 pub enum PeerSession {
     /// None of this server.
     None,
-    /// That of this owner.
-    OwnedBy(String),
+    /// This one.
+    Of {
+        /// The session.
+        session: SessionId,
+        /// Its owner.
+        owner: String,
+    },
     /// It is not known: the process has ended, or the session's folder cannot be read.
     Unknown,
 }

@@ -428,7 +428,9 @@ async def test_a_task_of_a_removed_session_has_a_definite_state(served, client, 
     await client.call("send_input_to_terminal", session_id=session, keys=["C-d"])
     open_ = await client.start("execute_in_terminal", session_id=session, command="cat", wait_for="never", timeout=60)
     await served.purge(session)
-    assert served.files_holding(secret.encode()) == []
+    # The audit log keeps the request; the purge leaves nothing else.
+    audit_log = str((served.state / "audit.jsonl").relative_to(served.root))
+    assert served.files_holding(secret.encode()) == [audit_log]
 
     async def states():
         assert (await client.get(cancelled))["status"] == "cancelled"

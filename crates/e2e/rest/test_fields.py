@@ -131,6 +131,7 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     ask("POST", "/tokens", {"name": "witness", "scope": "read", "expiresIn": 60, "profiles": ["agent"]})
     ask("GET", "/tokens")
     ask("DELETE", "/tokens/{token}", token="witness")
+    ask("GET", "/audit", query="?limit=5")
     ask("POST", f"{of}/resize", {"cols": 0, "rows": 1}, **at)
     ask("GET", "/terminals", query="?limit=1")
     ended = ask("DELETE", of, query="?force=true", **at)

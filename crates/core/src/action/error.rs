@@ -152,6 +152,14 @@ pub enum ActionError {
         /// The step that failed, and the kernel's error.
         why: String,
     },
+    /// The audit log cannot be written, and the server runs nothing that it cannot record.
+    #[error(
+        "not done: the audit log cannot be written ({why}), and this server runs nothing that it cannot record; free disk space or repair the file, or let its operator start it with --audit best-effort"
+    )]
+    NotRecorded {
+        /// The file, and the kernel's error.
+        why: String,
+    },
     /// The server is stopping.
     #[error("the server is restarting; nothing is lost; retry in a moment")]
     Restarting,
@@ -161,6 +169,36 @@ pub enum ActionError {
         /// The reason, which is also logged.
         why: String,
     },
+}
+
+impl ActionError {
+    /// Its code, as the audit log has it: that of the HTTP interface.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoSession { .. } => "session_not_found",
+            Self::NoCommand { .. } => "command_not_found",
+            Self::Invalid { .. } => "invalid_field",
+            Self::Busy { .. } => "session_busy",
+            Self::NotReady { .. } => "session_not_ready",
+            Self::NothingRuns { .. } => "nothing_runs",
+            Self::Ended { .. } => "session_ended",
+            Self::Alive { .. } => "session_alive",
+            Self::Stalled { .. } => "input_stalled",
+            Self::WouldEcho { .. } => "would_echo",
+            Self::SecretRefused(SecretRefusal::Unknown) => "route_not_found",
+            Self::SecretRefused(SecretRefusal::Answered | SecretRefusal::Over) => "nothing_runs",
+            Self::Denied { .. } => "forbidden",
+            Self::ShutOut => "unauthorized",
+            Self::NoToken { .. } => "token_not_found",
+            Self::Limit { .. } => "limit_reached",
+            Self::KeyReused { .. } => "key_reused",
+            Self::Start { .. } => "start_failed",
+            Self::Unreachable { .. } => "session_unreachable",
+            Self::Exhausted { .. } | Self::NotRecorded { .. } => "resources_exhausted",
+            Self::Restarting => "server_restarting",
+            Self::Internal { .. } => "internal",
+        }
+    }
 }
 
 /// How a session ended, as far as the request that failed for it knows.

@@ -3,6 +3,7 @@
 //! The protocols (`rest/`, `mcp/`, `ws/`) only parse into an [`Action`] and render an [`Outcome`]; nothing in here
 //! knows HTTP or JSON. Durations and offsets have their own types, and text is already as a person would see it.
 
+mod audit;
 mod await_output;
 mod boxed;
 mod budget;
@@ -28,6 +29,7 @@ mod watch;
 
 use std::sync::Arc;
 
+pub use audit::*;
 pub use await_output::*;
 pub use boxed::Boxed;
 pub use budget::{Budget, is_folded, runs_of_lines};
@@ -235,6 +237,8 @@ pub enum Action {
         /// Its name.
         name: String,
     },
+    /// Read the audit log. → [`Outcome::Audit`]
+    Audit(ReadAudit),
 }
 
 /// An action that expands into others: each of those is authorized and recorded for itself.
@@ -311,7 +315,8 @@ impl Action {
             | Self::AnswerTask { .. }
             | Self::Tokens
             | Self::MakeToken(_)
-            | Self::RevokeToken { .. } => false,
+            | Self::RevokeToken { .. }
+            | Self::Audit(_) => false,
         }
     }
 
@@ -369,7 +374,7 @@ impl Action {
             | Self::AnswerTask { .. }
             // The environment has what the server inherited: as much as a caller that may type there can print.
             | Self::Environment(_) => Scope::Write,
-            Self::Tokens | Self::MakeToken(_) | Self::RevokeToken { .. } => Scope::Admin,
+            Self::Tokens | Self::MakeToken(_) | Self::RevokeToken { .. } | Self::Audit(_) => Scope::Admin,
         }
     }
 }
@@ -439,6 +444,8 @@ pub enum Outcome {
     FreshToken(FreshToken),
     /// The token that was revoked.
     Token(TokenView),
+    /// Lines of the audit log.
+    Audit(AuditView),
 }
 
 impl Outcome {
@@ -476,6 +483,7 @@ impl Outcome {
             Self::Tokens(_) => "tokens",
             Self::FreshToken(_) => "a fresh token",
             Self::Token(_) => "a token",
+            Self::Audit(_) => "an audit log",
         }
     }
 }

@@ -69,7 +69,7 @@ impl Scene {
     }
 
     async fn act(&self, action: Action) -> Result<Outcome, ActionError> {
-        let me = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None, client: None, delivery: None };
+        let me = Principal::named("me", Scope::Write);
         self.dispatcher.dispatch(&me, action).await
     }
 
@@ -325,7 +325,7 @@ async fn a_wait_that_matches_before_older_output_is_searched_leaves_no_line_out(
     scene.act(Action::Execute(command)).await.expect("it runs");
     let dispatch =
         WaitFirst { dispatcher: scene.dispatcher.clone(), waited: Notify::default(), read: Notify::default() };
-    let me = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None, client: None, delivery: None };
+    let me = Principal::named("me", Scope::Write);
     let caller = dispatch::Caller {
         dispatch: &dispatch,
         principal: &me,

@@ -192,6 +192,7 @@ impl Limited<'_> {
                 | Err(
                     ActionError::Limit { .. }
                     | ActionError::Exhausted { .. }
+                    | ActionError::NotRecorded { .. }
                     | ActionError::Unreachable { .. }
                     | ActionError::Internal { .. },
                 ) => {}

@@ -82,7 +82,7 @@ impl TokenEntry {
             return None;
         }
         let pass = Some(Pass::new(self.revoked.subscribe(), self.kept.expires, self.kept.profiles.clone()));
-        Some(Principal { name: self.kept.name.clone(), scope: self.kept.scope, pass, client: None, delivery: None })
+        Some(Principal { pass, ..Principal::named(&self.kept.name, self.kept.scope) })
     }
 }
 

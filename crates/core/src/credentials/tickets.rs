@@ -73,17 +73,7 @@ mod tests {
 
     fn grant() -> Grant {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
-        Grant {
-            principal: Principal {
-                name: "me".to_owned(),
-                scope: Scope::Write,
-                pass: None,
-                client: None,
-                delivery: None,
-            },
-            place: TicketTarget::Socket(session),
-            may_write: true,
-        }
+        Grant { principal: Principal::named("me", Scope::Write), place: TicketTarget::Socket(session), may_write: true }
     }
 
     #[test]

@@ -404,7 +404,9 @@ impl Registry {
         }
         if let Some(command) = past.timeline.log().commands.back() {
             // The command ended with its session.
-            self.store().put_command_in_time(views::history_row(id, command));
+            let (row, meta) = (views::history_row(id, command), &past.shared.meta);
+            self.server_events.audit.missed_end(&meta.owner, meta.name.as_deref(), &row);
+            self.store().put_command_in_time(row);
         }
         self.remember_key(&past.shared.meta, id);
         self.remember_default(&past.shared.meta, id);
@@ -413,8 +415,19 @@ impl Registry {
 
     /// Stores every ended command of the session's folder in the history.
     pub(super) fn record(&self, id: &SessionId) -> Option<EndedSession> {
-        let put = |command: &_| self.store().put_command_in_time(views::history_row(id, command));
+        let (audit, mut missed) = (&self.server_events.audit, Vec::new());
+        let put = |command: &_| {
+            let row = views::history_row(id, command);
+            if audit.may_miss(&row) {
+                missed.push(row.clone());
+            }
+            self.store().put_command_in_time(row);
+        };
         let past = EndedSession::replay(id, &self.holders().folder(id), &self.backends, put);
+        if let Ok(past) = &past {
+            let meta = &past.shared.meta;
+            missed.iter().for_each(|row| audit.missed_end(&meta.owner, meta.name.as_deref(), row));
+        }
         past.inspect_err(|e| tracing::warn!(session = %id, error = %e, "its folder cannot be read")).ok()
     }
 

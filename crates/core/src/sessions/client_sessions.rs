@@ -14,13 +14,7 @@ impl Registry {
     /// A session with an open task is left out, and looked at again later: its person was told that it runs on.
     pub(crate) async fn sessions_of_gone_client(self: &Arc<Self>) -> Vec<(SessionId, Principal)> {
         let client = self.clients.gone().await;
-        let owner = |name: &str| Principal {
-            name: name.to_owned(),
-            scope: Scope::Write,
-            pass: None,
-            client: None,
-            delivery: None,
-        };
+        let owner = |name: &str| Principal::named(name, Scope::Write);
         let own = self.handles().into_iter().filter(|h| h.shared.meta.client.as_ref() == Some(&client));
         let (mut ending, mut is_kept) = (Vec::new(), false);
         for handle in own {

@@ -30,6 +30,7 @@ use super::toolchains::Toolchains;
 use super::unix_peers::UnixPeers;
 use super::unreachable::Unreachable;
 use crate::action::{Action, ActionError, EndReason, Limits, Outcome, SessionStatus, SessionView, TokenView};
+use crate::audit::AuditLog;
 use crate::config::Config;
 use crate::credentials::named_tokens::Tokens;
 use crate::credentials::server_token::Token;
@@ -154,7 +155,7 @@ impl Registry {
                 limits: config.limits,
                 limits_max: config.limits_max,
             },
-            quota: Quota::new(config.sessions_max, config.sessions_per_owner_max),
+            quota: Quota::new(config.sessions_max.in_total, config.sessions_max.per_owner),
             live: Mutex::default(),
             ended: EndedSessions { sessions: Mutex::default(), retention },
             tasks: Tasks::new(place("removed-tasks")),
@@ -168,7 +169,7 @@ impl Registry {
             secret,
             tickets: Arc::default(),
             secret_requests: SecretRequests::default(),
-            server_events: Arc::default(),
+            server_events: Arc::new(ServerEvents::with(Arc::new(AuditLog::new(config)))),
             tokens: Arc::new(tokens),
             stopping: watch::Sender::new(false),
         });
@@ -313,10 +314,17 @@ impl Registry {
                 tracing::info!(by = %principal.name, token = %revoked.name, "a token was revoked");
                 Ok(Outcome::Token(revoked))
             }
+            Action::Audit(read) => self.server_events.audit.read(read).await.map(Outcome::Audit),
         }
     }
 
     // ---- finding ----
+
+    /// The name of a live session.
+    pub(crate) fn name_of(&self, id: &str) -> Option<String> {
+        let id = SessionId::parse(id).ok()?;
+        locked(&self.live).get(&id)?.shared.meta.name.clone()
+    }
 
     /// The machine of the sessions.
     pub(super) fn host(&self) -> &dyn Host {

@@ -144,7 +144,7 @@ mod tests {
     }
 
     fn principal(name: &str, scope: Scope) -> Principal {
-        Principal { name: name.to_owned(), scope, pass: None, client: None, delivery: None }
+        Principal::named(name, scope)
     }
 
     #[test]

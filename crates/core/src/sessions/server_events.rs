@@ -11,6 +11,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 use super::shared::Shared;
 use crate::action::{ActionError, EventPlace, EventsView, PatternShare, ReadEvents, ServerEvent, ServerEventKind};
+use crate::audit::AuditLog;
 use crate::ids::SessionId;
 use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_READ_MAX, FOLLOWERS_PER_PRINCIPAL_MAX};
 use crate::metrics::Metrics;
@@ -33,6 +34,8 @@ pub(crate) struct ServerEvents {
     pub(crate) patterns: PerPrincipal<PatternShare>,
     /// Notified when a session waits for disk space.
     pub(super) stalled: Notify,
+    /// Records actions, and ends of commands.
+    pub(crate) audit: Arc<AuditLog>,
 }
 
 impl Default for ServerEvents {
@@ -47,14 +50,23 @@ impl Default for ServerEvents {
             followers: PerPrincipal::default(),
             patterns: PerPrincipal::default(),
             stalled: Notify::new(),
+            audit: Arc::default(),
         }
     }
 }
 
 impl ServerEvents {
+    /// An empty log beside this audit log.
+    pub(super) fn with(audit: Arc<AuditLog>) -> Self {
+        Self { audit, ..Self::default() }
+    }
+
     /// Appends an event of a session.
     pub(crate) fn notify(&self, shared: &Shared, what: ServerEventKind) {
         self.metrics.happened(&what);
+        if let ServerEventKind::Completed(command) = &what {
+            self.audit.command_ended(&shared.meta.owner, shared.meta.name.as_deref(), command);
+        }
         self.add(shared.id.clone(), shared.meta.owner.clone(), shared.meta.name.clone(), what);
     }
 
@@ -140,7 +152,7 @@ mod tests {
     use crate::principal::Scope;
 
     fn principal(name: &str) -> Principal {
-        Principal { name: name.to_owned(), scope: Scope::Read, pass: None, client: None, delivery: None }
+        Principal::named(name, Scope::Read)
     }
 
     fn numbers(view: &EventsView) -> Vec<u64> {

@@ -144,7 +144,7 @@ impl Task {
     /// The caller that opened it, who may see whatever session it was in.
     pub(super) fn caller(&self) -> Principal {
         let Opened { principal, client, .. } = &self.opened;
-        Principal { name: principal.clone(), scope: Scope::Admin, pass: None, client: client.clone(), delivery: None }
+        Principal { client: client.clone(), ..Principal::named(principal, Scope::Admin) }
     }
 
     /// The record that stays when its session is removed. The removal of a session has ended whatever was open.

@@ -30,7 +30,7 @@ pub(super) fn request(home: &Path) -> Create {
 }
 
 pub(super) fn me() -> Principal {
-    Principal { name: "me".to_owned(), scope: Scope::Admin, pass: None, client: None, delivery: None }
+    Principal::named("me", Scope::Admin)
 }
 
 /// On one thread, so that a task that does not yield blocks all others.

@@ -36,5 +36,5 @@ impl UnixPeers {
 fn session_of(backends: &Backends, process: &ConnectedProcess) -> io::Result<PeerSession> {
     let Some(id) = backends.holders.session_of(process)? else { return Ok(PeerSession::None) };
     let owner = SessionMetadata::decode(&backends.holders.folder(&id).spec()?.meta).owner;
-    Ok(PeerSession::OwnedBy(owner))
+    Ok(PeerSession::Of { session: id, owner })
 }

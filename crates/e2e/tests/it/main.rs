@@ -4,6 +4,7 @@
 //! what is promised, because the machine is busy with the other tests.
 
 mod attach;
+mod audit;
 mod boundaries;
 mod cli;
 mod confinement;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use api::{CreateRequest, ErrorCode, SessionStatus};
-use e2e::{Server, eventually};
+use e2e::{Server, Start, eventually};
 
 /// The files below this folder in which these bytes are.
 fn holding(folder: &Path, bytes: &str) -> Vec<String> {
@@ -23,7 +23,17 @@ fn holding(folder: &Path, bytes: &str) -> Vec<String> {
 #[tokio::test]
 // promise: stop-6
 async fn a_purged_session_leaves_no_byte_of_its_output_and_of_its_commands() {
-    let server = Server::start();
+    purge_leaves_nothing("off").await;
+}
+
+#[tokio::test]
+// promise: stop-6
+async fn who_asked_for_a_purged_command_stays_in_the_audit_log_and_nowhere_else() {
+    purge_leaves_nothing("required").await;
+}
+
+async fn purge_leaves_nothing(audit: &str) {
+    let server = Server::start_as(Start { env: vec![("PTYD_AUDIT", audit.into())], ..Start::default() });
     let (purged, kept) = (server.session().await, server.session().await);
     // More than a page of the store: what is deleted on several pages is overwritten on all.
     let long = format!("echo needle-in-a-command {}", "x".repeat(20_000));
@@ -45,9 +55,12 @@ async fn a_purged_session_leaves_no_byte_of_its_output_and_of_its_commands() {
     assert_eq!((answer.was_over, answer.session.id.as_str()), (true, purged.id.as_str()));
     assert!(answer.freed_bytes.is_some_and(|bytes| bytes >= 20_000), "{:?}", answer.freed_bytes);
     assert!(!folder.exists());
-    let nothing: [String; 0] = [];
-    for needle in ["needle-in-a-command", "needle-in-an-output", &purged.id] {
-        assert_eq!(holding(&state, needle), nothing, "{needle}");
+    let log = state.join("audit.jsonl").display().to_string();
+    let recorded = if audit == "off" { vec![] } else { vec![log] };
+    for (needle, left) in
+        [("needle-in-a-command", &recorded), ("needle-in-an-output", &vec![]), (&purged.id, &recorded)]
+    {
+        assert_eq!(holding(&state, needle), *left, "{needle}");
     }
     for _ in 0..2 {
         let gone = server.client().session(&purged.id).await.expect_err("there is none");

@@ -62,7 +62,7 @@ impl From<ActionError> for ProblemResponse {
             ActionError::KeyReused { .. } => (ErrorCode::KeyReused, None),
             ActionError::Start { .. } => (ErrorCode::StartFailed, None),
             ActionError::Unreachable { .. } => (ErrorCode::SessionUnreachable, None),
-            ActionError::Exhausted { .. } => (ErrorCode::ResourcesExhausted, None),
+            ActionError::Exhausted { .. } | ActionError::NotRecorded { .. } => (ErrorCode::ResourcesExhausted, None),
             ActionError::Restarting => (ErrorCode::ServerRestarting, None),
             ActionError::Internal { .. } => (ErrorCode::Internal, None),
         };
@@ -145,6 +145,7 @@ fn fresh_id() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ptyd_core::action::EndReason;
     use ptyd_core::ids::SessionId;
 
     #[test]
@@ -160,6 +161,43 @@ mod tests {
             ProblemResponse::from(ActionError::Invalid { field: "cwd", problem: "no such directory".into() }),
             ProblemResponse::field("cwd", "no such directory")
         );
+    }
+
+    #[test]
+    // promise: audit-1
+    fn the_audit_log_has_the_same_codes() {
+        let session = || SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+        let text = || "x".to_owned();
+        let errors = [
+            ActionError::NoSession { id: text(), live: None },
+            ActionError::NoCommand { session: session(), id: text() },
+            ActionError::Invalid { field: "x", problem: text() },
+            ActionError::Busy { session: session(), with: text(), may_be_a_shell: false },
+            ActionError::NotReady { session: session(), why: text() },
+            ActionError::NothingRuns { session: session() },
+            ActionError::Ended { session: session(), reason: EndReason::DuringRequest },
+            ActionError::Alive { session: session() },
+            ActionError::Stalled { accepted: 0, offered: 1 },
+            ActionError::WouldEcho { session: session() },
+            ActionError::SecretRefused(SecretRefusal::Unknown),
+            ActionError::SecretRefused(SecretRefusal::Answered),
+            ActionError::SecretRefused(SecretRefusal::Over),
+            ActionError::Denied { why: text() },
+            ActionError::ShutOut,
+            ActionError::NoToken { name: text() },
+            ActionError::Limit { what: "x", limit: 1, hint: "x" },
+            ActionError::KeyReused { key: text() },
+            ActionError::Start { why: text() },
+            ActionError::Unreachable { session: session(), why: text() },
+            ActionError::Exhausted { why: text() },
+            ActionError::NotRecorded { why: text() },
+            ActionError::Restarting,
+            ActionError::Internal { why: text() },
+        ];
+        for error in errors {
+            let code = error.code();
+            assert_eq!(code, ProblemResponse::from(error).code.as_str());
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::reported_state::ReportedStates;
 use crate::secret_page;
 use ptyd_core::action::{Action, ClientContext, Foreground, Outcome, SessionStatus, SessionView};
 use ptyd_core::delivery::Delivery;
-use ptyd_core::principal::Principal;
+use ptyd_core::principal::{Origin, Principal};
 
 /// One caller; clones share what was reported to it.
 #[derive(Clone)]
@@ -71,6 +71,16 @@ impl Caller {
     /// The same for a request of which the protocol knows whether its answer is delivered.
     pub fn with_delivery(&self, delivery: Option<Delivery>) -> Self {
         Self { principal: Arc::new(Principal { delivery, ..Principal::clone(&self.principal) }), ..self.clone() }
+    }
+
+    /// The same for a request that came on a way of its own.
+    pub fn with_origin(self, origin: Option<Origin>) -> Self {
+        match origin {
+            Some(origin) => {
+                Self { principal: Arc::new(Principal { origin, ..Principal::clone(&self.principal) }), ..self }
+            }
+            None => self,
+        }
     }
 
     /// Where a person types the password that a program of this session wants, if it wants one and the caller was not told.

@@ -104,7 +104,10 @@ impl Handler {
     /// The caller of this request, which over HTTP may ask for structured answers by itself.
     fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         let asks = |parts: &Parts| parts.extensions.get::<StructuredAnswers>().is_some();
-        self.caller.with_structured_answers(context.extensions.get::<Parts>().is_some_and(asks))
+        let parts = context.extensions.get::<Parts>();
+        // Over HTTP one handler serves all connections of a principal.
+        let origin = parts.and_then(|parts| Some(parts.extensions.get::<Principal>()?.origin.clone()));
+        self.caller.with_structured_answers(parts.is_some_and(asks)).with_origin(origin)
     }
 
     async fn answer(

@@ -48,7 +48,7 @@ use ptyd_core::limits::{
 use ptyd_core::principal::{Detach, Principal};
 
 /// The route.
-const PATH: &str = "/mcp";
+pub(crate) const PATH: &str = "/mcp";
 /// The header in which a client of the older era names its MCP session.
 pub(super) const SESSION: &str = "mcp-session-id";
 

@@ -39,5 +39,5 @@ mod tool_definitions;
 
 pub use handler::{Handler, discovery, structured_tools_schema, tools_schema};
 pub use handshake::ToolSet;
-pub(crate) use http::router as http_router;
+pub(crate) use http::{PATH as HTTP_PATH, router as http_router};
 pub use stdio::serve_stdio;

@@ -134,12 +134,7 @@ impl Client {
     /// Connects without saying anything.
     pub fn raw(server: Arc<dyn Server>) -> Self {
         let (near, far) = tokio::io::duplex(1 << 16);
-        tokio::spawn(stdio::serve(
-            far,
-            server,
-            Principal { name: "tester".to_owned(), scope: Scope::Write, pass: None, client: None, delivery: None },
-            "",
-        ));
+        tokio::spawn(stdio::serve(far, server, Principal::named("tester", Scope::Write), ""));
         let (read, write) = tokio::io::split(near);
         Self { lines: BufReader::new(read).lines(), write }
     }

@@ -8,6 +8,7 @@
 //! [`Outcome`]: ptyd_core::action::Outcome
 
 mod actions;
+mod audit;
 mod batch;
 mod body_stream;
 mod commands;

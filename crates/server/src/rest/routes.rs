@@ -11,7 +11,8 @@ use serde_json::json;
 use super::operation::{Content, Operation, Tag};
 use super::state::Rest;
 use super::{
-    actions, batch, commands, docs, events_sse, input, output, processes, recording, search, sessions, tickets, tokens,
+    actions, audit, batch, commands, docs, events_sse, input, output, processes, recording, search, sessions, tickets,
+    tokens,
 };
 
 /// One line of the table.
@@ -298,6 +299,14 @@ fn of_the_server() -> Vec<Route> {
             say("revokeToken", "Revoke a token")
                 .details("Its open streams and waits end at once; the sessions that it started continue.")
                 .json::<api::TokenInfo>(200, "The revoked token."),
+        ),
+        on_get(
+            "/audit",
+            get(audit::list),
+            say("listAudit", "Read the audit log")
+                .details("For admins only. Newest first; docs/audit.md has the fields of a line.")
+                .query::<api::AuditQuery>()
+                .json::<api::AuditList>(200, "A page of lines."),
         ),
         on_get(
             events_sse::PATH,

@@ -19,6 +19,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::body::Body as _;
 
 use super::rate_limit::{Buckets, Rate};
+use super::refusals::{self, RefusalRecorder};
 use crate::http::connections::Transport;
 use crate::http::problem::ProblemResponse;
 use crate::http::request_body::RequestBodies;
@@ -26,6 +27,7 @@ use crate::http::token_revocation;
 use crate::rest::DOCS;
 use crate::secret_page;
 use ptyd_core::action::ActionError;
+use ptyd_core::audit::AuditLog;
 use ptyd_core::config::Config;
 use ptyd_core::credentials::named_tokens::Tokens;
 use ptyd_core::credentials::peer_users::PeerUsers;
@@ -69,6 +71,8 @@ pub(super) struct Guard {
     refused: Mutex<RefusalCount>,
     /// The request bodies of each principal.
     bodies: RequestBodies,
+    /// The audit of refused requests.
+    refusals: RefusalRecorder,
 }
 
 /// Counts requests with wrong credentials between two log lines.
@@ -104,7 +108,13 @@ impl Guard {
             failed: Buckets::new(rate(config.failures_per_second, limits::FAILURES_BURST_SECONDS)),
             refused: Mutex::default(),
             bodies: RequestBodies::default(),
+            refusals: RefusalRecorder::default(),
         }
+    }
+
+    /// Records refused requests in this audit log.
+    pub(super) fn recorded_in(self, audit: Arc<AuditLog>) -> Self {
+        Self { refusals: RefusalRecorder::new(audit), ..self }
     }
 
     /// Logs a refused request; repeated ones cannot fill the log.
@@ -175,11 +185,15 @@ pub(super) async fn check(guard: &Guard, mut request: Request, next: Next) -> Re
     if has_shown && admitted.is_err() {
         guard.log_refused(transport.as_ref());
     }
+    if let Err(refusal) = &admitted {
+        guard.refusals.record(transport.as_ref(), request.method(), request.uri(), refusal.code).await;
+    }
     let is_known = matches!(admitted, Ok(Some(_)));
     let response = match guard.paced(transport.as_ref(), admitted) {
         Ok(admitted) => {
             let mut shut_out = None;
-            if let Some(Authenticated { principal, grant }) = admitted {
+            if let Some(Authenticated { mut principal, grant }) = admitted {
+                principal.origin = refusals::origin(transport.as_ref(), request.uri());
                 if !request.body().is_end_stream() {
                     request.extensions_mut().insert(guard.bodies.of(&principal.name, principal.scope >= Scope::Write));
                 }
@@ -320,8 +334,8 @@ impl Guard {
         };
         let principal = match &peer.session {
             PeerSession::None => Principal::local(),
-            PeerSession::OwnedBy(owner) if *owner == Principal::local().name => Principal::local(),
-            PeerSession::OwnedBy(owner) => match self.tokens.find_by_name(owner) {
+            PeerSession::Of { owner, .. } if *owner == Principal::local().name => Principal::local(),
+            PeerSession::Of { owner, .. } => match self.tokens.find_by_name(owner) {
                 Some(principal) => principal,
                 None => return refused("this program runs in a session whose owner's token is not valid any more"),
             },
@@ -396,6 +410,7 @@ mod tests {
             failed: Buckets::new(None),
             refused: Mutex::default(),
             bodies: RequestBodies::default(),
+            refusals: RefusalRecorder::default(),
         }
     }
 
@@ -485,8 +500,7 @@ mod tests {
     fn a_ticket_opens_the_socket_of_its_session_once_and_nothing_else() {
         let guard = guard();
         let session = ptyd_core::ids::SessionId::parse("s0-aaaaaaaaaa").expect("an id");
-        let principal =
-            Principal { name: "me".to_owned(), scope: Scope::Write, pass: None, client: None, delivery: None };
+        let principal = Principal::named("me", Scope::Write);
         let grant = Grant { principal: principal.clone(), place: TicketTarget::Socket(session), may_write: false };
         let fresh = || guard.tickets.issue(grant.clone()).expect("room");
         let of = |path: String, names: &str, origin: &str| {
@@ -519,8 +533,7 @@ mod tests {
     // promise: access-7
     fn a_ticket_for_the_docs_opens_them_once_and_no_socket() {
         let guard = guard();
-        let principal =
-            Principal { name: "me".to_owned(), scope: Scope::Write, pass: None, client: None, delivery: None };
+        let principal = Principal::named("me", Scope::Write);
         let grant = Grant { principal: principal.clone(), place: TicketTarget::Docs, may_write: true };
         let fresh = || guard.tickets.issue(grant.clone()).expect("room");
         let of = |path: String| {
@@ -572,7 +585,9 @@ mod tests {
     fn over_unix_the_same_user_and_root_come_in() {
         let of = |peer: Option<UnixPeer>| guard().over_unix(peer.as_ref()).map_err(|r| r.code);
         let is_local = |peer| of(peer).map(|known| known.is_some_and(|known| known.principal == Principal::local()));
-        let owned_by = |owner: String| Some(UnixPeer { uid: 1_000, session: PeerSession::OwnedBy(owner) });
+        let session = ptyd_core::ids::SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+        let owned_by =
+            |owner: String| Some(UnixPeer { uid: 1_000, session: PeerSession::Of { session: session.clone(), owner } });
         let outside = |uid| Some(UnixPeer { uid, session: PeerSession::None });
         assert_eq!([is_local(outside(1_000)), is_local(outside(0))], [Ok(true), Ok(true)]);
         assert_eq!(is_local(owned_by(Principal::local().name)), Ok(true));

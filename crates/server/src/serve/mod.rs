@@ -6,6 +6,7 @@
 mod authentication;
 mod metrics_page;
 mod rate_limit;
+mod refusals;
 mod router;
 
 use std::fs;
@@ -85,8 +86,12 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
 
     let dispatcher = Dispatcher::new(Arc::clone(&registry));
     tokio::spawn(dispatcher.clone().end_sessions_of_gone_clients());
+    let audit = dispatcher.audit();
+    tokio::spawn(async move { audit.keep_written().await });
+    let audit = dispatcher.audit();
     let uid = own_uid().map_err(ServeError::at(&config.socket))?;
-    let guard = Guard::new(token, dispatcher.tokens(), dispatcher.tickets(), uid, &config);
+    let guard =
+        Guard::new(token, dispatcher.tokens(), dispatcher.tickets(), uid, &config).recorded_in(dispatcher.audit());
     let visits = SocketCount::new();
     let unix_peers = dispatcher.unix_peers();
     let app = router::router(dispatcher, guard, &visits, &address.to_string(), &config);
@@ -121,6 +126,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     if tokio::time::timeout(LAST_ANSWERS, last).await.is_err() {
         tracing::info!("some connections did not end in time");
     }
+    let _ = tokio::time::timeout(LAST_ANSWERS, audit.flush()).await;
     // Best effort: the next server removes what is left.
     let _ = fs::remove_file(&config.socket);
     let _ = fs::remove_file(&chosen);

@@ -86,6 +86,8 @@ mod tests {
     use tower::ServiceExt;
 
     use crate::http::connections::Transport;
+    use ptyd_core::action::{AuditFilter, AuditRecord, ReadAudit};
+    use ptyd_core::audit::{self, AuditLog};
     use ptyd_core::credentials::server_token::Token;
     use ptyd_core::principal::{PeerSession, UnixPeer};
     use ptyd_core::sessions::Registry;
@@ -97,6 +99,10 @@ mod tests {
     }
 
     async fn app_in(dir: &Path) -> Router {
+        app_and_audit_in(dir).await.0
+    }
+
+    async fn app_and_audit_in(dir: &Path) -> (Router, Arc<AuditLog>) {
         let config = config(dir);
         private_dir(&config.state_dir).expect("a directory");
         let registry = Registry::start(&config).await.expect("a manager");
@@ -107,8 +113,10 @@ mod tests {
             dispatcher.tickets(),
             1_000,
             &config,
-        );
-        router(dispatcher, guard, &SocketCount::new(), "127.0.0.1:1", &config)
+        )
+        .recorded_in(dispatcher.audit());
+        let audit = dispatcher.audit();
+        (router(dispatcher, guard, &SocketCount::new(), "127.0.0.1:1", &config), audit)
     }
 
     async fn ask(app: &Router, transport: Transport, method: &Method, path: &str, token: Option<&str>) -> Response {
@@ -199,7 +207,7 @@ mod tests {
     fn sent_with_a_read_token(method: &Method, path: &str, session: &str) -> (String, u16) {
         let (body, status) = match (method.as_str(), path) {
             // The one holds what all may do, the other what the server inherited.
-            ("GET", "/tokens" | "/terminals/{session}/environment") => ("", 403),
+            ("GET", "/tokens" | "/audit" | "/terminals/{session}/environment") => ("", 403),
             ("GET", "/terminals/{session}/commands/{command}") => ("", 404),
             ("GET", "/terminals/{session}/search") => ("", 422),
             ("GET", _) => ("", 200),
@@ -283,6 +291,86 @@ mod tests {
             assert_eq!((is_refused, answer["error"].is_null()), (!reads, true), "{name}: {answer}");
         }
         assert_eq!(state().await, before);
+        let end = format!("/terminals/{id}?force=true");
+        assert_eq!(ask_with(&app, &Method::DELETE, &end, "right", "").await.status(), 200);
+    }
+
+    /// The lines of the audit log that were not there before, newest first.
+    async fn new_lines(dir: &Path, audit: &AuditLog, known: &mut usize) -> Vec<AuditRecord> {
+        audit.flush().await;
+        let read = ReadAudit { filter: AuditFilter::default(), limit: usize::MAX, offset: 0 };
+        let all = audit::page(&dir.join("state"), &read).expect("readable").records;
+        let new = all.len() - std::mem::replace(known, all.len());
+        all.into_iter().take(new).collect()
+    }
+
+    #[tokio::test]
+    // promise: audit-1
+    async fn every_route_and_every_tool_leaves_its_line_in_the_audit_log() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (app, audit) = app_and_audit_in(dir.path()).await;
+        let body = async |response: Response| to_bytes(response.into_body(), 1 << 20).await.expect("a body");
+        let made = ask_with(&app, &Method::POST, "/tokens", "right", r#"{"name":"eye","scope":"read"}"#).await;
+        let token: serde_json::Value = serde_json::from_slice(&body(made).await).expect("JSON");
+        let token = token["token"].as_str().expect("a token").to_owned();
+        let made = ask_with(&app, &Method::POST, "/terminals", "right", r#"{"owner":"eye","shell":"cat"}"#).await;
+        let made: api::TerminalSession = serde_json::from_slice(&body(made).await).expect("a session");
+        let id = made.id.as_str();
+        let mut known = 0;
+        let first = new_lines(dir.path(), &audit, &mut known).await;
+        let made = first.iter().filter(|line| line["action"] == "make token").count();
+        assert_eq!(made, 2, "a line before it and one before its answer: {first:?}");
+        let text = std::fs::read_to_string(dir.path().join("state/audit.jsonl")).expect("there");
+        assert!(!text.contains(&token) && !text.contains(&token[5..]));
+        // The description of the interface, which says nothing of any session.
+        let documents = ["/openapi.json", "/docs"];
+        for route in rest::routes().into_iter().filter(|route| !documents.contains(&route.path)) {
+            let (method, path) = (route.method, route.path);
+            let (sent, status) = sent_with_a_read_token(&method, path, id);
+            let query = if path.ends_with("/search") { "?q=x" } else { "" };
+            let place = path
+                .replace("{session}", id)
+                .replace("{command}", "c99")
+                .replace("{token}", "eye")
+                .replace("{action}", "reload");
+            let answer = ask_with(&app, &method, &(place + query), &token, &sent).await;
+            drop(answer);
+            let lines = new_lines(dir.path(), &audit, &mut known).await;
+            let of_it: Vec<_> = lines.iter().filter(|line| line["principal"] == "eye").collect();
+            assert!(!of_it.is_empty(), "{method} {path}");
+            assert!(of_it.iter().all(|line| line["door"] == "rest" && line["transport"] == "tcp"), "{of_it:?}");
+            let is_denied = of_it.iter().any(|line| line["outcome"] == "forbidden");
+            assert_eq!(is_denied, status == 403 || path == "/batch", "{method} {path}: {of_it:?}");
+        }
+        let tools = mcp::tools_schema();
+        for tool in tools["tools"].as_array().expect("a list") {
+            let name = tool["name"].as_str().expect("a name");
+            let arguments = format!(r#"{{"session_id":"{id}","command":"true","input":"x","cols":7,"rows":7}}"#);
+            let all: serde_json::Value = serde_json::from_str(&arguments).expect("JSON");
+            let properties = tool["inputSchema"]["properties"].as_object().expect("properties");
+            let taken = all.as_object().expect("an object").iter().filter(|(field, _)| properties.contains_key(*field));
+            let arguments: serde_json::Map<_, _> = taken.map(|(field, value)| (field.clone(), value.clone())).collect();
+            let params = serde_json::json!({ "name": name, "arguments": arguments });
+            let call = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+            body(ask_with(&app, &Method::POST, "/mcp", &token, &call.to_string()).await).await;
+            let lines = new_lines(dir.path(), &audit, &mut known).await;
+            let of_it: Vec<_> =
+                lines.iter().filter(|line| line["principal"] == "eye" && line["door"] == "mcp").collect();
+            assert!(!of_it.is_empty(), "{name}: {lines:?}");
+        }
+        // A request that is refused at the entrance leaves one, too.
+        for (transport, token, code) in
+            [(TCP, None, "unauthorized"), (TCP, Some("wrong"), "unauthorized"), (over_unix(1_001), None, "forbidden")]
+        {
+            let _ = ask(&app, transport, &Method::GET, "/terminals?ticket=secret", token).await;
+            let lines = new_lines(dir.path(), &audit, &mut known).await;
+            let [line] = &lines[..] else { panic!("{lines:?}") };
+            assert_eq!((&line["event"], &line["outcome"]), (&"refused".into(), &code.into()));
+            assert_eq!((&line["method"], &line["path"]), (&"GET".into(), &"/terminals".into()));
+        }
+        assert!(
+            !std::fs::read_to_string(dir.path().join("state/audit.jsonl")).expect("there").contains("ticket=secret")
+        );
         let end = format!("/terminals/{id}?force=true");
         assert_eq!(ask_with(&app, &Method::DELETE, &end, "right", "").await.status(), 200);
     }

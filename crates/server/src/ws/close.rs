@@ -63,7 +63,9 @@ pub(super) fn code_of(error: &ActionError) -> (ErrorCode, Code) {
         ActionError::KeyReused { .. } => (ErrorCode::KeyReused, Code::Conflict),
         ActionError::Start { .. } => (ErrorCode::StartFailed, Code::Internal),
         ActionError::Unreachable { .. } => (ErrorCode::SessionUnreachable, Code::Internal),
-        ActionError::Exhausted { .. } => (ErrorCode::ResourcesExhausted, Code::Internal),
+        ActionError::Exhausted { .. } | ActionError::NotRecorded { .. } => {
+            (ErrorCode::ResourcesExhausted, Code::Internal)
+        }
         ActionError::Restarting => (ErrorCode::ServerRestarting, Code::Restarting),
         ActionError::Internal { .. } => (ErrorCode::Internal, Code::Internal),
     }

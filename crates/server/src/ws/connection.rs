@@ -461,6 +461,7 @@ impl OpenConnection<'_> {
             | ActionError::KeyReused { .. }
             | ActionError::Start { .. }
             | ActionError::Exhausted { .. }
+            | ActionError::NotRecorded { .. }
             | ActionError::Restarting
             | ActionError::Internal { .. } => false,
         };

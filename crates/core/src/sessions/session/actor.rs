@@ -132,24 +132,29 @@ impl Actor {
     }
 
     fn step_at(&mut self, now: Now, input: StepInput) {
+        let is_replaying = self.session.is_replaying();
         self.session.step(now, input);
-        self.perform();
+        self.perform(is_replaying);
     }
 
     /// Takes a step that matches patterns: those of the open waits, and `new` characters for a wait that begins.
     async fn matches(&mut self, new: usize, input: StepInput) {
         let work = self.session.matching_work() + new;
         let session = &mut self.session;
+        let is_replaying = session.is_replaying();
         self.matching.run(work, || session.step(Now::read(), input)).await;
-        self.perform();
+        self.perform(is_replaying);
     }
 
     /// Does what the session wants done outside of itself.
-    fn perform(&mut self) {
+    fn perform(&mut self, is_replaying: bool) {
         let effects = self.session.take_effects();
         effects.frames.iter().for_each(|frame| self.connection.send(frame));
         self.session.link.unsent_bytes = self.connection.unsent_bytes();
         for row in effects.rows {
+            if is_replaying {
+                self.publisher.note_missed_end(&self.session.shared, &row);
+            }
             self.session.shared.backends.store.put_command(row);
         }
         self.publisher.take(effects.notes, effects.waited, effects.read);

@@ -12,6 +12,8 @@ use super::now::Now;
 use crate::action::{EndedBy, Foreground, ServerEventKind, SessionEvent};
 use crate::sessions::render::published::{Noted, Published};
 use crate::sessions::server_events::ServerEvents;
+use crate::sessions::shared::Shared;
+use crate::store::HistoryRow;
 
 /// The channels on which viewers follow the session.
 pub(super) struct Publisher {
@@ -82,6 +84,11 @@ impl Publisher {
         for event in told {
             self.notify_all(session, &event);
         }
+    }
+
+    /// Records a command's end from before this server, if an earlier one may not have.
+    pub(super) fn note_missed_end(&self, shared: &Shared, row: &HistoryRow) {
+        self.server_events.audit.missed_end(&shared.meta.owner, shared.meta.name.as_deref(), row);
     }
 
     /// Logs once that the session waits for disk space, and once that it continues.

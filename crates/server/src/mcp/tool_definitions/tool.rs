@@ -120,6 +120,7 @@ impl From<ActionError> for ToolError {
             | ActionError::Start { .. }
             | ActionError::Unreachable { .. }
             | ActionError::Exhausted { .. }
+            | ActionError::NotRecorded { .. }
             | ActionError::Internal { .. } => error.to_string(),
         };
         Self::Refused(ProblemResponse::from(error).code, why)

@@ -17,6 +17,11 @@ impl Session {
         }
     }
 
+    /// Whether it still reads what an earlier server has read.
+    pub(crate) fn is_replaying(&self) -> bool {
+        self.follower.is_replaying
+    }
+
     /// Publishes a command's beginning. If it ended in the same turn, its end is published at the end of its output.
     pub(super) fn note_start(&mut self, id: u32) {
         if let Some(command) = self.timeline.log().command(id) {

@@ -1,0 +1,159 @@
+//! The lines of one action: before it, and before its answer.
+
+use std::time::{Instant, SystemTime};
+
+use super::line::{Class, Details, Event, Found, Line, describe, found, reason};
+use super::{AuditLog, ReadCount, ReadKey, Recording, not_recorded};
+use crate::action::{Action, ActionError, Outcome};
+use crate::principal::Principal;
+
+/// The outcome of an action whose caller was gone, or whose server was stopped, before it was answered.
+const UNANSWERED: &str = "unanswered";
+const OK: &str = "ok";
+
+/// The lines of one action in an audit log. Dropped before its end, it records that nobody was answered.
+#[derive(Debug)]
+pub struct Entry<'a> {
+    of: Option<Recorded<'a>>,
+}
+
+#[derive(Debug)]
+struct Recorded<'a> {
+    log: &'a Recording,
+    principal: &'a Principal,
+    action: &'static str,
+    class: Class,
+    details: Details,
+    begun: Instant,
+    /// The id of its first line, once that is written.
+    id: Option<String>,
+}
+
+impl AuditLog {
+    /// The entry of an action that is about to be performed; nothing is written yet.
+    pub(crate) fn entry<'a>(
+        &'a self,
+        principal: &'a Principal,
+        name: &'static str,
+        action: &Action,
+        session_name: impl FnOnce(&str) -> Option<String>,
+    ) -> Entry<'a> {
+        let of = self.on.as_ref().map(|log| {
+            let (class, mut details) = describe(action);
+            if details.session_name.is_none() {
+                details.session_name = details.session.as_ref().and_then(|session| session_name(&session.0));
+            }
+            Recorded { log, principal, action: name, class, details, begun: Instant::now(), id: None }
+        });
+        Entry { of }
+    }
+}
+
+impl Entry<'_> {
+    /// Writes the line before an action that changes something. An error means that it may not be performed.
+    pub(crate) async fn begin(&mut self) -> Result<(), ActionError> {
+        let Some(of) = self.of.as_mut().filter(|of| matches!(of.class, Class::Change | Class::Ending)) else {
+            return Ok(());
+        };
+        let id = of.log.next_id();
+        let mut bytes = Vec::new();
+        let caller = of.principal.into();
+        Line {
+            id: Some(&id),
+            caller: Some(&caller),
+            action: Some(of.action),
+            details: Some(&of.details),
+            ..Line::new(Event::Request, SystemTime::now())
+        }
+        .write(&mut bytes);
+        // The text can be long, and the answer's line does not repeat it.
+        of.details.text = None;
+        match of.log.write(&bytes).await {
+            Ok(()) => {}
+            Err(why) if of.log.is_required && of.class == Class::Change => return Err(not_recorded(why)),
+            Err(_) => of.log.keep(&bytes),
+        }
+        of.id = Some(id);
+        Ok(())
+    }
+
+    /// Writes the line before the answer. The action is done and cannot be refused any more, so a line that cannot be written
+    /// now is kept for later.
+    pub(crate) async fn end(&mut self, result: &Result<Outcome, ActionError>) {
+        let Some(of) = self.of.take() else { return };
+        let is_denied = matches!(result, Err(ActionError::Denied { .. }));
+        match (of.class, result) {
+            (Class::Composite, Ok(_)) => {}
+            (Class::Reading, _) if !is_denied => {
+                of.count(result.as_ref().err().map_or(OK, ActionError::code), result.as_ref().err());
+            }
+            _ => {
+                let line = of.line(
+                    result.as_ref().err().map_or(OK, ActionError::code),
+                    result.as_ref().map(found).unwrap_or_default(),
+                    result.as_ref().err(),
+                );
+                let is_late = matches!(result, Err(ActionError::NotRecorded { .. }));
+                if is_late { of.log.keep(&line) } else { of.log.write_or_keep(line).await }
+            }
+        }
+    }
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        let Some(of) = self.of.take() else { return };
+        match of.class {
+            Class::Composite => {}
+            Class::Reading => of.count(UNANSWERED, None),
+            // Without an id the wait for its first line was given up: it was not performed.
+            Class::Change | Class::Ending => of.log.keep(&of.line(UNANSWERED, Found::default(), None)),
+        }
+    }
+}
+
+impl Recorded<'_> {
+    /// The line of its answer, or its only line if there was none before it.
+    fn line(&self, outcome: &'static str, mut found: Found, error: Option<&ActionError>) -> Vec<u8> {
+        let caller = self.principal.into();
+        let only_session;
+        let details = if self.id.is_some() {
+            let session = self.details.session.clone().or_else(|| found.session.take());
+            only_session = Details { session, ..Details::default() };
+            &only_session
+        } else {
+            &self.details
+        };
+        let mut bytes = Vec::new();
+        Line {
+            id: self.id.as_deref(),
+            caller: Some(&caller),
+            action: Some(self.action),
+            details: Some(details),
+            found: self.id.is_some().then_some(&found),
+            outcome: Some(outcome),
+            reason: error.map(reason),
+            ms: Some(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)),
+            ..Line::new(if self.id.is_some() { Event::Answer } else { Event::Action }, SystemTime::now())
+        }
+        .write(&mut bytes);
+        bytes
+    }
+
+    fn count(&self, outcome: &'static str, error: Option<&ActionError>) {
+        let Details { session, session_name, command, .. } = &self.details;
+        let key = ReadKey {
+            caller: self.principal.into(),
+            action: self.action,
+            session: session.clone(),
+            command: command.clone(),
+            outcome,
+        };
+        self.log.count(key, || ReadCount {
+            since: SystemTime::now(),
+            count: 1,
+            session_name: session_name.clone(),
+            reason: error.map(reason),
+        });
+    }
+}

@@ -1,0 +1,258 @@
+//! The file of the audit log: whole lines are appended, a torn last line is cut, and a file that is full makes room for
+//! the next one. No other code writes it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FallocateFlags;
+
+use crate::state_dir::no_link;
+
+/// The name of the present file in the state directory.
+const PRESENT: &str = "audit.jsonl";
+/// How much of a file's end is read at once for its last whole line.
+const TAIL_BYTES: u64 = 64 << 10;
+/// Disk space that is reserved behind the last line: some lines can be written on a full disk, so that whoever makes room there
+/// is recorded.
+const RESERVED_BYTES: u64 = 32 << 10;
+
+/// The files of an audit log, oldest first, with the present one last, whether it exists or not.
+pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
+    let number = |name: &str| name.strip_prefix("audit.")?.strip_suffix(".jsonl")?.parse::<u32>().ok();
+    let names = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut old: Vec<u32> = names.filter_map(|entry| number(entry.file_name().to_str()?)).collect();
+    old.sort_unstable_by(|a, b| b.cmp(a));
+    old.into_iter().map(|number| numbered(folder, number)).chain([folder.join(PRESENT)]).collect()
+}
+
+/// A file that was full; 1 is the newest.
+fn numbered(folder: &Path, number: u32) -> PathBuf {
+    folder.join(format!("audit.{number}.jsonl"))
+}
+
+/// The file that is appended to.
+#[derive(Debug)]
+pub(super) struct AuditFile {
+    folder: PathBuf,
+    /// A file is full at this size.
+    bytes_max: u64,
+    /// How many full ones are kept.
+    old: u32,
+    /// `None` until the first line, and after an error: the next line opens it again.
+    open: Option<File>,
+    /// Disk space is reserved up to this offset.
+    reserved_to: u64,
+}
+
+impl AuditFile {
+    pub(super) fn new(folder: &Path, bytes_max: u64, old: u32) -> Self {
+        Self { folder: folder.to_owned(), bytes_max, old, open: None, reserved_to: 0 }
+    }
+
+    /// The present file.
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.join(PRESENT)
+    }
+
+    /// Appends whole lines with one write(2). After an error none of them is in the file.
+    pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        let appended = self.try_append(lines);
+        if appended.is_err() {
+            self.open = None;
+        }
+        appended
+    }
+
+    fn try_append(&mut self, lines: &[u8]) -> io::Result<()> {
+        let more = lines.len() as u64;
+        let mut there = self.opened()?.metadata()?;
+        // Somebody removed it; what is written to it now would be lost.
+        if there.nlink() == 0 {
+            self.open = None;
+            there = self.opened()?.metadata()?;
+        }
+        if there.len() > 0 && there.len().saturating_add(more) > self.bytes_max {
+            self.rotate()?;
+            there = self.opened()?.metadata()?;
+        }
+        let size = there.len();
+        self.reserve(size + more);
+        let file = self.opened()?;
+        let written = loop {
+            match file.write(lines) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                written => break written?,
+            }
+        };
+        if written == lines.len() {
+            return Ok(());
+        }
+        // A part of a line would damage the next one.
+        file.set_len(size)?;
+        Err(io::Error::from(io::ErrorKind::StorageFull))
+    }
+
+    fn opened(&mut self) -> io::Result<&mut File> {
+        let file = match self.open.take() {
+            Some(file) => file,
+            None => {
+                self.reserved_to = 0;
+                open(&self.path())?
+            }
+        };
+        Ok(self.open.insert(file))
+    }
+
+    /// Reserves disk space behind this offset; a file system that cannot takes lines all the same.
+    fn reserve(&mut self, end: u64) {
+        if end <= self.reserved_to {
+            return;
+        }
+        if let Some(file) = &self.open {
+            let _ = rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, end + RESERVED_BYTES);
+        }
+        self.reserved_to = end + RESERVED_BYTES;
+    }
+
+    /// Opens the file again if its name belongs to another one now, such as after a rotation by another program.
+    pub(super) fn follow_name(&mut self) {
+        let Some(open) = self.open.as_ref().and_then(|file| file.metadata().ok()) else { return };
+        let named = fs::symlink_metadata(self.path());
+        if named.map_or(true, |named| (named.dev(), named.ino()) != (open.dev(), open.ino())) {
+            self.open = None;
+        }
+    }
+
+    /// Renames the full file. A killed server leaves a gap in the numbers, which the next rotation closes first: it removes
+    /// a file only if none is missing.
+    fn rotate(&mut self) -> io::Result<()> {
+        if let Some(full) = self.open.take() {
+            // The space that is still reserved behind its last line goes back to the disk.
+            full.set_len(full.metadata()?.len())?;
+        }
+        let is_there = |number: &u32| fs::symlink_metadata(numbered(&self.folder, *number)).is_ok();
+        let free = (1..=self.old).find(|number| !is_there(number)).unwrap_or(self.old);
+        for number in (1..free).rev() {
+            fs::rename(numbered(&self.folder, number), numbered(&self.folder, number + 1))?;
+        }
+        if self.old == 0 { fs::remove_file(self.path()) } else { fs::rename(self.path(), numbered(&self.folder, 1)) }
+    }
+}
+
+/// Opens or creates the file, and cuts a torn last line: it was never reported as written.
+fn open(path: &Path) -> io::Result<File> {
+    let mut file =
+        OpenOptions::new().read(true).append(true).create(true).mode(0o600).custom_flags(no_link()).open(path)?;
+    let there = file.metadata()?;
+    if !there.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    if there.mode() & 0o777 != 0o600 {
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
+    let whole = end_of_last_line(&mut file, there.len())?;
+    if whole < there.len() {
+        file.set_len(whole)?;
+    }
+    Ok(file)
+}
+
+fn end_of_last_line(file: &mut File, size: u64) -> io::Result<u64> {
+    let (mut to, mut block) = (size, Vec::new());
+    while to > 0 {
+        let from = to.saturating_sub(TAIL_BYTES);
+        block.clear();
+        file.seek(SeekFrom::Start(from))?;
+        (&mut *file).take(to - from).read_to_end(&mut block)?;
+        if let Some(at) = memchr::memrchr(b'\n', &block) {
+            return Ok(from + at as u64 + 1);
+        }
+        to = from;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(folder: &Path, name: &str) -> String {
+        fs::read_to_string(folder.join(name)).unwrap_or_default()
+    }
+
+    #[test]
+    // promise: audit-2
+    fn a_torn_last_line_is_cut_and_the_next_one_is_whole() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for (there, whole) in [
+            (String::new(), String::new()),
+            ("{\"a\":1}\n".to_owned(), "{\"a\":1}\n".to_owned()),
+            ("{\"a\":1}\n{\"b\"".to_owned(), "{\"a\":1}\n".to_owned()),
+            ("{\"torn\"".to_owned(), String::new()),
+            (format!("{{}}\n{}", "x".repeat(200_000)), "{}\n".to_owned()),
+        ] {
+            fs::write(dir.path().join(PRESENT), there).expect("written");
+            AuditFile::new(dir.path(), 1 << 20, 1).append(b"{\"c\":3}\n").expect("appended");
+            assert_eq!(text(dir.path(), PRESENT), whole + "{\"c\":3}\n");
+        }
+        assert_eq!(fs::metadata(dir.path().join(PRESENT)).expect("there").mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    // promise: audit-2
+    fn a_full_file_makes_room_and_no_line_is_lost_at_the_border() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut file = AuditFile::new(dir.path(), 20, 3);
+        let line = |number: u32| format!("{{\"n\":{number:03}}}\n");
+        (0..8).for_each(|number| file.append(line(number).as_bytes()).expect("appended"));
+        let all: String = files(dir.path()).iter().map(|path| fs::read_to_string(path).unwrap_or_default()).collect();
+        assert_eq!(all, (0..8).map(line).collect::<String>(), "two lines in each file");
+        file.append(line(8).as_bytes()).expect("appended");
+        assert_eq!(
+            (text(dir.path(), "audit.3.jsonl"), text(dir.path(), "audit.4.jsonl")),
+            (line(2) + &line(3), String::new())
+        );
+        // A server that was killed between two renames has left a gap: nothing is removed for it.
+        fs::rename(dir.path().join("audit.1.jsonl"), dir.path().join("elsewhere")).expect("renamed");
+        [9, 10].into_iter().for_each(|number| file.append(line(number).as_bytes()).expect("appended"));
+        assert_eq!(text(dir.path(), "audit.3.jsonl"), line(2) + &line(3));
+        assert_eq!((text(dir.path(), "audit.1.jsonl"), text(dir.path(), PRESENT)), (line(8) + &line(9), line(10)));
+        // A line that is longer than a file has one of its own.
+        let long = format!("\"{}\"\n", "x".repeat(40));
+        file.append(long.as_bytes()).expect("appended");
+        assert_eq!(text(dir.path(), PRESENT), long);
+    }
+
+    #[test]
+    // promise: audit-2
+    fn a_file_that_others_remove_or_rename_is_made_again() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut file = AuditFile::new(dir.path(), 1 << 20, 1);
+        file.append(b"1\n").expect("appended");
+        fs::remove_file(dir.path().join(PRESENT)).expect("removed");
+        file.append(b"2\n").expect("appended");
+        assert_eq!(text(dir.path(), PRESENT), "2\n");
+        fs::rename(dir.path().join(PRESENT), dir.path().join("theirs")).expect("renamed");
+        file.append(b"3\n").expect("appended");
+        file.follow_name();
+        file.append(b"4\n").expect("appended");
+        assert_eq!((text(dir.path(), "theirs"), text(dir.path(), PRESENT)), ("2\n3\n".to_owned(), "4\n".to_owned()));
+    }
+
+    #[test]
+    // promise: audit-3
+    fn what_cannot_be_written_is_an_error_and_leaves_nothing() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut file = AuditFile::new(dir.path(), 1 << 20, 1);
+        fs::create_dir(dir.path().join(PRESENT)).expect("made");
+        assert!(file.append(b"1\n").is_err());
+        fs::remove_dir(dir.path().join(PRESENT)).expect("removed");
+        std::os::unix::fs::symlink("/dev/full", dir.path().join(PRESENT)).expect("linked");
+        assert!(file.append(b"1\n").is_err(), "no link is followed");
+        fs::remove_file(dir.path().join(PRESENT)).expect("removed");
+        file.append(b"2\n").expect("the next one opens it again");
+        assert_eq!(text(dir.path(), PRESENT), "2\n");
+    }
+}

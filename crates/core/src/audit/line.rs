@@ -1,0 +1,457 @@
+//! A line of the audit log: the facts of an action, and their form in the file.
+
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use crate::action::{
+    Action, ActionError, CommandStatus, CommandView, Composite, Create, InputBytes, Locate, Outcome, Report,
+    SignalTarget, TargetShell, signal_name,
+};
+use crate::ids::{CommandId, SessionId};
+use crate::principal::{Principal, TicketTarget};
+use crate::store::HistoryRow;
+
+/// The subject of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Event {
+    /// An action that changes something is about to be performed.
+    Request,
+    /// It was performed, or not.
+    Answer,
+    /// An action that only reads, or one that was refused before it began.
+    Action,
+    /// A command has ended.
+    End,
+    /// The authentication refused a request.
+    Refused,
+    /// Lines could not be written.
+    Gap,
+}
+
+/// The way in which an audit log records an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    /// It changes something: a line before it, and one before its answer. Without the first line it is not performed.
+    Change,
+    /// The same, but it is performed in any case: nobody may be kept from ending or calming what runs.
+    Ending,
+    /// It only reads: one line, soon after.
+    Reading,
+    /// Its primitives have their lines; it has one only if it fails.
+    Composite,
+}
+
+/// The subject of an action. Input and environment are counted and named; their content is never here.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Details {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub inside: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keys: Option<usize>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub secret: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub purge: bool,
+    #[serde(flatten)]
+    pub creation: Option<Creation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_scope: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub named_action: Option<String>,
+}
+
+/// The facts of a request for a session or a token.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Creation {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shell: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cwd: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    env_names: Vec<String>,
+    /// The profiles of a token.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    profiles: Vec<String>,
+}
+
+/// A session as its caller named it: most often by its id.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
+pub(super) struct SessionName(pub String);
+
+impl From<&SessionId> for SessionName {
+    fn from(id: &SessionId) -> Self {
+        Self(id.as_str().to_owned())
+    }
+}
+
+/// The longest name of something that does not exist; longer ones only fill the file.
+const NAMED_CHARS_MAX: usize = 200;
+
+fn short(text: &str) -> String {
+    text.chars().take(NAMED_CHARS_MAX).collect()
+}
+
+fn of_session(session: &SessionId) -> Details {
+    Details { session: Some(session.into()), ..Details::default() }
+}
+
+/// The way in which an action is recorded, and the facts of its request.
+pub(super) fn describe(action: &Action) -> (Class, Details) {
+    use Class::{Change, Composite as Composed, Ending, Reading};
+    let none = Details::default;
+    match action {
+        Action::Composite(Composite::Create(create)) => (Composed, of_create(create)),
+        Action::Composite(Composite::Execute(execute)) => {
+            (Composed, Details { text: Some(execute.command.clone()), ..of_session(&execute.session) })
+        }
+        Action::Composite(Composite::NamedAction { session, name, .. }) => {
+            (Composed, Details { named_action: Some(short(name)), ..of_session(session) })
+        }
+        // Its text is a command or input, which its primitives know.
+        Action::Composite(Composite::Terminal(call)) => {
+            let bytes = Some(call.command.len());
+            (Composed, Details { session: call.session.as_ref().map(Into::into), bytes, ..none() })
+        }
+        Action::Composite(Composite::Dialogue(dialogue)) => (Composed, of_session(&dialogue.session)),
+        Action::Composite(Composite::AwaitOutput(wait)) => (Composed, of_session(&wait.session)),
+        Action::Composite(Composite::AwaitSessions(_)) => (Composed, none()),
+        Action::Start(create) => (Change, of_create(create)),
+        Action::Restart(session) => (Change, of_session(session)),
+        Action::Execute(execute) => {
+            let (text, inside) = (Some(execute.command.clone()), execute.shell == TargetShell::Nested);
+            (Change, Details { text, inside, ..of_session(&execute.session) })
+        }
+        Action::Input(input) => {
+            let (bytes, keys) = match &input.bytes {
+                InputBytes::Raw(bytes) => (Some(bytes.len()), None),
+                InputBytes::Keys(keys) => (None, Some(keys.len())),
+                InputBytes::Paste { text, enters } => (Some(text.len() + usize::from(*enters)), None),
+            };
+            (Change, Details { bytes, keys, secret: input.is_secret, ..of_session(&input.session) })
+        }
+        Action::Type { session, bytes, .. } => (Change, Details { bytes: Some(bytes.len()), ..of_session(session) }),
+        Action::TypeSecret { .. } => (Change, Details { secret: true, ..none() }),
+        Action::AnswerTask { task, .. } => (Change, of_session(&task.session)),
+        Action::Ticket { place, may_write } => {
+            let scope = Some(if *may_write { "write" } else { "read" });
+            let of = match place {
+                TicketTarget::Socket(session) => of_session(session),
+                TicketTarget::Docs => none(),
+            };
+            (Change, Details { token_scope: scope, ..of })
+        }
+        Action::MakeToken(request) => {
+            let (token, token_scope) = (Some(short(&request.name)), Some(request.scope.name()));
+            let creation = Creation { profiles: request.profiles.clone(), ..Creation::default() };
+            (Change, Details { token, token_scope, creation: Some(creation), ..none() })
+        }
+        Action::RevokeToken { name } => (Ending, Details { token: Some(short(name)), ..none() }),
+        Action::Terminate(end) => {
+            let of = of_session(&end.session);
+            (Ending, Details { signal: end.signo.map(signal_name), force: end.force, purge: end.purges, ..of })
+        }
+        Action::Signal { session, target, signo } => {
+            let target = match target {
+                SignalTarget::Foreground => "foreground".to_owned(),
+                SignalTarget::Session => "session".to_owned(),
+                SignalTarget::Process(pid) => pid.to_string(),
+            };
+            (Ending, Details { signal: Some(signal_name(*signo)), target: Some(target), ..of_session(session) })
+        }
+        Action::Resize { session, cols, rows } => {
+            (Ending, Details { size: Some(format!("{cols}x{rows}")), ..of_session(session) })
+        }
+        Action::CancelTask(task) => {
+            (Ending, Details { command: Some(task.command.to_string()), ..of_session(&task.session) })
+        }
+        Action::FindSession(text) => (Reading, Details { session: Some(SessionName(short(text))), ..none() }),
+        Action::Command { session, command, .. } => {
+            (Reading, Details { command: Some(command.to_string()), ..of_session(session) })
+        }
+        Action::FindNamedAction { session, name } => {
+            (Reading, Details { named_action: Some(short(name)), ..of_session(session) })
+        }
+        Action::Locate(Locate::Session(session)) => (Reading, of_session(session)),
+        Action::StartupDone { session, .. }
+        | Action::Show(session)
+        | Action::Commands { session, .. }
+        | Action::AskSecret(session)
+        | Action::Watch { session, .. }
+        | Action::Processes(session)
+        | Action::Environment(session)
+        | Action::Signals(session)
+        | Action::Wait { session, .. }
+        | Action::Recording(session, _)
+        | Action::Screen(session)
+        | Action::Unread { session, .. }
+        | Action::FinalCommands(session) => (Reading, of_session(session)),
+        Action::Missed(read) => (Reading, of_session(&read.session)),
+        Action::Output(read) => (Reading, of_session(&read.session)),
+        Action::Search(search) => (Reading, of_session(&search.session)),
+        Action::Task(task) | Action::TellTask { task, .. } => (Reading, of_session(&task.session)),
+        Action::List(_)
+        // The name of a request for a secret admits to its page.
+        | Action::ShowSecretRequest(_)
+        | Action::Locate(_)
+        | Action::Earlier(_)
+        | Action::Events(_)
+        | Action::Tokens
+        | Action::Audit(_) => (Reading, none()),
+    }
+}
+
+fn of_create(create: &Create) -> Details {
+    let creation = Creation {
+        shell: create.shell.clone(),
+        cwd: create.cwd.as_ref().map(|path| path.display().to_string()),
+        profile: create.profile.clone(),
+        owner: create.owner.clone(),
+        env_names: create.env.iter().map(|(name, _)| name.clone()).collect(),
+        profiles: Vec::new(),
+    };
+    Details { session_name: create.name.clone(), creation: Some(creation), ..Details::default() }
+}
+
+/// The facts that the answer to an action adds.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Found {
+    /// Only if the request did not name it.
+    #[serde(skip)]
+    pub session: Option<SessionName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub killed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub typed: Option<usize>,
+}
+
+pub(super) fn found(outcome: &Outcome) -> Found {
+    match outcome {
+        Outcome::Created(created) => Found { session: Some((&created.session.id).into()), ..Found::default() },
+        Outcome::Report(report) => {
+            let Report { command, accepted_bytes, .. } = &**report;
+            let command_id = command.as_ref().map(|command| command.id.to_string());
+            let exit_code = command.as_ref().and_then(|command| command.exit_code);
+            Found { command: command_id, exit_code, typed: *accepted_bytes, ..Found::default() }
+        }
+        Outcome::Terminated(ended) => Found { killed: Some(ended.killed), ..Found::default() },
+        Outcome::Typed(bytes) => Found { typed: Some(*bytes), ..Found::default() },
+        _ => Found::default(),
+    }
+}
+
+/// A caller as its lines have it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Caller {
+    principal: String,
+    /// Its scope.
+    scope: &'static str,
+    /// Whether it is the user that runs the server, or has a named token, whose name is the principal's.
+    credential: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<String>,
+    door: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transport: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_session: Option<SessionName>,
+}
+
+impl From<&Principal> for Caller {
+    fn from(principal: &Principal) -> Self {
+        Self {
+            principal: principal.name.clone(),
+            scope: principal.scope.name(),
+            credential: if principal.pass.is_some() { "token" } else { "user" },
+            client: principal.client.clone(),
+            door: principal.origin.door.name(),
+            transport: principal.origin.transport.map(|transport| transport.name()),
+            from_session: principal.origin.from_session.as_ref().map(Into::into),
+        }
+    }
+}
+
+/// One line. Fields that say nothing are left out; a later version adds fields (a policy's verdict and rule, an approval).
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Line<'a> {
+    pub time: String,
+    pub event: Event,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<&'a str>,
+    #[serde(flatten)]
+    pub caller: Option<&'a Caller>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<&'a str>,
+    #[serde(flatten)]
+    pub details: Option<&'a Details>,
+    #[serde(flatten)]
+    pub found: Option<&'a Found>,
+    #[serde(flatten)]
+    pub ended: Option<&'a Ended>,
+    #[serde(flatten)]
+    pub refusal: Option<&'a Refusal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
+}
+
+/// The end of a command.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Ended {
+    owner: String,
+    session: SessionName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_name: Option<String>,
+    command: String,
+    status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    output_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    boundary: Option<String>,
+}
+
+impl Ended {
+    /// The same of a command that ended while no server ran.
+    pub(super) fn of_row(owner: &str, session_name: Option<&str>, row: &HistoryRow) -> Self {
+        Self {
+            owner: owner.to_owned(),
+            session: SessionName(row.session.clone()),
+            session_name: session_name.map(str::to_owned),
+            command: CommandId(row.id).to_string(),
+            status: row.status.clone(),
+            exit_code: row.exit,
+            output_bytes: row.end_offset.saturating_sub(row.start_offset),
+            boundary: row.boundary.clone(),
+        }
+    }
+
+    pub(super) fn of(owner: &str, session_name: Option<&str>, command: &CommandView) -> Self {
+        Self {
+            owner: owner.to_owned(),
+            session: (&command.session).into(),
+            session_name: session_name.map(str::to_owned),
+            command: command.id.to_string(),
+            status: match command.status {
+                CommandStatus::Running => "running",
+                CommandStatus::Completed => "completed",
+                CommandStatus::Failed => "failed",
+                CommandStatus::Terminated => "terminated",
+            }
+            .to_owned(),
+            exit_code: command.exit_code,
+            output_bytes: command.output_size,
+            boundary: Some(command.boundary.as_str().to_owned()),
+        }
+    }
+}
+
+/// A request that the authentication refused.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Refusal {
+    /// `tcp` or `unix`.
+    pub transport: &'static str,
+    /// The address or the user at the other end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+    /// The request's method.
+    pub method: String,
+    /// The request's path, without its query, which may have a ticket.
+    pub path: String,
+    /// The code of the answer.
+    #[serde(rename = "outcome")]
+    pub code: &'static str,
+    /// How many refusals before this one have no line of their own.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unrecorded: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn new(event: Event, at: SystemTime) -> Self {
+        Self {
+            time: stamp(at),
+            event,
+            id: None,
+            caller: None,
+            action: None,
+            details: None,
+            found: None,
+            ended: None,
+            refusal: None,
+            outcome: None,
+            reason: None,
+            ms: None,
+            count: None,
+            lost: None,
+        }
+    }
+
+    /// Appends it as one line.
+    pub(super) fn write(&self, to: &mut Vec<u8>) {
+        serde_json::to_writer(&mut *to, self).expect("invariant: a line is plain data");
+        to.push(b'\n');
+    }
+}
+
+/// The longest reason of an error in a line.
+const REASON_CHARS_MAX: usize = 500;
+
+/// Why an action was not performed.
+pub(super) fn reason(error: &ActionError) -> String {
+    error.to_string().chars().take(REASON_CHARS_MAX).collect()
+}
+
+/// RFC 3339 in UTC, with microseconds.
+pub(super) fn stamp(at: SystemTime) -> String {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+    format!("{:.6}", jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX))
+}

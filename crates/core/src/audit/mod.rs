@@ -1,0 +1,354 @@
+//! The audit log: who asked for what at which door, and how it ended, in an append-only file of JSON lines.
+//!
+//! The dispatcher writes a line before an action that changes something and one before its answer, so a kill of the server
+//! loses none of an answered action. Actions that only read are counted for a moment and written together. Input is counted
+//! and never quoted.
+
+mod entry;
+mod file;
+mod line;
+mod read;
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
+
+pub use entry::Entry;
+pub use line::Refusal;
+pub use read::{Follower, page};
+
+use crate::action::{ActionError, AuditView, CommandView, ReadAudit};
+use crate::block_in_place::block_in_place;
+use crate::config::{AuditMode, Config};
+use crate::limits::{AUDIT_FLUSH_EVERY, AUDIT_PATIENCE, AUDIT_PENDING_BYTES_MAX, AUDIT_READS_MAX, AUDIT_WRITE_QUICK};
+use crate::mutex::locked;
+use crate::store::HistoryRow;
+use file::AuditFile;
+use line::{Caller, Ended, Event, Line, SessionName};
+
+/// The audit log of one server.
+#[derive(Debug, Default)]
+pub struct AuditLog {
+    /// `None` where the operator wants none.
+    on: Option<Recording>,
+}
+
+/// An audit log that is written.
+#[derive(Debug)]
+struct Recording {
+    folder: PathBuf,
+    /// Nothing runs that cannot be recorded.
+    is_required: bool,
+    /// From the last line of an earlier server to the beginning of this one, as microseconds since 1970, each with a margin
+    /// for what is written a moment later.
+    unrecorded: Range<u64>,
+    /// Tells the ids of this server from those of an earlier one.
+    run: u32,
+    ids: AtomicU64,
+    /// How long an action waits for the file.
+    patience: Duration,
+    /// The last write was slow.
+    is_slow: AtomicBool,
+    /// Held while lines are written.
+    file: tokio::sync::Mutex<AuditFile>,
+    pending: Mutex<Pending>,
+    /// There is something pending.
+    wakes: Notify,
+    /// One search through the files at a time.
+    search: Semaphore,
+}
+
+/// Lines and counts that go into the file with the next line, or a moment later.
+#[derive(Debug, Default)]
+struct Pending {
+    lines: Vec<u8>,
+    reads: HashMap<ReadKey, ReadCount>,
+    /// Lines that had no room here while the file could not be written.
+    lost: u64,
+    /// Why the file cannot be written.
+    trouble: Option<String>,
+    /// The commands that ended while no server ran, and have a line now.
+    missed: HashSet<(String, u32)>,
+}
+
+/// Actions with the same of these are counted in one line.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct ReadKey {
+    caller: Caller,
+    action: &'static str,
+    session: Option<SessionName>,
+    command: Option<String>,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone)]
+struct ReadCount {
+    since: SystemTime,
+    count: u64,
+    session_name: Option<String>,
+    reason: Option<String>,
+}
+
+impl AuditLog {
+    /// The log that these settings ask for. Its file is opened with the first line, so no fault of it keeps a server from
+    /// its sessions.
+    pub fn new(config: &Config) -> Self {
+        if config.audit.mode == AuditMode::Off {
+            return Self::default();
+        }
+        let mut run = [0u8; 4];
+        getrandom::fill(&mut run).expect("invariant: the kernel gives random bytes");
+        let us = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_micros() as u64);
+        let margin = |flushes: u32| (AUDIT_FLUSH_EVERY * flushes).as_micros() as u64;
+        let (now, last) = (us(SystemTime::now()), read::last_time(&config.state_dir).map(us));
+        let unrecorded = last.map_or(0..0, |last| last.saturating_sub(margin(2))..now + margin(10));
+        let file = AuditFile::new(&config.state_dir, config.audit.bytes, config.audit.files);
+        Self {
+            on: Some(Recording {
+                folder: config.state_dir.clone(),
+                is_required: config.audit.mode == AuditMode::Required,
+                unrecorded,
+                run: u32::from_ne_bytes(run),
+                ids: AtomicU64::new(0),
+                patience: AUDIT_PATIENCE,
+                is_slow: AtomicBool::new(false),
+                file: tokio::sync::Mutex::new(file),
+                pending: Mutex::default(),
+                wakes: Notify::new(),
+                search: Semaphore::new(1),
+            }),
+        }
+    }
+
+    /// Records a request that the authentication refused.
+    pub async fn refused(&self, refusal: &Refusal) {
+        let Some(on) = &self.on else { return };
+        let mut bytes = Vec::new();
+        Line { refusal: Some(refusal), ..Line::new(Event::Refused, SystemTime::now()) }.write(&mut bytes);
+        on.write_or_keep(bytes).await;
+    }
+
+    /// Records the end of a command.
+    pub(crate) fn command_ended(&self, owner: &str, session_name: Option<&str>, command: &CommandView) {
+        let Some(on) = &self.on else { return };
+        let ended = Ended::of(owner, session_name, command);
+        let at = command.completed_at.unwrap_or_else(SystemTime::now);
+        let mut bytes = Vec::new();
+        Line { ended: Some(&ended), ..Line::new(Event::End, at) }.write(&mut bytes);
+        on.keep(&bytes);
+    }
+
+    /// Whether this may be the end of a command that no server has recorded.
+    pub(crate) fn may_miss(&self, row: &HistoryRow) -> bool {
+        self.on.as_ref().is_some_and(|on| row.ended_us.is_some_and(|ended_us| on.unrecorded.contains(&ended_us)))
+    }
+
+    /// Records it once; an earlier server that was killed a moment later may have, too.
+    pub(crate) fn missed_end(&self, owner: &str, session_name: Option<&str>, row: &HistoryRow) {
+        let Some(on) = self.on.as_ref().filter(|_| self.may_miss(row)) else { return };
+        if !locked(&on.pending).missed.insert((row.session.clone(), row.id)) {
+            return;
+        }
+        let at = SystemTime::UNIX_EPOCH + Duration::from_micros(row.ended_us.unwrap_or_default());
+        let ended = Ended::of_row(owner, session_name, row);
+        let mut bytes = Vec::new();
+        Line { ended: Some(&ended), ..Line::new(Event::End, at) }.write(&mut bytes);
+        on.keep(&bytes);
+    }
+
+    /// Writes what is pending soon after it came, for as long as it is polled.
+    pub async fn keep_written(&self) {
+        let Some(on) = &self.on else { return std::future::pending().await };
+        loop {
+            on.wakes.notified().await;
+            tokio::time::sleep_until(Instant::now() + AUDIT_FLUSH_EVERY).await;
+            self.flush().await;
+        }
+    }
+
+    /// Writes what is pending.
+    pub async fn flush(&self) {
+        let Some(on) = &self.on else { return };
+        on.write_or_keep(Vec::new()).await;
+    }
+
+    /// Why no line can be written now, if that is so.
+    pub fn trouble(&self) -> Option<String> {
+        locked(&self.on.as_ref()?.pending).trouble.clone()
+    }
+
+    /// Reads lines, newest first.
+    pub(crate) async fn read(&self, read: &ReadAudit) -> Result<AuditView, ActionError> {
+        let Some(on) = &self.on else {
+            let why = "this server keeps no audit log (its setting audit is off)".to_owned();
+            return Err(ActionError::Denied { why });
+        };
+        self.flush().await;
+        let _one = on.search.acquire().await;
+        let (folder, read) = (on.folder.clone(), read.clone());
+        let found = tokio::task::spawn_blocking(move || page(&folder, &read)).await;
+        match found {
+            Ok(Ok(view)) => Ok(view),
+            Ok(Err(e)) => Err(ActionError::Internal { why: format!("the audit log cannot be read: {e}") }),
+            Err(_) => Err(ActionError::Internal { why: "the search of the audit log panicked".to_owned() }),
+        }
+    }
+}
+
+impl Recording {
+    fn next_id(&self) -> String {
+        format!("{:08x}-{}", self.run, self.ids.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Writes what is pending and then this, with one write(2). After an error only what was pending is kept.
+    async fn write(&self, line: &[u8]) -> Result<(), String> {
+        let Ok(mut file) = tokio::time::timeout(self.patience, self.file.lock()).await else {
+            let why = format!("the disk has not taken a line for {} s", self.patience.as_secs_f64());
+            return Err(self.failed(why));
+        };
+        let (mut lines, lost) = locked(&self.pending).take();
+        let kept = lines.len();
+        lines.extend_from_slice(line);
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let mut append = || {
+            if line.is_empty() {
+                file.follow_name();
+            }
+            file.append(&lines)
+        };
+        let begun = Instant::now();
+        // The kernel takes a line in some microseconds; to move other tasks away first takes longer, and is for a disk that
+        // has just been slow.
+        let is_slow = self.is_slow.load(Ordering::Relaxed);
+        let written = if is_slow { block_in_place(append) } else { append() };
+        self.is_slow.store(begun.elapsed() >= AUDIT_WRITE_QUICK, Ordering::Relaxed);
+        match written {
+            Ok(()) => {
+                if let Some(why) = locked(&self.pending).trouble.take() {
+                    tracing::warn!(why, lost, "the audit log is written again");
+                }
+                Ok(())
+            }
+            Err(error) => {
+                lines.truncate(kept);
+                let path = file.path();
+                locked(&self.pending).give_back(lines, lost);
+                Err(self.failed(format!("{}: {error}", path.display())))
+            }
+        }
+    }
+
+    fn failed(&self, why: String) -> String {
+        let before = locked(&self.pending).trouble.replace(why.clone());
+        if before.is_none() {
+            tracing::error!(why, "the audit log cannot be written");
+        }
+        why
+    }
+
+    /// The same; what cannot be written now is kept for later, as far as there is room.
+    async fn write_or_keep(&self, line: Vec<u8>) {
+        if self.write(&line).await.is_err() {
+            self.keep(&line);
+        }
+    }
+
+    fn keep(&self, line: &[u8]) {
+        locked(&self.pending).push(line);
+        self.wakes.notify_one();
+    }
+
+    /// Counts an action that only reads.
+    fn count(&self, key: ReadKey, count: impl FnOnce() -> ReadCount) {
+        {
+            let mut pending = locked(&self.pending);
+            if let Some(known) = pending.reads.get_mut(&key) {
+                known.count += 1;
+                return;
+            }
+            if pending.reads.len() >= AUDIT_READS_MAX {
+                pending.write_reads();
+            }
+            pending.reads.insert(key, count());
+        }
+        self.wakes.notify_one();
+    }
+}
+
+impl Pending {
+    /// Everything as lines, and how many lines before them are lost.
+    fn take(&mut self) -> (Vec<u8>, u64) {
+        self.write_reads();
+        let lost = std::mem::take(&mut self.lost);
+        let mut lines = Vec::new();
+        if lost > 0 {
+            Line { lost: Some(lost), ..Line::new(Event::Gap, SystemTime::now()) }.write(&mut lines);
+        }
+        if lines.is_empty() {
+            lines = std::mem::take(&mut self.lines);
+        } else {
+            lines.append(&mut self.lines);
+        }
+        (lines, lost)
+    }
+
+    /// Takes back what was not written; the line about lost ones is made again.
+    fn give_back(&mut self, mut lines: Vec<u8>, lost: u64) {
+        if lost > 0 {
+            let gap = memchr::memchr(b'\n', &lines).map_or(0, |at| at + 1);
+            lines.drain(..gap);
+        }
+        self.lost += lost;
+        let newer = std::mem::replace(&mut self.lines, lines);
+        newer.split_inclusive(|b| *b == b'\n').for_each(|line| self.push(line));
+    }
+
+    fn push(&mut self, line: &[u8]) {
+        if self.lines.len() + line.len() > AUDIT_PENDING_BYTES_MAX {
+            self.lost += u64::from(!line.is_empty());
+        } else {
+            self.lines.extend_from_slice(line);
+        }
+    }
+
+    fn write_reads(&mut self) {
+        let mut reads: Vec<_> = std::mem::take(&mut self.reads).into_iter().collect();
+        reads.sort_by_key(|(_, read)| read.since);
+        for (key, read) in reads {
+            let details = line::Details {
+                session: key.session,
+                session_name: read.session_name,
+                command: key.command,
+                ..line::Details::default()
+            };
+            let mut bytes = Vec::new();
+            Line {
+                caller: Some(&key.caller),
+                action: Some(key.action),
+                details: Some(&details),
+                outcome: Some(key.outcome),
+                reason: read.reason,
+                count: Some(read.count).filter(|count| *count > 1),
+                ..Line::new(Event::Action, read.since)
+            }
+            .write(&mut bytes);
+            self.push(&bytes);
+        }
+    }
+}
+
+/// The error of an action that cannot be recorded.
+fn not_recorded(why: String) -> ActionError {
+    ActionError::NotRecorded { why }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,309 @@
+//! The audit log against a real folder: what is written when, what waits, and what readers find.
+
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::action::{
+    Action, AuditFilter, AuditRecord, Create, Execute, Input, InputBytes, Outcome, TargetShell, Terminate,
+};
+use crate::config::AuditConfig;
+use crate::ids::SessionId;
+use crate::principal::{Door, Origin, Principal, Scope, TransportKind};
+
+fn config(folder: &Path, audit: AuditMode) -> Config {
+    Config {
+        audit: AuditConfig { mode: audit, ..AuditConfig::default() },
+        ..Config::of(([127, 0, 0, 1], 0).into(), folder.join("ptyd.sock"), folder.to_owned())
+    }
+}
+
+fn log(folder: &Path) -> AuditLog {
+    AuditLog::new(&config(folder, AuditMode::Required))
+}
+
+fn ann() -> Principal {
+    let origin = Origin { door: Door::Mcp, transport: Some(TransportKind::Unix), from_session: None };
+    Principal { origin, ..Principal::named("ann", Scope::Write) }
+}
+
+fn session() -> SessionId {
+    SessionId::parse("s0-aaaaaaaaaa").expect("an id")
+}
+
+fn execute(command: &str) -> Action {
+    Action::Execute(Execute {
+        session: session(),
+        command: command.to_owned(),
+        shell: TargetShell::Own,
+        wait: None,
+        time_limit: None,
+        key: None,
+        budget: 100.into(),
+    })
+}
+
+fn terminate() -> Action {
+    Action::Terminate(Terminate { session: session(), force: true, signo: None, grace: None, purges: false })
+}
+
+fn name(action: &Action) -> &'static str {
+    match action {
+        Action::Execute(_) => "execute",
+        Action::Terminate(_) => "terminate",
+        Action::Screen(_) => "screen",
+        Action::Tokens => "tokens",
+        _ => "another",
+    }
+}
+
+/// Performs an action that has this result, if the log lets it be done.
+async fn act(log: &AuditLog, action: Action, done: Result<Outcome, ActionError>) -> Result<Outcome, ActionError> {
+    let caller = ann();
+    let mut entry = log.entry(&caller, name(&action), &action, |_| Some("work".to_owned()));
+    let result = match entry.begin().await {
+        Ok(()) => done,
+        Err(error) => Err(error),
+    };
+    entry.end(&result).await;
+    result
+}
+
+/// Every line, oldest first.
+fn lines(folder: &Path) -> Vec<AuditRecord> {
+    let read = ReadAudit { limit: usize::MAX, ..ReadAudit::default() };
+    let mut all = page(folder, &read).expect("readable").records;
+    all.reverse();
+    all
+}
+
+fn outline(folder: &Path) -> Vec<String> {
+    let text = |line: &AuditRecord, name: &str| {
+        line.get(name).map_or(String::new(), |v| format!(" {}", v.as_str().unwrap_or("?")))
+    };
+    lines(folder).iter().map(|line| ["event", "action", "outcome"].map(|name| text(line, name)).concat()).collect()
+}
+
+#[tokio::test]
+// promise: audit-1
+async fn what_changes_something_has_a_line_before_it_and_one_before_its_answer() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let log = log(dir.path());
+    let (caller, action) = (ann(), execute("make test"));
+    let mut entry = log.entry(&caller, "execute", &action, |_| Some("work".to_owned()));
+    entry.begin().await.expect("written");
+    let [request] = &lines(dir.path())[..] else { panic!("one line") };
+    for (name, value) in [
+        ("event", "request"),
+        ("principal", "ann"),
+        ("scope", "write"),
+        ("credential", "user"),
+        ("door", "mcp"),
+        ("transport", "unix"),
+        ("action", "execute"),
+        ("session", "s0-aaaaaaaaaa"),
+        ("sessionName", "work"),
+        ("text", "make test"),
+    ] {
+        assert_eq!(request[name], value, "{request:?}");
+    }
+    entry.end(&Ok(Outcome::Typed(3))).await;
+    let [_, answer] = &lines(dir.path())[..] else { panic!("two lines") };
+    assert_eq!((&answer["id"], &answer["outcome"], answer.get("text")), (&request["id"], &"ok".into(), None));
+}
+
+#[tokio::test]
+// promise: audit-1
+async fn an_answer_that_nobody_waits_for_is_recorded_and_one_before_the_first_line_is_not_done() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let log = log(dir.path());
+    let (caller, action) = (ann(), execute("sleep 100"));
+    let mut entry = log.entry(&caller, "execute", &action, |_| None);
+    entry.begin().await.expect("written");
+    drop(entry);
+    log.flush().await;
+    assert_eq!(outline(dir.path()), [" request execute", " answer execute unanswered"]);
+}
+
+#[tokio::test]
+// promise: audit-1
+async fn the_same_reads_of_a_moment_are_one_line_with_their_count() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let log = log(dir.path());
+    for _ in 0..3 {
+        act(&log, Action::Screen(session()), Ok(Outcome::Typed(0))).await.expect("read");
+    }
+    let busy = ActionError::NothingRuns { session: session() };
+    act(&log, Action::Screen(session()), Err(busy)).await.expect_err("refused");
+    let denied = ActionError::Denied { why: "no".to_owned() };
+    act(&log, Action::Tokens, Err(denied)).await.expect_err("refused");
+    let expected = [" action screen ok", " action screen nothing_runs", " action tokens forbidden"];
+    assert_eq!(outline(dir.path()), expected, "a refusal is written at once, with what came before it");
+    let counts: Vec<_> = lines(dir.path()).iter().map(|line| line.get("count").cloned()).collect();
+    assert_eq!(counts, [Some(3.into()), None, None]);
+}
+
+#[tokio::test]
+// promise: audit-4
+async fn what_is_typed_and_what_variables_hold_is_in_no_line() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let log = log(dir.path());
+    let input = |bytes, is_secret| {
+        Action::Input(Input {
+            session: session(),
+            bytes,
+            is_secret,
+            wait: None,
+            key: None,
+            budget: 100.into(),
+            without_echo: false,
+        })
+    };
+    let all = [
+        input(InputBytes::Raw(b"hunter2".to_vec()), false),
+        input(InputBytes::Paste { text: "hunter2".to_owned(), enters: true }, true),
+        Action::Type { session: session(), bytes: b"hunter2".to_vec(), key: "hunter2".to_owned() },
+        Action::ShowSecretRequest("hunter2".to_owned()),
+        Action::Start(Box::new(Create { env: vec![("TOKEN".to_owned(), "hunter2".to_owned())], ..Create::default() })),
+    ];
+    for action in all {
+        act(&log, action, Ok(Outcome::Typed(7))).await.expect("done");
+    }
+    log.flush().await;
+    let text = fs::read_to_string(dir.path().join("audit.jsonl")).expect("there");
+    assert!(!text.contains("hunter2"), "{text}");
+    let lines = lines(dir.path());
+    let bytes: Vec<_> = lines.iter().filter_map(|line| line.get("bytes")?.as_u64()).collect();
+    assert_eq!(bytes, [7, 8, 7]);
+    assert!(lines.iter().any(|line| line.get("envNames") == Some(&serde_json::json!(["TOKEN"]))));
+}
+
+#[tokio::test]
+// promise: audit-3
+async fn what_cannot_be_recorded_is_not_run_but_anything_can_be_ended() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let blocks = dir.path().join("audit.jsonl");
+    for (mode, runs) in [(AuditMode::Required, false), (AuditMode::BestEffort, true), (AuditMode::Off, true)] {
+        fs::create_dir(&blocks).expect("made");
+        let log = AuditLog::new(&config(dir.path(), mode));
+        let run = act(&log, execute("true"), Ok(Outcome::Typed(0))).await;
+        assert_eq!(run.is_ok(), runs, "{mode:?}");
+        if let Err(error) = run {
+            let said = error.to_string();
+            assert!(said.contains("audit.jsonl") && said.contains("--audit best-effort"), "{said}");
+        }
+        act(&log, terminate(), Ok(Outcome::Typed(0))).await.expect("ended in any case");
+        assert_eq!(log.trouble().is_some(), mode != AuditMode::Off);
+        fs::remove_dir(&blocks).expect("removed");
+        act(&log, execute("echo again"), Ok(Outcome::Typed(0))).await.expect("room again");
+        assert_eq!(log.trouble(), None);
+        let there = outline(dir.path());
+        let late = [" request terminate", " answer terminate ok", " request execute", " answer execute ok"];
+        match mode {
+            AuditMode::Required => {
+                assert_eq!(there[0], " action execute resources_exhausted");
+                assert_eq!(there[1..], late);
+            }
+            AuditMode::BestEffort => assert_eq!((there.len(), &there[2..]), (6, &late.map(str::to_owned)[..])),
+            AuditMode::Off => assert_eq!(there, [""; 0]),
+        }
+        let _ = fs::remove_file(&blocks);
+    }
+}
+
+#[tokio::test]
+// promise: audit-3
+async fn lines_without_room_are_counted_and_the_count_is_a_line() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let blocks = dir.path().join("audit.jsonl");
+    fs::create_dir(&blocks).expect("made");
+    let log = AuditLog::new(&config(dir.path(), AuditMode::BestEffort));
+    let long = "x".repeat(300_000);
+    for _ in 0..5 {
+        act(&log, execute(&long), Ok(Outcome::Typed(0))).await.expect("done");
+    }
+    fs::remove_dir(&blocks).expect("removed");
+    log.flush().await;
+    let lines = lines(dir.path());
+    let kept = lines.iter().filter(|line| line["event"] == "request").count();
+    let lost: Vec<_> = lines.iter().filter_map(|line| line.get("lost")?.as_u64()).collect();
+    assert_eq!((kept, lost), (3, vec![2]), "and all five answers");
+    assert_eq!(lines.len(), 1 + 3 + 5);
+}
+
+#[tokio::test]
+// promise: audit-3
+async fn a_disk_that_does_not_answer_hangs_nobody() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut log = log(dir.path());
+    log.on.as_mut().expect("on").patience = Duration::from_millis(20);
+    // As a write holds it.
+    let on = log.on.as_ref().expect("on");
+    let _held = on.file.lock().await;
+    let refused = act(&log, execute("true"), Ok(Outcome::Typed(0))).await.expect_err("refused").to_string();
+    assert!(refused.contains("the disk has not taken a line for 0.02 s"), "{refused}");
+    act(&log, terminate(), Ok(Outcome::Typed(0))).await.expect("ended in any case");
+}
+
+#[tokio::test]
+// promise: audit-4
+async fn a_search_finds_what_matches_newest_first_in_all_files() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let audit = AuditConfig { bytes: 600, files: 50, ..AuditConfig::default() };
+    let log = AuditLog::new(&Config { audit, ..config(dir.path(), AuditMode::Required) });
+    for number in 0..20 {
+        act(&log, execute(&format!("echo {number}")), Ok(Outcome::Typed(0))).await.expect("done");
+    }
+    assert!(file::files(dir.path()).len() > 5, "more than one file");
+    let find = |filter: AuditFilter, limit, offset| {
+        let found = page(dir.path(), &ReadAudit { filter, limit, offset }).expect("readable");
+        let texts = found.records.iter().map(|line| line.get("text").and_then(|t| t.as_str()).unwrap_or("").to_owned());
+        (texts.collect::<Vec<_>>(), found.has_more)
+    };
+    let text = |text: &str| AuditFilter { text: Some(text.to_owned()), ..AuditFilter::default() };
+    assert_eq!(
+        find(text("echo 1"), 3, 0),
+        (vec!["echo 19".to_owned(), "echo 18".to_owned(), "echo 17".to_owned()], true)
+    );
+    assert_eq!(find(text("echo 1"), 3, 9), (vec!["echo 10".to_owned(), "echo 1".to_owned()], false));
+    let events = AuditFilter { action: Some("request".to_owned()), ..AuditFilter::default() };
+    assert_eq!(find(events.clone(), 100, 0).0.len(), 20);
+    for (filter, count) in [
+        (AuditFilter { session: Some("s0-aaaaaaaaaa".to_owned()), ..events.clone() }, 20),
+        (AuditFilter { session: Some("work".to_owned()), ..events.clone() }, 20),
+        (AuditFilter { session: Some("other".to_owned()), ..events.clone() }, 0),
+        (AuditFilter { principal: Some("ann".to_owned()), ..events.clone() }, 20),
+        (AuditFilter { principal: Some("bob".to_owned()), ..events.clone() }, 0),
+        (AuditFilter { since: Some(SystemTime::now() - Duration::from_secs(3600)), ..events.clone() }, 20),
+        (AuditFilter { since: Some(SystemTime::now() + Duration::from_secs(3600)), ..events.clone() }, 0),
+        (AuditFilter { until: Some(SystemTime::now() - Duration::from_secs(3600)), ..events.clone() }, 0),
+    ] {
+        assert_eq!(find(filter.clone(), 100, 0).0.len(), count, "{filter:?}");
+    }
+    assert_eq!(find(AuditFilter::default(), 100, 0).0.len(), 40);
+}
+
+#[tokio::test]
+// promise: audit-4
+async fn a_follower_gets_each_line_once_also_across_full_files() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let audit = AuditConfig { bytes: 600, files: 50, ..AuditConfig::default() };
+    let log = AuditLog::new(&Config { audit, ..config(dir.path(), AuditMode::Required) });
+    let requests = AuditFilter { action: Some("request".to_owned()), ..AuditFilter::default() };
+    let mut before = Follower::from_end(dir.path(), &requests).expect("there is no file yet");
+    act(&log, execute("first"), Ok(Outcome::Typed(0))).await.expect("done");
+    let mut follower = Follower::from_end(dir.path(), &requests).expect("there");
+    let mut seen = Vec::new();
+    for number in 0..30 {
+        act(&log, execute(&format!("echo {number}")), Ok(Outcome::Typed(0))).await.expect("done");
+        // Sometimes several files are full between two looks.
+        if number % 7 == 0 {
+            seen.extend(follower.read().expect("readable"));
+        }
+    }
+    seen.extend(follower.read().expect("readable"));
+    let expected: Vec<String> = (0..30).map(|number| format!("echo {number}")).collect();
+    assert_eq!(seen.iter().map(|line| line["text"].as_str().expect("text").to_owned()).collect::<Vec<_>>(), expected);
+    assert_eq!(before.read().expect("readable").len(), 31);
+    assert_eq!(follower.read().expect("readable").len(), 0);
+}
