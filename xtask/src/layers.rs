@@ -41,7 +41,7 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
     (
         "core",
         &[
-            &["block_in_place", "ids", "keys", "limits", "mutex", "per_principal", "store"],
+            &["block_in_place", "ids", "keys", "limits", "mutex", "per_principal", "store", "web_origin"],
             &["delivery"],
             &["principal"],
             &["action"],

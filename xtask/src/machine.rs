@@ -21,7 +21,7 @@ struct Need {
     why: &'static str,
 }
 
-const NEEDS: [Need; 29] = [
+const NEEDS: [Need; 31] = [
     Need { probe: Probe::Program("cc"), package: "gcc", why: "it links the programs and compiles the bundled SQLite" },
     Need { probe: Probe::Program("bash"), package: "bash", why: "the tests run real shells" },
     Need { probe: Probe::Program("zsh"), package: "zsh", why: "the tests run real shells, and its script is linted" },
@@ -32,6 +32,12 @@ const NEEDS: [Need; 29] = [
     Need { probe: Probe::Program("sqlite3"), package: "sqlite3", why: "a program that reads commands and is no shell" },
     Need { probe: Probe::Program("ssh"), package: "openssh-client", why: "a shell over ssh, on loopback" },
     Need { probe: Probe::File("/usr/sbin/sshd"), package: "openssh-server", why: "a shell over ssh, on loopback" },
+    Need {
+        probe: Probe::File("/usr/sbin/nginx"),
+        package: "nginx",
+        why: "a proxy in front of the server, on loopback",
+    },
+    Need { probe: Probe::Program("openssl"), package: "openssl", why: "it makes certificates for tests of TLS" },
     Need { probe: Probe::Program("sudo"), package: "sudo", why: "another user's shell" },
     Need { probe: Probe::Program("podman"), package: "podman", why: "a shell in a container, without a registry" },
     Need { probe: Probe::Program("nix-shell"), package: "nix-bin", why: "a shell of nix's, without its packages" },

@@ -306,12 +306,14 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Those of this session at the server with this `host:port`.
-    pub fn of(authority: &str, session: &str) -> Self {
+    /// Those of this session at the server with this base URL, such as `http://127.0.0.1:7893`.
+    pub fn of(base_url: &str, session: &str) -> Self {
+        // http becomes ws, and https becomes wss (RFC 6455, 3).
+        let behind_http = base_url.strip_prefix("http").unwrap_or(base_url);
         Self {
-            url: format!("http://{authority}/terminals/{session}"),
-            socket: format!("ws://{authority}/terminals/{session}/socket"),
-            mcp: format!("http://{authority}/mcp"),
+            url: format!("{base_url}/terminals/{session}"),
+            socket: format!("ws{behind_http}/terminals/{session}/socket"),
+            mcp: format!("{base_url}/mcp"),
             attach: format!("ptyd attach {session}"),
         }
     }

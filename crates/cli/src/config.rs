@@ -124,7 +124,7 @@ pub fn config(
     let matches = command.try_get_matches_from(["ptyd", "serve"]).map_err(Failure::usage)?;
     let (_, serve) = matches.subcommand().ok_or_else(|| Failure::usage("there is no serve"))?;
     let options = ServeOptions::from_arg_matches(serve).map_err(Failure::usage)?;
-    let config = options.config(given, paths.clone(), options.listen.unwrap_or(LISTEN))?;
+    let config = options.config(given, paths.clone(), options.network.listen.unwrap_or(LISTEN))?;
     let values = values(&config);
     let in_file = path.as_ref().map_or_else(|| "file".to_owned(), |path| path.display().to_string());
     let mut rows: Vec<(String, Value, String)> = Vec::new();
@@ -174,8 +174,14 @@ fn values(config: &Config) -> BTreeMap<&'static str, Value> {
     };
     let has_no_setting = |limit: &Limit| !matches!(limit, Limit::InactivityTimeout | Limit::MaxAge);
     let never = |limit| config.limits.value(limit).map_or_else(|| json!("never"), |seconds| json!(seconds));
+    let network = &config.network;
     BTreeMap::from([
-        ("listen", json!(config.listen)),
+        ("listen", json!(network.listen)),
+        ("public_url", json!(network.public_url.as_ref().map(ToString::to_string))),
+        ("allow_origin", json!(network.allowed_origins.iter().map(ToString::to_string).collect::<Vec<_>>())),
+        ("tls_cert", json!(network.tls.as_ref().map(|files| &files.certificate))),
+        ("tls_key", json!(network.tls.as_ref().map(|files| &files.key))),
+        ("trusted_proxy", json!(network.trusted_proxies.iter().map(ToString::to_string).collect::<Vec<_>>())),
         ("journal_bytes", json!(config.journal_bytes_max)),
         ("soft_timeout", json!(config.soft_timeout.as_secs_f64())),
         ("task_grace", json!(config.task_grace.as_secs_f64())),

@@ -57,7 +57,7 @@ const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 no such session
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve sessions over MCP and REST until a signal stops it; sessions outlive the server
-    Serve(serve::ServeOptions),
+    Serve(Box<serve::ServeOptions>),
     /// Speak MCP on stdin and stdout, for an MCP client to start
     Mcp(shim::Options),
     /// List sessions

@@ -1,14 +1,16 @@
 //! `ptyd serve`: the server in this process, and the lines that say how to use it.
 
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use ptyd_core::action::{Limit, Limits};
-use ptyd_core::config::{AuditConfig, AuditMode, Config, SessionsMax};
+use ptyd_core::config::{AuditConfig, AuditMode, Config, IpNet, NetworkConfig, SessionsMax, TlsFiles};
 use ptyd_core::serve_error::ServeError;
+use ptyd_core::web_origin::WebOrigin;
 use server::Listening;
 use terminal::quote;
 use tracing_subscriber::EnvFilter;
@@ -21,14 +23,11 @@ use crate::paths::{PathOptions, Paths};
 use crate::{print, units};
 
 /// The default address.
-pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7893);
+pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7893);
 
 /// The options of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeOptions {
-    /// The loopback address for HTTP; port 0 takes a free one [default: 127.0.0.1:7893]
-    #[arg(long, env = "PTYD_LISTEN", value_name = "ADDRESS", value_parser = address)]
-    pub listen: Option<SocketAddr>,
     /// Output kept for each session; older output is given back to the disk [default: 256 MiB]
     #[arg(long, env = "PTYD_JOURNAL_BYTES_MAX", value_name = "SIZE", value_parser = journal_bytes)]
     journal_bytes: Option<u64>,
@@ -82,10 +81,62 @@ pub struct ServeOptions {
     #[arg(long, env = "PTYD_SESSIONS_PER_OWNER_MAX", value_name = "COUNT")]
     sessions_per_owner_max: Option<usize>,
     #[command(flatten)]
+    pub network: NetworkOptions,
+    #[command(flatten)]
     audit: AuditOptions,
     /// Detach from the starting terminal (set by other commands)
     #[arg(long, hide = true)]
     detached: bool,
+}
+
+/// The options of the HTTP listener.
+#[derive(Debug, Args)]
+pub struct NetworkOptions {
+    /// The address for HTTP; port 0 takes a free one. One that others reach needs --public-url, and TLS or --trusted-proxy [default: 127.0.0.1:7893]
+    #[arg(long, env = "PTYD_LISTEN", value_name = "ADDRESS", value_parser = address)]
+    pub listen: Option<SocketAddr>,
+    /// The origin by which clients elsewhere reach the server, such as https://terminals.example.com
+    #[arg(long, env = "PTYD_PUBLIC_URL", value_name = "URL")]
+    public_url: Option<WebOrigin>,
+    /// Another origin whose web pages may use the server; given more than once, or with commas between
+    #[arg(long = "allow-origin", env = "PTYD_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
+    allow_origin: Vec<WebOrigin>,
+    /// The certificate for TLS in PEM, followed by those that lead to its authority; read again when it changes
+    #[arg(long, env = "PTYD_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key in PEM
+    #[arg(long, env = "PTYD_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// A proxy or network of proxies that may speak plain HTTP on an address that others reach, such as 10.0.0.0/8; given more than once, or with commas between
+    #[arg(long = "trusted-proxy", env = "PTYD_TRUSTED_PROXY", value_name = "NETWORK", value_delimiter = ',', value_parser = network)]
+    trusted_proxy: Vec<IpNet>,
+}
+
+impl NetworkOptions {
+    fn config(&self, listen: SocketAddr) -> io::Result<NetworkConfig> {
+        let files = self.tls_cert.as_ref().zip(self.tls_key.as_ref());
+        if self.tls_cert.is_some() != self.tls_key.is_some() {
+            return Err(io::Error::other("tls_cert and tls_key are given together or not at all"));
+        }
+        // The server may change its directory.
+        let tls = files.map(|(certificate, key)| {
+            let absolute = std::path::absolute::<&PathBuf>;
+            io::Result::Ok(TlsFiles { certificate: absolute(certificate)?, key: absolute(key)? })
+        });
+        Ok(NetworkConfig {
+            listen,
+            public_url: self.public_url.clone(),
+            allowed_origins: self.allow_origin.clone(),
+            tls: tls.transpose()?,
+            trusted_proxies: self.trusted_proxy.clone(),
+        })
+    }
+}
+
+/// A network, or a single address.
+fn network(text: &str) -> Result<IpNet, String> {
+    let address = || text.parse::<IpAddr>().ok().map(IpNet::from);
+    text.parse().ok().or_else(address).ok_or_else(|| "must be an address or a network, like 10.0.0.0/8".to_owned())
 }
 
 /// The options of the audit log.
@@ -216,6 +267,7 @@ impl ServeOptions {
                 in_total: options.sessions_max.unwrap_or(defaults.sessions_max.in_total),
                 per_owner: options.sessions_per_owner_max.unwrap_or(defaults.sessions_max.per_owner),
             },
+            network: options.network.config(listen)?,
             audit: options.audit.config(),
             ..defaults
         })
@@ -230,7 +282,7 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
         let _ = rustix::process::setsid();
     }
     log();
-    let listen = options.listen.unwrap_or_else(|| default_listen(options.detached));
+    let listen = options.network.listen.unwrap_or_else(|| default_listen(options.detached));
     let config = options.config(given, paths, listen)?;
     let ready = |listening: &Listening| {
         let text = greeting(listening, given).join("\n") + "\n";
@@ -292,14 +344,24 @@ fn greeting(listening: &Listening, given: &PathOptions) -> [String; 4] {
         // A client's environment may not have the variable.
         mcp.push_str(&format!(" --socket {}", quoted(&listening.socket.display().to_string())));
     }
-    let url = listening.url();
+    let url = &listening.url;
+    let (listens, place, request) = if listening.is_local {
+        (
+            url.clone(),
+            place,
+            format!("-H \"Authorization: Bearer {token}\" -H 'Content-Type: application/json' -d '{{}}' {url}"),
+        )
+    } else {
+        let socket = quoted(&listening.socket.display().to_string());
+        let local = format!("--unix-socket {socket} -H 'Content-Type: application/json' -d '{{}}' http://localhost");
+        let place = format!("clients elsewhere need a named token: {} token new NAME", quoted(&program));
+        (format!("{} for {url}", listening.address), place, local)
+    };
     [
-        format!("ptyd listens on {url} and {}", listening.socket.display()),
+        format!("ptyd listens on {listens} and {}", listening.socket.display()),
         place,
         format!("add it to Claude Code: {mcp}"),
-        format!(
-            "try it: curl -s -H \"Authorization: Bearer {token}\" -H 'Content-Type: application/json' -d '{{}}' {url}/terminals"
-        ),
+        format!("try it: curl -s {request}/terminals"),
     ]
 }
 
@@ -352,7 +414,9 @@ mod tests {
     #[test]
     fn the_greeting_can_be_pasted() {
         let listening = Listening {
+            url: "http://127.0.0.1:4711".to_owned(),
             address: SocketAddr::from(([127, 0, 0, 1], 4711)),
+            is_local: true,
             socket: "/s/ptyd.sock".into(),
             token_file: Some("/s p/token".into()),
         };

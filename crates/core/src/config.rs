@@ -5,14 +5,17 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use ipnet::IpNet;
+
 use crate::action::Limits;
 use crate::limits;
+use crate::web_origin::WebOrigin;
 
 /// The settings.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The HTTP listener; only loopback addresses are accepted.
-    pub listen: SocketAddr,
+    /// The HTTP listener, and who reaches it.
+    pub network: NetworkConfig,
     /// The Unix socket; the default is `ptyd.sock` in the runtime directory.
     pub socket: PathBuf,
     /// The directory for sessions, token, store and log.
@@ -51,6 +54,52 @@ pub struct Config {
     pub sessions_max: SessionsMax,
     /// The audit log.
     pub audit: AuditConfig,
+}
+
+/// The settings of the HTTP listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkConfig {
+    /// Its address. One that is not loopback needs a public URL, and TLS or a trusted proxy.
+    pub listen: SocketAddr,
+    /// The origin by which clients reach the server, if that is not the address.
+    pub public_url: Option<WebOrigin>,
+    /// The other origins whose web pages may use the server.
+    pub allowed_origins: Vec<WebOrigin>,
+    /// The files for TLS; without them the listener speaks plain HTTP.
+    pub tls: Option<TlsFiles>,
+    /// The proxies that may speak plain HTTP on an address that is not loopback.
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+/// The files for TLS, in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's certificate, followed by those that lead to its authority.
+    pub certificate: PathBuf,
+    /// The certificate's private key.
+    pub key: PathBuf,
+}
+
+impl NetworkConfig {
+    /// Plain HTTP on this address, for this machine.
+    pub fn of(listen: SocketAddr) -> Self {
+        Self { listen, public_url: None, allowed_origins: Vec::new(), tls: None, trusted_proxies: Vec::new() }
+    }
+
+    /// The options without which this listener would carry tokens over a network in plain text, or have no name there.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let mut missing = Vec::new();
+        if self.listen.ip().to_canonical().is_loopback() {
+            return missing;
+        }
+        if self.tls.is_none() && self.trusted_proxies.is_empty() {
+            missing.push("--tls-cert and --tls-key, or --trusted-proxy");
+        }
+        if self.public_url.is_none() {
+            missing.push("--public-url");
+        }
+        missing
+    }
 }
 
 /// How many sessions may live.
@@ -115,7 +164,7 @@ impl Config {
     /// The defaults, with this state directory.
     pub fn of(listen: SocketAddr, socket: PathBuf, state_dir: PathBuf) -> Self {
         Self {
-            listen,
+            network: NetworkConfig::of(listen),
             socket,
             state_dir,
             config_file: None,

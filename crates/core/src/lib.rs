@@ -29,3 +29,4 @@ mod shell;
 pub mod state_dir;
 mod store;
 pub mod unix_socket;
+pub mod web_origin;

@@ -18,9 +18,24 @@ pub enum ServeError {
         /// The locked directory.
         state_dir: PathBuf,
     },
-    /// The address is not loopback.
-    #[error("{0} is not a loopback address; ptyd listens on this machine only (127.0.0.1 or [::1])")]
-    NotLoopback(SocketAddr),
+    /// Others could reach the address, and options that protect it are missing.
+    #[error("{address} is not a loopback address, and others can reach it: it needs {}; see docs/proxy.md", .missing.join(", and "))]
+    Unprotected {
+        /// The address.
+        address: SocketAddr,
+        /// The options.
+        missing: Vec<&'static str>,
+    },
+    /// The certificate or its key cannot be used.
+    #[error("the certificate {} with the key {} cannot be used: {why}", .certificate.display(), .key.display())]
+    Tls {
+        /// The file of the certificate.
+        certificate: PathBuf,
+        /// The file of the key.
+        key: PathBuf,
+        /// The reason.
+        why: String,
+    },
     /// The socket's path is too long.
     #[error("the socket's path {} has {} bytes, {SOCKET_PATH_BYTES_MAX} at most fit; choose a shorter one with --socket or PTYD_RUNTIME_DIR", .0.display(), .0.as_os_str().len())]
     SocketPath(PathBuf),

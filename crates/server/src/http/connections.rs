@@ -26,10 +26,18 @@ use super::polled_again::polled_again;
 use ptyd_core::limits;
 use ptyd_core::principal::UnixPeer;
 
+/// The bytes of a connection. One type for all transports: the code of HTTP is there once.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// A connection that is ready for requests.
+pub(crate) type Opened = (Box<dyn Stream>, Transport);
+
 /// The transport of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Transport {
-    /// Loopback TCP, with the peer's address if the kernel reported it.
+    /// TCP, also below TLS, with the peer's address if the kernel reported it.
     Tcp {
         /// Its port identifies the process (`ss -tnp`).
         peer: Option<SocketAddr>,
@@ -48,7 +56,7 @@ pub(crate) enum Transport {
 pub(crate) struct Bounds {
     /// Open connections, including those upgraded to another protocol.
     pub(crate) connections: usize,
-    /// How long a head may take, and how long a connection may be idle before it.
+    /// How long a TLS handshake and a head may take, and how long a connection may be idle before the head.
     pub(crate) head: Duration,
 }
 
@@ -59,20 +67,21 @@ impl Default for Bounds {
 }
 
 /// Serves every connection until the server stops; then no new one is accepted, and open ones finish their requests.
-pub(crate) async fn serve<L: Listener, T: Future<Output = Transport> + Send + 'static>(
+/// `open` makes an accepted stream ready for requests, or gives it up.
+pub(crate) async fn serve<L: Listener, O: Future<Output = Option<Opened>> + Send + 'static>(
     mut listener: L,
     app: Router,
-    transport: impl Fn(&L::Io) -> T,
+    open: impl Fn(L::Io) -> O,
     bounds: Bounds,
     stopped: watch::Receiver<bool>,
 ) {
     let places = Arc::new(Semaphore::new(bounds.connections));
-    let mut open = JoinSet::new();
+    let mut connections = JoinSet::new();
     let mut refused: u64 = 0;
     loop {
         let stream = tokio::select! {
             (stream, _) = listener.accept() => stream,
-            _ = open.join_next(), if !open.is_empty() => continue,
+            _ = connections.join_next(), if !connections.is_empty() => continue,
             () = until(stopped.clone()) => break,
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
@@ -87,23 +96,19 @@ pub(crate) async fn serve<L: Listener, T: Future<Output = Transport> + Send + 's
             tracing::warn!(refused, "connections are taken again");
             refused = 0;
         }
-        let from = transport(&stream);
-        let app = app.clone();
-        let stopped = stopped.clone();
-        open.spawn(one(Placed { stream, _place: place }, app, from, bounds.head, stopped));
+        let opened = tokio::time::timeout(bounds.head, open(stream));
+        let (app, stopped) = (app.clone(), stopped.clone());
+        connections.spawn(async move {
+            if let Ok(Some((stream, from))) = opened.await {
+                one(Placed { stream, _place: place }, app, from, bounds.head, stopped).await;
+            }
+        });
     }
     drop(listener);
-    while open.join_next().await.is_some() {}
+    while connections.join_next().await.is_some() {}
 }
 
-async fn one<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    stream: S,
-    app: Router,
-    from: impl Future<Output = Transport>,
-    head: Duration,
-    stopped: watch::Receiver<bool>,
-) {
-    let from = from.await;
+async fn one(stream: Placed, app: Router, from: Transport, head: Duration, stopped: watch::Receiver<bool>) {
     let app = app.map_request(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(from.clone()));
         request
@@ -131,18 +136,18 @@ async fn until(mut stopped: watch::Receiver<bool>) {
 }
 
 /// A stream together with its connection permit, which is released when the stream is dropped, also after an upgrade.
-struct Placed<S> {
-    stream: S,
+struct Placed {
+    stream: Box<dyn Stream>,
     _place: OwnedSemaphorePermit,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Placed<S> {
+impl AsyncRead for Placed {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Placed<S> {
+impl AsyncWrite for Placed {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
@@ -192,8 +197,11 @@ mod tests {
         let (stop, stopped) = watch::channel(false);
         let app = Router::new()
             .route("/", get(async |ConnectInfo(transport): ConnectInfo<Transport>| format!("{transport:?}")));
-        let served =
-            tokio::spawn(serve(listener, app, |_| ready(Transport::Tcp { peer: None, server: None }), bounds, stopped));
+        let open = |stream| {
+            let stream: Box<dyn Stream> = Box::new(stream);
+            ready(Some((stream, Transport::Tcp { peer: None, server: None })))
+        };
+        let served = tokio::spawn(serve(listener, app, open, bounds, stopped));
         Rig { address, stop, served }
     }
 

@@ -23,7 +23,7 @@ pub(super) struct Caller {
     pub memory: Arc<ReportedStates>,
     pub turns: Arc<CommandTurns>,
     /// The `host:port` of the server.
-    pub authority: Arc<str>,
+    pub base_url: Arc<str>,
     /// It requests structured answers.
     pub structured: bool,
     tools: ToolSet,
@@ -42,7 +42,7 @@ impl Caller {
         principal: Principal,
         client: ClientContext,
         tools: ToolSet,
-        authority: &str,
+        base_url: &str,
     ) -> Self {
         let (principal, client) = (Arc::new(principal), Arc::new(client));
         Self {
@@ -52,7 +52,7 @@ impl Caller {
             host: Arc::new(Host::here()),
             memory: Arc::default(),
             turns: Arc::default(),
-            authority: authority.into(),
+            base_url: base_url.into(),
             structured: false,
             tools,
         }
@@ -90,7 +90,7 @@ impl Caller {
         }
         let place = match self.server.dispatch(&self.principal, Action::AskSecret(session.id.clone())).await {
             Ok(Outcome::SecretRequest(Some(request))) => {
-                PasswordPlace::Page(secret_page::address(&self.authority, &request))
+                PasswordPlace::Page(secret_page::address(&self.base_url, &request))
             }
             // Off, over, or too many: the command line needs no request.
             Ok(_) | Err(_) => PasswordPlace::CommandLine,

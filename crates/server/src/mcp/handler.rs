@@ -77,9 +77,9 @@ impl Handler {
         principal: Principal,
         client: ClientContext,
         tools: ToolSet,
-        authority: &str,
+        base_url: &str,
     ) -> Self {
-        Self { caller: Caller::new(server, principal, client, tools, authority), stream: None, is_asked_again: false }
+        Self { caller: Caller::new(server, principal, client, tools, base_url), stream: None, is_asked_again: false }
     }
 
     /// The same for a client that asks for structured answers once and for all.

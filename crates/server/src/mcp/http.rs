@@ -70,7 +70,7 @@ const SESSION_NOT_FOUND: i32 = -32_001;
 struct McpState {
     dispatcher: Dispatcher,
     /// The `host:port` of the server.
-    authority: Arc<str>,
+    base_url: Arc<str>,
     /// The folder of the stored MCP sessions.
     folder: PathBuf,
     places: Arc<Semaphore>,
@@ -81,12 +81,12 @@ struct McpState {
 type Entrances = HashMap<String, (Principal, Arc<Entrance<Handler>>)>;
 
 /// The route's handler.
-pub(crate) fn router(dispatcher: Dispatcher, authority: &str, folder: PathBuf) -> Router {
+pub(crate) fn router(dispatcher: Dispatcher, base_url: &str, folder: PathBuf) -> Router {
     if let Err(error) = HttpSessionStore::tidy(&folder) {
         tracing::warn!(%error, path = %folder.display(), "sessions of MCP will end with this server");
     }
     let places = Arc::new(Semaphore::new(MCP_SESSIONS_MAX));
-    let state = McpState { dispatcher, authority: authority.into(), folder, places, of: Arc::default() };
+    let state = McpState { dispatcher, base_url: base_url.into(), folder, places, of: Arc::default() };
     Router::new().route(PATH, any(serve)).with_state(state)
 }
 
@@ -108,7 +108,7 @@ impl McpState {
         let client = principal.pass.is_some().then(|| format!("token {}", principal.name));
         let context = ClientContext { client, detach: Detach::Keep, ..ClientContext::default() };
         let server: Arc<dyn Server> = Arc::new(self.dispatcher.clone());
-        let handler = Handler::on(Arc::clone(&server), principal.clone(), context, ToolSet::All, &self.authority);
+        let handler = Handler::on(Arc::clone(&server), principal.clone(), context, ToolSet::All, &self.base_url);
         let conversing = handler.clone();
         let kept = HttpSessionStore::of(&self.folder, &principal.name);
         let begin = move || conversing.with_a_stream();

@@ -24,15 +24,15 @@ use ptyd_core::principal::{Detach, Principal};
 const HELLO_BYTES_MAX: u64 = 4 << 20;
 
 /// Serves one stdio client until its stream ends.
-pub async fn serve_stdio<S>(stream: S, dispatcher: Dispatcher, principal: Principal, authority: &str)
+pub async fn serve_stdio<S>(stream: S, dispatcher: Dispatcher, principal: Principal, base_url: &str)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    serve(stream, Arc::new(dispatcher), principal, authority).await;
+    serve(stream, Arc::new(dispatcher), principal, base_url).await;
 }
 
 /// The same with any dispatcher.
-pub(super) async fn serve<S>(stream: S, server: Arc<dyn Server>, principal: Principal, authority: &str)
+pub(super) async fn serve<S>(stream: S, server: Arc<dyn Server>, principal: Principal, base_url: &str)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -58,7 +58,7 @@ where
     let _presence = Presence::of(name, server.clone(), hello.client.detach);
     let gone = CancellationToken::new();
     let principal = Principal { client: hello.client.client.clone(), ..principal };
-    let handler = Handler::on(server, principal, hello.client, hello.tools, authority);
+    let handler = Handler::on(server, principal, hello.client, hello.tools, base_url);
     let handler = handler.with_structured_answers(hello.structured).behind_a_shim();
     let read = UntilEnd { read, gone: gone.clone() };
     let messages = Noted { messages: AsyncRwTransport::new(read, write), handler: handler.clone() };

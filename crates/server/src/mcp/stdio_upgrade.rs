@@ -24,12 +24,12 @@ pub(crate) const PATH: &str = "/mcp/stdio";
 pub(crate) const PROTOCOL: &str = "ptyd-mcp";
 
 /// The route at the server with this `host:port`.
-pub(crate) fn router(dispatcher: Dispatcher, authority: &str) -> Router {
-    Router::new().route(PATH, get(upgrade)).with_state((dispatcher, authority.into()))
+pub(crate) fn router(dispatcher: Dispatcher, base_url: &str) -> Router {
+    Router::new().route(PATH, get(upgrade)).with_state((dispatcher, base_url.into()))
 }
 
 async fn upgrade(
-    State((dispatcher, authority)): State<(Dispatcher, Arc<str>)>,
+    State((dispatcher, base_url)): State<(Dispatcher, Arc<str>)>,
     Extension(principal): Extension<Principal>,
     ConnectInfo(transport): ConnectInfo<Transport>,
     request: Request,
@@ -46,7 +46,7 @@ async fn upgrade(
     tokio::spawn(async move {
         match upgraded.await {
             Ok(stream) => {
-                crate::mcp::serve_stdio(TokioIo::new(stream), dispatcher, principal, &authority).await;
+                crate::mcp::serve_stdio(TokioIo::new(stream), dispatcher, principal, &base_url).await;
                 tracing::debug!("a stdio client has gone");
             }
             Err(error) => tracing::debug!(%error, "a stdio client did not upgrade"),

@@ -118,7 +118,7 @@ fn question(caller: &Caller, request: &SecretRequest) -> InputRequest {
          run: ptyd send --secret {session}",
         text::quoted(prompt)
     );
-    let url = secret_page::address(&caller.authority, request);
+    let url = secret_page::address(&caller.base_url, request);
     // This revision has no such id, and the library's type has one.
     let elicitation_id = request.name.clone();
     InputRequest::Elicitation(Request::new(ElicitRequestParams::UrlElicitationParams {

@@ -48,12 +48,12 @@ pub(super) fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
-pub(super) fn session(view: action::SessionView, authority: &str) -> TerminalSession {
+pub(super) fn session(view: action::SessionView, base_url: &str) -> TerminalSession {
     let (cwd, cwd_base64) = path(&view.cwd);
     let value = |limit| view.limits.iter().find(|kept| kept.limit == limit).map(|kept| kept.value);
     let (inactivity_timeout, max_age) = (value(action::Limit::InactivityTimeout), value(action::Limit::MaxAge));
     TerminalSession {
-        connection: api::Connection::of(authority, view.id.as_str()),
+        connection: api::Connection::of(base_url, view.id.as_str()),
         id: view.id.to_string(),
         name: view.name,
         status: session_status(view.status),

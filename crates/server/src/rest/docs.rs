@@ -32,7 +32,7 @@ pub(super) async fn page(State(rest): State<Rest>) -> impl IntoResponse {
     let document = (rest.document)();
     let content = CONTENT.get_or_init(|| content(document));
     // The document has the default address; the page shows that of this server.
-    let content = content.replace(address(document), &format!("http://{}", rest.authority));
+    let content = content.replace(address(document), &rest.base_url);
     // The URL has a ticket; although it is used up, it should not be passed on.
     let (form_action, referrer_policy) = ("none", "no-referrer");
     HtmlPage { frame: FRAME, title: "ptyd", content: &content, form_action, referrer_policy }.response()

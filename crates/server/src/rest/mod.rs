@@ -43,8 +43,8 @@ use state::Rest;
 pub(crate) use unrouted::{no_method, no_route};
 
 /// The table as a router.
-pub(crate) fn router(dispatcher: Dispatcher, authority: &str) -> Router {
-    router_without(&[], Rest { dispatcher, authority: authority.into(), document, router_without })
+pub(crate) fn router(dispatcher: Dispatcher, base_url: &str) -> Router {
+    router_without(&[], Rest { dispatcher, base_url: base_url.into(), document, router_without })
 }
 
 fn router_without(left_out: &[&str], rest: Rest) -> Router {

@@ -30,7 +30,7 @@ pub(super) async fn create(
 ) -> Result<Response, ProblemResponse> {
     match rest.act(&principal, Action::Composite(Composite::Create(Box::new(to_create(body, key)?)))).await? {
         Outcome::Session(view) => {
-            let session = convert::session(*view, &rest.authority);
+            let session = convert::session(*view, &rest.base_url);
             let place = HeaderValue::from_str(&format!("/terminals/{}", session.id));
             let mut response = (StatusCode::CREATED, Json(session)).into_response();
             response.headers_mut().extend(place.ok().map(|place| (header::LOCATION, place)));
@@ -140,7 +140,7 @@ pub(super) async fn list(
     let list = List { owner: query.owner, name: query.name, status, is_newest_first, limit, offset };
     match rest.act(&principal, Action::List(list)).await? {
         Outcome::Sessions(views, total) => {
-            let terminals = views.into_iter().map(|v| convert::session(v, &rest.authority)).collect();
+            let terminals = views.into_iter().map(|v| convert::session(v, &rest.base_url)).collect();
             Ok(Json(api::SessionList { terminals, total }))
         }
         other => Err(unexpected(&other)),
@@ -186,7 +186,7 @@ pub(super) async fn terminate(
     let request = Terminate { session, force: asked.force, signo, grace, purges: asked.purge };
     match rest.act(&principal, Action::Terminate(request)).await? {
         Outcome::Terminated(view) => Ok(Json(api::Terminated {
-            session: convert::session(view.session, &rest.authority),
+            session: convert::session(view.session, &rest.base_url),
             killed: view.killed,
             left: view.left,
             was_over: view.was_over,

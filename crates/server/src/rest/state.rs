@@ -17,7 +17,7 @@ use ptyd_core::principal::Principal;
 pub(super) struct Rest {
     pub(super) dispatcher: Dispatcher,
     /// `host:port` of the loopback listener, for URLs in answers.
-    pub(super) authority: Arc<str>,
+    pub(super) base_url: Arc<str>,
     /// The OpenAPI document. It is made of the table of routes, which holds the handlers that answer with it.
     pub(super) document: fn() -> &'static Value,
     /// The table as a router without some of its paths, for the handler of a batch, which is in the table.
@@ -41,7 +41,7 @@ impl Rest {
         action: Action,
     ) -> Result<Json<api::TerminalSession>, ProblemResponse> {
         match self.act(principal, action).await? {
-            Outcome::Session(view) => Ok(Json(convert::session(*view, &self.authority))),
+            Outcome::Session(view) => Ok(Json(convert::session(*view, &self.base_url))),
             other => Err(unexpected(&other)),
         }
     }

@@ -40,9 +40,9 @@ pub(crate) fn takes_html(headers: &HeaderMap) -> bool {
     headers.get_all(header::ACCEPT).iter().any(|types| types.to_str().is_ok_and(|types| types.contains("text/html")))
 }
 
-/// The address of a request's page, at the server with this `host:port`.
-pub(crate) fn address(authority: &str, request: &SecretRequest) -> String {
-    format!("http://{authority}{PREFIX}{}", request.name)
+/// The address of a request's page, at the server with this base URL.
+pub(crate) fn address(base_url: &str, request: &SecretRequest) -> String {
+    format!("{base_url}{PREFIX}{}", request.name)
 }
 
 /// The route.

@@ -1,11 +1,10 @@
 //! Authentication middleware: the one layer around every route of both listeners.
 //!
-//! A request over loopback TCP needs a loopback `Host` (a name that a web page rebound to this machine is refused), a
-//! loopback `Origin` if it has one, and the bearer token. A connection to the Unix socket must come from the same user
-//! or from root, as the kernel reports. A person's browser at a page for people (`secret_page/`) logs in with a token, or is of
-//! the server's user, as the kernel reports. A handler always gets a [`Principal`], and there is no other way to get one.
+//! A request over TCP that `tcp_access` lets pass needs a bearer token; a remote one needs a named token, because the
+//! server's own is for this machine. A connection to the Unix socket must come from the same user or from root, as the kernel
+//! reports. A person's browser at a page for people (`secret_page/`) logs in with a token, or is of the server's user, as the
+//! kernel reports. A handler always gets a [`Principal`], and there is no other way to get one.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -20,6 +19,7 @@ use hyper::body::Body as _;
 
 use super::rate_limit::{Buckets, Rate};
 use super::refusals::{self, RefusalRecorder};
+use super::tcp_access::{self, Ends, Locality, OPEN, TcpAccess};
 use crate::http::connections::Transport;
 use crate::http::problem::ProblemResponse;
 use crate::http::request_body::RequestBodies;
@@ -40,9 +40,6 @@ use ptyd_core::principal::{Grant, PeerSession, Principal, Scope, TicketTarget, U
 const BROWSERS_LOG_IN: HeaderValue =
     HeaderValue::from_static("Basic realm=\"ptyd: a token is the password\", charset=\"UTF-8\"");
 
-/// Routes without authentication: they only show that the server lives.
-pub(super) const OPEN: [&str; 2] = ["/livez", "/readyz"];
-
 /// An authenticated caller, and its ticket's grant if it used one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Authenticated {
@@ -61,6 +58,8 @@ pub(super) struct Guard {
     tickets: Arc<Tickets>,
     /// The user id of the server.
     uid: u32,
+    /// The rules of the TCP listener.
+    access: TcpAccess,
     /// The users behind connections over TCP.
     peer_users: PeerUsers,
     /// Request rates, by principal.
@@ -103,6 +102,7 @@ impl Guard {
             tokens,
             tickets,
             uid,
+            access: TcpAccess::new(&config.network),
             peer_users: PeerUsers::here(),
             asked: Buckets::new(rate(config.requests_per_second, limits::REQUESTS_BURST_SECONDS)),
             failed: Buckets::new(rate(config.failures_per_second, limits::FAILURES_BURST_SECONDS)),
@@ -171,13 +171,10 @@ pub(super) async fn check(guard: &Guard, mut request: Request, next: Next) -> Re
     let is_for_people = secret_page::is_here(request.uri().path());
     let is_browsers = is_for_people && secret_page::takes_html(request.headers());
     let admitted = match &transport {
-        Some(Transport::Tcp { peer, server }) => match guard.over_tcp(request.headers(), request.uri()) {
-            Err(refusal) if is_for_people && refusal.code == ErrorCode::Unauthorized => {
-                guard.person(request.headers(), peer.zip(*server), refusal).await
-            }
-            admitted => admitted,
-        },
-        Some(Transport::Unix { peer }) => guard.over_unix(peer.as_ref()),
+        Some(Transport::Tcp { peer, server }) => {
+            guard.over_tcp(Ends { peer: *peer, server: *server }, request.headers(), request.uri()).await
+        }
+        Some(Transport::Unix { peer }) => guard.over_unix(peer.as_ref(), request.headers()),
         None => Err(ProblemResponse::new(ErrorCode::Internal, "the connection has no transport")),
     };
     let has_shown =
@@ -231,40 +228,33 @@ fn closing(mut response: Response) -> Response {
 }
 
 impl Guard {
-    /// `None` for the open routes, which need no principal.
-    fn over_tcp(&self, headers: &HeaderMap, uri: &Uri) -> Result<Option<Authenticated>, ProblemResponse> {
-        let mut hosts = headers.get_all(header::HOST).iter();
-        let host = match hosts.next() {
-            // RFC 9112, 3.2: a proxy before us may have used the other one.
-            Some(_) if hosts.next().is_some() => {
-                return Err(ProblemResponse::new(ErrorCode::MalformedHead, "a request has one Host header"));
+    async fn over_tcp(
+        &self,
+        ends: Ends,
+        headers: &HeaderMap,
+        uri: &Uri,
+    ) -> Result<Option<Authenticated>, ProblemResponse> {
+        let locality = self.access.check(ends, headers, uri)?;
+        match self.with_credential(locality, headers, uri) {
+            Err(refusal) if secret_page::is_here(uri.path()) && refusal.code == ErrorCode::Unauthorized => {
+                self.person(locality, headers, ends, refusal).await
             }
-            Some(value) => value.to_str().ok(),
-            None => uri.authority().map(|a| a.as_str()),
-        };
-        if !host.is_some_and(is_loopback_authority) {
-            return Err(ProblemResponse::new(
-                ErrorCode::HostRefused,
-                "use http://127.0.0.1 or http://localhost with the port",
-            ));
+            admitted => admitted,
         }
-        if let Some(origin) = headers.get(header::ORIGIN)
-            && !origin.to_str().is_ok_and(|o| o.strip_prefix("http://").is_some_and(is_loopback_authority))
-        {
-            return Err(ProblemResponse::new(
-                ErrorCode::OriginRefused,
-                "web pages of other origins may not use this server",
-            ));
-        }
-        let is_own = |origin: &HeaderValue| origin.to_str().ok().and_then(|o| o.strip_prefix("http://")) == host;
-        if secret_page::is_here(uri.path()) && !headers.get_all(header::ORIGIN).iter().all(is_own) {
-            return Err(ProblemResponse::new(ErrorCode::OriginRefused, "only this page's own form may be sent to it"));
-        }
+    }
+
+    /// `None` for the open routes, which need no principal.
+    fn with_credential(
+        &self,
+        locality: Locality,
+        headers: &HeaderMap,
+        uri: &Uri,
+    ) -> Result<Option<Authenticated>, ProblemResponse> {
         if OPEN.contains(&uri.path()) {
             return Ok(None);
         }
         let shown = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(bearer);
-        if let Some(known) = shown.and_then(|shown| self.by_token(shown)) {
+        if let Some(known) = shown.map_or(Ok(None), |shown| self.by_token(locality, shown))? {
             return Ok(Some(known));
         }
         if let Some((entrance, shown)) = ticket(headers, uri) {
@@ -273,6 +263,9 @@ impl Guard {
         let help = match shown {
             // The answer must not reveal which tokens exist.
             Some(_) => "the bearer token is not valid here (unknown, revoked or expired)",
+            None if locality == Locality::Remote => {
+                "send `Authorization: Bearer <token>` with a named token; `ptyd token new NAME` makes one"
+            }
             None => {
                 "send `Authorization: Bearer <token>`; the token is in the file `token` of the server's state directory"
             }
@@ -280,25 +273,36 @@ impl Guard {
         Err(ProblemResponse::new(ErrorCode::Unauthorized, help))
     }
 
-    fn by_token(&self, shown: &str) -> Option<Authenticated> {
-        let principal = if self.token.is(shown) { Principal::local() } else { self.tokens.find(shown)? };
-        Some(Authenticated { principal, grant: None })
+    /// The server's own token is for this machine: whoever gets hold of it elsewhere has nothing.
+    fn by_token(&self, locality: Locality, shown: &str) -> Result<Option<Authenticated>, ProblemResponse> {
+        let principal = match (self.token.is(shown), locality) {
+            (true, Locality::Local) => Some(Principal::local()),
+            (true, Locality::Remote) => {
+                let help = "the server's own token is valid on its machine only, and there not through a proxy; \
+                            `ptyd token new NAME` makes one for other places";
+                return Err(ProblemResponse::new(ErrorCode::Unauthorized, help));
+            }
+            (false, _) => self.tokens.find(shown),
+        };
+        Ok(principal.map(|principal| Authenticated { principal, grant: None }))
     }
 
     /// A person at a page, whose browser has no bearer token: it logs in with a token as the password, or its process is of
     /// the server's user, as at the Unix socket.
     async fn person(
         &self,
+        locality: Locality,
         headers: &HeaderMap,
-        ends: Option<(SocketAddr, SocketAddr)>,
+        ends: Ends,
         refusal: ProblemResponse,
     ) -> Result<Option<Authenticated>, ProblemResponse> {
         let help = "this page opens for the user that runs the server, and after a log-in with a token as the password";
         let refusal = ProblemResponse { detail: help.to_owned(), ..refusal };
         if let Some(shown) = headers.get(header::AUTHORIZATION) {
             let token = shown.to_str().ok().and_then(password);
-            return token.and_then(|token| self.by_token(&token)).map(Some).ok_or(refusal);
+            return token.map_or(Ok(None), |token| self.by_token(locality, &token))?.map(Some).ok_or(refusal);
         }
+        let ends = ends.peer.zip(ends.server).filter(|_| locality == Locality::Local);
         let Some((peer, server)) = ends else { return Err(refusal) };
         match self.peer_users.user(peer, server).await {
             Some(uid) if uid == self.uid => Ok(Some(Authenticated { principal: Principal::local(), grant: None })),
@@ -327,8 +331,16 @@ impl Guard {
     }
 
     /// A program in a session acts for the session's owner, also where the user could do more.
-    fn over_unix(&self, peer: Option<&UnixPeer>) -> Result<Option<Authenticated>, ProblemResponse> {
+    fn over_unix(
+        &self,
+        peer: Option<&UnixPeer>,
+        headers: &HeaderMap,
+    ) -> Result<Option<Authenticated>, ProblemResponse> {
         let refused = |why: &str| Err(ProblemResponse::new(ErrorCode::Forbidden, why));
+        // The proxy's user is not the user that sent it.
+        if tcp_access::is_forwarded(headers) {
+            return refused("a proxy passes requests on to the server's TCP address, never to its socket");
+        }
         let Some(peer) = peer.filter(|peer| peer.uid == self.uid || peer.uid == 0) else {
             return refused("this socket is for the user that runs the server");
         };
@@ -378,25 +390,15 @@ fn password(value: &str) -> Option<String> {
     String::from_utf8(words).ok()?.split_once(':').map(|(_, password)| password.to_owned())
 }
 
-/// Whether `host[:port]` names this machine by loopback.
-fn is_loopback_authority(text: &str) -> bool {
-    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((inside, rest)) => {
-            return inside == "::1" && (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port));
-        }
-        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
-    };
-    let is_host = host.eq_ignore_ascii_case("localhost") || host.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback());
-    is_host && port.is_none_or(is_port)
-}
-
-fn is_port(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_digit()) && text.parse::<u16>().is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ptyd_core::config::NetworkConfig;
+
+    fn network() -> NetworkConfig {
+        let public_url = "https://pty.example".parse().ok();
+        NetworkConfig { public_url, ..NetworkConfig::of(([127, 0, 0, 1], 7893).into()) }
+    }
 
     fn guard() -> Guard {
         let tokens = Tokens::open("/nowhere/tokens.json".as_ref()).expect("none yet");
@@ -405,6 +407,7 @@ mod tests {
             tokens: Arc::new(tokens),
             tickets: Arc::default(),
             uid: 1_000,
+            access: TcpAccess::new(&network()),
             peer_users: PeerUsers::here(),
             asked: Buckets::new(None),
             failed: Buckets::new(None),
@@ -414,34 +417,16 @@ mod tests {
         }
     }
 
-    fn over_tcp(path: &str, headers: &[(header::HeaderName, &str)]) -> Result<bool, ErrorCode> {
-        let map = headers.iter().map(|(n, v)| (n.clone(), HeaderValue::from_str(v).expect("a header"))).collect();
-        let admitted = guard().over_tcp(&map, &path.parse().expect("a path"));
-        admitted.map(|p| p.is_some()).map_err(|r| r.code)
+    /// Without the log-in of a person.
+    fn admitted(guard: &Guard, headers: &HeaderMap, path: &str) -> Result<Option<Authenticated>, ProblemResponse> {
+        let uri = path.parse().expect("a path");
+        let locality = guard.access.check(Ends::default(), headers, &uri)?;
+        guard.with_credential(locality, headers, &uri)
     }
 
-    #[test]
-    // promise: access-1
-    fn only_loopback_names_are_hosts_of_this_server() {
-        for good in ["localhost", "LOCALHOST:80", "127.0.0.1:7893", "127.1.2.3", "[::1]:7893", "[::1]"] {
-            assert!(is_loopback_authority(good), "{good}");
-        }
-        for bad in [
-            "",
-            "evil.example",
-            "localhost.evil.example",
-            "127.0.0.1.evil.example",
-            "10.0.0.1",
-            "localhost:x",
-            "127.0.0.1:",
-            "[::1]x",
-            "[::2]",
-            "localhost:99999",
-            "user@localhost",
-            "2130706433",
-        ] {
-            assert!(!is_loopback_authority(bad), "{bad}");
-        }
+    fn over_tcp(path: &str, headers: &[(header::HeaderName, &str)]) -> Result<bool, ErrorCode> {
+        let map = headers.iter().map(|(n, v)| (n.clone(), HeaderValue::from_str(v).expect("a header"))).collect();
+        admitted(&guard(), &map, path).map(|p| p.is_some()).map_err(|r| r.code)
     }
 
     #[test]
@@ -467,22 +452,49 @@ mod tests {
     }
 
     #[test]
-    fn a_second_host_is_refused_and_a_wrong_token_reads_differently_from_none() {
+    fn a_wrong_token_reads_differently_from_none() {
         let host = (header::HOST, "127.0.0.1:7893");
-        let token = (header::AUTHORIZATION, "Bearer right");
-        let mut map = HeaderMap::new();
-        for (name, value) in [host.clone(), (header::HOST, "evil.example"), token] {
-            map.append(name, HeaderValue::from_str(value).expect("a header"));
-        }
-        let refused = guard().over_tcp(&map, &"/terminals".parse().expect("a path")).expect_err("two hosts");
-        assert_eq!((refused.code, refused.code.http_status()), (ErrorCode::MalformedHead, 400));
         let detail = |headers: &[(header::HeaderName, &str)]| {
             let map = headers.iter().map(|(n, v)| (n.clone(), HeaderValue::from_str(v).expect("a header"))).collect();
-            guard().over_tcp(&map, &"/terminals".parse().expect("a path")).expect_err("no good token").detail
+            admitted(&guard(), &map, "/terminals").expect_err("no good token").detail
         };
         assert!(detail(std::slice::from_ref(&host)).starts_with("send `Authorization"));
         let wrong = detail(&[host, (header::AUTHORIZATION, "Bearer wrong")]);
         assert_eq!(wrong, "the bearer token is not valid here (unknown, revoked or expired)");
+    }
+
+    #[test]
+    // promise: access-14
+    fn the_servers_own_token_is_for_its_machine_only() {
+        let token = (header::AUTHORIZATION, "Bearer right");
+        let of = |host, more: &[_]| over_tcp("/terminals", &[&[(header::HOST, host), token.clone()], more].concat());
+        assert_eq!(of("localhost", &[]), Ok(true));
+        assert_eq!(of("pty.example", &[]), Err(ErrorCode::Unauthorized));
+        assert_eq!(of("localhost", &[(header::VIA, "1.1 proxy")]), Err(ErrorCode::Unauthorized));
+        let detail = |token| {
+            let map = HeaderMap::from_iter([
+                (header::HOST, HeaderValue::from_static("pty.example")),
+                (header::AUTHORIZATION, HeaderValue::from_static(token)),
+            ]);
+            admitted(&guard(), &map, "/terminals").expect_err("not from there").detail
+        };
+        assert!(detail("Bearer right").starts_with("the server's own token is valid on its machine only"));
+        assert!(detail("Bearer wrong").starts_with("the bearer token is not valid here"));
+        assert!(detail("").contains("`ptyd token new NAME` makes one"));
+    }
+
+    #[tokio::test]
+    // promise: access-14
+    async fn a_person_elsewhere_logs_in_with_a_named_token_only() {
+        let of = async |host: &'static str, words: &str| {
+            let words = format!("Basic {}", STANDARD.encode(words)).parse().expect("a header");
+            let headers = [(header::HOST, HeaderValue::from_static(host)), (header::AUTHORIZATION, words)];
+            let headers = HeaderMap::from_iter(headers);
+            let page = "/ask/x".parse().expect("a path");
+            guard().over_tcp(Ends::default(), &headers, &page).await.map(|known| known.is_some()).map_err(|r| r.code)
+        };
+        assert_eq!(of("localhost", ":right").await, Ok(true));
+        assert_eq!(of("pty.example", ":right").await, Err(ErrorCode::Unauthorized));
     }
 
     #[test]
@@ -507,7 +519,7 @@ mod tests {
             let mut map = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("localhost"))]);
             map.insert(header::SEC_WEBSOCKET_PROTOCOL, names.parse().expect("a header"));
             map.insert(header::ORIGIN, origin.parse().expect("a header"));
-            guard.over_tcp(&map, &path.parse().expect("a path")).map_err(|r| r.code)
+            admitted(&guard, &map, &path).map_err(|r| r.code)
         };
         let (own, page) = ("/terminals/s0-aaaaaaaaaa/socket", "http://localhost:5173");
         let expected = Ok(Some(Authenticated { principal, grant: Some(grant.clone()) }));
@@ -538,7 +550,7 @@ mod tests {
         let fresh = || guard.tickets.issue(grant.clone()).expect("room");
         let of = |path: String| {
             let map = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("localhost"))]);
-            guard.over_tcp(&map, &path.parse().expect("a path")).map_err(|r| r.code)
+            admitted(&guard, &map, &path).map_err(|r| r.code)
         };
         let docs = format!("/docs?ticket={}", fresh());
         let admitted = Authenticated { principal, grant: Some(grant.clone()) };
@@ -567,23 +579,10 @@ mod tests {
     }
 
     #[test]
-    // promise: access-12
-    fn a_page_takes_the_form_of_its_own_origin_only() {
-        let of = |path, origin| {
-            let token = (header::AUTHORIZATION, "Bearer right");
-            over_tcp(path, &[(header::HOST, "127.0.0.1:7893"), token, (header::ORIGIN, origin)])
-        };
-        assert_eq!(of("/ask/x", "http://127.0.0.1:7893"), Ok(true));
-        for other in ["http://127.0.0.1:5173", "http://localhost:7893", "http://evil.example", "null"] {
-            assert_eq!(of("/ask/x", other), Err(ErrorCode::OriginRefused), "{other}");
-        }
-        assert_eq!(of("/terminals", "http://127.0.0.1:5173"), Ok(true));
-    }
-
-    #[test]
     // promise: access-2
     fn over_unix_the_same_user_and_root_come_in() {
-        let of = |peer: Option<UnixPeer>| guard().over_unix(peer.as_ref()).map_err(|r| r.code);
+        let plain = HeaderMap::new();
+        let of = |peer: Option<UnixPeer>| guard().over_unix(peer.as_ref(), &plain).map_err(|r| r.code);
         let is_local = |peer| of(peer).map(|known| known.is_some_and(|known| known.principal == Principal::local()));
         let session = ptyd_core::ids::SessionId::parse("s0-aaaaaaaaaa").expect("an id");
         let owned_by =
@@ -591,6 +590,9 @@ mod tests {
         let outside = |uid| Some(UnixPeer { uid, session: PeerSession::None });
         assert_eq!([is_local(outside(1_000)), is_local(outside(0))], [Ok(true), Ok(true)]);
         assert_eq!(is_local(owned_by(Principal::local().name)), Ok(true));
+        let forwarded = HeaderMap::from_iter([(header::FORWARDED, HeaderValue::from_static("for=10.0.0.9"))]);
+        let through_a_proxy = guard().over_unix(outside(1_000).as_ref(), &forwarded).map_err(|r| r.code);
+        assert_eq!(through_a_proxy, Err(ErrorCode::Forbidden));
         let unknown = Some(UnixPeer { uid: 0, session: PeerSession::Unknown });
         for refused in [outside(1_001), None, unknown, owned_by("revoked".to_owned()), owned_by(String::new())] {
             assert_eq!(is_local(refused.clone()), Err(ErrorCode::Forbidden), "{refused:?}");

@@ -1,4 +1,4 @@
-//! The whole server, put together: one per state directory, loopback TCP and a Unix socket, one router behind both.
+//! The whole server, put together: one per state directory, TCP and a Unix socket, one router behind both.
 //!
 //! Starting takes the lock first and accepts clients last. Stopping closes the listeners, answers open waits with
 //! `server_restarting` and leaves every session to its holder: nothing in here ends a program.
@@ -8,6 +8,8 @@ mod metrics_page;
 mod rate_limit;
 mod refusals;
 mod router;
+mod tcp_access;
+mod tls;
 
 use std::fs;
 use std::future::Future;
@@ -24,7 +26,7 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::http::connections::{self, Bounds, Transport};
+use crate::http::connections::{self, Bounds, Opened, Stream, Transport};
 use crate::ws::SocketCount;
 use authentication::Guard;
 use ptyd_core::config::Config;
@@ -35,6 +37,7 @@ use ptyd_core::serve_error::ServeError;
 use ptyd_core::sessions::Registry;
 use ptyd_core::state_dir::{self, private_dir};
 use ptyd_core::unix_socket;
+use tls::Tls;
 
 /// How long answers may take once the server stops; two seconds in total are promised.
 const LAST_ANSWERS: Duration = Duration::from_millis(1_500);
@@ -42,26 +45,26 @@ const LAST_ANSWERS: Duration = Duration::from_millis(1_500);
 /// The addresses of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listening {
+    /// The base URL of REST and MCP: the public one, or that of the address.
+    pub url: String,
     /// The TCP address, with the actual port.
     pub address: SocketAddr,
+    /// Whether the server's own token opens the URL; it does not from elsewhere.
+    pub is_local: bool,
     /// The Unix socket.
     pub socket: PathBuf,
     /// The file with the token; `None` if the token was given.
     pub token_file: Option<PathBuf>,
 }
 
-impl Listening {
-    /// The base URL of REST and MCP.
-    pub fn url(&self) -> String {
-        format!("http://{}", self.address)
-    }
-}
-
 /// Serves until the process gets TERM, INT or HUP. Calls `ready` once clients can connect.
 pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(), ServeError> {
-    if !config.listen.ip().is_loopback() {
-        return Err(ServeError::NotLoopback(config.listen));
+    let network = &config.network;
+    let missing = network.missing();
+    if !missing.is_empty() {
+        return Err(ServeError::Unprotected { address: network.listen, missing });
     }
+    let tls = network.tls.clone().map(Tls::new).transpose()?.map(Arc::new);
     // Signals are caught first, so that a stop during the start is not lost.
     let stop = stop_signal().map_err(ServeError::Signals)?;
     private_dir(&config.state_dir)?;
@@ -76,8 +79,8 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
             (token, Some(path))
         }
     };
-    let cannot = |error| ServeError::Listen { address: config.listen, error };
-    let tcp = TcpListener::bind(config.listen).await.map_err(cannot)?;
+    let cannot = |error| ServeError::Listen { address: network.listen, error };
+    let tcp = TcpListener::bind(network.listen).await.map_err(cannot)?;
     let address = tcp.local_addr().map_err(cannot)?;
     let unix = unix_socket::listen(&config.socket)?;
     let registry = Registry::start(&config).await?;
@@ -94,7 +97,9 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
         Guard::new(token, dispatcher.tokens(), dispatcher.tickets(), uid, &config).recorded_in(dispatcher.audit());
     let visits = SocketCount::new();
     let unix_peers = dispatcher.unix_peers();
-    let app = router::router(dispatcher, guard, &visits, &address.to_string(), &config);
+    let own_url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
+    let url = network.public_url.as_ref().map_or(own_url, ToString::to_string);
+    let app = router::router(dispatcher, guard, &visits, &url, &config);
     let chosen = config.state_dir.join("listen");
     // Only programs that read the address there are affected: a full disk must not prevent clients from ending
     // sessions.
@@ -103,18 +108,20 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     }
 
     let (stopping, stopped) = watch::channel(false);
-    let from = |stream: &TcpStream| {
-        std::future::ready(Transport::Tcp { peer: stream.peer_addr().ok(), server: stream.local_addr().ok() })
-    };
-    let over_tcp = connections::serve(NoDelayListener(tcp), app.clone(), from, Bounds::default(), stopped.clone());
-    let peer = |stream: &UnixStream| {
+    let open = |stream: TcpStream| open_tcp(stream, tls.clone());
+    let over_tcp = connections::serve(NoDelayListener(tcp), app.clone(), open, Bounds::default(), stopped.clone());
+    let open = |stream: UnixStream| {
         let peer = unix_peers.peer(stream.as_fd());
-        async { Transport::Unix { peer: peer.await } }
+        async {
+            let stream: Box<dyn Stream> = Box::new(stream);
+            Some((stream, Transport::Unix { peer: peer.await }))
+        }
     };
-    let over_unix = connections::serve(unix, app, peer, Bounds::default(), stopped);
+    let over_unix = connections::serve(unix, app, open, Bounds::default(), stopped);
     let mut serving = pin!(async { tokio::join!(over_tcp, over_unix) });
 
-    ready(&Listening { address, socket: config.socket.clone(), token_file });
+    let is_local = network.public_url.is_none() && tls.is_none();
+    ready(&Listening { url, address, is_local, socket: config.socket.clone(), token_file });
     tokio::select! {
         _ = stop => {}
         // A listener never ends by itself; if one did, the server must not continue without it.
@@ -131,6 +138,22 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let _ = fs::remove_file(&config.socket);
     let _ = fs::remove_file(&chosen);
     Ok(())
+}
+
+/// Makes a TCP connection ready for requests: with TLS, after the handshake.
+async fn open_tcp(stream: TcpStream, tls: Option<Arc<Tls>>) -> Option<Opened> {
+    let transport = Transport::Tcp { peer: stream.peer_addr().ok(), server: stream.local_addr().ok() };
+    let stream: Box<dyn Stream> = match tls {
+        None => Box::new(stream),
+        Some(tls) => match tls.accept(stream).await {
+            Ok(stream) => Box::new(stream),
+            Err(error) => {
+                tracing::debug!(%error, ?transport, "a TLS handshake failed");
+                return None;
+            }
+        },
+    };
+    Some((stream, transport))
 }
 
 /// A TCP listener whose connections send small answers at once (TCP_NODELAY).
@@ -173,11 +196,23 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    // promise: access-1
-    async fn an_address_that_others_can_reach_is_refused() {
+    // promise: access-14
+    async fn an_address_that_others_can_reach_is_refused_without_a_public_url_and_tls_or_a_proxy() {
         let dir = tempfile::tempdir().expect("a directory");
-        let listen = SocketAddr::from(([0, 0, 0, 0], 0));
-        let open = Config::of(listen, dir.path().join("run/ptyd.sock"), dir.path().join("state"));
-        assert!(matches!(serve(open, |_| ()).await, Err(ServeError::NotLoopback(_))));
+        for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+            let listen = listen.parse().expect("an address");
+            let mut open = Config::of(listen, dir.path().join("run/ptyd.sock"), dir.path().join("state"));
+            let missing = async |open: &Config| match serve(open.clone(), |_| ()).await {
+                Err(ServeError::Unprotected { missing, .. }) => missing.len(),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(missing(&open).await, 2);
+            open.network.public_url = "https://pty.example".parse().ok();
+            assert_eq!(missing(&open).await, 1);
+            open.network.public_url = None;
+            open.network.trusted_proxies = "10.0.0.0/8".parse().into_iter().collect();
+            assert_eq!(missing(&open).await, 1);
+        }
+        assert!(!dir.path().join("state").exists(), "nothing was begun");
     }
 }

@@ -1,13 +1,15 @@
 //! The router: every route of every protocol, and the layers around all of them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
+use tower_http::cors::{AllowHeaders, CorsLayer, ExposeHeaders};
 
 use super::authentication::{Guard, check};
 use super::metrics_page::{self, MetricsPage, measure};
@@ -20,21 +22,28 @@ use crate::ws::{self, SocketCount};
 use ptyd_core::config::Config;
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::metrics::Metrics;
+use ptyd_core::web_origin::WebOrigin;
+
+/// The headers of answers that pages of other origins may read.
+const EXPOSED: [&str; 4] = ["mcp-session-id", "retry-after", "x-request-id", "www-authenticate"];
+
+/// How long a browser may keep the answer to its question about CORS.
+const CORS_AGE: Duration = Duration::from_secs(600);
 
 /// Every route behind the guard; the guard's refusals become problem documents, too.
 pub(super) fn router(
     dispatcher: Dispatcher,
     guard: Guard,
     visits: &SocketCount,
-    authority: &str,
+    base_url: &str,
     config: &Config,
 ) -> Router {
     let metrics = dispatcher.metrics();
     let ready = dispatcher.clone();
     let page = MetricsPage { dispatcher: dispatcher.clone(), visits: visits.clone() };
-    rest::router(dispatcher.clone(), authority)
-        .merge(stdio_upgrade::router(dispatcher.clone(), authority))
-        .merge(mcp::http_router(dispatcher.clone(), authority, config.state_dir.join("conversations")))
+    let routes = rest::router(dispatcher.clone(), base_url)
+        .merge(stdio_upgrade::router(dispatcher.clone(), base_url))
+        .merge(mcp::http_router(dispatcher.clone(), base_url, config.state_dir.join("conversations")))
         .merge(if config.secret_page { secret_page::router(dispatcher.clone()) } else { Router::new() })
         .merge(ws::router(dispatcher, visits))
         .merge(Router::new().route(metrics_page::PATH, get(metrics_page::show)).with_state(page))
@@ -42,7 +51,26 @@ pub(super) fn router(
         .route("/livez", get(async || "ok\n"))
         .fallback(rest::no_route)
         .method_not_allowed_fallback(rest::no_method)
-        .layer(from_fn_with_state(Arc::new(Around { guard, metrics }), around))
+        .layer(from_fn_with_state(Arc::new(Around { guard, metrics }), around));
+    match cors(&config.network.allowed_origins) {
+        Some(cors) => routes.layer(cors),
+        None => routes,
+    }
+}
+
+/// The CORS headers for web pages of these origins. They are outermost: a browser asks for them without a token.
+fn cors(origins: &[WebOrigin]) -> Option<CorsLayer> {
+    let origins: Vec<_> = origins.iter().filter_map(|origin| origin.to_string().parse::<HeaderValue>().ok()).collect();
+    if origins.is_empty() {
+        return None;
+    }
+    let layer = CorsLayer::new()
+        .allow_origin(origins)
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers(ExposeHeaders::list(EXPOSED.map(HeaderName::from_static)))
+        .max_age(CORS_AGE);
+    Some(layer)
 }
 
 /// The state of the layer around all routes.
@@ -58,7 +86,13 @@ async fn around(State(state): State<Arc<Around>>, request: Request, next: Next) 
     let checked = |request| check(guard, request, next);
     let labelled = |request| label(request, checked);
     let measured = |request| measure(metrics, request, labelled);
-    unread_body::say(request, measured).await
+    let mut response = unread_body::say(request, measured).await;
+    let is_events = |kind: &HeaderValue| kind.as_bytes().starts_with(b"text/event-stream");
+    if response.headers().get(header::CONTENT_TYPE).is_some_and(is_events) {
+        // nginx would hold the events back until its buffer is full.
+        response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+    }
+    response
 }
 
 /// The readiness check; the reason if the server is degraded.
@@ -81,7 +115,7 @@ mod tests {
 
     use axum::body::{Body, to_bytes};
     use axum::extract::ConnectInfo;
-    use axum::http::{Method, Request, header};
+    use axum::http::Request;
     use axum::response::Response;
     use tower::ServiceExt;
 
@@ -116,7 +150,7 @@ mod tests {
         )
         .recorded_in(dispatcher.audit());
         let audit = dispatcher.audit();
-        (router(dispatcher, guard, &SocketCount::new(), "127.0.0.1:1", &config), audit)
+        (router(dispatcher, guard, &SocketCount::new(), "http://127.0.0.1:1", &config), audit)
     }
 
     async fn ask(app: &Router, transport: Transport, method: &Method, path: &str, token: Option<&str>) -> Response {
@@ -197,7 +231,7 @@ mod tests {
             let path = format!("/terminals/{}?force=true", session.id);
             assert_eq!(ask(&app, mine.clone(), &Method::DELETE, &path, None).await.status(), 200);
         }
-        for path in crate::serve::authentication::OPEN {
+        for path in crate::serve::tcp_access::OPEN {
             assert_eq!(ask(&app, TCP, &Method::GET, path, None).await.status(), 200);
         }
     }

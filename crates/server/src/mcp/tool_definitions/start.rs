@@ -216,7 +216,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             }
             text::startup(&mut facts, &view);
             facts.add(format!("attach: ptyd attach {}", view.id));
-            let answer = call.answer(facts.line(), |facts| StartAnswer::of(&view, &call.caller.authority, facts));
+            let answer = call.answer(facts.line(), |facts| StartAnswer::of(&view, &call.caller.base_url, facts));
             Ok(answer.or_facts(structured))
         }
         other => Err(mismatch(other)),

@@ -221,8 +221,8 @@ pub(super) struct StartAnswer {
 
 impl StartAnswer {
     /// The answer about a session of the server at this address.
-    pub fn of(view: &SessionView, authority: &str, facts: &str) -> Self {
-        let (session, connection) = (SessionAnswer::of(view), Connection::of(authority, view.id.as_str()));
+    pub fn of(view: &SessionView, base_url: &str, facts: &str) -> Self {
+        let (session, connection) = (SessionAnswer::of(view), Connection::of(base_url, view.id.as_str()));
         Self { session, connection, facts: facts.to_owned() }
     }
 }
