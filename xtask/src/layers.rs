@@ -41,7 +41,17 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
     (
         "core",
         &[
-            &["block_in_place", "ids", "keys", "limits", "mutex", "per_principal", "store", "web_origin"],
+            &[
+                "block_in_place",
+                "confinement_tier",
+                "ids",
+                "keys",
+                "limits",
+                "mutex",
+                "per_principal",
+                "store",
+                "web_origin",
+            ],
             &["delivery"],
             &["principal"],
             &["action"],

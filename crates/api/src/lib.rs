@@ -7,6 +7,7 @@
 
 mod audit;
 mod batch;
+mod capabilities;
 mod command;
 mod error;
 mod event;
@@ -22,6 +23,7 @@ mod token;
 
 pub use audit::{AuditList, AuditQuery};
 pub use batch::{BatchAnswer, BatchRequest, Method, Operation, OperationAnswer};
+pub use capabilities::{Capabilities, ConfinementCapability};
 pub use command::{
     CommandExecution, CommandList, CommandListQuery, CommandQuery, CommandStatus, EndedBy, ExecuteRequest, OnTimeout,
     OutputFormat,

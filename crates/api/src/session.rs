@@ -41,6 +41,10 @@ pub struct CreateRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub profile: Option<String>,
+    /// The least confinement of its shell and programs; its profile's or the token's may be stronger. Where the machine cannot give
+    /// it (`GET /capabilities`), the session is not started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confinement: Option<ConfinementTier>,
     /// The directory in which it starts if neither `cwd` nor the profile names one; an absolute path.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^/"))]

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::null::null_is_default;
+use crate::session::ConfinementTier;
 
 /// `POST /tokens`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +25,9 @@ pub struct TokenRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     #[schemars(with = "Option<Vec<String>>", length(max = 16), inner(length(min = 1, max = 100)))]
     pub profiles: Vec<String>,
+    /// The least confinement of the sessions that it starts; not for scope `admin`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confinement: Option<ConfinementTier>,
 }
 
 /// The scope of a token; each includes the ones before it.
@@ -57,6 +61,9 @@ pub struct NewToken {
     /// The only profiles with which it may start sessions; empty if it may use all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<String>,
+    /// The least confinement of the sessions that it starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confinement: Option<ConfinementTier>,
 }
 
 /// A token, without the token itself.
@@ -75,6 +82,9 @@ pub struct TokenInfo {
     /// The only profiles with which it may start sessions; empty if it may use all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<String>,
+    /// The least confinement of the sessions that it starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confinement: Option<ConfinementTier>,
 }
 
 /// `GET /tokens`.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use api::{CreateRequest, Dimensions, ErrorCode, Exit, InputRequest, SessionStatus, TerminalSession};
+use api::{ConfinementTier, CreateRequest, Dimensions, ErrorCode, Exit, InputRequest, SessionStatus, TerminalSession};
 use clap::Args;
 use client::{Client, ClientError};
 use futures_util::stream::{self, StreamExt};
@@ -188,12 +188,22 @@ pub struct StartOptions {
     /// A profile of the configuration file; options take precedence over it [default: the one called default, if any]
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// The least confinement of its shell and programs: process [default: its profile's]
+    #[arg(long, value_name = "TIER", value_parser = tier)]
+    confinement: Option<ConfinementTier>,
     /// A variable for the shell; can be given more than once
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     env: Vec<(String, String)>,
     /// The terminal's size [default: this one's, or 120x40]
     #[arg(long, value_name = "COLSxROWS", value_parser = size)]
     size: Option<Dimensions>,
+}
+
+pub fn tier(text: &str) -> Result<ConfinementTier, String> {
+    match text {
+        "process" => Ok(ConfinementTier::Process),
+        _ => Err("must be process, the only tier so far".to_owned()),
+    }
 }
 
 fn size(text: &str) -> Result<Dimensions, String> {
@@ -236,6 +246,7 @@ impl StartOptions {
             cwd,
             fallback_cwd,
             profile: self.profile.clone(),
+            confinement: self.confinement,
             env,
             name,
             // A named profile sets the size.

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use api::{TokenInfo, TokenRequest, TokenScope};
+use api::{ConfinementTier, TokenInfo, TokenRequest, TokenScope};
 use clap::{Args, Subcommand, ValueEnum};
 use client::Client;
 
 use crate::exit::Failure;
-use crate::sessions::{table, wire_name};
+use crate::sessions::{table, tier, wire_name};
 use crate::{print, units};
 
 /// The options of `token`.
@@ -34,6 +34,9 @@ enum TokenCommand {
         /// [default: all profiles, and none]
         #[arg(long = "profile", value_name = "NAME")]
         profiles: Vec<String>,
+        /// The least confinement of the sessions that it starts [default: none]
+        #[arg(long, value_name = "TIER", value_parser = tier)]
+        confinement: Option<ConfinementTier>,
         /// Print the answer as JSON
         #[arg(long)]
         json: bool,
@@ -72,14 +75,15 @@ impl TokenOptions {
 /// Runs the subcommand.
 pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, Failure> {
     match &options.what {
-        TokenCommand::New { name, scope, expires, profiles, json } => {
+        TokenCommand::New { name, scope, expires, profiles, confinement, json } => {
             let scope = match scope {
                 ScopeName::Read => TokenScope::Read,
                 ScopeName::Write => TokenScope::Write,
                 ScopeName::Admin => TokenScope::Admin,
             };
             let expires_in = expires.map(|time| time.as_secs_f64());
-            let request = TokenRequest { name: name.clone(), scope, expires_in, profiles: profiles.clone() };
+            let (name, profiles, confinement) = (name.clone(), profiles.clone(), *confinement);
+            let request = TokenRequest { name, scope, expires_in, profiles, confinement };
             let made = client.make_token(&request).await?;
             if *json {
                 print::json(&made)?;
@@ -93,7 +97,8 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
             if *json {
                 print::json(&all)?;
             } else if !all.is_empty() {
-                let head = ["NAME", "SCOPE", "CREATED", "EXPIRES", "PROFILES"].map(str::to_owned).to_vec();
+                let head =
+                    ["NAME", "SCOPE", "CREATED", "EXPIRES", "PROFILES", "CONFINEMENT"].map(str::to_owned).to_vec();
                 print::data(table(std::iter::once(head).chain(all.iter().map(row)).collect()))?;
             }
         }
@@ -109,5 +114,6 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
 fn row(token: &TokenInfo) -> Vec<String> {
     let expires = token.expires_at.clone().unwrap_or_else(|| "-".to_owned());
     let profiles = if token.profiles.is_empty() { "-".to_owned() } else { token.profiles.join(", ") };
-    vec![token.name.clone(), wire_name(&token.scope), token.created_at.clone(), expires, profiles]
+    let confinement = token.confinement.as_ref().map_or_else(|| "-".to_owned(), wire_name);
+    vec![token.name.clone(), wire_name(&token.scope), token.created_at.clone(), expires, profiles, confinement]
 }

@@ -12,9 +12,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::{
-    CommandExecution, CommandList, CreateRequest, Dimensions, ExecuteRequest, InputRequest, NewToken, Output,
-    OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SessionList, SessionListQuery, SignalList,
-    SignalRequest, TerminalSession, Terminated, TokenInfo, TokenList, TokenRequest, WaitAnswer, WaitRequest,
+    Capabilities, CommandExecution, CommandList, CreateRequest, Dimensions, ExecuteRequest, InputRequest, NewToken,
+    Output, OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SessionList, SessionListQuery,
+    SignalList, SignalRequest, TerminalSession, Terminated, TokenInfo, TokenList, TokenRequest, WaitAnswer,
+    WaitRequest,
 };
 pub use connection::ServerAddress;
 use connection::{Answer, Pool};
@@ -120,6 +121,11 @@ impl Client {
     /// `POST /tokens`.
     pub async fn make_token(&self, body: &TokenRequest) -> Result<NewToken, ClientError> {
         self.json(post("/tokens".to_owned(), body)?).await
+    }
+
+    /// `GET /capabilities`.
+    pub async fn capabilities(&self) -> Result<Capabilities, ClientError> {
+        self.json(get("/capabilities".to_owned())).await
     }
 
     /// `GET /tokens`.

@@ -268,6 +268,7 @@ pub(crate) fn name(action: &Action) -> &'static str {
         Action::Tokens => "tokens",
         Action::MakeToken(_) => "make token",
         Action::RevokeToken { .. } => "revoke token",
+        Action::Capabilities => "capabilities",
         Action::Audit(_) => "audit",
     }
 }

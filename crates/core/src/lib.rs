@@ -10,6 +10,7 @@ pub mod block_in_place;
 mod composites;
 pub mod config;
 pub mod config_file;
+pub mod confinement_tier;
 pub mod credentials;
 pub mod delivery;
 pub mod dispatch;

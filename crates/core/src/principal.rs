@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use crate::confinement_tier::ConfinementTier;
 use crate::delivery::Delivery;
 use crate::ids::SessionId;
 
@@ -138,6 +139,11 @@ impl Principal {
         self.scope == Scope::Admin
     }
 
+    /// The least confinement of the sessions that it starts.
+    pub fn confinement(&self) -> Option<ConfinementTier> {
+        self.pass.as_ref().and_then(|pass| pass.confinement)
+    }
+
     /// The profiles with which it may start sessions, the first one by default; `None` if it may use all.
     pub fn profiles(&self) -> Option<&[String]> {
         self.pass.as_ref().map(|pass| &*pass.profiles).filter(|profiles| !profiles.is_empty())
@@ -167,18 +173,24 @@ pub(crate) fn local_name() -> String {
     NAME.get_or_init(|| user_name().unwrap_or_else(|| "local".to_owned())).clone()
 }
 
-/// The validity of a named token: until it is revoked or expires, and for which profiles. Streams and waits opened with it
+/// The validity of a named token: until it is revoked or expires, for which profiles, and with which least confinement. Streams and waits opened with it
 /// end then.
 #[derive(Debug, Clone)]
 pub struct Pass {
     revoked: watch::Receiver<bool>,
     until: Option<SystemTime>,
     profiles: Arc<[String]>,
+    confinement: Option<ConfinementTier>,
 }
 
 impl Pass {
-    pub(crate) fn new(revoked: watch::Receiver<bool>, until: Option<SystemTime>, profiles: Vec<String>) -> Self {
-        Self { revoked, until, profiles: profiles.into() }
+    pub(crate) fn new(
+        revoked: watch::Receiver<bool>,
+        until: Option<SystemTime>,
+        profiles: Vec<String>,
+        confinement: Option<ConfinementTier>,
+    ) -> Self {
+        Self { revoked, until, profiles: profiles.into(), confinement }
     }
 
     fn is_over(&self) -> bool {

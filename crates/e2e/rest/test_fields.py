@@ -21,6 +21,8 @@ ELSEWHERE = {
     # The server of these tests has no configuration file.
     "TerminalSession.profile": "a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it",
     "TerminalSession.confinement": "a_confined_session_works_as_any_other",
+    # This machine has all of them.
+    "ConfinementCapability.reason": "a_tier_that_the_machine_cannot_give_is_shown_with_the_reason",
     "TerminalSession.startupFailed": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
     "StartupFailure.command": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
     "StartupFailure.reason": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
@@ -128,8 +130,9 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     ask("GET", f"{of}/commands", **at)
     ask("POST", "/batch", {"operations": [{"method": "GET", "path": f"/terminals/{session['id']}"}]})
     ask("POST", "/tickets", {"session": session["id"], "scope": "write"})
-    ask("POST", "/tokens", {"name": "witness", "scope": "read", "expiresIn": 60, "profiles": ["agent"]})
+    ask("POST", "/tokens", {"name": "witness", "scope": "read", "expiresIn": 60, "profiles": ["agent"], "confinement": "process"})
     ask("GET", "/tokens")
+    ask("GET", "/capabilities")
     ask("DELETE", "/tokens/{token}", token="witness")
     ask("GET", "/audit", query="?limit=5")
     ask("POST", f"{of}/resize", {"cols": 0, "rows": 1}, **at)

@@ -7,6 +7,7 @@ mod audit;
 mod await_output;
 mod boxed;
 mod budget;
+mod capabilities;
 mod command;
 mod dialogue;
 mod error;
@@ -29,10 +30,12 @@ mod watch;
 
 use std::sync::Arc;
 
+pub use crate::confinement_tier::ConfinementTier;
 pub use audit::*;
 pub use await_output::*;
 pub use boxed::Boxed;
 pub use budget::{Budget, is_folded, runs_of_lines};
+pub use capabilities::*;
 pub use command::*;
 pub use dialogue::*;
 pub use error::{ActionError, EndReason};
@@ -237,6 +240,8 @@ pub enum Action {
         /// Its name.
         name: String,
     },
+    /// Read the capabilities of the server on this machine. → [`Outcome::Capabilities`]
+    Capabilities,
     /// Read the audit log. → [`Outcome::Audit`]
     Audit(ReadAudit),
 }
@@ -316,6 +321,7 @@ impl Action {
             | Self::Tokens
             | Self::MakeToken(_)
             | Self::RevokeToken { .. }
+            | Self::Capabilities
             | Self::Audit(_) => false,
         }
     }
@@ -335,6 +341,7 @@ impl Action {
             | Self::Recording(..)
             | Self::Events(_)
             | Self::Processes(_)
+            | Self::Capabilities
             | Self::Signals(_)
             | Self::Screen(_)
             | Self::Composite(Composite::AwaitOutput(_) | Composite::AwaitSessions(_))
@@ -444,6 +451,8 @@ pub enum Outcome {
     FreshToken(FreshToken),
     /// The token that was revoked.
     Token(TokenView),
+    /// The capabilities of the server on this machine.
+    Capabilities(CapabilitiesView),
     /// Lines of the audit log.
     Audit(AuditView),
 }
@@ -483,6 +492,7 @@ impl Outcome {
             Self::Tokens(_) => "tokens",
             Self::FreshToken(_) => "a fresh token",
             Self::Token(_) => "a token",
+            Self::Capabilities(_) => "capabilities",
             Self::Audit(_) => "an audit log",
         }
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use super::command::{Boundary, NamedAction};
 use super::limits::{KeptLimit, LimitHit, Limits};
+use crate::confinement_tier::ConfinementTier;
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Detach;
 
@@ -26,14 +27,14 @@ pub struct Create {
     pub env: Vec<(String, String)>,
     /// The base environment, if it is another process's (a stdio client's), or else the server's own.
     pub base_env: Option<Arc<Variables>>,
-    /// The file mode mask, if it is another process's.
-    pub umask: Option<u32>,
     /// The width in cells; the default is 120.
     pub cols: Option<u16>,
     /// The height in cells; the default is 40.
     pub rows: Option<u16>,
     /// The profile to start it with; without one, the default profile if there is one.
     pub profile: Option<String>,
+    /// The least confinement of its shell and programs; profile and token may ask for more.
+    pub confinement: Option<ConfinementTier>,
     /// The client's context, used where neither request nor profile sets a value.
     pub otherwise: Otherwise,
     /// Its name, for people.
@@ -69,6 +70,8 @@ pub struct Otherwise {
     pub cols: Option<u16>,
     /// The height in cells.
     pub rows: Option<u16>,
+    /// The file mode mask.
+    pub umask: Option<u32>,
 }
 
 /// A new session.
@@ -185,15 +188,6 @@ pub struct SessionView {
     pub limits: Vec<KeptLimit>,
     /// The newest limits that it hit.
     pub limits_hit: Vec<LimitHit>,
-}
-
-/// How strong the confinement of a session is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ConfinementTier {
-    /// The kernel refuses the processes themselves: Landlock, a seccomp filter, no capabilities, no new privileges.
-    #[default]
-    Process,
 }
 
 /// The state of the foreground, from the kernel and the attested reports.

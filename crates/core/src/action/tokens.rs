@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use crate::confinement_tier::ConfinementTier;
 use crate::principal::Scope;
 
 /// A request for a named token.
@@ -16,6 +17,8 @@ pub struct MakeToken {
     pub lifetime: Option<Duration>,
     /// The profiles with which it may start sessions, the first one by default; all if there are none.
     pub profiles: Vec<String>,
+    /// The least confinement of those sessions.
+    pub confinement: Option<ConfinementTier>,
 }
 
 /// A named token, without the token itself.
@@ -31,6 +34,8 @@ pub struct TokenView {
     pub expires_at: Option<SystemTime>,
     /// The profiles with which it may start sessions; all if there are none.
     pub profiles: Vec<String>,
+    /// The least confinement of those sessions.
+    pub confinement: Option<ConfinementTier>,
 }
 
 /// A new token; it is shown only this once.

@@ -225,6 +225,7 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
         | Action::Earlier(_)
         | Action::Events(_)
         | Action::Tokens
+        | Action::Capabilities
         | Action::Audit(_) => (Reading, none()),
     }
 }

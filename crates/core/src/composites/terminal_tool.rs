@@ -335,10 +335,10 @@ fn request(call: &TerminalCall, client: String) -> Create {
             // Models write for bash, whatever their user's shell is.
             shell: Some("bash".to_owned()),
             cwd: context.cwd.clone(),
+            umask: context.umask,
             ..Otherwise::default()
         },
         base_env: context.env.clone(),
-        umask: context.umask,
         client: Some(client),
         detach: context.detach,
         is_default: true,

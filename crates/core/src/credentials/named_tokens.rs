@@ -19,6 +19,7 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tokio::sync::watch;
 
 use crate::action::{ActionError, FreshToken, MakeToken, TokenView};
+use crate::confinement_tier::ConfinementTier;
 use crate::limits::{PROFILE_NAME_CHARS_MAX, TOKEN_NAME_CHARS_MAX, TOKEN_PROFILES_MAX, TOKENS_MAX};
 use crate::principal::{Pass, Principal, Scope, local_name};
 use crate::state_dir;
@@ -40,6 +41,8 @@ struct StoredToken {
     expires: Option<SystemTime>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     profiles: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    confinement: Option<ConfinementTier>,
 }
 
 /// A token, and the channel that ends what was opened with it.
@@ -68,8 +71,8 @@ impl TokenEntry {
     }
 
     fn view(&self) -> TokenView {
-        let StoredToken { name, scope, created, expires, profiles, .. } = self.kept.clone();
-        TokenView { name, scope, created_at: created, expires_at: expires, profiles }
+        let StoredToken { name, scope, created, expires, profiles, confinement, .. } = self.kept.clone();
+        TokenView { name, scope, created_at: created, expires_at: expires, profiles, confinement }
     }
 
     fn has_expired(&self, now: SystemTime) -> bool {
@@ -81,7 +84,8 @@ impl TokenEntry {
         if self.has_expired(SystemTime::now()) {
             return None;
         }
-        let pass = Some(Pass::new(self.revoked.subscribe(), self.kept.expires, self.kept.profiles.clone()));
+        let StoredToken { expires, profiles, confinement, .. } = self.kept.clone();
+        let pass = Some(Pass::new(self.revoked.subscribe(), expires, profiles, confinement));
         Some(Principal { pass, ..Principal::named(&self.kept.name, self.kept.scope) })
     }
 }
@@ -121,9 +125,13 @@ impl Tokens {
 
     /// Makes a token; it is shown only this once.
     pub(crate) fn make(&self, request: &MakeToken) -> Result<FreshToken, ActionError> {
-        let MakeToken { name, scope, lifetime, profiles } = request.clone();
+        let MakeToken { name, scope, lifetime, profiles, confinement } = request.clone();
         check_name(&name)?;
         check_profiles(scope, &profiles)?;
+        if scope == Scope::Admin && confinement.is_some() {
+            let problem = "a token of scope admin may use every session, so it is not confined".to_owned();
+            return Err(ActionError::Invalid { field: "confinement", problem });
+        }
         let mut bytes = [0u8; RANDOM_BYTES];
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
         let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
@@ -135,6 +143,7 @@ impl Tokens {
             created: now,
             expires: lifetime.and_then(|lifetime| now.checked_add(lifetime)),
             profiles,
+            confinement,
         };
         let fresh = TokenEntry::new(kept).expect("invariant: what was encoded can be decoded");
         let view = fresh.view();
@@ -244,7 +253,7 @@ mod tests {
     }
 
     fn request(name: &str, scope: Scope, lifetime: Option<Duration>) -> MakeToken {
-        MakeToken { name: name.to_owned(), scope, lifetime, profiles: Vec::new() }
+        MakeToken { name: name.to_owned(), scope, lifetime, profiles: Vec::new(), confinement: None }
     }
 
     #[test]

@@ -29,9 +29,12 @@ use super::tasks::Tasks;
 use super::toolchains::Toolchains;
 use super::unix_peers::UnixPeers;
 use super::unreachable::Unreachable;
-use crate::action::{Action, ActionError, EndReason, Limits, Outcome, SessionStatus, SessionView, TokenView};
+use crate::action::{
+    Action, ActionError, CapabilitiesView, EndReason, Limits, Outcome, SessionStatus, SessionView, TokenView,
+};
 use crate::audit::AuditLog;
 use crate::config::Config;
+use crate::confinement_tier::ConfinementTier;
 use crate::credentials::named_tokens::Tokens;
 use crate::credentials::server_token::Token;
 use crate::credentials::tickets::Tickets;
@@ -313,6 +316,10 @@ impl Registry {
                 let revoked = on_disk(move || tokens.revoke(&name)).await?;
                 tracing::info!(by = %principal.name, token = %revoked.name, "a token was revoked");
                 Ok(Outcome::Token(revoked))
+            }
+            Action::Capabilities => {
+                let tier = |tier| (tier, self.host().confinement_hindrance());
+                Ok(Outcome::Capabilities(CapabilitiesView { confinement: ConfinementTier::ALL.map(tier).to_vec() }))
             }
             Action::Audit(read) => self.server_events.audit.read(read).await.map(Outcome::Audit),
         }

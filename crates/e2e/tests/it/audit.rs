@@ -26,7 +26,8 @@ fn is(line: &Value, facts: &[(&str, &str)]) -> bool {
 }
 
 async fn token(server: &Server, name: &str, scope: TokenScope) -> String {
-    let request = TokenRequest { name: name.to_owned(), scope, expires_in: None, profiles: Vec::new() };
+    let request =
+        TokenRequest { name: name.to_owned(), scope, expires_in: None, profiles: Vec::new(), confinement: None };
     server.client().make_token(&request).await.expect("made").token
 }
 
@@ -47,8 +48,13 @@ async fn acts(client: Arc<Client>, session: String, round: usize) -> Answered {
         let Ok(command) = client.execute(&session, &request, None).await else { break };
         answered.commands.push((session.clone(), command.id));
         let name = format!("t{round}-{number}");
-        let token =
-            TokenRequest { name: name.clone(), scope: TokenScope::Read, expires_in: None, profiles: Vec::new() };
+        let token = TokenRequest {
+            name: name.clone(),
+            scope: TokenScope::Read,
+            expires_in: None,
+            profiles: Vec::new(),
+            confinement: None,
+        };
         if client.make_token(&token).await.is_err() {
             break;
         }

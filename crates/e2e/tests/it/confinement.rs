@@ -238,6 +238,7 @@ async fn a_token_that_is_bound_to_profiles_gets_no_other_session_and_no_more_by_
         scope,
         expires_in: None,
         profiles: profiles.iter().map(|name| (*name).to_owned()).collect(),
+        confinement: None,
     };
     let of = async |request: TokenRequest| server.client().make_token(&request).await;
     for wrong in [
@@ -271,6 +272,49 @@ async fn a_token_that_is_bound_to_profiles_gets_no_other_session_and_no_more_by_
         assert_eq!(bot.create(&request, None).await.err().and_then(|e| e.code()), Some(code), "{request:?}");
     }
     assert_eq!(server.client().create(&at("open"), None).await.expect("the user's").confinement, None);
+}
+
+#[tokio::test]
+// promise: access-13
+async fn a_request_and_a_token_can_ask_for_confinement_and_neither_for_less() {
+    let Some(server) = start().await else { return };
+    let (work, client) = (server.home().file("work"), server.client());
+    let given = client.capabilities().await.expect("an answer").confinement;
+    let shown: Vec<_> = given.iter().map(|tier| (tier.tier, tier.available, tier.reason.as_deref())).collect();
+    assert_eq!(shown, [(ConfinementTier::Process, true, None)]);
+
+    let asked = Some(ConfinementTier::Process);
+    let plain = CreateRequest { profile: None, ..by("", &work) };
+    let confined = CreateRequest { confinement: asked, ..plain.clone() };
+    for (request, tier) in [(&plain, None), (&confined, asked), (&by("confined", &work), asked)] {
+        assert_eq!(client.create(request, None).await.expect("started").confinement, tier, "{request:?}");
+    }
+    let shell = server.session_with(confined.clone()).await;
+    let secret = server.home().state().join("token");
+    assert_ne!(shell.gives(&format!("cat {}", secret.display())).await.0, 0, "the server's token");
+    assert_ne!(shell.gives(": < /dev/tcp/127.0.0.1/1 2> refused; grep -q refused refused").await.0, 0, "no network");
+
+    let token = |scope| TokenRequest {
+        name: "bot".to_owned(),
+        scope,
+        expires_in: None,
+        profiles: Vec::new(),
+        confinement: asked,
+    };
+    let refused = client.make_token(&token(TokenScope::Admin)).await.err().and_then(|e| e.code());
+    assert_eq!(refused, Some(ErrorCode::InvalidField));
+    let made = client.make_token(&token(TokenScope::Write)).await.expect("made");
+    assert_eq!(made.confinement, asked);
+    server.kill9();
+    server.again();
+    let bot = Client::tcp(server.address(), made.token);
+    for request in [&plain, &confined, &by("confined", &work), &by("open", &work)] {
+        let of_bot = bot.create(request, None).await.expect("started");
+        assert_eq!(of_bot.confinement, asked, "{request:?}");
+    }
+    let online = bot.create(&by("online", &work), None).await.expect("its profile says how");
+    assert_eq!(online.confinement, asked);
+    assert_eq!(server.client().create(&plain, None).await.expect("the user's").confinement, None);
 }
 
 #[tokio::test]

@@ -44,7 +44,13 @@ impl Rig {
     async fn start() -> Self {
         let server = Server::start();
         let token = async |name: &str, scope: TokenScope| {
-            let request = TokenRequest { name: name.to_owned(), scope, expires_in: None, profiles: Vec::new() };
+            let request = TokenRequest {
+                name: name.to_owned(),
+                scope,
+                expires_in: None,
+                profiles: Vec::new(),
+                confinement: None,
+            };
             server.client().make_token(&request).await.expect("made").token
         };
         let write = token("mallory", TokenScope::Write).await;

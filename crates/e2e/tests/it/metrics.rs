@@ -108,8 +108,13 @@ async fn a_slow_call_is_logged_with_its_requests_id_and_a_wait_is_none() {
 async fn a_token_that_may_only_read_is_enough_to_scrape() {
     let server = Server::start();
     let shell = server.session().await;
-    let scraper =
-        TokenRequest { name: "scraper".to_owned(), scope: TokenScope::Read, expires_in: None, profiles: Vec::new() };
+    let scraper = TokenRequest {
+        name: "scraper".to_owned(),
+        scope: TokenScope::Read,
+        expires_in: None,
+        profiles: Vec::new(),
+        confinement: None,
+    };
     let token = server.client().make_token(&scraper).await.expect("made").token;
     let text = scrape_with(&server, &token);
     assert_eq!((value(&text, "ptyd_sessions{state=\"live\"}"), text.contains(&shell.id)), (Some(1.0), false));

@@ -57,8 +57,13 @@ impl Follower {
 // promise: rest-8
 async fn what_happens_in_all_sessions_is_told_in_order_to_those_who_may_see_it() {
     let server = Server::start();
-    let reader =
-        TokenRequest { name: "ann".to_owned(), scope: TokenScope::Write, expires_in: None, profiles: Vec::new() };
+    let reader = TokenRequest {
+        name: "ann".to_owned(),
+        scope: TokenScope::Write,
+        expires_in: None,
+        profiles: Vec::new(),
+        confinement: None,
+    };
     let token = server.client().make_token(&reader).await.expect("made").token;
     let (mut hers, mut all) = (Follower::open(&server, &token, None), Follower::open(&server, &server.token(), None));
     let foreign = server.session().await;

@@ -48,6 +48,18 @@ pub(super) fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
+pub(super) fn confinement(tier: action::ConfinementTier) -> api::ConfinementTier {
+    match tier {
+        action::ConfinementTier::Process => api::ConfinementTier::Process,
+    }
+}
+
+pub(super) fn to_confinement(tier: api::ConfinementTier) -> action::ConfinementTier {
+    match tier {
+        api::ConfinementTier::Process => action::ConfinementTier::Process,
+    }
+}
+
 pub(super) fn session(view: action::SessionView, base_url: &str) -> TerminalSession {
     let (cwd, cwd_base64) = path(&view.cwd);
     let value = |limit| view.limits.iter().find(|kept| kept.limit == limit).map(|kept| kept.value);
@@ -83,7 +95,7 @@ pub(super) fn session(view: action::SessionView, base_url: &str) -> TerminalSess
         rustc: view.tools.rustc.map(|p| path(&p).0),
         cargo: view.tools.cargo.map(|p| path(&p).0),
         profile: view.profile,
-        confinement: view.confinement.map(|action::ConfinementTier::Process| api::ConfinementTier::Process),
+        confinement: view.confinement.map(confinement),
         startup_failed: view.startup_failed.into_iter().map(startup_failure).collect(),
         log_file: path(&view.log_file).0,
         inactivity_timeout,

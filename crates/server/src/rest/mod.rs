@@ -11,6 +11,7 @@ mod actions;
 mod audit;
 mod batch;
 mod body_stream;
+mod capabilities;
 mod commands;
 mod convert;
 mod docs;

@@ -11,8 +11,8 @@ use serde_json::json;
 use super::operation::{Content, Operation, Tag};
 use super::state::Rest;
 use super::{
-    actions, audit, batch, commands, docs, events_sse, input, output, processes, recording, search, sessions, tickets,
-    tokens,
+    actions, audit, batch, capabilities, commands, docs, events_sse, input, output, processes, recording, search,
+    sessions, tickets, tokens,
 };
 
 /// One line of the table.
@@ -299,6 +299,13 @@ fn of_the_server() -> Vec<Route> {
             say("revokeToken", "Revoke a token")
                 .details("Its open streams and waits end at once; the sessions that it started continue.")
                 .json::<api::TokenInfo>(200, "The revoked token."),
+        ),
+        on_get(
+            "/capabilities",
+            get(capabilities::show),
+            say("getCapabilities", "What this machine lets the server give")
+                .details("A session that asks for a confinement which is not available is not started, and never with less.")
+                .json::<api::Capabilities>(200, "The capabilities."),
         ),
         on_get(
             "/audit",

@@ -74,6 +74,7 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Pr
         cols: size.map(|(cols, _)| cols),
         rows: size.map(|(_, rows)| rows),
         profile: body.profile,
+        confinement: body.confinement.map(convert::to_confinement),
         otherwise: Otherwise { cwd: body.fallback_cwd.map(PathBuf::from), ..Otherwise::default() },
         name: body.name,
         owner: body.owner,

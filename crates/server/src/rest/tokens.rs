@@ -26,11 +26,12 @@ pub(super) async fn create(
         api::TokenScope::Write => Scope::Write,
         api::TokenScope::Admin => Scope::Admin,
     };
-    let request = MakeToken { name: body.name, scope, lifetime, profiles: body.profiles };
+    let confinement = body.confinement.map(convert::to_confinement);
+    let request = MakeToken { name: body.name, scope, lifetime, profiles: body.profiles, confinement };
     match rest.act(&principal, Action::MakeToken(request)).await? {
         Outcome::FreshToken(made) => {
-            let api::TokenInfo { name, scope, created_at, expires_at, profiles } = info(made.view);
-            let token = api::NewToken { token: made.token, name, scope, created_at, expires_at, profiles };
+            let api::TokenInfo { name, scope, created_at, expires_at, profiles, confinement } = info(made.view);
+            let token = api::NewToken { token: made.token, name, scope, created_at, expires_at, profiles, confinement };
             Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], Json(token)).into_response())
         }
         other => Err(unexpected(&other)),
@@ -76,7 +77,8 @@ fn info(view: TokenView) -> api::TokenInfo {
         Scope::Admin => api::TokenScope::Admin,
     };
     let (created_at, expires_at) = (convert::time(view.created_at), view.expires_at.map(convert::time));
-    api::TokenInfo { name: view.name, scope, created_at, expires_at, profiles: view.profiles }
+    let confinement = view.confinement.map(convert::confinement);
+    api::TokenInfo { name: view.name, scope, created_at, expires_at, profiles: view.profiles, confinement }
 }
 
 #[cfg(test)]

@@ -319,7 +319,7 @@ impl Registry {
             user: setting.user.as_ref().map(|user| user.name.clone()),
             startup: setting.profile.startup,
         };
-        let umask = setting.profile.umask.or(request.umask).unwrap_or(self.launch_resources.umask);
+        let umask = setting.profile.umask.or(request.otherwise.umask).unwrap_or(self.launch_resources.umask);
         let mut spec = Spec {
             session: id.to_string(),
             program: shell.program.into_os_string().into_vec(),

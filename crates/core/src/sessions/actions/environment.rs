@@ -56,16 +56,25 @@ impl Registry {
         let beneath: &[_] = if request.is_by_model && !has_agent { &profile::AGENT_VARIABLES } else { &[] };
         let unnamed = if request.is_by_model && has_agent { profile::AGENT } else { profile::DEFAULT };
         let name = asked.unwrap_or(unnamed);
+        // The strongest tier counts, wherever it is asked for.
+        let least = request.confinement.max(principal.confinement());
+        let confined = |mut profile: Profile| {
+            if let Some(tier) = least {
+                let confinement = profile.confinement.get_or_insert_default();
+                confinement.tier = confinement.tier.max(tier);
+            }
+            profile
+        };
         let Some(profile) = profiles.remove(name) else {
             if asked.is_none() {
-                return Ok(Setting { beneath, ..Setting::default() });
+                return Ok(Setting { beneath, profile: confined(Profile::default()), ..Setting::default() });
             }
             let there: Vec<_> = profiles.into_keys().collect();
             let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
             return Err(invalid(format!("there is no profile {name:?}; there are: {there}")));
         };
         let user = profile.user.as_deref().map(|user| another_user(self.host(), name, user)).transpose()?.flatten();
-        Ok(Setting { name: Some(name.to_owned()), profile, user, beneath })
+        Ok(Setting { name: Some(name.to_owned()), profile: confined(profile), user, beneath })
     }
 
     /// The environment with which the shell of a session was started.

@@ -11,6 +11,7 @@ use crate::action::{
     ActionError, Budget, CommandStatus, CommandView, Create, EndedBy, Ending, Execute, Input, InputBytes, Limits,
     NamedAction, Report, TargetShell, TextView, Until, Wait,
 };
+use crate::confinement_tier::ConfinementTier;
 use crate::ids::SessionId;
 use crate::principal::Principal;
 use crate::sessions::ended_session::EndedSession;
@@ -80,6 +81,8 @@ struct Created<'a> {
     named_actions: &'a std::collections::BTreeMap<String, NamedAction>,
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: &'a Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confinement: Option<ConfinementTier>,
 }
 
 fn is_default(limits: &Limits) -> bool {
@@ -117,6 +120,7 @@ pub(super) fn created(request: &Create) -> Vec<u8> {
         limits: request.limits,
         named_actions: &request.named_actions,
         profile: &request.profile,
+        confinement: request.confinement,
     })
 }
 

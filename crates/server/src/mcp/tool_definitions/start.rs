@@ -168,10 +168,11 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         cwd,
         env: arguments.env.into_iter().collect(),
         base_env: client.env.clone(),
-        umask: client.umask,
         cols: size.0,
         rows: size.1,
         profile: given(arguments.profile),
+        // Its token and its profile decide; the model gains nothing by asking for less freedom.
+        confinement: None,
         is_by_model: true,
         otherwise: Otherwise {
             cwd: client.cwd.clone(),
@@ -179,6 +180,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             rows: Some(ROWS_DEFAULT),
             // Models write for bash, whatever their user's shell is.
             shell: Some("bash".to_owned()),
+            umask: client.umask,
         },
         name: given(arguments.name),
         owner: given(arguments.owner),

@@ -1,0 +1,22 @@
+//! How strong the confinement of a session is.
+
+/// The tiers, the weakest first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConfinementTier {
+    /// The kernel refuses the processes themselves: Landlock, a seccomp filter, no capabilities, no new privileges.
+    #[default]
+    Process,
+}
+
+impl ConfinementTier {
+    /// Every tier.
+    pub const ALL: [Self; 1] = [Self::Process];
+
+    /// Its name in settings and requests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+        }
+    }
+}
