@@ -109,6 +109,29 @@ pub fn parse(name: &str) -> Result<Vec<Key>, String> {
     }
 }
 
+/// These names in one, where those that are no keys are text: `hello`, `Enter` is `hello<Enter>`. `None` without text or without
+/// keys.
+pub fn with_text(names: &[String]) -> Option<String> {
+    let (mut texts, mut keys, mut all) = (0, 0, String::new());
+    for name in names {
+        let is_one = repeated(name).is_some();
+        if is_one && name.chars().count() > 1 {
+            keys += 1;
+            let bare = name.strip_prefix('<').and_then(|n| n.strip_suffix('>')).unwrap_or(name);
+            all.extend(["<", bare, ">"]);
+        } else if !is_one && name.contains('<') && name.contains('>') {
+            // A sequence already, or one with a key that nobody knows.
+            sequence(name).ok()?;
+            keys += 1;
+            all.push_str(name);
+        } else {
+            texts += usize::from(!is_one);
+            all.push_str(&name.replace('<', "<lt>"));
+        }
+    }
+    (texts > 0 && keys > 0).then_some(all)
+}
+
 /// Text with names in brackets; text outside of brackets is typed unchanged.
 fn sequence(text: &str) -> Result<Vec<Key>, String> {
     let mut keys = Vec::new();
@@ -421,6 +444,23 @@ mod tests {
         assert_eq!(typed_in("Click:223,223", old), b"\x1b[M \xff\xff\x1b[M#\xff\xff");
         let none = Err("the program does not take the mouse; drive it with other keys".to_owned());
         assert_eq!(key.bytes(Modes::default()), none);
+    }
+
+    #[test]
+    fn a_list_with_text_in_it_is_written_as_one_name() {
+        let joined = |names: &[&str]| with_text(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        for (names, one, bytes) in [
+            (&["hello", "Enter"][..], "hello<Enter>", "hello\r"),
+            (&["dd", "x", "a<b>", "Down*2"], "ddxa<b><Down*2>", "ddxab\x1b[B\x1b[B"),
+            (&["dd", "<Esc>:wq<CR>"], "dd<Esc>:wq<CR>", "dd\x1b:wq\r"),
+            (&["if a<b", "<C-w>", "<"], "if a<lt>b<C-w><lt>", "if a<b\x17<"),
+        ] {
+            assert_eq!(joined(names).unwrap_or_default(), one, "{names:?}");
+            assert_eq!(typed(one), bytes.as_bytes(), "{names:?}");
+        }
+        for names in [&["hello"][..], &["Up", "x"], &["dd", "<nokey>"], &[]] {
+            assert_eq!(joined(names), None, "{names:?}");
+        }
     }
 
     #[test]

@@ -306,11 +306,21 @@ fn ask(call: &TerminalCall) -> Ask {
             if let Some(keys) = key.as_deref().and_then(|name| keys::parse(name).ok()) {
                 return Ask::Input(InputBytes::Keys(keys));
             }
-            let newline = if text.ends_with('\n') { "" } else { "\n" };
-            Ask::Input(InputBytes::Raw(format!("{text}{newline}").into_bytes()))
+            Ask::Input(InputBytes::Raw(with_enter(text).into_bytes()))
         }
         text if !TerminalCall::is_command(text) => Ask::Look,
         text => Ask::Command(text.to_owned()),
+    }
+}
+
+/// An input and Enter. A single line may bring its own, for a second one would answer the next question, and so may an empty
+/// last line. The newline of a block's last line is no more than that line's end: python runs `def` behind an empty one.
+fn with_enter(text: &str) -> String {
+    let line = text.strip_suffix("\r\n").or_else(|| text.strip_suffix(['\n', '\r']));
+    match line {
+        Some(line) if !line.contains(['\n', '\r']) => format!("{line}\n"),
+        Some(line) if line.ends_with(['\n', '\r']) => text.to_owned(),
+        Some(_) | None => format!("{text}\n"),
     }
 }
 
@@ -349,7 +359,18 @@ fn request(call: &TerminalCall, client: String) -> Create {
 
 #[cfg(test)]
 mod tests {
-    use super::control_key;
+    use super::{control_key, with_enter};
+
+    #[test]
+    fn enter_is_added_but_to_a_single_line_or_an_empty_one_that_has_it() {
+        for text in ["\n", "y\n", "def f():\n  return 1\n\n", "a\r\n\r\n", "a\r\r"] {
+            assert_eq!(with_enter(text), text);
+        }
+        for text in ["", "y", "a\nb", "def f():\n  return 1\n", "a\r\nb\r\n", "a\rb\r"] {
+            assert_eq!(with_enter(text), format!("{text}\n"));
+        }
+        assert_eq!(["y\r", "y\r\n"].map(with_enter), ["y\n", "y\n"]);
+    }
 
     #[test]
     fn a_control_key_is_known_by_its_names_and_words_are_not() {

@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::json;
 
 use super::tool::{ToolCall, ToolError, mismatch};
 use ptyd_core::action::{Action, Budget, InputBytes, Outcome, Pattern, Wait};
 use ptyd_core::ids::SessionId;
 use ptyd_core::keys;
 use ptyd_core::limits::{BUDGET_CHARS, TIMEOUT_MAX};
+
+/// The longest call that an error proposes.
+const CALL_SHOWN_MAX: usize = 500;
 
 /// Seconds, with fractions.
 #[derive(Debug, Clone, Copy, Deserialize, schemars::JsonSchema)]
@@ -57,6 +61,21 @@ pub(super) async fn until(call: &ToolCall<'_>, wait: Wait, words: &[String]) -> 
     Ok(wait.until(&call.patterns(), words).await?)
 }
 
+/// How names that are not all keys are to be given if the others are text. A misspelt key is no text, so the caller says it.
+fn as_text(names: &[String]) -> String {
+    let field = match keys::with_text(names) {
+        Some(one) => json!({ "keys": [one] }),
+        None if names.iter().all(|name| keys::parse(name).is_err()) => json!({ "input": names.concat() }),
+        None => return "; nothing was typed".to_owned(),
+    };
+    let call = field.to_string();
+    if call.len() > CALL_SHOWN_MAX {
+        "; nothing was typed".to_owned()
+    } else {
+        format!("; nothing was typed; as text: {call}")
+    }
+}
+
 /// Input from either text or keys; `None` if there is neither.
 pub(super) fn typing(input: &str, names: &[String], end_with_newline: bool) -> Result<Option<InputBytes>, ToolError> {
     match (input.is_empty() && !end_with_newline, names) {
@@ -72,7 +91,8 @@ pub(super) fn typing(input: &str, names: &[String], end_with_newline: bool) -> R
         (true, names) => {
             let mut keys = Vec::new();
             for name in names {
-                keys.extend(keys::parse(name).map_err(|why| ToolError::Said(format!("keys: {why}")))?);
+                let refused = |why| ToolError::Said(format!("keys: {why}{}", as_text(names)));
+                keys.extend(keys::parse(name).map_err(refused)?);
             }
             Ok(Some(InputBytes::Keys(keys)))
         }

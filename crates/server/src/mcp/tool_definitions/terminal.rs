@@ -31,9 +31,9 @@ pub(in crate::mcp) const MORE_SHELLS: &str = "; start_terminal_session gives mor
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// "" looks at what runs; exactly C-c, C-z or C-d is that key.
+    /// "" looks at what runs; exactly C-c, C-z, C-d are keys.
     command: String,
-    /// Type command, with Enter, at the running program; C-x, ^X and Escape are keys.
+    /// Type command and Enter (unless one line ends in it) at the running program; C-x, ^X, Escape are keys.
     #[serde(default)]
     is_input: bool,
     /// Run it in the shell that now reads: ssh, su, docker exec -it.
@@ -43,10 +43,10 @@ struct Arguments {
     #[serde(default)]
     #[schemars(with = "Seconds")]
     timeout: Option<Seconds>,
-    /// First kill the shell and all in it, and start a fresh one.
+    /// First kill the shell and all in it; start a fresh one.
     #[serde(default)]
     reset: bool,
-    /// Answer as soon as this regex matches new output or the screen.
+    /// Answer once this regex matches new output or the screen.
     #[serde(default)]
     wait_for: String,
     /// Characters.
