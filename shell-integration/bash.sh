@@ -340,10 +340,10 @@ __ptyd_load_carefully() {
   # The last command's end was never reported, else the hook had done this.
   ((__ptyd_id == 0)) || __ptyd_restore
   __ptyd_id=$id __ptyd_text=${staged[3]-}
-  # These alone can make the capture behind them a part of themselves: a here-document, an operator, a function head.
-  # (Behind an operator or a head there may be comments.)
+  # These alone can make the capture behind them a part of themselves (a here-document, an operator, a function head) or of bash's
+  # message (another head). Behind an operator or a head there may be comments.
   if [[ $__ptyd_text == *[\|\&\)\\[:space:]] || $__ptyd_text == *'#'* || $__ptyd_text == *'<<'* ||
-    $__ptyd_text == *function* || ${2-} == *e* || __ptyd_is_5_0 -ne 0 ]]; then
+    $__ptyd_text == *function* || ${2-} == *e* || __ptyd_is_5_0 -ne 0 ]] || __ptyd_has_head; then
     __ptyd_examine "${2-}"
   fi
   __ptyd_text+=$__ptyd_telling
@@ -373,9 +373,17 @@ __ptyd_load_quietly() {
   [[ $options != *x* || -n $READLINE_LINE ]] || __ptyd_xtrace=(x)
 }
 
+# A head that may lack its body, or a list its end: bash would say that it did not expect the code behind the text. Wrong in the
+# careful direction, and four patterns, for one with alternatives takes seconds for a long text.
+__ptyd_has_head() {
+  [[ $__ptyd_text == *for[[:space:]\(]* || $__ptyd_text == *select[[:space:]]* || $__ptyd_text == *case[[:space:]]* ||
+    $__ptyd_text == *'=('* ]]
+}
+
 # Refuses a text that is incomplete, before it runs; $1 is the shell's options. Only here a round trip forks.
 __ptyd_examine() {
-  [[ $__ptyd_text == *'<<'* || $1 == *e* || __ptyd_is_5_0 -ne 0 || $__ptyd_text =~ $__ptyd_dangling ]] || return 0
+  [[ $__ptyd_text == *'<<'* || $1 == *e* || __ptyd_is_5_0 -ne 0 ]] || __ptyd_has_head ||
+    [[ $__ptyd_text =~ $__ptyd_dangling ]] || return 0
   __ptyd_check
   case $? in
     3) __ptyd_flags=i __ptyd_text='__ptyd_refuse && :' ;;
@@ -467,5 +475,5 @@ __ptyd_report() {
   fi
 }
 
-readonly -f __ptyd_load_carefully __ptyd_load_quietly __ptyd_examine __ptyd_repeat_pipestatus __ptyd_say_running \
+readonly -f __ptyd_load_carefully __ptyd_load_quietly __ptyd_has_head __ptyd_examine __ptyd_repeat_pipestatus __ptyd_say_running \
   __ptyd_begin __ptyd_parses __ptyd_check __ptyd_refuse __ptyd_finish_otherwise __ptyd_explain __ptyd_report

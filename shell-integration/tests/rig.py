@@ -381,7 +381,10 @@ def is_plain(text):
     """Whether a text cannot make the code behind it a part of itself, and does not ask for the pipeline before it."""
     end = text.rstrip(b" \t\r\n\v\f")
     is_open = not end or end[-1] in b"|&)\\" or b"#" in end.rpartition(b"\n")[2]
-    return len(text) <= PLAIN_BYTES_MAX and not is_open and not any(part in text for part in (b"<<", b"function", b"PIPESTATUS"))
+    heads = (b"for ", b"done"), (b"for ((", b"done"), (b"select ", b"done"), (b"case ", b"esac"), (b"=(", b")")
+    lacks_end = any(head in text and end not in text.rpartition(head)[2] for head, end in heads)
+    parts = b"<<", b"function", b"PIPESTATUS"
+    return len(text) <= PLAIN_BYTES_MAX and not is_open and not lacks_end and not any(part in text for part in parts)
 
 
 @dataclass

@@ -138,6 +138,16 @@ def test_incomplete_commands_end_with_a_flag_and_nothing_hangs():
         "echo abc ||\n\n  # a comment\n# another\n",
         "cat <<EOF\nfoo",
         "x=$(cat <<EOF\nfoo",
+        # The parser would name the code behind them.
+        "x=(a b",
+        "case x in",
+        "case x in y) echo",
+        "case x in y) echo;;",
+        "for i",
+        "for i in 1 2",
+        "for i in 1 2; do",
+        "for ((;;))",
+        "select i in 1 2",
     ]
     parsed = [
         "if true; then",
@@ -152,12 +162,6 @@ def test_incomplete_commands_end_with_a_flag_and_nothing_hangs():
         "((1 +",
         "(echo abc",
         "{ echo abc",
-        "x=(a b",
-        "case x in",
-        "case x in y) echo",
-        "for i in 1 2",
-        "for i in 1 2; do",
-        "select i in 1 2",
         "f() {",
         "echo \"$(echo 'abc)\"",
     ]
@@ -168,6 +172,27 @@ def test_incomplete_commands_end_with_a_flag_and_nothing_hangs():
         assert sh.printed().startswith("bash: syntax error: unexpected end of file")
         same(sh.run("declare -F f").facts, (1, [1], ""))
         same(sh.prints("echo usable"), "usable\n")
+
+
+def test_bashs_message_about_an_incomplete_command_names_nothing_of_ours():
+    incomplete = ["for i in 1 2", "for ((;;))", "case x in", "case x in y) ;;", "case x", "select i", "x=(a", "true\nx+=(", "[[ a"]
+    with Shell() as sh:
+        for settings in ("", "set -u", "set -e"):
+            sh.run(settings or ":")
+            for command in incomplete:
+                sh.run(command)
+                said = sh.printed()
+                assert "if" not in said and "ptyd" not in said and "`;'" not in said, (settings, command, said)
+                assert "unexpected" in said or "expected" in said, (settings, command, said)
+
+
+def test_a_head_with_its_body_runs_and_the_last_match_stays():
+    with Shell() as sh:
+        for settings in ("", "set -u"):
+            sh.run(settings or ":")
+            same(sh.prints("for i in 1 2; do echo $i; done; x=(a b); case $i in 2) echo ${x[1]};; esac"), "1\n2\nb\n")
+            sh.run("[[ ab =~ (b) ]]")
+            same(sh.prints("for m in \"${BASH_REMATCH[1]}\"; do echo $m; done"), "b\n")
 
 
 def test_an_incomplete_command_has_not_run():

@@ -14,6 +14,10 @@ const KEY_ACCEPT: &[u8] = b"\x1b\x1e";
 /// The longest plain text. bash reads 4096 bytes at once, and a longer one could be changed between two reads by a child of the
 /// shell, which shares the descriptor's offset.
 const PLAIN_BYTES_MAX: usize = 4000;
+/// Heads of compound commands, whose bodies may be missing, and of a list, each with its end.
+const HEADS: [(&[u8], &[u8]); 4] = [(b"for", b"done"), (b"select", b"done"), (b"case", b"esac"), (b"=(", b")")];
+/// Reserved words behind which a command begins.
+const WORDS_BEFORE_COMMANDS: [&[u8]; 8] = [b"do", b"then", b"else", b"elif", b"if", b"while", b"until", b"time"];
 /// How many requests of one idempotency key may wait for one command to begin; a server has no reason for more.
 const CALLERS_MAX: usize = 1024;
 /// A shell that waits for a line and sends no prompt mark for this long is at a prompt without a mark.
@@ -151,14 +155,42 @@ impl CommandHandover {
     }
 }
 
-/// Whether a text cannot make the code behind it a part of itself (a here-document, an operator, a function head), and
-/// does not ask for the pipeline before it. It may be wrong in the careful direction.
+/// Whether a text cannot make the code behind it a part of itself (a here-document, an operator, a function head) or of the
+/// shell's message (another head), and does not ask for the pipeline before it. It may be wrong in the careful direction.
 fn is_plain(text: &[u8]) -> bool {
     let trimmed = text.trim_ascii_end();
     let mut last_line = trimmed.rsplit(|byte| *byte == b'\n').take(1).flatten();
     let is_open = trimmed.last().is_none_or(|last| b"|&)\\".contains(last)) || last_line.any(|byte| *byte == b'#');
     let has = |part: &[u8]| text.windows(part.len()).any(|window| window == part);
-    text.len() <= PLAIN_BYTES_MAX && !is_open && !has(b"<<") && !has(b"function") && !has(b"PIPESTATUS")
+    text.len() <= PLAIN_BYTES_MAX
+        && !is_open
+        && !has(b"<<")
+        && !has(b"function")
+        && !has(b"PIPESTATUS")
+        && !HEADS.iter().any(|(head, end)| lacks_end(text, head, end))
+}
+
+/// Whether no `end` comes behind the last `head` that a command may begin with.
+fn lacks_end(text: &[u8], head: &[u8], end: &[u8]) -> bool {
+    let find = |text: &[u8], part: &[u8]| text.windows(part.len()).rposition(|window| window == part);
+    let mut before = text;
+    while let Some(at) = find(before, head) {
+        before = text.get(..at).unwrap_or_default();
+        let rest = text.get(at + head.len()..).unwrap_or_default();
+        let is_apart = rest.first().is_none_or(|next| next.is_ascii_whitespace() || *next == b'(');
+        if head == b"=(" || is_apart && is_at_command(before) {
+            return find(rest, end).is_none();
+        }
+    }
+    false
+}
+
+/// Whether a command may begin behind this text.
+fn is_at_command(before: &[u8]) -> bool {
+    let line = before.rsplit(|byte| b"\n;&|({`!".contains(byte)).next().unwrap_or_default();
+    let last = line.split(u8::is_ascii_whitespace).rfind(|word| !word.is_empty()).unwrap_or_default();
+    let is_apart = line.last().is_none_or(u8::is_ascii_whitespace);
+    is_apart && (last.is_empty() || WORDS_BEFORE_COMMANDS.contains(&last))
 }
 
 #[cfg(test)]
@@ -180,6 +212,30 @@ mod tests {
         assert_eq!((keys("ls", false, false), keys("ls", true, true)), (None, None));
         for plain in ["a | b; c\n", "# a\nb", "x=1", "a <b >c", "{ a; }", "echo \"$#\"\ntrue"] {
             assert!(keys(plain, true, false).is_some(), "{plain:?}");
+        }
+        for plain in [
+            "for i in 1; do a; done",
+            "echo one for all",
+            "case x in a) b;; esac | c",
+            "x=(a b) y=() z",
+            "perform; select=1",
+            "psql -c 'select 1'",
+            "for i in 1; do for j in 2; do a; done; done",
+        ] {
+            assert!(keys(plain, true, false).is_some(), "{plain:?}");
+        }
+        for headed in [
+            "for",
+            "for i in 1 2",
+            "a; for ((;;))",
+            "if a; then for i in 1; do",
+            "a\n\tselect x",
+            "! case x in",
+            "a &&case x in",
+            "x=(a",
+            "x=(a) y=(",
+        ] {
+            assert_eq!(keys(headed, true, false), None, "{headed:?}");
         }
         for other in
             ["", " ", "a &", "a |\n", "a &&\n# b", "cat <<x\nx", "function f", "f()", "a \\", "echo $PIPESTATUS"]
