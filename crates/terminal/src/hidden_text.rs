@@ -5,7 +5,8 @@ use crate::sequence::{Piece, Splitter};
 /// The counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HiddenText {
-    /// Characters that are concealed (SGR 8), or in the colour of their background. They are in the text.
+    /// Characters that are concealed (SGR 8), or in the colour of their background, but for a punctuation mark by itself, which
+    /// says nothing: htop paints the brackets around its tabs so. They are in the text.
     pub concealed: u64,
     /// Addresses of links (OSC 8). They are not in the text.
     pub links: u64,
@@ -30,11 +31,10 @@ pub fn unseen(bytes: &[u8]) -> HiddenText {
     // Not with the splitter, which keeps no sequence as long as a clipboard may be.
     found.clipboard = memchr::memmem::find_iter(bytes, b"\x1b]52;").count() as u64;
     let mut pen = Pen::default();
+    let mut run = Run::default();
     Splitter::new(0).feed(bytes, &mut |_, piece| match piece {
-        Piece::Text(text) if pen.is_invisible() => {
-            // Continuation bytes are no characters of their own.
-            found.concealed += text.iter().filter(|byte| **byte > b' ' && **byte & 0xc0 != 0x80).count() as u64;
-        }
+        Piece::Text(text) if pen.is_invisible() => run.add(text),
+        Piece::Text(_) => found.concealed += std::mem::take(&mut run).counted(),
         Piece::Sequence([_, b'[', body @ .., b'm']) => pen.take(body),
         Piece::Sequence([_, b']', b'8', b';', body @ ..]) => {
             // The end of a link is a link with an empty address.
@@ -45,9 +45,31 @@ pub fn unseen(bytes: &[u8]) -> HiddenText {
             let asks = body.ends_with(b";?\x07") || body.ends_with(b";?\x1b\\");
             found.clipboard -= u64::from(asks);
         }
-        Piece::Text(_) | Piece::Sequence(_) | Piece::Broken(_) => {}
+        Piece::Sequence(_) | Piece::Broken(_) => {}
     });
+    found.concealed += run.counted();
     found
+}
+
+/// Concealed characters with nothing shown between them.
+#[derive(Debug, Default)]
+struct Run {
+    characters: u64,
+    has_text: bool,
+}
+
+impl Run {
+    fn add(&mut self, text: &[u8]) {
+        // Continuation bytes are no characters of their own.
+        for byte in text.iter().filter(|byte| **byte > b' ' && **byte & 0xc0 != 0x80) {
+            self.characters += 1;
+            self.has_text |= !byte.is_ascii_punctuation();
+        }
+    }
+
+    fn counted(self) -> u64 {
+        if self.characters == 1 && !self.has_text { 0 } else { self.characters }
+    }
 }
 
 /// The present colours.
@@ -146,6 +168,14 @@ mod tests {
             ("\x1b[38:5:9m\x1b[101mxy", 2),
             ("\x1b[4:3mxy", 0),
             ("\x1b[1;30;40mgrey\x1b[22mx", 1),
+            // htop's tabs.
+            (
+                "\x1b[32m\x1b[42m[\x1b[30m\x1b[42mMain\x1b[32m\x1b[42m]\x1b[39;49m\x1b(B\x1b[m \x1b[34m\x1b[44m[\x1b[30mI/O",
+                0,
+            ),
+            ("a\x1b[8m;\x1b[28mb", 0),
+            ("a\x1b[8m;\x1b[28m\x1b[8m;\x1b[28mb", 2),
+            ("a\x1b[8m7\x1b[28mb\x1b[8m\u{2022}\x1b[28m", 2),
         ] {
             assert_eq!(
                 unseen(output.as_bytes()),
