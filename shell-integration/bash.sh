@@ -54,7 +54,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   __ptyd_dangling='([[:space:]]|\\)*'
   __ptyd_dangling="(\\|&?|&&|\\($__ptyd_dangling\\)|function[[:space:]][^[:space:]]+)$__ptyd_dangling(#.*)?\$"
   # The text to evaluate, the command's id (0: none is running), its flags, its end ($?, PIPESTATUS, nonce, `told`: reported,
-  # `usual`: in the state below, `u`: not), its start marker, the PIPESTATUS of the one before, the state of the shell in which a command is
+  # `usual`: in the state below, `u`: not, `ue`: under `set -e`), its start marker, the PIPESTATUS of the one before, the state of the shell in which a command is
   # taken with the short line (none where it must not be), whether to turn `set -x` on again, whether stderr left the terminal, the
   # line number that the editor has after the last prompt and the last reported PATH. Arrays where an assignment may happen
   # under `set -a`, for bash does not export them. The state is the only key of its array.
@@ -113,6 +113,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
       __ptyd_end[4]=usual
     else
       __ptyd_end[5]=u
+      [[ $- != *e* ]] || __ptyd_end[5]=ue
       [[ $- != *x* && ${PATH-} == "$__ptyd_path" ]] || __ptyd_look_closer
     fi
     # The record goes first, so a reader that finds the marker in the output has the record already. The marker goes to the
@@ -168,6 +169,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     __ptyd_judge "$options"
     if [[ -z ${__ptyd_end[3]-} || -n $2 ]]; then
       __ptyd_flags+=$2
+      [[ $options != *e* ]] || __ptyd_flags+=e
       __ptyd_tell "$status" "$pipestatus"
     fi
     __ptyd_last=''

@@ -255,7 +255,8 @@ class Shell:
         self.before_end, self._seen = before, after
         # After some syntax errors bash does not expand an alias.
         self.is_usual = not flags
-        flags = flags.replace(b"u", b"").decode()
+        self.has_errexit = b"e" in flags
+        flags = flags.replace(b"u", b"").replace(b"e", b"").decode()
         return Done(int(id), int(exit), [int(n) for n in pipestatus.split()], flags, cwd, nonce)
 
     def ended(self):

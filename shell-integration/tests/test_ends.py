@@ -195,6 +195,17 @@ def test_a_head_with_its_body_runs_and_the_last_match_stays():
             same(sh.prints("for m in \"${BASH_REMATCH[1]}\"; do echo $m; done"), "b\n")
 
 
+def test_errexit_is_told_as_it_is_at_the_end_of_a_command():
+    with Shell() as sh:
+        for command, is_on in (":", False), ("set -e", True), ("set -u", True), ("set +e", False), ("set -o errexit; true", True):
+            sh.run(command)
+            same((command, sh.has_errexit), (command, is_on))
+        sh.type("set +e")
+        same(sh.has_errexit, False)
+        sh.type("set -e")
+        same(sh.has_errexit, True)
+
+
 def test_an_incomplete_command_has_not_run():
     with Shell() as sh:
         for command in "touch a |", "touch a &&\n", "touch a; touch b || # c", "cat <<EOF; touch a\nfoo", "touch a; cat <<E":

@@ -280,3 +280,22 @@ async def test_the_key_that_a_refusal_names_is_sent(workspace):
         assert "nothing was sent" not in (await workspace.terminal("C-c")).text
     assert (await workspace.terminal("echo 2")).text == "2\n[exit 0]"
     assert "nothing was sent" in (await workspace.terminal("C-c")).text
+
+
+# promise: end-5
+async def test_a_shell_that_errexit_ended_says_so_where_the_shell_reported_it(workspace):
+    why = "it had set -e (errexit) on: a failing command ends it"
+    for before, last, is_told in (
+        ("set -e", "ls /nowhere\necho never", True),
+        ("set -e", "exit 3", False),
+        ("set -e; set +e", "exec false", False),
+        # Nothing was reported between the option and the end.
+        (":", "set -e; false", False),
+    ):
+        session = await workspace.session()
+        await session.run(before)
+        ended = await session.run(last)
+        assert "session ended" in ended.facts and (why in ended.text) == is_told, (before, last, ended.text)
+        assert (why in (await session.read()).text) == is_told
+    await workspace.terminal("set -e")
+    assert why in (await workspace.terminal("false")).text

@@ -140,6 +140,9 @@ pub(crate) fn exit_of(timeline: &Timeline) -> Option<SessionExit> {
     let code = libc_exit_code(status);
     let signal = libc_signal(status);
     let how = match (code, signal) {
+        (Some(code), _) if code != 0 && ended_by_errexit(timeline) => {
+            format!("the shell exited with {code}; it had set -e (errexit) on: a failing command ends it")
+        }
         (Some(code), _) => format!("the shell exited with {code}"),
         (None, Some(signo)) => format!("the shell was killed by {}", sys::signal::name(signo)),
         (None, None) => "the shell ended".to_owned(),
@@ -158,6 +161,14 @@ pub(crate) fn exit_of(timeline: &Timeline) -> Option<SessionExit> {
         (None, _) => how,
     };
     Some(SessionExit { code, signal, reason, at: time(us) })
+}
+
+/// Whether the shell reported `set -e` before the command with which it ended, and nothing else may have ended it.
+fn ended_by_errexit(timeline: &Timeline) -> bool {
+    let Some(last) = timeline.log().commands.back() else { return false };
+    let is_cut = last.end.as_ref().is_none_or(|end| end.status == CommandStatus::Terminated);
+    let ends_it = ["exit", "exec", "logout", "kill", "set"].iter().any(|word| last.text.contains(word));
+    timeline.shell().has_errexit && timeline.end().ending.is_none() && is_cut && !ends_it
 }
 
 /// WEXITSTATUS where WIFEXITED (wait(2)).

@@ -76,6 +76,8 @@ pub struct Flags {
     pub not_run_to_end: bool,
     /// `b`: the end was reported by a prompt mark in the output, and not by a report of the shell.
     pub in_band: bool,
+    /// `e`: the shell ends with the next command that fails (`set -e`).
+    pub errexit: bool,
 }
 
 /// A known position in the output.
@@ -153,6 +155,7 @@ pub fn parse_record(bytes: &[u8]) -> Option<Record> {
                         hooks_lost: flags.contains(&b'l'),
                         not_run_to_end: flags.contains(&b'n'),
                         in_band: flags.contains(&b'b'),
+                        errexit: flags.contains(&b'e'),
                     },
                     cwd: cwd.to_vec(),
                 },

@@ -444,7 +444,7 @@ impl Timeline {
                 }
             }
             Found::Ended { end, output_end, at, .. } => {
-                self.shell.prompt_seen = true;
+                (self.shell.prompt_seen, self.shell.has_errexit) = (true, end.flags.errexit);
                 (self.shell.has_typed_line, self.shell.unclear) = (false, None);
                 self.log.background_from = at;
                 let cwd = PathBuf::from(std::ffi::OsString::from_vec(end.cwd));
