@@ -12,15 +12,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The crates of ours that each crate of ours may depend on.
-const WALLS: [(&str, &[&str]); 13] = [
+const WALLS: [(&str, &[&str]); 14] = [
     ("api", &[]),
-    ("cli", &["api", "client", "ptyd-core", "server", "sys", "terminal"]),
+    ("cli", &["api", "client", "policy", "ptyd-core", "server", "sys", "terminal"]),
     ("client", &["api"]),
     ("e2e", &["api", "client"]),
     ("foreground", &[]),
     ("holder", &["foreground", "journal", "sys", "wire"]),
     ("journal", &[]),
-    ("ptyd-core", &["foreground", "journal", "sys", "terminal", "wire"]),
+    ("policy", &[]),
+    ("ptyd-core", &["foreground", "journal", "policy", "sys", "terminal", "wire"]),
     ("server", &["api", "ptyd-core", "terminal"]),
     ("sys", &[]),
     ("terminal", &[]),
@@ -56,7 +57,7 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
             &["principal"],
             &["action"],
             &["config", "host", "metrics", "profile", "serve_error"],
-            &["config_file", "state_dir"],
+            &["config_file", "policy_file", "state_dir"],
             &["audit", "credentials", "instance_lock", "shell", "unix_socket"],
             &["composites", "sessions"],
             &["dispatch"],
@@ -72,8 +73,8 @@ const PROTOCOLS: [&str; 4] = ["mcp", "rest", "secret_page", "ws"];
 /// of keys and bounds in which it speaks. Nothing that knows a credential or a session.
 const OPEN_TO_PROTOCOLS: [&str; 7] = ["action", "delivery", "dispatch", "ids", "keys", "limits", "principal"];
 
-/// The terminal is a function of bytes, and the foreground's rules are functions of facts: no IO and no clock.
-const PURE: [&str; 2] = ["foreground", "terminal"];
+/// The terminal is a function of bytes, the foreground's rules are functions of facts, a policy is one of text: no IO and no clock.
+const PURE: [&str; 3] = ["foreground", "policy", "terminal"];
 
 /// The modules of the standard library that a pure crate must not use.
 const NEVER_IN_PURE: [&str; 4] = ["fs", "net", "process", "thread"];

@@ -28,6 +28,10 @@ pub enum ErrorCode {
     OriginRefused,
     /// The caller may not do this.
     Forbidden,
+    /// The session's policy denies the command or input; `detail` names the rule.
+    PolicyDenied,
+    /// The session's policy leaves the command or input to a person, and nobody can be asked yet.
+    ApprovalNeeded,
     /// No such path.
     RouteNotFound,
     /// The method is not allowed for this path.
@@ -75,7 +79,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for documents and tests.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 32] = [
         Self::MalformedBody,
         Self::InvalidField,
         Self::BodyTooLarge,
@@ -85,6 +89,8 @@ impl ErrorCode {
         Self::HostRefused,
         Self::OriginRefused,
         Self::Forbidden,
+        Self::PolicyDenied,
+        Self::ApprovalNeeded,
         Self::RouteNotFound,
         Self::MethodNotAllowed,
         Self::UpgradeRequired,
@@ -113,7 +119,9 @@ impl ErrorCode {
         match self {
             Self::MalformedBody | Self::MalformedHead => 400,
             Self::Unauthorized => 401,
-            Self::HostRefused | Self::OriginRefused | Self::Forbidden => 403,
+            Self::HostRefused | Self::OriginRefused | Self::Forbidden | Self::PolicyDenied | Self::ApprovalNeeded => {
+                403
+            }
             Self::RouteNotFound | Self::SessionNotFound | Self::CommandNotFound | Self::TokenNotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::BodyLate => 408,
@@ -153,6 +161,8 @@ impl ErrorCode {
             | Self::HostRefused
             | Self::OriginRefused
             | Self::Forbidden
+            | Self::PolicyDenied
+            | Self::ApprovalNeeded
             | Self::RouteNotFound
             | Self::MethodNotAllowed
             | Self::UpgradeRequired
@@ -184,6 +194,8 @@ impl ErrorCode {
             | Self::HostRefused
             | Self::OriginRefused
             | Self::Forbidden
+            | Self::PolicyDenied
+            | Self::ApprovalNeeded
             | Self::RouteNotFound
             | Self::MethodNotAllowed
             | Self::UpgradeRequired
@@ -221,6 +233,8 @@ impl ErrorCode {
             | Self::HostRefused
             | Self::OriginRefused
             | Self::Forbidden
+            | Self::PolicyDenied
+            | Self::ApprovalNeeded
             | Self::RouteNotFound
             | Self::MethodNotAllowed
             | Self::UpgradeRequired
@@ -250,6 +264,8 @@ impl ErrorCode {
             Self::HostRefused => "The Host header is not a loopback name",
             Self::OriginRefused => "The Origin is not a loopback page",
             Self::Forbidden => "Not allowed",
+            Self::PolicyDenied => "The policy denies it",
+            Self::ApprovalNeeded => "A person must approve it",
             Self::RouteNotFound => "No such path",
             Self::MethodNotAllowed => "The method is not allowed for this path",
             Self::UpgradeRequired => "An upgrade is needed",
@@ -286,6 +302,8 @@ impl ErrorCode {
             Self::HostRefused => "host_refused",
             Self::OriginRefused => "origin_refused",
             Self::Forbidden => "forbidden",
+            Self::PolicyDenied => "policy_denied",
+            Self::ApprovalNeeded => "approval_needed",
             Self::RouteNotFound => "route_not_found",
             Self::MethodNotAllowed => "method_not_allowed",
             Self::UpgradeRequired => "upgrade_required",

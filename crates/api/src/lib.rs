@@ -39,8 +39,8 @@ pub use output::{
 pub use process::{NumberOrName, Process, ProcessList, ProcessState, Receiver, SentSignal, SignalList};
 pub use session::{
     Boundary, ConfinementTier, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, Order,
-    ResourceUsage, SessionAction, SessionEnvironment, SessionList, SessionListQuery, SessionStatus, StartupFailure,
-    TerminalSession, TerminateQuery, Terminated,
+    ResourceUsage, SessionAction, SessionEnvironment, SessionList, SessionListQuery, SessionPolicy, SessionStatus,
+    StartupFailure, TerminalSession, TerminateQuery, Terminated,
 };
 pub use socket::SocketQuery;
 pub use ticket::{Ticket, TicketPage, TicketRequest, TicketScope};

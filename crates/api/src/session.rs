@@ -88,6 +88,20 @@ pub struct SessionAction {
     pub command: Option<String>,
 }
 
+/// The policy of a session's commands and input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionPolicy {
+    /// Its name in the policy file.
+    pub name: String,
+    /// The session is not confined: once a program runs, only the policy's own words keep it from anything.
+    pub advisory: bool,
+    /// Why none of its commands can be proven any more, so that `allow` by a rule becomes what the policy says of the
+    /// unproven; absent while they can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unprovable: Option<String>,
+}
+
 /// How strong the confinement of a session is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -238,6 +252,9 @@ pub struct TerminalSession {
     /// How the kernel confines its shell and programs; absent if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confinement: Option<ConfinementTier>,
+    /// The policy of its commands and input; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<SessionPolicy>,
     /// Commands of that profile that failed at the start, as long as the server runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub startup_failed: Vec<StartupFailure>,

@@ -7,7 +7,7 @@ use client::ClientError;
 
 /// clap's own.
 pub const USAGE: u8 = 2;
-const NOT_ALLOWED: u8 = 4;
+pub const NOT_ALLOWED: u8 = 4;
 const NO_SERVER: u8 = 5;
 
 /// Why a command failed.
@@ -87,9 +87,12 @@ pub fn of_unreached(error: &io::Error) -> u8 {
 fn of(code: ErrorCode) -> u8 {
     match code {
         ErrorCode::SessionNotFound => 3,
-        ErrorCode::Unauthorized | ErrorCode::Forbidden | ErrorCode::HostRefused | ErrorCode::OriginRefused => {
-            NOT_ALLOWED
-        }
+        ErrorCode::Unauthorized
+        | ErrorCode::Forbidden
+        | ErrorCode::PolicyDenied
+        | ErrorCode::ApprovalNeeded
+        | ErrorCode::HostRefused
+        | ErrorCode::OriginRefused => NOT_ALLOWED,
         ErrorCode::ServerRestarting => NO_SERVER,
         ErrorCode::MalformedBody
         | ErrorCode::InvalidField

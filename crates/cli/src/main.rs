@@ -20,6 +20,7 @@ mod kill;
 mod logs;
 mod paths;
 mod piped_stdin;
+mod policy;
 mod print;
 mod record;
 mod remove;
@@ -89,6 +90,8 @@ enum Command {
     Token(token::TokenOptions),
     /// Print, filter and follow the audit log: who asked for what, and how it ended
     Audit(audit::AuditOptions),
+    /// Check the policies of commands, and try one on a command
+    Policy(policy::PolicyOptions),
     /// Show the settings of the server, and where each comes from
     Config(config::ConfigOptions),
     /// Check this machine, and print a remedy for each problem
@@ -147,6 +150,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Token(options) if options.makes() => run_requests(token::token(&daemon::client(&paths)?, &options)),
         Command::Token(options) => run_requests(token::token(&Client::unix(&paths.socket), &options)),
         Command::Audit(options) => run_requests(audit::audit(&paths, &options)),
+        Command::Policy(options) => policy::policy(&cli.paths, &options),
         Command::Config(options) => config::config(Cli::command(), &cli.paths, &paths, &options),
         Command::Doctor(options) => run_requests(doctor::doctor(&paths, &options)),
         Command::Schema { of } => {

@@ -20,7 +20,7 @@ use tracing_subscriber::fmt::format;
 use crate::daemon;
 use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
-use crate::{print, units};
+use crate::{policy, print, units};
 
 /// The default address.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7893);
@@ -65,6 +65,9 @@ pub struct ServeOptions {
     /// Remove the oldest ended sessions while less of the disk is free than this, or than a twentieth of it; 0 is never [default: 1 GiB]
     #[arg(long, env = "PTYD_RETENTION_FREE", value_name = "SIZE", value_parser = units::bytes)]
     retention_free: Option<u64>,
+    /// The file with the policies of commands and input [default: policy.toml beside the configuration file]
+    #[arg(long, env = "PTYD_POLICY", value_name = "FILE")]
+    policy: Option<PathBuf>,
     /// Log calls that take longer, unless their callers asked to wait [default: 2]
     #[arg(long, env = "PTYD_SLOW_CALL", value_name = "TIME", value_parser = slow_call)]
     slow_call: Option<Duration>,
@@ -269,6 +272,7 @@ impl ServeOptions {
             },
             network: options.network.config(listen)?,
             audit: options.audit.config(),
+            policy_file: policy::file(given, options.policy.clone()).map(std::path::absolute).transpose()?,
             ..defaults
         })
     }
@@ -283,6 +287,9 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
     }
     log();
     let listen = options.network.listen.unwrap_or_else(|| default_listen(options.detached));
+    if let Some(file) = options.policy.as_ref().filter(|file| !file.exists()) {
+        return Err(Failure::usage(format!("{}: there is no such file", file.display())));
+    }
     let config = options.config(given, paths, listen)?;
     let ready = |listening: &Listening| {
         let text = greeting(listening, given).join("\n") + "\n";

@@ -54,6 +54,8 @@ pub struct Config {
     pub sessions_max: SessionsMax,
     /// The audit log.
     pub audit: AuditConfig,
+    /// The file with the policies, if there is one.
+    pub policy_file: Option<PathBuf>,
 }
 
 /// The settings of the HTTP listener.
@@ -184,6 +186,7 @@ impl Config {
             failures_per_second: limits::FAILURES_PER_SECOND,
             sessions_max: SessionsMax::default(),
             audit: AuditConfig::default(),
+            policy_file: None,
         }
     }
 }

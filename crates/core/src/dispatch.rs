@@ -1,5 +1,5 @@
-//! The dispatcher, through which every action passes: it checks the scope, records the action in the audit log, performs it,
-//! and records the result.
+//! The dispatcher, through which every action passes: it checks the scope, asks the session's policy, records the action in the
+//! audit log, performs it, and records the result.
 //!
 //! A composite action expands into primitive ones (`composites/`), which come back here one by one, so each is authorized
 //! and recorded with the session, the text or keys, and the principal that it has in the end. Dropping the future of
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::action::{Action, ActionError, Boxed, Composite, Dispatch, Outcome, PatternShare};
-use crate::audit::AuditLog;
+use crate::audit::{AuditLog, Entry};
 use crate::composites;
 pub use crate::composites::{Caller, TimeLimits, expand};
 use crate::credentials::named_tokens::Tokens;
@@ -82,16 +82,12 @@ impl Dispatcher {
     }
 
     /// Performs one action for one caller.
-    pub async fn dispatch(&self, principal: &Principal, action: Action) -> Result<Outcome, ActionError> {
-        let (name, needs, waits) = (name(&action), action.needs(), action.waits());
+    pub async fn dispatch(&self, principal: &Principal, mut action: Action) -> Result<Outcome, ActionError> {
+        let (name, waits) = (name(&action), action.waits());
         let begun = Instant::now();
         let audit = &self.registry.server_events.audit;
         let mut entry = audit.entry(principal, name, &action, |session| self.registry.name_of(session));
-        let result = if principal.scope < needs {
-            let why =
-                format!("{name} needs a token of scope {}, and this one's is {}", needs.name(), principal.scope.name());
-            Err(ActionError::Denied { why })
-        } else if let Err(error) = entry.begin().await {
+        let result = if let Err(error) = self.admit(principal, name, &mut action, &mut entry).await {
             Err(error)
         } else if principal.pass.is_some() {
             // A wait ends at the moment its caller's token is revoked.
@@ -107,6 +103,34 @@ impl Dispatcher {
         let done = Completion { name, waits, took: begun.elapsed(), error: result.as_ref().err() };
         self.recorder.ended(principal, &done);
         result
+    }
+
+    /// Whether an action may be performed: by its principal's scope, by its session's policy, and as the audit log can have it.
+    async fn admit(
+        &self,
+        principal: &Principal,
+        name: &str,
+        action: &mut Action,
+        entry: &mut Entry<'_>,
+    ) -> Result<(), ActionError> {
+        let needs = action.needs();
+        if principal.scope < needs {
+            let why =
+                format!("{name} needs a token of scope {}, and this one's is {}", needs.name(), principal.scope.name());
+            return Err(ActionError::Denied { why });
+        }
+        let judged = self.registry.judged(principal, action).await?;
+        if let Some(judged) = &judged {
+            entry.judged(judged.verdict(), judged.rule());
+            if let Some(refusal) = judged.refusal() {
+                return Err(refusal);
+            }
+        }
+        entry.begin().await?;
+        match judged {
+            Some(judged) => judged.admit(action).await,
+            None => Ok(()),
+        }
     }
 
     async fn perform(&self, principal: &Principal, action: Action) -> Result<Outcome, ActionError> {

@@ -47,6 +47,8 @@ pub const RETENTION_FREE_PART: u64 = 20;
 pub const READERS_PER_SESSION_MAX: usize = 256;
 /// How often retention runs.
 pub const RETENTION_EVERY: Duration = Duration::from_secs(600);
+/// The longest command that a policy judges: its analysers read a text more than once.
+pub use policy::ANALYSED_BYTES_MAX as POLICY_BYTES_MAX;
 /// The longest command; the loader takes it in one read, and no shell script is longer.
 pub const COMMAND_BYTES_MAX: usize = 1 << 20;
 /// The longest input; input that does not fit the kernel's buffer waits in the holder.

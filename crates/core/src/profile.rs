@@ -62,6 +62,8 @@ pub struct Profile {
     pub limits: Limits,
     /// The confinement of its shell and programs.
     pub confinement: Option<Confinement>,
+    /// The policy of its commands and input, by its name in the policy file.
+    pub policy: Option<String>,
 }
 
 /// The confinement of a session's shell and programs, and its exceptions. In paths `~` is the profile's HOME,

@@ -1,5 +1,8 @@
 //! The errors of actions.
 
+use std::fmt;
+
+use policy::Verdict;
 use terminal::quote;
 
 use super::secret::SecretRefusal;
@@ -103,6 +106,12 @@ pub enum ActionError {
         /// The reason, and which principal is allowed.
         why: String,
     },
+    /// The session's policy denies it.
+    #[error("{0}")]
+    PolicyDenied(Box<PolicyRefusal>),
+    /// The session's policy leaves it to a person.
+    #[error("{0}")]
+    ApprovalNeeded(Box<PolicyRefusal>),
     /// The caller's token was revoked or has expired.
     #[error("the token was revoked or has expired; ask the server's operator for a new one (ptyd token new)")]
     ShutOut,
@@ -188,6 +197,8 @@ impl ActionError {
             Self::SecretRefused(SecretRefusal::Unknown) => "route_not_found",
             Self::SecretRefused(SecretRefusal::Answered | SecretRefusal::Over) => "nothing_runs",
             Self::Denied { .. } => "forbidden",
+            Self::PolicyDenied(_) => "policy_denied",
+            Self::ApprovalNeeded(_) => "approval_needed",
             Self::ShutOut => "unauthorized",
             Self::NoToken { .. } => "token_not_found",
             Self::Limit { .. } => "limit_reached",
@@ -198,6 +209,39 @@ impl ActionError {
             Self::Restarting => "server_restarting",
             Self::Internal { .. } => "internal",
         }
+    }
+}
+
+/// What a policy refused, and by which rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyRefusal {
+    /// What was not done: `not run`, `nothing was typed`.
+    pub what: &'static str,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The policy's name.
+    pub policy: String,
+    /// The rule's name.
+    pub rule: String,
+    /// Why it matches.
+    pub why: String,
+    /// Nothing but the policy keeps the session's programs from it.
+    pub is_advisory: bool,
+}
+
+impl fmt::Display for PolicyRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, policy, rule, why, .. } = self;
+        let why = quote::line(why);
+        if self.verdict == Verdict::Ask {
+            write!(
+                f,
+                "{what}: needs approval by a person: rule {rule} of policy {policy}: {why}; nobody can be asked yet"
+            )?;
+        } else {
+            write!(f, "{what}: rule {rule} of policy {policy} denies it: {why}")?;
+        }
+        if self.is_advisory { write!(f, " (advisory: the session is not confined)") } else { Ok(()) }
     }
 }
 

@@ -180,6 +180,8 @@ pub struct SessionView {
     pub profile: Option<String>,
     /// How its shell and programs are confined.
     pub confinement: Option<ConfinementTier>,
+    /// The policy of its commands and input.
+    pub policy: Option<PolicyView>,
     /// Start-up commands of that profile that failed.
     pub startup_failed: Vec<StartupFailure>,
     /// The file with all of its output.
@@ -188,6 +190,15 @@ pub struct SessionView {
     pub limits: Vec<KeptLimit>,
     /// The newest limits that it hit.
     pub limits_hit: Vec<LimitHit>,
+}
+
+/// The policy of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyView {
+    /// Its name.
+    pub name: String,
+    /// Why none of the session's commands can be proven any more.
+    pub unprovable: Option<Arc<str>>,
 }
 
 /// The state of the foreground, from the kernel and the attested reports.

@@ -2,7 +2,7 @@
 
 use std::time::{Instant, SystemTime};
 
-use super::line::{Class, Details, Event, Found, Line, describe, found, reason};
+use super::line::{Class, Details, Event, Found, Judged, Line, describe, found, reason};
 use super::{AuditLog, ReadCount, ReadKey, Recording, not_recorded};
 use crate::action::{Action, ActionError, Outcome};
 use crate::principal::Principal;
@@ -50,6 +50,13 @@ impl AuditLog {
 }
 
 impl Entry<'_> {
+    /// Its lines have what the session's policy says of it.
+    pub(crate) fn judged(&mut self, verdict: &'static str, rule: &str) {
+        if let Some(of) = &mut self.of {
+            of.details.judged = Some(Judged { verdict, rule: rule.to_owned() });
+        }
+    }
+
     /// Writes the line before an action that changes something. An error means that it may not be performed.
     pub(crate) async fn begin(&mut self) -> Result<(), ActionError> {
         let Some(of) = self.of.as_mut().filter(|of| matches!(of.class, Class::Change | Class::Ending)) else {
@@ -119,7 +126,7 @@ impl Recorded<'_> {
         let only_session;
         let details = if self.id.is_some() {
             let session = self.details.session.clone().or_else(|| found.session.take());
-            only_session = Details { session, ..Details::default() };
+            only_session = Details { session, judged: self.details.judged.clone(), ..Details::default() };
             &only_session
         } else {
             &self.details

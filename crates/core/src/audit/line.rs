@@ -75,12 +75,21 @@ pub(super) struct Details {
     pub purge: bool,
     #[serde(flatten)]
     pub creation: Option<Creation>,
+    #[serde(flatten)]
+    pub judged: Option<Judged>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_scope: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub named_action: Option<String>,
+}
+
+/// What the session's policy says of it.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Judged {
+    pub verdict: &'static str,
+    pub rule: String,
 }
 
 /// The facts of a request for a session or a token.
@@ -306,7 +315,7 @@ impl From<&Principal> for Caller {
     }
 }
 
-/// One line. Fields that say nothing are left out; a later version adds fields (a policy's verdict and rule, an approval).
+/// One line. Fields that say nothing are left out; a later version adds fields (an approval).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Line<'a> {

@@ -10,6 +10,7 @@ use super::backends::Backends;
 use super::replay_order::{self, ReplayOrder, Step, is_damage};
 use super::session_metadata::SessionMetadata;
 use super::shared::Shared;
+use super::taint::Taint;
 use super::timeline::{Change, Command, Timeline, micros};
 use super::toolchains;
 use super::unreachable::{Hindrance, Unreachable};
@@ -246,6 +247,7 @@ fn open_with(
         Err(e) => return Err(e),
     };
     meta.created_us = meta.created_us_in(folder);
+    let taint = if meta.policy.is_some() { Taint::read(folder) } else { Taint::default() };
     let shared = Shared {
         id: id.clone(),
         folder: folder.clone(),
@@ -258,6 +260,7 @@ fn open_with(
         prompt_lines: AtomicUsize::new(usize::MAX),
         is_in_turn: AtomicBool::new(true),
         stalled: AtomicBool::default(),
+        taint,
     };
     Ok((shared, damage))
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
+use crate::policy_file::PolicyFile;
 use crate::serve_error::ServeError;
 use crate::shell::Integration;
 
@@ -11,6 +12,8 @@ pub(super) struct LaunchResources {
     pub(super) integration: Integration,
     /// The file with the profiles.
     pub(super) config_file: Option<PathBuf>,
+    /// The file with the policies of commands and input.
+    pub(super) policies: PolicyFile,
     /// The server's Unix socket.
     socket: PathBuf,
     pub(super) open_files: u64,
@@ -25,6 +28,7 @@ impl LaunchResources {
         Ok(Self {
             integration: Integration::install(&config.state_dir).map_err(ServeError::at(&integration))?,
             config_file: config.config_file.clone(),
+            policies: PolicyFile::new(config.policy_file.clone()),
             socket: config.socket.clone(),
             open_files: raise_open_files(),
             umask: current_umask(),
@@ -34,10 +38,11 @@ impl LaunchResources {
 }
 
 impl LaunchResources {
-    /// The files and folders of the server that no confined session opens: its configuration, its socket and the state directory.
+    /// The files and folders of the server that no confined session opens: its configuration, its policies, its socket and the state directory.
     pub(super) fn own_places(&self, sessions: &Path) -> Vec<PathBuf> {
-        let places = [sessions.parent(), Some(&*self.socket), self.config_file.as_deref()];
-        places.into_iter().flatten().map(Path::to_owned).collect()
+        let files = [self.config_file.as_deref(), self.policies.path()];
+        let places = [sessions.parent(), Some(&*self.socket)].into_iter().chain(files);
+        places.flatten().map(Path::to_owned).collect()
     }
 }
 

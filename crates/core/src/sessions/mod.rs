@@ -21,6 +21,7 @@ mod launch_resources;
 mod live_sessions;
 mod name_locks;
 mod permits;
+mod policy_gate;
 mod processes;
 mod quota;
 mod read_cursor;
@@ -38,6 +39,7 @@ mod shared;
 mod store_rebuild;
 mod summary;
 mod supervision;
+mod taint;
 mod tasks;
 #[cfg(test)]
 mod tests;

@@ -176,6 +176,8 @@ impl Registry {
             tokens: Arc::new(tokens),
             stopping: watch::Sender::new(false),
         });
+        // A mistake in the file is logged now, and not only with the first command.
+        let _ = registry.launch_resources.policies.policies();
         registry.adopt_all();
         Ok(registry)
     }

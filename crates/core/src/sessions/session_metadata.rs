@@ -2,11 +2,12 @@
 //! enough to restore the session.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::timeline::micros;
-use crate::action::{ConfinementTier, Limits, NamedAction};
+use crate::action::{ConfinementTier, Limits, NamedAction, PolicyView};
 use crate::host::holders::SessionFolder;
 use crate::principal::Detach;
 
@@ -42,6 +43,10 @@ pub(crate) struct SessionMetadata {
     pub(crate) user: Option<String>,
     /// The start-up commands.
     pub(crate) startup: Vec<String>,
+    /// The policy of its commands and input.
+    pub(crate) policy: Option<String>,
+    /// Why none of its commands can be proven, if that is so from its start on.
+    pub(crate) unprovable: Option<String>,
 }
 
 impl SessionMetadata {
@@ -106,6 +111,12 @@ impl SessionMetadata {
     /// Unreadable metadata must not lose the session: the output is still there.
     pub(crate) fn decode(bytes: &[u8]) -> Self {
         serde_json::from_slice(bytes).unwrap_or_default()
+    }
+
+    /// The session's policy, with the reason why its commands cannot be proven any more.
+    pub(crate) fn policy_view(&self, taint: Option<Arc<str>>) -> Option<PolicyView> {
+        let unprovable = self.unprovable.as_deref().map(Arc::from).or(taint);
+        Some(PolicyView { name: self.policy.clone()?, unprovable })
     }
 
     /// The variables, with secrets hidden.

@@ -8,6 +8,7 @@ use wire::Spec;
 
 use super::backends::Backends;
 use super::session_metadata::SessionMetadata;
+use super::taint::Taint;
 use crate::action::StartupFailure;
 use crate::host::holders::SessionFolder;
 use crate::ids::SessionId;
@@ -32,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) is_in_turn: AtomicBool,
     /// The session waits for disk space.
     pub(crate) stalled: AtomicBool,
+    /// Whether a policy can still prove its commands.
+    pub(crate) taint: Taint,
 }
 
 impl Shared {

@@ -67,6 +67,7 @@ impl Summary {
             tools: Tools::clone(&self.tools),
             profile: shared.meta.profile.clone(),
             confinement: shared.meta.confinement,
+            policy: shared.meta.policy_view(shared.taint.reason()),
             startup_failed: locked(&shared.startup_failed).clone(),
             log_file: shared.folder.log_file(),
             limits: resource_limits::kept(&shared.spec, &shared.meta.limits),

@@ -120,6 +120,7 @@ impl Unreachable {
             tools: Tools::default(),
             profile: self.meta.profile.clone(),
             confinement: self.meta.confinement,
+            policy: self.meta.policy_view(None),
             startup_failed: Vec::new(),
             log_file: self.folder.log_file(),
             limits: resource_limits::kept(&self.spec, &self.meta.limits),

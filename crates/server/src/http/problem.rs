@@ -56,6 +56,8 @@ impl From<ActionError> for ProblemResponse {
             ActionError::SecretRefused(SecretRefusal::Unknown) => (ErrorCode::RouteNotFound, None),
             ActionError::SecretRefused(SecretRefusal::Answered | SecretRefusal::Over) => (ErrorCode::NothingRuns, None),
             ActionError::Denied { .. } => (ErrorCode::Forbidden, None),
+            ActionError::PolicyDenied(_) => (ErrorCode::PolicyDenied, None),
+            ActionError::ApprovalNeeded(_) => (ErrorCode::ApprovalNeeded, None),
             ActionError::ShutOut => (ErrorCode::Unauthorized, None),
             ActionError::NoToken { .. } => (ErrorCode::TokenNotFound, None),
             ActionError::Limit { .. } => (ErrorCode::LimitReached, None),
@@ -145,7 +147,7 @@ fn fresh_id() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ptyd_core::action::EndReason;
+    use ptyd_core::action::{EndReason, PolicyRefusal, Verdict};
     use ptyd_core::ids::SessionId;
 
     #[test]
@@ -168,6 +170,10 @@ mod tests {
     fn the_audit_log_has_the_same_codes() {
         let session = || SessionId::parse("s0-aaaaaaaaaa").expect("an id");
         let text = || "x".to_owned();
+        let refusal = |verdict| {
+            let (policy, rule, why) = (text(), text(), text());
+            Box::new(PolicyRefusal { what: "not run", verdict, policy, rule, why, is_advisory: true })
+        };
         let errors = [
             ActionError::NoSession { id: text(), live: None },
             ActionError::NoCommand { session: session(), id: text() },
@@ -183,6 +189,8 @@ mod tests {
             ActionError::SecretRefused(SecretRefusal::Answered),
             ActionError::SecretRefused(SecretRefusal::Over),
             ActionError::Denied { why: text() },
+            ActionError::PolicyDenied(refusal(Verdict::Deny)),
+            ActionError::ApprovalNeeded(refusal(Verdict::Ask)),
             ActionError::ShutOut,
             ActionError::NoToken { name: text() },
             ActionError::Limit { what: "x", limit: 1, hint: "x" },

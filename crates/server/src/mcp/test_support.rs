@@ -207,6 +207,7 @@ pub(super) fn session() -> SessionView {
         tools: Tools { python: Some(PathBuf::from("/usr/bin/python3")), ..Tools::default() },
         profile: None,
         confinement: None,
+        policy: None,
         startup_failed: Vec::new(),
         log_file: PathBuf::from("/state/sessions/s0/journal"),
         limits: Vec::new(),

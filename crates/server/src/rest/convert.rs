@@ -96,6 +96,11 @@ pub(super) fn session(view: action::SessionView, base_url: &str) -> TerminalSess
         cargo: view.tools.cargo.map(|p| path(&p).0),
         profile: view.profile,
         confinement: view.confinement.map(confinement),
+        policy: view.policy.map(|policy| api::SessionPolicy {
+            name: policy.name,
+            advisory: view.confinement.is_none(),
+            unprovable: policy.unprovable.map(|why| why.to_string()),
+        }),
         startup_failed: view.startup_failed.into_iter().map(startup_failure).collect(),
         log_file: path(&view.log_file).0,
         inactivity_timeout,

@@ -57,6 +57,8 @@ pub(super) fn code_of(error: &ActionError) -> (ErrorCode, Code) {
         ActionError::WouldEcho { .. } => (ErrorCode::WouldEcho, Code::Conflict),
         ActionError::SecretRefused(_) => (ErrorCode::NothingRuns, Code::Conflict),
         ActionError::Denied { .. } => (ErrorCode::Forbidden, Code::Forbidden),
+        ActionError::PolicyDenied(_) => (ErrorCode::PolicyDenied, Code::Forbidden),
+        ActionError::ApprovalNeeded(_) => (ErrorCode::ApprovalNeeded, Code::Forbidden),
         ActionError::ShutOut => (ErrorCode::Unauthorized, Code::ShutOut),
         ActionError::NoToken { .. } => (ErrorCode::TokenNotFound, Code::NotFound),
         ActionError::Limit { .. } => (ErrorCode::LimitReached, Code::TooMany),

@@ -445,6 +445,8 @@ impl OpenConnection<'_> {
             ActionError::Stalled { .. }
             | ActionError::WouldEcho { .. }
             | ActionError::Invalid { .. }
+            | ActionError::PolicyDenied(_)
+            | ActionError::ApprovalNeeded(_)
             | ActionError::Ended { .. }
             | ActionError::Unreachable { .. } => true,
             ActionError::NoSession { .. }

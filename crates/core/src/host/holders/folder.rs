@@ -16,6 +16,9 @@ const BLOCK_BYTES: u64 = 512;
 /// The file of a session's tasks, which the server alone writes.
 const TASKS_FILE: &str = "tasks";
 
+/// The file that says why a session's commands cannot be proven any more, which the server alone writes.
+const TAINT_FILE: &str = "tainted";
+
 /// The folder of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SessionFolder(PathBuf);
@@ -72,6 +75,22 @@ impl SessionFolder {
         let mut file = std::fs::OpenOptions::new();
         let mut file = file.create(true).append(true).mode(0o600).open(self.0.join(TASKS_FILE))?;
         file.write_all(format!("\n{line}\n").as_bytes())
+    }
+
+    /// Why the session's commands cannot be proven any more, as it was recorded; none if it was not.
+    pub(crate) fn taint(&self) -> io::Result<Option<String>> {
+        match std::fs::read(self.0.join(TAINT_FILE)) {
+            Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Records it.
+    pub(crate) fn write_taint(&self, reason: &str) -> io::Result<()> {
+        let mut file = std::fs::OpenOptions::new();
+        let mut file = file.create(true).write(true).truncate(true).mode(0o600).open(self.0.join(TAINT_FILE))?;
+        file.write_all(reason.as_bytes())
     }
 
     pub(crate) fn exists(&self) -> bool {

@@ -286,6 +286,7 @@ impl Registry {
             inherits_script: setting.user.is_some() || profile.confinement.is_some(),
         };
         let shell = self.launch_resources.integration.pick(self.host(), &wanted)?;
+        let (policy, unprovable) = self.policy_of_new(principal, request, profile, &shell.name, &env)?;
         for (name, value) in &shell.env {
             set(&mut env, name, value);
         }
@@ -318,6 +319,8 @@ impl Registry {
             confinement: setting.profile.confinement.as_ref().map(|confinement| confinement.tier),
             user: setting.user.as_ref().map(|user| user.name.clone()),
             startup: setting.profile.startup,
+            policy,
+            unprovable,
         };
         let umask = setting.profile.umask.or(request.otherwise.umask).unwrap_or(self.launch_resources.umask);
         let mut spec = Spec {

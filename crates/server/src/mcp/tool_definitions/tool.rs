@@ -113,6 +113,8 @@ impl From<ActionError> for ToolError {
             | ActionError::WouldEcho { .. }
             | ActionError::SecretRefused(_)
             | ActionError::Denied { .. }
+            | ActionError::PolicyDenied(_)
+            | ActionError::ApprovalNeeded(_)
             | ActionError::ShutOut
             | ActionError::NoToken { .. }
             | ActionError::Limit { .. }

@@ -1,0 +1,112 @@
+//! `policy`: checks a policy file, and tells what a policy says of a command. It reads the file itself, without a server.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use policy::{Policies, Policy, Standing, Verdict};
+use ptyd_core::config_file::ConfigFile;
+use terminal::quote;
+
+use crate::exit::{Failure, NOT_ALLOWED};
+use crate::paths::PathOptions;
+use crate::print;
+
+/// The options of `policy`.
+#[derive(Debug, Args)]
+pub struct PolicyOptions {
+    #[command(subcommand)]
+    command: PolicyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PolicyCommand {
+    /// Check a policy file with all of its examples
+    Check {
+        /// The file [default: the server's]
+        file: Option<PathBuf>,
+    },
+    /// Print the verdict of a policy on a command, the rule, and why
+    ///
+    /// The exit code is 0 for `allow` and 4 otherwise.
+    Test {
+        /// The command
+        command: String,
+        /// The policy [default: that of the file, or its only one]
+        #[arg(long, value_name = "NAME")]
+        policy: Option<String>,
+        /// The file [default: the server's]
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Judge as in a session in which something unproven has run
+        #[arg(long)]
+        tainted: bool,
+    },
+}
+
+/// The policy file of a server started here: the one that is named, or else `policy.toml` beside the configuration file.
+pub fn file(given: &PathOptions, named: Option<PathBuf>) -> Option<PathBuf> {
+    named.or_else(|| Some(given.config_file()?.with_file_name("policy.toml")))
+}
+
+fn chosen(given: &PathOptions, named: Option<&PathBuf>) -> Result<PathBuf, Failure> {
+    let set = std::env::var_os("PTYD_POLICY").filter(|file| !file.is_empty()).map(PathBuf::from);
+    let configured = || -> Result<Option<PathBuf>, Failure> {
+        let Some(path) = given.config_file() else { return Ok(None) };
+        let settings = ConfigFile::read(&path).map_err(Failure::usage)?.settings();
+        Ok(settings.get("policy").and_then(|words| words.first()).map(PathBuf::from))
+    };
+    let named = match named.cloned().or(set) {
+        Some(named) => Some(named),
+        None => configured()?,
+    };
+    file(given, named).ok_or_else(|| Failure::usage("no home directory; name the file"))
+}
+
+fn read(path: &PathBuf) -> Result<Policies, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+    Policies::parse(&text).map_err(|mistake| Failure::usage(format!("{}, {mistake}", path.display())))
+}
+
+/// `ptyd policy`.
+pub fn policy(given: &PathOptions, options: &PolicyOptions) -> Result<ExitCode, Failure> {
+    match &options.command {
+        PolicyCommand::Check { file } => {
+            let path = chosen(given, file.as_ref())?;
+            let policies = read(&path)?;
+            for policy in policies.all() {
+                let default = if policies.default_policy() == Some(policy.name()) { " (default)" } else { "" };
+                print::line(format_args!("{}{default}: {} rules", policy.name(), policy.rules()))?;
+            }
+            print::note(format_args!("{}: no mistake", path.display()));
+            Ok(ExitCode::SUCCESS)
+        }
+        PolicyCommand::Test { command, policy, file, tainted } => {
+            let path = chosen(given, file.as_ref())?;
+            let policies = read(&path)?;
+            let policy = one_of(&policies, policy.as_deref())?;
+            let standing = if *tainted {
+                Standing::Unprovable("something unproven has run in the session")
+            } else {
+                Standing::Provable
+            };
+            let ruling = policy.command(command, standing);
+            let (verdict, why) = (ruling.verdict.name(), quote::line(&ruling.why));
+            print::line(format_args!("{verdict}: rule {} of policy {}: {why}", ruling.rule, policy.name()))?;
+            print::note(
+                "A policy is advisory in a session whose profile has no confinement: docs/policy.md says what it cannot do.",
+            );
+            Ok(ExitCode::from(if ruling.verdict == Verdict::Allow { 0 } else { NOT_ALLOWED }))
+        }
+    }
+}
+
+fn one_of<'a>(policies: &'a Policies, name: Option<&str>) -> Result<&'a Policy, Failure> {
+    let all: Vec<&Policy> = policies.all().collect();
+    let only = || if let [only] = all.as_slice() { Some(only.name()) } else { None };
+    let names = || all.iter().map(|policy| policy.name()).collect::<Vec<_>>().join(", ");
+    let Some(name) = name.or(policies.default_policy()).or_else(only) else {
+        return Err(Failure::usage(format!("name one with --policy; the file has: {}", names())));
+    };
+    policies.get(name).ok_or_else(|| Failure::usage(format!("there is no policy {name:?}; the file has: {}", names())))
+}

@@ -1,0 +1,203 @@
+//! The gate of the policies: dispatch asks here, for every primitive that runs or types something, before it is performed.
+//!
+//! A policy is its session's: it counts for every principal, because a person and an agent of the same user are the same
+//! to a server. What calms a program (C-c, signals) never needs it, nor does a secret that a person types at its page.
+
+use std::sync::Arc;
+
+use policy::{Ruling, Standing, Verdict};
+
+use super::registry::{Registry, SessionRef, on_disk};
+use super::shared::Shared;
+use crate::action::{Action, ActionError, Create, InputBytes, PolicyRefusal, TargetShell, Variables};
+use crate::keys;
+use crate::principal::Principal;
+use crate::profile::{Profile, StartFiles};
+
+/// The byte of C-c.
+const INTERRUPT: u8 = 3;
+/// The shells that a request may name in a session under a policy: their names, found on a PATH that it has not set.
+const SHELLS: [&str; 5] = ["bash", "dash", "fish", "sh", "zsh"];
+
+/// What a session's policy says of an action.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    shared: Arc<Shared>,
+    policy: String,
+    ruling: Ruling,
+    what: &'static str,
+}
+
+impl Registry {
+    /// What the policy of its session says of this action; none where neither has one.
+    pub(crate) async fn judged(&self, principal: &Principal, action: &Action) -> Result<Option<Judged>, ActionError> {
+        let session = match action {
+            Action::Execute(execute) => &execute.session,
+            Action::Input(input) if !calms(&input.bytes) => &input.session,
+            Action::Type { session, bytes, .. } if !is_interrupt(bytes) => session,
+            _ => return Ok(None),
+        };
+        let shared = match self.find(principal, session).await {
+            Ok(SessionRef::Live(handle)) => handle.shared,
+            // It may be reachable in the next moment.
+            Ok(SessionRef::Unreachable(unreachable)) if unreachable.meta.policy.is_some() => {
+                return Err(unreachable.error());
+            }
+            // There is nothing in which it could be performed; who performs it says so.
+            Ok(SessionRef::Unreachable(_) | SessionRef::EndedSession(_)) | Err(ActionError::NoSession { .. }) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let Some(name) = shared.meta.policy.clone() else { return Ok(None) };
+        let ruling = self.ruling(&shared, &name, action);
+        let what = if matches!(action, Action::Execute(_)) { "not run" } else { "nothing was typed" };
+        Ok(Some(Judged { shared, policy: name, ruling, what }))
+    }
+
+    fn ruling(&self, shared: &Shared, name: &str, action: &Action) -> Ruling {
+        let policies = match self.launch_resources.policies.policies() {
+            Ok(policies) => policies,
+            Err(why) => return denied(why),
+        };
+        let Some(policy) = policies.get(name) else {
+            return denied("the policy file has no policy of this name any more".to_owned());
+        };
+        let Action::Execute(execute) = action else { return policy.typed_input() };
+        let taint = shared.taint.reason();
+        let hindrance = match (execute.shell, &shared.meta.unprovable) {
+            (TargetShell::Nested, _) => Some("a nested shell runs it"),
+            (_, Some(why)) => Some(why.as_str()),
+            _ => taint.as_deref(),
+        };
+        policy.command(&execute.command, hindrance.map_or(Standing::Provable, Standing::Unprovable))
+    }
+
+    /// The policy of a new session, and why none of its commands could be proven. Blocks.
+    pub(super) fn policy_of_new(
+        &self,
+        principal: &Principal,
+        request: &Create,
+        profile: &Profile,
+        shell: &str,
+        env: &Variables,
+    ) -> Result<(Option<String>, Option<String>), ActionError> {
+        let unreadable = |why| ActionError::Start { why: format!("the policy file: {why}") };
+        let policies = self.launch_resources.policies.policies().map_err(unreadable)?;
+        let Some(name) = profile.policy.as_deref().or(policies.default_policy()) else { return Ok((None, None)) };
+        let Some(policy) = policies.get(name) else {
+            let there: Vec<_> = policies.all().map(policy::Policy::name).collect();
+            let problem =
+                format!("policy: there is no policy {name:?} in the policy file; it has: {}", there.join(", "));
+            return Err(ActionError::Invalid { field: "profile", problem });
+        };
+        if let Some(why) = set_by_request(principal, request) {
+            let ruling = policy.unreadable(why.clone());
+            let is_advisory = profile.confinement.is_none();
+            return match refusal("not started", name, &ruling, is_advisory) {
+                Some(error) => Err(error),
+                None => Ok((Some(name.to_owned()), Some(why))),
+            };
+        }
+        let unprovable = if shell != "bash" {
+            Some(format!("its shell is {shell}, and only bash's commands are read"))
+        } else if profile.rc != StartFiles::Clean {
+            Some("its shell has read its user's start-up files (the profile has no rc = \"clean\")".to_owned())
+        } else {
+            policy::doubtful_environment(env.iter().map(|(name, value)| (name.as_slice(), value.as_slice())))
+        };
+        Ok((Some(name.to_owned()), unprovable))
+    }
+}
+
+/// What a request sets that runs other code than the profile says, if it does.
+fn set_by_request(principal: &Principal, request: &Create) -> Option<String> {
+    if let Some((name, _)) = request.env.iter().find(|(name, _)| !policy::harmless_variable(name)) {
+        return Some(format!("the request sets the variable {name}"));
+    }
+    if request.base_env.is_some() && principal.origin.from_session.is_some() {
+        return Some("the request comes from a program in a session, with that program's environment".to_owned());
+    }
+    let shell = request.shell.as_deref().filter(|shell| !SHELLS.contains(shell));
+    shell.map(|shell| format!("the request names the shell {shell}"))
+}
+
+impl Judged {
+    pub(crate) fn verdict(&self) -> &'static str {
+        self.ruling.verdict.name()
+    }
+
+    pub(crate) fn rule(&self) -> &str {
+        &self.ruling.rule
+    }
+
+    /// Why it is not performed, if it is not.
+    pub(crate) fn refusal(&self) -> Option<ActionError> {
+        refusal(self.what, &self.policy, &self.ruling, self.shared.meta.confinement.is_none())
+    }
+
+    /// Prepares the session for it: a proven command runs in the shell for which it was proven, and what is not proven
+    /// is on record before it runs.
+    pub(crate) async fn admit(self, action: &mut Action) -> Result<(), ActionError> {
+        if let (Action::Execute(execute), true) = (action, self.ruling.is_proven) {
+            execute.shell = TargetShell::Own;
+        }
+        if !self.ruling.taints || self.shared.taint.reason().is_some() {
+            return Ok(());
+        }
+        let reason = match self.what {
+            "not run" if self.ruling.is_proven => format!("a command ran that changes later ones: {}", self.ruling.why),
+            "not run" => format!("a command ran that is not proven: {}", self.ruling.why),
+            _ => "input was typed".to_owned(),
+        };
+        let shared = self.shared;
+        on_disk(move || shared.taint.record(&shared.folder, &reason)).await
+    }
+}
+
+/// The refusal of a ruling. `ask` ends here, as long as nobody can be asked.
+fn refusal(what: &'static str, policy: &str, ruling: &Ruling, is_advisory: bool) -> Option<ActionError> {
+    let Ruling { verdict, rule, why, .. } = ruling.clone();
+    let refusal = Box::new(PolicyRefusal { what, verdict, policy: policy.to_owned(), rule, why, is_advisory });
+    match verdict {
+        Verdict::Allow => None,
+        Verdict::Ask => Some(ActionError::ApprovalNeeded(refusal)),
+        Verdict::Deny => Some(ActionError::PolicyDenied(refusal)),
+    }
+}
+
+fn denied(why: String) -> Ruling {
+    Ruling { verdict: Verdict::Deny, rule: "policy_file".to_owned(), why, taints: true, is_proven: false }
+}
+
+/// Whether this input can do nothing but interrupt.
+fn calms(input: &InputBytes) -> bool {
+    match input {
+        InputBytes::Raw(bytes) => is_interrupt(bytes),
+        InputBytes::Keys(pressed) => {
+            let interrupt = keys::parse("C-c").unwrap_or_default();
+            !pressed.is_empty() && pressed.iter().all(|key| interrupt.contains(key))
+        }
+        InputBytes::Paste { .. } => false,
+    }
+}
+
+fn is_interrupt(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|byte| *byte == INTERRUPT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    // promise: policy-5
+    fn only_an_interrupt_calms() {
+        let key = |name: &str| InputBytes::Keys(keys::parse(name).expect(name));
+        assert!(calms(&InputBytes::Raw(vec![3, 3])) && calms(&key("C-c")));
+        for other in [InputBytes::Raw(vec![]), InputBytes::Raw(b"\x03rm x\n".to_vec()), key("Enter"), key("C-d")] {
+            assert!(!calms(&other), "{other:?}");
+        }
+        assert!(!calms(&InputBytes::Paste { text: "\u{3}".to_owned(), enters: false }));
+    }
+}
