@@ -202,7 +202,7 @@ fn values(config: &Config) -> BTreeMap<&'static str, Value> {
         ("audit", json!(config.audit.mode.name())),
         ("audit_bytes", json!(config.audit.bytes)),
         ("audit_files", json!(config.audit.files)),
-        ("policy", json!(config.policy_file)),
+        ("policy", json!(config.files.policies)),
     ])
 }
 

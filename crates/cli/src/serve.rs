@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use ptyd_core::action::{Limit, Limits};
-use ptyd_core::config::{AuditConfig, AuditMode, Config, IpNet, NetworkConfig, SessionsMax, TlsFiles};
+use ptyd_core::config::{AuditConfig, AuditMode, Config, IpNet, NetworkConfig, OperatorFiles, SessionsMax, TlsFiles};
 use ptyd_core::serve_error::ServeError;
 use ptyd_core::web_origin::WebOrigin;
 use server::Listening;
@@ -24,6 +24,20 @@ use crate::{policy, print, units};
 
 /// The default address.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7893);
+
+/// How long, and in how much disk space, ended sessions are kept.
+#[derive(Debug, Args)]
+struct RetentionOptions {
+    /// The time for which ended sessions are kept [default: 7d]
+    #[arg(long, env = "PTYD_RETENTION_AGE", value_name = "TIME", value_parser = units::time)]
+    retention_age: Option<Duration>,
+    /// The disk space for all ended sessions; the oldest are removed first [default: 10 GiB]
+    #[arg(long, env = "PTYD_RETENTION_BYTES", value_name = "SIZE", value_parser = units::bytes)]
+    retention_bytes: Option<u64>,
+    /// Remove the oldest ended sessions while less of the disk is free than this, or than a twentieth of it; 0 is never [default: 1 GiB]
+    #[arg(long, env = "PTYD_RETENTION_FREE", value_name = "SIZE", value_parser = units::bytes)]
+    retention_free: Option<u64>,
+}
 
 /// The options of `serve`.
 #[derive(Debug, Args)]
@@ -56,15 +70,8 @@ pub struct ServeOptions {
     /// The maximum limits of any session: these, inactivityTimeout and maxAge [default: no limits]
     #[arg(long = "limit-max", env = "PTYD_LIMITS_MAX", value_name = "NAME=NUMBER", value_delimiter = ',', value_parser = limit_max)]
     limits_max: Vec<(Limit, f64)>,
-    /// The time for which ended sessions are kept [default: 7d]
-    #[arg(long, env = "PTYD_RETENTION_AGE", value_name = "TIME", value_parser = units::time)]
-    retention_age: Option<Duration>,
-    /// The disk space for all ended sessions; the oldest are removed first [default: 10 GiB]
-    #[arg(long, env = "PTYD_RETENTION_BYTES", value_name = "SIZE", value_parser = units::bytes)]
-    retention_bytes: Option<u64>,
-    /// Remove the oldest ended sessions while less of the disk is free than this, or than a twentieth of it; 0 is never [default: 1 GiB]
-    #[arg(long, env = "PTYD_RETENTION_FREE", value_name = "SIZE", value_parser = units::bytes)]
-    retention_free: Option<u64>,
+    #[command(flatten)]
+    retention: RetentionOptions,
     /// The file with the policies of commands and input [default: policy.toml beside the configuration file]
     #[arg(long, env = "PTYD_POLICY", value_name = "FILE")]
     policy: Option<PathBuf>,
@@ -249,8 +256,9 @@ impl ServeOptions {
         let lifetime = Limits { inactivity: options.inactivity_timeout, max_age: options.max_age, ..Limits::default() };
         // The server may change its directory.
         let config_file = given.config_file().map(std::path::absolute).transpose()?;
+        let policies = policy::file(given, options.policy.clone()).map(std::path::absolute).transpose()?;
         Ok(Config {
-            config_file,
+            files: OperatorFiles { config: config_file, policies },
             // Only from the environment: every user of the machine can read arguments.
             token: std::env::var("PTYD_TOKEN").ok().filter(|t| !t.is_empty()),
             journal_bytes_max: options.journal_bytes.unwrap_or(defaults.journal_bytes_max),
@@ -260,9 +268,9 @@ impl ServeOptions {
             secret_page: options.secret_page.unwrap_or(defaults.secret_page),
             limits: limits(lifetime, &options.limits),
             limits_max: limits(Limits::default(), &options.limits_max),
-            retention_age: options.retention_age.unwrap_or(defaults.retention_age),
-            retention_bytes: options.retention_bytes.unwrap_or(defaults.retention_bytes),
-            retention_free: options.retention_free.unwrap_or(defaults.retention_free),
+            retention_age: options.retention.retention_age.unwrap_or(defaults.retention_age),
+            retention_bytes: options.retention.retention_bytes.unwrap_or(defaults.retention_bytes),
+            retention_free: options.retention.retention_free.unwrap_or(defaults.retention_free),
             slow_call: options.slow_call.unwrap_or(defaults.slow_call),
             requests_per_second: options.requests_per_second.unwrap_or(defaults.requests_per_second),
             failures_per_second: options.failures_per_second.unwrap_or(defaults.failures_per_second),
@@ -272,7 +280,6 @@ impl ServeOptions {
             },
             network: options.network.config(listen)?,
             audit: options.audit.config(),
-            policy_file: policy::file(given, options.policy.clone()).map(std::path::absolute).transpose()?,
             ..defaults
         })
     }

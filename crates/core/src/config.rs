@@ -20,8 +20,8 @@ pub struct Config {
     pub socket: PathBuf,
     /// The directory for sessions, token, store and log.
     pub state_dir: PathBuf,
-    /// The file with the profiles, if there is one.
-    pub config_file: Option<PathBuf>,
+    /// The files that the operator writes.
+    pub files: OperatorFiles,
     /// The given bearer token; without it one is created and stored in the state directory.
     pub token: Option<String>,
     /// Journal bytes kept for each session.
@@ -54,8 +54,15 @@ pub struct Config {
     pub sessions_max: SessionsMax,
     /// The audit log.
     pub audit: AuditConfig,
+}
+
+/// The files that the operator writes; each is read again when it has changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OperatorFiles {
+    /// The file with the profiles, if there is one.
+    pub config: Option<PathBuf>,
     /// The file with the policies, if there is one.
-    pub policy_file: Option<PathBuf>,
+    pub policies: Option<PathBuf>,
 }
 
 /// The settings of the HTTP listener.
@@ -169,7 +176,7 @@ impl Config {
             network: NetworkConfig::of(listen),
             socket,
             state_dir,
-            config_file: None,
+            files: OperatorFiles::default(),
             token: None,
             journal_bytes_max: limits::JOURNAL_BYTES_MAX,
             soft_timeout: limits::SOFT_TIMEOUT,
@@ -186,7 +193,6 @@ impl Config {
             failures_per_second: limits::FAILURES_PER_SECOND,
             sessions_max: SessionsMax::default(),
             audit: AuditConfig::default(),
-            policy_file: None,
         }
     }
 }

@@ -23,6 +23,10 @@ ELSEWHERE = {
     "TerminalSession.confinement": "a_confined_session_works_as_any_other",
     # This machine has all of them.
     "ConfinementCapability.reason": "a_tier_that_the_machine_cannot_give_is_shown_with_the_reason",
+    "TerminalSession.policy": "what_a_policy_refuses_has_not_happened_and_is_on_record",
+    "SessionPolicy.name": "what_a_policy_refuses_has_not_happened_and_is_on_record",
+    "SessionPolicy.advisory": "what_a_policy_refuses_has_not_happened_and_is_on_record",
+    "SessionPolicy.unprovable": "after_typed_input_or_an_alias_nothing_is_proven_until_a_fresh_session_and_the_next_server_knows",
     "TerminalSession.startupFailed": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
     "StartupFailure.command": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
     "StartupFailure.reason": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",

@@ -19,7 +19,7 @@ pub struct Policies {
     named: BTreeMap<String, Policy>,
 }
 
-/// What is wrong with a file, and where.
+/// A mistake in a file, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// The line, from 1.

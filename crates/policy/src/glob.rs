@@ -100,7 +100,7 @@ impl Part {
     }
 }
 
-/// What is between brackets, behind the first.
+/// Reads a class behind its first bracket.
 fn class(chars: &mut std::str::Chars<'_>) -> Option<Part> {
     let is_negated = chars.as_str().starts_with('!');
     if is_negated {

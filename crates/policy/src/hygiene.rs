@@ -1,4 +1,4 @@
-//! What no command under a policy may hold: characters that a person who reads it does not see, or sees elsewhere.
+//! Characters that no command under a policy may hold, because a person who reads it does not see them, or sees them elsewhere.
 
 /// The longest command that is analysed, in bytes.
 pub const ANALYSED_BYTES_MAX: usize = 64 * 1024;

@@ -26,7 +26,7 @@ pub enum Standing<'a> {
     Unprovable(&'a str),
 }
 
-/// What a policy says, and why.
+/// The verdict of a policy, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
     /// The verdict.
@@ -65,7 +65,7 @@ impl Policy {
         let (commands, mut ruling) = match proven {
             Ok((commands, ruling)) => (commands, ruling),
             Err(why) => {
-                // What is not read to its end may hold anything.
+                // A text that is not read to its end may hold anything.
                 let verdict = if found.is_whole { self.unproven } else { self.unproven.max(Verdict::Ask) };
                 let why = if found.is_whole { why } else { format!("{why}, and it cannot be read to its end") };
                 let ruling = Ruling { verdict, rule: "unproven".to_owned(), why, taints: true, is_proven: false };

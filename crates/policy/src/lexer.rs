@@ -1,12 +1,12 @@
 //! The strict lexer: the only reader of a command whose result can prove that it may run.
 //!
-//! It knows simple commands of plain words, joined by `;`, `&&`, `||`, `|` and line ends, and nothing else. What bash would
+//! It knows simple commands of plain words, joined by `;`, `&&`, `||`, `|` and line ends, and nothing else. Text that bash would
 //! expand, redirect to a file, assign, define or take as a keyword is no error but unproven. It is short so that it can be
 //! read against bash's manual; every addition is a new way to be wrong.
 
 use crate::words::Word;
 
-/// What the lexer has read: the words of each command in order.
+/// The result of the lexer: the words of each command in order.
 pub(crate) type Commands = Vec<Vec<Word>>;
 
 /// Words that bash takes as its own at the beginning of a command.
@@ -154,7 +154,7 @@ impl Lexer<'_> {
         })
     }
 
-    /// What is between quotes: in single ones anything, in double ones nothing that bash would expand.
+    /// Reads the text between quotes: in single ones anything, in double ones nothing that bash would expand.
     fn quoted(&mut self, quote: char, text: &mut String) -> Result<(), String> {
         let inside = self.rest.get(1..).unwrap_or_default();
         let (inside, behind) = inside.split_once(quote).ok_or_else(|| format!("a {quote} is not closed"))?;
@@ -249,7 +249,7 @@ mod tests {
             ("", ""),
             ("g++ -o a a.c", "g++ -o a a.c"),
         ] {
-            let read = words(text).unwrap_or_else(|why| panic!("{text}: {why}"));
+            let read = words(text).expect(text);
             let read: Vec<_> = read.into_iter().map(|words| words.join(" ")).collect();
             assert_eq!(read.join(" / "), expected, "{text}");
         }

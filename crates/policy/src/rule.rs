@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::glob::Glob;
 use crate::words::{Word, base_name};
 
-/// What a policy says of a command. Of several, the strictest counts.
+/// The verdict of a policy on a command. Of several, the strictest counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -67,14 +67,10 @@ impl Rule {
             Word::Literal(text) => globs.iter().any(|glob| glob.matches(text)),
             Word::Glob(_) | Word::Unknown => globs.iter().any(Glob::is_any),
         };
-        let is_option = |word: &Word| word.begins("-");
         // Options of the program itself, and their values, may stand before its first argument (`git -C x push`).
-        let may_begin = |at: usize| {
-            let before = arguments.get(..at).unwrap_or_default();
-            let follows = |at: usize| at.checked_sub(1).and_then(|at| before.get(at)).is_some_and(is_option);
-            before.iter().enumerate().all(|(at, word)| is_option(word) || follows(at))
-        };
-        let rest = (0..=arguments.len()).filter(|at| may_begin(*at)).find_map(|at| {
+        let is_option = |at: usize| arguments.get(at).is_some_and(|word| word.begins("-"));
+        let before = (0..arguments.len()).take_while(|at| is_option(*at) || (*at > 0 && is_option(at - 1))).count();
+        let rest = (0..=before).find_map(|at| {
             let (first, rest) = arguments.get(at..)?.split_at_checked(self.args.len())?;
             first.iter().zip(&self.args).all(|(word, globs)| is_likely(word, globs)).then_some(rest)
         });

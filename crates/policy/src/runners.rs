@@ -85,7 +85,7 @@ const RUNNERS: [Runner; 35] = [
 const SHELLS: [&str; 12] =
     ["sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "su", "runuser", "script"];
 
-/// What a command runs besides itself.
+/// A command or a script that another command runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Inner {
     /// A command of these words.
@@ -94,7 +94,7 @@ pub(crate) enum Inner {
     Script(String),
 }
 
-/// What these words run besides their own program.
+/// Finds the commands that a command of these words runs.
 pub(crate) fn inner(words: &[Word]) -> Vec<Inner> {
     let Some((program, arguments)) = words.split_first() else { return Vec::new() };
     let Some(program) = program.text().map(base_name) else { return Vec::new() };

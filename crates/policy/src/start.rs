@@ -1,4 +1,4 @@
-//! Which environment a shell may be started with, so that its commands mean what they say.
+//! The environment with which a shell may be started, so that its commands mean what they say.
 
 /// A variable of a request that changes nothing that a command does, whatever its value is.
 pub fn harmless_variable(name: &str) -> bool {

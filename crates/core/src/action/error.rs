@@ -212,10 +212,10 @@ impl ActionError {
     }
 }
 
-/// What a policy refused, and by which rule.
+/// The refusal of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyRefusal {
-    /// What was not done: `not run`, `nothing was typed`.
+    /// The action that was not performed: `not run`, `nothing was typed`.
     pub what: &'static str,
     /// The verdict.
     pub verdict: Verdict,

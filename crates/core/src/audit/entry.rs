@@ -87,7 +87,13 @@ impl Entry<'_> {
     /// Writes the line before the answer. The action is done and cannot be refused any more, so a line that cannot be written
     /// now is kept for later.
     pub(crate) async fn end(&mut self, result: &Result<Outcome, ActionError>) {
-        let Some(of) = self.of.take() else { return };
+        let Some(mut of) = self.of.take() else { return };
+        // A new session's policy is known only while it is started.
+        if let (None, Err(ActionError::PolicyDenied(refusal) | ActionError::ApprovalNeeded(refusal))) =
+            (&of.details.judged, result)
+        {
+            of.details.judged = Some(Judged { verdict: refusal.verdict.name(), rule: refusal.rule.clone() });
+        }
         let is_denied = matches!(result, Err(ActionError::Denied { .. }));
         match (of.class, result) {
             (Class::Composite, Ok(_)) => {}

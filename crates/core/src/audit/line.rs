@@ -85,7 +85,7 @@ pub(super) struct Details {
     pub named_action: Option<String>,
 }
 
-/// What the session's policy says of it.
+/// The verdict of the session's policy.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Judged {
     pub verdict: &'static str,

@@ -13,7 +13,7 @@ use crate::action::{
     Dispatch, EndedBy, Execute, InputBytes, Locate, NamedAction, Outcome, PatternShare, Report, SessionView, Since,
     Step, TaskSupport, TerminalCall, TerminalView, Terminate, Wait,
 };
-use crate::config::Config;
+use crate::config::{Config, OperatorFiles};
 use crate::dispatch::{self, Completion, Dispatcher, Recorder};
 use crate::ids::SessionId;
 use crate::principal::{Detach, Principal, Scope};
@@ -61,7 +61,8 @@ impl Scene {
     async fn new() -> Self {
         let home = tempfile::tempdir().expect("a directory");
         let of = |dir: &Path| Config::of(([127, 0, 0, 1], 0).into(), dir.join("ptyd.sock"), dir.to_owned());
-        let config = Config { config_file: Some(home.path().join("config.toml")), ..of(home.path()) };
+        let files = OperatorFiles { config: Some(home.path().join("config.toml")), policies: None };
+        let config = Config { files, ..of(home.path()) };
         let (recorded, primitives) = mpsc::channel(PRIMITIVES_MAX);
         let registry = Registry::start(&config).await.expect("a registry");
         let dispatcher = Dispatcher::recorded_by(registry, Arc::new(Recorded(recorded)));

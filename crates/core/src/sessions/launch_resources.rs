@@ -27,8 +27,8 @@ impl LaunchResources {
         let integration = config.state_dir.join("shell-integration");
         Ok(Self {
             integration: Integration::install(&config.state_dir).map_err(ServeError::at(&integration))?,
-            config_file: config.config_file.clone(),
-            policies: PolicyFile::new(config.policy_file.clone()),
+            config_file: config.files.config.clone(),
+            policies: PolicyFile::new(config.files.policies.clone()),
             socket: config.socket.clone(),
             open_files: raise_open_files(),
             umask: current_umask(),

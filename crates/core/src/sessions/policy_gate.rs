@@ -1,7 +1,7 @@
 //! The gate of the policies: dispatch asks here, for every primitive that runs or types something, before it is performed.
 //!
 //! A policy is its session's: it counts for every principal, because a person and an agent of the same user are the same
-//! to a server. What calms a program (C-c, signals) never needs it, nor does a secret that a person types at its page.
+//! to a server. C-c and signals never need it, nor does a secret that a person types at its page.
 
 use std::sync::Arc;
 
@@ -16,10 +16,11 @@ use crate::profile::{Profile, StartFiles};
 
 /// The byte of C-c.
 const INTERRUPT: u8 = 3;
-/// The shells that a request may name in a session under a policy: their names, found on a PATH that it has not set.
+/// The shells that a request may name in a session under a policy: their names, found on a PATH that it has not set, or their
+/// paths in the system's folders.
 const SHELLS: [&str; 5] = ["bash", "dash", "fish", "sh", "zsh"];
 
-/// What a session's policy says of an action.
+/// The verdict of a session's policy on an action.
 #[derive(Debug)]
 pub(crate) struct Judged {
     shared: Arc<Shared>,
@@ -29,7 +30,7 @@ pub(crate) struct Judged {
 }
 
 impl Registry {
-    /// What the policy of its session says of this action; none where neither has one.
+    /// The verdict of its session's policy on this action; none where neither has one.
     pub(crate) async fn judged(&self, principal: &Principal, action: &Action) -> Result<Option<Judged>, ActionError> {
         let session = match action {
             Action::Execute(execute) => &execute.session,
@@ -110,7 +111,7 @@ impl Registry {
     }
 }
 
-/// What a request sets that runs other code than the profile says, if it does.
+/// The field of a request that runs other code than the profile says, if there is one.
 fn set_by_request(principal: &Principal, request: &Create) -> Option<String> {
     if let Some((name, _)) = request.env.iter().find(|(name, _)| !policy::harmless_variable(name)) {
         return Some(format!("the request sets the variable {name}"));
@@ -118,7 +119,11 @@ fn set_by_request(principal: &Principal, request: &Create) -> Option<String> {
     if request.base_env.is_some() && principal.origin.from_session.is_some() {
         return Some("the request comes from a program in a session, with that program's environment".to_owned());
     }
-    let shell = request.shell.as_deref().filter(|shell| !SHELLS.contains(shell));
+    let name = |shell: &str| {
+        let of_system = ["/usr/bin/", "/bin/"].iter().find_map(|folder| shell.strip_prefix(folder));
+        SHELLS.contains(&of_system.unwrap_or(shell))
+    };
+    let shell = request.shell.as_deref().filter(|shell| !name(shell));
     shell.map(|shell| format!("the request names the shell {shell}"))
 }
 

@@ -13,7 +13,7 @@ use e2e::{Random, Server, Session, Start, count, eventually};
 use serde_json::Value;
 
 /// Every line in all files, oldest file first; each must be JSON.
-fn lines(state: &Path) -> Vec<Value> {
+pub(crate) fn lines(state: &Path) -> Vec<Value> {
     let mut files: Vec<PathBuf> = (1..100).rev().map(|number| state.join(format!("audit.{number}.jsonl"))).collect();
     files.push(state.join("audit.jsonl"));
     let texts: Vec<String> = files.iter().filter_map(|file| std::fs::read_to_string(file).ok()).collect();

@@ -35,6 +35,7 @@ mod nushell;
 mod output;
 mod output_by_kind;
 mod passwords;
+mod policy;
 mod posix;
 mod processes;
 mod profiles;

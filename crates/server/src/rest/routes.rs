@@ -1,8 +1,8 @@
 //! The table of routes: the method, the path, the handler, and the description.
 
 use api::ErrorCode::{
-    CommandNotFound, InputStalled, NothingRuns, SessionAlive, SessionBusy, SessionEnded, SessionNotReady, StartFailed,
-    WouldEcho,
+    ApprovalNeeded, CommandNotFound, InputStalled, NothingRuns, PolicyDenied, SessionAlive, SessionBusy, SessionEnded,
+    SessionNotReady, StartFailed, WouldEcho,
 };
 use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, post};
@@ -54,7 +54,7 @@ fn of_sessions() -> Vec<Route> {
                 .keyed()
                 .json::<api::TerminalSession>(201, "The session.")
                 .with("Location", "The session's path.")
-                .refuses(&[StartFailed]),
+                .refuses(&[StartFailed, PolicyDenied, ApprovalNeeded]),
         ),
         on_get(
             "/terminals",
@@ -122,7 +122,7 @@ fn of_commands() -> Vec<Route> {
                 .keyed()
                 .json::<api::CommandExecution>(200, "The command ended within the wait.")
                 .json::<api::CommandExecution>(202, "The command is still running.")
-                .refuses(&[SessionBusy, SessionNotReady, SessionEnded]),
+                .refuses(&[SessionBusy, SessionNotReady, SessionEnded, PolicyDenied, ApprovalNeeded]),
         ),
         on_get(
             "/terminals/{session}/commands",
@@ -154,7 +154,7 @@ fn of_input() -> Vec<Route> {
                 .needed()
                 .keyed()
                 .json::<api::WaitAnswer>(200, "The number of accepted bytes, and the result of the wait.")
-                .refuses(&[InputStalled, WouldEcho, SessionBusy, SessionEnded]),
+                .refuses(&[InputStalled, WouldEcho, SessionBusy, SessionEnded, PolicyDenied, ApprovalNeeded]),
         ),
         on_post(
             "/terminals/{session}/signal",
@@ -189,7 +189,15 @@ fn of_input() -> Vec<Route> {
                 )
                 .keyed()
                 .json::<api::WaitAnswer>(200, "The session's state and its new output so far.")
-                .refuses(&[InputStalled, NothingRuns, SessionBusy, SessionNotReady, SessionEnded]),
+                .refuses(&[
+                    InputStalled,
+                    NothingRuns,
+                    SessionBusy,
+                    SessionNotReady,
+                    SessionEnded,
+                    PolicyDenied,
+                    ApprovalNeeded,
+                ]),
         ),
         on_post(
             "/terminals/{session}/wait",

@@ -1,0 +1,70 @@
+"""Sessions under a policy: what an agent may run and type, and what it is told where it may not."""
+
+import pytest
+
+CONFIG = "[profiles.default]\nshell = 'bash'\nrc = 'clean'\npolicy = 'strict'\n"
+POLICY = """
+[policies.strict]
+[[policies.strict.rules]]
+name = "look"
+verdict = "allow"
+program = ["ls", "echo", "cat", "bash", "true"]
+match = ["ls | cat"]
+[[policies.strict.rules]]
+name = "no-rm"
+verdict = "deny"
+program = "rm"
+match = ["env rm x"]
+"""
+
+
+@pytest.fixture
+async def governed(machine):
+    """A machine with an agent whose sessions have a policy."""
+    folder = machine.home / ".config/ptyd"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(CONFIG)
+    (folder / "policy.toml").write_text(POLICY)
+    async with machine.another_agent() as machine.agent:
+        yield machine
+        await machine.end_sessions()
+
+
+# promise: policy-1
+async def test_a_refused_command_of_the_terminal_tool_has_not_run_and_says_why(governed):
+    assert (await governed.terminal("echo one && ls | cat")).exit == 0
+    denied = await governed.terminal("echo a; env rm -f keep")
+    assert "not run: rule no-rm of policy strict denies it: `rm -f keep`" in denied.text
+    asked = await governed.terminal("echo b > made")
+    assert "needs approval by a person: rule unproven of policy strict" in asked.text
+    assert "nobody can be asked yet (advisory: the session is not confined)" in asked.text
+    assert list(governed.project.iterdir()) == []
+    hidden = await governed.terminal("ls\u00a0-l")
+    assert "U+00A0" in hidden.text
+    assert (await governed.terminal("echo two")).output == "two"
+
+
+# promise: policy-5
+async def test_typed_input_needs_approval_and_an_interrupt_does_not(governed):
+    session = await governed.session()
+    assert (await session.run("cat", timeout=0.1)).is_running
+    refused = await session.type("x\n")
+    assert "nothing was typed: needs approval by a person: rule typed_input" in refused.text
+    assert "nothing was typed" in (await session.press("Enter")).text
+    stopped = await session.press("C-c")
+    assert "needs approval" not in stopped.text
+    await session.idle()
+    assert (await session.run("echo still proven")).output == "still proven"
+    # The same of the one-tool shell.
+    await governed.terminal("cat", timeout=0.1)
+    assert "nothing was typed" in (await governed.terminal("x", is_input=True)).text
+    assert "needs approval" not in (await governed.terminal("C-c", is_input=True)).text
+
+
+# promise: policy-6
+async def test_a_proven_command_never_goes_to_a_nested_shell(governed):
+    await governed.terminal("bash --norc", timeout=1)
+    refused = await governed.terminal("echo inside")
+    assert "busy" in refused.text, refused.text
+    await governed.terminal("", reset=True)
+    assert (await governed.terminal("echo own")).output == "own"

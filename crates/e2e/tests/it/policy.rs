@@ -1,0 +1,322 @@
+//! Sessions under a policy: what it refuses has not happened, and what it allows means what it says.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use api::{CreateRequest, ErrorCode, ExecuteRequest, InputRequest, NumberOrName, SessionAction, SessionPolicy};
+use client::ClientError;
+use e2e::{Binary, Home, Server, Session, Start};
+use serde_json::Value;
+
+use crate::audit::lines;
+use crate::profiles::configure;
+
+const CONFIGURATION: &str = r#"
+[profiles.default]
+shell = "bash"
+rc = "clean"
+
+[profiles.user]
+shell = "bash"
+
+[profiles.open]
+shell = "bash"
+policy = "open"
+
+[profiles.free]
+shell = "bash"
+policy = "free"
+
+[profiles.starts]
+shell = "bash"
+rc = "clean"
+startup = ["echo ready", "rm a", "echo not reached > x"]
+"#;
+
+const POLICY: &str = r#"
+default = "strict"
+
+[policies.strict]
+[[policies.strict.rules]]
+name = "look"
+verdict = "allow"
+program = ["ls", "cd", "echo", "cat", "sleep", "bash", "alias", "true"]
+match = ["ls; echo x", "cat a | cat"]
+not_match = ["ls > x"]
+[[policies.strict.rules]]
+name = "no-rm"
+verdict = "deny"
+program = "rm"
+reason = "remove nothing"
+match = ["sudo rm x"]
+
+[policies.free]
+default = "allow"
+unproven = "allow"
+typed_input = "allow"
+[[policies.free.rules]]
+name = "no-rm"
+verdict = "deny"
+program = "rm"
+
+[policies.open]
+typed_input = "allow"
+[[policies.open.rules]]
+name = "look"
+verdict = "allow"
+program = ["cat", "echo"]
+"#;
+
+fn home() -> Home {
+    let home = Home::make();
+    configure(&home, CONFIGURATION);
+    std::fs::write(home.path().join("config/ptyd/policy.toml"), POLICY).expect("written");
+    home
+}
+
+fn start() -> Server {
+    Server::start_in(home(), Start::default())
+}
+
+fn by(profile: &str) -> CreateRequest {
+    CreateRequest { profile: Some(profile.to_owned()), ..CreateRequest::default() }
+}
+
+/// The code and the words of a refused command.
+async fn refused(session: &Session, request: ExecuteRequest) -> (Option<ErrorCode>, String) {
+    let command = request.command.clone();
+    let error = session.try_run(&request).await.err().unwrap_or_else(|| panic!("{command:?} was accepted"));
+    let words = match &error {
+        ClientError::Refused(problem) => problem.detail.clone(),
+        other => other.to_string(),
+    };
+    (error.code(), words)
+}
+
+fn ask(command: &str) -> ExecuteRequest {
+    ExecuteRequest { command: command.to_owned(), ..ExecuteRequest::default() }
+}
+
+async fn policy_of(session: &Session) -> SessionPolicy {
+    session.look().await.policy.expect("it has one")
+}
+
+#[tokio::test]
+// promise: policy-1
+async fn what_a_policy_refuses_has_not_happened_and_is_on_record() {
+    let server = start();
+    let shell = server.session().await;
+    assert_eq!(policy_of(&shell).await, SessionPolicy { name: "strict".into(), advisory: true, unprovable: None });
+    let first = shell.run("echo one; ls /nowhere 2>/dev/null || echo two").await;
+    assert_eq!((first.id.as_str(), first.output.as_deref()), ("c1", Some("one\ntwo\n")));
+    let (code, words) = refused(&shell, ask("cd / && rm a")).await;
+    assert_eq!(code, Some(ErrorCode::PolicyDenied));
+    assert_eq!(
+        words,
+        "not run: rule no-rm of policy strict denies it: `rm a`: remove nothing (advisory: the session is not confined)"
+    );
+    for (command, rule) in
+        [("ls > x", "unproven"), ("touch x", "default"), ("echo $(ls)", "unproven"), ("x=1", "unproven")]
+    {
+        let (code, words) = refused(&shell, ask(command)).await;
+        assert_eq!(code, Some(ErrorCode::ApprovalNeeded), "{command}");
+        assert!(
+            words.starts_with(&format!("not run: needs approval by a person: rule {rule} of policy strict: ")),
+            "{words}"
+        );
+        assert!(words.contains("nobody can be asked yet"), "{words}");
+    }
+    let (code, words) = refused(&shell, ask("ls \u{202e}a")).await;
+    assert_eq!((code, words.contains("U+202E")), (Some(ErrorCode::PolicyDenied), true), "{words}");
+    // A key that was refused is unused, and so is an id.
+    let client = server.client();
+    assert!(client.execute(&shell.id, &ask("touch x"), Some("k")).await.is_err());
+    let second = client.execute(&shell.id, &ask("echo three"), Some("k")).await.expect("allowed");
+    assert_eq!((second.id.as_str(), second.output.as_deref()), ("c2", Some("three\n")));
+    assert!(!std::path::Path::new(&shell.look().await.cwd).join("x").exists());
+    assert_eq!(policy_of(&shell).await.unprovable, None);
+    let journal = String::from_utf8_lossy(&shell.journal().await).into_owned();
+    assert!(!journal.contains("touch") && !journal.contains("rm a"), "{journal:?}");
+    let lines = lines(&server.home().state());
+    let of = |text: &str| lines.iter().find(|line| line["text"] == text).unwrap_or_else(|| panic!("{text}"));
+    let facts =
+        |line: &Value| ["event", "outcome", "verdict", "rule"].map(|name| line[name].as_str().map(str::to_owned));
+    let some = |all: [&str; 4]| all.map(|fact| Some(fact.to_owned()));
+    assert_eq!(facts(of("cd / && rm a")), some(["action", "policy_denied", "deny", "no-rm"]));
+    assert_eq!(facts(of("ls > x")), some(["action", "approval_needed", "ask", "unproven"]));
+    let request = of("echo three");
+    let answer = lines.iter().find(|line| line["event"] == "answer" && line["id"] == request["id"]).expect("answered");
+    assert_eq!(facts(answer), some(["answer", "ok", "allow", "look"]));
+    assert_eq!((request["verdict"].as_str(), request["rule"].as_str()), (Some("allow"), Some("look")));
+}
+
+#[tokio::test]
+// promise: policy-5
+async fn typed_input_is_a_permission_of_its_own_and_an_interrupt_needs_none() {
+    let server = start();
+    let shell = server.session().await;
+    let reading = shell.run("cat").await;
+    let typed = async |request: InputRequest| shell.input_refusal(&request).await;
+    let text = InputRequest { input: Some("x".into()), ..InputRequest::default() };
+    let keys = InputRequest { keys: Some(vec!["Enter".into()]), ..InputRequest::default() };
+    let paste = InputRequest { input: Some("x".into()), paste: true, ..InputRequest::default() };
+    for request in [text, keys, paste] {
+        assert_eq!(typed(request).await, Some(ErrorCode::ApprovalNeeded));
+    }
+    shell.presses(&["C-c"], None).await;
+    assert_eq!(shell.end_of(&reading).await.exit_code, Some(130));
+    let second = shell.run("cat").await;
+    shell.signal("INT").await;
+    assert_eq!(shell.end_of(&second).await.exit_code, Some(130));
+    assert_eq!(policy_of(&shell).await.unprovable, None);
+}
+
+#[tokio::test]
+// promise: policy-6
+async fn after_typed_input_or_an_alias_nothing_is_proven_until_a_fresh_session_and_the_next_server_knows() {
+    let server = start();
+    let open = server.session_with(by("open")).await;
+    // Its shell has read its user's files.
+    let (code, words) = refused(&open, ask("echo a")).await;
+    assert_eq!((code, words.contains("start-up files")), (Some(ErrorCode::ApprovalNeeded), true), "{words}");
+    configure(server.home(), &CONFIGURATION.replace("policy = \"open\"", "rc = \"clean\"\npolicy = \"open\""));
+    let open = server.session_with(by("open")).await;
+    let reading = open.run("cat").await;
+    open.types("typed").await;
+    open.presses(&["C-c"], None).await;
+    open.end_of(&reading).await;
+    let strict = server.session().await;
+    assert_eq!(strict.run("alias echo=ls").await.exit_code, Some(0));
+    let both = [(&open, "input was typed"), (&strict, "alias echo=ls")];
+    for again in [false, true] {
+        if again {
+            server.kill9();
+            server.again();
+        }
+        for (session, reason) in both {
+            let (code, words) = refused(session, ask("echo a")).await;
+            assert_eq!((code, words.contains(reason)), (Some(ErrorCode::ApprovalNeeded), true), "{words}");
+            assert!(policy_of(session).await.unprovable.is_some_and(|why| why.contains(reason)));
+        }
+    }
+    let fresh = server.session().await;
+    assert_eq!(fresh.gives("echo a").await, (0, "a\n".to_owned()));
+    server.kill9();
+    server.again();
+    assert_eq!(fresh.gives("echo b").await, (0, "b\n".to_owned()));
+}
+
+#[tokio::test]
+// promise: policy-6
+async fn a_nested_shell_an_action_and_a_start_up_command_pass_the_same_gate() {
+    let server = start();
+    let action = |keys: Option<&[&str]>, command: Option<&str>, signal: Option<&str>| SessionAction {
+        keys: keys.map(|keys| keys.iter().map(|key| (*key).to_owned()).collect()),
+        command: command.map(str::to_owned),
+        signal: signal.map(|name| NumberOrName::Name(name.to_owned())),
+    };
+    let actions = BTreeMap::from([
+        ("greet".to_owned(), action(None, Some("echo hello"), None)),
+        ("harm".to_owned(), action(None, Some("rm x"), None)),
+        ("press".to_owned(), action(Some(&["y"]), None, None)),
+        ("calm".to_owned(), action(None, None, Some("INT"))),
+    ]);
+    let shell = server.session_with(CreateRequest { actions, ..CreateRequest::default() }).await;
+    let act = async |name: &str| server.client().act(&shell.id, name).await;
+    let greeted = act("greet").await.expect("allowed").command.expect("it runs one");
+    assert_eq!(shell.end_of(&greeted).await.output.as_deref(), Some("hello\n"));
+    assert_eq!(act("harm").await.expect_err("denied").code(), Some(ErrorCode::PolicyDenied));
+    assert_eq!(act("press").await.expect_err("asked").code(), Some(ErrorCode::ApprovalNeeded));
+    let nested = shell.run_until("bash --norc", r"[$#] $").await;
+    let inside = ExecuteRequest { inside: true, ..ask("echo a") };
+    let (code, words) = refused(&shell, inside).await;
+    assert_eq!((code, words.contains("nested shell")), (Some(ErrorCode::ApprovalNeeded), true), "{words}");
+    // A proven command is the session's own shell's and never goes to another one.
+    assert_eq!(shell.refusal("echo a").await, Some(ErrorCode::SessionBusy));
+    server.client().terminate(&shell.id, true, None).await.expect("ended");
+    drop(nested);
+    let starts = server.session_with(by("starts")).await;
+    let failed = starts.look().await.startup_failed;
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert!(failed[0].command == "rm a" && failed[0].reason.contains("rule no-rm"), "{failed:?}");
+}
+
+#[tokio::test]
+// promise: policy-6
+async fn what_a_request_sets_at_the_start_is_not_proven() {
+    let server = start();
+    let env = |name: &str| BTreeMap::from([(name.to_owned(), "/usr/bin:/bin".to_owned())]);
+    let own = server.home().path().join("bash");
+    std::os::unix::fs::symlink("/bin/bash", &own).expect("made");
+    for (request, said) in [
+        (CreateRequest { env: env("BASH_ENV"), ..CreateRequest::default() }, "the request sets the variable BASH_ENV"),
+        (CreateRequest { env: env("PATH"), ..CreateRequest::default() }, "sets the variable PATH"),
+        (CreateRequest { shell: Some(own.display().to_string()), ..CreateRequest::default() }, "names the shell /"),
+    ] {
+        let error = server.client().create(&request, None).await.expect_err("refused");
+        assert_eq!(error.code(), Some(ErrorCode::ApprovalNeeded));
+        assert!(error.to_string().contains(said) && error.to_string().contains("not started"), "{error}");
+    }
+    let start =
+        lines(&server.home().state()).into_iter().find(|line| line["event"] == "answer" && line["action"] == "start");
+    let start = start.expect("it has a line");
+    assert_eq!((start["verdict"].as_str(), start["rule"].as_str()), (Some("ask"), Some("unproven")), "{start}");
+    let harmless = server.session_with(CreateRequest { env: env("TZ"), ..CreateRequest::default() }).await;
+    assert_eq!(harmless.gives("echo a").await.0, 0);
+    let dash = server.session_with(CreateRequest { shell: Some("sh".into()), ..CreateRequest::default() }).await;
+    assert!(refused(&dash, ask("echo a")).await.1.contains("only bash's commands are read"));
+    // A policy that allows the unproven does, and its sessions say that nothing is proven.
+    let free = server.session_with(CreateRequest { env: env("A"), ..by("free") }).await;
+    assert_eq!(free.gives("for i in 1 2; do echo $i; done").await, (0, "1\n2\n".to_owned()));
+    assert_eq!(free.refusal("for i in 1 2; do sudo rm $i; done").await, Some(ErrorCode::PolicyDenied));
+    assert!(policy_of(&free).await.unprovable.is_some_and(|why| why.contains("sets the variable A")));
+}
+
+#[tokio::test]
+// promise: policy-1
+async fn a_changed_file_counts_at_once_and_one_with_a_mistake_refuses_everything() {
+    let server = start();
+    let (shell, file) = (server.session().await, server.home().path().join("config/ptyd/policy.toml"));
+    assert_eq!(shell.refusal("touch x").await, Some(ErrorCode::ApprovalNeeded));
+    std::fs::write(&file, POLICY.replace("\"true\"", "\"true\", \"touch\"")).expect("written");
+    assert_eq!(shell.gives("touch x").await.0, 0);
+    std::fs::write(&file, POLICY.replace("match = [\"sudo rm x\"]", "match = [\"sudo ls\"]")).expect("written");
+    let (code, words) = refused(&shell, ask("ls")).await;
+    assert_eq!(code, Some(ErrorCode::PolicyDenied));
+    assert!(words.contains("policy.toml, line 16: rule no-rm: \"sudo ls\" is an example of match"), "{words}");
+    let error = server.client().create(&CreateRequest::default(), None).await.expect_err("refused");
+    assert_eq!(error.code(), Some(ErrorCode::StartFailed));
+    std::fs::remove_file(&file).expect("removed");
+    assert!(refused(&shell, ask("ls")).await.1.contains("no policy of this name any more"));
+    // A session that is started without a policy has none.
+    assert_eq!(server.session().await.look().await.policy, None);
+}
+
+#[tokio::test]
+// promise: policy-1
+async fn the_command_line_checks_a_file_and_judges_a_command() {
+    let home = home();
+    let file = home.path().join("config/ptyd/policy.toml");
+    let policy = |arguments: &[&str]| {
+        let mut command = Command::new(Binary::find().path());
+        command
+            .arg("policy")
+            .args(arguments)
+            .env("XDG_CONFIG_HOME", home.path().join("config"))
+            .env("HOME", home.path());
+        let done = command.env_remove("PTYD_CONFIG").output().expect("it runs");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (done.status.code(), text(done.stdout), text(done.stderr))
+    };
+    let (code, out, _) = policy(&["check"]);
+    assert_eq!((code, out.lines().count()), (Some(0), 3), "{out}");
+    let (code, out, note) = policy(&["test", "ls; echo a"]);
+    assert_eq!((code, out.as_str()), (Some(0), "allow: rule look of policy strict: `ls`\n"));
+    assert!(note.contains("advisory"), "{note}");
+    assert_eq!(policy(&["test", "ls", "--tainted"]).0, Some(4));
+    let (code, out, _) = policy(&["test", "for i in a; do rm $i; done", "--policy", "free"]);
+    assert_eq!((code, out.as_str()), (Some(4), "deny: rule no-rm of policy free: `rm …`\n"));
+    std::fs::write(&file, POLICY.replace("reason", "raeson")).expect("written");
+    let (code, _, note) = policy(&["check", file.to_str().expect("a path")]);
+    assert_eq!((code, note.contains("policy.toml, line 15: unknown field `raeson`")), (Some(2), true), "{note}");
+}
