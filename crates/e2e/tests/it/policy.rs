@@ -5,7 +5,7 @@ use std::process::Command;
 
 use api::{CreateRequest, ErrorCode, ExecuteRequest, InputRequest, NumberOrName, SessionAction, SessionPolicy};
 use client::ClientError;
-use e2e::{Binary, Home, Server, Session, Start};
+use e2e::{Binary, Home, Server, Session, Socket, Start, not_run};
 use serde_json::Value;
 
 use crate::audit::lines;
@@ -26,6 +26,11 @@ policy = "open"
 [profiles.free]
 shell = "bash"
 policy = "free"
+
+[profiles.confined]
+shell = "bash"
+rc = "clean"
+confinement = { tier = "process" }
 
 [profiles.starts]
 shell = "bash"
@@ -163,11 +168,18 @@ async fn typed_input_is_a_permission_of_its_own_and_an_interrupt_needs_none() {
     for request in [text, keys, paste] {
         assert_eq!(typed(request).await, Some(ErrorCode::ApprovalNeeded));
     }
-    shell.presses(&["C-c"], None).await;
+    // A viewer's keys are typed input, and its connection goes on.
+    let mut viewer = Socket::visit(&server, &shell.id, "").await;
+    viewer.types(1, b"x").await;
+    assert_eq!(viewer.event("error").await["code"], "approval_needed");
+    viewer.types(2, b"\x03").await;
     assert_eq!(shell.end_of(&reading).await.exit_code, Some(130));
     let second = shell.run("cat").await;
-    shell.signal("INT").await;
+    shell.presses(&["C-c"], None).await;
     assert_eq!(shell.end_of(&second).await.exit_code, Some(130));
+    let third = shell.run("cat").await;
+    shell.signal("INT").await;
+    assert_eq!(shell.end_of(&third).await.exit_code, Some(130));
     assert_eq!(policy_of(&shell).await.unprovable, None);
 }
 
@@ -270,6 +282,28 @@ async fn what_a_request_sets_at_the_start_is_not_proven() {
     assert_eq!(free.gives("for i in 1 2; do echo $i; done").await, (0, "1\n2\n".to_owned()));
     assert_eq!(free.refusal("for i in 1 2; do sudo rm $i; done").await, Some(ErrorCode::PolicyDenied));
     assert!(policy_of(&free).await.unprovable.is_some_and(|why| why.contains("sets the variable A")));
+}
+
+#[tokio::test]
+async fn in_a_confined_session_a_policy_is_not_advisory_and_its_file_cannot_be_read() {
+    let server = start();
+    let work = server.home().file("work");
+    std::fs::create_dir_all(&work).expect("made");
+    std::fs::write(server.home().path().join("open"), "open\n").expect("written");
+    let request = CreateRequest { cwd: Some(work.display().to_string()), ..by("confined") };
+    let session = match server.client().create(&request, None).await {
+        Ok(session) => Session::new(server.client().clone(), session.id),
+        Err(ClientError::Refused(problem)) if problem.detail.contains("its confinement needs") => {
+            return not_run(problem.detail);
+        }
+        Err(other) => panic!("{other}"),
+    };
+    assert!(!policy_of(&session).await.advisory);
+    assert!(!refused(&session, ask("rm a")).await.1.contains("advisory"));
+    let open = server.home().path().join("open");
+    assert_eq!(session.gives(&format!("cat {}", open.display())).await, (0, "open\n".to_owned()));
+    let file = server.home().path().join("config/ptyd/policy.toml");
+    assert_eq!(session.gives(&format!("cat {} 2>/dev/null", file.display())).await, (1, String::new()));
 }
 
 #[tokio::test]
