@@ -42,6 +42,8 @@ struct RetentionOptions {
 /// The options of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeOptions {
+    #[command(flatten)]
+    pub network: NetworkOptions,
     /// Output kept for each session; older output is given back to the disk [default: 256 MiB]
     #[arg(long, env = "PTYD_JOURNAL_BYTES_MAX", value_name = "SIZE", value_parser = journal_bytes)]
     journal_bytes: Option<u64>,
@@ -90,8 +92,6 @@ pub struct ServeOptions {
     /// The same for one owner [default: 4000]
     #[arg(long, env = "PTYD_SESSIONS_PER_OWNER_MAX", value_name = "COUNT")]
     sessions_per_owner_max: Option<usize>,
-    #[command(flatten)]
-    pub network: NetworkOptions,
     #[command(flatten)]
     audit: AuditOptions,
     /// Detach from the starting terminal (set by other commands)

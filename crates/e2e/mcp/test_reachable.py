@@ -88,7 +88,7 @@ async def test_a_new_certificate_is_used_and_a_broken_one_is_not(serve, files, m
     (["--trusted-proxy", "10.0.0.0/33"], ["an address or a network"]),
     (["--tls-cert", "/nowhere.pem"], ["--tls-key"]),
     (["--tls-cert", "/nowhere.pem", "--tls-key", "/nowhere.key"], ["/nowhere.pem"]),
-    (["--tls-cert", "/dev/null", "--tls-key", "/dev/null"], ["no certificate"]),
+    (["--tls-cert", "/dev/null", "--tls-key", "/dev/null"], ["no regular file"]),
 ])  # fmt: skip
 # promise: access-14
 async def test_a_server_that_others_could_reach_unprotected_does_not_start(machine, options, missing):

@@ -3,7 +3,7 @@
 use crate::hygiene::unfit;
 use crate::lexer::prove;
 use crate::rule::{Rule, Verdict};
-use crate::runners::changes_meaning;
+use crate::runners::{changes_meaning, runs_a_subscript};
 use crate::scan::scan;
 use crate::words::{Word, shown};
 
@@ -87,6 +87,9 @@ impl Policy {
     /// The verdict of the rules that allow, on a command that can be proven.
     fn proven(&self, text: &str) -> Result<(Vec<Vec<Word>>, Ruling), String> {
         let commands = prove(text)?;
+        if let Some(words) = commands.iter().find(|words| runs_a_subscript(words)) {
+            return Err(format!("`{}` can set a variable, and run what its name holds", shown(words)));
+        }
         let changing = commands.iter().find(|words| changes_meaning(words));
         if let (Some(words), true) = (changing, commands.len() > 1) {
             return Err(format!("`{}` can change what the commands beside it mean; send it alone", shown(words)));

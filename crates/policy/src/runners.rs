@@ -256,19 +256,42 @@ const CHANGING: [&str; 35] = [
 pub(crate) fn changes_meaning(words: &[Word]) -> bool {
     let Some((program, arguments)) = words.split_first() else { return false };
     let Some(program) = program.text() else { return true };
-    let may_be =
-        |option: &str| arguments.iter().any(|word| !matches!(word, Word::Literal(text) if !text.starts_with(option)));
     match program {
         _ if HARMLESS.contains(&program) => false,
         _ if CHANGING.contains(&program) => true,
-        // `-v NAME` sets a variable, and runs what stands in the brackets of `NAME[…]`.
-        "printf" => may_be("-v"),
+        "continue" => true,
+        _ => names_variables(program, arguments),
+    }
+}
+
+/// Whether a builtin may take one of its arguments for the name of a variable: bash runs what stands in the brackets of
+/// `NAME[…]`, so no rule that matches words can prove such a command.
+pub(crate) fn runs_a_subscript(words: &[Word]) -> bool {
+    let Some((Word::Literal(program), arguments)) = words.split_first() else { return false };
+    names_variables(program, arguments)
+}
+
+fn names_variables(program: &str, arguments: &[Word]) -> bool {
+    let may_be =
+        |option: &str| arguments.iter().any(|word| !matches!(word, Word::Literal(text) if !text.starts_with(option)));
+    match program {
+        // `%n` stores a number in a variable, as `-v` stores the text.
+        "printf" => may_be("-v") || arguments.iter().any(|word| word.text().is_none_or(stores_a_count)),
         "test" | "[" => may_be("-v") || may_be("-R"),
         "wait" => may_be("-p"),
         "jobs" => may_be("-x"),
-        "continue" => true,
         _ => false,
     }
+}
+
+/// Whether a format of printf may have a `%n`, with flags, a width or a length.
+fn stores_a_count(format: &str) -> bool {
+    let is_n = |rest: &str| {
+        rest.trim_start_matches(|c: char| !c.is_ascii_alphabetic() || "hlLqjzt".contains(c)).starts_with('n')
+    };
+    // An escape such as `\\045` can make the percent sign.
+    let has_percent = |at: (usize, &str)| is_n(format.get(at.0 + 1..).unwrap_or_default());
+    format.match_indices('%').any(has_percent) || ["\\0", "\\1", "\\x", "\\u", "\\U"].iter().any(|e| format.contains(e))
 }
 
 #[cfg(test)]
@@ -339,6 +362,19 @@ mod tests {
             assert!(!changes_meaning(&words(text)), "{text}");
         }
         assert!(changes_meaning(&[Word::Literal("printf".into()), Word::Glob(String::new())]));
+        for text in [
+            "printf -v a[0] x",
+            "printf %n PATH",
+            "printf %-5lln_%s PATH",
+            "test -v a[0]",
+            "test 1 -eq 1 -a -v a[0]",
+            "test -R a",
+        ] {
+            assert!(runs_a_subscript(&words(text)), "{text}");
+        }
+        for text in ["printf %s\\n a", "printf %d-%s 1 n", "printf 100%", "test -f a", "test 1 -eq 2", "printf name"] {
+            assert!(!runs_a_subscript(&words(text)), "{text}");
+        }
         assert!(!changes_meaning(&[Word::Literal("cat".into()), Word::Glob(String::new())]));
     }
 }

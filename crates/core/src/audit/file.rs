@@ -67,12 +67,9 @@ impl AuditFile {
 
     fn try_append(&mut self, lines: &[u8]) -> io::Result<()> {
         let more = lines.len() as u64;
+        // Somebody removed or renamed it; what is written to it now would be lost.
+        self.follow_name();
         let mut there = self.opened()?.metadata()?;
-        // Somebody removed it; what is written to it now would be lost.
-        if there.nlink() == 0 {
-            self.open = None;
-            there = self.opened()?.metadata()?;
-        }
         if there.len() > 0 && there.len().saturating_add(more) > self.bytes_max {
             self.rotate()?;
             there = self.opened()?.metadata()?;
@@ -236,9 +233,8 @@ mod tests {
         assert_eq!(text(dir.path(), PRESENT), "2\n");
         fs::rename(dir.path().join(PRESENT), dir.path().join("theirs")).expect("renamed");
         file.append(b"3\n").expect("appended");
-        file.follow_name();
         file.append(b"4\n").expect("appended");
-        assert_eq!((text(dir.path(), "theirs"), text(dir.path(), PRESENT)), ("2\n3\n".to_owned(), "4\n".to_owned()));
+        assert_eq!((text(dir.path(), "theirs"), text(dir.path(), PRESENT)), ("2\n".to_owned(), "3\n4\n".to_owned()));
     }
 
     #[test]

@@ -88,6 +88,12 @@ fn stamps(files: &TlsFiles) -> [Option<Stamp>; 2] {
 
 fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, String> {
     let wrong = |path: &Path, why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    for path in [&files.certificate, &files.key] {
+        // A pipe would hold the whole server until somebody writes to it.
+        if fs::metadata(path).is_ok_and(|file| !file.is_file()) {
+            return Err(wrong(path, &"it is no regular file"));
+        }
+    }
     let certificates = CertificateDer::pem_file_iter(&files.certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|e| wrong(&files.certificate, &e))?;
