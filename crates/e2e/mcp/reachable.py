@@ -213,6 +213,10 @@ def others_reach() -> None:
         server.end()
         print("others reach it as documented")
     finally:
+        # A failed assertion leaves one.
+        if (process := getattr(machine, "process", None)) and process.poll() is None:
+            process.kill()
+            process.wait()
         print(machine.logs(), file=sys.stderr)
         machine.remove()
 
