@@ -54,7 +54,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   __ptyd_dangling='([[:space:]]|\\)*'
   __ptyd_dangling="(\\|&?|&&|\\($__ptyd_dangling\\)|function[[:space:]][^[:space:]]+)$__ptyd_dangling(#.*)?\$"
   # The text to evaluate, the command's id (0: none is running), its flags, its end ($?, PIPESTATUS, nonce, `told`: reported,
-  # `usual`: in the state below, `u`: not, `ue`: under `set -e`), its start marker, the PIPESTATUS of the one before, the state of the shell in which a command is
+  # `usual`: in the state below, and the flags that say so), its start marker, the PIPESTATUS of the one before, the state of the shell in which a command is
   # taken with the short line (none where it must not be), whether to turn `set -x` on again, whether stderr left the terminal, the
   # line number that the editor has after the last prompt and the last reported PATH. Arrays where an assignment may happen
   # under `set -a`, for bash does not export them. The state is the only key of its array.
@@ -65,8 +65,16 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   if [[ -t 255 ]]; then __ptyd_tty=255; else exec {__ptyd_tty}>/dev/tty; fi
   # bash 5.0 has no SRANDOM, runs only the first prompt command, and ends when a text for `eval` ends early.
   __ptyd_is_5_0=$((BASH_VERSINFO[0] == 5 && BASH_VERSINFO[1] == 0))
+  # The builtins of bash_builtins.c take a plain text in a fourth of the time. A bash that cannot load them, or whose structures may
+  # differ, does without.
+  __ptyd_key=''
+  if [[ ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]} == 5.[1-3] ]] &&
+    builtin enable -f "${BASH_SOURCE[0]%/*}/bash_builtins.so" __ptyd_run __ptyd_ran __ptyd_at_prompt 2>/dev/null; then
+    # shellcheck disable=SC2016 # As above.
+    __ptyd_key=k __ptyd_prompt='{ __ptyd_at_prompt "$LINENO" && :; } 2>&96'
+  fi
   declare +x __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_text __ptyd_id __ptyd_taken \
-    __ptyd_flags __ptyd_mark __ptyd_last __ptyd_line __ptyd_path __ptyd_tty __ptyd_is_5_0
+    __ptyd_flags __ptyd_mark __ptyd_last __ptyd_line __ptyd_path __ptyd_tty __ptyd_is_5_0 __ptyd_key
 
   # bash copies the body of a function for each call. So the code of every round trip (take, tell, finish, hook) is
   # kept short, and rarely needed code is a function of its own, even with a single caller.
@@ -110,7 +118,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
       __ptyd_end[2]=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
     # Looked up, which takes a third of the time of a comparison.
     if [[ -n ${__ptyd_state[$-;${PS0-};${PROMPT_COMMAND-};${HISTIGNORE-};${PATH-}]-} ]]; then
-      __ptyd_end[4]=usual
+      __ptyd_end[4]=usual __ptyd_end[5]=$__ptyd_key
     else
       __ptyd_end[5]=u
       [[ $- != *e* ]] || __ptyd_end[5]=ue
@@ -224,7 +232,8 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     local old hooks=()
     for old in "${PROMPT_COMMAND[@]}"; do
       # An element like `mine; <hook>` keeps its shape, but its hook no longer reports a second end.
-      [[ -z $old ]] || hooks+=("${old//__ptyd_hook/__ptyd_no_hook}")
+      old=${old//__ptyd_hook/__ptyd_no_hook}
+      [[ -z $old ]] || hooks+=("${old//__ptyd_at_prompt/__ptyd_no_hook}")
     done
     if ((!__ptyd_is_5_0)); then
       # An element of its own leaves $? and PIPESTATUS as they were for the ones behind it.
@@ -281,7 +290,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   readonly -f __ptyd __ptyd_take __ptyd_leave __ptyd_tell __ptyd_look_closer __ptyd_hook __ptyd_hook_otherwise __ptyd_restore __ptyd_judge \
     __ptyd_claim_ps0 __ptyd_claim_history __ptyd_tell_path __ptyd_install __ptyd_no_hook __ptyd_load __ptyd_seldom \
     __ptyd_read_on __ptyd_pass __ptyd_finish
-  readonly __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_tty __ptyd_is_5_0
+  readonly __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_tty __ptyd_is_5_0 __ptyd_key
 
   # Before the user's files, so that the keys are there even if an error in them ends all of bash's startup.
   for __ptyd_keymap in emacs vi-insert vi-command; do
@@ -290,6 +299,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     # shellcheck disable=SC2016
     bind -m "$__ptyd_keymap" -x '"\e[7338~":{ __ptyd_seldom __ptyd_report "$LINENO" && :; } 2>/dev/null <<<"$BASH_COMMAND"'
     bind -m "$__ptyd_keymap" '"\e\x1e":accept-line'
+    [[ -z $__ptyd_key ]] || bind -m "$__ptyd_keymap" '"\e\x14":ptyd-run'
   done
   unset __ptyd_keymap
 fi

@@ -1,4 +1,4 @@
-//! Builds the holder and puts it where `include_bytes!` finds it, so that ptyd is one file.
+//! Builds the holder and bash's builtins, and puts them where `include_bytes!` finds them, so that ptyd is one file.
 //!
 //! Static and not position-independent, because one runs for each session: a dynamic one takes another 80 KiB of memory
 //! and a millisecond to start. It is built for musl if that target is installed, or else with the C library of the
@@ -34,6 +34,21 @@ fn main() {
     });
     let built = built.unwrap_or_else(|| panic!("building ptyd-holder for {target} failed"));
     std::fs::copy(&built, PathBuf::from(var("OUT_DIR")).join("ptyd-holder")).expect("the holder was just built");
+    build_builtins(&root.join("shell-integration/bash_builtins.c"));
+}
+
+/// Compiles bash's builtins. They are linked to no library, so they suit a bash with any C library. All symbols are looked up when bash loads
+/// them: one that lacks a symbol refuses them.
+fn build_builtins(source: &Path) {
+    println!("cargo::rerun-if-changed={}", source.display());
+    let compiler = cc::Build::new().opt_level(2).debug(false).get_compiler();
+    let status = compiler
+        .to_command()
+        .args(["-shared", "-fPIC", "-nostdlib", "-fno-stack-protector", "-U_FORTIFY_SOURCE", "-Wl,-z,now", "-s", "-o"])
+        .arg(PathBuf::from(var("OUT_DIR")).join("bash_builtins.so"))
+        .arg(source)
+        .status();
+    assert!(status.is_ok_and(|status| status.success()), "the C compiler does not build {}", source.display());
 }
 
 /// Builds it with these flags besides those of this build; `None` if that fails.

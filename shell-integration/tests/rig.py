@@ -4,6 +4,7 @@ Only this module opens terminals, reads the attestation socket and decides which
 shell did and never look at raw records. Every wait has a deadline and wakes on an event, never on a clock.
 """
 
+import atexit
 import fcntl
 import mmap
 import os
@@ -14,6 +15,7 @@ import shutil
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import termios
@@ -22,14 +24,35 @@ import unittest
 from dataclasses import dataclass, field
 from pathlib import Path
 
-SCRIPT = Path(__file__).resolve().parent.parent / "bash.sh"
+INTEGRATION = Path(__file__).resolve().parent.parent
+# The options that the product is built with, too (crates/core/build.rs).
+BUILTINS_OPTIONS = "-shared -fPIC -O2 -nostdlib -fno-stack-protector -U_FORTIFY_SOURCE -Wl,-z,now -s".split()
+
+
+# bash without its builtins, as where it cannot load them.
+HAS_BUILTINS = os.environ.get("PTYD_TEST_BUILTINS") != "0"
+
+
+def installed_script():
+    """bash's script as a server installs it, with its builtins beside it."""
+    if not HAS_BUILTINS:
+        return INTEGRATION / "bash.sh"
+    folder = Path(tempfile.mkdtemp(prefix="ptyd-bash-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    shutil.copy(INTEGRATION / "bash.sh", folder)
+    source, module = INTEGRATION / "bash_builtins.c", folder / "bash_builtins.so"
+    subprocess.run(["cc", *BUILTINS_OPTIONS, "-o", module, source], check=True)
+    return folder / "bash.sh"
+
+
+SCRIPT = installed_script()
 # Another version of bash than the one in the PATH.
 BASH = os.environ.get("PTYD_TEST_BASH", "bash")
-ZSH_SCRIPT = SCRIPT.with_name("zsh.zsh")
+ZSH_SCRIPT = INTEGRATION / "zsh.zsh"
 ZSH = os.environ.get("PTYD_TEST_ZSH", "zsh")
 COMMAND_FD, ATTEST_FD = 96, 97
 LOAD, REPORT, ACCEPT = b"\x1b\x1f", b"\x1b[7338~", b"\x1b\x1e"
-SHORT_LINE = b"__ptyd" + ACCEPT
+SHORT_LINE, RUN = b"__ptyd" + ACCEPT, b"\x1b\x14"
 # bash reads so many bytes at once, with the id and the nonce.
 PLAIN_BYTES_MAX = 4000
 ABORT = b"\x07"
@@ -88,9 +111,9 @@ class Shell:
         fcntl.fcntl(memory, F_ADD_SEALS, SEALS)
         self.rewound = os.open(f"/proc/self/fd/{memory}", os.O_RDONLY)
         os.close(memory)
-        # The holder's knowledge of the shell: it is in its usual state, input came since the last command, that command was
-        # handed over with the short line, and a short line has failed.
-        self.is_usual, self.is_touched, self.is_short, self.has_failed = True, False, False, False
+        # The holder's knowledge of the shell: the keys that take a plain text in its present state, whether input came since the
+        # last command, whether that command was handed over with those keys, and whether they have failed.
+        self.short_keys, self.is_touched, self.is_short, self.has_failed = SHORT_LINE, False, False, False
         (self.home / ".bashrc").write_text(self.bashrc)
         for name, text in self.files.items():
             (self.home / name).write_text(text)
@@ -254,9 +277,9 @@ class Shell:
         before, after = self.marker("D", nonce)
         self.before_end, self._seen = before, after
         # After some syntax errors bash does not expand an alias.
-        self.is_usual = not flags
+        self.short_keys = RUN if b"k" in flags else b"" if flags else SHORT_LINE
         self.has_errexit = b"e" in flags
-        flags = flags.replace(b"u", b"").replace(b"e", b"").decode()
+        flags = flags.translate(None, b"uek").decode()
         return Done(int(id), int(exit), [int(n) for n in pipestatus.split()], flags, cwd, nonce)
 
     def ended(self):
@@ -337,10 +360,10 @@ class Shell:
         self.at_prompt()
         text = command if isinstance(command, bytes) else command.encode()
         nonce = b"%d" % secrets.randbits(64)
-        may_be_short = self.is_usual and not (self.is_touched or self.has_failed or self.only_load_key)
+        may_be_short = self.short_keys and not (self.is_touched or self.has_failed or self.only_load_key)
         self.is_short = is_plain(text) and may_be_short
         self.stage(nonce, text)
-        self.keys(SHORT_LINE if self.is_short else LOAD + ACCEPT)
+        self.keys(self.short_keys if self.is_short else LOAD + ACCEPT)
         self.is_touched = False
         return nonce
 

@@ -5,12 +5,15 @@ use std::io;
 use wire::{Handover, HandoverMethod, Key, Status, is_same_name};
 
 use crate::connections::Caller;
+use crate::shell_state::ShortKeys;
 use crate::staging::Staging;
 
 /// The private keys, bound in every keymap by the scripts in shell-integration/: load the staged command and accept it.
-const KEY_RUN: &[u8] = b"\x1b\x1f\x1b\x1e";
+const KEYS_LOAD: &[u8] = b"\x1b\x1f\x1b\x1e";
 /// The second of them by itself.
 const KEY_ACCEPT: &[u8] = b"\x1b\x1e";
+/// The key with which bash's builtins take a plain text.
+const KEY_RUN_PLAIN: &[u8] = b"\x1b\x14";
 /// The longest plain text. bash reads 4096 bytes at once, and a longer one could be changed between two reads by a child of the
 /// shell, which shares the descriptor's offset.
 const PLAIN_BYTES_MAX: usize = 4000;
@@ -133,12 +136,13 @@ impl CommandHandover {
         self.staging.stage(id, nonce, text)
     }
 
-    /// The keys that make the shell take the staged text in the shortest way: a line that the shell runs as it is, if the
-    /// text is plain, the shell is in its usual state, and no input can be in its editor.
-    pub(crate) fn short_keys(&self, text: &[u8], is_usual: bool, input_since_handover: bool) -> Option<Vec<u8>> {
-        let has_line = !self.short_line.is_empty();
-        (has_line && is_usual && !input_since_handover && is_plain(text))
-            .then(|| [&self.short_line, KEY_ACCEPT].concat())
+    /// The keys that make the shell take the staged text in the shortest way, if the text is plain.
+    pub(crate) fn short_keys(&self, text: &[u8], keys: ShortKeys) -> Option<Vec<u8>> {
+        let bytes = match keys {
+            ShortKeys::Run => KEY_RUN_PLAIN.to_vec(),
+            ShortKeys::Line => [&self.short_line, KEY_ACCEPT].concat(),
+        };
+        (!self.short_line.is_empty() && is_plain(text)).then_some(bytes)
     }
 
     /// The keys that make the shell load the staged command. After other input since the last command, the first of them
@@ -149,8 +153,8 @@ impl CommandHandover {
                 let line = String::from_utf8_lossy(line).replace("{}", &format!("{id} {nonce}"));
                 format!("{}{line}\n", if is_touched { "\x15" } else { "" }).into_bytes()
             }
-            (_, false) => KEY_RUN.to_vec(),
-            (_, true) => [b"\x07", KEY_RUN].concat(),
+            (_, false) => KEYS_LOAD.to_vec(),
+            (_, true) => [b"\x07", KEYS_LOAD].concat(),
         }
     }
 }
@@ -205,13 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn the_short_line_takes_plain_texts_in_the_usual_state_of_an_untouched_shell() {
+    fn plain_texts_are_taken_with_short_keys() {
         let handover = handover(HandoverMethod::Keys);
-        let keys = |text: &str, is_usual, is_touched| handover.short_keys(text.as_bytes(), is_usual, is_touched);
-        assert_eq!(keys("ls", true, false), Some(b"take\x1b\x1e".to_vec()));
-        assert_eq!((keys("ls", false, false), keys("ls", true, true)), (None, None));
+        let keys = |text: &str| handover.short_keys(text.as_bytes(), ShortKeys::Line);
+        assert_eq!(keys("ls"), Some(b"take\x1b\x1e".to_vec()));
+        assert_eq!(handover.short_keys(b"ls", ShortKeys::Run), Some(b"\x1b\x14".to_vec()));
         for plain in ["a | b; c\n", "# a\nb", "x=1", "a <b >c", "{ a; }", "echo \"$#\"\ntrue"] {
-            assert!(keys(plain, true, false).is_some(), "{plain:?}");
+            assert!(keys(plain).is_some(), "{plain:?}");
         }
         for plain in [
             "for i in 1; do a; done",
@@ -222,7 +226,7 @@ mod tests {
             "psql -c 'select 1'",
             "for i in 1; do for j in 2; do a; done; done",
         ] {
-            assert!(keys(plain, true, false).is_some(), "{plain:?}");
+            assert!(keys(plain).is_some(), "{plain:?}");
         }
         for headed in [
             "for",
@@ -235,14 +239,14 @@ mod tests {
             "x=(a",
             "x=(a) y=(",
         ] {
-            assert_eq!(keys(headed, true, false), None, "{headed:?}");
+            assert_eq!(keys(headed), None, "{headed:?}");
         }
         for other in
             ["", " ", "a &", "a |\n", "a &&\n# b", "cat <<x\nx", "function f", "f()", "a \\", "echo $PIPESTATUS"]
         {
-            assert_eq!(keys(other, true, false), None, "{other:?}");
+            assert_eq!(keys(other), None, "{other:?}");
         }
-        assert_eq!(keys(&"x".repeat(PLAIN_BYTES_MAX + 1), true, false), None);
+        assert_eq!(keys(&"x".repeat(PLAIN_BYTES_MAX + 1)), None);
     }
 
     #[test]

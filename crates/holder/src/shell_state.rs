@@ -41,9 +41,19 @@ pub(crate) enum Phase {
 pub(crate) enum HandoverKeys {
     /// The load key, or a line of a shell without one.
     Load,
+    /// Those for a plain text.
     Short,
-    /// The short line, which has ended without the command: the load key is to hand it over.
+    /// Those for a plain text, but the shell has reached its next prompt without taking it: the load key is to hand it over.
     FailedShort,
+}
+
+/// The keys with which the shell takes a plain text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShortKeys {
+    /// One key, for which the shell has builtins.
+    Run,
+    /// A line that the shell runs as it is.
+    Line,
 }
 
 /// The shell's state and the reports that move it.
@@ -53,12 +63,12 @@ pub(crate) struct ShellState {
     last_id: u32,
     /// The report key was pressed for the running command: an `R` report of the shell is about that command.
     is_asked: bool,
-    /// The shell said with its last prompt that it is in its usual state.
-    is_usual: bool,
+    /// The shell said with its last end that it takes a plain text with these keys.
+    short_keys: Option<ShortKeys>,
     /// How the running command was handed over.
     handed_over_with: HandoverKeys,
-    /// The short line has not taken a command: it is used no more.
-    has_short_line_failed: bool,
+    /// The keys for a plain text have not made the shell take a command: they are used no more.
+    have_short_keys_failed: bool,
     /// A prompt came that did not end the running command: if the shell then refuses the command, it is at that prompt.
     has_prompted: bool,
     keys: VecDeque<(Key, Status, u64)>,
@@ -81,9 +91,9 @@ impl ShellState {
             phase: Phase::Starting,
             last_id: 0,
             is_asked: false,
-            is_usual: false,
+            short_keys: None,
             handed_over_with: HandoverKeys::Load,
-            has_short_line_failed: false,
+            have_short_keys_failed: false,
             has_prompted: false,
             keys: VecDeque::new(),
             input_since_handover: false,
@@ -117,21 +127,25 @@ impl ShellState {
             // unfinished. The same holds if the shell was asked by the report key and knows no such command.
             (Some(b"R"), Phase::Running(run)) if id != Some(run) || !self.is_asked => {
                 self.phase = if self.has_prompted { Phase::Ready } else { Phase::Typed };
-                self.has_short_line_failed |= self.handed_over_with == HandoverKeys::Short;
+                self.have_short_keys_failed |= self.handed_over_with == HandoverKeys::Short;
             }
             (Some(b"D"), shell) => {
                 let is_interrupted = self.interrupted_at.take().is_some();
                 let flags = fields.nth(2).unwrap_or_default();
                 let is_answer_to_report_key = flags.contains(&b'l');
-                // After some syntax errors bash does not expand an alias.
-                self.is_usual = flags.is_empty();
+                // The line is an alias, which bash does not expand after some syntax errors.
+                self.short_keys = match flags {
+                    flags if flags.contains(&b'k') => Some(ShortKeys::Run),
+                    [] => Some(ShortKeys::Line),
+                    _ => None,
+                };
                 match shell {
-                    // Lines that were typed ahead end before the shell reads our keys. The short line is never typed
-                    // behind one: it ran as something else, because its alias or one of its letters is the user's.
+                    // Lines that were typed ahead end before the shell reads our keys. Those for a plain text are never typed
+                    // behind one: they did something else, because the user has taken the alias, the builtin or a key away.
                     Phase::Running(run) if id != Some(run) && !is_answer_to_report_key => {
                         self.has_prompted = true;
                         if self.handed_over_with == HandoverKeys::Short && self.marker.is_some() {
-                            self.has_short_line_failed = true;
+                            self.have_short_keys_failed = true;
                             self.handed_over_with =
                                 if is_interrupted { HandoverKeys::Load } else { HandoverKeys::FailedShort };
                         }
@@ -145,13 +159,13 @@ impl ShellState {
         }
     }
 
-    /// Whether the shell is in the state in which it takes a plain text with the short line.
-    pub(crate) fn takes_short_line(&self) -> bool {
-        self.is_usual && !self.has_short_line_failed
+    /// The keys with which the shell takes a plain text in its present state. Input since the last command may be in its editor.
+    pub(crate) fn short_keys(&self) -> Option<ShortKeys> {
+        self.short_keys.filter(|_| !self.have_short_keys_failed && !self.input_since_handover)
     }
 
-    /// Whether the short line has ended without the running command, which the load key is to hand over. A server gives a command
-    /// up that has not begun after some time.
+    /// Whether the keys for a plain text have not begun the running command, which the load key is to hand over. A server gives a
+    /// command up that has not begun after some time.
     pub(crate) fn awaits_load_key(&self, now: u64) -> bool {
         self.handed_over_with == HandoverKeys::FailedShort && self.awaited_marker(now).is_some()
     }
@@ -317,7 +331,7 @@ mod tests {
     #[test]
     fn a_command_that_the_short_line_did_not_take_waits_for_the_next_prompt() {
         let mut p = ready();
-        assert!(p.takes_short_line());
+        assert_eq!(p.short_keys(), Some(ShortKeys::Line));
         p.begin(1, HandoverKeys::Short, 0);
         p.awaits_marker(7, Offset(0));
         assert!(!p.awaits_load_key(1));
@@ -327,7 +341,7 @@ mod tests {
         p.load_key_pressed();
         assert!(!p.awaits_load_key(1));
         p.report(b"D;;n3;1;0;0;;/");
-        assert!(!p.takes_short_line(), "it failed once");
+        assert_eq!(p.short_keys(), None, "they failed once");
     }
 
     #[test]
@@ -343,7 +357,20 @@ mod tests {
         p.awaits_marker(7, Offset(0));
         p.has_begun();
         p.report(b"D;;n2;0;0;0;;/");
-        assert_eq!((p.awaits_load_key(1), p.takes_short_line()), (false, true));
+        assert_eq!((p.awaits_load_key(1), p.short_keys()), (false, Some(ShortKeys::Line)));
+    }
+
+    #[test]
+    fn the_flags_of_an_end_choose_the_keys_for_a_plain_text() {
+        let mut p = ready();
+        for (flags, keys) in
+            [("k", Some(ShortKeys::Run)), ("", Some(ShortKeys::Line)), ("u", None), ("nk", Some(ShortKeys::Run))]
+        {
+            p.report(format!("D;;n2;0;0;0;{flags};/").as_bytes());
+            assert_eq!(p.short_keys(), keys, "{flags:?}");
+        }
+        p.touch();
+        assert_eq!(p.short_keys(), None, "the editor may not be empty");
     }
 
     #[test]

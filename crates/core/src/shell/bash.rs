@@ -1,4 +1,4 @@
-//! bash: our script is its rc file, or the $ENV file of a login shell in posix mode.
+//! bash: our script is its rc file, or the $ENV file of a login shell in posix mode. Its builtins are beside it.
 
 use super::scripts::{self, Script};
 use super::start::{Shell, Start};
@@ -7,7 +7,7 @@ use super::start::{Shell, Start};
 const SHORT_LINE: &[u8] = b"__ptyd";
 
 pub(super) fn start(start: &Start<'_>) -> Shell {
-    let script = start.script(Script::Bash);
+    let script = [&start.script(Script::Bash), &b"/bash.sh"[..]].concat();
     let (argv, mut env) = if start.wanted.login {
         // In posix mode bash reads only $ENV; the script then reads the profiles as a login shell does.
         (vec![b"bash".to_vec(), b"--posix".to_vec(), b"-l".to_vec()], scripts::as_env(script, start.wanted.env))

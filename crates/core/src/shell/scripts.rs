@@ -1,4 +1,4 @@
-//! The scripts of `shell-integration/`, embedded, and written into the state directory for the shells to read.
+//! The scripts of `shell-integration/` and bash's builtins, embedded, and written into the state directory for the shells to read.
 
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -19,6 +19,18 @@ pub(super) enum Script {
 impl Script {
     const ALL: [Self; 5] = [Self::Bash, Self::Zsh, Self::Fish, Self::Posix, Self::Nu];
 
+    /// The files of one integration are beside each other in a folder of their own where there is more than one, or where the shell
+    /// looks for a fixed name.
+    fn has_folder(self) -> bool {
+        matches!(self, Self::Bash | Self::Zsh)
+    }
+
+    /// The compiled file beside it.
+    fn builtins(self) -> Option<(&'static str, &'static [u8])> {
+        let builtins: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bash_builtins.so"));
+        (self == Self::Bash).then_some(("bash_builtins.so", builtins))
+    }
+
     fn text(self) -> &'static str {
         match self {
             Self::Bash => include_str!("../../../../shell-integration/bash.sh"),
@@ -29,10 +41,10 @@ impl Script {
         }
     }
 
-    /// Its file, with a hash of the contents in its name; zsh gets a folder, in which it looks for a fixed name.
+    /// Its file, with a hash of the contents in its name or in that of its folder.
     fn file(self, content: u32) -> PathBuf {
         match self {
-            Self::Bash => format!("bash-{content:08x}.sh"),
+            Self::Bash => format!("bash-{content:08x}/bash.sh"),
             Self::Zsh => format!("zsh-{content:08x}/.zshenv"),
             Self::Fish => format!("fish-{content:08x}.fish"),
             Self::Posix => format!("posix-{content:08x}.sh"),
@@ -80,10 +92,15 @@ impl Integration {
         crate::state_dir::check_private(&folder).map_err(std::io::Error::other)?;
         let install = |script: Script| {
             let text = without_comments(script.text());
-            let path = folder.join(script.file(crc(text.as_bytes())));
+            let builtins = script.builtins();
+            let path =
+                folder.join(script.file(crc(&[text.as_bytes(), builtins.map_or(&[], |(_, bytes)| bytes)].concat())));
             if let Some(own) = path.parent().filter(|own| *own != folder) {
                 std::fs::create_dir_all(own)?;
                 std::fs::set_permissions(own, std::fs::Permissions::from_mode(0o755))?;
+            }
+            if let Some((name, bytes)) = builtins {
+                write_once(&path.with_file_name(name), bytes)?;
             }
             write_once(&path, text.as_bytes())?;
             Ok((script, path))
@@ -91,10 +108,10 @@ impl Integration {
         Script::ALL.into_iter().map(install).collect()
     }
 
-    /// The path for the shell; a folder for zsh.
+    /// The path for the shell, or that of the folder.
     pub(super) fn place(&self, script: Script) -> Vec<u8> {
         let file = self.file(script);
-        let place = if script == Script::Zsh { file.parent().unwrap_or(Path::new("/")) } else { file };
+        let place = if script.has_folder() { file.parent().unwrap_or(Path::new("/")) } else { file };
         place.as_os_str().as_bytes().to_vec()
     }
 

@@ -114,11 +114,13 @@ impl Holder {
         rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())?;
         let nonce = u64::from_le_bytes(nonce);
         let is_touched = self.shell.input_since_handover();
-        let short = self.handover.short_keys(text, self.shell.takes_short_line(), is_touched);
+        let short = self.shell.short_keys().and_then(|keys| self.handover.short_keys(text, keys));
         self.handover.stage(id, nonce, text)?;
         self.records.append(&Record::Accepted { id, nonce, key, text })?;
-        let with = if short.is_some() { HandoverKeys::Short } else { HandoverKeys::Load };
-        let keys = short.unwrap_or_else(|| self.handover.keys(id, nonce, is_touched));
+        let (with, keys) = match short {
+            Some(keys) => (HandoverKeys::Short, keys),
+            None => (HandoverKeys::Load, self.handover.keys(id, nonce, is_touched)),
+        };
         // The editor has the terminal and the input queue is empty, so the few bytes fit.
         self.terminal.write(&keys)?;
         Ok((nonce, with))

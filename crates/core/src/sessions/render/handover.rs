@@ -4,7 +4,7 @@
 //! output. Between these two offsets, and nowhere else, an editor paints the line of ours that hands it over. The region
 //! may begin before the shell has painted its prompt and bash paints a part of the prompt again, so the beginning of the
 //! line is looked for in the region; output outside of it is never looked at. A line typed into a nested shell is all
-//! that is in its region.
+//! that is in its region. bash's builtins paint no line: their key prints the mark `A` in its place.
 //!
 //! The place of a line is found from the journal, and not from the bytes at hand: every reader finds the same, wherever
 //! it begins, and however its bytes are cut.
@@ -127,6 +127,8 @@ struct Region {
     bytes: Vec<u8>,
     /// The marker that ends it.
     marker: Option<Range<usize>>,
+    /// The mark in the place of a line that is not painted.
+    unpainted: Option<Range<usize>>,
 }
 
 impl Region {
@@ -134,7 +136,8 @@ impl Region {
         let word = handover.word();
         let limit = to.unwrap_or(u64::MAX).min(handover.from + REGION_BYTES_MAX as u64);
         let marker = format!("\x1b]7337;C;{word}");
-        let mut region = Self { begins: handover.from, from: handover.from, bytes: Vec::new(), marker: None };
+        let mut region =
+            Self { begins: handover.from, from: handover.from, bytes: Vec::new(), marker: None, unpainted: None };
         for most in [REGION_BYTES, REGION_BYTES_MAX] {
             if !region.fill(reader, most, limit)? {
                 break;
@@ -150,6 +153,8 @@ impl Region {
             let rest = (1..marker.len()).find(|at| region.bytes.starts_with(&marker.as_bytes()[*at..]));
             region.marker = rest.map(|at| 0..marker.len() - at);
         }
+        let accepted = format!("\x1b]7337;A;{word}\x07");
+        region.unpainted = memmem::find(&region.bytes, accepted.as_bytes()).map(|at| at..at + accepted.len());
         Ok(region)
     }
 
@@ -193,6 +198,9 @@ impl Region {
         }
         if let (true, Some(end)) = (is_inside, end) {
             return Some(0..end);
+        }
+        if self.unpainted.is_some() {
+            return self.unpainted.clone();
         }
         let bytes = &self.bytes[..end.unwrap_or(self.bytes.len())];
         let painted = PaintedText::new(bytes);

@@ -1,0 +1,281 @@
+/* Three builtins and a key for bash 5.1 to 5.3, which bash.sh loads with `enable -f`: they take a plain text and report its end as
+ * the functions of that script do, for a fourth of their processor time.
+ *
+ * The variables of bash.sh are the only state that both share, and bash.sh stays in charge of everything unusual: a text with a syntax
+ * error, a lost hook, a line that a person typed. Of bash, only what its own loadable builtins use is used here, and
+ * fields at the beginning of structures that are the same in these versions. No library is linked: bash has its C library loaded. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* bash's own declarations. */
+struct word { char *text; int flags; };
+struct words { struct words *next; struct word *word; };
+struct builtin {
+  const char *name;
+  int (*function)(struct words *);
+  int flags;
+  const char *const *long_doc;
+  const char *short_doc;
+  char *handle;
+};
+struct variable { char *name; void *value; };
+enum { BUILTIN_ENABLED = 1, SEVAL_NOHIST = 4 };
+extern int last_command_exit_value, echo_command_at_execute, exit_immediately_on_error, mark_modified_vars;
+extern int evalstring(char *text, const char *from, int flags);
+extern char *get_string_value(const char *name);
+extern struct variable *find_variable(const char *name);
+extern struct variable *bind_variable(const char *name, const char *value, int flags);
+extern char *array_to_string(void *array, const char *separator, int quoted);
+extern void *xmalloc(size_t bytes);
+extern void xfree(void *memory);
+/* readline's, as documented. */
+extern int rl_point, rl_end;
+extern int rl_add_defun(const char *name, int (*function)(int, int), int key);
+extern int rl_newline(int count, int key);
+extern void rl_replace_line(const char *text, int clear_undo);
+
+enum {
+  COMMAND_FD = 96,
+  REPORTS_FD = 97,
+  /* The staged command: its head and its longest text. */
+  HEAD_BYTES = 48,
+  TEXT_BYTES_MAX = 8 << 20,
+  FIRST_READ_BYTES = 4096,
+  DECIMAL_BYTES = 24,
+};
+
+/* The code after every text: as in bash.sh, where it calls a function. */
+static const char TELLING[] = "\n\nif __ptyd_ran; then :; fi 2>&96\n";
+
+/* `set -x` was on when our line was accepted, or at the end of its text: our own commands run without it. */
+static int hidden_trace;
+/* The end of the command was reported, and no prompt was made since; and the status that was reported. */
+static int told, told_status;
+/* The next command may come with the key. */
+static int usual;
+/* The command that the key has accepted: its text, for `evalstring` to free, and its head with its id and its nonce. */
+static char *text, head[FIRST_READ_BYTES];
+static const char *id, *nonce;
+
+static const char *get(const char *name) {
+  const char *value = get_string_value(name);
+  return value ? value : "";
+}
+
+/* Sets a variable of ours, which `set -a` must not export. */
+static void set(const char *name, const char *value) {
+  int mark = mark_modified_vars;
+  mark_modified_vars = 0;
+  bind_variable(name, value, 0);
+  mark_modified_vars = mark;
+}
+
+static char *add(char *to, const char *from) {
+  size_t bytes = strlen(from);
+  memcpy(to, from, bytes);
+  return to + bytes;
+}
+
+static char *add_decimal(char *to, uint64_t number) {
+  char digits[DECIMAL_BYTES];
+  int n = 0;
+  do digits[n++] = (char)('0' + number % 10);
+  while (number /= 10);
+  while (n) *to++ = digits[--n];
+  return to;
+}
+
+static int write_all(int fd, const char *bytes, size_t left) {
+  while (left) {
+    ssize_t n = write(fd, bytes, left);
+    if (n < 0 && errno != EINTR) return -1;
+    if (n > 0) bytes += n, left -= (size_t)n;
+  }
+  return 0;
+}
+
+/* Evaluates code of ours or of bash.sh; $? is what it was. */
+static void evaluate(const char *parts[]) {
+  size_t bytes = 1;
+  for (const char **part = parts; *part; part++) bytes += strlen(*part);
+  char *code = xmalloc(bytes), *to = code;
+  for (const char **part = parts; *part; part++) to = add(to, *part);
+  *to = 0;
+  evalstring(code, "eval", SEVAL_NOHIST);
+}
+
+/* Writes a marker to bash's own descriptor of the terminal, for a command may have redirected 1 and 2 for good. */
+static int write_marker(char kind, const char *number) {
+  char marker[16 + DECIMAL_BYTES], *end = add(marker, "\033]7337;");
+  *end++ = kind;
+  *end++ = ';';
+  end = add(end, number);
+  *end++ = '\a';
+  size_t bytes = (size_t)(end - marker);
+  if (write_all(atoi(get("__ptyd_tty")), marker, bytes) == 0) return 0;
+  int terminal = open("/dev/tty", O_WRONLY | O_CLOEXEC | O_NOCTTY);
+  int failed = terminal < 0 || write_all(terminal, marker, bytes) != 0;
+  if (terminal >= 0) close(terminal);
+  return -failed;
+}
+
+/* Whether the next command may come with the key: the hook and the pattern that keeps our lines out of the history are in place, a
+ * PS0 of the user's own is not printed before the command's output begins, and a syntax error does not end the shell, as it does
+ * under `set -e` in `evalstring` but not in a typed line. */
+static int is_usual(void) {
+  const char *hook = get("__ptyd_prompt");
+  return !exit_immediately_on_error && strcmp(get("PS0"), get("__ptyd_ps0")) == 0 && strncmp(get("PROMPT_COMMAND"), hook, strlen(hook)) == 0 &&
+    strstr(get("HISTIGNORE"), "*__ptyd*");
+}
+
+static void report_path(void) {
+  const char *path = get("PATH"), *secret = get("__ptyd_secret");
+  size_t bytes = strlen(path);
+  /* The socket takes no longer datagram. */
+  if (strcmp(path, get("__ptyd_path")) == 0 || bytes >= 60000) return;
+  char *record = xmalloc(strlen(secret) + bytes + 8), *end = add(record, "P;");
+  end = add(end, secret);
+  *end++ = ';';
+  end = add(end, path);
+  *end++ = 0;
+  write_all(REPORTS_FD, record, (size_t)(end - record));
+  xfree(record);
+  set("__ptyd_path", path);
+}
+
+/* Reports the end of the command: the record, then the marker, so that a reader which finds the marker in the output has the record
+ * already. The nonce is made here, so nothing that ran before could print it. */
+static void report_end(int status, const char *pipestatus) {
+  uint64_t random = 0;
+  char number[DECIMAL_BYTES];
+  if (getrandom(&random, sizeof random, 0) != sizeof random) return;
+  *add_decimal(number, random) = 0;
+  const char *secret = get("__ptyd_secret"), *running = get("__ptyd_id"), *directory = get("PWD");
+  size_t bytes = strlen(secret) + strlen(running) + strlen(directory) + strlen(pipestatus);
+  char *record = xmalloc(bytes + 3 * DECIMAL_BYTES), *end = add(record, "D;");
+  const char *fields[] = {secret, number, running};
+  for (int i = 0; i < 3; i++) end = add(end, fields[i]), *end++ = ';';
+  end = add_decimal(end, (uint64_t)status);
+  *end++ = ';';
+  end = add(end, pipestatus);
+  *end++ = ';';
+  *end++ = usual ? 'k' : 'u';
+  if (exit_immediately_on_error) *end++ = 'e';
+  *end++ = ';';
+  end = add(end, directory);
+  *end++ = 0;
+  told = write_all(REPORTS_FD, record, (size_t)(end - record)) == 0 && write_marker('D', number) == 0;
+  xfree(record);
+}
+
+/* Reads the staged command; 0 if there is none that was not taken before. */
+static int read_staged(void) {
+  if (text) xfree(text), text = NULL;
+  ssize_t got = pread(COMMAND_FD, head, sizeof head, 0);
+  if (got < HEAD_BYTES || memcmp(head, "ptyd", 4) || !memchr(head, 0, HEAD_BYTES)) return 0;
+  size_t bytes = strtoul(head + 4, NULL, 10);
+  id = head + strlen(head) + 1;
+  nonce = id + strlen(id) + 1;
+  if (bytes > TEXT_BYTES_MAX || nonce >= head + HEAD_BYTES || atol(id) <= atol(get("__ptyd_taken"))) return 0;
+  text = xmalloc(bytes + sizeof TELLING);
+  size_t have = (size_t)got - HEAD_BYTES < bytes ? (size_t)got - HEAD_BYTES : bytes;
+  memcpy(text, head + HEAD_BYTES, have);
+  for (; have < bytes; have += (size_t)got) {
+    got = pread(COMMAND_FD, text + have, bytes - have, (off_t)(HEAD_BYTES + have));
+    if (got <= 0) return 0;
+  }
+  memcpy(text + bytes, TELLING, sizeof TELLING);
+  return 1;
+}
+
+/* Evaluates the accepted command as `eval` does. The status is the command's own. */
+static int run(struct words *arguments) {
+  (void)arguments;
+  echo_command_at_execute |= hidden_trace;
+  hidden_trace = 0;
+  if (!text) return last_command_exit_value;
+  char *evaluated = text;
+  text = NULL;
+  told = 0;
+  set("__ptyd_id", id);
+  set("__ptyd_taken", id);
+  write_marker('C', nonce);
+  int status = evalstring(evaluated, "eval", SEVAL_NOHIST);
+  hidden_trace = echo_command_at_execute;
+  echo_command_at_execute = 0;
+  if (told) status = told_status;
+  if (!told || !usual || !isatty(2)) {
+    /* bash.sh finds out why there was no end, or repairs what it can. */
+    char number[DECIMAL_BYTES];
+    *add_decimal(number, (uint64_t)status) = 0;
+    if (told) evaluate((const char *[]){"__ptyd_end=(", number, " '", get("__ptyd_last"), "' '' told)", NULL});
+    told = 0;
+    last_command_exit_value = status;
+    evaluate((const char *[]){"__ptyd_finish && :", NULL});
+  }
+  return status;
+}
+
+/* Runs only when the text ran to its end. It is not true, so that `if` runs no further command for a DEBUG trap to see. */
+static int ran(struct words *arguments) {
+  (void)arguments;
+  struct variable *variable = find_variable("PIPESTATUS");
+  char *pipestatus = variable && variable->value ? array_to_string(variable->value, " ", 0) : NULL;
+  told_status = last_command_exit_value;
+  usual = is_usual();
+  report_path();
+  report_end(told_status, pipestatus ? pipestatus : "");
+  set("__ptyd_last", pipestatus ? pipestatus : "");
+  if (pipestatus) xfree(pipestatus);
+  return 1;
+}
+
+/* The first prompt command; its argument is the line number. */
+static int at_prompt(struct words *arguments) {
+  char line[DECIMAL_BYTES];
+  int status = last_command_exit_value;
+  echo_command_at_execute |= hidden_trace;
+  hidden_trace = 0;
+  if (!arguments) return status;
+  if (told) {
+    told = 0;
+    set("__ptyd_id", "0");
+    /* The editor is one line ahead of the prompt. */
+    *add_decimal(line, strtoul(arguments->word->text, NULL, 10) + 1) = 0;
+    set("__ptyd_line", line);
+  } else {
+    *add_decimal(line, strtoul(arguments->word->text, NULL, 10)) = 0;
+    evaluate((const char *[]){"__ptyd_hook ", line, " && :", NULL});
+  }
+  return status;
+}
+
+/* The key: accepts our line in the place of what is in the editor. The line is not painted: a mark stands in its place. `&& :`
+ * keeps a status that is not zero from ending a `set -e` shell or firing an ERR trap a second time. */
+static int accept_run(int count, int key) {
+  if (!read_staged()) return 0;
+  write_marker('A', nonce);
+  hidden_trace = echo_command_at_execute;
+  echo_command_at_execute = 0;
+  rl_replace_line("__ptyd_run && :", 1);
+  rl_point = rl_end;
+  return rl_newline(count, key);
+}
+
+/* `enable -f` calls this, and refuses the builtin where it returns 0. */
+int __ptyd_run_builtin_load(char *name) {
+  (void)name;
+  rl_add_defun("ptyd-run", accept_run, -1);
+  return 1;
+}
+
+static const char *const documentation[] = {"ptyd's shell integration; see its README.", NULL};
+struct builtin __ptyd_run_struct = {"__ptyd_run", run, BUILTIN_ENABLED, documentation, "__ptyd_run", NULL};
+struct builtin __ptyd_ran_struct = {"__ptyd_ran", ran, BUILTIN_ENABLED, documentation, "__ptyd_ran", NULL};
+struct builtin __ptyd_at_prompt_struct = {"__ptyd_at_prompt", at_prompt, BUILTIN_ENABLED, documentation, "__ptyd_at_prompt line", NULL};
