@@ -24,7 +24,7 @@ fi
 # The secret comes over the socket and not in the environment, which any child and `ps e` could read. This
 # must stay before the user's files: they may do anything, a `read` from the terminal included.
 if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
-  builtin mapfile -d $'\f' -t __ptyd_parts <"${BASH_SOURCE[0]}" && ((${#__ptyd_parts[@]} == 2)) &&
+  builtin mapfile -d $'\f' -t __ptyd_parts <"${BASH_SOURCE[0]}" && ((${#__ptyd_parts[@]} == 3)) &&
   IFS= read -r -u 97 __ptyd_secret 2>/dev/null; then
   # Opened by this name it is read from its beginning, whatever the descriptor's offset.
   __ptyd_file=/proc/self/fd/96
@@ -69,195 +69,15 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # differ, does without.
   __ptyd_key=''
   if [[ ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]} == 5.[1-3] ]] &&
-    builtin enable -f "${BASH_SOURCE[0]%/*}/bash_builtins.so" __ptyd_run __ptyd_ran __ptyd_at_prompt 2>/dev/null; then
+    builtin enable -f "${BASH_SOURCE[0]%/*}/bash_builtins.so" __ptyd_run __ptyd_ran __ptyd_is_usual __ptyd_at_prompt 2>/dev/null; then
     # shellcheck disable=SC2016 # As above.
     __ptyd_key=k __ptyd_prompt='{ __ptyd_at_prompt "$LINENO" && :; } 2>&96'
   fi
   declare +x __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_text __ptyd_id __ptyd_taken \
     __ptyd_flags __ptyd_mark __ptyd_last __ptyd_line __ptyd_path __ptyd_tty __ptyd_is_5_0 __ptyd_key
 
-  # bash copies the body of a function for each call. So the code of every round trip (take, tell, finish, hook) is
-  # kept short, and rarely needed code is a function of its own, even with a single caller.
-
-  # The short line: a plain text in the usual state is taken when the line runs, so it needs no key and no expansion of PS0. As
-  # an alias its words run at top level, too. Where the shell does not expand it, the function of its name runs.
-  alias __ptyd='if __ptyd_take 2>&96; then \builtin eval -- "$__ptyd_text"; else \builtin eval -- "$__ptyd_text"; fi; __ptyd_finish && :'
-  __ptyd() { __ptyd_leave "$?"; }
-
-  # Takes the staged command: its head, its id, its nonce, its text. The holder has rewound the descriptor, and the whole is short
-  # enough for one read(2): children share the offset, and one that moves it must not change what is read. From another
-  # place the head is not found; behind the text are NULs only.
-  __ptyd_take() {
-    builtin local status=$?
-    builtin mapfile -d '' -t -n 4 -u 96 __ptyd_staged
-    if [[ ${__ptyd_staged-} != ptyd* || $- == *[aeuxT]* || ${#__ptyd_state[@]} == 0 || ${__ptyd_staged[1]} -le __ptyd_taken ]]; then
-      __ptyd_leave "$status"
-    else
-      __ptyd_id=${__ptyd_staged[1]} __ptyd_taken=$__ptyd_id __ptyd_text=${__ptyd_staged[3]}$__ptyd_telling
-      builtin printf '\e]7337;C;%s\a' "${__ptyd_staged[2]}" >&"$__ptyd_tty" ||
-        builtin printf '\e]7337;C;%s\a' "${__ptyd_staged[2]}" >/dev/tty
-    fi
-    builtin return "$status"
-  }
-
-  # Leaves the command to the load key, which the holder presses where the short line has ended without an end of the command. $1 is
-  # the status to keep.
-  __ptyd_leave() {
-    local -
-    set +aeux
-    __ptyd_text='' __ptyd_end[0]=$1 __ptyd_end[1]=$1
-  }
-
-  # Reports an end, record and marker. It follows every text and runs only when the text ran to its end; or $1 and $2
-  # are the status and the pipeline's. Its state is an array, which `set -a` does not export.
-  __ptyd_tell() {
-    # One statement, since the next one would already see other values. A scalar joins `[@]` with spaces whatever IFS is.
-    # The nonce is made here and now, so nothing that ran before could print it.
-    # shellcheck disable=SC2124
-    __ptyd_end[0]=${1-$?} __ptyd_end[1]=${2-"${PIPESTATUS[@]}"} \
-      __ptyd_end[2]=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
-    # Looked up, which takes a third of the time of a comparison.
-    if [[ -n ${__ptyd_state[$-;${PS0-};${PROMPT_COMMAND-};${HISTIGNORE-};${PATH-}]-} ]]; then
-      __ptyd_end[4]=usual __ptyd_end[5]=$__ptyd_key
-    else
-      __ptyd_end[5]=u
-      [[ $- != *e* ]] || __ptyd_end[5]=ue
-      [[ $- != *x* && ${PATH-} == "$__ptyd_path" ]] || __ptyd_look_closer
-    fi
-    # The record goes first, so a reader that finds the marker in the output has the record already. The marker goes to the
-    # terminal itself, for a command may have redirected 1 and 2 for good.
-    builtin printf 'D;%s;%s;%s;%s;%s;%s;%s\0' "$__ptyd_secret" "${__ptyd_end[2]}" "$__ptyd_id" \
-      "${__ptyd_end[0]}" "${__ptyd_end[1]}" "$__ptyd_flags${__ptyd_end[5]-}" "${PWD-}" >&97 &&
-      { builtin printf '\e]7337;D;%s\a' "${__ptyd_end[2]}" >&"$__ptyd_tty" ||
-        builtin printf '\e]7337;D;%s\a' "${__ptyd_end[2]}" >/dev/tty; } && __ptyd_end[3]=told
-    # Not true, so that `if` runs no further command for a DEBUG trap to see.
-    builtin return 1
-  }
-
-  __ptyd_look_closer() {
-    [[ $- != *x* ]] || { __ptyd_xtrace=(x) && set +x; }
-    [[ ${PATH-} == "$__ptyd_path" ]] || __ptyd_tell_path
-  }
-
-  # Runs at every prompt, first of all prompt commands, and reports the ends that are not reported yet: those of lines that a person
-  # typed, and of a command that was cut short. $1 is the line number, $2 a further flag.
-  __ptyd_hook() {
-    # One statement, as above.
-    # shellcheck disable=SC2124
-    local status=$? pipestatus="${PIPESTATUS[@]}" options=$-
-    if [[ -n ${__ptyd_end[4]-} ]]; then
-      # The editor is one line ahead of the prompt.
-      __ptyd_line=$(($1 + 1)) __ptyd_last=${__ptyd_end[1]} __ptyd_id=0 __ptyd_text='' __ptyd_flags='' __ptyd_mark='' __ptyd_end=()
-    else
-      __ptyd_hook_otherwise "$1" "${2-}"
-    fi
-    builtin return "$status"
-  }
-
-  # The same where nothing was reported yet, or the state is another one; `status`, `pipestatus` and `options` are the hook's.
-  __ptyd_hook_otherwise() {
-    if [[ $-${__ptyd_xtrace-} == *[aeux]* ]]; then
-      # In this order: `local -` puts back on return what was set when it ran.
-      [[ -z ${__ptyd_xtrace-} ]] || set -x
-      options+=${__ptyd_xtrace-}
-      __ptyd_xtrace=()
-      local -
-      set +aeux
-    fi
-    __ptyd_line=$(($1 + 1))
-    if [[ -n ${__ptyd_end-} ]]; then
-      status=${__ptyd_end[0]} pipestatus=${__ptyd_end[1]}
-    elif ((__ptyd_id)); then
-      # Neither __ptyd_tell nor __ptyd_finish ran: a signal threw the line away.
-      __ptyd_flags+=n
-    fi
-    [[ ${PS0-} == "$__ptyd_ps0"* || -n $2 ]] || __ptyd_claim_ps0
-    [[ ${HISTIGNORE-} == *'*__ptyd*'* ]] || __ptyd_claim_history
-    [[ ${PATH-} == "$__ptyd_path" ]] || __ptyd_tell_path
-    __ptyd_judge "$options"
-    if [[ -z ${__ptyd_end[3]-} || -n $2 ]]; then
-      __ptyd_flags+=$2
-      [[ $options != *e* ]] || __ptyd_flags+=e
-      __ptyd_tell "$status" "$pipestatus"
-    fi
-    __ptyd_last=''
-    ((__ptyd_id == 0)) || __ptyd_last=$pipestatus
-    __ptyd_restore
-  }
-
-  # Forgets a command.
-  __ptyd_restore() {
-    __ptyd_id=0 __ptyd_text='' __ptyd_flags='' __ptyd_end=() __ptyd_mark=''
-  }
-
-  # Sets the state in which a command may be taken with the short line; $1 is the shell's options. A PS0 of the user's own is
-  # printed before the short line runs, but belongs to the command's output.
-  __ptyd_judge() {
-    __ptyd_state=()
-    [[ $1 == *[aeuxT]* || ${PS0-} != "$__ptyd_ps0" || ${PROMPT_COMMAND-} != "$__ptyd_prompt"* || __ptyd_is_5_0 -ne 0 ||
-      ${HISTIGNORE-} != *'*__ptyd*'* ]] || __ptyd_state=(["$1;$PS0;$PROMPT_COMMAND;$HISTIGNORE;${PATH-}"]=usual)
-  }
-
-  # Puts the start marker's place in front of the user's PS0. Not from a key, as said above.
-  __ptyd_claim_ps0() {
-    if [[ ${PS0@a} != *r* && $BASHOPTS == *promptvars* ]]; then
-      PS0=$__ptyd_ps0${PS0-}
-    fi
-  }
-
-  # History keeps what people type. `set +o history` is no way: switching it on again reads HISTFILE once more.
-  __ptyd_claim_history() {
-    if [[ ${HISTIGNORE@a} != *r* ]]; then
-      HISTIGNORE=${HISTIGNORE:+$HISTIGNORE:}'*__ptyd*'
-    elif [[ ${HISTCONTROL-} != *ignore[sb]* && ${HISTCONTROL@a} != *r* ]]; then
-      # The line of the load key begins with a space.
-      HISTCONTROL=${HISTCONTROL:+$HISTCONTROL:}ignorespace
-    fi
-  }
-
-  __ptyd_tell_path() {
-    __ptyd_path=${PATH-}
-    # A datagram that the socket does not take would spoil the next one, too (unix(7), EMSGSIZE).
-    ((${#__ptyd_path} < 60000)) || return 0
-    builtin printf 'P;%s;%s\0' "$__ptyd_secret" "$__ptyd_path" >&97
-  }
-
-  # Puts the hook in front of whatever PROMPT_COMMAND has become, and fails where it may not.
-  __ptyd_install() {
-    local -
-    set +aeu
-    [[ ${PROMPT_COMMAND[0]-} != "$__ptyd_prompt"* ]] || return 0
-    # Assigning to a readonly variable would throw the whole line away.
-    [[ ${PROMPT_COMMAND@a} != *r* ]] || return 1
-    local old hooks=()
-    for old in "${PROMPT_COMMAND[@]}"; do
-      # An element like `mine; <hook>` keeps its shape, but its hook no longer reports a second end.
-      old=${old//__ptyd_hook/__ptyd_no_hook}
-      [[ -z $old ]] || hooks+=("${old//__ptyd_at_prompt/__ptyd_no_hook}")
-    done
-    if ((!__ptyd_is_5_0)); then
-      # An element of its own leaves $? and PIPESTATUS as they were for the ones behind it.
-      PROMPT_COMMAND=("$__ptyd_prompt" "${hooks[@]}")
-    else
-      # shellcheck disable=SC2178 # bash 5.0 runs the first element only, which a plain assignment sets.
-      PROMPT_COMMAND=$__ptyd_prompt${hooks[0]:+$'\n'${hooks[0]}}
-    fi
-  }
-  __ptyd_no_hook() { return; }
-
-  # Key 1 (bind -x): takes the staged command (its head, its id, its nonce, its text) and puts a line that evaluates it in the place
-  # of what was being typed. $1 is the line number.
-  __ptyd_load() {
-    # shellcheck disable=SC2034 # __ptyd_load_carefully uses them.
-    local status=$? staged=()
-    # In every case below, the accept key that follows must not run a line that a person has half typed.
-    READLINE_LINE='' READLINE_POINT=0
-    # Not `$(<file)`: inside bind -x that breaks bash 5.2's parser.
-    builtin mapfile -d '' -t -n 4 staged <"$__ptyd_file"
-    __ptyd_seldom __ptyd_load_carefully "$1"
-  }
-
-  # Calls a rarely needed function, with $? as it is. Those are parsed only then, from the code after `return`.
+  # Calls a rarely needed function, with $? as it is. Those are parsed only then, from the last part of this file; with the builtins
+  # those of every round trip are rarely needed, too.
   __ptyd_seldom() {
     # shellcheck disable=SC2319 # Of any command.
     local status_before=$?
@@ -272,7 +92,8 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     set +aeux
     builtin shopt -u expand_aliases
     builtin shopt -s interactive_comments
-    builtin eval "${__ptyd_parts[1]}"
+    [[ -z $__ptyd_key ]] || builtin eval "${__ptyd_parts[1]}"
+    builtin eval "${__ptyd_parts[2]}"
     [[ $options != *expand_aliases* ]] || builtin shopt -s expand_aliases
     [[ $options == *interactive_comments* ]] || builtin shopt -u interactive_comments
   } 2>/dev/null
@@ -280,22 +101,15 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # One element of a pipeline that has to end as an earlier one did.
   __ptyd_pass() { return "$1"; }
 
-  # Behind `eval`: gives the line the status of the command.
-  __ptyd_finish() {
-    local status=$?
-    [[ -n ${__ptyd_end[4]-} && -t 2 && -z ${__ptyd_stderr_gone-} ]] || __ptyd_seldom __ptyd_finish_otherwise
-    builtin return "${__ptyd_end[0]-$status}"
-  }
+  readonly -f __ptyd_seldom __ptyd_read_on __ptyd_pass
 
-  readonly -f __ptyd __ptyd_take __ptyd_leave __ptyd_tell __ptyd_look_closer __ptyd_hook __ptyd_hook_otherwise __ptyd_restore __ptyd_judge \
-    __ptyd_claim_ps0 __ptyd_claim_history __ptyd_tell_path __ptyd_install __ptyd_no_hook __ptyd_load __ptyd_seldom \
-    __ptyd_read_on __ptyd_pass __ptyd_finish
   readonly __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_tty __ptyd_is_5_0 __ptyd_key
+  [[ -n $__ptyd_key ]] || builtin eval "${__ptyd_parts[1]}"
 
   # Before the user's files, so that the keys are there even if an error in them ends all of bash's startup.
   for __ptyd_keymap in emacs vi-insert vi-command; do
     # shellcheck disable=SC2016 # The editor runs it.
-    bind -m "$__ptyd_keymap" -x '"\e\x1f":{ __ptyd_load "$LINENO" && :; } 2>&96'
+    bind -m "$__ptyd_keymap" -x '"\e\x1f":{ __ptyd_seldom __ptyd_load "$LINENO" && :; } 2>&96'
     # shellcheck disable=SC2016
     bind -m "$__ptyd_keymap" -x '"\e[7338~":{ __ptyd_seldom __ptyd_report "$LINENO" && :; } 2>/dev/null <<<"$BASH_COMMAND"'
     bind -m "$__ptyd_keymap" '"\e\x1e":accept-line'
@@ -323,12 +137,207 @@ fi
 unset PTYD_CLEAN
 
 # After the user's files, so that the hook is the first to see $?, even if they set PROMPT_COMMAND.
-if declare -F __ptyd_install >/dev/null; then
-  __ptyd_install || __ptyd_hook "$LINENO" l
+if [[ -n ${__ptyd_key-} && $- != *[aeu]* && ${PROMPT_COMMAND@a} != *r* && ${PROMPT_COMMAND[*]-} != *__ptyd* ]]; then
+  PROMPT_COMMAND=("$__ptyd_prompt" "${PROMPT_COMMAND[@]}")
+elif declare -F __ptyd_seldom >/dev/null; then
+  __ptyd_seldom __ptyd_install || __ptyd_seldom __ptyd_hook "$LINENO" l
 fi
 
-# bash parses the code after this, and after the form feed, only when it is needed.
+# bash parses the code after this, and after each form feed, only when it is needed.
 return
+
+# bash copies the body of a function for each call. So the code of every round trip (take, tell, finish, hook) is
+# kept short, and rarely needed code is a function of its own, even with a single caller.
+
+# The short line: a plain text in the usual state is taken when the line runs, so it needs no key and no expansion of PS0. As
+# an alias its words run at top level, too. Where the shell does not expand it, the function of its name runs.
+alias __ptyd='if __ptyd_take 2>&96; then \builtin eval -- "$__ptyd_text"; else \builtin eval -- "$__ptyd_text"; fi; __ptyd_finish && :'
+__ptyd() { __ptyd_leave "$?"; }
+
+# Takes the staged command: its head, its id, its nonce, its text. The holder has rewound the descriptor, and the whole is short
+# enough for one read(2): children share the offset, and one that moves it must not change what is read. From another
+# place the head is not found; behind the text are NULs only.
+__ptyd_take() {
+  builtin local status=$?
+  builtin mapfile -d '' -t -n 4 -u 96 __ptyd_staged
+  if [[ ${__ptyd_staged-} != ptyd* || $- == *[aeuxT]* || ${#__ptyd_state[@]} == 0 || ${__ptyd_staged[1]} -le __ptyd_taken ]]; then
+    __ptyd_leave "$status"
+  else
+    __ptyd_id=${__ptyd_staged[1]} __ptyd_taken=$__ptyd_id __ptyd_text=${__ptyd_staged[3]}$__ptyd_telling
+    builtin printf '\e]7337;C;%s\a' "${__ptyd_staged[2]}" >&"$__ptyd_tty" ||
+      builtin printf '\e]7337;C;%s\a' "${__ptyd_staged[2]}" >/dev/tty
+  fi
+  builtin return "$status"
+}
+
+# Leaves the command to the load key, which the holder presses where the short line has ended without an end of the command. $1 is
+# the status to keep.
+__ptyd_leave() {
+  local -
+  set +aeux
+  __ptyd_text='' __ptyd_end[0]=$1 __ptyd_end[1]=$1
+}
+
+# Reports an end, record and marker. It follows every text and runs only when the text ran to its end; or $1 and $2
+# are the status and the pipeline's. Its state is an array, which `set -a` does not export.
+__ptyd_tell() {
+  # One statement, since the next one would already see other values. A scalar joins `[@]` with spaces whatever IFS is.
+  # The nonce is made here and now, so nothing that ran before could print it.
+  # shellcheck disable=SC2124
+  __ptyd_end[0]=${1-$?} __ptyd_end[1]=${2-"${PIPESTATUS[@]}"} \
+    __ptyd_end[2]=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
+  # Looked up, which takes a third of the time of a comparison.
+  if [[ -n ${__ptyd_state[$-;${PS0-};${PROMPT_COMMAND-};${HISTIGNORE-};${PATH-}]-} ]]; then
+    __ptyd_end[4]=usual __ptyd_end[5]=$__ptyd_key
+  else
+    __ptyd_end[5]=u
+    [[ $- != *e* ]] || __ptyd_end[5]=ue
+    [[ $- != *x* && ${PATH-} == "$__ptyd_path" ]] || __ptyd_look_closer
+    [[ -z $__ptyd_key ]] || ! __ptyd_is_usual || __ptyd_end[5]=k
+  fi
+  # The record goes first, so a reader that finds the marker in the output has the record already. The marker goes to the
+  # terminal itself, for a command may have redirected 1 and 2 for good.
+  builtin printf 'D;%s;%s;%s;%s;%s;%s;%s\0' "$__ptyd_secret" "${__ptyd_end[2]}" "$__ptyd_id" \
+    "${__ptyd_end[0]}" "${__ptyd_end[1]}" "$__ptyd_flags${__ptyd_end[5]-}" "${PWD-}" >&97 &&
+    { builtin printf '\e]7337;D;%s\a' "${__ptyd_end[2]}" >&"$__ptyd_tty" ||
+      builtin printf '\e]7337;D;%s\a' "${__ptyd_end[2]}" >/dev/tty; } && __ptyd_end[3]=told
+  # Not true, so that `if` runs no further command for a DEBUG trap to see.
+  builtin return 1
+}
+
+__ptyd_look_closer() {
+  [[ $- != *x* ]] || { __ptyd_xtrace=(x) && set +x; }
+  [[ ${PATH-} == "$__ptyd_path" ]] || __ptyd_tell_path
+}
+
+# Runs at every prompt, first of all prompt commands, and reports the ends that are not reported yet: those of lines that a person
+# typed, and of a command that was cut short. $1 is the line number, $2 a further flag.
+__ptyd_hook() {
+  # One statement, as above.
+  # shellcheck disable=SC2124
+  local status=$? pipestatus="${PIPESTATUS[@]}" options=$-
+  if [[ -n ${__ptyd_end[4]-} ]]; then
+    # The editor is one line ahead of the prompt.
+    __ptyd_line=$(($1 + 1)) __ptyd_last=${__ptyd_end[1]} __ptyd_id=0 __ptyd_text='' __ptyd_flags='' __ptyd_mark='' __ptyd_end=()
+  else
+    __ptyd_hook_otherwise "$1" "${2-}"
+  fi
+  builtin return "$status"
+}
+
+# The same where nothing was reported yet, or the state is another one; `status`, `pipestatus` and `options` are the hook's.
+__ptyd_hook_otherwise() {
+  if [[ $-${__ptyd_xtrace-} == *[aeux]* ]]; then
+    # In this order: `local -` puts back on return what was set when it ran.
+    [[ -z ${__ptyd_xtrace-} ]] || set -x
+    options+=${__ptyd_xtrace-}
+    __ptyd_xtrace=()
+    local -
+    set +aeux
+  fi
+  __ptyd_line=$(($1 + 1))
+  if [[ -n ${__ptyd_end-} ]]; then
+    status=${__ptyd_end[0]} pipestatus=${__ptyd_end[1]}
+  elif ((__ptyd_id)); then
+    # Neither __ptyd_tell nor __ptyd_finish ran: a signal threw the line away.
+    __ptyd_flags+=n
+  fi
+  [[ ${PS0-} == "$__ptyd_ps0"* || -n $2 ]] || __ptyd_claim_ps0
+  [[ ${HISTIGNORE-} == *'*__ptyd*'* ]] || __ptyd_claim_history
+  [[ ${PATH-} == "$__ptyd_path" ]] || __ptyd_tell_path
+  __ptyd_judge "$options"
+  if [[ -z ${__ptyd_end[3]-} || -n $2 ]]; then
+    __ptyd_flags+=$2
+    [[ $options != *e* ]] || __ptyd_flags+=e
+    __ptyd_tell "$status" "$pipestatus"
+  fi
+  __ptyd_last=''
+  ((__ptyd_id == 0)) || __ptyd_last=$pipestatus
+  __ptyd_restore
+}
+
+# Forgets a command.
+__ptyd_restore() {
+  __ptyd_id=0 __ptyd_text='' __ptyd_flags='' __ptyd_end=() __ptyd_mark=''
+}
+
+# Sets the state in which a command may be taken with the short line; $1 is the shell's options. A PS0 of the user's own is
+# printed before the short line runs, but belongs to the command's output.
+__ptyd_judge() {
+  __ptyd_state=()
+  [[ $1 == *[aeuxT]* || ${PS0-} != "$__ptyd_ps0" || ${PROMPT_COMMAND-} != "$__ptyd_prompt"* || __ptyd_is_5_0 -ne 0 ||
+    ${HISTIGNORE-} != *'*__ptyd*'* ]] || __ptyd_state=(["$1;$PS0;$PROMPT_COMMAND;$HISTIGNORE;${PATH-}"]=usual)
+}
+
+# Puts the start marker's place in front of the user's PS0. Not from a key, as said above.
+__ptyd_claim_ps0() {
+  if [[ ${PS0@a} != *r* && $BASHOPTS == *promptvars* ]]; then
+    PS0=$__ptyd_ps0${PS0-}
+  fi
+}
+
+# History keeps what people type. `set +o history` is no way: switching it on again reads HISTFILE once more.
+__ptyd_claim_history() {
+  if [[ ${HISTIGNORE@a} != *r* ]]; then
+    HISTIGNORE=${HISTIGNORE:+$HISTIGNORE:}'*__ptyd*'
+  elif [[ ${HISTCONTROL-} != *ignore[sb]* && ${HISTCONTROL@a} != *r* ]]; then
+    # The line of the load key begins with a space.
+    HISTCONTROL=${HISTCONTROL:+$HISTCONTROL:}ignorespace
+  fi
+}
+
+__ptyd_tell_path() {
+  __ptyd_path=${PATH-}
+  # A datagram that the socket does not take would spoil the next one, too (unix(7), EMSGSIZE).
+  ((${#__ptyd_path} < 60000)) || return 0
+  builtin printf 'P;%s;%s\0' "$__ptyd_secret" "$__ptyd_path" >&97
+}
+
+# Puts the hook in front of whatever PROMPT_COMMAND has become, and fails where it may not.
+__ptyd_install() {
+  local -
+  set +aeu
+  [[ ${PROMPT_COMMAND[0]-} != "$__ptyd_prompt"* ]] || return 0
+  # Assigning to a readonly variable would throw the whole line away.
+  [[ ${PROMPT_COMMAND@a} != *r* ]] || return 1
+  local old hooks=()
+  for old in "${PROMPT_COMMAND[@]}"; do
+    # An element like `mine; <hook>` keeps its shape, but its hook no longer reports a second end.
+    old=${old//__ptyd_hook/__ptyd_no_hook}
+    [[ -z $old ]] || hooks+=("${old//__ptyd_at_prompt/__ptyd_no_hook}")
+  done
+  if ((!__ptyd_is_5_0)); then
+    # An element of its own leaves $? and PIPESTATUS as they were for the ones behind it.
+    PROMPT_COMMAND=("$__ptyd_prompt" "${hooks[@]}")
+  else
+    # shellcheck disable=SC2178 # bash 5.0 runs the first element only, which a plain assignment sets.
+    PROMPT_COMMAND=$__ptyd_prompt${hooks[0]:+$'\n'${hooks[0]}}
+  fi
+}
+__ptyd_no_hook() { return; }
+
+# Key 1 (bind -x): takes the staged command (its head, its id, its nonce, its text) and puts a line that evaluates it in the place
+# of what was being typed. $1 is the line number.
+__ptyd_load() {
+  # shellcheck disable=SC2034 # __ptyd_load_carefully uses them.
+  local status=$? staged=()
+  # In every case below, the accept key that follows must not run a line that a person has half typed.
+  READLINE_LINE='' READLINE_POINT=0
+  # Not `$(<file)`: inside bind -x that breaks bash 5.2's parser.
+  builtin mapfile -d '' -t -n 4 staged <"$__ptyd_file"
+  __ptyd_seldom __ptyd_load_carefully "$1"
+}
+
+# Behind `eval`: gives the line the status of the command.
+__ptyd_finish() {
+  local status=$?
+  [[ -n ${__ptyd_end[4]-} && -t 2 && -z ${__ptyd_stderr_gone-} ]] || __ptyd_seldom __ptyd_finish_otherwise
+  builtin return "${__ptyd_end[0]-$status}"
+}
+
+readonly -f __ptyd __ptyd_take __ptyd_leave __ptyd_tell __ptyd_look_closer __ptyd_hook __ptyd_hook_otherwise __ptyd_restore __ptyd_judge \
+  __ptyd_claim_ps0 __ptyd_claim_history __ptyd_tell_path __ptyd_install __ptyd_no_hook __ptyd_load \
+  __ptyd_finish
 
 # The same whatever the shell's state and the text are; `status` and `staged` are the loader's.
 # $2 is the shell's options where __ptyd_load_quietly has dealt with them.

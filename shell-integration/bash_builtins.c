@@ -1,4 +1,4 @@
-/* Three builtins and a key for bash 5.1 to 5.3, which bash.sh loads with `enable -f`: they take a plain text and report its end as
+/* Four builtins and a key for bash 5.1 to 5.3, which bash.sh loads with `enable -f`: they take a plain text and report its end as
  * the functions of that script do, for a fourth of their processor time.
  *
  * The variables of bash.sh are the only state that both share, and bash.sh stays in charge of everything unusual: a text with a syntax
@@ -24,13 +24,21 @@ struct builtin {
   const char *short_doc;
   char *handle;
 };
-struct variable { char *name; void *value; };
-enum { BUILTIN_ENABLED = 1, SEVAL_NOHIST = 4 };
+struct variable {
+  char *name;
+  void *value;
+  char *exported;
+  void *(*dynamic_value)(), *(*assign)();
+  int attributes, context;
+};
+enum { BUILTIN_ENABLED = 1, SEVAL_NOHIST = 4, ATT_READONLY = 2 };
 extern int last_command_exit_value, echo_command_at_execute, exit_immediately_on_error, mark_modified_vars;
 extern int evalstring(char *text, const char *from, int flags);
 extern char *get_string_value(const char *name);
 extern struct variable *find_variable(const char *name);
 extern struct variable *bind_variable(const char *name, const char *value, int flags);
+extern void stupidly_hack_special_variables(const char *name);
+extern void set_pipestatus_array(int *statuses, int count);
 extern char *array_to_string(void *array, const char *separator, int quoted);
 extern void *xmalloc(size_t bytes);
 extern void xfree(void *memory);
@@ -48,6 +56,8 @@ enum {
   TEXT_BYTES_MAX = 8 << 20,
   FIRST_READ_BYTES = 4096,
   DECIMAL_BYTES = 24,
+  /* Elements of a pipeline whose statuses survive the parsing of bash.sh's functions. */
+  PIPELINE_MAX = 256,
 };
 
 /* The code after every text: as in bash.sh, where it calls a function. */
@@ -76,9 +86,11 @@ static void set(const char *name, const char *value) {
   mark_modified_vars = mark;
 }
 
+/* Copies a string, and returns the place behind it. */
 static char *add(char *to, const char *from) {
   size_t bytes = strlen(from);
   memcpy(to, from, bytes);
+  to[bytes] = 0;
   return to + bytes;
 }
 
@@ -88,6 +100,7 @@ static char *add_decimal(char *to, uint64_t number) {
   do digits[n++] = (char)('0' + number % 10);
   while (number /= 10);
   while (n) *to++ = digits[--n];
+  *to = 0;
   return to;
 }
 
@@ -100,8 +113,26 @@ static int write_all(int fd, const char *bytes, size_t left) {
   return 0;
 }
 
-/* Evaluates code of ours or of bash.sh; $? is what it was. */
+/* What PIPESTATUS has, with spaces between; for `xfree`. */
+static char *pipestatus(void) {
+  struct variable *variable = find_variable("PIPESTATUS");
+  char *statuses = variable && variable->value ? array_to_string(variable->value, " ", 0) : NULL;
+  return statuses ? statuses : add(xmalloc(1), "");
+}
+
+/* Evaluates code that calls functions of bash.sh, which parses them only now. They see $? and PIPESTATUS as they are. */
 static void evaluate(const char *parts[]) {
+  static int parsed;
+  if (!parsed) {
+    int status = last_command_exit_value, statuses[PIPELINE_MAX], count = 0;
+    char *text_of_statuses = pipestatus(), *at = text_of_statuses;
+    while (*at && count < PIPELINE_MAX) statuses[count++] = (int)strtol(at, &at, 10);
+    xfree(text_of_statuses);
+    parsed = 1;
+    evaluate((const char *[]){"__ptyd_read_on && :", NULL});
+    set_pipestatus_array(statuses, count);
+    last_command_exit_value = status;
+  }
   size_t bytes = 1;
   for (const char **part = parts; *part; part++) bytes += strlen(*part);
   char *code = xmalloc(bytes), *to = code;
@@ -149,29 +180,32 @@ static void report_path(void) {
   set("__ptyd_path", path);
 }
 
-/* Reports the end of the command: the record, then the marker, so that a reader which finds the marker in the output has the record
- * already. The nonce is made here, so nothing that ran before could print it. */
-static void report_end(int status, const char *pipestatus) {
+/* Reports the end of the command with its flag: the record, then the marker, so that a reader which finds the marker in the output has
+ * the record already. The nonce is made here, so nothing that ran before could print it. */
+static int report_end(int status, const char *statuses, const char *flag) {
+  report_path();
   uint64_t random = 0;
   char number[DECIMAL_BYTES];
-  if (getrandom(&random, sizeof random, 0) != sizeof random) return;
-  *add_decimal(number, random) = 0;
+  if (getrandom(&random, sizeof random, 0) != sizeof random) return 0;
+  add_decimal(number, random);
   const char *secret = get("__ptyd_secret"), *running = get("__ptyd_id"), *directory = get("PWD");
-  size_t bytes = strlen(secret) + strlen(running) + strlen(directory) + strlen(pipestatus);
+  size_t bytes = strlen(secret) + strlen(running) + strlen(directory) + strlen(statuses) + strlen(flag);
   char *record = xmalloc(bytes + 3 * DECIMAL_BYTES), *end = add(record, "D;");
   const char *fields[] = {secret, number, running};
   for (int i = 0; i < 3; i++) end = add(end, fields[i]), *end++ = ';';
   end = add_decimal(end, (uint64_t)status);
   *end++ = ';';
-  end = add(end, pipestatus);
+  end = add(end, statuses);
   *end++ = ';';
+  end = add(end, flag);
   *end++ = usual ? 'k' : 'u';
   if (exit_immediately_on_error) *end++ = 'e';
   *end++ = ';';
   end = add(end, directory);
   *end++ = 0;
-  told = write_all(REPORTS_FD, record, (size_t)(end - record)) == 0 && write_marker('D', number) == 0;
+  int failed = write_all(REPORTS_FD, record, (size_t)(end - record)) || write_marker('D', number);
   xfree(record);
+  return !failed;
 }
 
 /* Reads the staged command; 0 if there is none that was not taken before. */
@@ -213,7 +247,7 @@ static int run(struct words *arguments) {
   if (!told || !usual || !isatty(2)) {
     /* bash.sh finds out why there was no end, or repairs what it can. */
     char number[DECIMAL_BYTES];
-    *add_decimal(number, (uint64_t)status) = 0;
+    add_decimal(number, (uint64_t)status);
     if (told) evaluate((const char *[]){"__ptyd_end=(", number, " '", get("__ptyd_last"), "' '' told)", NULL});
     told = 0;
     last_command_exit_value = status;
@@ -225,32 +259,60 @@ static int run(struct words *arguments) {
 /* Runs only when the text ran to its end. It is not true, so that `if` runs no further command for a DEBUG trap to see. */
 static int ran(struct words *arguments) {
   (void)arguments;
-  struct variable *variable = find_variable("PIPESTATUS");
-  char *pipestatus = variable && variable->value ? array_to_string(variable->value, " ", 0) : NULL;
+  char *statuses = pipestatus();
   told_status = last_command_exit_value;
   usual = is_usual();
-  report_path();
-  report_end(told_status, pipestatus ? pipestatus : "");
-  set("__ptyd_last", pipestatus ? pipestatus : "");
-  if (pipestatus) xfree(pipestatus);
+  told = report_end(told_status, statuses, "");
+  set("__ptyd_last", statuses);
+  xfree(statuses);
   return 1;
 }
 
-/* The first prompt command; its argument is the line number. */
+/* Puts the start marker's place into PS0, and the pattern that keeps our lines out of the history into HISTIGNORE, where they are empty.
+ * What the user has there is left to bash.sh. */
+static void claim(const char *name, const char *value) {
+  struct variable *variable = find_variable(name);
+  if (*get(name) || (variable && variable->attributes & ATT_READONLY)) return;
+  set(name, value);
+  stupidly_hack_special_variables(name);
+}
+
+/* For bash.sh, where it reports an end. */
+static int is_usual_builtin(struct words *arguments) {
+  (void)arguments;
+  return !is_usual();
+}
+
+/* The first prompt command; its argument is the line number. Reports the ends that are not reported yet: those of lines that a person
+ * typed, and of a command that was cut short. */
 static int at_prompt(struct words *arguments) {
   char line[DECIMAL_BYTES];
   int status = last_command_exit_value;
   echo_command_at_execute |= hidden_trace;
   hidden_trace = 0;
   if (!arguments) return status;
+  unsigned long number = strtoul(arguments->word->text, NULL, 10);
+  /* These have something where bash.sh has taken a command. */
+  int is_ours = !*get("__ptyd_end") && !*get("__ptyd_flags") && !*get("__ptyd_text") && !*get("__ptyd_xtrace");
+  if (!told && is_ours) {
+    claim("PS0", get("__ptyd_ps0"));
+    claim("HISTIGNORE", "*__ptyd*");
+    usual = is_usual();
+    if (usual) {
+      char *statuses = pipestatus();
+      told = report_end(status, statuses, strcmp(get("__ptyd_id"), "0") ? "n" : "");
+      set("__ptyd_last", strcmp(get("__ptyd_id"), "0") ? statuses : "");
+      xfree(statuses);
+    }
+  }
   if (told) {
     told = 0;
     set("__ptyd_id", "0");
     /* The editor is one line ahead of the prompt. */
-    *add_decimal(line, strtoul(arguments->word->text, NULL, 10) + 1) = 0;
+    add_decimal(line, number + 1);
     set("__ptyd_line", line);
   } else {
-    *add_decimal(line, strtoul(arguments->word->text, NULL, 10)) = 0;
+    add_decimal(line, number);
     evaluate((const char *[]){"__ptyd_hook ", line, " && :", NULL});
   }
   return status;
@@ -278,4 +340,5 @@ int __ptyd_run_builtin_load(char *name) {
 static const char *const documentation[] = {"ptyd's shell integration; see its README.", NULL};
 struct builtin __ptyd_run_struct = {"__ptyd_run", run, BUILTIN_ENABLED, documentation, "__ptyd_run", NULL};
 struct builtin __ptyd_ran_struct = {"__ptyd_ran", ran, BUILTIN_ENABLED, documentation, "__ptyd_ran", NULL};
+struct builtin __ptyd_is_usual_struct = {"__ptyd_is_usual", is_usual_builtin, BUILTIN_ENABLED, documentation, "__ptyd_is_usual", NULL};
 struct builtin __ptyd_at_prompt_struct = {"__ptyd_at_prompt", at_prompt, BUILTIN_ENABLED, documentation, "__ptyd_at_prompt line", NULL};

@@ -20,6 +20,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const IN_PYTHON: [(&str, &str); 3] =
     [("shell integration", "shell-integration/tests"), ("mcp", "crates/e2e/mcp"), ("rest", "crates/e2e/rest")];
 
+/// The tests of bash that run again without its builtins, as where it cannot load them.
+const OF_BASH: [&str; 5] = ["delivery", "ends", "forgery", "hostile", "login"];
+
 /// The tests that run again with random read sizes: those of ends, text and screens.
 const IN_PIECES: [&str; 6] = ["boundaries::", "delivery::", "output::", "programs::", "shell_ends::", "shell_texts::"];
 
@@ -92,12 +95,15 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     results.push(("conformance", rig.conformance()));
     for (name, folder) in IN_PYTHON {
         if root.join(folder).is_dir() {
-            results.push((name, rig.python(name, folder)));
+            results.push((name, rig.python(name, &[folder.to_owned()], &[])));
         } else {
             println!("{folder} is missing, and with it a suite");
             results.push((name, Ok(Count::BROKEN.into())));
         }
     }
+    let of_bash = OF_BASH.map(|subject| format!("shell-integration/tests/test_{subject}.py"));
+    let name = "bash without builtins";
+    results.push((name, rig.python(name, &of_bash, &[("PTYD_TEST_BUILTINS", "0")])));
     results.push(("browser", rig.browser()));
     summarise(options, results)
 }
@@ -378,19 +384,19 @@ impl Rig<'_> {
         Ok(report)
     }
 
-    fn python(&self, name: &str, folder: &str) -> Result<Report> {
+    fn python(&self, name: &str, paths: &[String], env: &[(&str, &str)]) -> Result<Report> {
         if let Some(report) = self.without(name, &["python3", "python3-venv"]) {
             return Ok(report);
         }
         let mut python = Command::new(self.target.join("venv/bin/python"));
-        python.args(["-m", "pytest", "--color=no", "-rfEsx", "-p", "no:cacheprovider", folder]).current_dir(self.root);
+        python.args(["-m", "pytest", "--color=no", "-rfEsx", "-p", "no:cacheprovider"]).args(paths).current_dir(self.root);
         if let Some(filter) = &self.options.filter {
             python.args(["-k", filter]);
         }
         self.home.apply(&mut python);
         self.mark(&mut python);
-        python.env("PYTHONDONTWRITEBYTECODE", "1");
-        self.suite(folder, &mut python, Runner::Pytest)
+        python.env("PYTHONDONTWRITEBYTECODE", "1").envs(env.iter().copied());
+        self.suite(name, &mut python, Runner::Pytest)
     }
 
     fn suite(&self, name: &str, command: &mut Command, runner: Runner) -> Result<Report> {

@@ -145,7 +145,7 @@ async fn a_shell_that_shows_its_insides_is_not_at_its_end() {
     let (code, traced) = shell.gives("set -x; echo hi; { set +x; } 2>/dev/null; (exit 2)").await;
     assert_eq!((code, traced.trim_start_matches('+')), (2, " echo hi\nhi\n"));
     let hooks = server.home().state().join("shell-integration");
-    let (code, shown) = shell.gives(&format!("cat {}/*; (exit 2)", hooks.display())).await;
+    let (code, shown) = shell.gives(&format!("cat {}/bash-*/bash.sh; (exit 2)", hooks.display())).await;
     assert_eq!((code, shown.contains("PROMPT_COMMAND")), (2, true));
     let (code, shown) = shell.gives("env; set; (exit 3)").await;
     assert_eq!((code, shown.contains("PATH=")), (3, true));

@@ -525,6 +525,9 @@ mod tests {
         all.push((format!("#  {scrolled}\r\r\n"), "#  ls 0\r\r\n".to_owned()));
         // A prompt that is painted late, and once more.
         all.push((format!(" \x1b[K$ \r\x1b[K$ {BASH}\r\n"), " \x1b[K$ \r\x1b[K$  ls 0\r\n".to_owned()));
+        // bash's builtins paint no line.
+        let mark = "\x1b]7337;A;70\x07";
+        all.push((format!("\r\x1b[K$ {mark}\r\n\x1b[?2004l\r"), "\r\x1b[K$ ls 0\r\n\x1b[?2004l\r".to_owned()));
         // Of an unknown line its row is hidden.
         all.push((" two\r\nrows$ call_ptyd now\r\nmore\r\n".to_owned(), " two\r\nls 0\r\n".to_owned()));
         all.push((" no line is painted\r\n".to_owned(), " no line is painted\r\n".to_owned()));
