@@ -8,14 +8,13 @@ use tokio::io::AsyncWriteExt;
 
 use crate::boundaries::join_all;
 
-/// The journal as a viewer is to see it: without markers, and with the commands where bash's editor showed our short line.
+/// The journal as a viewer is to see it: without markers, and with the commands at the marks that stand for the lines of bash's builtins.
 async fn shown(shell: &Session, commands: &[&str]) -> Vec<u8> {
-    const LINE: &[u8] = b"__ptyd";
-    let marker = Regex::new(r"(?-u)\x1b\]7337;[CD];[0-9A-Za-z.]+(\x07|\x1b\\)").expect("a pattern");
-    let mut bytes = marker.replace_all(&shell.journal().await, b"".as_slice()).into_owned();
+    let marker = |kinds| Regex::new(&format!(r"(?-u)\x1b\]7337;[{kinds}];[0-9A-Za-z.]+(\x07|\x1b\\)")).expect("a pattern");
+    let mut bytes = marker("CD").replace_all(&shell.journal().await, b"".as_slice()).into_owned();
     for command in commands {
-        let at = bytes.windows(LINE.len()).position(|window| window == LINE).expect("our line");
-        bytes.splice(at..at + LINE.len(), command.bytes());
+        let mark = marker("A").find(&bytes).expect("the mark of a line").range();
+        bytes.splice(mark, command.bytes());
     }
     bytes
 }
