@@ -7,6 +7,7 @@ use client::{Client, ClientError};
 use e2e::{Home, Server, Session, Start, eventually, lacks, not_run};
 
 use crate::boundaries::join_all;
+use crate::delivery::has_builtins;
 use crate::non_root::{is_root, serve};
 use crate::profiles::configure;
 use crate::shell_matrix::{ALL, Dialect};
@@ -134,6 +135,7 @@ async fn a_confined_session_works_as_any_other() {
         works(&shell, dialect).await;
     }))
     .await;
+    assert!(has_builtins(&server.session_with(by("confined", &work)).await).await);
     assert_eq!(fs::read_to_string(work.join("bash")).expect("written"), "inside\n");
     assert!(!server.home().path().join("outside").exists());
 }

@@ -1,7 +1,22 @@
 //! Commands are data: every byte of a command and of an input arrives, or the answer says how many did.
 
-use api::{ErrorCode, Foreground, InputRequest};
-use e2e::Server;
+use api::{CreateRequest, ErrorCode, Foreground, InputRequest};
+use e2e::{Server, Session};
+
+/// Whether this bash has loaded its builtins. Without them all works, but a command takes twice the time.
+pub(crate) async fn has_builtins(bash: &Session) -> bool {
+    bash.gives("type -t __ptyd_run __ptyd_ran __ptyd_is_usual __ptyd_at_prompt").await
+        == (0, "builtin\n".repeat(4))
+}
+
+#[tokio::test]
+async fn bash_loads_its_builtins_however_it_is_started() {
+    let server = Server::start();
+    for login in [false, true] {
+        let request = CreateRequest { shell: Some("bash".to_owned()), login, ..CreateRequest::default() };
+        assert!(has_builtins(&server.session_with(request).await).await, "login: {login}");
+    }
+}
 
 #[tokio::test]
 // promise: send-1

@@ -8,6 +8,8 @@ use client::ClientError;
 use e2e::{Home, Server, Start};
 use serde_json::{Value, json};
 
+use crate::delivery::has_builtins;
+
 /// A server whose configuration file says this.
 fn with_file(text: &str) -> Server {
     let home = Home::make();
@@ -218,6 +220,7 @@ async fn a_shell_is_another_users_where_root_serves_and_is_refused_where_not() {
             let right = "nobody nobody nobody 65534 nobody /tmp\n".to_owned();
             assert_eq!(seen, (Boundary::Attested, Some(0), right), "{shell} {profile}");
             assert_eq!(session.gives("sh -c 'exit 7'").await.0, 7, "{shell} {profile}");
+            assert!(shell != "bash" || has_builtins(&session).await, "{profile}");
             // The shell may read the files that it is given and no other of ours, and may change none.
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", session.look().await.pid.expect("it runs")));
             let holder = stat.ok().and_then(|s| s.rsplit(") ").next()?.split(' ').nth(1).map(str::to_owned));
