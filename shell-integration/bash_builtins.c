@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -44,6 +45,7 @@ extern void *xmalloc(size_t bytes);
 extern void xfree(void *memory);
 /* readline's, as documented. */
 extern int rl_point, rl_end;
+extern FILE *rl_outstream;
 extern int rl_add_defun(const char *name, int (*function)(int, int), int key);
 extern int rl_newline(int count, int key);
 extern void rl_replace_line(const char *text, int clear_undo);
@@ -56,6 +58,7 @@ enum {
   TEXT_BYTES_MAX = 8 << 20,
   FIRST_READ_BYTES = 4096,
   DECIMAL_BYTES = 24,
+  MARKER_BYTES = 16 + DECIMAL_BYTES,
   /* Elements of a pipeline whose statuses survive the parsing of bash.sh's functions. */
   PIPELINE_MAX = 256,
 };
@@ -141,14 +144,18 @@ static void evaluate(const char *parts[]) {
   evalstring(code, "eval", SEVAL_NOHIST);
 }
 
+/* Returns the place behind the marker. */
+static char *add_marker(char *to, char kind, const char *number) {
+  to = add(to, "\033]7337;");
+  *to++ = kind;
+  *to++ = ';';
+  return add(add(to, number), "\a");
+}
+
 /* Writes a marker to bash's own descriptor of the terminal, for a command may have redirected 1 and 2 for good. */
 static int write_marker(char kind, const char *number) {
-  char marker[16 + DECIMAL_BYTES], *end = add(marker, "\033]7337;");
-  *end++ = kind;
-  *end++ = ';';
-  end = add(end, number);
-  *end++ = '\a';
-  size_t bytes = (size_t)(end - marker);
+  char marker[MARKER_BYTES];
+  size_t bytes = (size_t)(add_marker(marker, kind, number) - marker);
   if (write_all(atoi(get("__ptyd_tty")), marker, bytes) == 0) return 0;
   int terminal = open("/dev/tty", O_WRONLY | O_CLOEXEC | O_NOCTTY);
   int failed = terminal < 0 || write_all(terminal, marker, bytes) != 0;
@@ -321,8 +328,11 @@ static int at_prompt(struct words *arguments) {
 /* The key: accepts our line in the place of what is in the editor. The line is not painted: a mark stands in its place. `&& :`
  * keeps a status that is not zero from ending a `set -e` shell or firing an ERR trap a second time. */
 static int accept_run(int count, int key) {
+  char marker[MARKER_BYTES];
   if (!read_staged()) return 0;
-  write_marker('A', nonce);
+  add_marker(marker, 'A', nonce);
+  /* readline writes it with the end of the line; where it draws elsewhere, no mark is wanted. */
+  if (isatty(fileno(rl_outstream))) fputs(marker, rl_outstream);
   hidden_trace = echo_command_at_execute;
   echo_command_at_execute = 0;
   rl_replace_line("__ptyd_run && :", 1);

@@ -37,14 +37,16 @@ fn main() {
     build_builtins(&root.join("shell-integration/bash_builtins.c"));
 }
 
-/// Compiles bash's builtins. They are linked to no library, so they suit a bash with any C library. All symbols are looked up when bash loads
-/// them: one that lacks a symbol refuses them.
+/// All symbols are looked up when bash loads the file, so that one which lacks a symbol refuses it; and it has few segments to map.
+const LOADED_WHOLE: &str = "-Wl,-z,now,-z,noseparate-code";
+
+/// Compiles bash's builtins. They are linked to no library, so they suit a bash with any C library.
 fn build_builtins(source: &Path) {
     println!("cargo::rerun-if-changed={}", source.display());
     let compiler = cc::Build::new().opt_level(2).debug(false).get_compiler();
     let status = compiler
         .to_command()
-        .args(["-shared", "-fPIC", "-nostdlib", "-fno-stack-protector", "-U_FORTIFY_SOURCE", "-Wl,-z,now", "-s", "-o"])
+        .args(["-shared", "-fPIC", "-nostdlib", "-fno-stack-protector", "-U_FORTIFY_SOURCE", LOADED_WHOLE, "-s", "-o"])
         .arg(PathBuf::from(var("OUT_DIR")).join("bash_builtins.so"))
         .arg(source)
         .status();
