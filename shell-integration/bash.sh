@@ -265,6 +265,7 @@ __ptyd_restore() {
 # printed before the short line runs, but belongs to the command's output.
 __ptyd_judge() {
   __ptyd_state=()
+  # shellcheck disable=SC2128 # Of PROMPT_COMMAND the first element is meant.
   [[ $1 == *[aeuxT]* || ${PS0-} != "$__ptyd_ps0" || ${PROMPT_COMMAND-} != "$__ptyd_prompt"* || __ptyd_is_5_0 -ne 0 ||
     ${HISTIGNORE-} != *'*__ptyd*'* ]] || __ptyd_state=(["$1;$PS0;$PROMPT_COMMAND;$HISTIGNORE;${PATH-}"]=usual)
 }

@@ -389,7 +389,10 @@ impl Rig<'_> {
             return Ok(report);
         }
         let mut python = Command::new(self.target.join("venv/bin/python"));
-        python.args(["-m", "pytest", "--color=no", "-rfEsx", "-p", "no:cacheprovider"]).args(paths).current_dir(self.root);
+        python
+            .args(["-m", "pytest", "--color=no", "-rfEsx", "-p", "no:cacheprovider"])
+            .args(paths)
+            .current_dir(self.root);
         if let Some(filter) = &self.options.filter {
             python.args(["-k", filter]);
         }

@@ -10,7 +10,8 @@ use crate::boundaries::join_all;
 
 /// The journal as a viewer is to see it: without markers, and with the commands at the marks that stand for the lines of bash's builtins.
 async fn shown(shell: &Session, commands: &[&str]) -> Vec<u8> {
-    let marker = |kinds| Regex::new(&format!(r"(?-u)\x1b\]7337;[{kinds}];[0-9A-Za-z.]+(\x07|\x1b\\)")).expect("a pattern");
+    let marker =
+        |kinds| Regex::new(&format!(r"(?-u)\x1b\]7337;[{kinds}];[0-9A-Za-z.]+(\x07|\x1b\\)")).expect("a pattern");
     let mut bytes = marker("CD").replace_all(&shell.journal().await, b"".as_slice()).into_owned();
     for command in commands {
         let mark = marker("A").find(&bytes).expect("the mark of a line").range();
