@@ -1,8 +1,8 @@
 /* Four builtins and a key for bash 5.1 to 5.3, which bash.sh loads with `enable -f`: they take a plain text and report its end as
  * the functions of that script do, for a fourth of their processor time.
  *
- * The variables of bash.sh are the only state that both share, and bash.sh stays in charge of everything unusual: a text with a syntax
- * error, a lost hook, a line that a person typed. Of bash, only what its own loadable builtins use is used here, and
+ * The variables of bash.sh are the only state that both share, and bash.sh stays in charge of everything unusual: a text that is not
+ * plain or has a syntax error, a lost hook, a PS0 of the user's own. Of bash, only what its own loadable builtins use is used here, and
  * fields at the beginning of structures that are the same in these versions. No library is linked: bash has its C library loaded. */
 
 #include <errno.h>
