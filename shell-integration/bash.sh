@@ -114,6 +114,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     bind -m "$__ptyd_keymap" -x '"\e[7338~":{ __ptyd_seldom __ptyd_report "$LINENO" && :; } 2>/dev/null <<<"$BASH_COMMAND"'
     bind -m "$__ptyd_keymap" '"\e\x1e":accept-line'
     [[ -z $__ptyd_key ]] || bind -m "$__ptyd_keymap" '"\e\x14":ptyd-run'
+    [[ -z $__ptyd_key ]] || bind -m "$__ptyd_keymap" '"\e\x10":ptyd-run'
   done
   unset __ptyd_keymap
 fi

@@ -1,8 +1,8 @@
-/* Four builtins and a key for bash 5.1 to 5.3, which bash.sh loads with `enable -f`: they take a plain text and report its end as
- * the functions of that script do, for a fourth of their processor time.
+/* Four builtins and two keys for bash 5.1 to 5.3, which bash.sh loads with `enable -f`: they take a command and report its end as the
+ * functions of that script do, for a fourth of their processor time.
  *
- * The variables of bash.sh are the only state that both share, and bash.sh stays in charge of everything unusual: a text that is not
- * plain or has a syntax error, a lost hook, a PS0 of the user's own. Of bash, only what its own loadable builtins use is used here, and
+ * The variables of bash.sh are the only state that both share, and bash.sh stays in charge of everything unusual: a text that may be
+ * incomplete or has a syntax error, a lost hook, a PS0 of the user's own. Of bash, only what its own loadable builtins use is used here, and
  * fields at the beginning of structures that are the same in these versions. No library is linked: bash has its C library loaded. */
 
 #include <errno.h>
@@ -51,6 +51,8 @@ extern int rl_newline(int count, int key);
 extern void rl_replace_line(const char *text, int clear_undo);
 
 enum {
+  /* The key for a text that cannot make the code behind it a part of itself; the other one has bash.sh look. */
+  PLAIN_KEY = 0x14,
   COMMAND_FD = 96,
   REPORTS_FD = 97,
   /* The staged command: its head and its longest text. */
@@ -75,6 +77,8 @@ static int usual;
 /* The command that the key has accepted: its text, for `evalstring` to free, and its head with its id and its nonce. */
 static char *text, head[FIRST_READ_BYTES];
 static const char *id, *nonce;
+static size_t text_bytes;
+static int is_plain;
 
 static const char *get(const char *name) {
   const char *value = get_string_value(name);
@@ -123,17 +127,26 @@ static char *pipestatus(void) {
   return statuses ? statuses : add(xmalloc(1), "");
 }
 
+static void restore_pipestatus(const char *from) {
+  int statuses[PIPELINE_MAX], count = 0;
+  while (*from && count < PIPELINE_MAX) {
+    char *behind;
+    statuses[count++] = (int)strtol(from, &behind, 10);
+    from = behind;
+  }
+  set_pipestatus_array(statuses, count);
+}
+
 /* Evaluates code that calls functions of bash.sh, which parses them only now. They see $? and PIPESTATUS as they are. */
 static void evaluate(const char *parts[]) {
   static int parsed;
   if (!parsed) {
-    int status = last_command_exit_value, statuses[PIPELINE_MAX], count = 0;
-    char *text_of_statuses = pipestatus(), *at = text_of_statuses;
-    while (*at && count < PIPELINE_MAX) statuses[count++] = (int)strtol(at, &at, 10);
-    xfree(text_of_statuses);
+    int status = last_command_exit_value;
+    char *statuses = pipestatus();
     parsed = 1;
     evaluate((const char *[]){"__ptyd_read_on && :", NULL});
-    set_pipestatus_array(statuses, count);
+    restore_pipestatus(statuses);
+    xfree(statuses);
     last_command_exit_value = status;
   }
   size_t bytes = 1;
@@ -220,7 +233,7 @@ static int read_staged(void) {
   if (text) xfree(text), text = NULL;
   ssize_t got = pread(COMMAND_FD, head, sizeof head, 0);
   if (got < HEAD_BYTES || memcmp(head, "ptyd", 4) || !memchr(head, 0, HEAD_BYTES)) return 0;
-  size_t bytes = strtoul(head + 4, NULL, 10);
+  size_t bytes = text_bytes = strtoul(head + 4, NULL, 10);
   id = head + strlen(head) + 1;
   nonce = id + strlen(id) + 1;
   if (bytes > TEXT_BYTES_MAX || nonce >= head + HEAD_BYTES || atol(id) <= atol(get("__ptyd_taken"))) return 0;
@@ -235,12 +248,32 @@ static int read_staged(void) {
   return 1;
 }
 
+/* Has bash.sh examine the text: an incomplete one is replaced by what refuses it. */
+static void examine(void) {
+  int status = last_command_exit_value;
+  text[text_bytes] = 0;
+  set("__ptyd_text", text);
+  evaluate((const char *[]){"__ptyd_examine '' && :", NULL});
+  if (*get("__ptyd_flags")) {
+    xfree(text);
+    text = xmalloc(strlen(get("__ptyd_text")) + sizeof TELLING);
+    add(add(text, get("__ptyd_text")), TELLING);
+  } else {
+    text[text_bytes] = *TELLING;
+  }
+  set("__ptyd_text", "");
+  last_command_exit_value = status;
+}
+
 /* Evaluates the accepted command as `eval` does. The status is the command's own. */
 static int run(struct words *arguments) {
   (void)arguments;
   echo_command_at_execute |= hidden_trace;
   hidden_trace = 0;
   if (!text) return last_command_exit_value;
+  if (!is_plain) examine();
+  /* Those of the last command, whose place our own line has taken. */
+  if (strchr(get("__ptyd_last"), ' ')) restore_pipestatus(get("__ptyd_last"));
   char *evaluated = text;
   text = NULL;
   told = 0;
@@ -269,7 +302,8 @@ static int ran(struct words *arguments) {
   char *statuses = pipestatus();
   told_status = last_command_exit_value;
   usual = is_usual();
-  told = report_end(told_status, statuses, "");
+  told = report_end(told_status, statuses, get("__ptyd_flags"));
+  set("__ptyd_flags", "");
   set("__ptyd_last", statuses);
   xfree(statuses);
   return 1;
@@ -325,11 +359,12 @@ static int at_prompt(struct words *arguments) {
   return status;
 }
 
-/* The key: accepts our line in the place of what is in the editor. The line is not painted: a mark stands in its place. `&& :`
+/* The keys: accepts our line in the place of what is in the editor. The line is not painted: a mark stands in its place. `&& :`
  * keeps a status that is not zero from ending a `set -e` shell or firing an ERR trap a second time. */
 static int accept_run(int count, int key) {
   char marker[MARKER_BYTES];
   if (!read_staged()) return 0;
+  is_plain = key == PLAIN_KEY;
   add_marker(marker, 'A', nonce);
   /* readline writes it with the end of the line; where it draws elsewhere, no mark is wanted. */
   if (isatty(fileno(rl_outstream))) fputs(marker, rl_outstream);

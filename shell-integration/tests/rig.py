@@ -52,7 +52,7 @@ ZSH_SCRIPT = INTEGRATION / "zsh.zsh"
 ZSH = os.environ.get("PTYD_TEST_ZSH", "zsh")
 COMMAND_FD, ATTEST_FD = 96, 97
 LOAD, REPORT, ACCEPT = b"\x1b\x1f", b"\x1b[7338~", b"\x1b\x1e"
-SHORT_LINE, RUN = b"__ptyd" + ACCEPT, b"\x1b\x14"
+SHORT_LINE, RUN, RUN_EXAMINED = b"__ptyd" + ACCEPT, b"\x1b\x14", b"\x1b\x10"
 # bash reads so many bytes at once, with the id and the nonce.
 PLAIN_BYTES_MAX = 4000
 ABORT = b"\x07"
@@ -361,9 +361,10 @@ class Shell:
         text = command if isinstance(command, bytes) else command.encode()
         nonce = b"%d" % secrets.randbits(64)
         may_be_short = self.short_keys and not (self.is_touched or self.has_failed or self.only_load_key)
-        self.is_short = is_plain(text) and may_be_short
+        short_keys = self.short_keys if is_plain(text) else RUN_EXAMINED if self.short_keys == RUN else b""
+        self.is_short = bool(may_be_short and short_keys)
         self.stage(nonce, text)
-        self.keys(self.short_keys if self.is_short else LOAD + ACCEPT)
+        self.keys(short_keys if self.is_short else LOAD + ACCEPT)
         self.is_touched = False
         return nonce
 

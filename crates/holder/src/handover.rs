@@ -12,10 +12,11 @@ use crate::staging::Staging;
 const KEYS_LOAD: &[u8] = b"\x1b\x1f\x1b\x1e";
 /// The second of them by itself.
 const KEY_ACCEPT: &[u8] = b"\x1b\x1e";
-/// The key with which bash's builtins take a plain text.
+/// The keys with which bash's builtins take a plain text, and one that they examine first.
 const KEY_RUN_PLAIN: &[u8] = b"\x1b\x14";
-/// The longest plain text. bash reads 4096 bytes at once, and a longer one could be changed between two reads by a child of the
-/// shell, which shares the descriptor's offset.
+const KEY_RUN_EXAMINED: &[u8] = b"\x1b\x10";
+/// The longest plain text. For the short line bash reads 4096 bytes at once, and a longer text could be changed between two reads by a
+/// child of the shell, which shares the descriptor's offset.
 const PLAIN_BYTES_MAX: usize = 4000;
 /// Heads of compound commands, whose bodies may be missing, and of a list, each with its end.
 const HEADS: [(&[u8], &[u8]); 4] = [(b"for", b"done"), (b"select", b"done"), (b"case", b"esac"), (b"=(", b")")];
@@ -136,13 +137,14 @@ impl CommandHandover {
         self.staging.stage(id, nonce, text)
     }
 
-    /// The keys that make the shell take the staged text in the shortest way, if the text is plain.
+    /// The keys that make the shell take the staged text in a shorter way than the load key, if there are some.
     pub(crate) fn short_keys(&self, text: &[u8], keys: ShortKeys) -> Option<Vec<u8>> {
-        let bytes = match keys {
-            ShortKeys::Run => KEY_RUN_PLAIN.to_vec(),
-            ShortKeys::Line => [&self.short_line, KEY_ACCEPT].concat(),
-        };
-        (!self.short_line.is_empty() && is_plain(text)).then_some(bytes)
+        match keys {
+            _ if self.short_line.is_empty() => None,
+            ShortKeys::Run if is_plain(text) => Some(KEY_RUN_PLAIN.to_vec()),
+            ShortKeys::Run => Some(KEY_RUN_EXAMINED.to_vec()),
+            ShortKeys::Line => is_plain(text).then(|| [&self.short_line, KEY_ACCEPT].concat()),
+        }
     }
 
     /// The keys that make the shell load the staged command. After other input since the last command, the first of them
@@ -213,7 +215,8 @@ mod tests {
         let handover = handover(HandoverMethod::Keys);
         let keys = |text: &str| handover.short_keys(text.as_bytes(), ShortKeys::Line);
         assert_eq!(keys("ls"), Some(b"take\x1b\x1e".to_vec()));
-        assert_eq!(handover.short_keys(b"ls", ShortKeys::Run), Some(b"\x1b\x14".to_vec()));
+        let run = [b"ls", &b"ls |"[..]].map(|text| handover.short_keys(text, ShortKeys::Run));
+        assert_eq!(run, [b"\x1b\x14", b"\x1b\x10"].map(|key| Some(key.to_vec())));
         for plain in ["a | b; c\n", "# a\nb", "x=1", "a <b >c", "{ a; }", "echo \"$#\"\ntrue"] {
             assert!(keys(plain).is_some(), "{plain:?}");
         }

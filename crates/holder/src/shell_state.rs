@@ -41,18 +41,17 @@ pub(crate) enum Phase {
 pub(crate) enum HandoverKeys {
     /// The load key, or a line of a shell without one.
     Load,
-    /// Those for a plain text.
     Short,
-    /// Those for a plain text, but the shell has reached its next prompt without taking it: the load key is to hand it over.
+    /// Short keys, but the shell has reached its next prompt without taking the command: the load key is to hand it over.
     FailedShort,
 }
 
-/// The keys with which the shell takes a plain text.
+/// The keys with which the shell takes a command in a shorter way than with the load key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ShortKeys {
-    /// One key, for which the shell has builtins.
+    /// A key for which the shell has builtins.
     Run,
-    /// A line that the shell runs as it is.
+    /// A line that the shell runs as it is, for a plain text.
     Line,
 }
 
@@ -63,11 +62,11 @@ pub(crate) struct ShellState {
     last_id: u32,
     /// The report key was pressed for the running command: an `R` report of the shell is about that command.
     is_asked: bool,
-    /// The shell said with its last end that it takes a plain text with these keys.
+    /// The shell said with its last end that it takes commands with these keys.
     short_keys: Option<ShortKeys>,
     /// How the running command was handed over.
     handed_over_with: HandoverKeys,
-    /// The keys for a plain text have not made the shell take a command: they are used no more.
+    /// Short keys have not made the shell take a command: they are used no more.
     have_short_keys_failed: bool,
     /// A prompt came that did not end the running command: if the shell then refuses the command, it is at that prompt.
     has_prompted: bool,
@@ -140,8 +139,8 @@ impl ShellState {
                     _ => None,
                 };
                 match shell {
-                    // Lines that were typed ahead end before the shell reads our keys. Those for a plain text are never typed
-                    // behind one: they did something else, because the user has taken the alias, the builtin or a key away.
+                    // Lines that were typed ahead end before the shell reads our keys. Short keys are never typed behind one: they
+                    // did something else, because the user has taken the alias, the builtin or a key away.
                     Phase::Running(run) if id != Some(run) && !is_answer_to_report_key => {
                         self.has_prompted = true;
                         if self.handed_over_with == HandoverKeys::Short && self.marker.is_some() {
@@ -159,13 +158,13 @@ impl ShellState {
         }
     }
 
-    /// The keys with which the shell takes a plain text in its present state. Input since the last command may be in its editor.
+    /// The short keys for the shell's present state. Input since the last command may be in its editor.
     pub(crate) fn short_keys(&self) -> Option<ShortKeys> {
         self.short_keys.filter(|_| !self.have_short_keys_failed && !self.input_since_handover)
     }
 
-    /// Whether the keys for a plain text have not begun the running command, which the load key is to hand over. A server gives a
-    /// command up that has not begun after some time.
+    /// Whether short keys have not begun the running command, which the load key is to hand over. A server gives a command up that has
+    /// not begun after some time.
     pub(crate) fn awaits_load_key(&self, now: u64) -> bool {
         self.handed_over_with == HandoverKeys::FailedShort && self.awaited_marker(now).is_some()
     }
@@ -361,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flags_of_an_end_choose_the_keys_for_a_plain_text() {
+    fn the_flags_of_an_end_choose_the_short_keys() {
         let mut p = ready();
         for (flags, keys) in
             [("k", Some(ShortKeys::Run)), ("", Some(ShortKeys::Line)), ("u", None), ("nk", Some(ShortKeys::Run))]
