@@ -127,7 +127,8 @@ async def test_a_shell_in_the_shell_waits_for_input_takes_it_and_gives_the_outer
     expected = "busy" in other.text if "python" in inner else (other.output, other.exit) == ("other", 0)
     assert expected, other.text
     said = await workspace.terminal("print('in' + 'ner')" if "python" in inner else "echo in''ner", is_input=True, timeout=10)
-    assert "inner" in said.output.splitlines(), said.text
+    # Its prompt may come behind what was typed for it.
+    assert "inner" in [line.removeprefix("# ") for line in said.output.splitlines()], said.text
     ended = await workspace.terminal("exit(5)" if "python" in inner else "exit 5", is_input=True, timeout=10)
     assert ended.exit == 5
     assert (await workspace.terminal("echo outer")).text == "outer\n[exit 0]"
@@ -256,9 +257,9 @@ async def test_an_unfinished_line_that_was_typed_ahead_is_cleared_as_advised(wor
     assert (await workspace.terminal("sleep 0.5", timeout=0.1)).is_running
     await workspace.terminal(ahead, is_input=True, timeout=5)
     refused = await workspace.terminal("touch lost", timeout=2)
-    # Within quotes the shell cannot say that it did not take it.
+    # Within quotes a bash without ptyd's builtins cannot say that it did not take it.
     assert ("not run: " in refused.text and "C-c clears it" in refused.text) != refused.is_running, refused.text
-    assert refused.is_running == (ahead == '"unclosed'), refused.text
+    assert not refused.is_running or ahead == '"unclosed', refused.text
     assert not (workspace.project / "lost").exists()
     await workspace.terminal("C-c", timeout=5)
     assert [(await workspace.terminal(f"echo {i}")).text for i in range(2)] == ["0\n[exit 0]", "1\n[exit 0]"]

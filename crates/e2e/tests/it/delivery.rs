@@ -94,8 +94,8 @@ async fn lines_go_to_a_program_that_reads_lines() {
     }
     shell.wait(&api::WaitRequest { wait_for: Some("^42".to_owned()), timeout: Some(20.0), ..Default::default() }).await;
     // Before python's editor has the terminal, the kernel takes C-d for an end of file, which the editor then reads as a NUL.
-    let asked = shell.wait(&api::WaitRequest { timeout: Some(20.0), ..Default::default() }).await;
-    assert_eq!(asked.ended_by, Some(api::EndedBy::InputWanted), "{asked:?}");
+    let asks = async || (shell.look().await.foreground == Foreground::InputWanted).then_some(());
+    e2e::eventually("python asks", asks).await;
     shell.sends(b"\x04").await;
     let done = shell.end_of(&python).await;
     let output = done.output.unwrap_or_default();
