@@ -41,9 +41,16 @@ pub(super) struct AuditFile {
     /// How many full ones are kept.
     old: u32,
     /// `None` until the first line, and after an error: the next line opens it again.
-    open: Option<File>,
+    open: Option<Open>,
     /// Disk space is reserved up to this offset.
     reserved_to: u64,
+}
+
+/// An open file, and the device and inode by which its name is compared with it.
+#[derive(Debug)]
+struct Open {
+    file: File,
+    inode: (u64, u64),
 }
 
 impl AuditFile {
@@ -67,14 +74,11 @@ impl AuditFile {
 
     fn try_append(&mut self, lines: &[u8]) -> io::Result<()> {
         let more = lines.len() as u64;
-        // Somebody removed or renamed it; what is written to it now would be lost.
-        self.follow_name();
-        let mut there = self.opened()?.metadata()?;
-        if there.len() > 0 && there.len().saturating_add(more) > self.bytes_max {
+        let mut size = self.size()?;
+        if size > 0 && size.saturating_add(more) > self.bytes_max {
             self.rotate()?;
-            there = self.opened()?.metadata()?;
+            size = self.size()?;
         }
-        let size = there.len();
         self.reserve(size + more);
         let file = self.opened()?;
         let written = loop {
@@ -91,15 +95,28 @@ impl AuditFile {
         Err(io::Error::from(io::ErrorKind::StorageFull))
     }
 
+    /// The size of the file that has the name. If it is another file than the open one, such as after a rotation by another
+    /// program, that is closed: what is written to it now would be lost. One statx(2) tells both.
+    fn size(&mut self) -> io::Result<u64> {
+        if let Some(open) = &self.open {
+            let named = fs::symlink_metadata(self.path()).ok();
+            if let Some(named) = named.filter(|named| (named.dev(), named.ino()) == open.inode) {
+                return Ok(named.len());
+            }
+            self.open = None;
+        }
+        Ok(self.opened()?.metadata()?.len())
+    }
+
     fn opened(&mut self) -> io::Result<&mut File> {
-        let file = match self.open.take() {
-            Some(file) => file,
+        let open = match self.open.take() {
+            Some(open) => open,
             None => {
                 self.reserved_to = 0;
                 open(&self.path())?
             }
         };
-        Ok(self.open.insert(file))
+        Ok(&mut self.open.insert(open).file)
     }
 
     /// Reserves disk space behind this offset; a file system that cannot takes lines all the same.
@@ -107,25 +124,16 @@ impl AuditFile {
         if end <= self.reserved_to {
             return;
         }
-        if let Some(file) = &self.open {
-            let _ = rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, end + RESERVED_BYTES);
+        if let Some(open) = &self.open {
+            let _ = rustix::fs::fallocate(&open.file, FallocateFlags::KEEP_SIZE, 0, end + RESERVED_BYTES);
         }
         self.reserved_to = end + RESERVED_BYTES;
-    }
-
-    /// Opens the file again if its name belongs to another one now, such as after a rotation by another program.
-    pub(super) fn follow_name(&mut self) {
-        let Some(open) = self.open.as_ref().and_then(|file| file.metadata().ok()) else { return };
-        let named = fs::symlink_metadata(self.path());
-        if named.map_or(true, |named| (named.dev(), named.ino()) != (open.dev(), open.ino())) {
-            self.open = None;
-        }
     }
 
     /// Renames the full file. A killed server leaves a gap in the numbers, which the next rotation closes first: it removes
     /// a file only if none is missing.
     fn rotate(&mut self) -> io::Result<()> {
-        if let Some(full) = self.open.take() {
+        if let Some(Open { file: full, .. }) = self.open.take() {
             // The space that is still reserved behind its last line goes back to the disk.
             full.set_len(full.metadata()?.len())?;
         }
@@ -139,7 +147,7 @@ impl AuditFile {
 }
 
 /// Opens or creates the file, and cuts a torn last line: it was never reported as written.
-fn open(path: &Path) -> io::Result<File> {
+fn open(path: &Path) -> io::Result<Open> {
     let mut file =
         OpenOptions::new().read(true).append(true).create(true).mode(0o600).custom_flags(no_link()).open(path)?;
     let there = file.metadata()?;
@@ -153,7 +161,7 @@ fn open(path: &Path) -> io::Result<File> {
     if whole < there.len() {
         file.set_len(whole)?;
     }
-    Ok(file)
+    Ok(Open { file, inode: (there.dev(), there.ino()) })
 }
 
 fn end_of_last_line(file: &mut File, size: u64) -> io::Result<u64> {

@@ -218,12 +218,7 @@ impl Recording {
         if lines.is_empty() {
             return Ok(());
         }
-        let mut append = || {
-            if line.is_empty() {
-                file.follow_name();
-            }
-            file.append(&lines)
-        };
+        let mut append = || file.append(&lines);
         let begun = Instant::now();
         // The kernel takes a line in some microseconds; to move other tasks away first takes longer, and is for a disk that
         // has just been slow.
