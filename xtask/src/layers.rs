@@ -51,6 +51,7 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
                 "mutex",
                 "per_principal",
                 "store",
+                "unix_stream",
                 "web_origin",
             ],
             &["delivery"],

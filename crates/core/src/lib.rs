@@ -31,4 +31,5 @@ mod shell;
 pub mod state_dir;
 mod store;
 pub mod unix_socket;
+pub mod unix_stream;
 pub mod web_origin;

@@ -36,7 +36,7 @@ use ptyd_core::instance_lock::lock;
 use ptyd_core::serve_error::ServeError;
 use ptyd_core::sessions::Registry;
 use ptyd_core::state_dir::{self, private_dir};
-use ptyd_core::unix_socket;
+use ptyd_core::{unix_socket, unix_stream};
 use tls::Tls;
 
 /// How long answers may take once the server stops; two seconds in total are promised.
@@ -113,7 +113,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let open = |stream: UnixStream| {
         let peer = unix_peers.peer(stream.as_fd());
         async {
-            let stream: Box<dyn Stream> = Box::new(stream);
+            let stream: Box<dyn Stream> = Box::new(unix_stream::UnixStream::new(stream.into_std().ok()?).ok()?);
             Some((stream, Transport::Unix { peer: peer.await }))
         }
     };

@@ -3,12 +3,12 @@
 use std::future::poll_fn;
 use std::io;
 use std::mem::MaybeUninit;
-use std::pin::Pin;
+use std::os::unix::net;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead as _, ReadBuf};
-use tokio::net::UnixStream;
 use wire::{Frames, FromHolder, ToHolder};
+
+use crate::unix_stream::UnixStream;
 
 /// How much is read at once.
 const READ_BYTES: usize = 16 << 10;
@@ -21,8 +21,9 @@ pub(crate) struct HolderConnection {
 }
 
 impl HolderConnection {
-    pub(super) fn new(stream: UnixStream) -> Self {
-        Self { stream, frames: Frames::default(), unsent: Vec::new() }
+    /// Of a stream that does not block.
+    pub(super) fn new(stream: net::UnixStream) -> io::Result<Self> {
+        Ok(Self { stream: UnixStream::new(stream)?, frames: Frames::default(), unsent: Vec::new() })
     }
 
     /// Queues a frame and sends what the socket takes. An error shows up in [`Self::receive`].
@@ -57,19 +58,15 @@ impl HolderConnection {
         poll_fn(|context| self.poll_receive(context)).await
     }
 
-    /// `poll_read` and not `try_read`: after a short read, tokio knows without another call that the socket is empty.
     fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Vec<FromHolder>>> {
         let is_writable = !self.unsent.is_empty() && self.stream.poll_write_ready(context)?.is_ready();
         if is_writable {
             self.flush();
         }
         let mut room = [MaybeUninit::uninit(); READ_BYTES];
-        let mut read = ReadBuf::uninit(&mut room);
-        match Pin::new(&mut self.stream).poll_read(context, &mut read)? {
-            Poll::Ready(()) if read.filled().is_empty() => {
-                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
-            }
-            Poll::Ready(()) => self.frames.push(read.filled()),
+        match self.stream.poll_take(context, &mut room, |read| self.frames.push(read))? {
+            Poll::Ready(0) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+            Poll::Ready(_) => {}
             Poll::Pending if is_writable => return Poll::Ready(Ok(Vec::new())),
             Poll::Pending => return Poll::Pending,
         }
@@ -90,9 +87,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_frame_for_a_holder_that_has_just_gone_does_not_keep_its_end_from_being_received() {
-        let (server, holder) = UnixStream::pair().expect("a pair");
-        let mut connection = HolderConnection::new(server);
-        connection.stream.writable().await.expect("open");
+        let (server, holder) = net::UnixStream::pair().expect("a pair");
+        server.set_nonblocking(true).expect("set");
+        let mut connection = HolderConnection::new(server).expect("registered");
         drop(holder);
         connection.send(&ToHolder::Ping { seq: 1 });
         let end = connection.receive().await.expect_err("no frame");

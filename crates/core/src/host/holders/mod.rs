@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use tokio::net::UnixStream;
 use wire::Spec;
 
 use super::local;
@@ -93,7 +92,7 @@ impl HolderBackend {
     pub(crate) fn connect(&self, folder: &SessionFolder) -> io::Result<(HolderConnection, Option<Identity>)> {
         let stream = sys::socket::connect_in(folder.path(), wire::SOCKET_FILE)?;
         let holder = sys::socket::peer(&stream).ok().and_then(|peer| liveness::identity(peer.pid));
-        Ok((HolderConnection::new(UnixStream::from_std(stream)?), holder))
+        Ok((HolderConnection::new(stream)?, holder))
     }
 
     /// Whether a process listens on the folder's socket. A holder that has left has removed it.

@@ -6,7 +6,6 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use wire::Spec;
 
@@ -132,7 +131,7 @@ pub(super) fn start(binary: &HolderBinary, folder: &Path, spec: &Spec) -> io::Re
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     // Nothing may fail once the holder runs: no code would end it.
     ours.set_nonblocking(true)?;
-    let stream = UnixStream::from_std(ours)?;
+    let connection = HolderConnection::new(ours)?;
     let log = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join("holder.log"))?;
     // Without a pre-exec hook the standard library uses posix_spawn(3), which does not copy this process's page tables.
     let child = Command::new(&binary.path)
@@ -144,7 +143,7 @@ pub(super) fn start(binary: &HolderBinary, folder: &Path, spec: &Spec) -> io::Re
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()?;
-    Ok(StartedHolder { connection: HolderConnection::new(stream), process: HolderProcess(child) })
+    Ok(StartedHolder { connection, process: HolderProcess(child) })
 }
 
 #[cfg(test)]
