@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::carried_on::CarriedOn;
 use super::report::{CLEARING_UP, plain_report, with_key};
 use super::task_wait::{TaskWait, Waited, open_ports};
 use super::wait_external_conditions::{self, ExternalConditions};
@@ -103,15 +104,15 @@ impl Registry {
         let from = handle.tail.borrow().journal.0;
         self.read_cursors.read_to_if_known(principal, &handle.shared.id).await;
         let (registry, principal, handle) = (Arc::clone(self), principal.clone(), handle.clone());
-        let started = tokio::spawn(async move {
+        let started = async move {
             let started = handle.ask(run).await?;
             if let Ok(started) = &started {
                 let (id, command) = (&handle.shared.id, CommandId(started.id));
                 registry.read_cursors.note_running_unless_delivered(&principal, id, command, from);
             }
             Ok(started)
-        });
-        started.await.map_err(|e| ActionError::Internal { why: e.to_string() })?
+        };
+        CarriedOn::new(started).await
     }
 
     /// The session after the action. If the action has ended the session, its records answer, and that is no error.

@@ -3,6 +3,7 @@
 //!
 //! The live session's side of a request is in `../session/`.
 
+mod carried_on;
 mod commands;
 mod confinement;
 mod create;
