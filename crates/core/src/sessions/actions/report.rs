@@ -96,11 +96,12 @@ impl Registry {
         /// More bytes are no prompt.
         const PROMPT_BYTES_MAX: u64 = 64 << 10;
         let shared = &handle.shared;
-        let first = shared.reader.first().ok()?.0;
-        if from >= first && output_from.saturating_sub(from) <= PROMPT_BYTES_MAX {
-            let bytes = range::read(&shared.reader, from, output_from).ok()?.bytes;
-            let lines = memchr::memchr_iter(b'\n', &bytes).count();
-            if lines <= shared.prompt_lines.fetch_min(lines, Ordering::Relaxed).min(lines) {
+        if output_from.saturating_sub(from) <= PROMPT_BYTES_MAX {
+            let before = range::read(&shared.reader, from, output_from).ok()?;
+            let lines = memchr::memchr_iter(b'\n', &before.bytes).count();
+            // Retention may have removed the front, and lines of the prompt with it.
+            let is_whole = before.from <= from;
+            if is_whole && lines <= shared.prompt_lines.fetch_min(lines, Ordering::Relaxed).min(lines) {
                 return None;
             }
         }

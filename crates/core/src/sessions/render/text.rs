@@ -8,6 +8,9 @@ use crate::limits::RENDER_BYTES_MAX;
 
 /// Renders a range as a terminal shows it, cut to the budget in characters.
 pub(crate) fn text(source: &mut TextSource<'_>, from: u64, to: u64, budget: Budget) -> std::io::Result<TextView> {
+    if from >= to {
+        return Ok(TextView { from: to, to, ..TextView::default() });
+    }
     let (asked, reader) = (from, source.reader);
     let from = from.max(reader.first()?.0).min(to);
     let mut view = if to - from <= RENDER_BYTES_MAX {
