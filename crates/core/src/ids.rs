@@ -3,8 +3,14 @@
 use std::fmt;
 
 /// `s<node>-<10 characters>`, such as `s0-k3v9q2m7xa`: unique, unguessable, and with the node that owns the session.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SessionId(String);
+///
+/// Its text is in it and not on the heap, for most of what a command brings about has a copy of its session's id.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId {
+    /// Behind the text are zeros, so that ids are compared as their texts are.
+    text: [u8; TEXT_BYTES_MAX],
+    length: u8,
+}
 
 /// Letters and digits that cannot be confused with each other.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
@@ -12,6 +18,10 @@ const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 const SHOWN_CHARS: usize = 64;
 /// 50 bits: unguessable within a rate limit, and few tokens for a model.
 const RANDOM_CHARS: usize = 10;
+/// The digits of a node: it is a 16-bit number.
+const NODE_DIGITS_MAX: usize = 5;
+/// The longest text of an id.
+const TEXT_BYTES_MAX: usize = 1 + NODE_DIGITS_MAX + 1 + RANDOM_CHARS;
 
 impl SessionId {
     /// A new id on this node.
@@ -20,30 +30,42 @@ impl SessionId {
         // Without the kernel's random numbers nothing in this program is secure.
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
         let tail: String = bytes.iter().map(|b| char::from(ALPHABET[usize::from(b & 31)])).collect();
-        Self(format!("s{node}-{tail}"))
+        Self::of(&format!("s{node}-{tail}"))
+    }
+
+    fn of(text: &str) -> Self {
+        let mut bytes = [0; TEXT_BYTES_MAX];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        Self { text: bytes, length: text.len() as u8 }
     }
 
     /// Parses an id from a client; any other text names no session (and never reaches a path).
     pub fn parse(text: &str) -> Result<Self, NoSessionId> {
         let is_id = text.strip_prefix('s').and_then(|t| t.split_once('-')).is_some_and(|(node, tail)| {
             !node.is_empty()
-                && node.len() <= 5
+                && node.len() <= NODE_DIGITS_MAX
                 && node.bytes().all(|b| b.is_ascii_digit())
                 && tail.len() == RANDOM_CHARS
                 && tail.bytes().all(|b| ALPHABET.contains(&b))
         });
-        if is_id { Ok(Self(text.to_owned())) } else { Err(NoSessionId(text.chars().take(SHOWN_CHARS).collect())) }
+        if is_id { Ok(Self::of(text)) } else { Err(NoSessionId(text.chars().take(SHOWN_CHARS).collect())) }
     }
 
     /// The text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        std::str::from_utf8(&self.text[..usize::from(self.length)]).expect("invariant: letters, digits and a dash")
     }
 }
 
 impl fmt::Display for SessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SessionId").field(&self.as_str()).finish()
     }
 }
 
