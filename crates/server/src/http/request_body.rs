@@ -4,7 +4,7 @@
 //! one that fills its share is refused, without effect on the others. A body is read here before its handler runs; a
 //! large one is checked and parsed off the async threads.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -54,7 +54,11 @@ pub(crate) enum NotTaken {
 
 /// The shares of all principals.
 #[derive(Debug, Default)]
-pub(crate) struct RequestBodies(PerPrincipal<Share>);
+pub(crate) struct RequestBodies {
+    shares: PerPrincipal<Share>,
+    /// That of the last request, whose principal has most often the next one, too: shares that nobody holds are made anew.
+    last: Mutex<Option<(String, Arc<Share>)>>,
+}
 
 /// The share of one principal.
 #[derive(Debug)]
@@ -79,7 +83,16 @@ impl RequestBodies {
     /// The inbox of this principal; one without the write scope has no long text to send.
     pub(crate) fn of(&self, name: &str, may_write: bool) -> Inbox {
         let most = if may_write { BODY_BYTES_MAX } else { BODY_PLAIN_BYTES_MAX };
-        Inbox { share: self.0.of(name, Share::new), most, patience: BODY_TIMEOUT }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let share = match &*last {
+            Some((known, share)) if known == name => Arc::clone(share),
+            _ => {
+                let share = self.shares.of(name, Share::new);
+                *last = Some((name.to_owned(), Arc::clone(&share)));
+                share
+            }
+        };
+        Inbox { share, most, patience: BODY_TIMEOUT }
     }
 }
 
