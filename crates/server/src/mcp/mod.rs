@@ -35,6 +35,7 @@ mod test_support;
 #[cfg(test)]
 mod tests;
 mod text;
+mod tool_call_lines;
 mod tool_definitions;
 
 pub use handler::{Handler, discovery, structured_tools_schema, tools_schema};

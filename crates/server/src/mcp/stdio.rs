@@ -3,20 +3,18 @@
 //! When the stream ends the handler ends at once: rmcp alone would wait seconds for calls whose client is gone.
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use std::task::{Context, Poll};
 
 use rmcp::service::{RoleServer, RxJsonRpcMessage, ServiceExt, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
 
 use super::Handler;
 use super::deliveries::Delivering;
 use super::dispatch_port::Server;
 use super::handshake::Handshake;
+use super::tool_call_lines::Messages;
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::principal::{Detach, Principal};
 
@@ -60,33 +58,14 @@ where
     let principal = Principal { client: hello.client.client.clone(), ..principal };
     let handler = Handler::on(server, principal, hello.client, hello.tools, base_url);
     let handler = handler.with_structured_answers(hello.structured).behind_a_shim();
-    let read = UntilEnd { read, gone: gone.clone() };
-    let messages = Noted { messages: AsyncRwTransport::new(read, write), handler: handler.clone() };
+    let messages = Messages::on(read, write, gone.clone());
+    let messages = Noted { messages, handler: handler.clone() };
     let messages = Delivering::on(messages);
     match handler.serve_with_ct(messages, gone).await {
         // The result of the stream concerns only the client.
         Ok(running) => drop(running.waiting().await),
         // This includes a stream that ends before the first request, which is a clean end.
         Err(error) => tracing::debug!(%error, "a stdio client went before its first request"),
-    }
-}
-
-/// Cancels every open request when the stream ends.
-struct UntilEnd<R> {
-    read: R,
-    gone: CancellationToken,
-}
-
-impl<R: AsyncRead + Unpin> AsyncRead for UntilEnd<R> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
-        let before = buf.filled().len();
-        let polled = Pin::new(&mut self.read).poll_read(cx, buf);
-        match &polled {
-            Poll::Ready(Ok(())) if buf.filled().len() == before && buf.remaining() > 0 => self.gone.cancel(),
-            Poll::Ready(Err(_)) => self.gone.cancel(),
-            Poll::Ready(Ok(())) | Poll::Pending => {}
-        }
-        polled
     }
 }
 
