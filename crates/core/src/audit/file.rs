@@ -36,6 +36,8 @@ fn numbered(folder: &Path, number: u32) -> PathBuf {
 #[derive(Debug)]
 pub(super) struct AuditFile {
     folder: PathBuf,
+    /// The present file.
+    path: PathBuf,
     /// A file is full at this size.
     bytes_max: u64,
     /// How many full ones are kept.
@@ -55,12 +57,12 @@ struct Open {
 
 impl AuditFile {
     pub(super) fn new(folder: &Path, bytes_max: u64, old: u32) -> Self {
-        Self { folder: folder.to_owned(), bytes_max, old, open: None, reserved_to: 0 }
+        Self { folder: folder.to_owned(), path: folder.join(PRESENT), bytes_max, old, open: None, reserved_to: 0 }
     }
 
     /// The present file.
-    pub(super) fn path(&self) -> PathBuf {
-        self.folder.join(PRESENT)
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Appends whole lines with one write(2). After an error none of them is in the file.
@@ -99,7 +101,7 @@ impl AuditFile {
     /// program, that is closed: what is written to it now would be lost. One statx(2) tells both.
     fn size(&mut self) -> io::Result<u64> {
         if let Some(open) = &self.open {
-            let named = fs::symlink_metadata(self.path()).ok();
+            let named = fs::symlink_metadata(&self.path).ok();
             if let Some(named) = named.filter(|named| (named.dev(), named.ino()) == open.inode) {
                 return Ok(named.len());
             }
@@ -113,7 +115,7 @@ impl AuditFile {
             Some(open) => open,
             None => {
                 self.reserved_to = 0;
-                open(&self.path())?
+                open(&self.path)?
             }
         };
         Ok(&mut self.open.insert(open).file)
@@ -142,7 +144,7 @@ impl AuditFile {
         for number in (1..free).rev() {
             fs::rename(numbered(&self.folder, number), numbered(&self.folder, number + 1))?;
         }
-        if self.old == 0 { fs::remove_file(self.path()) } else { fs::rename(self.path(), numbered(&self.folder, 1)) }
+        if self.old == 0 { fs::remove_file(&self.path) } else { fs::rename(&self.path, numbered(&self.folder, 1)) }
     }
 }
 

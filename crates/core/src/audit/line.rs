@@ -424,6 +424,9 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+/// Few lines are longer.
+const USUAL_BYTES: usize = 400;
+
 impl<'a> Line<'a> {
     pub(super) fn new(event: Event, at: SystemTime) -> Self {
         Self {
@@ -446,6 +449,7 @@ impl<'a> Line<'a> {
 
     /// Appends it as one line.
     pub(super) fn write(&self, to: &mut Vec<u8>) {
+        to.reserve(USUAL_BYTES);
         serde_json::to_writer(&mut *to, self).expect("invariant: a line is plain data");
         to.push(b'\n');
     }
