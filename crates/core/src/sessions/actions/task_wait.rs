@@ -77,16 +77,31 @@ impl Registry {
         finished: Finished,
         task: Option<TaskWait>,
     ) -> Result<Waited, ActionError> {
-        let Some(TaskWait { wait, ports, background, key }) = task else { return Ok(finished.into()) };
-        let id = &handle.shared.id;
+        let Some(task) = task else { return Ok(finished.into()) };
+        let wait = &task.wait;
         let asks = wait.asks_person
             && self.settings.secret_page
             && finished.ended_by == EndedBy::InputWanted
             && finished.snapshot.view.foreground == Foreground::PasswordWanted;
         let is_task = finished.ended_by == EndedBy::TimedOut || asks;
-        let (Some(offer), Some(_), true) = (wait.task, wait.grace(), is_task) else {
-            return Ok(Waited::Finished(Box::new(finished)));
-        };
+        match (wait.task, wait.grace(), is_task) {
+            // Boxed: nearly every wait is over, and its future would have the room for this.
+            (Some(offer), Some(_), true) => Box::pin(self.as_task(principal, handle, finished, task, offer)).await,
+            _ => Ok(finished.into()),
+        }
+    }
+
+    /// Makes a task of a wait that goes on.
+    async fn as_task(
+        self: &Arc<Self>,
+        principal: &Principal,
+        handle: &Handle,
+        finished: Finished,
+        task: TaskWait,
+        offer: TaskOffer,
+    ) -> Result<Waited, ActionError> {
+        let TaskWait { wait, ports, background, key } = task;
+        let id = &handle.shared.id;
         let is_running = |command: &&CommandView| command.status == CommandStatus::Running;
         let Some(command) = finished.snapshot.command.as_ref().filter(is_running) else {
             return goes_on(handle, finished, Wait { timeout: offer.default_timeout.unwrap_or(wait.timeout), ..wait })
