@@ -86,9 +86,9 @@ pub enum ServerEventKind {
     /// It has ended.
     Terminated(Option<SessionExit>),
     /// A command's output begins.
-    Started(Box<CommandView>),
+    Started(Arc<CommandView>),
     /// A command has ended.
-    Completed(Box<CommandView>),
+    Completed(Arc<CommandView>),
     /// A program wants input.
     Wanted(Foreground),
     /// The session hit a limit.

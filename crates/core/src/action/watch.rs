@@ -73,9 +73,9 @@ pub enum Piece {
 #[derive(Debug, Clone)]
 pub enum SessionEvent {
     /// A command's output begins.
-    Started(Box<CommandView>),
+    Started(Arc<CommandView>),
     /// A command has ended.
-    Completed(Box<CommandView>),
+    Completed(Arc<CommandView>),
     /// The foreground state changed.
     Foreground(Foreground),
     /// The terminal was resized.

@@ -27,7 +27,7 @@ impl Session {
         if let Some(command) = self.timeline.log().command(id) {
             let begun = Command { end: None, ..command.clone() };
             let view = views::command_view(&self.shared, &begun, command.output_from());
-            self.note(view.start_offset, SessionEvent::Started(Box::new(view)));
+            self.note(view.start_offset, SessionEvent::Started(Arc::new(view)));
         }
     }
 
@@ -35,7 +35,7 @@ impl Session {
     pub(super) fn note_end(&mut self, id: u32) {
         if let Some(command) = self.timeline.log().command(id) {
             let view = views::command_view(&self.shared, command, self.timeline.output().scanner.position());
-            self.note(view.end_offset.unwrap_or(view.start_offset), SessionEvent::Completed(Box::new(view)));
+            self.note(view.end_offset.unwrap_or(view.start_offset), SessionEvent::Completed(Arc::new(view)));
         }
     }
 
