@@ -3,7 +3,7 @@
 
 pub(crate) mod connections;
 pub(crate) mod html_page;
-mod polled_again;
+pub(crate) mod polled_again;
 pub(crate) mod problem;
 pub(crate) mod request_body;
 pub(crate) mod token_revocation;

@@ -41,7 +41,7 @@ impl Waking {
 }
 
 /// The same future, polled again at once when it has woken itself.
-pub(super) async fn polled_again<F: Future + ?Sized>(mut future: Pin<&mut F>) -> F::Output {
+pub(crate) async fn polled_again<F: Future + ?Sized>(mut future: Pin<&mut F>) -> F::Output {
     let waking = Arc::new(Waking {
         task: Mutex::new(Waker::noop().clone()),
         is_polled: AtomicBool::new(false),

@@ -36,6 +36,7 @@ mod test_support;
 mod tests;
 mod text;
 mod tool_call_lines;
+mod tool_calls;
 mod tool_definitions;
 
 pub use handler::{Handler, discovery, structured_tools_schema, tools_schema};

@@ -15,6 +15,7 @@ use super::deliveries::Delivering;
 use super::dispatch_port::Server;
 use super::handshake::Handshake;
 use super::tool_call_lines::Messages;
+use super::tool_calls::ToolCalls;
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::principal::{Detach, Principal};
 
@@ -60,10 +61,15 @@ where
     let handler = handler.with_structured_answers(hello.structured).behind_a_shim();
     let messages = Messages::on(read, write, gone.clone());
     let messages = Noted { messages, handler: handler.clone() };
-    let messages = Delivering::on(messages);
+    let peer = Arc::default();
+    let messages = ToolCalls::on(Delivering::on(messages), handler.clone(), Arc::clone(&peer), gone.clone());
     match handler.serve_with_ct(messages, gone).await {
-        // The result of the stream concerns only the client.
-        Ok(running) => drop(running.waiting().await),
+        Ok(running) => {
+            // From now on its tool calls are performed by the task that reads them.
+            let _ = peer.set(running.peer().clone());
+            // The result of the stream concerns only the client.
+            drop(running.waiting().await);
+        }
         // This includes a stream that ends before the first request, which is a clean end.
         Err(error) => tracing::debug!(%error, "a stdio client went before its first request"),
     }

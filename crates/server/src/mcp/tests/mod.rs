@@ -166,6 +166,31 @@ async fn progress_comes_at_once_and_a_cancelled_call_only_gives_up_its_wait() {
 }
 
 #[tokio::test]
+async fn a_call_that_waits_panics_or_is_cancelled_leaves_the_others_their_answers() {
+    let (server, mut heard) = Fake::new(|action| match action {
+        Action::Composite(_) => None,
+        Action::List(_) => Some(Err(ActionError::Internal { why: "an answer".to_owned() })),
+        _ => panic!("as a handler with a fault does"),
+    });
+    let mut client = Client::connect(server, "several").await;
+    assert_eq!(heard.recv().await.as_deref(), Some("several here"));
+    client.initialize("2025-11-25").await;
+    let call = |id: u64, tool: &str, arguments: Value| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool, "arguments": arguments } });
+    client.send(&call(1, "terminal", json!({ "command": "sleep 9" }))).await;
+    assert_eq!(heard.recv().await.as_deref(), Some("waiting"));
+    client.send(&call(2, "get_terminal_output", json!({ "session_id": ID }))).await;
+    client.send(&call(3, "list_terminal_sessions", json!({}))).await;
+    assert_eq!(client.next().await["id"], 3);
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } })).await;
+    assert_eq!(heard.recv().await.as_deref(), Some("given up"));
+    client.send(&call(4, "list_terminal_sessions", json!({}))).await;
+    client.send(&json!({ "jsonrpc": "2.0", "id": 5, "method": "ping" })).await;
+    let mut answered = [client.next().await["id"].take(), client.next().await["id"].take()];
+    answered.sort_by_key(Value::as_u64);
+    assert_eq!(answered, [4, 5]);
+}
+
+#[tokio::test]
 async fn when_the_stream_ends_every_wait_ends_at_once_and_the_last_connection_is_the_clients_going() {
     let (server, mut heard) = Fake::new(|_| None);
     let mut client = Client::connect(server.clone(), "goes").await;
