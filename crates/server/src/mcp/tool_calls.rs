@@ -92,10 +92,13 @@ impl<T: Transport<RoleServer>> ToolCalls<T> {
     fn go_on(&mut self, context: &mut Context<'_>) {
         while let Poll::Ready(Some((id, result))) = self.open.poll_next_unpin(context) {
             // Nobody waits for the answer to a call that was cancelled.
-            let (Some(_), Some(result)) = (self.unanswered.remove(&id), result) else { continue };
+            let Some(_) = self.unanswered.remove(&id) else { continue };
             let sent = self.messages.send(match result {
-                Ok(result) => JsonRpcMessage::response(result, id),
-                Err(error) => JsonRpcMessage::error(error, Some(id)),
+                Some(Ok(result)) => JsonRpcMessage::response(result, id),
+                Some(Err(error)) => JsonRpcMessage::error(error, Some(id)),
+                None => {
+                    JsonRpcMessage::error(ErrorData::internal_error("a fault of ptyd ended this call", None), Some(id))
+                }
             });
             self.answers.push(Box::pin(async move {
                 if sent.await.is_err() {

@@ -180,6 +180,8 @@ async fn a_call_that_waits_panics_or_is_cancelled_leaves_the_others_their_answer
     assert_eq!(heard.recv().await.as_deref(), Some("waiting"));
     client.send(&call(2, "get_terminal_output", json!({ "session_id": ID }))).await;
     client.send(&call(3, "list_terminal_sessions", json!({}))).await;
+    let fault = client.next().await;
+    assert_eq!((&fault["id"], fault["error"]["code"].as_i64()), (&json!(2), Some(-32_603)));
     assert_eq!(client.next().await["id"], 3);
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } })).await;
     assert_eq!(heard.recv().await.as_deref(), Some("given up"));
