@@ -4,10 +4,7 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use sys::socket;
-
-/// The longest datagram: bash flushes its output when its buffer is full, which is BUFSIZ at most (stdio.h).
-pub(crate) const DATAGRAM_BYTES_MAX: usize = 8192;
+use sys::socket::{self, Received};
 
 #[derive(Debug)]
 pub(crate) struct AttestationSocket {
@@ -16,17 +13,6 @@ pub(crate) struct AttestationSocket {
     is_hung_up: bool,
     /// Bytes still to be sent to the shell: the secret and the path of the staged command.
     greeting: VecDeque<u8>,
-}
-
-/// The result of one receive call.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Received<'b> {
-    /// Nothing has arrived, or nothing ever will.
-    Nothing,
-    /// A datagram without bytes, which any process may send.
-    Empty,
-    /// The pid of its sender, and its bytes.
-    Datagram(u32, &'b [u8]),
 }
 
 impl AttestationSocket {
@@ -54,14 +40,16 @@ impl AttestationSocket {
         (!self.is_hung_up).then(|| (self.socket.as_fd(), PollFlags::IN | unsent))
     }
 
-    pub(crate) fn receive<'b>(&mut self, buffer: &'b mut [u8]) -> Received<'b> {
-        let Ok(Some(datagram)) = socket::receive(self.socket.as_fd(), buffer) else { return Received::Nothing };
-        if datagram.len > 0 {
-            return Received::Datagram(datagram.pid, buffer.get(..datagram.len).unwrap_or_default());
-        }
+    /// Takes some of the datagrams that have come, each with the pid of its sender; true if there is none left.
+    pub(crate) fn receive(&mut self, mut take: impl FnMut(u32, &[u8])) -> bool {
+        let mut has_empty = false;
+        let received = socket::receive(self.socket.as_fd(), |pid, bytes| match bytes {
+            [] => has_empty = true,
+            bytes => take(pid, bytes),
+        });
         // An empty datagram from a child, or the end of the socket: only POLLHUP tells them apart.
-        self.is_hung_up = self.reports_hang_up();
-        if self.is_hung_up { Received::Nothing } else { Received::Empty }
+        self.is_hung_up |= has_empty && self.reports_hang_up();
+        self.is_hung_up || !received.is_ok_and(|received| received == Received::Part)
     }
 
     fn reports_hang_up(&self) -> bool {
@@ -81,19 +69,25 @@ mod tests {
         let pair = socket::Attestation::pair().unwrap();
         let mut ours = AttestationSocket::new(pair.ours, b"ab".to_vec().into());
         ours.greet();
-        let (mut buffer, mut byte) = ([0; DATAGRAM_BYTES_MAX], [0; 8]);
+        let mut byte = [0; 8];
         for expected in [b"a", b"b"] {
             assert_eq!(rustix::io::read(&pair.theirs, &mut byte), Ok(1));
             assert_eq!(byte.first_chunk(), Some(expected));
         }
-        assert_eq!(ours.receive(&mut buffer), Received::Nothing);
+        let mut received = || {
+            let mut all = Vec::new();
+            while !ours.receive(|pid, bytes| all.push((pid, bytes.to_vec()))) {}
+            (all, ours.polled().is_some())
+        };
+        assert_eq!(received(), (vec![], true));
         rustix::net::send(&pair.theirs, &[], rustix::net::SendFlags::empty()).unwrap();
-        rustix::io::write(&pair.theirs, b"D").unwrap();
-        assert_eq!(ours.receive(&mut buffer), Received::Empty);
-        assert_eq!(ours.receive(&mut buffer), Received::Datagram(std::process::id(), b"D"));
-        assert!(ours.polled().is_some());
+        for report in [b"D", b"E", b"F"] {
+            rustix::io::write(&pair.theirs, report).unwrap();
+        }
+        let of_ours = |report: &[u8]| (std::process::id(), report.to_vec());
+        assert_eq!(received(), (vec![of_ours(b"D"), of_ours(b"E"), of_ours(b"F")], true));
+        rustix::io::write(&pair.theirs, b"G").unwrap();
         drop(pair.theirs);
-        assert_eq!(ours.receive(&mut buffer), Received::Nothing);
-        assert!(ours.polled().is_none());
+        assert_eq!(received(), (vec![of_ours(b"G")], false));
     }
 }

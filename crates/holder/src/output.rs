@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use journal::{Offset, Record, TroubleKind};
 use rustix::io::Errno;
 
-use crate::output_pump::{Pump, Turn};
+use crate::output_pump::{Pump, Turn, Until};
 use crate::output_throttle::Throttle;
 use crate::records::{MARKER_SOUGHT_BYTES, Records};
 
@@ -19,6 +19,8 @@ const HUNG_UP_RETRY_US: u64 = 200_000;
 const LAST_BYTES_MAX: u64 = 1 << 20;
 /// The most that a PTY buffers before its writer blocks (pty.c, n_tty.c), with a margin.
 const HELD_BYTES_MAX: usize = 16 << 10;
+/// The end of every mark that the scripts in shell-integration/ print.
+const BEL: u8 = 0x07;
 /// After this long without output the pump shrinks its pipe or buffer.
 const QUIET_US: u64 = 2_000_000;
 
@@ -60,7 +62,14 @@ impl Output {
     }
 
     /// Moves the output of one turn; true if there was any. `command` is the running one.
-    pub(crate) fn turn(&mut self, leader: BorrowedFd<'_>, records: &mut Records, command: u32, now: u64) -> bool {
+    pub(crate) fn turn(
+        &mut self,
+        leader: BorrowedFd<'_>,
+        records: &mut Records,
+        command: u32,
+        until: Until,
+        now: u64,
+    ) -> bool {
         self.turn_from = records.end();
         if self.retry_at.is_some_and(|at| at > now) {
             return false;
@@ -70,7 +79,7 @@ impl Output {
             self.command = command;
         }
         let most = self.throttle.allowance(now);
-        let has_more = most > 0 && self.pump_once(leader, records, now, most) == Turn::More;
+        let has_more = most > 0 && self.pump_once(leader, records, now, most, until) == Turn::More;
         self.has_more = has_more && self.throttle.held_until().is_none();
         if let Some(errno) = self.pump.refused.take() {
             records.trouble(TroubleKind::SPLICE_REFUSED, errno.raw_os_error(), b"copying instead");
@@ -78,18 +87,30 @@ impl Output {
         let has_moved = records.end() > self.turn_from;
         if has_moved {
             self.quiet_at = Some(now + QUIET_US);
-        } else if self.quiet_at.is_some_and(|at| at <= now) {
-            self.quiet_at = None;
-            self.pump.rest();
-            self.gives_back = true;
         }
         has_moved
     }
 
+    /// Frees what output needed, if there was none for a while.
+    pub(crate) fn rest_if_due(&mut self, now: u64) {
+        if self.quiet_at.is_some_and(|at| at <= now) {
+            self.quiet_at = None;
+            self.pump.rest();
+            self.gives_back = true;
+        }
+    }
+
     /// One turn of the pump; records when the disk becomes full and when it has room again.
-    fn pump_once(&mut self, leader: BorrowedFd<'_>, records: &mut Records, now: u64, most: usize) -> Turn {
+    fn pump_once(
+        &mut self,
+        leader: BorrowedFd<'_>,
+        records: &mut Records,
+        now: u64,
+        most: usize,
+        until: Until,
+    ) -> Turn {
         let before = records.end();
-        let turn = match self.pump.turn(leader, records.journal(), most) {
+        let turn = match self.pump.turn(leader, records.journal(), most, until) {
             Turn::Cut => match records.give_up_journal() {
                 Ok(()) => Turn::More,
                 Err(e) => Turn::Full(Errno::from_io_error(&e).unwrap_or(Errno::IO)),
@@ -132,14 +153,14 @@ impl Output {
     /// Moves everything that the terminal holds; false if the journal cannot take all of it now.
     pub(crate) fn drain(&mut self, leader: BorrowedFd<'_>, records: &mut Records, now: u64) -> bool {
         let enough = records.end().plus(LAST_BYTES_MAX);
-        while self.pump_once(leader, records, now, usize::MAX) == Turn::More && records.end() < enough {}
+        while self.pump_once(leader, records, now, usize::MAX, Until::Empty) == Turn::More && records.end() < enough {}
         !self.is_full
     }
 
-    /// Moves the output that the throttle holds back in the terminal.
+    /// Moves what is left in the terminal, also what the throttle holds back.
     pub(crate) fn pass_held(&mut self, leader: BorrowedFd<'_>, records: &mut Records, now: u64) {
-        if self.throttle.held_until().is_some() {
-            self.pump_once(leader, records, now, HELD_BYTES_MAX);
+        if self.retry_at.is_none() {
+            self.pump_once(leader, records, now, HELD_BYTES_MAX, Until::Empty);
         }
     }
 
@@ -153,9 +174,24 @@ impl Output {
         self.retry_at.get_or_insert(now + FULL_RETRY_US);
     }
 
-    /// The journal's end at the beginning of this turn.
-    pub(crate) fn turn_from(&self) -> Offset {
-        self.turn_from
+    /// The offset of this nonce in the output that was moved last.
+    pub(crate) fn place_of(&self, nonce: &[u8], records: &Records) -> Option<Offset> {
+        match self.moved(records) {
+            Some(moved) => records.place_in(moved, nonce),
+            None => records.newest_place_of(nonce, records.end().since(self.turn_from)),
+        }
+    }
+
+    /// Whether a mark of the shell may end in the output that was moved last: all of them end with BEL.
+    pub(crate) fn may_end_a_mark(&self, records: &Records) -> bool {
+        self.moved(records).is_none_or(|moved| moved.contains(&BEL))
+    }
+
+    /// The output that was moved last, if all of it is still in memory.
+    fn moved(&self, records: &Records) -> Option<&[u8]> {
+        let newest = self.pump.newest();
+        let moved = usize::try_from(records.end().since(self.turn_from)).ok()?;
+        newest.get(newest.len().checked_sub(moved)?..)
     }
 
     pub(crate) fn disk_is_full(&self) -> bool {
@@ -175,6 +211,11 @@ impl Output {
     /// When to try again after a full disk or a hang-up.
     pub(crate) fn retry_at(&self) -> Option<u64> {
         self.retry_at
+    }
+
+    /// Whether output waits that poll(2) need not report: the turn was too long, or the journal was cut.
+    pub(crate) fn has_more(&self) -> bool {
+        self.has_more
     }
 
     /// When the next turn is due without an event.
@@ -203,17 +244,36 @@ mod tests {
         let pty = sys::pty::Pty::open(80, 24).unwrap();
         let mut output = Output::new(true, 10, 0);
         rustix::io::write(&pty.follower, &[b'x'; 40]).unwrap();
-        assert!(output.turn(pty.leader.as_fd(), &mut records, 1, 0));
+        assert!(output.turn(pty.leader.as_fd(), &mut records, 1, Until::Pause, 0));
         assert_eq!((records.end(), output.is_polled(), output.has_more), (Offset(10), false, false));
         let before = records.tail().unwrap().events;
         for _ in 0..2 {
             let at = output.next_at(0).unwrap();
-            output.turn(pty.leader.as_fd(), &mut records, 1, at);
+            output.turn(pty.leader.as_fd(), &mut records, 1, Until::Pause, at);
         }
         let once = records.tail().unwrap().events;
         assert!(once > before && records.end() > Offset(10));
         output.pass_held(pty.leader.as_fd(), &mut records, 0);
         assert_eq!((records.end(), records.tail().unwrap().events), (Offset(40), once));
+    }
+
+    #[test]
+    // promise: end-2
+    fn output_that_ends_no_mark_is_known_by_its_bytes_and_a_flood_may_end_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut records = Records::create(folder.path(), 0).unwrap();
+        let pty = sys::pty::Pty::open(80, 24).unwrap();
+        let mut output = Output::new(true, 0, 0);
+        let mut may_end_a_mark = |printed: &[u8], until| {
+            rustix::io::write(&pty.follower, printed).unwrap();
+            assert!(output.turn(pty.leader.as_fd(), &mut records, 0, until, 0));
+            output.may_end_a_mark(&records)
+        };
+        for (printed, may_end) in [("$ ", false), ("\x1b]7337;D;", false), ("5\x07", true), ("x", false)] {
+            assert_eq!(may_end_a_mark(printed.as_bytes(), Until::Pause), may_end, "{printed:?}");
+        }
+        // Of what is longer, or read until nothing is left, nothing is in memory.
+        assert!(may_end_a_mark(&[b'x'; 2000], Until::Pause) && may_end_a_mark(b"x", Until::Empty));
     }
 
     #[test]
@@ -223,11 +283,13 @@ mod tests {
         let pty = sys::pty::Pty::open(80, 24).unwrap();
         let mut output = Output::new(true, 0, 0);
         rustix::io::write(&pty.follower, b"x").unwrap();
-        assert!(output.turn(pty.leader.as_fd(), &mut records, 0, 0));
+        assert!(output.turn(pty.leader.as_fd(), &mut records, 0, Until::Pause, 0));
         assert_eq!(output.next_at(1), Some(QUIET_US));
-        assert!(!output.turn(pty.leader.as_fd(), &mut records, 0, QUIET_US));
+        output.rest_if_due(QUIET_US - 1);
+        assert!(!output.take_gives_back());
+        output.rest_if_due(QUIET_US);
         assert!(output.take_gives_back());
-        assert!(!output.turn(pty.leader.as_fd(), &mut records, 0, QUIET_US + 1));
+        output.rest_if_due(QUIET_US + 1);
         assert!(!output.take_gives_back());
     }
 }

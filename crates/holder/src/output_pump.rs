@@ -1,7 +1,8 @@
 //! Moves the terminal's output into the journal without keeping bytes in memory that a kill could lose.
 //!
-//! splice(2) moves pages inside the kernel: leader → pipe → file. If it is refused, read(2) and write(2) do the same
-//! with one buffer; the holder is not the process that is killed, so that is as safe, only slower.
+//! A little output is copied with read(2) and write(2), which costs less than two splices and a page; a flood is spliced
+//! inside the kernel: leader → pipe → file. The holder is not the process that is killed, so the buffer is as safe as
+//! the pipe. If splice(2) is refused, everything is copied.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -15,8 +16,13 @@ const PIPE_IDLE_BYTES: usize = 4 << 10;
 const PIPE_FLOOD_BYTES: usize = 256 << 10;
 /// How much one turn moves at most, so that a flood never starves the control connections.
 const TURN_BYTES_MAX: usize = 256 << 10;
-/// Size of the fallback's buffer.
-const BUFFER_BYTES: usize = 64 << 10;
+/// Size of the buffer for a little output.
+const BUFFER_BYTES: usize = 4 << 10;
+/// Size of the buffer for a flood where splice was refused.
+const BUFFER_FLOOD_BYTES: usize = 64 << 10;
+/// A read of less than this has taken what there was, and poll(2) reports what comes later. One of more may be a piece of
+/// a flood, of which a turn moves as much as it can.
+const LITTLE_BYTES: usize = 512;
 
 /// The result of one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,17 +40,34 @@ pub(crate) enum Turn {
     HungUp,
 }
 
+/// How much of the terminal's output a turn moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Until a read finds little: poll(2) reports what is left or comes later.
+    Pause,
+    /// Until a read finds nothing: then everything that was written before is moved.
+    Empty,
+}
+
+/// The way of a flood.
 #[derive(Debug)]
-enum Transfer {
-    /// Through this pipe: how many bytes are in it, and its size.
-    Splice { read: OwnedFd, write: OwnedFd, inside: usize, size: usize },
-    /// Through this buffer: `from` is the first byte not written yet.
-    Copy { buffer: Vec<u8>, from: usize },
+struct Pipe {
+    read: OwnedFd,
+    write: OwnedFd,
+    /// How many bytes are in it.
+    inside: usize,
+    size: usize,
 }
 
 #[derive(Debug)]
 pub(crate) struct Pump {
-    way: Transfer,
+    /// `None` where splice(2) is refused.
+    pipe: Option<Pipe>,
+    /// The bytes of the newest copy. They are in the journal up to `written`.
+    buffer: Vec<u8>,
+    written: usize,
+    /// The newest read was a large one.
+    is_flood: bool,
     sizes: ReadSizes,
     /// Set when splice(2) was refused at run time, so that the holder can record it.
     pub(crate) refused: Option<Errno>,
@@ -53,18 +76,22 @@ pub(crate) struct Pump {
 impl Pump {
     pub(crate) fn new(may_splice: bool) -> Self {
         let pipe = may_splice.then(|| pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok()).flatten();
-        let way = match pipe {
-            Some((read, write)) => {
-                let size = fcntl_setpipe_size(&write, PIPE_IDLE_BYTES).unwrap_or(PIPE_IDLE_BYTES);
-                Transfer::Splice { read, write, inside: 0, size }
-            }
-            None => Transfer::Copy { buffer: Vec::new(), from: 0 },
-        };
-        Self { way, sizes: ReadSizes::of_environment(), refused: None }
+        let pipe = pipe.map(|(read, write)| {
+            let size = fcntl_setpipe_size(&write, PIPE_IDLE_BYTES).unwrap_or(PIPE_IDLE_BYTES);
+            Pipe { read, write, inside: 0, size }
+        });
+        let sizes = ReadSizes::of_environment();
+        Self { pipe, buffer: Vec::new(), written: 0, is_flood: false, sizes, refused: None }
     }
 
     /// Moves at most one turn's bytes, and no more than `most`.
-    pub(crate) fn turn(&mut self, leader: BorrowedFd<'_>, journal: &mut journal::Writer, most: usize) -> Turn {
+    pub(crate) fn turn(
+        &mut self,
+        leader: BorrowedFd<'_>,
+        journal: &mut journal::Writer,
+        most: usize,
+        until: Until,
+    ) -> Turn {
         let most = most.min(TURN_BYTES_MAX);
         let mut moved = 0;
         loop {
@@ -80,52 +107,56 @@ impl Pump {
             if moved >= most || moved > 0 && self.sizes.are_random() {
                 return Turn::More;
             }
+            if moved > 0 && !self.is_flood && until == Until::Pause {
+                return Turn::Drained;
+            }
             match self.fill_from(leader, most - moved) {
                 Ok(0) => return Turn::HungUp,
                 Ok(n) => {
                     moved += n;
+                    self.is_flood = n >= LITTLE_BYTES;
                     fault::point("read");
                 }
                 Err(Errno::AGAIN | Errno::INTR) => return Turn::Drained,
                 // Every descriptor of the follower is closed: read(2) on the leader fails with EIO (Linux, tty_io.c).
                 Err(Errno::IO) => return Turn::HungUp,
-                Err(e) if self.is_splice() => {
+                Err(e) if self.is_flood && self.pipe.is_some() => {
                     // The refused call moved nothing, so continue by copying.
-                    self.refused = Some(e);
-                    self.way = Transfer::Copy { buffer: Vec::new(), from: 0 };
+                    (self.pipe, self.refused) = (None, Some(e));
                 }
                 Err(e) => return Turn::Full(e),
             }
         }
     }
 
-    /// Frees the memory that a flood used; called when the session has been quiet.
+    /// The newest bytes of the journal, as far as they are still in memory.
+    pub(crate) fn newest(&self) -> &[u8] {
+        self.buffer.get(..self.written).unwrap_or_default()
+    }
+
+    /// Frees the memory that output used; called when the session has been quiet.
     pub(crate) fn rest(&mut self) {
-        match &mut self.way {
-            Transfer::Splice { write, inside: 0, size, .. } if *size > PIPE_IDLE_BYTES => {
-                *size = fcntl_setpipe_size(write, PIPE_IDLE_BYTES).unwrap_or(*size);
-            }
-            Transfer::Copy { buffer, .. } if buffer.is_empty() => *buffer = Vec::new(),
-            Transfer::Splice { .. } | Transfer::Copy { .. } => {}
+        if let Some(Pipe { write, inside: 0, size, .. }) = &mut self.pipe
+            && *size > PIPE_IDLE_BYTES
+        {
+            *size = fcntl_setpipe_size(write, PIPE_IDLE_BYTES).unwrap_or(*size);
+        }
+        if self.written == self.buffer.len() {
+            (self.buffer, self.written) = (Vec::new(), 0);
         }
     }
 
     /// Whether bytes from the terminal wait in the pipe or buffer.
     fn has_taken(&self) -> bool {
-        match &self.way {
-            Transfer::Splice { inside, .. } => *inside > 0,
-            Transfer::Copy { buffer, from } => *from < buffer.len(),
-        }
-    }
-
-    fn is_splice(&self) -> bool {
-        matches!(self.way, Transfer::Splice { .. })
+        self.written < self.buffer.len() || self.pipe.as_ref().is_some_and(|pipe| pipe.inside > 0)
     }
 
     /// Moves up to `most` bytes from the terminal into the empty pipe or buffer.
     fn fill_from(&mut self, leader: BorrowedFd<'_>, most: usize) -> Result<usize, Errno> {
-        match &mut self.way {
-            Transfer::Splice { write, inside, size, .. } => {
+        self.buffer.clear();
+        self.written = 0;
+        match &mut self.pipe {
+            Some(Pipe { write, inside, size, .. }) if self.is_flood => {
                 let most = self.sizes.next(*size).min(most);
                 let n = splice(leader, None, &*write, None, most, SpliceFlags::NONBLOCK | SpliceFlags::MOVE)?;
                 *inside += n;
@@ -134,12 +165,12 @@ impl Pump {
                 }
                 Ok(n)
             }
-            Transfer::Copy { buffer, from } => {
-                buffer.resize(self.sizes.next(BUFFER_BYTES).min(most), 0);
-                let read = rustix::io::read(leader, &mut buffer[..]);
+            pipe => {
+                let size = if self.is_flood && pipe.is_none() { BUFFER_FLOOD_BYTES } else { BUFFER_BYTES };
+                self.buffer.resize(self.sizes.next(size).min(most), 0);
+                let read = rustix::io::read(leader, &mut self.buffer[..]);
                 // The rest of the buffer (all of it after an error) holds no output.
-                buffer.truncate(read.unwrap_or(0));
-                *from = 0;
+                self.buffer.truncate(read.unwrap_or(0));
                 read
             }
         }
@@ -147,35 +178,28 @@ impl Pump {
 
     /// Moves the whole pipe or buffer into the journal.
     fn empty_into(&mut self, journal: &mut journal::Writer) -> Result<(), Errno> {
-        match &mut self.way {
-            Transfer::Splice { read, inside, .. } => {
-                while *inside > 0 {
-                    let mut at = journal.end().0;
-                    match splice(&*read, None, journal.fd(), Some(&mut at), *inside, SpliceFlags::MOVE) {
-                        Ok(0) => return Err(Errno::NOSPC),
-                        Ok(n) => {
-                            journal.advance(n as u64);
-                            *inside -= n;
-                        }
-                        Err(Errno::INTR) => {}
-                        Err(e) => return Err(e),
+        if let Some(Pipe { read, inside, .. }) = &mut self.pipe {
+            while *inside > 0 {
+                let mut at = journal.end().0;
+                match splice(&*read, None, journal.fd(), Some(&mut at), *inside, SpliceFlags::MOVE) {
+                    Ok(0) => return Err(Errno::NOSPC),
+                    Ok(n) => {
+                        journal.advance(n as u64);
+                        *inside -= n;
                     }
+                    Err(Errno::INTR) => {}
+                    Err(e) => return Err(e),
                 }
-                Ok(())
-            }
-            Transfer::Copy { buffer, from } => {
-                while *from < buffer.len() {
-                    match journal.append(buffer.get(*from..).unwrap_or_default()) {
-                        Ok(0) => return Err(Errno::NOSPC),
-                        Ok(n) => *from += n,
-                        Err(e) => return Err(Errno::from_io_error(&e).unwrap_or(Errno::IO)),
-                    }
-                }
-                buffer.clear();
-                *from = 0;
-                Ok(())
             }
         }
+        while let Some(rest) = self.buffer.get(self.written..).filter(|rest| !rest.is_empty()) {
+            match journal.append(rest) {
+                Ok(0) => return Err(Errno::NOSPC),
+                Ok(n) => self.written += n,
+                Err(e) => return Err(Errno::from_io_error(&e).unwrap_or(Errno::IO)),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -195,15 +219,16 @@ fn try_splice(folder: &std::path::Path) -> std::io::Result<bool> {
         let sample: Vec<u8> = (0..2048u32).map(|i| b'a' + u8::try_from(i % 26).unwrap_or(0)).collect();
         rustix::io::write(&pty.follower, &sample)?;
         let mut pump = Pump::new(true);
+        pump.is_flood = true;
         let deadline = sys::time::monotonic_us() + 500_000;
         while journal.end().0 < sample.len() as u64 && sys::time::monotonic_us() < deadline {
             let mut fds = [rustix::event::PollFd::new(&pty.leader, rustix::event::PollFlags::IN)];
             let wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             rustix::event::poll(&mut fds, Some(&wait))?;
-            pump.turn(pty.leader.as_fd(), &mut journal, usize::MAX);
+            pump.turn(pty.leader.as_fd(), &mut journal, usize::MAX, Until::Empty);
         }
         let came = std::fs::read(trial.join(journal::JOURNAL_FILE))?;
-        Ok(came == sample && pump.is_splice())
+        Ok(came == sample && pump.pipe.is_some())
     })();
     let _ = std::fs::remove_dir_all(&trial);
     result
@@ -242,7 +267,7 @@ mod tests {
                 let mut fds = [rustix::event::PollFd::new(&pty.leader, rustix::event::PollFlags::IN)];
                 rustix::event::poll(&mut fds, None).unwrap();
                 let before = journal.end();
-                let turn = pump.turn(pty.leader.as_fd(), &mut journal, usize::MAX);
+                let turn = pump.turn(pty.leader.as_fd(), &mut journal, usize::MAX, Until::Pause);
                 assert!(!is_random || journal.end().since(before) <= 4096, "one piece is one turn");
                 if turn == Turn::HungUp {
                     break;
@@ -264,10 +289,26 @@ mod tests {
             let mut journal = journal::Writer::create(dir.path(), journal::Retention::UNLIMITED).unwrap();
             let mut pump = Pump::new(may_splice);
             for _ in 0..3 {
-                assert_eq!(pump.turn(pty.leader.as_fd(), &mut journal, usize::MAX), Turn::Drained);
+                assert_eq!(pump.turn(pty.leader.as_fd(), &mut journal, usize::MAX, Until::Pause), Turn::Drained);
             }
             assert_eq!(journal.end().0, 0, "splice: {may_splice}");
         }
+    }
+
+    #[test]
+    fn a_little_output_is_one_read_and_stays_in_memory_and_until_empty_nothing_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let pty = sys::pty::Pty::open(80, 24).unwrap();
+        let mut journal = journal::Writer::create(dir.path(), journal::Retention::UNLIMITED).unwrap();
+        let mut pump = Pump::new(true);
+        rustix::io::write(&pty.follower, b"little").unwrap();
+        assert_eq!(pump.turn(pty.leader.as_fd(), &mut journal, usize::MAX, Until::Pause), Turn::Drained);
+        assert_eq!((pump.newest(), journal.end().0), (&b"little"[..], 6));
+        rustix::io::write(&pty.follower, &[b'x'; 3000]).unwrap();
+        assert_eq!(pump.turn(pty.leader.as_fd(), &mut journal, usize::MAX, Until::Empty), Turn::Drained);
+        assert_eq!((pump.newest(), journal.end().0), (&b""[..], 3006));
+        pump.rest();
+        assert_eq!(pump.buffer.capacity(), 0);
     }
 
     #[test]

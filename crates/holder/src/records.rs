@@ -111,6 +111,11 @@ impl Records {
         let bytes = bytes.min(MARKER_SOUGHT_BYTES as u64);
         let mut newest = [0; MARKER_SOUGHT_BYTES];
         let newest = self.newest(newest.get_mut(..bytes as usize)?)?;
+        self.place_in(newest, nonce)
+    }
+
+    /// The offset of this nonce in these newest bytes of the journal.
+    pub(crate) fn place_in(&self, newest: &[u8], nonce: &[u8]) -> Option<Offset> {
         let at = newest.windows(nonce.len()).rposition(|w| w == nonce)?;
         Some(Offset(self.journal.end().0 - newest.len() as u64 + at as u64))
     }

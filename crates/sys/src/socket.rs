@@ -1,7 +1,7 @@
 //! Unix sockets: the attestation pair with kernel credentials, and listeners with paths of any length.
 
 use std::fs::Permissions;
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -10,10 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg, socketpair,
-    sockopt,
-};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
 
 /// The two ends of an attestation socket: datagrams that the kernel stamps with the sender's pid (unix(7),
 /// SO_PASSCRED).
@@ -36,36 +33,71 @@ impl Attestation {
     }
 }
 
-/// One datagram, with the pid of its writer from the kernel (0 if that process is not visible from here).
+/// The longest datagram: bash flushes its output when its buffer is full, which is BUFSIZ at most (stdio.h).
+const DATAGRAM_BYTES_MAX: usize = 8192;
+/// How many datagrams are received at once: mostly one has come, and the second place shows that there is no other.
+const DATAGRAMS_AT_ONCE: usize = 2;
+
+/// How far [`receive`] has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Datagram {
-    /// How many bytes of the buffer are filled.
-    pub len: usize,
-    /// The writer's pid.
-    pub pid: u32,
+pub enum Received {
+    /// It took everything.
+    All,
+    /// There may be more.
+    Part,
 }
 
-/// Receives the next datagram; `None` if there is none now. A datagram longer than the buffer is cut (unix(7)).
-pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Option<Datagram>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let received = match recvmsg(
-        socket,
-        &mut [IoSliceMut::new(buffer)],
-        &mut ancillary,
-        RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC,
-    ) {
-        Ok(r) => r,
-        Err(rustix::io::Errno::AGAIN) => return Ok(None),
-        Err(e) => return Err(e.into()),
+/// Receives datagrams, each with the pid of its writer from the kernel (0 if that process is not visible from here). One
+/// without bytes also stands for the end of the socket. A datagram longer than the buffer is cut (unix(7)).
+pub fn receive(socket: BorrowedFd<'_>, mut take: impl FnMut(u32, &[u8])) -> io::Result<Received> {
+    /// Room for a header and a `ucred`, with the alignment of a header (cmsg(3)).
+    #[repr(C, align(8))]
+    struct Credentials([u8; 32]);
+    let mut bytes = [const { [MaybeUninit::<u8>::uninit(); DATAGRAM_BYTES_MAX] }; DATAGRAMS_AT_ONCE];
+    let mut credentials = [const { Credentials([0; 32]) }; DATAGRAMS_AT_ONCE];
+    let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; DATAGRAMS_AT_ONCE];
+    // SAFETY: zeros are a valid mmsghdr: null pointers and lengths of zero.
+    let mut messages: [libc::mmsghdr; DATAGRAMS_AT_ONCE] = unsafe { std::mem::zeroed() };
+    for (((message, part), bytes), room) in messages.iter_mut().zip(&mut parts).zip(&mut bytes).zip(&mut credentials) {
+        *part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+        (message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) = (part, 1);
+        message.msg_hdr.msg_control = room.0.as_mut_ptr().cast();
+        message.msg_hdr.msg_controllen = room.0.len() as _;
+    }
+    let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+    let at_most = DATAGRAMS_AT_ONCE as libc::c_uint;
+    // SAFETY: every header points to locals that outlive the call, with their lengths; the descriptor is open for the length
+    // of the call because it is borrowed.
+    let count =
+        unsafe { libc::recvmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), at_most, flags as _, std::ptr::null_mut()) };
+    let Ok(count) = usize::try_from(count) else {
+        let error = io::Error::last_os_error();
+        return if error.kind() == io::ErrorKind::WouldBlock { Ok(Received::All) } else { Err(error) };
     };
-    let mut pid = 0;
-    for message in ancillary.drain() {
-        if let RecvAncillaryMessage::ScmCredentials(who) = message {
-            pid = who.pid.as_raw_nonzero().get().unsigned_abs();
+    for (message, bytes) in messages.iter().zip(&bytes).take(count) {
+        // SAFETY: the kernel has written this header, and its control message, if there is one, to the room above.
+        let pid = unsafe { writer(&message.msg_hdr) };
+        // SAFETY: the kernel has written so many bytes to this buffer.
+        take(pid, unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), message.msg_len as usize) });
+    }
+    Ok(if count < DATAGRAMS_AT_ONCE { Received::All } else { Received::Part })
+}
+
+/// The pid of the writer, 0 if the kernel gave none.
+///
+/// # Safety
+/// A header that recvmsg(2) has filled, with control messages that are still there.
+unsafe fn writer(header: &libc::msghdr) -> u32 {
+    // SAFETY: CMSG_FIRSTHDR(3) reads the header and returns null or a whole message header within the room, and a credentials
+    // message has a `ucred` as its data.
+    unsafe {
+        match libc::CMSG_FIRSTHDR(header).as_ref() {
+            Some(message) if (message.cmsg_level, message.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) => {
+                libc::CMSG_DATA(message).cast::<libc::ucred>().read_unaligned().pid.unsigned_abs()
+            }
+            _ => 0,
         }
     }
-    Ok(Some(Datagram { len: received.bytes, pid }))
 }
 
 /// The process that made the other end of a connected stream.

@@ -34,6 +34,7 @@ use crate::foreground_sampler::{Sample, Sampler};
 use crate::handover::CommandHandover;
 use crate::input::Input;
 use crate::output::Output;
+use crate::output_pump::Until;
 use crate::prompt_marks::MarkSearch;
 use crate::publication::Publication;
 use crate::query_replies::QueryReplies;
@@ -172,8 +173,17 @@ impl Holder {
     fn turn(&mut self, ready: &Ready) {
         let now = time::monotonic_us();
         self.attestation_socket.greet();
-        self.move_output(now);
-        self.drain_attestation(now);
+        let has_moved = ready.output && self.move_output(now);
+        // The shell reports before it prints a mark, so the socket has what belongs to the output that was moved.
+        let may_be_marked = has_moved && self.output.may_end_a_mark(&self.records);
+        if may_be_marked || ready.reports || self.records.has_waiting_reports() {
+            self.drain_attestation(now);
+        }
+        // The marker of a report that has just come is mostly there: both are published together.
+        if has_moved && ready.reports && self.publication.expects_marker() && self.move_output(now) {
+            self.drain_attestation(now);
+        }
+        self.output.rest_if_due(now);
         self.on_prompt_marks(now);
         if ready.signals || self.end.has_exited() {
             self.reap(now);
@@ -197,13 +207,18 @@ impl Holder {
         self.connections.flush(may_wait);
     }
 
-    fn move_output(&mut self, now: u64) {
+    /// Moves output into the journal; true if there was any.
+    fn move_output(&mut self, now: u64) -> bool {
         let command = self.shell.command();
-        if self.output.turn(self.terminal.leader(), &mut self.records, command, now) {
+        // The pieces of a marker are published together.
+        let until = if self.publication.expects_marker() { Until::Empty } else { Until::Pause };
+        let has_moved = self.output.turn(self.terminal.leader(), &mut self.records, command, until, now);
+        if has_moved {
             self.sampler.wrote(now);
             self.schedule_sample(now);
             self.records.retain(self.publication.published().journal);
         }
+        has_moved
     }
 
     /// Reads everything that the terminal holds. False if the journal cannot take all of it now and no client asked for
@@ -245,6 +260,7 @@ impl Holder {
         }
         if state.foreground.waits() {
             self.output.pass_held(self.terminal.leader(), &mut self.records, now);
+            self.drain_attestation(now);
         }
         // "Input wanted" is published only together with all output written before it.
         self.publish_now(now);

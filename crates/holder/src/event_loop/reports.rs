@@ -5,7 +5,6 @@ use std::os::unix::ffi::OsStrExt;
 use journal::Offset;
 
 use super::Holder;
-use crate::attestation_socket::{DATAGRAM_BYTES_MAX, Received};
 use crate::prompt_marks::PromptMark;
 use crate::shell_state::Phase;
 
@@ -20,20 +19,20 @@ const UNKNOWN: i32 = -1;
 impl Holder {
     pub(super) fn drain_attestation(&mut self, now: u64) {
         self.append_reports(now);
-        // A report is at most a path and its numbers; one with PATH may come in several datagrams.
-        let mut buffer = [0u8; DATAGRAM_BYTES_MAX];
         for _ in 0..DATAGRAMS_MAX {
             if self.records.has_waiting_reports() {
                 return;
             }
-            match self.attestation_socket.receive(&mut buffer) {
-                Received::Nothing => return,
-                Received::Empty => {}
-                Received::Datagram(pid, bytes) => {
-                    let Some(report) = self.attestation.accept(pid, bytes) else { continue };
-                    self.shell.report(&report);
-                    self.on_report(report, now);
-                }
+            let mut reports = Vec::new();
+            let is_empty = self.attestation_socket.receive(|pid, bytes| {
+                reports.extend(self.attestation.accept(pid, bytes));
+            });
+            for report in reports {
+                self.shell.report(&report);
+                self.on_report(report, now);
+            }
+            if is_empty {
+                return;
             }
         }
     }
@@ -43,8 +42,7 @@ impl Holder {
         if is_end && self.shell.phase() == Phase::Ready {
             let nonce = nonce_of(&report);
             // This turn's output was moved first, so the marker may be there already.
-            let moved = self.records.end().since(self.output.turn_from());
-            let marker = nonce.and_then(|nonce| self.records.newest_place_of(nonce, moved));
+            let marker = nonce.and_then(|nonce| self.output.place_of(nonce, &self.records));
             let prompt_at = marker.unwrap_or(self.records.end());
             self.replies.prompted(prompt_at);
             self.publication.command_ended(marker, prompt_at);

@@ -61,9 +61,11 @@ impl Holder {
         if listener.is_some() {
             fds.push(PollFd::from_borrowed_fd(self.connections.listener(), PollFlags::IN));
         }
+        let reports = fds.len();
         if !self.records.has_waiting_reports() {
             fds.extend(self.attestation_socket.polled().map(|(fd, events)| PollFd::from_borrowed_fd(fd, events)));
         }
+        let output = fds.len();
         // poll(2) always reports a hung-up terminal as ready; it is left out until its retry.
         if !leader.is_empty() && self.output.retry_at().is_none() {
             fds.push(PollFd::from_borrowed_fd(self.terminal.leader(), leader));
@@ -74,15 +76,23 @@ impl Holder {
             // harmless because none of them blocks.
             Err(Errno::NOMEM | Errno::AGAIN) => {
                 let _ = poll(&mut [], Some(&PAUSE));
-                return Ok(Ready { signals: true, newcomers: true, clients: vec![true; clients] });
+                let clients = vec![true; clients];
+                return Ok(Ready { signals: true, newcomers: true, clients, output: true, reports: true });
             }
             Err(e) => return Err(e.into()),
         }
         let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let is_ready_at = |at: usize| fds.get(at).is_some_and(is_ready);
+        let has_reports = fds.get(reports..output).is_some_and(|fds| fds.iter().any(is_ready));
+        // Each event moves what stays in the terminal while no client waits for it, because a command's record says what was
+        // printed before it.
+        let may_have_output = !leader.contains(PollFlags::IN) || is_ready_at(output);
         Ok(Ready {
-            signals: fds.first().is_some_and(is_ready),
-            newcomers: listener.is_some_and(|at| fds.get(at).is_some_and(is_ready)),
+            signals: is_ready_at(0),
+            newcomers: listener.is_some_and(is_ready_at),
             clients: fds.iter().skip(1).take(clients).map(is_ready).collect(),
+            output: may_have_output || has_reports || self.output.has_more() || self.end.has_exited(),
+            reports: has_reports,
         })
     }
 }
