@@ -35,6 +35,8 @@ const RUNNING_US: u64 = 40_000;
 const WAITING_US: u64 = 1_000_000;
 /// Samples may use at most one part in this many of the time.
 const COST_SHARE: u64 = 25;
+/// The same for a sample beside output: a program that writes all the time mostly wants what it wanted before.
+const COST_SHARE_BESIDE_OUTPUT: u64 = 50;
 /// How much of that time may be used in advance while output comes, so that a process that begins to wait after a pause
 /// is noticed at once.
 const AHEAD_US: u64 = 50_000;
@@ -184,8 +186,9 @@ impl Sampler {
         // CPU time and not wall time: on a busy machine the next sample would come too late.
         let cost = sys::time::processor_us().saturating_sub(before);
         let slowest = if state.is_some_and(|s| s.foreground.is_settled()) { WAITING_US } else { RUNNING_US };
-        self.delay_us = (self.delay_us * 2).min(slowest).max(cost * COST_SHARE);
-        self.paid_at = self.paid_at.max(now) + cost * COST_SHARE;
+        let share = if now < self.wrote_at + START_US { COST_SHARE_BESIDE_OUTPUT } else { COST_SHARE };
+        self.delay_us = (self.delay_us * 2).min(slowest).max(cost * share);
+        self.paid_at = self.paid_at.max(now) + cost * share;
         self.next_at = Some(self.payable(now + self.delay_us, AHEAD_US));
         if state == self.last {
             let lasts = |sample: &Sample| {
