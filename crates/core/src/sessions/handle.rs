@@ -15,7 +15,8 @@ use crate::action::{ActionError, EndReason};
 #[derive(Debug, Clone)]
 pub(super) struct Handle {
     pub(super) shared: Arc<Shared>,
-    pub(super) mailbox: mpsc::Sender<Request>,
+    /// Boxed, because a channel keeps places for 32 messages, used or not.
+    pub(super) mailbox: mpsc::Sender<Box<Request>>,
     pub(super) tail: watch::Receiver<Tail>,
     pub(super) feed: watch::Receiver<Published>,
     pub(super) stopping: watch::Receiver<bool>,
@@ -26,7 +27,7 @@ impl Handle {
     /// Sends a request to the actor. If the actor goes away, the session has ended or the server stops.
     pub(super) async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> Result<T, ActionError> {
         let (reply, mut answer) = oneshot::channel();
-        self.mailbox.send(request(reply)).await.map_err(|_| self.why_gone())?;
+        self.mailbox.send(Box::new(request(reply))).await.map_err(|_| self.why_gone())?;
         let answer = tokio::select! {
             biased;
             answer = &mut answer => answer.ok(),

@@ -25,7 +25,7 @@ use crate::sessions::shared::Shared;
 
 /// Everything that wakes the actor.
 enum Event {
-    Asked(Request),
+    Asked(Box<Request>),
     /// The server stops, or nobody has a handle of the session any more.
     Stop,
     Frames(Vec<FromHolder>),
@@ -50,7 +50,7 @@ pub(crate) struct Actor {
     _alarm: FaultAlarm,
     pub(crate) session: Session,
     connection: HolderConnection,
-    mailbox: mpsc::Receiver<Request>,
+    mailbox: mpsc::Receiver<Box<Request>>,
     publisher: Publisher,
     matching: Matching,
 }
@@ -59,7 +59,7 @@ impl Actor {
     pub(crate) fn new(
         session: Session,
         connection: HolderConnection,
-        mailbox: mpsc::Receiver<Request>,
+        mailbox: mpsc::Receiver<Box<Request>>,
         feed: watch::Sender<Published>,
         server_events: Arc<ServerEvents>,
     ) -> Self {
@@ -97,7 +97,7 @@ impl Actor {
             match event {
                 Event::Asked(request) => {
                     let new = self.session.matching_work_of(request.wait());
-                    self.matches(new, StepInput::Request(request)).await;
+                    self.matches(new, StepInput::Request(*request)).await;
                 }
                 Event::Frames(frames) => self.step(StepInput::Received(frames)),
                 Event::Stop => break,
