@@ -138,6 +138,9 @@ pub(super) fn start(binary: &HolderBinary, folder: &Path, spec: &Spec) -> io::Re
         .arg0("ptyd-holder")
         .arg(folder)
         .env_clear()
+        // Freed memory goes back to the heap, not to a cache of the thread that keeps pages from being given back: 8 KiB less
+        // for each session. Only for the GNU C library.
+        .env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")
         .envs(sys::fault::passed_on())
         .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
         .stdout(Stdio::null())
