@@ -1,8 +1,9 @@
-//! Starts the shell on its terminal: fork, then code that never returns, with a pipe for errors.
+//! Starts the shell on its terminal: a fork that copies no memory, then code that never returns, with a pipe for errors.
 
 use std::ffi::{CString, NulError};
 use std::fs::File;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -72,7 +73,7 @@ pub struct SpawnError {
     pub errno: i32,
 }
 
-/// All data for the new process; prepared before the fork, because allocation is forbidden after it.
+/// All data for the new process; prepared before it is there, because it may not allocate.
 #[derive(Debug)]
 pub struct Program {
     path: CString,
@@ -134,7 +135,7 @@ impl Program {
     }
 }
 
-/// Forks and executes `program` as the leader of a new session on `follower`, with each of `extra` at its descriptor,
+/// Starts a process that executes `program` as the leader of a new session on `follower`, with each of `extra` at its descriptor,
 /// in this order. Returns the pid once execve(2) has succeeded.
 ///
 /// The caller must be single-threaded: the child runs Rust code between fork and exec.
@@ -166,12 +167,17 @@ pub fn on_terminal(
         identity: program.identity.as_ref().map(|i| (i.uid, i.gid, i.groups.as_slice())),
         confinement: program.confinement.as_ref().map(Confinement::plan),
     };
-    // SAFETY: the process is single-threaded (the caller's contract), so the child may run ordinary code; it only
-    // makes system calls on memory prepared above and never returns (`become_program` is `-> !`).
-    match unsafe { libc::fork() } {
+    // As vfork(2), but on a stack of its own: a copy of the page tables, and of each page that is written meanwhile, would
+    // only be thrown away by execve(2). This thread goes on when the child has executed the program or ended.
+    let mut stack = [const { MaybeUninit::<u128>::uninit() }; CHILD_STACK_BYTES / 16];
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the end of the array is an aligned end of a stack, and `plan` and all that it points to outlive the child's use,
+    // because this thread waits for it. The process is single-threaded (the caller's contract), so nobody else changes
+    // the memory that both have. The child only makes system calls on what was prepared above and never returns
+    // (`become_program` is `-> !`).
+    match unsafe { libc::clone(child, stack.as_mut_ptr_range().end.cast(), flags, (&raw const plan).cast_mut().cast()) }
+    {
         -1 => Err(SpawnError { step: Step::Fork, errno: last_errno() }),
-        // SAFETY: we are the child; all pointers in `plan` point into memory that the child owns a copy of.
-        0 => unsafe { become_program(&plan) },
         pid => {
             drop(report);
             let mut note = [0u8; 5];
@@ -225,10 +231,19 @@ fn last_errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
+/// More than the frames of the child need; in units of 16 bytes, to which a stack is aligned.
+const CHILD_STACK_BYTES: usize = 64 << 10;
+
+/// The beginning of the child.
+extern "C" fn child(plan: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: it is the plan of [`on_terminal`], which waits until this process has its own memory or is gone.
+    unsafe { become_program(&*plan.cast::<Plan<'_>>()) }
+}
+
 /// The child's side. Only async-signal-safe calls (signal-safety(7)); errors go over the pipe as (step, errno).
 ///
 /// # Safety
-/// Must be called in a freshly forked child with pointers that are valid in it.
+/// Must be called in a fresh child with pointers that are valid in it.
 unsafe fn become_program(plan: &Plan<'_>) -> ! {
     // SAFETY: every call is async-signal-safe and works on the plan's valid pointers or on locals; `sigset_t` may be
     // zeroed before sigemptyset initialises it.
@@ -278,9 +293,10 @@ unsafe fn become_program(plan: &Plan<'_>) -> ! {
         }
         // After everything that only root may do, and before chdir(2), which needs this user's permissions.
         if let Some((uid, gid, all)) = plan.identity
-            && (libc::setgroups(all.len() as _, all.as_ptr()) == -1
-                || libc::setgid(gid) == -1
-                || libc::setuid(uid) == -1)
+            // The C library's functions would also look after other threads, which are the parent's.
+            && (libc::syscall(libc::SYS_setgroups, all.len(), all.as_ptr()) == -1
+                || libc::syscall(libc::SYS_setgid, gid) == -1
+                || libc::syscall(libc::SYS_setuid, uid) == -1)
         {
             fail(report, Step::User);
         }
@@ -300,7 +316,7 @@ unsafe fn become_program(plan: &Plan<'_>) -> ! {
 /// Reports the error and exits without running any destructor.
 ///
 /// # Safety
-/// Only in the forked child.
+/// Only in the child.
 unsafe fn fail(report: RawFd, step: Step) -> ! {
     let e = last_errno().to_ne_bytes();
     let note = [step as u8, e[0], e[1], e[2], e[3]];
