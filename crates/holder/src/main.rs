@@ -1,31 +1,36 @@
 //! The holder's binary: `ptyd-holder <session folder>`, with the server's connection as standard input; or `ptyd-holder
 //! --self-test <folder>`, which tries splice(2) there.
 
-use std::os::fd::AsFd as _;
-use std::path::PathBuf;
-use std::process::ExitCode;
+#![no_main]
 
-fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+sys::begins_with!(run);
+
+/// Runs the holder; the exit code.
+fn run(arguments: Vec<OsString>) -> u8 {
+    let mut arguments = arguments.into_iter().skip(1);
     let (folder, is_test) = match arguments.next() {
         Some(first) if first == wire::SELF_TEST => (arguments.next(), true),
         folder => (folder, false),
     };
     let Some(folder) = folder.map(PathBuf::from) else {
         eprintln!("usage: ptyd-holder <session folder> (started by `ptyd serve`, not by hand)");
-        return ExitCode::from(2);
+        return 2;
     };
     if is_test {
         let code = if holder::splice_works(&folder) { wire::SPLICE_WORKS } else { wire::SPLICE_FAILS };
-        return ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX));
+        return u8::try_from(code).unwrap_or(u8::MAX);
     }
     // The server reads the log when its connection ends, so a failed start is logged before that.
-    let mut connection = std::io::stdin().as_fd().try_clone_to_owned().ok();
+    // Not std::io::stdin(): that would make a buffer.
+    let mut connection = rustix::stdio::stdin().try_clone_to_owned().ok();
     match holder::run(&folder, &mut connection) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(e) => {
             eprintln!("ptyd-holder: {}: {e}", folder.display());
-            ExitCode::FAILURE
+            1
         }
     }
 }

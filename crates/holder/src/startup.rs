@@ -20,7 +20,7 @@ use crate::staging::Staging;
 /// twice.
 pub(crate) fn server_on_standard_input() -> io::Result<Connection> {
     // Close-on-exec: a program that inherited it could send frames to the server in the holder's name.
-    let stream = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?);
+    let stream = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
     let null = std::fs::File::open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     Connection::new(0, stream, true, time::monotonic_us())
@@ -145,7 +145,7 @@ pub(crate) fn prepare_process() -> io::Result<()> {
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let _ = rustix::thread::set_name(c"ptyd-holder");
-    for signo in [signal::HUP, signal::INT, signal::QUIT, signal::TSTP] {
+    for signo in [signal::HUP, signal::INT, signal::QUIT, signal::TSTP, signal::PIPE] {
         signal::ignore(signo);
     }
     Ok(())

@@ -22,5 +22,6 @@ pub mod sealed;
 pub mod signal;
 pub mod socket;
 pub mod spawn;
+pub mod start;
 pub mod time;
 pub mod user;

@@ -54,6 +54,8 @@ pub const TSTP: i32 = libc::SIGTSTP;
 pub const CHLD: i32 = libc::SIGCHLD;
 /// SIGIO.
 pub const IO: i32 = libc::SIGIO;
+/// SIGPIPE.
+pub const PIPE: i32 = libc::SIGPIPE;
 /// SIGQUIT.
 pub const QUIT: i32 = libc::SIGQUIT;
 
