@@ -161,12 +161,13 @@ pub(crate) fn limit_open_files(soft: u64) {
     }
 }
 
-/// 128 bits from the kernel, in hexadecimal.
+/// 128 bits from the kernel in as few characters as a shell reads unchanged, because each is a datagram.
 pub(crate) fn secret() -> io::Result<Vec<u8>> {
-    use std::io::Read;
-    let mut bytes = [0u8; 16];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().flat_map(|b| format!("{b:02x}").into_bytes()).collect())
+    const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.";
+    let mut bytes = [0; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    let number = u128::from_le_bytes(bytes);
+    Ok((0..128).step_by(6).filter_map(|bits| DIGITS.get((number >> bits) as usize % DIGITS.len()).copied()).collect())
 }
 
 /// A random start of the prompt mark sequence.
