@@ -6,6 +6,9 @@ use rustix::thread::gettid;
 /// How far below the present position the stack of a busy moment may have reached.
 const STACK_BYTES: usize = 512 << 10;
 
+/// How much of the stack the call needs that returns it.
+const CALL_BYTES: usize = 512;
+
 /// Returns the pages of the free heap and, on the first thread, of the stack below this call. They come back, zeroed,
 /// when they are touched.
 pub fn give_back() {
@@ -29,10 +32,10 @@ fn stack_below() {
     if !page.is_power_of_two() {
         return;
     }
-    // The page below is left to the call itself.
-    let end = (std::ptr::from_ref(&here).addr() & !(page - 1)) - page;
+    // So much is left to the call itself.
+    let end = (std::ptr::from_ref(&here).addr() - CALL_BYTES) & !(page - 1);
     let from = (end - STACK_BYTES) as *mut libc::c_void;
-    // SAFETY: everything below the frame of this function is dead, but for the frame of the call, which has a page of its own;
+    // SAFETY: everything below the frame of this function is dead, but for the frame of the call, which is smaller than what is left;
     // what of the range is not mapped is left alone (madvise(2), ENOMEM).
     unsafe { libc::madvise(from, STACK_BYTES, libc::MADV_DONTNEED) };
 }
