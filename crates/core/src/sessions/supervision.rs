@@ -16,7 +16,7 @@ use crate::limits::{FAULT_PAUSE, FAULTS_FORGOTTEN, FAULTS_MAX};
 use crate::mutex::locked;
 
 /// Runs the actor to its end, and adopts its session again if that has not ended. Boxed because the future is
-/// recursive.
+/// recursive; what follows the actor's end is boxed so that it takes no memory before.
 pub(super) fn watch_over(
     registry: Arc<Registry>,
     actor: Box<Actor>,
@@ -30,7 +30,7 @@ pub(super) fn watch_over(
                 drop(actor);
                 // Two servers that displace each other must not do so in a busy loop.
                 tokio::time::sleep_until(Instant::now() + FAULT_PAUSE).await;
-                registry.adopt_again(shared, met).await;
+                Box::pin(registry.adopt_again(shared, met)).await;
             }
             Ok(actor) => registry.actor_ended(&actor.session),
             Err(fault) if fault.is_panic() => match count(&registry, &shared.id) {
@@ -38,7 +38,7 @@ pub(super) fn watch_over(
                     tracing::error!(session = %shared.id, ?pause, "the session's task panicked (a bug in ptyd); the session is adopted again");
                     // A session that fails at once must not keep a CPU busy.
                     tokio::time::sleep_until(Instant::now() + pause).await;
-                    registry.adopt_again(shared, None).await;
+                    Box::pin(registry.adopt_again(shared, None)).await;
                 }
                 None => {
                     tracing::error!(session = %shared.id, "the session's task panicked (a bug in ptyd) {FAULTS_MAX} times in a row");
@@ -46,7 +46,7 @@ pub(super) fn watch_over(
                         "reading its output crashed this server's session task {FAULTS_MAX} times in a row (a bug in ptyd); \
                          the raw bytes can be read (view=raw), and another version may read the rest"
                     );
-                    registry.leave_alone(shared, why).await;
+                    Box::pin(registry.leave_alone(shared, why)).await;
                 }
             },
             // The runtime is shutting down.

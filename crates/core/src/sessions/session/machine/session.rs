@@ -42,7 +42,7 @@ pub(crate) struct Session {
     pub(in crate::sessions::session) inside: NestedShell,
     pub(in crate::sessions::session) jobs: StoppedJobs,
     pub(in crate::sessions::session) secret_prompts: SecretPrompts,
-    pub(in crate::sessions::session) screen: Option<(Screen, u64)>,
+    pub(in crate::sessions::session) screen: Option<Box<(Screen, u64)>>,
     pub(in crate::sessions::session) last_activity_us: u64,
     pub(in crate::sessions::session) meter: Meter,
     /// The session's limits, if it has any.

@@ -98,7 +98,7 @@ impl Session {
     pub(super) fn screen_at(&mut self, to: u64) -> &mut Screen {
         let (cols, rows) = (self.timeline.cols(), self.timeline.rows());
         let first = self.shared.reader.first().unwrap_or_default().0;
-        let (screen, at) = self.screen.get_or_insert_with(|| (Screen::new(cols, rows), first));
+        let (screen, at) = &mut **self.screen.get_or_insert_with(|| Box::new((Screen::new(cols, rows), first)));
         let mut handovers = Handovers::new(self.timeline.log().handovers(*at));
         while *at < to {
             let limit = to.min(*at + limits::SCAN_CHUNK as u64);
@@ -146,7 +146,7 @@ impl Session {
             return;
         }
         let to = self.shown_to();
-        let at = self.screen.as_ref().map_or_else(|| self.shared.reader.first().unwrap_or_default().0, |(_, at)| *at);
+        let at = self.screen.as_ref().map_or_else(|| self.shared.reader.first().unwrap_or_default().0, |drawn| drawn.1);
         let next = to.min(at + DRAW_CHUNK);
         self.screen_at(next);
         if next < to {

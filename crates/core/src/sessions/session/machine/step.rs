@@ -74,6 +74,10 @@ impl Session {
         self.note_question();
         self.check_nested_command();
         self.note_secret_prompt();
+        if self.waits.open.is_empty() {
+            // The room of one wait is 2.9 KiB.
+            self.waits.open = Vec::new();
+        }
     }
 
     /// Takes what this session wants done outside of itself.

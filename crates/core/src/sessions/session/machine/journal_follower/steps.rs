@@ -60,8 +60,8 @@ impl Session {
         let (cols, rows) = (self.timeline.cols(), self.timeline.rows());
         if (cols, rows) != size {
             self.note(self.timeline.output().scanner.held_from(), SessionEvent::Resized { cols, rows });
-            if let Some((screen, _)) = &mut self.screen {
-                screen.resize(cols, rows);
+            if let Some(drawn) = &mut self.screen {
+                drawn.0.resize(cols, rows);
             }
         }
         self.on_news(news);
