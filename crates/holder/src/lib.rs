@@ -16,6 +16,7 @@ mod foreground_sampler;
 mod handover;
 mod input;
 mod input_queue;
+mod nonces;
 mod output;
 mod output_pump;
 mod output_throttle;

@@ -33,6 +33,7 @@ use crate::folder::Folder;
 use crate::foreground_sampler::{Sample, Sampler};
 use crate::handover::CommandHandover;
 use crate::input::Input;
+use crate::nonces::Nonces;
 use crate::output::Output;
 use crate::output_pump::Until;
 use crate::prompt_marks::MarkSearch;
@@ -60,6 +61,7 @@ struct Holder {
     marks: Option<MarkSearch>,
     shell: ShellState,
     handover: CommandHandover,
+    nonces: Nonces,
     input: Input,
     replies: QueryReplies,
     sampler: Sampler,
@@ -152,6 +154,7 @@ impl Holder {
             marks,
             shell: ShellState::new(),
             handover: CommandHandover::new(spec.handover, command),
+            nonces: Nonces::default(),
             input: Input::default(),
             replies: QueryReplies::default(),
             sampler: Sampler::new(tty, takes_lines),

@@ -110,9 +110,7 @@ impl Holder {
 
     /// Stages and records the command, then presses the keys; returns the nonce of its first marker, and the kind of the keys.
     fn hand_over(&mut self, id: u32, key: Key, text: &[u8]) -> io::Result<(u64, HandoverKeys)> {
-        let mut nonce = [0; 8];
-        rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())?;
-        let nonce = u64::from_le_bytes(nonce);
+        let nonce = self.nonces.next()?;
         let is_touched = self.shell.input_since_handover();
         let short = self.shell.short_keys().and_then(|keys| self.handover.short_keys(text, keys));
         self.handover.stage(id, nonce, text)?;
