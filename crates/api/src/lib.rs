@@ -5,6 +5,7 @@
 //! strings, durations are seconds with fractions, offsets are bytes of a session's journal. Requests refuse unknown
 //! fields, so that a misspelt option is an error and not a silent default.
 
+mod approval;
 mod audit;
 mod batch;
 mod capabilities;
@@ -21,6 +22,7 @@ mod socket;
 mod ticket;
 mod token;
 
+pub use approval::{Approval, ApprovalList, ApprovalState, Decision, DecisionRequest};
 pub use audit::{AuditList, AuditQuery};
 pub use batch::{BatchAnswer, BatchRequest, Method, Operation, OperationAnswer};
 pub use capabilities::{Capabilities, ConfinementCapability};

@@ -6,6 +6,7 @@
 // These macros panic if the output cannot be written; the `print` module does not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod approvals;
 mod attach;
 mod attached_terminal;
 mod audit;
@@ -88,6 +89,8 @@ enum Command {
     Prune(remove::PruneOptions),
     /// Make, list and revoke tokens for agents and programs that connect over HTTP
     Token(token::TokenOptions),
+    /// List the commands and input that a policy leaves to a person, and allow or deny them
+    Approvals(approvals::ApprovalsOptions),
     /// Print, filter and follow the audit log: who asked for what, and how it ended
     Audit(audit::AuditOptions),
     /// Check the policies of commands, and try one on a command
@@ -149,6 +152,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Prune(options) => run_requests(remove::prune(&Client::unix(&paths.socket), &options)),
         Command::Token(options) if options.makes() => run_requests(token::token(&daemon::client(&paths)?, &options)),
         Command::Token(options) => run_requests(token::token(&Client::unix(&paths.socket), &options)),
+        Command::Approvals(options) => run_requests(approvals::approvals(&Client::unix(&paths.socket), &options)),
         Command::Audit(options) => run_requests(audit::audit(&paths, &options)),
         Command::Policy(options) => policy::policy(&cli.paths, &options),
         Command::Config(options) => config::config(Cli::command(), &cli.paths, &paths, &options),

@@ -12,10 +12,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::{
-    Capabilities, CommandExecution, CommandList, CreateRequest, Dimensions, ExecuteRequest, InputRequest, NewToken,
-    Output, OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SessionList, SessionListQuery,
-    SignalList, SignalRequest, TerminalSession, Terminated, TokenInfo, TokenList, TokenRequest, WaitAnswer,
-    WaitRequest,
+    Approval, ApprovalList, Capabilities, CommandExecution, CommandList, CreateRequest, Decision, DecisionRequest,
+    Dimensions, ExecuteRequest, InputRequest, NewToken, Output, OutputQuery, Problem, ProcessList, Screen,
+    SearchAnswer, SearchQuery, SessionList, SessionListQuery, SignalList, SignalRequest, TerminalSession, Terminated,
+    TokenInfo, TokenList, TokenRequest, WaitAnswer, WaitRequest,
 };
 pub use connection::ServerAddress;
 use connection::{Answer, Pool};
@@ -136,6 +136,16 @@ impl Client {
     /// `DELETE /tokens/{token}`.
     pub async fn revoke_token(&self, name: &str) -> Result<TokenInfo, ClientError> {
         self.json(Call { method: Method::DELETE, ..get(format!("/tokens/{}", escaped(name))) }).await
+    }
+
+    /// `GET /approvals`.
+    pub async fn approvals(&self) -> Result<ApprovalList, ClientError> {
+        self.json(get("/approvals".to_owned())).await
+    }
+
+    /// `POST /approvals/{approval}`.
+    pub async fn decide(&self, approval: &str, decision: Decision) -> Result<Approval, ClientError> {
+        self.json(post(format!("/approvals/{}", escaped(approval)), &DecisionRequest { decision })?).await
     }
 
     /// `POST …/resize`.

@@ -17,7 +17,7 @@ use crate::credentials::named_tokens::Tokens;
 use crate::credentials::tickets::Tickets;
 use crate::metrics::Metrics;
 use crate::principal::{Detach, Principal};
-use crate::sessions::{Registry, UnixPeers};
+use crate::sessions::{Registry, UnixPeers, UsedApproval};
 
 /// Records every action: each primitive before and after it is performed, and each composite after.
 pub(crate) trait Recorder: fmt::Debug + Send + Sync {
@@ -87,17 +87,25 @@ impl Dispatcher {
         let begun = Instant::now();
         let audit = &self.registry.server_events.audit;
         let mut entry = audit.entry(principal, name, &action, |session| self.registry.name_of(session));
-        let result = if let Err(error) = self.admit(principal, name, &mut action, &mut entry).await {
-            Err(error)
-        } else if principal.pass.is_some() {
-            // A wait ends at the moment its caller's token is revoked.
-            tokio::select! {
-                biased;
-                () = principal.shut_out() => Err(ActionError::ShutOut),
-                result = self.perform(principal, action) => result,
+        let result = match self.admit(principal, name, &mut action, &mut entry).await {
+            Err(error) => Err(error),
+            Ok(approval) => {
+                let result = if principal.pass.is_some() {
+                    // A wait ends at the moment its caller's token is revoked.
+                    tokio::select! {
+                        biased;
+                        () = principal.shut_out() => Err(ActionError::ShutOut),
+                        result = self.perform(principal, action) => result,
+                    }
+                } else {
+                    self.perform(principal, action).await
+                };
+                if let (Some(used), Err(ActionError::Busy { .. } | ActionError::NotReady { .. })) = (approval, &result)
+                {
+                    self.registry.person_requests.approvals.put_back(used);
+                }
+                result
             }
-        } else {
-            self.perform(principal, action).await
         };
         entry.end(&result).await;
         let done = Completion { name, waits, took: begun.elapsed(), error: result.as_ref().err() };
@@ -105,14 +113,15 @@ impl Dispatcher {
         result
     }
 
-    /// Whether an action may be performed: by its principal's scope, by its session's policy, and as the audit log can have it.
+    /// Whether an action may be performed: by its principal's scope, by its session's policy, and as the audit log can have it. Returns
+    /// the approval that it uses up.
     async fn admit(
         &self,
         principal: &Principal,
         name: &str,
         action: &mut Action,
         entry: &mut Entry<'_>,
-    ) -> Result<(), ActionError> {
+    ) -> Result<Option<UsedApproval>, ActionError> {
         let needs = action.needs();
         if principal.scope < needs {
             let why =
@@ -121,7 +130,7 @@ impl Dispatcher {
         }
         let judged = self.registry.judged(principal, action).await?;
         if let Some(judged) = &judged {
-            entry.judged(judged.verdict(), judged.rule());
+            entry.judged(judged.verdict(), judged.rule(), judged.approval());
             if let Some(refusal) = judged.refusal() {
                 return Err(refusal);
             }
@@ -129,7 +138,7 @@ impl Dispatcher {
         entry.begin().await?;
         match judged {
             Some(judged) => judged.admit(action).await,
-            None => Ok(()),
+            None => Ok(None),
         }
     }
 
@@ -292,6 +301,8 @@ pub(crate) fn name(action: &Action) -> &'static str {
         Action::Tokens => "tokens",
         Action::MakeToken(_) => "make token",
         Action::RevokeToken { .. } => "revoke token",
+        Action::Approvals => "approvals",
+        Action::DecideApproval { .. } => "decide approval",
         Action::Capabilities => "capabilities",
         Action::Audit(_) => "audit",
     }

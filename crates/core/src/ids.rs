@@ -26,11 +26,7 @@ const TEXT_BYTES_MAX: usize = 1 + NODE_DIGITS_MAX + 1 + RANDOM_CHARS;
 impl SessionId {
     /// A new id on this node.
     pub fn random(node: u16) -> Self {
-        let mut bytes = [0u8; RANDOM_CHARS];
-        // Without the kernel's random numbers nothing in this program is secure.
-        getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
-        let tail: String = bytes.iter().map(|b| char::from(ALPHABET[usize::from(b & 31)])).collect();
-        Self::of(&format!("s{node}-{tail}"))
+        Self::of(&format!("s{node}-{}", random_word()))
     }
 
     fn of(text: &str) -> Self {
@@ -67,6 +63,14 @@ impl fmt::Debug for SessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SessionId").field(&self.as_str()).finish()
     }
+}
+
+/// Ten characters that nobody guesses.
+pub(crate) fn random_word() -> String {
+    let mut bytes = [0u8; RANDOM_CHARS];
+    // Without the kernel's random numbers nothing in this program is secure.
+    getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
+    bytes.iter().map(|b| char::from(ALPHABET[usize::from(b & 31)])).collect()
 }
 
 /// A text that is no session's id: its beginning.

@@ -3,6 +3,8 @@
 //! This module parses only names: the bytes of an arrow key depend on the program's cursor mode, so a [`Key`] is
 //! translated when it is typed and not when the request is parsed.
 
+use std::fmt;
+
 use terminal::Modes;
 
 /// A key with its modifiers.
@@ -12,6 +14,20 @@ pub struct Key {
     ctrl: bool,
     meta: bool,
     shift: bool,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (has, prefix) in [(self.ctrl, "C-"), (self.meta, "M-"), (self.shift, "S-")] {
+            f.write_str(if has { prefix } else { "" })?;
+        }
+        match (self.code, NAMES.iter().find(|(_, code)| *code == self.code)) {
+            (_, Some((name, _))) => f.write_str(name),
+            (Code::Char(letter), None) => write!(f, "{letter}"),
+            (Code::Mouse(button, row, column), None) => write!(f, "Mouse{button}:{row},{column}"),
+            (code, None) => write!(f, "{code:?}"),
+        }
+    }
 }
 
 /// The key without its modifiers.

@@ -312,6 +312,10 @@ pub const TICKETS_MAX: usize = 1_024;
 pub const SECRET_REQUEST_LIFETIME: Duration = Duration::from_secs(600);
 /// Open requests for secrets of one principal. A session has one at most, and a person does not answer more.
 pub const SECRET_REQUESTS_MAX: usize = 64;
+/// How long an approval waits for a person's decision, and how long after that the same request must come again.
+pub const APPROVAL_LIFETIME: Duration = Duration::from_secs(600);
+/// Approvals of one principal that are not used up. A person reads each of them.
+pub const APPROVALS_PER_PRINCIPAL_MAX: usize = 16;
 /// HTTP requests per second of one principal: an agent that sends nothing but requests reaches some hundreds, and a
 /// machine of two cores answers several times this limit.
 pub const REQUESTS_PER_SECOND: u32 = 5_000;

@@ -1,6 +1,10 @@
 """Sessions under a policy: what an agent may run and type, and what it is told where it may not."""
 
+import re
+import subprocess
+
 import pytest
+from mcp_client import PTYD
 
 CONFIG = "[profiles.default]\nshell = 'bash'\nrc = 'clean'\npolicy = 'strict'\n"
 POLICY = """
@@ -30,6 +34,11 @@ async def governed(machine):
         await machine.end_sessions()
 
 
+def ptyd(machine, *arguments) -> str:
+    """The output of a command of ptyd for the person whose agent this is."""
+    return subprocess.run([PTYD, *arguments], env=machine.env, check=True, capture_output=True, text=True).stdout
+
+
 # promise: policy-1
 async def test_a_refused_command_of_the_terminal_tool_has_not_run_and_says_why(governed):
     assert (await governed.terminal("echo one && ls | cat")).exit == 0
@@ -37,11 +46,33 @@ async def test_a_refused_command_of_the_terminal_tool_has_not_run_and_says_why(g
     assert "not run: rule no-rm of policy strict denies it: `rm -f keep`" in denied.text
     asked = await governed.terminal("echo b > made")
     assert "needs approval by a person: rule unproven of policy strict" in asked.text
-    assert "nobody can be asked yet (advisory: the session is not confined)" in asked.text
+    assert re.search(r"waiting for approval a-\w{10} .*\(advisory: the session is not confined\)", asked.text), asked.text
     assert list(governed.project.iterdir()) == []
     hidden = await governed.terminal("ls\u00a0-l")
     assert "U+00A0" in hidden.text
     assert (await governed.terminal("echo two")).output == "two"
+
+
+# promise: policy-7
+async def test_a_person_allows_once_what_an_agent_asks_for(governed):
+    command, typed = "echo b > made; cat made", "read x; echo got:$x"
+    for text in (command, typed):
+        refused = await governed.terminal(text)
+        found = re.search(r"waiting for approval (a-\w{10}) \(ptyd approvals\); send the same again", refused.text)
+        assert found, refused.text
+        listed = ptyd(governed, "approvals")
+        assert found[1] in listed and text in listed, listed
+        ptyd(governed, "approvals", "allow", found[1])
+        answer = await governed.terminal(text)
+        assert "needs approval" not in answer.text, answer.text
+    assert (governed.project / "made").read_text() == "b\n"
+    # The input to it is asked about by itself.
+    refused = await governed.terminal("ann", is_input=True)
+    found = re.search(r"nothing was typed: .*waiting for approval (a-\w{10}) ", refused.text)
+    assert found, refused.text
+    assert "types: ann" in ptyd(governed, "approvals")
+    ptyd(governed, "approvals", "allow", found[1])
+    assert "got:ann" in (await governed.terminal("ann", is_input=True)).text
 
 
 # promise: policy-5

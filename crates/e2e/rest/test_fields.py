@@ -25,6 +25,10 @@ ELSEWHERE = {
     "ConfinementCapability.reason": "a_tier_that_the_machine_cannot_give_is_shown_with_the_reason",
     "TerminalSession.policy": "what_a_policy_refuses_has_not_happened_and_is_on_record",
     "SessionPolicy.name": "what_a_policy_refuses_has_not_happened_and_is_on_record",
+    **{
+        f"Approval.{field}": "what_a_policy_asks_about_runs_once_after_another_person_has_allowed_it"
+        for field in "id sessionId sessionName owner principal policy rule why command inside input inputLength state decidedBy askedAt expiresIn".split()
+    },
     "SessionPolicy.advisory": "what_a_policy_refuses_has_not_happened_and_is_on_record",
     "SessionPolicy.unprovable": "after_typed_input_or_an_alias_nothing_is_proven_until_a_fresh_session_and_the_next_server_knows",
     "TerminalSession.startupFailed": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
@@ -137,6 +141,7 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     ask("POST", "/tokens", {"name": "witness", "scope": "read", "expiresIn": 60, "profiles": ["agent"], "confinement": "process"})
     ask("GET", "/tokens")
     ask("GET", "/capabilities")
+    ask("GET", "/approvals")
     ask("DELETE", "/tokens/{token}", token="witness")
     ask("GET", "/audit", query="?limit=5")
     ask("POST", f"{of}/resize", {"cols": 0, "rows": 1}, **at)

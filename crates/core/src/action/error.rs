@@ -227,6 +227,8 @@ pub struct PolicyRefusal {
     pub why: String,
     /// Nothing but the policy keeps the session's programs from it.
     pub is_advisory: bool,
+    /// The approval that a person can give; `None` where nobody is asked.
+    pub approval: Option<String>,
 }
 
 impl fmt::Display for PolicyRefusal {
@@ -234,10 +236,13 @@ impl fmt::Display for PolicyRefusal {
         let Self { what, policy, rule, why, .. } = self;
         let why = quote::line(why);
         if self.verdict == Verdict::Ask {
-            write!(
-                f,
-                "{what}: needs approval by a person: rule {rule} of policy {policy}: {why}; nobody can be asked yet"
-            )?;
+            write!(f, "{what}: needs approval by a person: rule {rule} of policy {policy}: {why}; ")?;
+            match &self.approval {
+                Some(id) => {
+                    write!(f, "waiting for approval {id} (ptyd approvals); send the same again once it is allowed")?
+                }
+                None => f.write_str("nobody can be asked about this")?,
+            }
         } else {
             write!(f, "{what}: rule {rule} of policy {policy} denies it: {why}")?;
         }

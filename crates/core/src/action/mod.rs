@@ -3,6 +3,7 @@
 //! The protocols (`rest/`, `mcp/`, `ws/`) only parse into an [`Action`] and render an [`Outcome`]; nothing in here
 //! knows HTTP or JSON. Durations and offsets have their own types, and text is already as a person would see it.
 
+mod approval;
 mod audit;
 mod await_output;
 mod boxed;
@@ -31,6 +32,7 @@ mod watch;
 use std::sync::Arc;
 
 pub use crate::confinement_tier::ConfinementTier;
+pub use approval::*;
 pub use audit::*;
 pub use await_output::*;
 pub use boxed::Boxed;
@@ -241,6 +243,15 @@ pub enum Action {
         /// Its name.
         name: String,
     },
+    /// List the approvals that the caller may see. → [`Outcome::Approvals`]
+    Approvals,
+    /// Decide on an approval. → [`Outcome::Approval`]
+    DecideApproval {
+        /// Its id.
+        id: String,
+        /// The decision.
+        decision: Decision,
+    },
     /// Read the capabilities of the server on this machine. → [`Outcome::Capabilities`]
     Capabilities,
     /// Read the audit log. → [`Outcome::Audit`]
@@ -322,6 +333,8 @@ impl Action {
             | Self::Tokens
             | Self::MakeToken(_)
             | Self::RevokeToken { .. }
+            | Self::Approvals
+            | Self::DecideApproval { .. }
             | Self::Capabilities
             | Self::Audit(_) => false,
         }
@@ -342,6 +355,7 @@ impl Action {
             | Self::Recording(..)
             | Self::Events(_)
             | Self::Processes(_)
+            | Self::Approvals
             | Self::Capabilities
             | Self::Signals(_)
             | Self::Screen(_)
@@ -382,7 +396,11 @@ impl Action {
             | Self::AnswerTask { .. }
             // The environment has what the server inherited: as much as a caller that may type there can print.
             | Self::Environment(_) => Scope::Write,
-            Self::Tokens | Self::MakeToken(_) | Self::RevokeToken { .. } | Self::Audit(_) => Scope::Admin,
+            Self::Tokens
+            | Self::MakeToken(_)
+            | Self::RevokeToken { .. }
+            | Self::DecideApproval { .. }
+            | Self::Audit(_) => Scope::Admin,
         }
     }
 }
@@ -452,6 +470,10 @@ pub enum Outcome {
     FreshToken(FreshToken),
     /// The token that was revoked.
     Token(TokenView),
+    /// Approvals, oldest first.
+    Approvals(Vec<ApprovalView>),
+    /// An approval that was decided on.
+    Approval(Box<ApprovalView>),
     /// The capabilities of the server on this machine.
     Capabilities(CapabilitiesView),
     /// Lines of the audit log.
@@ -493,6 +515,8 @@ impl Outcome {
             Self::Tokens(_) => "tokens",
             Self::FreshToken(_) => "a fresh token",
             Self::Token(_) => "a token",
+            Self::Approvals(_) => "approvals",
+            Self::Approval(_) => "an approval",
             Self::Capabilities(_) => "capabilities",
             Self::Audit(_) => "an audit log",
         }

@@ -51,9 +51,10 @@ impl AuditLog {
 
 impl Entry<'_> {
     /// Its lines have what the session's policy says of it.
-    pub(crate) fn judged(&mut self, verdict: &'static str, rule: &str) {
+    pub(crate) fn judged(&mut self, verdict: &'static str, rule: &str, approval: Option<(&str, &str)>) {
         if let Some(of) = &mut self.of {
-            of.details.judged = Some(Judged { verdict, rule: rule.to_owned() });
+            let (approval, approved_by) = approval.map(|(id, by)| (id.to_owned(), by.to_owned())).unzip();
+            of.details.judged = Some(Judged { verdict, rule: rule.to_owned(), approval, approved_by });
         }
     }
 
@@ -92,7 +93,8 @@ impl Entry<'_> {
         if let (None, Err(ActionError::PolicyDenied(refusal) | ActionError::ApprovalNeeded(refusal))) =
             (&of.details.judged, result)
         {
-            of.details.judged = Some(Judged { verdict: refusal.verdict.name(), rule: refusal.rule.clone() });
+            let (verdict, rule) = (refusal.verdict.name(), refusal.rule.clone());
+            of.details.judged = Some(Judged { verdict, rule, approval: None, approved_by: None });
         }
         let is_denied = matches!(result, Err(ActionError::Denied { .. }));
         match (of.class, result) {

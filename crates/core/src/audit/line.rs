@@ -83,13 +83,25 @@ pub(super) struct Details {
     pub token_scope: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub named_action: Option<String>,
+    /// The approval that is decided on, and how.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<&'static str>,
 }
 
 /// The verdict of the session's policy.
 #[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Judged {
     pub verdict: &'static str,
     pub rule: String,
+    /// The approval that allowed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<String>,
+    /// The principal that gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved_by: Option<String>,
 }
 
 /// The facts of a request for a session or a token.
@@ -183,6 +195,9 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
             let creation = Creation { profiles: request.profiles.clone(), ..Creation::default() };
             (Change, Details { token, token_scope, creation: Some(creation), ..none() })
         }
+        Action::DecideApproval { id, decision } => {
+            (Change, Details { approval: Some(short(id)), decision: Some(decision.name()), ..none() })
+        }
         Action::RevokeToken { name } => (Ending, Details { token: Some(short(name)), ..none() }),
         Action::Terminate(end) => {
             let of = of_session(&end.session);
@@ -234,6 +249,7 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
         | Action::Earlier(_)
         | Action::Events(_)
         | Action::Tokens
+        | Action::Approvals
         | Action::Capabilities
         | Action::Audit(_) => (Reading, none()),
     }

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use policy::{Ruling, Standing, Verdict};
+use tokio::time::Instant;
 
+use super::approvals::{Answer, Asked, UsedApproval, Words};
 use super::registry::{Registry, SessionRef, on_disk};
 use super::shared::Shared;
 use crate::action::{Action, ActionError, Create, InputBytes, PolicyRefusal, TargetShell, Variables};
@@ -27,6 +29,8 @@ pub(crate) struct Judged {
     policy: String,
     ruling: Ruling,
     what: &'static str,
+    /// A person's decision, where the verdict leaves it to one.
+    answer: Option<Answer>,
 }
 
 impl Registry {
@@ -53,7 +57,14 @@ impl Registry {
         let Some(name) = shared.meta.policy.clone() else { return Ok(None) };
         let ruling = self.ruling(&shared, &name, action);
         let what = if matches!(action, Action::Execute(_)) { "not run" } else { "nothing was typed" };
-        Ok(Some(Judged { shared, policy: name, ruling, what }))
+        let asked = Asked::of(action, principal).filter(|_| ruling.verdict == Verdict::Ask);
+        let answer = asked.map(|asked| {
+            let (owner, session_name) = (shared.meta.owner.clone(), shared.meta.name.clone());
+            let (rule, why) = (ruling.rule.clone(), ruling.why.clone());
+            let words = Words { session_name, owner, policy: name.clone(), rule, why };
+            self.person_requests.approvals.answer(asked, principal.origin.door, words, Instant::now())
+        });
+        Ok(Some(Judged { shared, policy: name, ruling, what, answer }))
     }
 
     fn ruling(&self, shared: &Shared, name: &str, action: &Action) -> Ruling {
@@ -95,7 +106,7 @@ impl Registry {
         if let Some(why) = set_by_request(principal, request) {
             let ruling = policy.unreadable(why.clone());
             let is_advisory = profile.confinement.is_none();
-            return match refusal("not started", name, &ruling, is_advisory) {
+            return match refusal("not started", name, &ruling, is_advisory, None) {
                 Some(error) => Err(error),
                 None => Ok((Some(name.to_owned()), Some(why))),
             };
@@ -136,19 +147,41 @@ impl Judged {
         &self.ruling.rule
     }
 
+    /// The id of the approval, and who allowed it.
+    pub(crate) fn approval(&self) -> Option<(&str, &str)> {
+        match &self.answer {
+            Some(Answer::Allowed(used)) => Some((used.id(), used.by())),
+            _ => None,
+        }
+    }
+
     /// Why it is not performed, if it is not.
     pub(crate) fn refusal(&self) -> Option<ActionError> {
-        refusal(self.what, &self.policy, &self.ruling, self.shared.meta.confinement.is_none())
+        let is_advisory = self.shared.meta.confinement.is_none();
+        match &self.answer {
+            Some(Answer::Allowed(_)) => None,
+            Some(Answer::Denied { id, by }) => {
+                let why = format!("{by} has denied approval {id}");
+                let ruling = Ruling { verdict: Verdict::Deny, why, ..self.ruling.clone() };
+                refusal(self.what, &self.policy, &ruling, is_advisory, None)
+            }
+            Some(Answer::Pending { id }) => refusal(self.what, &self.policy, &self.ruling, is_advisory, id.clone()),
+            None => refusal(self.what, &self.policy, &self.ruling, is_advisory, None),
+        }
     }
 
     /// Prepares the session for it: a proven command runs in the shell for which it was proven, and what is not proven
-    /// is on record before it runs.
-    pub(crate) async fn admit(self, action: &mut Action) -> Result<(), ActionError> {
+    /// is on record before it runs. Returns the approval that it uses up.
+    pub(crate) async fn admit(self, action: &mut Action) -> Result<Option<UsedApproval>, ActionError> {
+        let used = match self.answer {
+            Some(Answer::Allowed(used)) => Some(used),
+            _ => None,
+        };
         if let (Action::Execute(execute), true) = (action, self.ruling.is_proven) {
             execute.shell = TargetShell::Own;
         }
         if !self.ruling.taints || self.shared.taint.reason().is_some() {
-            return Ok(());
+            return Ok(used);
         }
         let reason = match self.what {
             "not run" if self.ruling.is_proven => format!("a command ran that changes later ones: {}", self.ruling.why),
@@ -156,14 +189,22 @@ impl Judged {
             _ => "input was typed".to_owned(),
         };
         let shared = self.shared;
-        on_disk(move || shared.taint.record(&shared.folder, &reason)).await
+        on_disk(move || shared.taint.record(&shared.folder, &reason)).await?;
+        Ok(used)
     }
 }
 
-/// The refusal of a ruling. `ask` ends here, as long as nobody can be asked.
-fn refusal(what: &'static str, policy: &str, ruling: &Ruling, is_advisory: bool) -> Option<ActionError> {
+/// The refusal of a ruling, and the approval for which it waits.
+fn refusal(
+    what: &'static str,
+    policy: &str,
+    ruling: &Ruling,
+    is_advisory: bool,
+    approval: Option<String>,
+) -> Option<ActionError> {
     let Ruling { verdict, rule, why, .. } = ruling.clone();
-    let refusal = Box::new(PolicyRefusal { what, verdict, policy: policy.to_owned(), rule, why, is_advisory });
+    let refusal =
+        Box::new(PolicyRefusal { what, verdict, policy: policy.to_owned(), rule, why, is_advisory, approval });
     match verdict {
         Verdict::Allow => None,
         Verdict::Ask => Some(ActionError::ApprovalNeeded(refusal)),

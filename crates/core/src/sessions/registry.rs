@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::adoption_state::Adoption;
 use super::backends::Backends;
@@ -16,11 +17,11 @@ use super::history::History;
 use super::launch_resources::LaunchResources;
 use super::live_sessions::LiveSessions;
 use super::permits::WholeReads;
+use super::person_requests::PersonRequests;
 use super::processes::{self, Census};
 use super::quota::Quota;
 use super::read_cursor::ReadCursors;
 use super::resource_limits;
-use super::secret_requests::SecretRequests;
 use super::server_events::ServerEvents;
 use super::session::{Request, Session, Snapshot};
 use super::session_metadata::SessionMetadata;
@@ -98,8 +99,8 @@ pub struct Registry {
     pub(super) secret: Token,
     /// One-time tickets for browsers.
     pub(crate) tickets: Arc<Tickets>,
-    /// The open requests for secrets.
-    pub(super) secret_requests: SecretRequests,
+    /// The requests that wait for a person.
+    pub(crate) person_requests: PersonRequests,
     /// The event log of all sessions.
     pub(crate) server_events: Arc<ServerEvents>,
     /// Named tokens.
@@ -171,7 +172,7 @@ impl Registry {
             census: Mutex::default(),
             secret,
             tickets: Arc::default(),
-            secret_requests: SecretRequests::default(),
+            person_requests: PersonRequests::default(),
             server_events: Arc::new(ServerEvents::with(Arc::new(AuditLog::new(config)))),
             tokens: Arc::new(tokens),
             stopping: watch::Sender::new(false),
@@ -318,6 +319,12 @@ impl Registry {
                 let revoked = on_disk(move || tokens.revoke(&name)).await?;
                 tracing::info!(by = %principal.name, token = %revoked.name, "a token was revoked");
                 Ok(Outcome::Token(revoked))
+            }
+            Action::Approvals => Ok(Outcome::Approvals(self.person_requests.approvals.list(principal, Instant::now()))),
+            Action::DecideApproval { id, decision } => {
+                let decided = self.person_requests.approvals.decide(principal, id, *decision, Instant::now())?;
+                tracing::info!(by = %principal.name, approval = %decided.id, session = %decided.session, decision = decision.name(), "an approval was decided on");
+                Ok(Outcome::Approval(Box::new(decided)))
             }
             Action::Capabilities => {
                 let tier = |tier| (tier, self.host().confinement_hindrance());

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use api::{CreateRequest, ErrorCode, ExecuteRequest, InputRequest, NumberOrName, SessionAction, SessionPolicy};
-use client::ClientError;
+use api::{
+    ApprovalState, CreateRequest, Decision, ErrorCode, ExecuteRequest, InputRequest, NumberOrName, SessionAction,
+    SessionPolicy, TokenRequest, TokenScope,
+};
+use client::{Client, ClientError};
 use e2e::{Binary, Home, Server, Session, Socket, Start, not_run};
 use serde_json::Value;
 
@@ -129,7 +132,7 @@ async fn what_a_policy_refuses_has_not_happened_and_is_on_record() {
             words.starts_with(&format!("not run: needs approval by a person: rule {rule} of policy strict: ")),
             "{words}"
         );
-        assert!(words.contains("nobody can be asked yet"), "{words}");
+        assert!(words.contains("; waiting for approval a-"), "{words}");
     }
     let (code, words) = refused(&shell, ask("ls \u{202e}a")).await;
     assert_eq!((code, words.contains("U+202E")), (Some(ErrorCode::PolicyDenied), true), "{words}");
@@ -153,6 +156,67 @@ async fn what_a_policy_refuses_has_not_happened_and_is_on_record() {
     let answer = lines.iter().find(|line| line["event"] == "answer" && line["id"] == request["id"]).expect("answered");
     assert_eq!(facts(answer), some(["answer", "ok", "allow", "look"]));
     assert_eq!((request["verdict"].as_str(), request["rule"].as_str()), (Some("allow"), Some("look")));
+}
+
+#[tokio::test]
+// promise: policy-7
+async fn what_a_policy_asks_about_runs_once_after_another_person_has_allowed_it() {
+    let server = start();
+    let owner = server.client();
+    let token = TokenRequest {
+        name: "bot".to_owned(),
+        scope: TokenScope::Write,
+        expires_in: None,
+        profiles: Vec::new(),
+        confinement: None,
+    };
+    let bot = Client::tcp(server.address(), owner.make_token(&token).await.expect("made").token);
+    let session = bot.create(&CreateRequest::default(), None).await.expect("started").id;
+    let runs = async |command: &str, key| match bot.execute(&session, &ask(command), key).await {
+        Ok(done) => Ok(done.exit_code),
+        Err(ClientError::Refused(problem)) => Err((problem.code, problem.detail)),
+        Err(other) => panic!("{other}"),
+    };
+    let (code, words) = runs("touch made; echo $?", Some("k")).await.expect_err("a person is asked");
+    assert_eq!(code, ErrorCode::ApprovalNeeded);
+    let waiting = owner.approvals().await.expect("an admin sees it").approvals;
+    let [asked] = &waiting[..] else { panic!("{waiting:?}") };
+    assert_eq!(asked.command.as_deref(), Some("touch made; echo $?"));
+    assert_eq!(
+        (asked.principal.as_str(), asked.state, asked.rule.as_str()),
+        ("bot", ApprovalState::Pending, "unproven")
+    );
+    assert!(words.contains(&format!("waiting for approval {} (ptyd approvals)", asked.id)), "{words}");
+    assert_eq!(bot.approvals().await.expect("its own").approvals, waiting);
+    let by_bot = bot.decide(&asked.id, Decision::Allow).await.err().and_then(|error| error.code());
+    assert_eq!(by_bot, Some(ErrorCode::Forbidden), "nobody approves their own");
+    assert!(runs("touch made; echo $?", Some("k")).await.is_err());
+    let decided = owner.decide(&asked.id, Decision::Allow).await.expect("decided");
+    assert_eq!((decided.state, decided.decided_by.is_some()), (ApprovalState::Allowed, true));
+    // Exactly this text, in this session, once.
+    assert!(runs("touch made; echo $? ", None).await.is_err());
+    assert_eq!(runs("touch made; echo $?", Some("k")).await, Ok(Some(0)));
+    let (_, words) = runs("touch made; echo $?", None).await.expect_err("it is used up");
+    let next = owner.approvals().await.expect("a list").approvals.pop().expect("another");
+    assert!(next.id != asked.id && words.contains(&next.id), "{words}");
+    owner.decide(&next.id, Decision::Deny).await.expect("decided");
+    let (code, words) = runs("touch made; echo $?", None).await.expect_err("denied");
+    assert_eq!(code, ErrorCode::PolicyDenied);
+    assert!(words.contains(&format!("has denied approval {}", next.id)), "{words}");
+    // The owner's own request needs somebody else.
+    let shell = server.session().await;
+    assert_eq!(refused(&shell, ask("touch x")).await.0, Some(ErrorCode::ApprovalNeeded));
+    let own = owner.approvals().await.expect("a list").approvals.pop().expect("the owner's");
+    let by_owner = owner.decide(&own.id, Decision::Allow).await.err().and_then(|error| error.code());
+    assert_eq!((own.session_id, by_owner), (shell.id.clone(), Some(ErrorCode::Forbidden)));
+    let unknown = owner.decide("a-aaaaaaaaaa", Decision::Allow).await.err().and_then(|error| error.code());
+    assert_eq!(unknown, Some(ErrorCode::InvalidField));
+    let lines = lines(&server.home().state());
+    let decision = lines.iter().find(|line| line["action"] == "decide approval" && line["approval"] == *asked.id);
+    assert_eq!(decision.expect("recorded")["decision"], "allow");
+    let ran = lines.iter().find(|line| line["action"] == "execute" && line["approval"] == *asked.id).expect("recorded");
+    assert_eq!((&ran["text"], ran["verdict"].as_str()), (&Value::from("touch made; echo $?"), Some("ask")));
+    assert_eq!(ran["approvedBy"].as_str(), decided.decided_by.as_deref());
 }
 
 #[tokio::test]

@@ -179,7 +179,7 @@ mod tests {
         let text = || "x".to_owned();
         let refusal = |verdict| {
             let (policy, rule, why) = (text(), text(), text());
-            Box::new(PolicyRefusal { what: "not run", verdict, policy, rule, why, is_advisory: true })
+            Box::new(PolicyRefusal { what: "not run", verdict, policy, rule, why, is_advisory: true, approval: None })
         };
         let errors = [
             ActionError::NoSession { id: text(), live: None },

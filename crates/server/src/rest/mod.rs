@@ -8,6 +8,7 @@
 //! [`Outcome`]: ptyd_core::action::Outcome
 
 mod actions;
+mod approvals;
 mod audit;
 mod batch;
 mod body_stream;

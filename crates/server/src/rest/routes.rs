@@ -11,8 +11,8 @@ use serde_json::json;
 use super::operation::{Content, Operation, Tag};
 use super::state::Rest;
 use super::{
-    actions, audit, batch, capabilities, commands, docs, events_sse, input, output, processes, recording, search,
-    sessions, tickets, tokens,
+    actions, approvals, audit, batch, capabilities, commands, docs, events_sse, input, output, processes, recording,
+    search, sessions, tickets, tokens,
 };
 
 /// One line of the table.
@@ -307,6 +307,22 @@ fn of_the_server() -> Vec<Route> {
             say("revokeToken", "Revoke a token")
                 .details("Its open streams and waits end at once; the sessions that it started continue.")
                 .json::<api::TokenInfo>(200, "The revoked token."),
+        ),
+        on_get(
+            "/approvals",
+            get(approvals::list),
+            say("listApprovals", "List what policies leave to a person")
+                .details("Those of the caller's sessions, and all for an admin. docs/policy.md says how they are used.")
+                .json::<api::ApprovalList>(200, "The approvals, oldest first."),
+        ),
+        on_post(
+            "/approvals/{approval}",
+            post(approvals::decide),
+            say("decideApproval", "Allow once, or deny, what a policy leaves to a person")
+                .details("For admins only, and not for who asks.")
+                .body::<api::DecisionRequest>(json!({ "decision": "allow" }))
+                .needed()
+                .json::<api::Approval>(200, "The approval."),
         ),
         on_get(
             "/capabilities",

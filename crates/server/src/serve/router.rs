@@ -256,6 +256,7 @@ mod tests {
             ("POST", "/terminals/{session}/actions/{action}") => ("", 403),
             ("POST", "/tickets") => (r#"{"session":"ID","scope":"write"}"#, 403),
             ("POST", "/tokens") => (r#"{"name":"mine","scope":"admin"}"#, 403),
+            ("POST", "/approvals/{approval}") => (r#"{"decision":"allow"}"#, 403),
             ("DELETE", "/terminals/{session}" | "/tokens/{token}") => ("", 403),
             _ => panic!("say here what {method} {path} is sent and what a token that may only read gets"),
         };
@@ -296,6 +297,7 @@ mod tests {
                 .replace("{session}", &id)
                 .replace("{command}", "c99")
                 .replace("{token}", "eye")
+                .replace("{approval}", "a-aaaaaaaaaa")
                 .replace("{action}", "reload");
             let answer = ask_with(&app, &method, &place, &token, &body).await;
             assert_eq!(answer.status(), status, "{method} {path}");
@@ -366,6 +368,7 @@ mod tests {
                 .replace("{session}", id)
                 .replace("{command}", "c99")
                 .replace("{token}", "eye")
+                .replace("{approval}", "a-aaaaaaaaaa")
                 .replace("{action}", "reload");
             let answer = ask_with(&app, &method, &(place + query), &token, &sent).await;
             drop(answer);

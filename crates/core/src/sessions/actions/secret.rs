@@ -38,7 +38,7 @@ impl Registry {
     ) -> Result<Option<(u64, SecretRequest)>, ActionError> {
         let Some(asked) = self.asked(handle).await? else { return Ok(None) };
         let number = asked.prompt.number;
-        let open = self.secret_requests.open(asked, principal, Instant::now());
+        let open = self.person_requests.secrets.open(asked, principal, Instant::now());
         Ok(open.map(|open| (number, shown(open, handle))))
     }
 
@@ -49,7 +49,7 @@ impl Registry {
         name: &str,
     ) -> Result<SecretRequest, ActionError> {
         let handle = self.session_of_secret(principal, name).await?;
-        let open = self.secret_requests.find(name, Instant::now()).map_err(ActionError::SecretRefused)?;
+        let open = self.person_requests.secrets.find(name, Instant::now()).map_err(ActionError::SecretRefused)?;
         self.still_asks(&handle, &open).await?;
         Ok(shown(open, &handle))
     }
@@ -62,10 +62,10 @@ impl Registry {
         secret: &Secret,
     ) -> Result<usize, ActionError> {
         let handle = self.session_of_secret(principal, name).await?;
-        let open = self.secret_requests.find(name, Instant::now()).map_err(ActionError::SecretRefused)?;
+        let open = self.person_requests.secrets.find(name, Instant::now()).map_err(ActionError::SecretRefused)?;
         self.still_asks(&handle, &open).await?;
         // Of two at the same time the first one types.
-        let open = self.secret_requests.take(name, Instant::now()).map_err(ActionError::SecretRefused)?;
+        let open = self.person_requests.secrets.take(name, Instant::now()).map_err(ActionError::SecretRefused)?;
         let (prompt, line) = (open.asked.prompt, secret.line());
         let typed = handle.ask(|typed| Request::Secret { prompt, line, typed }).await??;
         Ok(typed.accepted)
@@ -74,7 +74,7 @@ impl Registry {
     /// The session of a request that the caller may use; a foreign one counts as unknown.
     async fn session_of_secret(&self, principal: &Principal, name: &str) -> Result<Handle, ActionError> {
         let unknown = ActionError::SecretRefused(SecretRefusal::Unknown);
-        let Ok(id) = self.secret_requests.session(name) else { return Err(unknown) };
+        let Ok(id) = self.person_requests.secrets.session(name) else { return Err(unknown) };
         match self.find(principal, &id).await {
             Ok(SessionRef::Live(handle)) => Ok(handle),
             Ok(SessionRef::Unreachable(unreachable)) => Err(unreachable.error()),

@@ -1,0 +1,77 @@
+//! `approvals`: lists what policies leave to a person, and records decisions.
+
+use std::process::ExitCode;
+
+use api::{Approval, ApprovalState, Decision};
+use clap::{Args, Subcommand};
+use client::Client;
+
+use crate::exit::Failure;
+use crate::print;
+use crate::sessions::{table, wire_name};
+
+/// The options of `approvals`.
+#[derive(Debug, Args)]
+pub struct ApprovalsOptions {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(subcommand)]
+    what: Option<ApprovalsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum ApprovalsCommand {
+    /// Let the same request through once
+    Allow {
+        /// Their ids
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+    /// Refuse the same request
+    Deny {
+        /// Their ids
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+}
+
+/// Lists the approvals, or decides.
+pub async fn approvals(client: &Client, options: &ApprovalsOptions) -> Result<ExitCode, Failure> {
+    let (decision, ids) = match &options.what {
+        None => {
+            let all = client.approvals().await?.approvals;
+            if options.json {
+                print::json(&all)?;
+            } else if !all.is_empty() {
+                print::data(listed(&all))?;
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(ApprovalsCommand::Allow { ids }) => (Decision::Allow, ids),
+        Some(ApprovalsCommand::Deny { ids }) => (Decision::Deny, ids),
+    };
+    for id in ids {
+        client.decide(id, decision).await?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn listed(all: &[Approval]) -> String {
+    let head = ["ID", "STATE", "SESSION", "WHO", "RULE", "WHAT"].map(str::to_owned).to_vec();
+    let row = |one: &Approval| {
+        let what = match (&one.command, &one.input) {
+            (Some(command), _) if one.inside => format!("inside: {command}"),
+            (Some(command), _) => command.clone(),
+            (None, Some(input)) => format!("types: {input}"),
+            (None, None) => format!("types a secret ({})", one.input_length.unwrap_or_default()),
+        };
+        let state = match one.state {
+            ApprovalState::Pending => format!("{} ({} s)", wire_name(&one.state), one.expires_in),
+            ApprovalState::Allowed | ApprovalState::Denied => wire_name(&one.state),
+        };
+        let session = one.session_name.clone().unwrap_or_else(|| one.session_id.clone());
+        vec![one.id.clone(), state, session, one.principal.clone(), one.rule.clone(), what]
+    };
+    table(std::iter::once(head).chain(all.iter().map(row)).collect())
+}

@@ -1,0 +1,89 @@
+//! Approvals: a policy leaves a command or an input to a person, who allows it once or denies it.
+
+use std::time::{Duration, SystemTime};
+
+use crate::ids::SessionId;
+
+/// A command or an input that waits for a person, or that a person has decided on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalView {
+    /// `a-` and ten characters that nobody guesses.
+    pub id: String,
+    /// The session.
+    pub session: SessionId,
+    /// The session's name.
+    pub session_name: Option<String>,
+    /// The session's owner.
+    pub owner: String,
+    /// The principal that asks.
+    pub principal: String,
+    /// The policy, its rule and why that matches.
+    pub policy: String,
+    /// The rule.
+    pub rule: String,
+    /// Why it matches.
+    pub why: String,
+    /// The command or the input.
+    pub subject: ApprovalSubject,
+    /// The decision.
+    pub state: ApprovalState,
+    /// When it was asked for.
+    pub asked_at: SystemTime,
+    /// How long it is still good.
+    pub left: Duration,
+}
+
+/// The subject of a decision: exactly this, in this session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApprovalSubject {
+    /// A command, whole; `inside`: in a shell that runs in the session's own.
+    Command {
+        /// Its text.
+        text: String,
+        /// In a nested shell.
+        inside: bool,
+    },
+    /// Input, with names for keys; nothing of it where it is secret.
+    Input {
+        /// The bytes or keys, readable.
+        text: Option<String>,
+        /// How many bytes or keys.
+        length: usize,
+    },
+}
+
+/// The state of an approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApprovalState {
+    /// Nobody has decided.
+    Pending,
+    /// It may be performed once.
+    Allowed {
+        /// By whom.
+        by: String,
+    },
+    /// It is refused until this is forgotten.
+    Denied {
+        /// By whom.
+        by: String,
+    },
+}
+
+/// A person's decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Let it be performed once.
+    Allow,
+    /// Refuse it.
+    Deny,
+}
+
+impl Decision {
+    /// Its name in the audit log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+        }
+    }
+}

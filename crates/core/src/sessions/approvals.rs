@@ -1,0 +1,299 @@
+//! The approvals: requests that a policy leaves to a person, until they are performed or forgotten. They are in memory only: after a restart
+//! a person is asked again.
+//!
+//! An approval is for one caller, one session and exactly one text or input, and is good once. The caller is refused until a person has
+//! decided, and sends the same again then.
+
+use std::sync::Mutex;
+use std::time::SystemTime;
+
+use tokio::time::Instant;
+
+use crate::action::{
+    Action, ActionError, ApprovalState, ApprovalSubject, ApprovalView, Decision, InputBytes, TargetShell,
+};
+use crate::ids::{SessionId, random_word};
+use crate::limits::{APPROVAL_LIFETIME, APPROVALS_PER_PRINCIPAL_MAX};
+use crate::mutex::locked;
+use crate::principal::{Door, Principal};
+
+/// A request for which a person is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asked {
+    session: SessionId,
+    principal: String,
+    request: Request,
+}
+
+/// The request, to the byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Request {
+    Command { text: String, shell: TargetShell },
+    Input { bytes: InputBytes, is_secret: bool },
+}
+
+/// The words for a person.
+#[derive(Debug, Clone)]
+pub(super) struct Words {
+    pub(super) session_name: Option<String>,
+    pub(super) owner: String,
+    pub(super) policy: String,
+    pub(super) rule: String,
+    pub(super) why: String,
+}
+
+#[derive(Debug)]
+struct Approval {
+    id: String,
+    asked: Asked,
+    words: Words,
+    /// The protocol of the request.
+    door: Door,
+    state: ApprovalState,
+    asked_at: SystemTime,
+    until: Instant,
+}
+
+/// The answer to a request that needs one.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// It may be performed now; the approval is used up.
+    Allowed(UsedApproval),
+    Denied {
+        id: String,
+        by: String,
+    },
+    /// A person has to decide; `None` if too many of this principal's wait already.
+    Pending {
+        id: Option<String>,
+    },
+}
+
+/// An approval that a request has used up.
+#[derive(Debug)]
+pub(crate) struct UsedApproval(Approval);
+
+#[derive(Debug, Default)]
+pub(crate) struct Approvals(Mutex<Vec<Approval>>);
+
+impl Asked {
+    /// The request of this action; `None` for one that no person is asked about.
+    pub(super) fn of(action: &Action, principal: &Principal) -> Option<Self> {
+        let (session, request) = match action {
+            Action::Execute(execute) => {
+                (&execute.session, Request::Command { text: execute.command.clone(), shell: execute.shell })
+            }
+            Action::Input(input) => {
+                (&input.session, Request::Input { bytes: input.bytes.clone(), is_secret: input.is_secret })
+            }
+            _ => return None,
+        };
+        Some(Self { session: session.clone(), principal: principal.name.clone(), request })
+    }
+
+    fn subject(&self) -> ApprovalSubject {
+        match &self.request {
+            Request::Command { text, shell } => {
+                ApprovalSubject::Command { text: text.clone(), inside: *shell == TargetShell::Nested }
+            }
+            Request::Input { bytes, is_secret } => {
+                let (text, length) = match bytes {
+                    InputBytes::Raw(bytes) => (String::from_utf8_lossy(bytes).into_owned(), bytes.len()),
+                    InputBytes::Paste { text, .. } => (text.clone(), text.len()),
+                    InputBytes::Keys(keys) => {
+                        (keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "), keys.len())
+                    }
+                };
+                ApprovalSubject::Input { text: (!is_secret).then_some(text), length }
+            }
+        }
+    }
+}
+
+impl Approvals {
+    /// The decision about this request, or a new approval for it. An allowed one is used up.
+    pub(super) fn answer(&self, asked: Asked, door: Door, words: Words, now: Instant) -> Answer {
+        let mut all = locked(&self.0);
+        all.retain(|approval| now < approval.until);
+        if let Some(at) = all.iter().position(|approval| approval.asked == asked) {
+            let id = all[at].id.clone();
+            return match all[at].state.clone() {
+                ApprovalState::Pending => Answer::Pending { id: Some(id) },
+                ApprovalState::Denied { by } => Answer::Denied { id, by },
+                ApprovalState::Allowed { .. } => Answer::Allowed(UsedApproval(all.remove(at))),
+            };
+        }
+        if all.iter().filter(|one| one.asked.principal == asked.principal).count() >= APPROVALS_PER_PRINCIPAL_MAX {
+            return Answer::Pending { id: None };
+        }
+        let id = format!("a-{}", random_word());
+        let state = ApprovalState::Pending;
+        let (asked_at, until) = (SystemTime::now(), now + APPROVAL_LIFETIME);
+        all.push(Approval { id: id.clone(), asked, words, door, state, asked_at, until });
+        Answer::Pending { id: Some(id) }
+    }
+
+    /// The request that used it was not performed, because the session was busy: it is good once more.
+    pub(crate) fn put_back(&self, used: UsedApproval) {
+        locked(&self.0).push(used.0);
+    }
+
+    /// Those that this principal may see, oldest first.
+    pub(super) fn list(&self, principal: &Principal, now: Instant) -> Vec<ApprovalView> {
+        let mut all = locked(&self.0);
+        all.retain(|approval| now < approval.until);
+        let seen = |one: &&Approval| principal.is_admin() || one.words.owner == principal.name;
+        all.iter().filter(seen).map(|approval| approval.view(now)).collect()
+    }
+
+    /// Records a decision. Nobody decides on a request of their own: the caller of a tool is taken for somebody else than the user whose
+    /// MCP client it is, a program in a session is not.
+    pub(super) fn decide(
+        &self,
+        principal: &Principal,
+        id: &str,
+        decision: Decision,
+        now: Instant,
+    ) -> Result<ApprovalView, ActionError> {
+        let denied = |why: &str| Err(ActionError::Denied { why: why.to_owned() });
+        if principal.origin.from_session.is_some() || principal.origin.door == Door::Mcp {
+            return denied(
+                "a person approves at the command line or over REST, and no program in a session and no tool does",
+            );
+        }
+        let mut all = locked(&self.0);
+        all.retain(|approval| now < approval.until);
+        let Some(approval) = all.iter_mut().find(|approval| approval.id == id) else {
+            let problem = "approval: there is none of this id; it may have been used or have expired".to_owned();
+            return Err(ActionError::Invalid { field: "approval", problem });
+        };
+        if approval.asked.principal == principal.name && approval.door != Door::Mcp {
+            return denied("nobody approves a request of their own; a token of scope admin of another name can");
+        }
+        let by = principal.name.clone();
+        approval.state = match decision {
+            Decision::Allow => ApprovalState::Allowed { by },
+            Decision::Deny => ApprovalState::Denied { by },
+        };
+        // The caller has the whole time from now on.
+        approval.until = now + APPROVAL_LIFETIME;
+        Ok(approval.view(now))
+    }
+}
+
+impl UsedApproval {
+    pub(super) fn id(&self) -> &str {
+        &self.0.id
+    }
+
+    /// The principal that allowed it.
+    pub(super) fn by(&self) -> &str {
+        match &self.0.state {
+            ApprovalState::Allowed { by } | ApprovalState::Denied { by } => by,
+            ApprovalState::Pending => "",
+        }
+    }
+}
+
+impl Approval {
+    fn view(&self, now: Instant) -> ApprovalView {
+        let Words { session_name, owner, policy, rule, why } = self.words.clone();
+        ApprovalView {
+            id: self.id.clone(),
+            session: self.asked.session.clone(),
+            session_name,
+            owner,
+            principal: self.asked.principal.clone(),
+            policy,
+            rule,
+            why,
+            subject: self.asked.subject(),
+            state: self.state.clone(),
+            asked_at: self.asked_at,
+            left: self.until.saturating_duration_since(now),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::principal::Scope;
+
+    fn asked(principal: &str, text: &str) -> Asked {
+        let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+        let request = Request::Command { text: text.to_owned(), shell: TargetShell::Own };
+        Asked { session, principal: principal.to_owned(), request }
+    }
+
+    fn words() -> Words {
+        let text = || "x".to_owned();
+        Words { session_name: None, owner: "bot".to_owned(), policy: text(), rule: text(), why: text() }
+    }
+
+    fn by(name: &str) -> Principal {
+        let mut principal = Principal::named(name, Scope::Admin);
+        principal.origin.door = Door::Rest;
+        principal
+    }
+
+    #[test]
+    // promise: policy-7
+    fn an_approval_is_for_one_request_and_good_once() {
+        let (approvals, now) = (Approvals::default(), Instant::now());
+        let ask = |principal: &str, text: &str, now| approvals.answer(asked(principal, text), Door::Mcp, words(), now);
+        let pending = |principal: &str, text: &str, now| match ask(principal, text, now) {
+            Answer::Pending { id } => id.expect("room"),
+            other => panic!("{other:?}"),
+        };
+        let id = pending("bot", "make", now);
+        assert_eq!(pending("bot", "make", now), id, "the same");
+        approvals.decide(&by("ada"), &id, Decision::Allow, now).expect("decided");
+        assert!([pending("bot", "make x", now), pending("eve", "make", now)].iter().all(|other| *other != id));
+        let Answer::Allowed(used) = ask("bot", "make", now) else { panic!("allowed") };
+        assert_eq!((used.id(), used.by()), (id.as_str(), "ada"));
+        approvals.put_back(used);
+        assert!(matches!(ask("bot", "make", now), Answer::Allowed(_)), "the session was busy");
+        let next = pending("bot", "make", now);
+        assert_ne!(next, id, "it is used up");
+        approvals.decide(&by("ada"), &next, Decision::Deny, now).expect("decided");
+        for _ in 0..2 {
+            let Answer::Denied { id, by } = ask("bot", "make", now) else { panic!("denied") };
+            assert_eq!((id, by.as_str()), (next.clone(), "ada"));
+        }
+        let late = now + APPROVAL_LIFETIME;
+        assert_ne!(pending("bot", "make", late), next, "forgotten");
+        assert!(approvals.decide(&by("ada"), &next, Decision::Allow, late).is_err());
+    }
+
+    #[test]
+    // promise: policy-7
+    fn nobody_approves_a_request_of_their_own() {
+        let (approvals, now) = (Approvals::default(), Instant::now());
+        let decided = |door, approver: Principal| {
+            let text = format!("{door:?} {approver:?}");
+            let Answer::Pending { id: Some(id) } = approvals.answer(asked("ada", &text), door, words(), now) else {
+                panic!("it is pending")
+            };
+            approvals.decide(&approver, &id, Decision::Allow, now).is_ok()
+        };
+        assert_eq!([decided(Door::Rest, by("ada")), decided(Door::Mcp, by("ada"))], [false, true]);
+        assert!(decided(Door::Rest, by("eve")));
+        let (mut tool, mut program) = (by("eve"), by("eve"));
+        tool.origin.door = Door::Mcp;
+        program.origin.from_session = SessionId::parse("s0-aaaaaaaaaa").ok();
+        assert_eq!([decided(Door::Mcp, tool), decided(Door::Mcp, program)], [false, false]);
+    }
+
+    #[test]
+    fn what_waits_of_one_principal_is_bounded_and_seen_by_its_owner_and_admins() {
+        let (approvals, now) = (Approvals::default(), Instant::now());
+        for number in 0..=APPROVALS_PER_PRINCIPAL_MAX {
+            let answer = approvals.answer(asked("bot", &number.to_string()), Door::Mcp, words(), now);
+            assert_eq!(matches!(answer, Answer::Pending { id: None }), number == APPROVALS_PER_PRINCIPAL_MAX);
+        }
+        let seen = |name, scope| approvals.list(&Principal::named(name, scope), now).len();
+        assert_eq!(seen("bot", Scope::Read), APPROVALS_PER_PRINCIPAL_MAX);
+        assert_eq!([seen("eve", Scope::Write), seen("ada", Scope::Admin)], [0, APPROVALS_PER_PRINCIPAL_MAX]);
+    }
+}
