@@ -102,7 +102,7 @@ impl Dispatcher {
                 };
                 if let (Some(used), Err(ActionError::Busy { .. } | ActionError::NotReady { .. })) = (approval, &result)
                 {
-                    self.registry.person_requests.approvals.put_back(used);
+                    self.registry.person_requests.approvals.put_back(*used);
                 }
                 result
             }
@@ -121,7 +121,7 @@ impl Dispatcher {
         name: &str,
         action: &mut Action,
         entry: &mut Entry<'_>,
-    ) -> Result<Option<UsedApproval>, ActionError> {
+    ) -> Result<Option<Box<UsedApproval>>, ActionError> {
         let needs = action.needs();
         if principal.scope < needs {
             let why =

@@ -58,7 +58,7 @@ struct Approval {
 #[derive(Debug)]
 pub(super) enum Answer {
     /// It may be performed now; the approval is used up.
-    Allowed(UsedApproval),
+    Allowed(Box<UsedApproval>),
     Denied {
         id: String,
         by: String,
@@ -120,7 +120,7 @@ impl Approvals {
             return match all[at].state.clone() {
                 ApprovalState::Pending => Answer::Pending { id: Some(id) },
                 ApprovalState::Denied { by } => Answer::Denied { id, by },
-                ApprovalState::Allowed { .. } => Answer::Allowed(UsedApproval(all.remove(at))),
+                ApprovalState::Allowed { .. } => Answer::Allowed(Box::new(UsedApproval(all.remove(at)))),
             };
         }
         if all.iter().filter(|one| one.asked.principal == asked.principal).count() >= APPROVALS_PER_PRINCIPAL_MAX {
@@ -252,7 +252,7 @@ mod tests {
         assert!([pending("bot", "make x", now), pending("eve", "make", now)].iter().all(|other| *other != id));
         let Answer::Allowed(used) = ask("bot", "make", now) else { panic!("allowed") };
         assert_eq!((used.id(), used.by()), (id.as_str(), "ada"));
-        approvals.put_back(used);
+        approvals.put_back(*used);
         assert!(matches!(ask("bot", "make", now), Answer::Allowed(_)), "the session was busy");
         let next = pending("bot", "make", now);
         assert_ne!(next, id, "it is used up");

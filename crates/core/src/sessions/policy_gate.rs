@@ -172,7 +172,7 @@ impl Judged {
 
     /// Prepares the session for it: a proven command runs in the shell for which it was proven, and what is not proven
     /// is on record before it runs. Returns the approval that it uses up.
-    pub(crate) async fn admit(self, action: &mut Action) -> Result<Option<UsedApproval>, ActionError> {
+    pub(crate) async fn admit(self, action: &mut Action) -> Result<Option<Box<UsedApproval>>, ActionError> {
         let used = match self.answer {
             Some(Answer::Allowed(used)) => Some(used),
             _ => None,
