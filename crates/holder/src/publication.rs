@@ -7,15 +7,10 @@ use journal::Offset;
 use wire::Tail;
 
 /// Output of a command that was just started is announced together with the command's end, if that comes within this
-/// time. Until then no client is told that the command runs, so it is short.
+/// time.
 const COALESCE_US: u64 = 1_500;
-/// A prompt is announced this long after the end before it: no client waits for it. A timer behind the next tick of the kernel
-/// (4 ms on most) costs 5 us less than a nearer one, for which the hardware's timer is set.
-const PROMPT_US: u64 = 5_000;
-/// A record waits this long for the output that belongs to it, to be announced together with it.
-const OUTPUT_US: u64 = 500;
-/// A command's end waits this long for its marker, which is on its way through the terminal.
-const MARKER_US: u64 = 5_000;
+/// A report waits this long for its marker, which is on its way through the terminal, to be announced together with it.
+const MARKER_US: u64 = 500;
 /// For this long after a key, output is announced at once.
 const TYPING_US: u64 = 100_000;
 
@@ -59,8 +54,7 @@ impl Publication {
 
     /// A report was recorded: its marker is on its way.
     pub(crate) fn announce_with_marker(&mut self, now: u64) {
-        let wait = if self.expects_marker.is_some() { MARKER_US } else { OUTPUT_US };
-        self.announce_by.get_or_insert(now + wait);
+        self.announce_by.get_or_insert(now + MARKER_US);
     }
 
     /// A command was handed over.
@@ -91,13 +85,13 @@ impl Publication {
         self.has_marker |= self.expects_marker.is_some_and(|from| tail.journal > from);
         let has_news = tail.journal > self.published.journal && (self.has_marker || self.expects_marker.is_none());
         if !is_last && !has_news && self.announce_by.is_none_or(|at| at > now) {
-            // Only events are new: publish them with the bytes that belong to them, or after OUTPUT_US.
-            self.announce_by.get_or_insert(now + OUTPUT_US);
+            // Only events are new: publish them with the bytes that belong to them, or after MARKER_US.
+            self.announce_by.get_or_insert(now + MARKER_US);
             return None;
         }
         // A shell paints its prompt in several pieces. No client waits for these, except while a person types.
         if self.has_marker && is_at_prompt && now > self.typed_at + TYPING_US {
-            self.idle_until = now + PROMPT_US;
+            self.idle_until = now + COALESCE_US;
         }
         (self.expects_marker, self.has_marker) = (None, false);
         Some(self.publish(tail))
@@ -124,8 +118,8 @@ mod tests {
         let mut p = Publication::default();
         assert_eq!(p.due(tail(5, 0), false, false, 10), tail(5, 0));
         assert_eq!(p.due(tail(5, 0), false, false, 11), None, "nothing is new");
-        assert_eq!((p.due(tail(5, 9), false, false, 20), p.announce_by()), (None, Some(20 + OUTPUT_US)));
-        assert_eq!(p.due(tail(5, 9), false, false, 20 + OUTPUT_US), tail(5, 9));
+        assert_eq!((p.due(tail(5, 9), false, false, 20), p.announce_by()), (None, Some(20 + MARKER_US)));
+        assert_eq!(p.due(tail(5, 9), false, false, 20 + MARKER_US), tail(5, 9));
         assert_eq!(p.due(tail(5, 12), true, false, 600), tail(5, 12), "the last tail waits for nothing");
     }
 
@@ -142,7 +136,7 @@ mod tests {
         p.command_ended(None, Offset(5));
         p.announce_with_marker(10);
         assert_eq!(p.due(tail(5, 9), false, true, 10), None);
-        assert_eq!((p.expects_marker(), p.announce_by()), (true, Some(10 + MARKER_US)));
+        assert!(p.expects_marker());
         assert_eq!(p.due(tail(8, 9), false, true, 11), tail(8, 9));
         assert_eq!((p.expects_marker(), p.idle_until(11)), (false, None), "a key was pressed a moment ago");
     }
@@ -152,7 +146,7 @@ mod tests {
         let (now, mut p) = (TYPING_US + 10, Publication::default());
         p.command_ended(Some(Offset(3)), Offset(5));
         assert_eq!(p.due(tail(5, 9), false, true, now), tail(5, 9));
-        assert_eq!(p.idle_until(now), Some(now + PROMPT_US));
+        assert_eq!(p.idle_until(now), Some(now + COALESCE_US));
         p.typed(now);
         assert_eq!(p.idle_until(now), None);
         p.command_ended(Some(Offset(7)), Offset(8));
