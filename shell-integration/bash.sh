@@ -215,7 +215,7 @@ __ptyd_hook() {
   # One statement, as above.
   # shellcheck disable=SC2124
   local status=$? pipestatus="${PIPESTATUS[@]}" options=$-
-  if [[ -n ${__ptyd_end[4]-} ]]; then
+  if [[ -n ${__ptyd_end[4]-} && -n ${__ptyd_end[3]-} ]]; then
     # The editor is one line ahead of the prompt.
     __ptyd_line=$(($1 + 1)) __ptyd_last=${__ptyd_end[1]} __ptyd_id=0 __ptyd_text='' __ptyd_flags='' __ptyd_mark='' __ptyd_end=()
   else
@@ -331,7 +331,7 @@ __ptyd_load() {
 # Behind `eval`: gives the line the status of the command.
 __ptyd_finish() {
   local status=$?
-  [[ -n ${__ptyd_end[4]-} && -t 2 && -z ${__ptyd_stderr_gone-} ]] || __ptyd_seldom __ptyd_finish_otherwise
+  [[ -n ${__ptyd_end[4]-} && -n ${__ptyd_end[3]-} && -t 2 && -z ${__ptyd_stderr_gone-} ]] || __ptyd_seldom __ptyd_finish_otherwise
   builtin return "${__ptyd_end[0]-$status}"
 }
 

@@ -32,7 +32,7 @@ struct variable {
   void *(*dynamic_value)(), *(*assign)();
   int attributes, context;
 };
-enum { BUILTIN_ENABLED = 1, SEVAL_NOHIST = 4, ATT_READONLY = 2 };
+enum { BUILTIN_ENABLED = 1, SEVAL_NOHIST = 4, ATT_READONLY = 2, ATT_ARRAY = 4 };
 extern int last_command_exit_value, echo_command_at_execute, exit_immediately_on_error, mark_modified_vars;
 extern int evalstring(char *text, const char *from, int flags);
 extern char *get_string_value(const char *name);
@@ -61,6 +61,7 @@ enum {
   TEXT_BYTES_MAX = 8 << 20,
   FIRST_READ_BYTES = 4096,
   DECIMAL_BYTES = 24,
+  PIECE_BYTES = 4096,
   MARKER_BYTES = 16 + DECIMAL_BYTES,
   /* Elements of a pipeline whose statuses survive the parsing of bash.sh's functions. */
   PIPELINE_MAX = 256,
@@ -114,7 +115,8 @@ static char *add_decimal(char *to, uint64_t number) {
 
 static int write_all(int fd, const char *bytes, size_t left) {
   while (left) {
-    ssize_t n = write(fd, bytes, left);
+    /* The holder takes no longer datagram; a record may come in several. */
+    ssize_t n = write(fd, bytes, left < PIECE_BYTES ? left : PIECE_BYTES);
     if (n < 0 && errno != EINTR) return -1;
     if (n > 0) bytes += n, left -= (size_t)n;
   }
@@ -124,7 +126,9 @@ static int write_all(int fd, const char *bytes, size_t left) {
 /* What PIPESTATUS has, with spaces between; for `xfree`. */
 static char *pipestatus(void) {
   struct variable *variable = find_variable("PIPESTATUS");
-  char *statuses = variable && variable->value ? array_to_string(variable->value, " ", 0) : NULL;
+  /* One of the environment is no array. */
+  int is_array = variable && variable->value && variable->attributes & ATT_ARRAY;
+  char *statuses = is_array ? array_to_string(variable->value, " ", 0) : NULL;
   return statuses ? statuses : add(xmalloc(1), "");
 }
 

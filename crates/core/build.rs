@@ -37,8 +37,9 @@ fn main() {
     build_builtins(&root.join("shell-integration/bash_builtins.c"));
 }
 
-/// All symbols are looked up when bash loads the file, so that one which lacks a symbol refuses it; and it has few segments to map.
-const LOADED_WHOLE: &str = "-Wl,-z,now,-z,noseparate-code";
+/// All symbols are looked up when bash loads the file, so that one which lacks a symbol refuses it; it has few segments to map, and it stays when
+/// its builtins are deleted, for the keys lead to it.
+const LOADED_WHOLE: &str = "-Wl,-z,now,-z,noseparate-code,-z,nodelete";
 
 /// Compiles bash's builtins. They are linked to no library, so they suit a bash with any C library.
 fn build_builtins(source: &Path) {

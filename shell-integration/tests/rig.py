@@ -26,7 +26,7 @@ from pathlib import Path
 
 INTEGRATION = Path(__file__).resolve().parent.parent
 # The options that the product is built with, too (crates/core/build.rs).
-BUILTINS_OPTIONS = "-shared -fPIC -O2 -nostdlib -fno-stack-protector -U_FORTIFY_SOURCE -Wl,-z,now,-z,noseparate-code -s".split()
+BUILTINS_OPTIONS = "-shared -fPIC -O2 -nostdlib -fno-stack-protector -U_FORTIFY_SOURCE -Wl,-z,now,-z,noseparate-code,-z,nodelete -s".split()
 
 
 # bash without its builtins, as where it cannot load them.

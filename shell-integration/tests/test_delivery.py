@@ -3,7 +3,7 @@
 import hashlib
 import time
 
-from rig import ABORT, ACCEPT, LOAD, Shell, plain_functions, same
+from rig import HAS_BUILTINS, ABORT, ACCEPT, LOAD, Shell, plain_functions, same
 
 
 def test_shapes_of_commands_keep_their_meaning():
@@ -116,6 +116,21 @@ def test_an_empty_or_missing_command_file_runs_nothing():
         sh.at_prompt()
         sh.keys(b"touch half" + LOAD + ACCEPT)
         same((sh.done().id, list(sh.home.glob("half"))), (0, []))
+
+
+
+def test_a_path_of_any_length_is_reported_and_spoils_no_end():
+    with Shell() as sh:
+        for length in 8191, 8193, 59_000:
+            same(sh.run(f"PATH=${{PATH%%:/pad*}}:/pad$(printf '%0{length}d' 0)").exit, 0)
+            same((sh.prints("echo fine"), len(sh.path) > length), ("fine\n", True))
+
+
+def test_a_pipestatus_of_the_environment_crashes_nothing():
+    # Without the builtins its text would be the pipeline's status.
+    if HAS_BUILTINS:
+        with Shell(env={"PIPESTATUS": "A" * 64}) as sh:
+            same(sh.run("(exit 3)").exit, 3)
 
 
 load_tests = plain_functions(globals())

@@ -144,7 +144,7 @@ impl ShellState {
                     Phase::Running(run) if id != Some(run) && !is_answer_to_report_key => {
                         self.has_prompted = true;
                         if self.handed_over_with == HandoverKeys::Short && self.marker.is_some() {
-                            self.have_short_keys_failed = true;
+                            self.have_short_keys_failed |= !is_interrupted;
                             self.handed_over_with =
                                 if is_interrupted { HandoverKeys::Load } else { HandoverKeys::FailedShort };
                         }

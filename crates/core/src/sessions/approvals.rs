@@ -15,7 +15,7 @@ use crate::action::{
 use crate::ids::{SessionId, random_word};
 use crate::limits::{APPROVAL_LIFETIME, APPROVALS_PER_PRINCIPAL_MAX};
 use crate::mutex::locked;
-use crate::principal::{Door, Principal};
+use crate::principal::{Door, Principal, TransportKind};
 
 /// A request for which a person is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,7 +135,8 @@ impl Approvals {
 
     /// The request that used it was not performed, because the session was busy: it is good once more.
     pub(crate) fn put_back(&self, used: UsedApproval) {
-        locked(&self.0).push(used.0);
+        // Before a newer one for the same request.
+        locked(&self.0).insert(0, used.0);
     }
 
     /// Those that this principal may see, oldest first.
@@ -159,6 +160,12 @@ impl Approvals {
         if principal.origin.from_session.is_some() || principal.origin.door == Door::Mcp {
             return denied(
                 "a person approves at the command line or over REST, and no program in a session and no tool does",
+            );
+        }
+        // Programs in a session that is not confined can read that token.
+        if principal.pass.is_none() && principal.origin.transport == Some(TransportKind::Tcp) {
+            return denied(
+                "the server's own token approves nothing over TCP: use the command line, or a named token of scope admin",
             );
         }
         let mut all = locked(&self.0);
