@@ -123,7 +123,7 @@ static int write_all(int fd, const char *bytes, size_t left) {
   return 0;
 }
 
-/* What PIPESTATUS has, with spaces between; for `xfree`. */
+/* The statuses in PIPESTATUS, with spaces between; for `xfree`. */
 static char *pipestatus(void) {
   struct variable *variable = find_variable("PIPESTATUS");
   /* One of the environment is no array. */

@@ -231,7 +231,7 @@ fn last_errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-/// More than the frames of the child need; in units of 16 bytes, to which a stack is aligned.
+/// More than the frames of the child need; a multiple of 16 bytes, to which a stack is aligned.
 const CHILD_STACK_BYTES: usize = 64 << 10;
 
 /// The beginning of the child.
