@@ -42,8 +42,11 @@ pub(crate) enum HandoverKeys {
     /// The load key, or a line of a shell without one.
     Load,
     Short,
-    /// Short keys, but the shell has reached its next prompt without taking the command: the load key is to hand it over.
-    FailedShort,
+    /// The load key, behind an interrupt that the shell has not reported. bash may notice that one only while it performs the
+    /// load key: the key is lost, and the accept key behind it makes a second prompt.
+    LoadBehindInterrupt,
+    /// The keys were lost: the shell has reached its next prompt without taking the command, and the load key is to hand it over.
+    Lost,
 }
 
 /// The keys with which the shell takes a command in a shorter way than with the load key.
@@ -143,10 +146,11 @@ impl ShellState {
                     // did something else, because the user has taken the alias, the builtin or a key away.
                     Phase::Running(run) if id != Some(run) && !is_answer_to_report_key => {
                         self.has_prompted = true;
-                        if self.handed_over_with == HandoverKeys::Short && self.marker.is_some() {
-                            self.have_short_keys_failed |= !is_interrupted;
-                            self.handed_over_with =
-                                if is_interrupted { HandoverKeys::Load } else { HandoverKeys::FailedShort };
+                        let with = self.handed_over_with;
+                        let may_be_lost = with == HandoverKeys::Short || with == HandoverKeys::LoadBehindInterrupt;
+                        if may_be_lost && self.marker.is_some() && !is_interrupted {
+                            self.have_short_keys_failed |= with == HandoverKeys::Short;
+                            self.handed_over_with = HandoverKeys::Lost;
                         }
                     }
                     Phase::Starting | Phase::Ready | Phase::Typed | Phase::Running(_) => {
@@ -158,15 +162,16 @@ impl ShellState {
         }
     }
 
-    /// The short keys for the shell's present state. Input since the last command may be in its editor.
+    /// The short keys for the shell's present state. Input since the last command may be in its editor, and an interrupt that was not
+    /// reported may still discard a line.
     pub(crate) fn short_keys(&self) -> Option<ShortKeys> {
-        self.short_keys.filter(|_| !self.have_short_keys_failed && !self.input_since_handover)
+        self.short_keys.filter(|_| !self.have_short_keys_failed && !self.input_since_handover && !self.is_interrupted())
     }
 
-    /// Whether short keys have not begun the running command, which the load key is to hand over. A server gives a command up that has
+    /// Whether the keys have not begun the running command, which the load key is to hand over. A server gives a command up that has
     /// not begun after some time.
     pub(crate) fn awaits_load_key(&self, now: u64) -> bool {
-        self.handed_over_with == HandoverKeys::FailedShort && self.awaited_marker(now).is_some()
+        self.handed_over_with == HandoverKeys::Lost && self.awaited_marker(now).is_some()
     }
 
     /// The load key was pressed for the running command.
@@ -188,6 +193,8 @@ impl ShellState {
     /// The foreground was interrupted: a shell that has the terminal discards its unfinished line.
     pub(crate) fn interrupted(&mut self, now: u64) {
         self.interrupted_at = Some(now);
+        // Whoever interrupts a command that has not begun does not want it to be loaded again.
+        self.handed_over_with = HandoverKeys::Load;
     }
 
     /// Whether the interrupt has discarded the typed line, so that a shell which waits for a line is at its prompt.
@@ -263,7 +270,9 @@ impl ShellState {
 
     /// A command was handed over with these keys.
     pub(crate) fn begin(&mut self, id: u32, keys: HandoverKeys, now: u64) {
-        (self.last_id, self.begun_at, self.handed_over_with) = (id, now, keys);
+        let is_behind_interrupt = keys == HandoverKeys::Load && self.is_interrupted();
+        self.handed_over_with = if is_behind_interrupt { HandoverKeys::LoadBehindInterrupt } else { keys };
+        (self.last_id, self.begun_at) = (id, now);
         self.is_asked = false;
         self.has_prompted = false;
         self.input_since_handover = false;
@@ -357,6 +366,31 @@ mod tests {
         p.has_begun();
         p.report(b"D;;n2;0;0;0;;/");
         assert_eq!((p.awaits_load_key(1), p.short_keys()), (false, Some(ShortKeys::Line)));
+    }
+
+    #[test]
+    fn a_load_key_behind_an_interrupt_is_lost_where_a_second_prompt_comes() {
+        let interrupted = || {
+            let mut p = ready();
+            p.interrupted(1);
+            assert_eq!(p.short_keys(), None);
+            p.begin(1, HandoverKeys::Load, 60_000);
+            p.awaits_marker(7, Offset(0));
+            p.report(b"D;;n2;0;130;130;;/");
+            assert!(!p.awaits_load_key(60_001), "the interrupt's prompt; the key may be read behind it");
+            p
+        };
+        let mut lost = interrupted();
+        lost.report(b"D;;n3;0;130;130;;/");
+        assert!(lost.awaits_load_key(60_002));
+        lost.load_key_pressed();
+        lost.report(b"D;;n4;0;0;0;;/");
+        assert!(!lost.awaits_load_key(60_003), "once");
+        let mut again = interrupted();
+        again.interrupted(60_001);
+        again.report(b"D;;n3;0;130;130;;/");
+        again.report(b"D;;n4;0;130;130;;/");
+        assert!(!again.awaits_load_key(60_002), "the command itself was interrupted");
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl Holder {
         Ok((nonce, with))
     }
 
-    /// The short line ran and did not take the command: presses the load key at the prompt behind it.
+    /// The shell is at its next prompt and has not taken the command: presses the load key there.
     pub(super) fn press_load_key_again(&mut self, now: u64) {
         let is_editing = || self.terminal.modes().is_some_and(|modes| !modes.canonical);
         if self.shell.awaits_load_key(now) && is_editing() {
