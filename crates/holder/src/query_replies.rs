@@ -1,7 +1,8 @@
 //! The server's replies to terminal queries: each query is answered once, and only for the program that asked.
 //!
 //! A query before the newest prompt came from a program that is gone, and the line editor would take the reply for keys,
-//! so that reply is dropped. If the tty would echo a reply, it waits for the program to disable echo, or for the next
+//! so that reply is dropped. So is one to a line editor that has been given a line since: the program of that line would
+//! read it. If the tty would echo a reply, it waits for the program to disable echo, or for the next
 //! prompt.
 
 use std::collections::VecDeque;
@@ -38,8 +39,8 @@ pub(crate) struct QueryReplies {
     /// The value of `answered` in the newest record.
     recorded: Offset,
     queue: VecDeque<Reply>,
-    /// Output before this offset was written before the newest prompt.
-    prompt_at: Offset,
+    /// A program that sent its query before this offset does not read the reply any more.
+    wanted_from: Offset,
 }
 
 impl QueryReplies {
@@ -51,9 +52,9 @@ impl QueryReplies {
         }
     }
 
-    /// The shell's prompt begins at this offset.
-    pub(crate) fn prompted(&mut self, at: Offset) {
-        self.prompt_at = at;
+    /// Drops the replies to queries before this offset, at which the shell's prompt or the output of a line begins.
+    pub(crate) fn drop_before(&mut self, at: Offset) {
+        self.wanted_from = at;
     }
 
     /// Queries up to this offset are answered.
@@ -77,7 +78,7 @@ impl QueryReplies {
     /// Takes the oldest reply, unless it waits for the program to disable echo.
     pub(crate) fn next(&mut self, is_echoed: bool, now: u64) -> Option<Next> {
         let first = self.queue.front()?;
-        let is_wanted = first.query > self.prompt_at;
+        let is_wanted = first.query > self.wanted_from;
         if is_wanted && is_echoed && now < first.until && self.queue.len() < REPLIES_MAX {
             return None;
         }
@@ -112,7 +113,7 @@ mod tests {
         replies.accept(Offset(5), b"a".to_vec(), 0);
         replies.accept(Offset(9), b"b".to_vec(), 0);
         assert_eq!((replies.next(true, 1), replies.next_at(1)), (None, Some(1 + RETRY_US)));
-        replies.prompted(Offset(5));
+        replies.drop_before(Offset(5));
         assert_eq!(replies.next(true, 2), Some(Next::Drop));
         assert_eq!(replies.next(true, ECHO_PATIENCE_US - 1), None);
         assert_eq!(replies.next(true, ECHO_PATIENCE_US), Some(Next::Write(b"b".to_vec())));

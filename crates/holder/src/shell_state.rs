@@ -193,7 +193,7 @@ impl ShellState {
     /// The foreground was interrupted: a shell that has the terminal discards its unfinished line.
     pub(crate) fn interrupted(&mut self, now: u64) {
         self.interrupted_at = Some(now);
-        // Whoever interrupts a command that has not begun does not want it to be loaded again.
+        // A client that interrupts a command before it begins does not want it to be loaded again.
         self.handed_over_with = HandoverKeys::Load;
     }
 

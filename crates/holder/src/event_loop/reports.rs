@@ -44,7 +44,7 @@ impl Holder {
             // This turn's output was moved first, so the marker may be there already.
             let marker = nonce.and_then(|nonce| self.output.place_of(nonce, &self.records));
             let prompt_at = marker.unwrap_or(self.records.end());
-            self.replies.prompted(prompt_at);
+            self.replies.drop_before(prompt_at);
             self.publication.command_ended(marker, prompt_at);
             if let Some(nonce) = nonce.filter(|_| marker.is_none()) {
                 self.output.await_marker(nonce);
@@ -108,7 +108,7 @@ impl Holder {
         let nonce = &drawn.nonce;
         let head = format!("D;;{nonce};{id};{status};{status};b{flags};");
         let report = [head.as_bytes(), cwd.as_os_str().as_bytes()].concat();
-        self.replies.prompted(Offset(drawn.at));
+        self.replies.drop_before(Offset(drawn.at));
         self.shell.report(&report);
         self.keep_report(report, now);
     }

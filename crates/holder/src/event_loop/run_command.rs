@@ -64,6 +64,11 @@ impl Holder {
         let Some(WaitingCommand { from, key, text, .. }) = self.handover.take_waiting() else {
             return;
         };
+        if self.handover.takes_lines() {
+            // busybox queries the cursor's position behind its prompt, and reads on without the reply.
+            self.move_output(now);
+            self.replies.drop_before(self.records.end());
+        }
         let id = self.shell.next_id();
         match self.hand_over(id, key, &text) {
             Ok((nonce, with)) => {

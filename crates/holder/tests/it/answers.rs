@@ -44,3 +44,19 @@ fn what_was_answered_is_told_to_the_server_put_on_record_for_the_next_one_and_ty
     held.server = next;
     assert!(held.shows("got=").contains("got=AB="), "{}", held.journal());
 }
+
+#[test]
+// promise: output-5
+fn a_reply_that_comes_when_the_line_was_read_is_not_typed_into_its_program() {
+    let mut held = Held::dash();
+    let query = "\x1b[6n";
+    let shown = held.shows(query);
+    let asked = shown.find(query).unwrap() + query.len();
+    let text = b"stty -echo; echo READY; IFS= read -r line; echo \"got=$line=\"".to_vec();
+    held.server.sends(&ToHolder::Run { seq: 1, key: [0; 16], patience_ms: 30_000, text });
+    held.shows("READY");
+    held.server.sends(&answer(asked as u64, b"\x1b[1;1R"));
+    let bytes = b"typed\n".to_vec();
+    held.server.sends(&ToHolder::Input { seq: 2, key: [0; 16], is_secret: false, patience_ms: 30_000, bytes });
+    assert!(held.shows("got=").contains("got=typed="), "{}", held.journal());
+}

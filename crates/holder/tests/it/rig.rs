@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tempfile::TempDir;
-use wire::Spec;
-use wire::{Frames, FromHolder, Hello, PROTOCOL, ToHolder};
+use wire::{Frames, FromHolder, Handover, HandoverMethod, Hello, PROTOCOL, Spec, ToHolder};
 
 /// The longest that anything may take, on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -80,6 +79,23 @@ impl Held {
             let script = format!("set -m\n{script}");
             let socket = folder.join(wire::SOCKET_FILE).into_os_string().into_encoded_bytes();
             spec.argv = vec![b"sh".to_vec(), b"-c".to_vec(), script.into_bytes(), socket];
+        })
+    }
+
+    /// A session of dash, which is handed commands as lines; its prompt queries the cursor's position, as busybox's editor does.
+    pub fn dash() -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shell-integration/sh.sh");
+        Self::of(&[], |spec, folder| {
+            let start_up = folder.with_file_name("start-up.sh");
+            std::fs::write(&start_up, "PS1='\x1b[6n$ '\n").unwrap();
+            spec.program = b"/bin/dash".to_vec();
+            spec.argv = vec![b"dash".to_vec(), b"-i".to_vec()];
+            spec.env.extend(
+                [("ENV", script), ("PTYD_ENV", start_up)]
+                    .map(|(name, path)| format!("{name}={}", path.display()).into_bytes()),
+            );
+            let line = br#" \__ptyd_c {};\eval "$__ptyd_l";\__ptyd_d"#.to_vec();
+            spec.handover = Handover { method: HandoverMethod::Line(line), attestation_fd: 9, ..Handover::default() };
         })
     }
 
