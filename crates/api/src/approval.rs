@@ -30,12 +30,15 @@ pub struct Approval {
     /// The command would run in a shell inside the session's own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inside: bool,
-    /// The input, with names for keys; absent for a command, and where it is secret.
+    /// The input; absent for a command or keys, and where it is secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
-    /// How many bytes or keys the input has; absent for a command.
+    /// How many bytes the input has, or how many keys it was where they are secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_length: Option<usize>,
+    /// The keys, by their names; absent for anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Vec<String>>,
     /// The decision.
     pub state: ApprovalState,
     /// The principal that has decided.

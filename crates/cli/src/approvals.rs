@@ -60,11 +60,13 @@ pub async fn approvals(client: &Client, options: &ApprovalsOptions) -> Result<Ex
 fn listed(all: &[Approval]) -> String {
     let head = ["ID", "STATE", "SESSION", "WHO", "RULE", "WHAT"].map(str::to_owned).to_vec();
     let row = |one: &Approval| {
-        let what = match (&one.command, &one.input) {
-            (Some(command), _) if one.inside => format!("inside: {command}"),
-            (Some(command), _) => command.clone(),
-            (None, Some(input)) => format!("types: {input}"),
-            (None, None) => format!("types a secret ({})", one.input_length.unwrap_or_default()),
+        // In quotation marks, so that a text looks like no other one, nor like the words here.
+        let what = match (&one.command, &one.input, &one.keys) {
+            (Some(command), ..) if one.inside => format!("run {command:?} in a nested shell"),
+            (Some(command), ..) => format!("run {command:?}"),
+            (None, Some(input), _) => format!("type {input:?}"),
+            (None, None, Some(keys)) => format!("press {}", keys.join(" ")),
+            (None, None, None) => format!("type a secret ({})", one.input_length.unwrap_or_default()),
         };
         let state = match one.state {
             ApprovalState::Pending => format!("{} ({} s)", wire_name(&one.state), one.expires_in),

@@ -70,9 +70,31 @@ async def test_a_person_allows_once_what_an_agent_asks_for(governed):
     refused = await governed.terminal("ann", is_input=True)
     found = re.search(r"nothing was typed: .*waiting for approval (a-\w{10}) ", refused.text)
     assert found, refused.text
-    assert "types: ann" in ptyd(governed, "approvals")
+    assert re.search(r'type "ann\\[rn]"$', ptyd(governed, "approvals"), re.MULTILINE)
     ptyd(governed, "approvals", "allow", found[1])
     assert "got:ann" in (await governed.terminal("ann", is_input=True)).text
+
+
+# promise: policy-7
+async def test_the_list_of_approvals_tells_text_keys_and_secrets_apart(governed):
+    async def listed(refused):
+        found = re.search(r"waiting for approval (a-\w{10}) ", refused.text)
+        assert found, refused.text
+        return next(line for line in ptyd(governed, "approvals").splitlines() if line.startswith(found[1]))
+
+    lines, slashes = "echo a\necho b > made", "echo a\\necho b > made"
+    assert (await listed(await governed.terminal(lines))).endswith(r'run "echo a\necho b > made"')
+    assert (await listed(await governed.terminal(slashes))).endswith(r'run "echo a\\necho b > made"')
+    asks = "read x; read -rs word; echo ${#word}"
+    ptyd(governed, "approvals", "allow", (await listed(await governed.terminal(asks))).split()[0])
+    await governed.terminal(asks)
+    assert (await listed(await governed.terminal("C-v", is_input=True))).endswith("press C-v")
+    typed = await listed(await governed.terminal("C-v\n", is_input=True))
+    assert re.search(r'type "C-v\\[rn]"$', typed), typed
+    ptyd(governed, "approvals", "allow", typed.split()[0])
+    assert "password" in (await governed.terminal("C-v\n", is_input=True)).text
+    typed = await listed(await governed.terminal("hunter2", is_input=True))
+    assert typed.endswith("type a secret (8)") and "hunter2" not in typed
 
 
 # promise: policy-5

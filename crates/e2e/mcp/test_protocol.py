@@ -311,3 +311,19 @@ async def test_a_server_that_cannot_start_is_an_answer_that_says_why(machine):
         process.kill()
         await process.communicate()
         machine.state.unlink()
+
+
+# promise: mcp-1
+async def test_a_second_call_with_the_id_of_an_open_one_is_refused(lines):
+    await lines.initialize("2025-06-18")
+    call = lambda command: {"id": 7, "method": "tools/call", "params": {"name": "terminal", "arguments": {"command": command}}}
+    await lines.send(call("read word; echo got:$word"))
+    await lines.send(call("echo second"))
+    answers = [await lines.next(), await lines.next()]
+    [refused] = [answer["error"] for answer in answers if "error" in answer]
+    assert refused == {"code": -32600, "message": "a call with this id is not answered yet"}
+    [answered] = [answer["result"] for answer in answers if "result" in answer]
+    assert "second" not in str(answered), answered
+    # The id is free again.
+    await lines.send({"id": 7, "method": "tools/call", "params": {"name": "terminal", "arguments": {"command": "word", "is_input": True}}})
+    assert "got:word" in str((await lines.next())["result"])

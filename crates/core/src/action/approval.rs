@@ -43,13 +43,15 @@ pub enum ApprovalSubject {
         /// In a nested shell.
         inside: bool,
     },
-    /// Input, with names for keys; nothing of it where it is secret.
+    /// Input; nothing of it where it is secret.
     Input {
-        /// The bytes or keys, readable.
+        /// The bytes, readable.
         text: Option<String>,
-        /// How many bytes or keys.
+        /// How many bytes.
         length: usize,
     },
+    /// Keys, by their names.
+    Keys(Vec<String>),
 }
 
 /// The state of an approval.

@@ -40,6 +40,8 @@ pub(super) struct Words {
     pub(super) policy: String,
     pub(super) rule: String,
     pub(super) why: String,
+    /// A program asks for a password, so the input is not told.
+    pub(super) hides_input: bool,
 }
 
 #[derive(Debug)]
@@ -91,7 +93,7 @@ impl Asked {
         Some(Self { session: session.clone(), principal: principal.name.clone(), request })
     }
 
-    fn subject(&self) -> ApprovalSubject {
+    fn subject(&self, hides_input: bool) -> ApprovalSubject {
         match &self.request {
             Request::Command { text, shell } => {
                 ApprovalSubject::Command { text: text.clone(), inside: *shell == TargetShell::Nested }
@@ -100,11 +102,12 @@ impl Asked {
                 let (text, length) = match bytes {
                     InputBytes::Raw(bytes) => (String::from_utf8_lossy(bytes).into_owned(), bytes.len()),
                     InputBytes::Paste { text, .. } => (text.clone(), text.len()),
+                    InputBytes::Keys(keys) if hides_input || *is_secret => (String::new(), keys.len()),
                     InputBytes::Keys(keys) => {
-                        (keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "), keys.len())
+                        return ApprovalSubject::Keys(keys.iter().map(ToString::to_string).collect());
                     }
                 };
-                ApprovalSubject::Input { text: (!is_secret).then_some(text), length }
+                ApprovalSubject::Input { text: (!is_secret && !hides_input).then_some(text), length }
             }
         }
     }
@@ -204,7 +207,7 @@ impl UsedApproval {
 
 impl Approval {
     fn view(&self, now: Instant) -> ApprovalView {
-        let Words { session_name, owner, policy, rule, why } = self.words.clone();
+        let Words { session_name, owner, policy, rule, why, hides_input } = self.words.clone();
         ApprovalView {
             id: self.id.clone(),
             session: self.asked.session.clone(),
@@ -214,7 +217,7 @@ impl Approval {
             policy,
             rule,
             why,
-            subject: self.asked.subject(),
+            subject: self.asked.subject(hides_input),
             state: self.state.clone(),
             asked_at: self.asked_at,
             left: self.until.saturating_duration_since(now),
@@ -235,7 +238,14 @@ mod tests {
 
     fn words() -> Words {
         let text = || "x".to_owned();
-        Words { session_name: None, owner: "bot".to_owned(), policy: text(), rule: text(), why: text() }
+        Words {
+            session_name: None,
+            owner: "bot".to_owned(),
+            policy: text(),
+            rule: text(),
+            why: text(),
+            hides_input: false,
+        }
     }
 
     fn by(name: &str) -> Principal {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::approvals::{Answer, Asked, UsedApproval, Words};
 use super::registry::{Registry, SessionRef, on_disk};
 use super::shared::Shared;
-use crate::action::{Action, ActionError, Create, InputBytes, PolicyRefusal, TargetShell, Variables};
+use crate::action::{Action, ActionError, Create, Foreground, InputBytes, PolicyRefusal, TargetShell, Variables};
 use crate::keys;
 use crate::principal::Principal;
 use crate::profile::{Profile, StartFiles};
@@ -42,8 +42,8 @@ impl Registry {
             Action::Type { session, bytes, .. } if !is_interrupt(bytes) => session,
             _ => return Ok(None),
         };
-        let shared = match self.find(principal, session).await {
-            Ok(SessionRef::Live(handle)) => handle.shared,
+        let handle = match self.find(principal, session).await {
+            Ok(SessionRef::Live(handle)) => handle,
             // It may be reachable in the next moment.
             Ok(SessionRef::Unreachable(unreachable)) if unreachable.meta.policy.is_some() => {
                 return Err(unreachable.error());
@@ -54,6 +54,8 @@ impl Registry {
             }
             Err(error) => return Err(error),
         };
+        let hides_input = handle.feed.borrow().foreground == Some(Foreground::PasswordWanted);
+        let shared = handle.shared;
         let Some(name) = shared.meta.policy.clone() else { return Ok(None) };
         let ruling = self.ruling(&shared, &name, action);
         let what = if matches!(action, Action::Execute(_)) { "not run" } else { "nothing was typed" };
@@ -61,7 +63,7 @@ impl Registry {
         let answer = asked.map(|asked| {
             let (owner, session_name) = (shared.meta.owner.clone(), shared.meta.name.clone());
             let (rule, why) = (ruling.rule.clone(), ruling.why.clone());
-            let words = Words { session_name, owner, policy: name.clone(), rule, why };
+            let words = Words { session_name, owner, policy: name.clone(), rule, why, hides_input };
             self.person_requests.approvals.answer(asked, principal.origin.door, words, Instant::now())
         });
         Ok(Some(Judged { shared, policy: name, ruling, what, answer }))

@@ -63,6 +63,11 @@ impl<T: Transport<RoleServer>> ToolCalls<T> {
                 request: mut request @ ClientRequest::CallToolRequest(_),
                 ..
             }) => {
+                if self.unanswered.contains_key(&id) {
+                    let twice = ErrorData::invalid_request("a call with this id is not answered yet", None);
+                    self.answer(JsonRpcMessage::error(twice, Some(id)));
+                    return None;
+                }
                 let mut context = RequestContext::new(id.clone(), peer.clone());
                 let cancel = self.gone.child_token();
                 context.ct = cancel.child_token();
@@ -92,21 +97,27 @@ impl<T: Transport<RoleServer>> ToolCalls<T> {
     fn go_on(&mut self, context: &mut Context<'_>) {
         while let Poll::Ready(Some((id, result))) = self.open.poll_next_unpin(context) {
             // Nobody waits for the answer to a call that was cancelled.
-            let Some(_) = self.unanswered.remove(&id) else { continue };
-            let sent = self.messages.send(match result {
+            if self.unanswered.remove(&id).is_none() {
+                continue;
+            }
+            self.answer(match result {
                 Some(Ok(result)) => JsonRpcMessage::response(result, id),
                 Some(Err(error)) => JsonRpcMessage::error(error, Some(id)),
                 None => {
                     JsonRpcMessage::error(ErrorData::internal_error("a fault of ptyd ended this call", None), Some(id))
                 }
             });
-            self.answers.push(Box::pin(async move {
-                if sent.await.is_err() {
-                    tracing::debug!("an answer did not reach its stdio client");
-                }
-            }));
         }
         while let Poll::Ready(Some(())) = self.answers.poll_next_unpin(context) {}
+    }
+
+    fn answer(&mut self, answer: TxJsonRpcMessage<RoleServer>) {
+        let sent = self.messages.send(answer);
+        self.answers.push(Box::pin(async move {
+            if sent.await.is_err() {
+                tracing::debug!("an answer did not reach its stdio client");
+            }
+        }));
     }
 }
 

@@ -40,10 +40,12 @@ pub(super) async fn decide(
 }
 
 fn shown(view: ApprovalView) -> api::Approval {
-    let (command, inside, input, input_length) = match view.subject {
-        ApprovalSubject::Command { text, inside } => (Some(text), inside, None, None),
-        ApprovalSubject::Input { text, length } => (None, false, text, Some(length)),
-    };
+    let (mut command, mut inside, mut input, mut input_length, mut keys) = Default::default();
+    match view.subject {
+        ApprovalSubject::Command { text, inside: nested } => (command, inside) = (Some(text), nested),
+        ApprovalSubject::Input { text, length } => (input, input_length) = (text, Some(length)),
+        ApprovalSubject::Keys(names) => keys = Some(names),
+    }
     let (state, decided_by) = match view.state {
         ApprovalState::Pending => (api::ApprovalState::Pending, None),
         ApprovalState::Allowed { by } => (api::ApprovalState::Allowed, Some(by)),
@@ -62,6 +64,7 @@ fn shown(view: ApprovalView) -> api::Approval {
         inside,
         input,
         input_length,
+        keys,
         state,
         decided_by,
         asked_at: convert::time(view.asked_at),
