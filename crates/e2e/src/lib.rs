@@ -25,7 +25,7 @@ pub use load::{Load, Loaded};
 pub use mcp::Mcp;
 pub use not_run::{in_part, is_program, lacks, not_run};
 pub use person::Person;
-pub use processes::{Footprint, Pid, footprint, groups, marked, with_descendants};
+pub use processes::{Footprint, Pid, footprint, groups, marked, spare_holders, with_descendants};
 pub use random::Random;
 pub use server::{Server, Start};
 pub use session::{Session, seq};

@@ -76,6 +76,10 @@ impl Pid {
         String::from_utf8_lossy(&bytes).replace('\0', " ").trim_end().to_owned()
     }
 
+    fn is_spare_holder(self) -> bool {
+        self.command_line().contains("/spare-")
+    }
+
     /// Waits for its end; `false` when it still runs after `longest`.
     pub fn ends_within(self, longest: Duration) -> bool {
         let Some(fd) = self.raw().and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return true };
@@ -97,7 +101,13 @@ fn all() -> impl Iterator<Item = Pid> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid))
 }
 
-/// The processes that carry this path in their environment or arguments, but ourselves.
+/// The spare holders of the server of this home, which has one at most.
+pub fn spare_holders(home: &Path) -> Vec<Pid> {
+    let home = home.to_string_lossy();
+    all().filter(|pid| pid.is_alive() && pid.is_spare_holder() && pid.command_line().contains(&*home)).collect()
+}
+
+/// The processes that carry this path in their environment or arguments, but ourselves and the spare holder of a server.
 pub fn marked(mark: &Path) -> Vec<Pid> {
     let mark = mark.as_os_str().as_encoded_bytes();
     let own = std::process::id();
@@ -107,7 +117,7 @@ pub fn marked(mark: &Path) -> Vec<Pid> {
             bytes.windows(mark.len()).any(|window| window == mark)
         })
     };
-    all().filter(|pid| pid.0 != own && pid.is_alive()).filter(carries).collect()
+    all().filter(|pid| pid.0 != own && pid.is_alive() && !pid.is_spare_holder()).filter(carries).collect()
 }
 
 /// A process and everything below it.

@@ -1,5 +1,5 @@
-//! The holder's binary: `ptyd-holder <session folder>`, with the server's connection as standard input; or `ptyd-holder
-//! --self-test <folder>`, which tries splice(2) there.
+//! The holder's binary: `ptyd-holder <session folder>`, with the server's connection as standard input, which also brings
+//! the folder of a spare holder; or `ptyd-holder --self-test <folder>`, which tries splice(2) there.
 
 #![no_main]
 
@@ -23,13 +23,20 @@ fn run(arguments: Vec<OsString>) -> u8 {
         let code = if holder::splice_works(&folder) { wire::SPLICE_WORKS } else { wire::SPLICE_FAILS };
         return u8::try_from(code).unwrap_or(u8::MAX);
     }
+    let folder = match holder::spare::is_spare(&folder).then(|| holder::spare::session_folder(&folder)) {
+        None => folder,
+        Some(Ok(Some(folder))) => folder,
+        Some(Ok(None)) => return 0,
+        Some(Err(_)) => return 1,
+    };
+    holder::log::panics_in(&folder);
     // The server reads the log when its connection ends, so a failed start is logged before that.
     // Not std::io::stdin(): that would make a buffer.
     let mut connection = rustix::stdio::stdin().try_clone_to_owned().ok();
     match holder::run(&folder, &mut connection) {
         Ok(()) => 0,
         Err(e) => {
-            eprintln!("ptyd-holder: {}: {e}", folder.display());
+            holder::log::add(&folder, &format!("ptyd-holder: {}: {e}", folder.display()));
             1
         }
     }

@@ -39,6 +39,9 @@ pub const OUTPUT_RATE: u8 = 9;
 pub const NO_TERMINAL: &str = "no terminal can be opened";
 /// The argument with which the holder's binary tries splice(2) in a folder instead of holding a session.
 pub const SELF_TEST: &str = "--self-test";
+/// The beginning of the name of a folder that is none: a holder with it waits on its standard input for the path of its session's
+/// folder, which has the same length.
+pub const SPARE: &str = "spare-";
 /// The exit code of the self-test where splice(2) carries the output.
 pub const SPLICE_WORKS: i32 = 0;
 /// The same where output has to be copied.

@@ -6,21 +6,31 @@ use std::sync::Arc;
 use wire::Spec;
 
 use super::handle::Handle;
-use super::registry::{Registry, on_disk};
+use super::registry::{NODE, Registry};
 use super::resource_limits;
 use super::session::Request;
 use super::session_metadata::SessionMetadata;
 use crate::action::{ActionError, ServerEventKind};
+use crate::block_in_place::block_in_place;
 use crate::host::holders::{self, Dead, StartedHolder, start_error};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::mutex::locked;
 
 impl Registry {
-    /// Starts a session. If its caller goes away meanwhile, the start is still completed.
-    pub(super) async fn launch(self: &Arc<Self>, id: &SessionId, spec: &Spec) -> Result<Handle, ActionError> {
-        let (registry, id, spec) = (Arc::clone(self), id.clone(), Arc::new(spec.clone()));
-        let launched = tokio::spawn(async move { registry.launch_now(&id, &spec).await });
+    /// Starts a session. If its caller goes away meanwhile, the start is still completed. `spec` makes the session's spec, and
+    /// may wait for the disk.
+    pub(super) async fn launch(
+        self: &Arc<Self>,
+        id: &SessionId,
+        spec: impl FnOnce(&Self) -> Result<Spec, ActionError> + Send + 'static,
+    ) -> Result<Handle, ActionError> {
+        let (registry, id) = (Arc::clone(self), id.clone());
+        // A task of its own, so that what waits for the disk keeps nothing else of the caller's from going on.
+        let launched = tokio::spawn(async move {
+            let spec = Arc::new(block_in_place(|| spec(&registry))?);
+            registry.launch_now(&id, &spec).await
+        });
         launched.await.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))
     }
 
@@ -28,15 +38,11 @@ impl Registry {
         let owner = SessionMetadata::decode(&spec.meta).owner;
         let _reservation = self.quota.reserve(id, owner, |owner, starting| self.count_live(owner, starting))?;
         let folder = self.holders().folder(id);
-        let started = {
-            let (registry, id, spec, folder) = (Arc::clone(self), id.clone(), Arc::clone(spec), folder.clone());
-            on_disk(move || {
-                resource_limits::make_group(registry.host(), &spec, &id)
-                    .map_err(|e| start_error("its control group", &e))?;
-                registry.holders().start(&folder, &spec).map_err(|e| start_error("its holder", &e))
-            })
-        };
-        let result = match started.await {
+        let started = block_in_place(|| {
+            resource_limits::make_group(self.host(), spec, id).map_err(|e| start_error("its control group", &e))?;
+            self.holders().start(&folder, spec).map_err(|e| start_error("its holder", &e))
+        });
+        let result = match started {
             Ok(StartedHolder { connection, process }) => {
                 let identity = process.identity();
                 let taken = self.take_on(id, folder.clone(), connection).await;
@@ -48,6 +54,8 @@ impl Registry {
                     let _ = tokio::task::spawn_blocking(sweep).await;
                 } else {
                     tokio::spawn(process.reap());
+                    // The shell starts meanwhile.
+                    self.keep_spare_holder();
                 }
                 if let Ok(handle) = &taken {
                     self.server_events.notify(&handle.shared, ServerEventKind::Created);
@@ -65,6 +73,12 @@ impl Registry {
             let _ = tokio::task::spawn_blocking(removed).await;
         }
         result
+    }
+
+    /// Starts a holder for the next session, in the background.
+    pub fn keep_spare_holder(self: &Arc<Self>) {
+        let registry = Arc::clone(self);
+        tokio::task::spawn_blocking(move || registry.holders().keep_spare(&SessionId::random(NODE)));
     }
 
     /// How many sessions live, also those whose holder cannot be reached, and how many of them this owner has; of those

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::{CommandExecution, CommandStatus, CreateRequest, EndedBy, SessionStatus};
-use e2e::{Home, PATIENCE, Random, Server, Session, Start, count, eventually, seq};
+use e2e::{Home, PATIENCE, Random, Server, Session, Start, count, eventually, seq, spare_holders};
 
 use crate::boundaries::join_all;
 use crate::descendants::holder;
@@ -31,6 +31,30 @@ async fn check(server: &Server, number: usize, shell: &Session, printing: &Comma
     assert!(printed == expected, "session {number}: {} bytes for {}", printed.len(), expected.len());
     assert_eq!(shell.look().await.status, SessionStatus::Running);
     assert_eq!(shell.gives("echo alive").await, (0, "alive\n".to_owned()));
+}
+
+#[tokio::test]
+// promise: crash-7
+async fn the_spare_holder_takes_the_next_session_can_be_missing_and_ends_with_its_server() {
+    let server = Server::start();
+    let spare = async || {
+        let found = async || spare_holders(server.home().path()).first().copied();
+        eventually("a spare holder", found).await
+    };
+    let killed = spare().await;
+    killed.kill();
+    assert!(killed.ends_within(PATIENCE));
+    let without = server.session().await;
+    assert_eq!(without.gives("echo without").await, (0, "without\n".to_owned()));
+    let next = spare().await;
+    let with = server.session().await;
+    assert_eq!(with.gives("echo with").await, (0, "with\n".to_owned()));
+    assert_eq!(holder(&with).await, next);
+    assert!(next.command_line().ends_with(&format!("/sessions/{}", with.id)), "{}", next.command_line());
+    let last = spare().await;
+    server.kill9();
+    assert!(last.ends_within(PATIENCE));
+    assert!(next.is_alive());
 }
 
 #[tokio::test]

@@ -148,7 +148,7 @@ async fn what_is_secret_is_closed_to_others_also_in_a_folder_that_is_open() {
     });
     assert_eq!(open.collect::<Vec<_>>(), Vec::<PathBuf>::new());
     let folder = server.home().state().join("sessions").join(&shell.id);
-    for name in ["journal", "events", "spec", "control", "holder.log"] {
+    for name in ["journal", "events", "spec", "control"] {
         assert!(folder.join(name).exists(), "{name} was looked at");
     }
 }

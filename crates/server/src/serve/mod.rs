@@ -122,6 +122,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
 
     let is_local = network.public_url.is_none() && tls.is_none();
     ready(&Listening { url, address, is_local, socket: config.socket.clone(), token_file });
+    registry.keep_spare_holder();
     tokio::select! {
         _ = stop => {}
         // A listener never ends by itself; if one did, the server must not continue without it.

@@ -32,6 +32,11 @@ impl HolderConnection {
         self.flush();
     }
 
+    /// Sends a spare holder the path of its session's folder; false if it is gone. The socket is empty, so it fits.
+    pub(super) fn send_path(&mut self, path: &[u8]) -> bool {
+        self.stream.try_write(path).is_ok_and(|sent| sent == path.len())
+    }
+
     /// How many bytes wait for the holder to read.
     pub(crate) fn unsent_bytes(&self) -> usize {
         self.unsent.len()

@@ -14,7 +14,7 @@ mod start;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use wire::Spec;
@@ -22,13 +22,14 @@ use wire::Spec;
 use super::local;
 use super::port::Identity;
 use crate::ids::SessionId;
+use crate::mutex::locked;
 pub(crate) use connected_process::ConnectedProcess;
 pub(crate) use connection::HolderConnection;
 pub(crate) use folder::SessionFolder;
 pub(crate) use greeting::{greeting, is_passing, start_error, start_error_of};
 pub(crate) use liveness::{Dead, Liveness, Traces, sweep};
-use start::HolderBinary;
 pub(crate) use start::StartedHolder;
+use start::{HolderBinary, SpareHolder};
 pub use start::{holder_is_static, splice_works};
 
 /// Starts the holders of this server, and reaches those of earlier ones.
@@ -37,6 +38,8 @@ pub(crate) struct HolderBackend {
     /// The folder of the sessions' folders.
     sessions: PathBuf,
     binary: HolderBinary,
+    /// The next session's.
+    spare: Mutex<Option<SpareHolder>>,
     /// The ancestors of this process; `None` if they are not known.
     above: OnceLock<Option<Vec<u32>>>,
 }
@@ -48,7 +51,7 @@ impl HolderBackend {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&sessions);
         made.map_err(|e| (sessions.clone(), e))?;
         let binary = HolderBinary::prepare(state_dir, &sessions).map_err(|e| (state_dir.to_owned(), e))?;
-        Ok(Self { sessions, binary, above: OnceLock::new() })
+        Ok(Self { sessions, binary, spare: Mutex::default(), above: OnceLock::new() })
     }
 
     /// The folder of the sessions' folders.
@@ -82,9 +85,19 @@ impl HolderBackend {
         self.binary.may_splice
     }
 
-    /// Creates the session's folder, stores the spec, and starts a holder on it. Blocks.
+    /// Creates the session's folder, stores the spec, and has a holder begin in it. Blocks.
     pub(crate) fn start(&self, folder: &SessionFolder, spec: &Spec) -> io::Result<StartedHolder> {
-        start::start(&self.binary, folder.path(), spec)
+        let spare = locked(&self.spare).take();
+        start::start(&self.binary, spare, folder.path(), spec)
+    }
+
+    /// Starts a spare holder if there is none, for a session with an id like this one. Blocks.
+    pub(crate) fn keep_spare(&self, id: &SessionId) {
+        let mut spare = locked(&self.spare);
+        if spare.is_none() {
+            // Without one the next session starts its own, and has the error.
+            *spare = SpareHolder::start(&self.binary, &self.sessions, id.as_str().len()).ok();
+        }
     }
 
     /// Connects to the holder of this folder, and returns its process. [`is_passing`] separates errors that say nothing
@@ -149,5 +162,6 @@ impl HolderBackend {
     #[cfg(test)]
     pub(crate) fn set_program(&mut self, path: PathBuf) {
         self.binary.path = path;
+        *locked(&self.spare) = None;
     }
 }

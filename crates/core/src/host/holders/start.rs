@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -123,16 +124,51 @@ impl HolderProcess {
     }
 }
 
-/// Creates the session's folder, stores the spec, and starts a holder on it.
-pub(super) fn start(binary: &HolderBinary, folder: &Path, spec: &Spec) -> io::Result<StartedHolder> {
+/// A holder that waits for a session's folder. It ends when its server does.
+#[derive(Debug)]
+pub(super) struct SpareHolder {
+    started: StartedHolder,
+    /// The length of the path that it waits for.
+    path_bytes: usize,
+}
+
+impl SpareHolder {
+    /// Starts one for a session in this folder, with an id of this length.
+    pub(super) fn start(binary: &HolderBinary, sessions: &Path, id_bytes: usize) -> io::Result<Self> {
+        let instead = sessions.join(format!("{:-<id_bytes$}", wire::SPARE));
+        Ok(Self { started: spawn(binary, &instead)?, path_bytes: instead.as_os_str().len() })
+    }
+
+    /// Gives it the session's folder; `None` if it cannot have it or is gone.
+    fn hold(mut self, folder: &Path) -> Option<StartedHolder> {
+        let path = folder.as_os_str().as_bytes();
+        let is_alive = matches!(self.started.process.0.try_wait(), Ok(None));
+        let takes_it = is_alive && path.len() == self.path_bytes && self.started.connection.send_path(path);
+        takes_it.then_some(self.started)
+    }
+}
+
+/// Creates the session's folder, stores the spec, and has a holder begin in it: the spare one, or a new one.
+pub(super) fn start(
+    binary: &HolderBinary,
+    spare: Option<SpareHolder>,
+    folder: &Path,
+    spec: &Spec,
+) -> io::Result<StartedHolder> {
     sys::fault::stall("create");
     std::fs::DirBuilder::new().mode(0o700).create(folder)?;
     spec.store(folder)?;
+    match spare.and_then(|spare| spare.hold(folder)) {
+        Some(started) => Ok(started),
+        None => spawn(binary, folder),
+    }
+}
+
+fn spawn(binary: &HolderBinary, folder: &Path) -> io::Result<StartedHolder> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     // Nothing may fail once the holder runs: no code would end it.
     ours.set_nonblocking(true)?;
     let connection = HolderConnection::new(ours)?;
-    let log = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join("holder.log"))?;
     // Without a pre-exec hook the standard library uses posix_spawn(3), which does not copy this process's page tables.
     let child = Command::new(&binary.path)
         .arg0("ptyd-holder")
@@ -144,7 +180,7 @@ pub(super) fn start(binary: &HolderBinary, folder: &Path, spec: &Spec) -> io::Re
         .envs(sys::fault::passed_on())
         .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
         .stdout(Stdio::null())
-        .stderr(log)
+        .stderr(Stdio::null())
         .spawn()?;
     Ok(StartedHolder { connection, process: HolderProcess(child) })
 }

@@ -20,7 +20,7 @@ use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::profile::StartFiles;
 use crate::sessions::handle::Handle;
-use crate::sessions::registry::{NODE, Registry, SessionRef, on_disk};
+use crate::sessions::registry::{NODE, Registry, SessionRef};
 use crate::sessions::resource_limits;
 use crate::sessions::session::Request;
 use crate::sessions::session_metadata::SessionMetadata;
@@ -83,8 +83,7 @@ impl Registry {
             }
         }
         let id = SessionId::random(NODE);
-        let spec = self.spec_of(&id, principal, request, StartFiles::User).await?;
-        let handle = self.launch(&id, &spec).await?;
+        let handle = self.launch(&id, spec_of(&id, principal, request, StartFiles::User)).await?;
         drop(turn);
         self.created(principal, &handle).await
     }
@@ -98,20 +97,21 @@ impl Registry {
     ) -> Result<Created, ActionError> {
         let turn = self.default_turn(client).await;
         let id = SessionId::random(NODE);
-        let spec = match self.default_of(client).await? {
+        let handle = match self.default_of(client).await? {
             DefaultSession::Live(_, snapshot) => return Ok(not_new(snapshot.view)),
-            DefaultSession::Ended(old) => again(self.host(), &old.shared.spec, &old.shared.meta, &id)?,
-            DefaultSession::Nothing => self.spec_of(&id, principal, request, StartFiles::User).await?,
+            DefaultSession::Ended(old) => {
+                let spec = again(self.host(), &old.shared.spec, &old.shared.meta, &id)?;
+                self.launch(&id, |_| Ok(spec)).await?
+            }
+            DefaultSession::Nothing => self.launch(&id, spec_of(&id, principal, request, StartFiles::User)).await?,
         };
-        let handle = self.launch(&id, &spec).await?;
         let Some(reason) = self.start_files_problem(principal, &handle, request).await else {
             drop(turn);
             return self.default_created(principal, &handle).await;
         };
         self.end(&handle, sys::signal::HUP, limits::TERMINATE_GRACE).await?;
         let id = SessionId::random(NODE);
-        let spec = self.spec_of(&id, principal, request, StartFiles::Clean).await?;
-        let handle = self.launch(&id, &spec).await?;
+        let handle = self.launch(&id, spec_of(&id, principal, request, StartFiles::Clean)).await?;
         let failed = StartupFailure {
             command: "start-up files".to_owned(),
             reason: format!("{reason}; this shell, and those after a reset, run without them"),
@@ -190,7 +190,7 @@ impl Registry {
         self.end(&old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
         let id = SessionId::random(NODE);
         let spec = again(self.host(), &old.shared.spec, &old.shared.meta, &id)?;
-        let handle = self.launch(&id, &spec).await?;
+        let handle = self.launch(&id, |_| Ok(spec)).await?;
         self.created(principal, &handle).await
     }
 
@@ -238,19 +238,8 @@ impl Registry {
         }
     }
 
-    /// The spec of a new session, built on the blocking pool because of its disk accesses. `start_files`: those that its
-    /// shell reads, if the profile leaves them to the user.
-    pub(super) async fn spec_of(
-        self: &Arc<Self>,
-        id: &SessionId,
-        principal: &Principal,
-        request: &Create,
-        start_files: StartFiles,
-    ) -> Result<Spec, ActionError> {
-        let (registry, id, principal, request) = (Arc::clone(self), id.clone(), principal.clone(), request.clone());
-        on_disk(move || registry.spec(&id, &principal, &request, start_files)).await
-    }
-
+    /// The spec of a new session. Waits for the disk. `start_files`: those that its shell reads, if the profile leaves them to
+    /// the user.
     fn spec(
         &self,
         id: &SessionId,
@@ -355,6 +344,17 @@ impl Registry {
             None => Ok(principal.name.clone()),
         }
     }
+}
+
+/// Returns the function that makes the spec of a new session.
+fn spec_of(
+    id: &SessionId,
+    principal: &Principal,
+    request: &Create,
+    start_files: StartFiles,
+) -> impl FnOnce(&Registry) -> Result<Spec, ActionError> + Send + use<> {
+    let (id, principal, request) = (id.clone(), principal.clone(), request.clone());
+    move |registry| registry.spec(&id, &principal, &request, start_files)
 }
 
 /// A session that an earlier request started.
