@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CommandStatus, Exit, Foreground, Limit};
+use crate::{CommandStatus, Decision, Exit, Foreground, Limit};
 
 /// The data of one event. Only what belongs to its kind is there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +40,12 @@ pub struct Event {
     /// The end of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<Exit>,
+    /// The approval, whose request `GET /approvals` has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<String>,
+    /// The person's decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
 }
 
 /// The kind of event.
@@ -63,6 +69,12 @@ pub enum EventKind {
     /// A session ran into a limit.
     #[serde(rename = "limit")]
     Limit,
+    /// A request waits for a person's decision.
+    #[serde(rename = "approval.requested")]
+    ApprovalRequested,
+    /// A person has decided.
+    #[serde(rename = "approval.decided")]
+    ApprovalDecided,
     /// Events before the next one are no longer kept; `GET /terminals` gives the present state.
     #[serde(rename = "gap")]
     Gap,
@@ -74,6 +86,8 @@ impl EventKind {
         match self {
             Self::SessionCreated => "session.created",
             Self::SessionTerminated => "session.terminated",
+            Self::ApprovalRequested => "approval.requested",
+            Self::ApprovalDecided => "approval.decided",
             Self::CommandStarted => "command.started",
             Self::CommandCompleted => "command.completed",
             Self::Attention => "attention",
@@ -92,6 +106,8 @@ mod tests {
         let all = [
             EventKind::SessionCreated,
             EventKind::SessionTerminated,
+            EventKind::ApprovalRequested,
+            EventKind::ApprovalDecided,
             EventKind::CommandStarted,
             EventKind::CommandCompleted,
             EventKind::Attention,

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::approval::Decision;
 use super::command::CommandView;
 use super::limits::LimitHit;
 use super::session::{Foreground, SessionExit};
@@ -93,4 +94,11 @@ pub enum ServerEventKind {
     Wanted(Foreground),
     /// The session hit a limit.
     LimitHit(LimitHit),
+    /// A request waits for a person's decision, or has one.
+    Approval {
+        /// The approval's id.
+        id: String,
+        /// The decision; `None` while there is none.
+        decision: Option<Decision>,
+    },
 }

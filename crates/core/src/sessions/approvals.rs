@@ -68,6 +68,8 @@ pub(super) enum Answer {
     /// A person has to decide; `None` if too many of this principal's wait already.
     Pending {
         id: Option<String>,
+        /// It is new.
+        is_new: bool,
     },
 }
 
@@ -121,19 +123,19 @@ impl Approvals {
         if let Some(at) = all.iter().position(|approval| approval.asked == asked) {
             let id = all[at].id.clone();
             return match all[at].state.clone() {
-                ApprovalState::Pending => Answer::Pending { id: Some(id) },
+                ApprovalState::Pending => Answer::Pending { id: Some(id), is_new: false },
                 ApprovalState::Denied { by } => Answer::Denied { id, by },
                 ApprovalState::Allowed { .. } => Answer::Allowed(Box::new(UsedApproval(all.remove(at)))),
             };
         }
         if all.iter().filter(|one| one.asked.principal == asked.principal).count() >= APPROVALS_PER_PRINCIPAL_MAX {
-            return Answer::Pending { id: None };
+            return Answer::Pending { id: None, is_new: false };
         }
         let id = format!("a-{}", random_word());
         let state = ApprovalState::Pending;
         let (asked_at, until) = (SystemTime::now(), now + APPROVAL_LIFETIME);
         all.push(Approval { id: id.clone(), asked, words, door, state, asked_at, until });
-        Answer::Pending { id: Some(id) }
+        Answer::Pending { id: Some(id), is_new: true }
     }
 
     /// The request that used it was not performed, because the session was busy: it is good once more.
@@ -260,7 +262,7 @@ mod tests {
         let (approvals, now) = (Approvals::default(), Instant::now());
         let ask = |principal: &str, text: &str, now| approvals.answer(asked(principal, text), Door::Mcp, words(), now);
         let pending = |principal: &str, text: &str, now| match ask(principal, text, now) {
-            Answer::Pending { id } => id.expect("room"),
+            Answer::Pending { id, .. } => id.expect("room"),
             other => panic!("{other:?}"),
         };
         let id = pending("bot", "make", now);
@@ -289,7 +291,7 @@ mod tests {
         let (approvals, now) = (Approvals::default(), Instant::now());
         let decided = |door, approver: Principal| {
             let text = format!("{door:?} {approver:?}");
-            let Answer::Pending { id: Some(id) } = approvals.answer(asked("ada", &text), door, words(), now) else {
+            let Answer::Pending { id: Some(id), .. } = approvals.answer(asked("ada", &text), door, words(), now) else {
                 panic!("it is pending")
             };
             approvals.decide(&approver, &id, Decision::Allow, now).is_ok()
@@ -307,7 +309,7 @@ mod tests {
         let (approvals, now) = (Approvals::default(), Instant::now());
         for number in 0..=APPROVALS_PER_PRINCIPAL_MAX {
             let answer = approvals.answer(asked("bot", &number.to_string()), Door::Mcp, words(), now);
-            assert_eq!(matches!(answer, Answer::Pending { id: None }), number == APPROVALS_PER_PRINCIPAL_MAX);
+            assert_eq!(matches!(answer, Answer::Pending { id: None, .. }), number == APPROVALS_PER_PRINCIPAL_MAX);
         }
         let seen = |name, scope| approvals.list(&Principal::named(name, scope), now).len();
         assert_eq!(seen("bot", Scope::Read), APPROVALS_PER_PRINCIPAL_MAX);

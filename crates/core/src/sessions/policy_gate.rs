@@ -11,7 +11,9 @@ use tokio::time::Instant;
 use super::approvals::{Answer, Asked, UsedApproval, Words};
 use super::registry::{Registry, SessionRef, on_disk};
 use super::shared::Shared;
-use crate::action::{Action, ActionError, Create, Foreground, InputBytes, PolicyRefusal, TargetShell, Variables};
+use crate::action::{
+    Action, ActionError, Create, Foreground, InputBytes, PolicyRefusal, ServerEventKind, TargetShell, Variables,
+};
 use crate::keys;
 use crate::principal::Principal;
 use crate::profile::{Profile, StartFiles};
@@ -66,6 +68,9 @@ impl Registry {
             let words = Words { session_name, owner, policy: name.clone(), rule, why, hides_input };
             self.person_requests.approvals.answer(asked, principal.origin.door, words, Instant::now())
         });
+        if let Some(Answer::Pending { id: Some(id), is_new: true }) = &answer {
+            self.server_events.notify(&shared, ServerEventKind::Approval { id: id.clone(), decision: None });
+        }
         Ok(Some(Judged { shared, policy: name, ruling, what, answer }))
     }
 
@@ -167,7 +172,7 @@ impl Judged {
                 let ruling = Ruling { verdict: Verdict::Deny, why, ..self.ruling.clone() };
                 refusal(self.what, &self.policy, &ruling, is_advisory, None)
             }
-            Some(Answer::Pending { id }) => refusal(self.what, &self.policy, &self.ruling, is_advisory, id.clone()),
+            Some(Answer::Pending { id, .. }) => refusal(self.what, &self.policy, &self.ruling, is_advisory, id.clone()),
             None => refusal(self.what, &self.policy, &self.ruling, is_advisory, None),
         }
     }

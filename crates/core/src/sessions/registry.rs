@@ -324,6 +324,7 @@ impl Registry {
             Action::DecideApproval { id, decision } => {
                 let decided = self.person_requests.approvals.decide(principal, id, *decision, Instant::now())?;
                 tracing::info!(by = %principal.name, approval = %decided.id, session = %decided.session, decision = decision.name(), "an approval was decided on");
+                self.server_events.approval_decided(&decided, *decision);
                 Ok(Outcome::Approval(Box::new(decided)))
             }
             Action::Capabilities => {

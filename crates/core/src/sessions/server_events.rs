@@ -10,7 +10,9 @@ use std::time::SystemTime;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 use super::shared::Shared;
-use crate::action::{ActionError, EventPlace, EventsView, PatternShare, ReadEvents, ServerEvent, ServerEventKind};
+use crate::action::{
+    ActionError, ApprovalView, Decision, EventPlace, EventsView, PatternShare, ReadEvents, ServerEvent, ServerEventKind,
+};
 use crate::audit::AuditLog;
 use crate::ids::SessionId;
 use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_READ_MAX, FOLLOWERS_PER_PRINCIPAL_MAX};
@@ -68,6 +70,12 @@ impl ServerEvents {
             self.audit.command_ended(&shared.meta.owner, shared.meta.name.as_deref(), command);
         }
         self.add(shared.id.clone(), shared.meta.owner.clone(), shared.meta.name.clone(), what);
+    }
+
+    /// Appends a decision. Its session may have ended.
+    pub(super) fn approval_decided(&self, approval: &ApprovalView, decision: Decision) {
+        let what = ServerEventKind::Approval { id: approval.id.clone(), decision: Some(decision) };
+        self.add(approval.session.clone(), approval.owner.clone(), approval.session_name.clone(), what);
     }
 
     fn add(&self, session: SessionId, owner: String, name: Option<String>, what: ServerEventKind) {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
+use crate::server_events::Follower;
 use api::{
-    ApprovalState, CreateRequest, Decision, ErrorCode, ExecuteRequest, InputRequest, NumberOrName, SessionAction,
-    SessionPolicy, TokenRequest, TokenScope,
+    ApprovalState, CreateRequest, Decision, ErrorCode, EventKind, ExecuteRequest, InputRequest, NumberOrName,
+    SessionAction, SessionPolicy, TokenRequest, TokenScope,
 };
 use client::{Client, ClientError};
 use e2e::{Binary, Home, Server, Session, Socket, Start, not_run};
@@ -177,6 +178,7 @@ async fn what_a_policy_asks_about_runs_once_after_another_person_has_allowed_it(
         Err(ClientError::Refused(problem)) => Err((problem.code, problem.detail)),
         Err(other) => panic!("{other}"),
     };
+    let mut follower = Follower::open(&server, &server.token(), None);
     let (code, words) = runs("touch made; echo $?", Some("k")).await.expect_err("a person is asked");
     assert_eq!(code, ErrorCode::ApprovalNeeded);
     let waiting = owner.approvals().await.expect("an admin sees it").approvals;
@@ -193,6 +195,13 @@ async fn what_a_policy_asks_about_runs_once_after_another_person_has_allowed_it(
     assert!(runs("touch made; echo $?", Some("k")).await.is_err());
     let decided = owner.decide(&asked.id, Decision::Allow).await.expect("decided");
     assert_eq!((decided.state, decided.decided_by.is_some()), (ApprovalState::Allowed, true));
+    // A follower of the events reads of the two requests once, and of the decision.
+    for (event, decision) in [(EventKind::ApprovalRequested, None), (EventKind::ApprovalDecided, Some(Decision::Allow))]
+    {
+        let told = follower.next();
+        let facts = (told.event, told.approval_id, told.decision, told.session_id);
+        assert_eq!(facts, (event, Some(asked.id.clone()), decision, Some(session.clone())));
+    }
     // Exactly this text, in this session, once.
     assert!(runs("touch made; echo $? ", None).await.is_err());
     assert_eq!(runs("touch made; echo $?", Some("k")).await, Ok(Some(0)));

@@ -8,7 +8,7 @@ use client::Client;
 use e2e::{PATIENCE, Server};
 
 /// A follower.
-struct Follower {
+pub(crate) struct Follower {
     lines: BufReader<TcpStream>,
     /// The newest id.
     last: String,
@@ -16,7 +16,7 @@ struct Follower {
 
 impl Follower {
     /// Connects, and has read the place where it begins.
-    fn open(server: &Server, token: &str, last: Option<&str>) -> Self {
+    pub(crate) fn open(server: &Server, token: &str, last: Option<&str>) -> Self {
         let mut wire = TcpStream::connect(server.address()).expect("it listens");
         wire.set_read_timeout(Some(PATIENCE)).expect("a socket");
         let last = last.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
@@ -39,7 +39,7 @@ impl Follower {
         (n > 0).then(|| line.trim_end().to_owned())
     }
 
-    fn next(&mut self) -> Event {
+    pub(crate) fn next(&mut self) -> Event {
         loop {
             let line = self.line().expect("the stream goes on");
             if let Some(data) = line.strip_prefix("data: ") {

@@ -91,6 +91,13 @@ fn message(server_event: &ServerEvent) -> (LoggingLevel, Value) {
         ),
         ServerEventKind::Wanted(_) => (LoggingLevel::Notice, "attention", json!({})),
         ServerEventKind::LimitHit(hit) => (LoggingLevel::Warning, "limit", json!({ "limit": hit.limit.name() })),
+        ServerEventKind::Approval { id, decision: None } => {
+            (LoggingLevel::Notice, "approval.requested", json!({ "approvalId": id }))
+        }
+        ServerEventKind::Approval { id, decision: Some(decision) } => {
+            let data = json!({ "approvalId": id, "decision": decision.name() });
+            (LoggingLevel::Notice, "approval.decided", data)
+        }
     };
     let mut data = json!({ "event": event, "sessionId": server_event.session.as_str(), "name": server_event.name });
     if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {

@@ -39,6 +39,14 @@ pub(super) async fn decide(
     }
 }
 
+/// A decision, as the wire has it.
+pub(super) fn decision(decision: Decision) -> api::Decision {
+    match decision {
+        Decision::Allow => api::Decision::Allow,
+        Decision::Deny => api::Decision::Deny,
+    }
+}
+
 fn shown(view: ApprovalView) -> api::Approval {
     let (mut command, mut inside, mut input, mut input_length, mut keys) = Default::default();
     match view.subject {

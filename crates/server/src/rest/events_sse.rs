@@ -105,6 +105,8 @@ fn blank(at: std::time::SystemTime) -> api::Event {
         foreground: None,
         limit: None,
         exit: None,
+        approval_id: None,
+        decision: None,
     }
 }
 
@@ -141,5 +143,13 @@ fn event(server_event: &ServerEvent) -> api::Event {
             limit: Some(convert::limit(hit.limit)),
             ..common
         },
+        ServerEventKind::Approval { id, decision } => {
+            let event = match decision {
+                None => api::EventKind::ApprovalRequested,
+                Some(_) => api::EventKind::ApprovalDecided,
+            };
+            let decision = decision.map(super::approvals::decision);
+            api::Event { event, approval_id: Some(id.clone()), decision, ..common }
+        }
     }
 }
