@@ -52,6 +52,7 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
                 "per_principal",
                 "store",
                 "unix_stream",
+                "syslog_address",
                 "web_origin",
             ],
             &["delivery"],

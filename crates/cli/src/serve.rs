@@ -10,6 +10,7 @@ use clap::{ArgAction, Args};
 use ptyd_core::action::{Limit, Limits};
 use ptyd_core::config::{AuditConfig, AuditMode, Config, IpNet, NetworkConfig, OperatorFiles, SessionsMax, TlsFiles};
 use ptyd_core::serve_error::ServeError;
+use ptyd_core::syslog_address::SyslogAddress;
 use ptyd_core::web_origin::WebOrigin;
 use server::Listening;
 use terminal::quote;
@@ -161,6 +162,9 @@ struct AuditOptions {
     /// Full files of the audit log that are kept besides the present one [default: 8]
     #[arg(long, env = "PTYD_AUDIT_FILES", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(..=i64::from(ptyd_core::limits::AUDIT_FILES_MAX)))]
     audit_files: Option<u32>,
+    /// Forward the audit log to a syslog server, too: unix:/dev/log, udp:HOST:PORT or tcp:HOST:PORT
+    #[arg(long, env = "PTYD_AUDIT_SYSLOG", value_name = "ADDRESS")]
+    audit_syslog: Option<SyslogAddress>,
 }
 
 impl AuditOptions {
@@ -170,6 +174,7 @@ impl AuditOptions {
             mode: self.audit.unwrap_or(defaults.mode),
             bytes: self.audit_bytes.unwrap_or(defaults.bytes),
             files: self.audit_files.unwrap_or(defaults.files),
+            syslog: self.audit_syslog.clone(),
         }
     }
 }

@@ -9,6 +9,7 @@ pub use ipnet::IpNet;
 
 use crate::action::Limits;
 use crate::limits;
+use crate::syslog_address::SyslogAddress;
 use crate::web_origin::WebOrigin;
 
 /// The settings.
@@ -127,7 +128,7 @@ impl Default for SessionsMax {
 }
 
 /// The settings of the audit log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditConfig {
     /// Whether it is kept, and what happens where it cannot be.
     pub mode: AuditMode,
@@ -135,11 +136,13 @@ pub struct AuditConfig {
     pub bytes: u64,
     /// How many full ones are kept.
     pub files: u32,
+    /// The syslog server that gets its lines, too.
+    pub syslog: Option<SyslogAddress>,
 }
 
 impl Default for AuditConfig {
     fn default() -> Self {
-        Self { mode: AuditMode::default(), bytes: limits::AUDIT_BYTES, files: limits::AUDIT_FILES }
+        Self { mode: AuditMode::default(), bytes: limits::AUDIT_BYTES, files: limits::AUDIT_FILES, syslog: None }
     }
 }
 

@@ -30,6 +30,7 @@ pub mod sessions;
 mod shell;
 pub mod state_dir;
 mod store;
+pub mod syslog_address;
 pub mod unix_socket;
 pub mod unix_stream;
 pub mod web_origin;

@@ -8,12 +8,14 @@ mod entry;
 mod file;
 mod line;
 mod read;
+mod syslog;
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, mpsc};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::{Notify, Semaphore};
@@ -29,6 +31,7 @@ use crate::config::{AuditMode, Config};
 use crate::limits::{AUDIT_FLUSH_EVERY, AUDIT_PATIENCE, AUDIT_PENDING_BYTES_MAX, AUDIT_READS_MAX, AUDIT_WRITE_QUICK};
 use crate::mutex::locked;
 use crate::store::HistoryRow;
+use crate::syslog_address::SyslogAddress;
 use file::AuditFile;
 use line::{Caller, Ended, Event, Line, SessionName};
 
@@ -62,6 +65,8 @@ struct Recording {
     wakes: Notify,
     /// One search through the files at a time.
     search: Semaphore,
+    /// Forwards the lines to a syslog server until it is dropped.
+    forwarding: Mutex<Option<mpsc::SyncSender<()>>>,
 }
 
 /// Lines and counts that go into the file with the next line, or a moment later.
@@ -122,6 +127,7 @@ impl AuditLog {
                 pending: Mutex::default(),
                 wakes: Notify::new(),
                 search: Semaphore::new(1),
+                forwarding: Mutex::default(),
             }),
         }
     }
@@ -170,6 +176,14 @@ impl AuditLog {
             tokio::time::sleep_until(Instant::now() + AUDIT_FLUSH_EVERY).await;
             self.flush().await;
         }
+    }
+
+    /// Begins to forward the lines to a syslog server.
+    pub fn forward(&self, to: &SyslogAddress) -> io::Result<()> {
+        if let Some(on) = &self.on {
+            *locked(&on.forwarding) = Some(syslog::start(&on.folder, to)?);
+        }
+        Ok(())
     }
 
     /// Writes what is pending.

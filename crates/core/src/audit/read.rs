@@ -46,7 +46,7 @@ pub(super) fn last_time(folder: &Path) -> Option<SystemTime> {
 }
 
 /// All files at one moment, oldest first: they are renamed meanwhile.
-fn opened(folder: &Path) -> io::Result<Vec<File>> {
+pub(super) fn opened(folder: &Path) -> io::Result<Vec<File>> {
     loop {
         let paths = file::files(folder);
         let all = open_all(&paths)?;

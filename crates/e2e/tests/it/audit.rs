@@ -1,15 +1,18 @@
 //! The audit log of a real server: nothing that was answered is missing, whatever ends the server or fills its disk.
 
 use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::{CreateRequest, ErrorCode, ExecuteRequest, InputRequest, SessionStatus, TokenRequest, TokenScope};
 use client::Client;
-use e2e::{Random, Server, Session, Start, count, eventually};
+use e2e::{Home, PATIENCE, Random, Server, Session, Start, count, eventually};
 use serde_json::Value;
 
 /// Every line in all files, oldest file first; each must be JSON.
@@ -281,7 +284,7 @@ async fn an_admin_reads_the_log_over_rest_and_at_the_command_line_and_nobody_els
     let over = Arc::clone(&is_over);
     let reading = tokio::task::spawn_blocking(move || {
         let mut line = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("readable");
+        BufReader::new(out).read_line(&mut line).expect("readable");
         over.store(true, Ordering::Release);
         line
     });
@@ -300,4 +303,83 @@ async fn an_admin_reads_the_log_over_rest_and_at_the_command_line_and_nobody_els
     assert!(print(&["--action", "terminate"]).is_empty());
     assert!(print(&["--text", "echo first"]).contains("echo first"));
     server.again();
+}
+
+/// The JSON of a message of RFC 5424 from ptyd.
+fn json_of(message: &str) -> Option<Value> {
+    let (header, json) = message.split_once(" - {")?;
+    let fields: Vec<_> = header.split(' ').collect();
+    let [priority, _time, _host, "ptyd", _process, _event] = fields[..] else { panic!("{message}") };
+    assert!(["<108>1", "<110>1"].contains(&priority), "{message}");
+    serde_json::from_str(&format!("{{{json}")).ok()
+}
+
+/// A syslog server for one connection, which is returned; all its messages are collected.
+fn receive(listener: &TcpListener, into: &Arc<Mutex<Vec<Value>>>) -> (TcpStream, std::thread::JoinHandle<()>) {
+    let connection = listener.accept().expect("a connection").0;
+    let (mut stream, into) = (BufReader::new(connection.try_clone().expect("a descriptor")), Arc::clone(into));
+    let collect = move || {
+        let mut count = Vec::new();
+        while stream.read_until(b' ', &mut count).expect("bytes") > 0 {
+            let bytes = std::str::from_utf8(&count).expect("digits").trim_end().parse().expect("a count");
+            let mut message = vec![0; bytes];
+            stream.read_exact(&mut message).expect("a whole message");
+            let message = String::from_utf8(message).expect("UTF-8");
+            into.lock().expect("no panic").push(json_of(&message).expect("JSON"));
+            count.clear();
+        }
+    };
+    (connection, std::thread::spawn(collect))
+}
+
+#[tokio::test]
+// promise: audit-5
+async fn a_syslog_server_gets_every_line_also_those_from_when_it_or_ptyd_was_down() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let env = vec![("PTYD_AUDIT_SYSLOG", format!("tcp:{address}").into())];
+    let server = Server::start_as(Start { env, ..Start::default() });
+    let shell = server.session().await;
+    let has_all = async || {
+        let (received, lines) = (received.lock().expect("no panic"), lines(&server.home().state()));
+        lines.iter().all(|line| received.contains(line)).then_some(())
+    };
+    let (connection, first) = receive(&listener, &received);
+    eventually("every line has come", has_all).await;
+    // The syslog server goes, and takes what is still sent before ptyd notices.
+    drop(listener);
+    connection.shutdown(Shutdown::Write).expect("connected");
+    shell.run("echo while it is down").await;
+    first.join().expect("the connection ends");
+    server.kill9();
+    server.again();
+    shell.run("echo after a restart").await;
+    let listener = TcpListener::bind(address).expect("the same port");
+    let (_connection, _second) = receive(&listener, &received);
+    eventually("every line has come", has_all).await;
+    assert!(received.lock().expect("no panic").iter().any(|line| line["text"] == "echo after a restart"));
+}
+
+#[tokio::test]
+// promise: audit-5
+async fn datagrams_of_udp_and_of_a_unix_socket_have_the_same_messages() {
+    let home = Home::make();
+    let (udp, path) = (UdpSocket::bind("127.0.0.1:0").expect("a port"), home.path().join("log"));
+    let unix = UnixDatagram::bind(&path).expect("a socket");
+    udp.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    unix.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    let to_udp = format!("udp:{}", udp.local_addr().expect("bound"));
+    for (to, is_udp) in [(to_udp, true), (format!("unix:{}", path.display()), false)] {
+        let server = Server::start_as(Start { env: vec![("PTYD_AUDIT_SYSLOG", to.into())], ..Start::default() });
+        server.session().await;
+        let mut message = vec![0; 65_536];
+        loop {
+            let count = if is_udp { udp.recv(&mut message) } else { unix.recv(&mut message) }.expect("a datagram");
+            let message = std::str::from_utf8(&message[..count]).expect("UTF-8");
+            if json_of(message).expect("JSON")["action"] == "start" {
+                break;
+            }
+        }
+    }
 }

@@ -90,6 +90,9 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let dispatcher = Dispatcher::new(Arc::clone(&registry));
     tokio::spawn(dispatcher.clone().end_sessions_of_gone_clients());
     let audit = dispatcher.audit();
+    if let Some(syslog) = &config.audit.syslog {
+        audit.forward(syslog).map_err(ServeError::at(&config.state_dir))?;
+    }
     tokio::spawn(async move { audit.keep_written().await });
     let audit = dispatcher.audit();
     let uid = own_uid().map_err(ServeError::at(&config.socket))?;
