@@ -5,13 +5,14 @@
 //! file for a reader, and is cut off when the file is opened for writing.
 
 use crate::event::{Event, Kind, Record};
-use crate::{EVENTS_FILE, Offset, header};
+use crate::{EVENTS_FILE, Masks, Offset, header};
 use rustix::fs::FallocateFlags;
 use rustix::io::{Errno, retry_on_intr};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::sync::Arc;
 
 /// `len` and `crc32`.
 const FRAME_BYTES: usize = 8;
@@ -198,6 +199,8 @@ fn read_some_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
 pub struct EventsReader {
     file: File,
     at: u64,
+    /// The masks of every payload.
+    masks: Option<Arc<Masks>>,
 }
 
 impl EventsReader {
@@ -208,7 +211,14 @@ impl EventsReader {
 
     fn on(file: File) -> io::Result<Self> {
         header::check(&file)?;
-        Ok(Self { file, at: header::HEADER_BYTES })
+        Ok(Self { file, at: header::HEADER_BYTES, masks: None })
+    }
+
+    /// The same events with these masks. A record has fields that are no text; a text of [`crate::MASKED_BYTES_MIN`] bytes
+    /// is not in those by chance.
+    #[must_use]
+    pub fn masked(self, masks: Option<Arc<Masks>>) -> Self {
+        Self { masks, ..self }
     }
 
     /// The next whole record that ends at or before `limit`: the end that the holder published, or the file's size if
@@ -284,7 +294,7 @@ impl EventsReader {
         if len > end.saturating_sub(self.at).saturating_sub(FRAME_BYTES as u64) {
             return Ok(None);
         }
-        let payload = if is_long {
+        let mut payload = if is_long {
             let mut payload = vec![0u8; payload_bytes as usize];
             self.file.read_exact_at(&mut payload, self.at + head_bytes)?;
             payload
@@ -297,6 +307,9 @@ impl EventsReader {
         hasher.update(&payload);
         if hasher.finalize() != crc {
             return Ok(None);
+        }
+        if let Some(masks) = &self.masks {
+            masks.mask(&mut payload);
         }
         let [kind, fields @ ..] = head;
         let (Some(time_us), Some(offset)) = (fields.first_chunk(), fields.last_chunk()) else {

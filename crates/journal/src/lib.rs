@@ -11,11 +11,13 @@
 mod event;
 mod events;
 mod header;
+mod mask;
 mod reader;
 mod writer;
 
 pub use event::{EndReason, Event, Kind, Record, TroubleKind};
 pub use events::{EventsReader, EventsWriter};
+pub use mask::{MASKED_BYTES_MIN, Masks};
 pub use reader::{Read, Reader};
 pub use writer::{Retained, Retention, Writer};
 

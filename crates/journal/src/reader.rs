@@ -1,14 +1,15 @@
 //! Reads a journal while it grows and while its beginning is freed, without a lock against the writer.
 //!
-//! It never returns a byte that the terminal did not print. The writer publishes the new first offset before it frees
+//! It never returns a byte that the terminal did not print, but for the `*` of its masks. The writer publishes the new first offset before it frees
 //! bytes; the reader reads the bytes first and the header second, so a hole always appears as a gap.
 
 use crate::writer::{first_data, first_kept};
-use crate::{EVENTS_FILE, JOURNAL_FILE, Offset, header, open_to_read};
+use crate::{EVENTS_FILE, JOURNAL_FILE, Masks, Offset, header, open_to_read};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The result of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +43,8 @@ pub struct Reader {
     events: Option<File>,
     /// The journal's first offset when the reader was opened.
     first_at_open: Offset,
+    /// The masks of all that is read.
+    masks: Option<Arc<Masks>>,
 }
 
 impl Reader {
@@ -51,13 +54,13 @@ impl Reader {
         header::check(&events)?;
         let journal = open_to_read(&dir.join(JOURNAL_FILE))?;
         let first_at_open = first_kept(&journal, header::first(&events)?)?;
-        Ok(Self { journal: Some(journal), events: Some(events), first_at_open })
+        Ok(Self { journal: Some(journal), events: Some(events), first_at_open, masks: None })
     }
 
     /// Opens the journal of a session whose events have a damaged header: its first offset comes from the file system.
     pub fn open_alone(dir: &Path) -> io::Result<Self> {
         let journal = open_to_read(&dir.join(JOURNAL_FILE))?;
-        Ok(Self { journal: Some(journal), events: None, first_at_open: Offset::ZERO })
+        Ok(Self { journal: Some(journal), events: None, first_at_open: Offset::ZERO, masks: None })
     }
 
     /// Whether there is a journal to read from.
@@ -68,7 +71,13 @@ impl Reader {
 
     /// Reads nothing: for an ended session whose journal is gone.
     pub fn of_nothing() -> Self {
-        Self { journal: None, events: None, first_at_open: Offset::ZERO }
+        Self { journal: None, events: None, first_at_open: Offset::ZERO, masks: None }
+    }
+
+    /// The same journal with these masks.
+    #[must_use]
+    pub fn masked(self, masks: Option<Arc<Masks>>) -> Self {
+        Self { masks, ..self }
     }
 
     /// Reads at `at`, and never at or beyond `limit`, the published tail.
@@ -82,14 +91,14 @@ impl Reader {
         let Some(room) = buf.get_mut(..room) else {
             return Ok(Read::Bytes(0));
         };
-        let n = loop {
-            match journal.read_at(room, at.0) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => break other?,
+        let (n, first) = match &self.masks {
+            None => {
+                let n = read_at(journal, room, at.0)?;
+                // The order matters: the header or the holes must be read after the bytes.
+                (n, self.first()?)
             }
+            Some(masks) => self.read_masked(journal, masks, at, room)?,
         };
-        // The order matters: the header or the holes must be read after the bytes.
-        let first = self.first()?;
         if at < first {
             return Ok(Read::Gap { from: at, to: first.min(limit) });
         }
@@ -97,6 +106,34 @@ impl Reader {
             return Ok(Read::Cut { from: at, to: limit });
         }
         Ok(Read::Bytes(n))
+    }
+
+    /// Reads with what is around: also what is behind the limit, which decides what is masked and is not given out. Returns
+    /// the first offset, too.
+    fn read_masked(&self, journal: &File, masks: &Masks, at: Offset, room: &mut [u8]) -> io::Result<(usize, Offset)> {
+        let margin = masks.margin();
+        let from = at.0.saturating_sub(margin as u64);
+        let before = usize::try_from(at.0 - from).unwrap_or(margin);
+        let mut window = vec![0; before + room.len() + margin];
+        let mut length = 0;
+        // Fewer bytes than asked for would seem to be the end.
+        while length < window.len() {
+            match read_at(journal, window.get_mut(length..).unwrap_or_default(), from + length as u64)? {
+                0 => break,
+                n => length += n,
+            }
+        }
+        window.truncate(length);
+        let first = self.first()?;
+        let gone = usize::try_from(first.since(Offset(from))).unwrap_or(length).min(length);
+        let is_headless = first > Offset::ZERO && first >= Offset(from);
+        masks.mask_window(window.get_mut(gone..).unwrap_or_default(), is_headless);
+        let asked = window.get(before..).unwrap_or_default();
+        let n = asked.len().min(room.len());
+        if let (Some(room), Some(asked)) = (room.get_mut(..n), asked.get(..n)) {
+            room.copy_from_slice(asked);
+        }
+        Ok((n, first))
     }
 
     /// The offset of the oldest retained byte.
@@ -114,5 +151,15 @@ impl Reader {
     pub fn len(&self) -> io::Result<Offset> {
         let Some(journal) = &self.journal else { return Ok(Offset::ZERO) };
         Ok(Offset(journal.metadata()?.len()))
+    }
+}
+
+/// Reads once; interrupted, again.
+fn read_at(journal: &File, buf: &mut [u8], at: u64) -> io::Result<usize> {
+    loop {
+        match journal.read_at(buf, at) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
     }
 }
