@@ -17,6 +17,7 @@ mod limits;
 mod null;
 mod output;
 mod process;
+mod secret;
 mod session;
 mod socket;
 mod ticket;
@@ -39,6 +40,7 @@ pub use output::{
     ScreenQuery, SearchAnswer, SearchQuery, Span,
 };
 pub use process::{NumberOrName, Process, ProcessList, ProcessState, Receiver, SentSignal, SignalList};
+pub use secret::{NamedSecret, SecretList, SecretRequest};
 pub use session::{
     Boundary, ConfinementTier, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, Order,
     ResourceUsage, SessionAction, SessionEnvironment, SessionList, SessionListQuery, SessionPolicy, SessionStatus,

@@ -27,6 +27,7 @@ mod record;
 mod remove;
 mod run;
 mod search;
+mod secret;
 mod serve;
 mod sessions;
 mod shim;
@@ -89,6 +90,8 @@ enum Command {
     Prune(remove::PruneOptions),
     /// Make, list and revoke tokens for agents and programs that connect over HTTP
     Token(token::TokenOptions),
+    /// Set, list and remove the secrets that profiles give to sessions
+    Secret(secret::SecretOptions),
     /// List the commands and input that a policy leaves to a person, and allow or deny them
     Approvals(approvals::ApprovalsOptions),
     /// Print, filter and follow the audit log: who asked for what, and how it ended
@@ -152,6 +155,8 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Prune(options) => run_requests(remove::prune(&Client::unix(&paths.socket), &options)),
         Command::Token(options) if options.makes() => run_requests(token::token(&daemon::client(&paths)?, &options)),
         Command::Token(options) => run_requests(token::token(&Client::unix(&paths.socket), &options)),
+        Command::Secret(options) if options.sets() => run_requests(secret::secret(&daemon::client(&paths)?, &options)),
+        Command::Secret(options) => run_requests(secret::secret(&Client::unix(&paths.socket), &options)),
         Command::Approvals(options) => run_requests(approvals::approvals(&Client::unix(&paths.socket), &options)),
         Command::Audit(options) => run_requests(audit::audit(&paths, &options)),
         Command::Policy(options) => policy::policy(&cli.paths, &options),

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use api::{
     Approval, ApprovalList, Capabilities, CommandExecution, CommandList, CreateRequest, Decision, DecisionRequest,
-    Dimensions, ExecuteRequest, InputRequest, NewToken, Output, OutputQuery, Problem, ProcessList, Screen,
-    SearchAnswer, SearchQuery, SessionList, SessionListQuery, SignalList, SignalRequest, TerminalSession, Terminated,
-    TokenInfo, TokenList, TokenRequest, WaitAnswer, WaitRequest,
+    Dimensions, ExecuteRequest, InputRequest, NamedSecret, NewToken, Output, OutputQuery, Problem, ProcessList, Screen,
+    SearchAnswer, SearchQuery, SecretList, SecretRequest, SessionList, SessionListQuery, SignalList, SignalRequest,
+    TerminalSession, Terminated, TokenInfo, TokenList, TokenRequest, WaitAnswer, WaitRequest,
 };
 pub use connection::ServerAddress;
 use connection::{Answer, Pool};
@@ -136,6 +136,22 @@ impl Client {
     /// `DELETE /tokens/{token}`.
     pub async fn revoke_token(&self, name: &str) -> Result<TokenInfo, ClientError> {
         self.json(Call { method: Method::DELETE, ..get(format!("/tokens/{}", escaped(name))) }).await
+    }
+
+    /// `GET /secrets`.
+    pub async fn secrets(&self) -> Result<SecretList, ClientError> {
+        self.json(get("/secrets".to_owned())).await
+    }
+
+    /// `PUT /secrets/{secret}`.
+    pub async fn set_secret(&self, name: &str, value: String) -> Result<NamedSecret, ClientError> {
+        let call = post(format!("/secrets/{}", escaped(name)), &SecretRequest { value })?;
+        self.json(Call { method: Method::PUT, ..call }).await
+    }
+
+    /// `DELETE /secrets/{secret}`.
+    pub async fn remove_secret(&self, name: &str) -> Result<NamedSecret, ClientError> {
+        self.json(Call { method: Method::DELETE, ..get(format!("/secrets/{}", escaped(name))) }).await
     }
 
     /// `GET /approvals`.

@@ -86,7 +86,7 @@ impl Dispatcher {
         let (name, waits) = (name(&action), action.waits());
         let begun = Instant::now();
         let audit = &self.registry.server_events.audit;
-        let mut entry = audit.entry(principal, name, &action, |session| self.registry.name_of(session));
+        let mut entry = audit.entry(principal, name, &action, |session| self.registry.name_and_masks(session));
         let result = match self.admit(principal, name, &mut action, &mut entry).await {
             Err(error) => Err(error),
             Ok(approval) => {
@@ -301,6 +301,9 @@ pub(crate) fn name(action: &Action) -> &'static str {
         Action::Tokens => "tokens",
         Action::MakeToken(_) => "make token",
         Action::RevokeToken { .. } => "revoke token",
+        Action::NamedSecrets => "named secrets",
+        Action::SetSecret { .. } => "set secret",
+        Action::RemoveSecret { .. } => "remove secret",
         Action::Approvals => "approvals",
         Action::DecideApproval { .. } => "decide approval",
         Action::Capabilities => "capabilities",

@@ -335,6 +335,15 @@ pub const TOKENS_MAX: usize = 1_000;
 pub const TOKEN_PROFILES_MAX: usize = 16;
 /// The length of such a profile's name.
 pub const PROFILE_NAME_CHARS_MAX: usize = 100;
+/// Named secrets of a server: all are in memory.
+pub const SECRETS_MAX: usize = 256;
+/// Named secrets of one profile. A session's masks are made of them, and looked for in each of its reads.
+pub const PROFILE_SECRETS_MAX: usize = 32;
+/// The longest value: a private key or a service account's file. With each read, so much before and behind it is read,
+/// too.
+pub const SECRET_BYTES_MAX: usize = 8 << 10;
+/// The longest name of a secret, which is a variable's.
+pub const SECRET_NAME_CHARS_MAX: usize = 64;
 /// The shortest token in a file; ptyd's own tokens have 43 characters.
 pub const TOKEN_CHARS_MIN: usize = 16;
 /// The longest name of a token, which is used in paths, in logs and in every session that it starts.

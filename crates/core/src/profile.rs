@@ -62,6 +62,10 @@ pub struct Profile {
     pub limits: Limits,
     /// The confinement of its shell and programs.
     pub confinement: Option<Confinement>,
+    /// The named secrets that it is given as variables of the same names.
+    pub secrets: Vec<String>,
+    /// The named secrets that it is given as files; `NAME_FILE` has the path of each.
+    pub secret_files: Vec<String>,
     /// The policy of its commands and input, by its name in the policy file.
     pub policy: Option<String>,
 }

@@ -15,6 +15,7 @@ mod error;
 mod events;
 mod input;
 mod limits;
+mod named_secret;
 mod output;
 pub(crate) mod pattern;
 mod processes;
@@ -44,6 +45,7 @@ pub use error::{ActionError, EndReason, PolicyRefusal};
 pub use events::*;
 pub use input::*;
 pub use limits::*;
+pub use named_secret::*;
 pub use output::*;
 pub use pattern::{Pattern, PatternShare};
 pub use policy::Verdict;
@@ -243,6 +245,20 @@ pub enum Action {
         /// Its name.
         name: String,
     },
+    /// List the named secrets, without their values. → [`Outcome::NamedSecrets`]
+    NamedSecrets,
+    /// Set the value of a named secret. → [`Outcome::NamedSecret`]
+    SetSecret {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: SecretValue,
+    },
+    /// Remove a named secret; sessions that have it keep it. → [`Outcome::NamedSecret`]
+    RemoveSecret {
+        /// Its name.
+        name: String,
+    },
     /// List the approvals that the caller may see. → [`Outcome::Approvals`]
     Approvals,
     /// Decide on an approval. → [`Outcome::Approval`]
@@ -333,6 +349,9 @@ impl Action {
             | Self::Tokens
             | Self::MakeToken(_)
             | Self::RevokeToken { .. }
+            | Self::NamedSecrets
+            | Self::SetSecret { .. }
+            | Self::RemoveSecret { .. }
             | Self::Approvals
             | Self::DecideApproval { .. }
             | Self::Capabilities
@@ -399,6 +418,9 @@ impl Action {
             Self::Tokens
             | Self::MakeToken(_)
             | Self::RevokeToken { .. }
+            | Self::NamedSecrets
+            | Self::SetSecret { .. }
+            | Self::RemoveSecret { .. }
             | Self::DecideApproval { .. }
             | Self::Audit(_) => Scope::Admin,
         }
@@ -470,6 +492,10 @@ pub enum Outcome {
     FreshToken(FreshToken),
     /// The token that was revoked.
     Token(TokenView),
+    /// The named secrets, by name.
+    NamedSecrets(Vec<NamedSecretView>),
+    /// The secret that was set or removed.
+    NamedSecret(NamedSecretView),
     /// Approvals, oldest first.
     Approvals(Vec<ApprovalView>),
     /// An approval that was decided on.
@@ -515,6 +541,8 @@ impl Outcome {
             Self::Tokens(_) => "tokens",
             Self::FreshToken(_) => "a fresh token",
             Self::Token(_) => "a token",
+            Self::NamedSecrets(_) => "named secrets",
+            Self::NamedSecret(_) => "a named secret",
             Self::Approvals(_) => "approvals",
             Self::Approval(_) => "an approval",
             Self::Capabilities(_) => "capabilities",

@@ -1,6 +1,9 @@
 //! The lines of one action: before it, and before its answer.
 
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
+
+use journal::Masks;
 
 use super::line::{Class, Details, Event, Found, Judged, Line, describe, found, reason};
 use super::{AuditLog, ReadCount, ReadKey, Recording, not_recorded};
@@ -24,6 +27,8 @@ struct Recorded<'a> {
     action: &'static str,
     class: Class,
     details: Details,
+    /// Those of all named secrets, and of the session.
+    masks: Vec<Arc<Masks>>,
     begun: Instant,
     /// The id of its first line, once that is written.
     id: Option<String>,
@@ -36,14 +41,14 @@ impl AuditLog {
         principal: &'a Principal,
         name: &'static str,
         action: &Action,
-        session_name: impl FnOnce(&str) -> Option<String>,
+        of_session: impl FnOnce(Option<&str>) -> (Option<String>, Vec<Arc<Masks>>),
     ) -> Entry<'a> {
         let of = self.on.as_ref().map(|log| {
             let (class, mut details) = describe(action);
-            if details.session_name.is_none() {
-                details.session_name = details.session.as_ref().and_then(|session| session_name(&session.0));
-            }
-            Recorded { log, principal, action: name, class, details, begun: Instant::now(), id: None }
+            let (session_name, masks) = of_session(details.session.as_ref().map(|session| session.0.as_str()));
+            details.session_name = details.session_name.or(session_name);
+            details.mask(&masks);
+            Recorded { log, principal, action: name, class, details, masks, begun: Instant::now(), id: None }
         });
         Entry { of }
     }
@@ -147,7 +152,7 @@ impl Recorded<'_> {
             details: Some(details),
             found: self.id.is_some().then_some(&found),
             outcome: Some(outcome),
-            reason: error.map(reason),
+            reason: error.map(|error| reason(error, &self.masks)),
             ms: Some(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)),
             ..Line::new(if self.id.is_some() { Event::Answer } else { Event::Action }, SystemTime::now())
         }
@@ -168,7 +173,7 @@ impl Recorded<'_> {
             since: SystemTime::now(),
             count: 1,
             session_name: session_name.clone(),
-            reason: error.map(reason),
+            reason: error.map(|error| reason(error, &self.masks)),
         });
     }
 }

@@ -1,6 +1,9 @@
 //! A line of the audit log: the facts of an action, and their form in the file.
 
+use std::sync::Arc;
 use std::time::SystemTime;
+
+use journal::Masks;
 
 use serde::Serialize;
 
@@ -90,6 +93,21 @@ pub(super) struct Details {
     pub decision: Option<&'static str>,
 }
 
+impl Details {
+    /// Masks what a caller wrote freely.
+    pub(super) fn mask(&mut self, masks: &[Arc<Masks>]) {
+        if masks.is_empty() {
+            return;
+        }
+        let Self { session_name, text, named_action, creation, .. } = self;
+        let of_creation =
+            creation.iter_mut().flat_map(|of| [&mut of.shell, &mut of.cwd, &mut of.profile, &mut of.owner]);
+        for field in [session_name, text, named_action].into_iter().chain(of_creation).flatten() {
+            *field = masked(std::mem::take(field), masks);
+        }
+    }
+}
+
 /// The verdict of the session's policy.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -104,7 +122,7 @@ pub(super) struct Judged {
     pub approved_by: Option<String>,
 }
 
-/// The facts of a request for a session or a token.
+/// The facts of a request for a session, a token or a named secret.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Creation {
@@ -121,6 +139,8 @@ pub(super) struct Creation {
     /// The profiles of a token.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     profiles: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret_name: Option<String>,
 }
 
 /// A session as its caller named it: most often by its id.
@@ -198,6 +218,8 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
         Action::DecideApproval { id, decision } => {
             (Change, Details { approval: Some(short(id)), decision: Some(decision.name()), ..none() })
         }
+        Action::SetSecret { name, .. } => (Change, of_secret(name)),
+        Action::RemoveSecret { name } => (Ending, of_secret(name)),
         Action::RevokeToken { name } => (Ending, Details { token: Some(short(name)), ..none() }),
         Action::Terminate(end) => {
             let of = of_session(&end.session);
@@ -249,10 +271,16 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
         | Action::Earlier(_)
         | Action::Events(_)
         | Action::Tokens
+        | Action::NamedSecrets
         | Action::Approvals
         | Action::Capabilities
         | Action::Audit(_) => (Reading, none()),
     }
+}
+
+fn of_secret(name: &str) -> Details {
+    let creation = Creation { secret_name: Some(short(name)), ..Creation::default() };
+    Details { creation: Some(creation), ..Details::default() }
 }
 
 fn of_create(create: &Create) -> Details {
@@ -263,6 +291,7 @@ fn of_create(create: &Create) -> Details {
         owner: create.owner.clone(),
         env_names: create.env.iter().map(|(name, _)| name.clone()).collect(),
         profiles: Vec::new(),
+        secret_name: None,
     };
     Details { session_name: create.name.clone(), creation: Some(creation), ..Details::default() }
 }
@@ -475,8 +504,12 @@ impl<'a> Line<'a> {
 const REASON_CHARS_MAX: usize = 500;
 
 /// Why an action was not performed.
-pub(super) fn reason(error: &ActionError) -> String {
-    error.to_string().chars().take(REASON_CHARS_MAX).collect()
+pub(super) fn reason(error: &ActionError, masks: &[Arc<Masks>]) -> String {
+    masked(error.to_string(), masks).chars().take(REASON_CHARS_MAX).collect()
+}
+
+fn masked(text: String, masks: &[Arc<Masks>]) -> String {
+    masks.iter().fold(text, |text, masks| masks.masked_text(text))
 }
 
 /// RFC 3339 in UTC, with microseconds.

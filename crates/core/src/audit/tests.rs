@@ -60,7 +60,7 @@ fn name(action: &Action) -> &'static str {
 /// Performs an action that has this result, if the log lets it be done.
 async fn act(log: &AuditLog, action: Action, done: Result<Outcome, ActionError>) -> Result<Outcome, ActionError> {
     let caller = ann();
-    let mut entry = log.entry(&caller, name(&action), &action, |_| Some("work".to_owned()));
+    let mut entry = log.entry(&caller, name(&action), &action, |_| (Some("work".to_owned()), Vec::new()));
     let result = match entry.begin().await {
         Ok(()) => done,
         Err(error) => Err(error),
@@ -90,7 +90,7 @@ async fn what_changes_something_has_a_line_before_it_and_one_before_its_answer()
     let dir = tempfile::tempdir().expect("a directory");
     let log = log(dir.path());
     let (caller, action) = (ann(), execute("make test"));
-    let mut entry = log.entry(&caller, "execute", &action, |_| Some("work".to_owned()));
+    let mut entry = log.entry(&caller, "execute", &action, |_| (Some("work".to_owned()), Vec::new()));
     entry.begin().await.expect("written");
     let [request] = &lines(dir.path())[..] else { panic!("one line") };
     for (name, value) in [
@@ -118,7 +118,7 @@ async fn an_answer_that_nobody_waits_for_is_recorded_and_one_before_the_first_li
     let dir = tempfile::tempdir().expect("a directory");
     let log = log(dir.path());
     let (caller, action) = (ann(), execute("sleep 100"));
-    let mut entry = log.entry(&caller, "execute", &action, |_| None);
+    let mut entry = log.entry(&caller, "execute", &action, |_| (None, Vec::new()));
     entry.begin().await.expect("written");
     drop(entry);
     log.flush().await;

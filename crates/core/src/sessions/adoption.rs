@@ -79,7 +79,8 @@ impl Registry {
 
     fn open(&self, id: &SessionId, folder: &SessionFolder) -> io::Result<SessionFiles> {
         let (shared, damage) = ended_session::open(id, folder, &self.backends)?;
-        Ok(SessionFiles { shared: Arc::new(shared), damage, events: super::replay_order::events(folder)? })
+        let events = super::replay_order::events(&shared.folder)?;
+        Ok(SessionFiles { shared: Arc::new(shared), damage, events })
     }
 
     /// Starts the actor of a session; `row` is what the history has of it.
@@ -401,6 +402,9 @@ impl Registry {
         };
         if !matches!(liveness, Liveness::Copy(_)) {
             resource_limits::remove_group(self.host(), &past.shared.spec);
+            if !past.shared.meta.secrets.files.is_empty() {
+                past.shared.folder.remove_secrets();
+            }
         }
         if let Some(command) = past.timeline.log().commands.back() {
             // The command ended with its session.

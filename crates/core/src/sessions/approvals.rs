@@ -4,8 +4,10 @@
 //! An approval is for one caller, one session and exactly one text or input, and is good once. The caller is refused until a person has
 //! decided, and sends the same again then.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
+
+use journal::Masks;
 
 use tokio::time::Instant;
 
@@ -42,6 +44,8 @@ pub(super) struct Words {
     pub(super) why: String,
     /// A program asks for a password, so the input is not told.
     pub(super) hides_input: bool,
+    /// The masks of the session.
+    pub(super) masks: Option<Arc<Masks>>,
 }
 
 #[derive(Debug)]
@@ -95,10 +99,15 @@ impl Asked {
         Some(Self { session: session.clone(), principal: principal.name.clone(), request })
     }
 
-    fn subject(&self, hides_input: bool) -> ApprovalSubject {
+    fn subject(&self, words: &Words) -> ApprovalSubject {
+        let hides_input = words.hides_input;
+        let masked = |text: String| match &words.masks {
+            Some(masks) => masks.masked_text(text),
+            None => text,
+        };
         match &self.request {
             Request::Command { text, shell } => {
-                ApprovalSubject::Command { text: text.clone(), inside: *shell == TargetShell::Nested }
+                ApprovalSubject::Command { text: masked(text.clone()), inside: *shell == TargetShell::Nested }
             }
             Request::Input { bytes, is_secret } => {
                 let (text, length) = match bytes {
@@ -109,7 +118,7 @@ impl Asked {
                         return ApprovalSubject::Keys(keys.iter().map(ToString::to_string).collect());
                     }
                 };
-                ApprovalSubject::Input { text: (!is_secret && !hides_input).then_some(text), length }
+                ApprovalSubject::Input { text: (!is_secret && !hides_input).then(|| masked(text)), length }
             }
         }
     }
@@ -209,7 +218,7 @@ impl UsedApproval {
 
 impl Approval {
     fn view(&self, now: Instant) -> ApprovalView {
-        let Words { session_name, owner, policy, rule, why, hides_input } = self.words.clone();
+        let Words { session_name, owner, policy, rule, why, .. } = self.words.clone();
         ApprovalView {
             id: self.id.clone(),
             session: self.asked.session.clone(),
@@ -219,7 +228,7 @@ impl Approval {
             policy,
             rule,
             why,
-            subject: self.asked.subject(hides_input),
+            subject: self.asked.subject(&self.words),
             state: self.state.clone(),
             asked_at: self.asked_at,
             left: self.until.saturating_duration_since(now),
@@ -247,6 +256,7 @@ mod tests {
             rule: text(),
             why: text(),
             hides_input: false,
+            masks: None,
         }
     }
 

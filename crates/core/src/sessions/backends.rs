@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::toolchains::Toolchains;
+use crate::credentials::named_secrets::NamedSecrets;
 use crate::host::Host;
 use crate::host::holders::HolderBackend;
 use crate::store::Store;
@@ -13,4 +14,5 @@ pub(crate) struct Backends {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) holders: HolderBackend,
     pub(crate) toolchains: Toolchains,
+    pub(crate) secrets: NamedSecrets,
 }

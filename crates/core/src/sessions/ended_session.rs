@@ -97,7 +97,7 @@ impl EndedSession {
         let shared = Arc::new(shared);
         let first = shared.reader.first()?;
         let mut timeline = Timeline::new(first.0, shared.spec.cols, shared.spec.rows);
-        let mut replay = ReplayOrder::new(replay_order::events(folder)?);
+        let mut replay = ReplayOrder::new(replay_order::events(&shared.folder)?);
         let (events_end, end) = (replay.events_end()?, shared.reader.len()?);
         let mut news = Vec::new();
         let mut notify = |timeline: &Timeline, news: &mut Vec<Change>| {
@@ -247,13 +247,16 @@ fn open_with(
         Err(e) => return Err(e),
     };
     meta.created_us = meta.created_us_in(folder);
+    // A session whose metadata cannot be read may have been given any secret.
+    let is_known = damage.is_none() && !meta.owner.is_empty();
+    let masks = if is_known { meta.secrets.masks() } else { backends.secrets.masks() };
     let taint = if meta.policy.is_some() { Taint::read(folder) } else { Taint::default() };
     let shared = Shared {
         id: id.clone(),
-        folder: folder.clone(),
+        folder: folder.clone().masked(masks.clone()),
         meta,
         spec,
-        reader,
+        reader: reader.masked(masks),
         backends: Arc::clone(backends),
         startup_failed: Mutex::default(),
         faulted: AtomicBool::default(),

@@ -35,12 +35,12 @@ impl Registry {
     }
 
     async fn launch_now(self: &Arc<Self>, id: &SessionId, spec: &Arc<Spec>) -> Result<Handle, ActionError> {
-        let owner = SessionMetadata::decode(&spec.meta).owner;
+        let SessionMetadata { owner, secrets, .. } = SessionMetadata::decode(&spec.meta);
         let _reservation = self.quota.reserve(id, owner, |owner, starting| self.count_live(owner, starting))?;
         let folder = self.holders().folder(id);
         let started = block_in_place(|| {
             resource_limits::make_group(self.host(), spec, id).map_err(|e| start_error("its control group", &e))?;
-            self.holders().start(&folder, spec).map_err(|e| start_error("its holder", &e))
+            self.holders().start(&folder, spec, &secrets.files).map_err(|e| start_error("its holder", &e))
         });
         let result = match started {
             Ok(StartedHolder { connection, process }) => {

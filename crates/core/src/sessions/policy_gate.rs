@@ -59,13 +59,18 @@ impl Registry {
         let hides_input = handle.feed.borrow().foreground == Some(Foreground::PasswordWanted);
         let shared = handle.shared;
         let Some(name) = shared.meta.policy.clone() else { return Ok(None) };
-        let ruling = self.ruling(&shared, &name, action);
+        let mut ruling = self.ruling(&shared, &name, action);
+        // It may quote the command.
+        if let Some(masks) = shared.folder.masks() {
+            ruling.why = masks.masked_text(ruling.why);
+        }
         let what = if matches!(action, Action::Execute(_)) { "not run" } else { "nothing was typed" };
         let asked = Asked::of(action, principal).filter(|_| ruling.verdict == Verdict::Ask);
         let answer = asked.map(|asked| {
             let (owner, session_name) = (shared.meta.owner.clone(), shared.meta.name.clone());
             let (rule, why) = (ruling.rule.clone(), ruling.why.clone());
-            let words = Words { session_name, owner, policy: name.clone(), rule, why, hides_input };
+            let masks = shared.folder.masks().cloned();
+            let words = Words { session_name, owner, policy: name.clone(), rule, why, hides_input, masks };
             self.person_requests.approvals.answer(asked, principal.origin.door, words, Instant::now())
         });
         if let Some(Answer::Pending { id: Some(id), is_new: true }) = &answer {

@@ -2,6 +2,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use journal::Masks;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -36,6 +37,7 @@ use crate::action::{
 use crate::audit::AuditLog;
 use crate::config::Config;
 use crate::confinement_tier::ConfinementTier;
+use crate::credentials::named_secrets::NamedSecrets;
 use crate::credentials::named_tokens::Tokens;
 use crate::credentials::server_token::Token;
 use crate::credentials::tickets::Tickets;
@@ -142,13 +144,21 @@ impl Registry {
         let secret = Token::kept(&path).map_err(|e| ServeError::unusable("the secret", &path, &e, remedy))?;
         let (path, remedy) = (place("tokens.json"), "restore it, or remove it: then every named token is revoked");
         let tokens = Tokens::open(&path).map_err(|e| ServeError::unusable("the named tokens", &path, &e, remedy))?;
+        let (path, remedy) = (place("secrets.json"), "restore it, or remove it and set the secrets again");
+        let secrets = NamedSecrets::open(&path).map_err(|e| ServeError::unusable("the secrets", &path, &e, remedy))?;
         let store = Store::open(&config.state_dir.join("store.db")).map_err(ServeError::at(&place("store.db")))?;
         let retention =
             Retention { age: config.retention_age, bytes: config.retention_bytes, free: config.retention_free };
         let history = Arc::new(History::new(store, holders.sessions().to_owned()));
         let store = Arc::clone(&history.store);
         let registry = Arc::new(Self {
-            backends: Arc::new(Backends { store, host: Arc::new(host), holders, toolchains: Toolchains::default() }),
+            backends: Arc::new(Backends {
+                store,
+                host: Arc::new(host),
+                holders,
+                toolchains: Toolchains::default(),
+                secrets,
+            }),
             launch_resources: LaunchResources::prepare(config)?,
             settings: Settings {
                 soft_timeout: config.soft_timeout,
@@ -320,6 +330,11 @@ impl Registry {
                 tracing::info!(by = %principal.name, token = %revoked.name, "a token was revoked");
                 Ok(Outcome::Token(revoked))
             }
+            Action::NamedSecrets => self.named_secrets(principal).await.map(Outcome::NamedSecrets),
+            Action::SetSecret { name, value } => {
+                self.set_secret(principal, name, value).await.map(Outcome::NamedSecret)
+            }
+            Action::RemoveSecret { name } => self.remove_secret(principal, name).await.map(Outcome::NamedSecret),
             Action::Approvals => Ok(Outcome::Approvals(self.person_requests.approvals.list(principal, Instant::now()))),
             Action::DecideApproval { id, decision } => {
                 let decided = self.person_requests.approvals.decide(principal, id, *decision, Instant::now())?;
@@ -337,10 +352,13 @@ impl Registry {
 
     // ---- finding ----
 
-    /// The name of a live session.
-    pub(crate) fn name_of(&self, id: &str) -> Option<String> {
-        let id = SessionId::parse(id).ok()?;
-        locked(&self.live).get(&id)?.shared.meta.name.clone()
+    /// The name of a live session, and the masks for the audit log: its own, and those of all named secrets.
+    pub(crate) fn name_and_masks(&self, id: Option<&str>) -> (Option<String>, Vec<Arc<Masks>>) {
+        let id = id.and_then(|id| SessionId::parse(id).ok());
+        let shared = id.and_then(|id| Some(Arc::clone(&locked(&self.live).get(&id)?.shared)));
+        let own = shared.as_ref().and_then(|shared| shared.folder.masks().cloned());
+        let masks = self.backends.secrets.masks().into_iter().chain(own).collect();
+        (shared.and_then(|shared| shared.meta.name.clone()), masks)
     }
 
     /// The machine of the sessions.
@@ -548,6 +566,9 @@ impl Registry {
     pub(super) fn actor_ended(&self, session: &Session) {
         if session.is_over() {
             resource_limits::remove_group(self.host(), &session.shared.spec);
+            if !session.shared.meta.secrets.files.is_empty() {
+                session.shared.folder.remove_secrets();
+            }
         }
         locked(&self.live).remove(&session.shared.id);
         self.read_cursors.has_ended(&session.shared.id);

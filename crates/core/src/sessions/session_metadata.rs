@@ -2,12 +2,16 @@
 //! enough to restore the session.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
+use journal::Masks;
 use serde::{Deserialize, Serialize};
 
 use super::timeline::micros;
+use super::timeline::nested_line::as_format;
 use crate::action::{ConfinementTier, Limits, NamedAction, PolicyView};
+use crate::credentials::secret_masks;
 use crate::host::holders::SessionFolder;
 use crate::principal::Detach;
 
@@ -47,6 +51,43 @@ pub(crate) struct SessionMetadata {
     pub(crate) policy: Option<String>,
     /// Why none of its commands can be proven, if that is so from its start on.
     pub(crate) unprovable: Option<String>,
+    /// The named secrets that it was given, with the values of that moment: they are masked also after they were changed or
+    /// removed, and a reset gives them again.
+    pub(crate) secrets: GivenSecrets,
+}
+
+/// The named secrets that a session was given: names and values.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct GivenSecrets {
+    /// Those that are variables.
+    pub(crate) variables: Vec<(String, String)>,
+    /// Those that are files.
+    pub(crate) files: Vec<(String, String)>,
+}
+
+impl fmt::Debug for GivenSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GivenSecrets(…)")
+    }
+}
+
+impl GivenSecrets {
+    /// The masks of their values; `None` if there are none.
+    pub(crate) fn masks(&self) -> Option<Arc<Masks>> {
+        let values = self.variables.iter().chain(&self.files).map(|(_, value)| value);
+        secret_masks::of_texts(values.flat_map(|value| {
+            // A nested shell echoes the line that runs a command in it.
+            let echoed = as_format(value).into_bytes();
+            secret_masks::texts(value.as_bytes()).into_iter().chain([echoed])
+        }))
+    }
+
+    /// The variables that have the paths of the files in a session's folder.
+    pub(crate) fn paths(&self, folder: &SessionFolder) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let path = |name: &str| folder.secret(name).into_os_string().into_encoded_bytes();
+        self.files.iter().map(|(name, _)| (format!("{name}_FILE").into_bytes(), path(name))).collect()
+    }
 }
 
 impl SessionMetadata {
@@ -76,9 +117,11 @@ fn is_secret(name: &str) -> bool {
         && (PARTS.iter().any(|part| name.contains(part)) || name.split('_').any(is_secret_word))
 }
 
+/// Stands for a value that is hidden.
+pub(crate) const HIDDEN: &[u8] = b"***";
+
 /// The visible value of a variable: a secret and a password in a URL are hidden.
 pub(crate) fn shown_value(name: &str, value: &[u8]) -> Vec<u8> {
-    const HIDDEN: &[u8] = b"***";
     if is_secret(name) {
         return HIDDEN.to_vec();
     }
@@ -120,9 +163,11 @@ impl SessionMetadata {
     }
 
     /// The variables, with secrets hidden.
-    pub(crate) fn shown_env(&self) -> Vec<(String, String)> {
+    pub(crate) fn shown_env(&self, masks: Option<&Masks>) -> Vec<(String, String)> {
         let shown = |(name, value): &(String, String)| {
-            (name.clone(), String::from_utf8_lossy(&shown_value(name, value.as_bytes())).into_owned())
+            let mut value = shown_value(name, value.as_bytes());
+            masks.into_iter().for_each(|masks| masks.mask(&mut value));
+            (name.clone(), String::from_utf8_lossy(&value).into_owned())
         };
         self.env.iter().map(shown).collect()
     }
@@ -177,7 +222,7 @@ mod tests {
             env: vec![("API_KEY".into(), "x".into()), ("github_token".into(), "y".into()), ("A".into(), "z".into())],
             ..SessionMetadata::default()
         };
-        let shown: Vec<String> = meta.shown_env().into_iter().map(|(_, v)| v).collect();
+        let shown: Vec<String> = meta.shown_env(None).into_iter().map(|(_, v)| v).collect();
         assert_eq!(shown, ["***", "***", "z"]);
         assert_eq!(SessionMetadata::decode(&meta.encode()), meta);
         assert_eq!(SessionMetadata::decode(b"garbage"), SessionMetadata::default());

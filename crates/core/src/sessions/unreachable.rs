@@ -2,6 +2,7 @@
 //! terminated, and do not count as ended.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use journal::Record;
@@ -54,6 +55,7 @@ impl Unreachable {
     ) -> Self {
         let spec = folder.spec().unwrap_or_default();
         let mut meta = SessionMetadata::decode(&spec.meta);
+        let folder = folder.masked(meta.secrets.masks());
         if let (true, Some(row)) = (spec.session.is_empty(), row) {
             meta = SessionMetadata {
                 name: row.name.clone(),
@@ -100,7 +102,7 @@ impl Unreachable {
             shell: self.meta.shell.clone(),
             pid: self.shell_pid,
             cwd: PathBuf::from(std::ffi::OsStr::from_bytes(&self.spec.cwd)),
-            env: self.meta.shown_env(),
+            env: self.meta.shown_env(self.folder.masks().map(Arc::as_ref)),
             created_at: time(self.meta.created_us),
             last_activity: written,
             owner: self.meta.owner.clone(),

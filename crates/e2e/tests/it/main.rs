@@ -30,6 +30,7 @@ mod leaks;
 mod limits;
 mod load;
 mod metrics;
+mod named_secrets;
 mod non_root;
 mod nushell;
 mod output;

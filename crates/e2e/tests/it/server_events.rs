@@ -30,7 +30,7 @@ impl Follower {
     }
 
     /// A line, sizes of chunks and all; none at the end.
-    fn line(&mut self) -> Option<String> {
+    pub(crate) fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         let n = self.lines.read_line(&mut line).expect("something comes in time");
         if let Some(id) = line.strip_prefix("id: ") {

@@ -27,6 +27,7 @@ mod processes;
 mod recording;
 mod routes;
 mod search;
+mod secrets;
 mod sessions;
 mod state;
 #[cfg(test)]

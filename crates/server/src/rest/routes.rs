@@ -5,14 +5,14 @@ use api::ErrorCode::{
     SessionNotReady, StartFailed, WouldEcho,
 };
 use axum::http::Method;
-use axum::routing::{MethodRouter, delete, get, post};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use serde_json::json;
 
 use super::operation::{Content, Operation, Tag};
 use super::state::Rest;
 use super::{
     actions, approvals, audit, batch, capabilities, commands, docs, events_sse, input, output, processes, recording,
-    search, sessions, tickets, tokens,
+    search, secrets, sessions, tickets, tokens,
 };
 
 /// One line of the table.
@@ -29,6 +29,10 @@ fn on_get(path: &'static str, handler: MethodRouter<Rest>, operation: Operation)
 
 fn on_post(path: &'static str, handler: MethodRouter<Rest>, operation: Operation) -> Route {
     Route { method: Method::POST, path, handler, operation }
+}
+
+fn on_put(path: &'static str, handler: MethodRouter<Rest>, operation: Operation) -> Route {
+    Route { method: Method::PUT, path, handler, operation }
 }
 
 fn on_delete(path: &'static str, handler: MethodRouter<Rest>, operation: Operation) -> Route {
@@ -307,6 +311,32 @@ fn of_the_server() -> Vec<Route> {
             say("revokeToken", "Revoke a token")
                 .details("Its open streams and waits end at once; the sessions that it started continue.")
                 .json::<api::TokenInfo>(200, "The revoked token."),
+        ),
+        on_get(
+            "/secrets",
+            get(secrets::list),
+            say("listSecrets", "List the named secrets")
+                .details("Only an admin lists, sets and removes secrets, and no program in a session does. No answer has a value.")
+                .json::<api::SecretList>(200, "The secrets, by name."),
+        ),
+        on_put(
+            "/secrets/{secret}",
+            put(secrets::set),
+            say("setSecret", "Set a named secret")
+                .details(
+                    "Sessions of profiles that name it get it from now on, and its value is masked in all that is read of \
+                     them. Those that live keep what they have.",
+                )
+                .body::<api::SecretRequest>(json!({ "value": "correct horse battery staple" }))
+                .needed()
+                .json::<api::NamedSecret>(200, "The secret, without its value."),
+        ),
+        on_delete(
+            "/secrets/{secret}",
+            delete(secrets::remove),
+            say("removeSecret", "Remove a named secret")
+                .details("Sessions that have it keep it, and it stays masked there.")
+                .json::<api::NamedSecret>(200, "The removed secret."),
         ),
         on_get(
             "/approvals",

@@ -66,7 +66,7 @@ fn cors(origins: &[WebOrigin]) -> Option<CorsLayer> {
     }
     let layer = CorsLayer::new()
         .allow_origin(origins)
-        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::DELETE])
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers(ExposeHeaders::list(EXPOSED.map(HeaderName::from_static)))
         .max_age(CORS_AGE);
@@ -241,7 +241,7 @@ mod tests {
     fn sent_with_a_read_token(method: &Method, path: &str, session: &str) -> (String, u16) {
         let (body, status) = match (method.as_str(), path) {
             // The one holds what all may do, the other what the server inherited.
-            ("GET", "/tokens" | "/audit" | "/terminals/{session}/environment") => ("", 403),
+            ("GET", "/tokens" | "/secrets" | "/audit" | "/terminals/{session}/environment") => ("", 403),
             ("GET", "/terminals/{session}/commands/{command}") => ("", 404),
             ("GET", "/terminals/{session}/search") => ("", 422),
             ("GET", _) => ("", 200),
@@ -257,7 +257,8 @@ mod tests {
             ("POST", "/tickets") => (r#"{"session":"ID","scope":"write"}"#, 403),
             ("POST", "/tokens") => (r#"{"name":"mine","scope":"admin"}"#, 403),
             ("POST", "/approvals/{approval}") => (r#"{"decision":"allow"}"#, 403),
-            ("DELETE", "/terminals/{session}" | "/tokens/{token}") => ("", 403),
+            ("PUT", "/secrets/{secret}") => (r#"{"value":"long enough"}"#, 403),
+            ("DELETE", "/terminals/{session}" | "/tokens/{token}" | "/secrets/{secret}") => ("", 403),
             _ => panic!("say here what {method} {path} is sent and what a token that may only read gets"),
         };
         (body.replace("ID", session), status)
@@ -297,6 +298,7 @@ mod tests {
                 .replace("{session}", &id)
                 .replace("{command}", "c99")
                 .replace("{token}", "eye")
+                .replace("{secret}", "EYE")
                 .replace("{approval}", "a-aaaaaaaaaa")
                 .replace("{action}", "reload");
             let answer = ask_with(&app, &method, &place, &token, &body).await;
@@ -368,6 +370,7 @@ mod tests {
                 .replace("{session}", id)
                 .replace("{command}", "c99")
                 .replace("{token}", "eye")
+                .replace("{secret}", "EYE")
                 .replace("{approval}", "a-aaaaaaaaaa")
                 .replace("{action}", "reload");
             let answer = ask_with(&app, &method, &(place + query), &token, &sent).await;

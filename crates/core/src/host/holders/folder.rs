@@ -3,11 +3,12 @@
 //! Everything here blocks on the disk.
 
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use journal::{EventsReader, Reader};
+use journal::{EventsReader, Masks, Reader};
 use wire::{Claim, Holding, Spec};
 
 /// The unit of blocks in stat(2), whatever the file system's is.
@@ -19,50 +20,95 @@ const TASKS_FILE: &str = "tasks";
 /// The file that says why a session's commands cannot be proven any more, which the server alone writes.
 const TAINT_FILE: &str = "tainted";
 
+/// The folder with the secrets that the session was given as files.
+const SECRETS_FOLDER: &str = "secrets";
+
 /// The folder of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SessionFolder(PathBuf);
+pub(crate) struct SessionFolder {
+    path: PathBuf,
+    /// The masks of its journal and events.
+    masks: Option<Arc<Masks>>,
+}
 
 impl SessionFolder {
     pub(super) fn at(path: PathBuf) -> Self {
-        Self(path)
+        Self { path, masks: None }
     }
 
     /// A folder that a test has made.
     #[cfg(test)]
     pub(crate) fn of_test(path: &Path) -> Self {
-        Self(path.to_owned())
+        Self { path: path.to_owned(), masks: None }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.path
+    }
+
+    /// The same folder with these masks.
+    pub(crate) fn masked(self, masks: Option<Arc<Masks>>) -> Self {
+        Self { masks, ..self }
+    }
+
+    pub(crate) fn masks(&self) -> Option<&Arc<Masks>> {
+        self.masks.as_ref()
+    }
+
+    /// The folder with the session's secrets as files.
+    pub(crate) fn secrets(&self) -> PathBuf {
+        self.path.join(SECRETS_FOLDER)
+    }
+
+    /// The file of a secret.
+    pub(crate) fn secret(&self, name: &str) -> PathBuf {
+        self.secrets().join(name)
+    }
+
+    /// Writes the secrets that the session gets as files: names and values.
+    pub(super) fn write_secrets(&self, secrets: &[(String, String)]) -> io::Result<()> {
+        if secrets.is_empty() {
+            return Ok(());
+        }
+        std::fs::DirBuilder::new().mode(0o700).create(self.secrets())?;
+        for (name, value) in secrets {
+            let mut file = std::fs::OpenOptions::new();
+            let mut file = file.create_new(true).write(true).mode(0o600).open(self.secret(name))?;
+            file.write_all(value.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Removes the files of a session that has ended.
+    pub(crate) fn remove_secrets(&self) {
+        let _ = std::fs::remove_dir_all(self.secrets());
     }
 
     /// The file of the session's output.
     pub(crate) fn log_file(&self) -> PathBuf {
-        self.0.join(journal::JOURNAL_FILE)
+        self.path.join(journal::JOURNAL_FILE)
     }
 
     pub(crate) fn spec(&self) -> io::Result<Spec> {
-        Spec::load(&self.0)
+        Spec::load(&self.path)
     }
 
     pub(crate) fn journal(&self) -> io::Result<Reader> {
-        Reader::open(&self.0)
+        Ok(Reader::open(&self.path)?.masked(self.masks.clone()))
     }
 
     /// The journal of a session whose events have a damaged header.
     pub(crate) fn journal_alone(&self) -> io::Result<Reader> {
-        Reader::open_alone(&self.0)
+        Ok(Reader::open_alone(&self.path)?.masked(self.masks.clone()))
     }
 
     pub(crate) fn events(&self) -> io::Result<EventsReader> {
-        EventsReader::open(&self.0)
+        Ok(EventsReader::open(&self.path)?.masked(self.masks.clone()))
     }
 
     /// The records of its tasks, one a line; empty if it has had none.
     pub(crate) fn tasks(&self) -> io::Result<String> {
-        match std::fs::read(self.0.join(TASKS_FILE)) {
+        match std::fs::read(self.path.join(TASKS_FILE)) {
             Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(String::new()),
             Err(e) => Err(e),
@@ -73,13 +119,13 @@ impl SessionFolder {
     /// left spoils nothing.
     pub(crate) fn add_task_line(&self, line: &str) -> io::Result<()> {
         let mut file = std::fs::OpenOptions::new();
-        let mut file = file.create(true).append(true).mode(0o600).open(self.0.join(TASKS_FILE))?;
+        let mut file = file.create(true).append(true).mode(0o600).open(self.path.join(TASKS_FILE))?;
         file.write_all(format!("\n{line}\n").as_bytes())
     }
 
     /// Why the session's commands cannot be proven any more, as it was recorded; none if it was not.
     pub(crate) fn taint(&self) -> io::Result<Option<String>> {
-        match std::fs::read(self.0.join(TAINT_FILE)) {
+        match std::fs::read(self.path.join(TAINT_FILE)) {
             Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e),
@@ -89,12 +135,12 @@ impl SessionFolder {
     /// Records it.
     pub(crate) fn write_taint(&self, reason: &str) -> io::Result<()> {
         let mut file = std::fs::OpenOptions::new();
-        let mut file = file.create(true).write(true).truncate(true).mode(0o600).open(self.0.join(TAINT_FILE))?;
+        let mut file = file.create(true).write(true).truncate(true).mode(0o600).open(self.path.join(TAINT_FILE))?;
         file.write_all(reason.as_bytes())
     }
 
     pub(crate) fn exists(&self) -> bool {
-        self.0.is_dir()
+        self.path.is_dir()
     }
 
     /// The length of the output, and when it was last written.
@@ -106,7 +152,7 @@ impl SessionFolder {
     /// The last write of the output, or else of the folder.
     pub(crate) fn last_write(&self) -> Option<SystemTime> {
         let output = self.output().ok().map(|(_, written)| written).filter(|at| *at > SystemTime::UNIX_EPOCH);
-        output.or_else(|| std::fs::metadata(&self.0).and_then(|m| m.modified()).ok())
+        output.or_else(|| std::fs::metadata(&self.path).and_then(|m| m.modified()).ok())
     }
 
     /// When the oldest of its files was last written.
@@ -120,14 +166,14 @@ impl SessionFolder {
     }
 
     fn files(&self) -> impl Iterator<Item = std::fs::Metadata> {
-        let files = std::fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let files = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
         files.filter_map(|file| file.metadata().ok())
     }
 
     /// Makes sure that no holder begins here later; an error if one has.
     pub(crate) fn give_up(&self) -> io::Result<()> {
-        match Claim::give_up(&self.0) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => match Claim::load(&self.0)? {
+        match Claim::give_up(&self.path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => match Claim::load(&self.path)? {
                 Holding::GivenUp => Ok(()),
                 Holding::By(_) | Holding::Nobody => Err(e),
             },
@@ -136,6 +182,6 @@ impl SessionFolder {
     }
 
     pub(crate) fn remove(&self) -> io::Result<()> {
-        sys::removal::remove_folder(&self.0)
+        sys::removal::remove_folder(&self.path)
     }
 }

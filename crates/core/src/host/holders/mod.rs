@@ -86,9 +86,14 @@ impl HolderBackend {
     }
 
     /// Creates the session's folder, stores the spec, and has a holder begin in it. Blocks.
-    pub(crate) fn start(&self, folder: &SessionFolder, spec: &Spec) -> io::Result<StartedHolder> {
+    pub(crate) fn start(
+        &self,
+        folder: &SessionFolder,
+        spec: &Spec,
+        secrets: &[(String, String)],
+    ) -> io::Result<StartedHolder> {
         let spare = locked(&self.spare).take();
-        start::start(&self.binary, spare, folder.path(), spec)
+        start::start(&self.binary, spare, folder.path(), spec, secrets)
     }
 
     /// Starts a spare holder if there is none, for a session with an id like this one. Blocks.

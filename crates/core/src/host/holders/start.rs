@@ -12,6 +12,7 @@ use wire::Spec;
 
 use super::super::port::Identity;
 use super::connection::HolderConnection;
+use super::folder::SessionFolder;
 use super::liveness;
 
 /// The holder's program, embedded in this one.
@@ -148,16 +149,18 @@ impl SpareHolder {
     }
 }
 
-/// Creates the session's folder, stores the spec, and has a holder begin in it: the spare one, or a new one.
+/// Creates the session's folder, stores the spec and the secrets that are files, and has a holder begin in it: the spare one, or a new one.
 pub(super) fn start(
     binary: &HolderBinary,
     spare: Option<SpareHolder>,
     folder: &Path,
     spec: &Spec,
+    secrets: &[(String, String)],
 ) -> io::Result<StartedHolder> {
     sys::fault::stall("create");
     std::fs::DirBuilder::new().mode(0o700).create(folder)?;
     spec.store(folder)?;
+    SessionFolder::at(folder.to_owned()).write_secrets(secrets)?;
     match spare.and_then(|spare| spare.hold(folder)) {
         Some(started) => Ok(started),
         None => spawn(binary, folder),

@@ -24,6 +24,7 @@ use crate::sessions::registry::{NODE, Registry, SessionRef};
 use crate::sessions::resource_limits;
 use crate::sessions::session::Request;
 use crate::sessions::session_metadata::SessionMetadata;
+use crate::sessions::shared::Shared;
 use crate::sessions::timeline::micros;
 use crate::shell::Wanted;
 
@@ -100,7 +101,7 @@ impl Registry {
         let handle = match self.default_of(client).await? {
             DefaultSession::Live(_, snapshot) => return Ok(not_new(snapshot.view)),
             DefaultSession::Ended(old) => {
-                let spec = again(self.host(), &old.shared.spec, &old.shared.meta, &id)?;
+                let spec = self.again(&old.shared, &id)?;
                 self.launch(&id, |_| Ok(spec)).await?
             }
             DefaultSession::Nothing => self.launch(&id, spec_of(&id, principal, request, StartFiles::User)).await?,
@@ -189,7 +190,7 @@ impl Registry {
         let old = self.live(principal, session).await?;
         self.end(&old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
         let id = SessionId::random(NODE);
-        let spec = again(self.host(), &old.shared.spec, &old.shared.meta, &id)?;
+        let spec = self.again(&old.shared, &id)?;
         let handle = self.launch(&id, |_| Ok(spec)).await?;
         self.created(principal, &handle).await
     }
@@ -281,7 +282,16 @@ impl Registry {
         }
         set(&mut env, b"TERM", profile.term.as_deref().unwrap_or("xterm-256color").as_bytes());
         set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
-        let confinement = self.confinement(&setting, &cwd, get(&env, b"HOME"))?;
+        let folder = self.holders().folder(id);
+        for (name, path) in setting.secrets.paths(&folder) {
+            if !request.env.iter().any(|(asked, _)| asked.as_bytes() == name) {
+                set(&mut env, &name, &path);
+            }
+        }
+        let mut confinement = self.confinement(&setting, &cwd, get(&env, b"HOME"))?;
+        if let Some(rules) = confinement.as_mut().filter(|_| !setting.secrets.files.is_empty()) {
+            rules.readable.push(folder.secrets());
+        }
         let limits = resource_limits::within(
             request.limits.or(profile.limits.or(self.settings.limits)),
             &self.settings.limits_max,
@@ -310,6 +320,7 @@ impl Registry {
             startup: setting.profile.startup,
             policy,
             unprovable,
+            secrets: setting.secrets,
         };
         let umask = setting.profile.umask.or(request.otherwise.umask).unwrap_or(self.launch_resources.umask);
         let mut spec = Spec {
@@ -332,6 +343,35 @@ impl Registry {
             ..Spec::default()
         };
         resource_limits::plan(self.host(), &mut spec, id, &limits)?;
+        Ok(spec)
+    }
+
+    /// The spec of the same session for a reset: the original directory, environment, secrets and size under a new id.
+    fn again(&self, old: &Shared, id: &SessionId) -> Result<Spec, ActionError> {
+        let tag = format!("{TAG}=");
+        let mut spec = old.spec.clone();
+        spec.session = id.to_string();
+        for entry in &mut spec.env {
+            if entry.starts_with(tag.as_bytes()) {
+                *entry = format!("{tag}{id}").into_bytes();
+            }
+        }
+        let folder = self.holders().folder(id);
+        let entry = |(name, path): (Vec<u8>, Vec<u8>)| [&name, b"=".as_slice(), &path].concat();
+        let secrets = &old.meta.secrets;
+        for (before, now) in secrets.paths(&old.folder).into_iter().zip(secrets.paths(&folder)) {
+            let (before, now) = (entry(before), entry(now));
+            spec.env.iter_mut().filter(|it| **it == before).for_each(|it| it.clone_from(&now));
+        }
+        for readable in spec.confinement.iter_mut().flat_map(|rules| &mut rules.readable) {
+            if *readable == old.folder.secrets() {
+                *readable = folder.secrets();
+            }
+        }
+        let meta =
+            SessionMetadata { created_us: micros(SystemTime::now()), key: None, asked: None, ..old.meta.clone() };
+        spec.meta = meta.encode();
+        resource_limits::plan(self.host(), &mut spec, id, &meta.limits)?;
         Ok(spec)
     }
 
@@ -360,22 +400,6 @@ fn spec_of(
 /// A session that an earlier request started.
 fn not_new(session: SessionView) -> Created {
     Created { session, startup: Vec::new(), is_new: false, left_behind: Vec::new() }
-}
-
-/// The spec of the same session for a reset: the original directory, environment and size under a new id.
-fn again(host: &dyn Host, old: &Spec, meta: &SessionMetadata, id: &SessionId) -> Result<Spec, ActionError> {
-    let tag = format!("{TAG}=");
-    let mut spec = old.clone();
-    spec.session = id.to_string();
-    for entry in &mut spec.env {
-        if entry.starts_with(tag.as_bytes()) {
-            *entry = format!("{tag}{id}").into_bytes();
-        }
-    }
-    let meta = SessionMetadata { created_us: micros(SystemTime::now()), key: None, asked: None, ..meta.clone() };
-    spec.meta = meta.encode();
-    resource_limits::plan(host, &mut spec, id, &meta.limits)?;
-    Ok(spec)
 }
 
 /// A hash that identifies the request, also in a later version. It covers only the caller's own fields: a connection's

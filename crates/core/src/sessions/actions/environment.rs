@@ -17,7 +17,7 @@ use crate::ids::SessionId;
 use crate::principal::Principal;
 use crate::profile::{self, Profile, StartFiles};
 use crate::sessions::registry::{Registry, SessionRef};
-use crate::sessions::session_metadata;
+use crate::sessions::session_metadata::{self, GivenSecrets};
 
 /// Variables of the server's user (places and services) that do not apply to another user's shell.
 const NOT_OF_ANOTHER_USER: [&[u8]; 5] = [b"MAIL", b"DBUS_SESSION_BUS_ADDRESS", b"SSH_AUTH_SOCK", b"ZDOTDIR", b"OLDPWD"];
@@ -32,6 +32,8 @@ pub(super) struct Setting {
     pub(in crate::sessions) user: Option<User>,
     /// Variables that neither the profile nor the request needs to set.
     pub(in crate::sessions) beneath: &'static [(&'static str, &'static str)],
+    /// The secrets that the profile gives.
+    pub(in crate::sessions) secrets: GivenSecrets,
 }
 
 impl Registry {
@@ -74,7 +76,13 @@ impl Registry {
             return Err(invalid(format!("there is no profile {name:?}; there are: {there}")));
         };
         let user = profile.user.as_deref().map(|user| another_user(self.host(), name, user)).transpose()?.flatten();
-        Ok(Setting { name: Some(name.to_owned()), profile: confined(profile), user, beneath })
+        let secrets = self.secrets_of(&profile)?;
+        if user.is_some() && !profile.secret_files.is_empty() {
+            return Err(invalid(format!(
+                "{name}: secret_files: another user cannot open files in this server's folders; give them as variables                  (secrets)"
+            )));
+        }
+        Ok(Setting { name: Some(name.to_owned()), profile: confined(profile), user, beneath, secrets })
     }
 
     /// The environment with which the shell of a session was started.
@@ -92,7 +100,14 @@ impl Registry {
         let variable = |entry: &Vec<u8>| {
             let at = entry.iter().position(|b| *b == b'=')?;
             let (name, value) = (entry.get(..at)?.to_vec(), entry.get(at + 1..)?);
-            let value = session_metadata::shown_value(&String::from_utf8_lossy(&name), value);
+            let is_given = || shared.meta.secrets.variables.iter().any(|(given, _)| given.as_bytes() == name);
+            let mut value = match is_given() {
+                true => session_metadata::HIDDEN.to_vec(),
+                false => session_metadata::shown_value(&String::from_utf8_lossy(&name), value),
+            };
+            if let Some(masks) = shared.folder.masks() {
+                masks.mask(&mut value);
+            }
             // Variables that only our scripts get and remove again.
             let is_own = name.starts_with(RESERVED.as_bytes()) && name != TAG.as_bytes();
             (!is_own).then_some((name, value))
@@ -152,6 +167,9 @@ impl Setting {
         if !path.is_empty() {
             path.extend(get(&env, b"PATH").map(<[u8]>::to_vec));
             set(&mut env, b"PATH", &path.join(b":".as_slice()));
+        }
+        for (name, value) in &self.secrets.variables {
+            set(&mut env, name.as_bytes(), value.as_bytes());
         }
         for (name, value) in &request.env {
             check_variable(name, value)?;

@@ -65,7 +65,10 @@ impl Registry {
                     let to = shown.command.as_ref().and_then(|c| c.end_offset).unwrap_or(shown.shown_to);
                     let read = |from, to| range::read(&handle.shared.reader, from, to);
                     let cols = shown.view.cols;
-                    finished.from = typed_echo::end(typed.echo, bytes, (typed.from, to), cols, read);
+                    // The output that is read has masks, too.
+                    let mut typed_bytes = bytes.clone();
+                    handle.shared.folder.masks().into_iter().for_each(|masks| masks.mask(&mut typed_bytes));
+                    finished.from = typed_echo::end(typed.echo, &typed_bytes, (typed.from, to), cols, read);
                 }
                 let key = request.key.clone();
                 let task = asked.map(|wait| TaskWait { wait, ports, background: None, key });

@@ -13,6 +13,7 @@ mod execute;
 mod idempotency;
 mod input;
 mod list;
+mod named_secrets;
 mod output;
 mod processes;
 mod purge;

@@ -49,8 +49,9 @@ impl NestedLine {
     /// The line without its line end; an error with its length if it is too long to be typed.
     pub(crate) fn line(&self, text: &str) -> Result<String, usize> {
         let nonce = &self.word;
+        // A blank before the text keeps a leading `-` from being an option of printf.
         let line = format!(
-            r#" printf '\033]7337;C;{nonce}\007';eval 'case ${{BASH_VERSION+$(history 1)}} in *{nonce}*)history -d -1 2>/dev/null;esac;__ptyd=${{ZSH_VERSION+builtin}};: '$PPID';${{__ptyd:-command}}' 'eval "$(printf '\''{}'\'')"';eval printf "'\033]7337;D;{nonce}.%s\007'" '"$?";unset __ptyd;: '$PPID"'" '$status' "'"$PPID"#,
+            r#" printf '\033]7337;C;{nonce}\007';eval 'case ${{BASH_VERSION+$(history 1)}} in *{nonce}*)history -d -1 2>/dev/null;esac;__ptyd=${{ZSH_VERSION+builtin}};: '$PPID';${{__ptyd:-command}}' 'eval "$(printf '\'' {}'\'')"';eval printf "'\033]7337;D;{nonce}.%s\007'" '"$?";unset __ptyd;: '$PPID"'" '$status' "'"$PPID"#,
             as_format(text),
         );
         if line.len() > INSIDE_LINE_BYTES_MAX { Err(line.len()) } else { Ok(line) }
@@ -76,9 +77,9 @@ impl NestedLine {
     }
 }
 
-/// The text as a format of printf. A blank before it keeps a leading `-` from being an option.
-fn as_format(text: &str) -> String {
-    let mut format = " ".to_owned();
+/// The text as a part of a format of printf.
+pub(crate) fn as_format(text: &str) -> String {
+    let mut format = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
             b'%' => format.push_str("%%"),

@@ -41,7 +41,13 @@ static BACKENDS: LazyLock<Arc<Backends>> = LazyLock::new(|| {
     std::fs::remove_dir_all(dir).expect("it is there");
     let host = FakeHost::default();
     host.runs(&[Process { name: "bash".to_owned(), ..fake::process(NESTED, NO_PROCESS) }], 0);
-    Arc::new(Backends { store, host: Arc::new(host), holders, toolchains: Default::default() })
+    Arc::new(Backends {
+        store,
+        host: Arc::new(host),
+        holders,
+        toolchains: Default::default(),
+        secrets: Default::default(),
+    })
 });
 
 /// A session, and the end of its files that a holder writes.

@@ -1,0 +1,99 @@
+//! `secret`: sets, lists and removes named secrets. A value is never an argument, which others see in the list of
+//! processes.
+
+use std::io::Read;
+use std::process::ExitCode;
+
+use api::NamedSecret;
+use clap::{Args, Subcommand};
+use client::Client;
+
+use crate::exit::Failure;
+use crate::sessions::table;
+use crate::{print, tty};
+
+/// More is read of no value; the server says how long one may be.
+const READ_BYTES_MAX: u64 = 64 << 10;
+
+/// The options of `secret`.
+#[derive(Debug, Args)]
+pub struct SecretOptions {
+    #[command(subcommand)]
+    what: SecretCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum SecretCommand {
+    /// Set the value: standard input without its last line end, or a line that is typed and not shown
+    Set {
+        /// Capital letters, digits and underscores
+        name: String,
+    },
+    /// List the secrets, and the profiles that give them to sessions; no value is shown
+    Ls {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove secrets; sessions that have one keep it, and it stays masked there
+    Rm {
+        /// Their names
+        #[arg(required = true)]
+        names: Vec<String>,
+    },
+}
+
+impl SecretOptions {
+    /// Whether the command starts a server if none runs.
+    pub fn sets(&self) -> bool {
+        matches!(self.what, SecretCommand::Set { .. })
+    }
+}
+
+/// Runs the subcommand.
+pub async fn secret(client: &Client, options: &SecretOptions) -> Result<ExitCode, Failure> {
+    match &options.what {
+        SecretCommand::Set { name } => {
+            client.set_secret(name, value()?).await?;
+        }
+        SecretCommand::Ls { json } => {
+            let all = client.secrets().await?.secrets;
+            if *json {
+                print::json(&all)?;
+            } else if !all.is_empty() {
+                let head = ["NAME", "SET", "PROFILES"].map(str::to_owned).to_vec();
+                print::data(table(std::iter::once(head).chain(all.iter().map(row)).collect()))?;
+            }
+        }
+        SecretCommand::Rm { names } => {
+            for name in names {
+                client.remove_secret(name).await?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn value() -> Result<String, Failure> {
+    if let Some(terminal) = tty::Hidden::enter()? {
+        print::lines("Value: ");
+        let line = terminal.line();
+        print::lines("\n");
+        return line?.ok_or_else(|| Failure::new("nothing was typed"));
+    }
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
+    let mut value = String::from_utf8(bytes).map_err(|_| Failure::new("the value is not text (UTF-8): encode it"))?;
+    if value.ends_with('\n') {
+        value.pop();
+    }
+    if value.ends_with('\r') {
+        value.pop();
+    }
+    Ok(value)
+}
+
+fn row(secret: &NamedSecret) -> Vec<String> {
+    let profiles = if secret.profiles.is_empty() { "-".to_owned() } else { secret.profiles.join(", ") };
+    vec![secret.name.clone(), secret.set_at.clone(), profiles]
+}

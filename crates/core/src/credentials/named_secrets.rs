@@ -1,0 +1,256 @@
+//! Named secrets: values that the operator sets and that profiles give to sessions.
+//!
+//! They are in one file that only its owner can read. No code in here puts a value into a log or an error, and none gives
+//! one out but to a session that starts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use journal::{MASKED_BYTES_MIN, Masks};
+use serde::{Deserialize, Serialize};
+
+use super::secret_masks;
+use crate::action::{ActionError, SecretValue};
+use crate::limits::{SECRET_BYTES_MAX, SECRET_NAME_CHARS_MAX, SECRETS_MAX};
+use crate::mutex::locked;
+use crate::state_dir;
+
+/// A value with fewer different bytes is in usual output by chance: a line of dashes, an indentation.
+const DIFFERENT_BYTES_MIN: usize = 4;
+
+/// A stored secret. Fields may be added and never change their meaning.
+#[derive(Clone, Serialize, Deserialize)]
+struct StoredSecret {
+    value: String,
+    set: SystemTime,
+}
+
+#[derive(Default)]
+struct Known {
+    by_name: BTreeMap<String, StoredSecret>,
+    /// The masks of them all.
+    masks: Option<Arc<Masks>>,
+}
+
+/// The named secrets of one server.
+#[derive(Default)]
+pub(crate) struct NamedSecrets {
+    path: PathBuf,
+    known: Mutex<Known>,
+}
+
+impl fmt::Debug for NamedSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NamedSecrets(…)")
+    }
+}
+
+impl Known {
+    fn new(by_name: BTreeMap<String, StoredSecret>) -> Self {
+        let masks = secret_masks::of_values(by_name.values().map(|secret| secret.value.as_bytes()));
+        Self { by_name, masks }
+    }
+}
+
+impl NamedSecrets {
+    /// Reads the file. A file that cannot be parsed is an error: starting without it would lose the secrets.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        // Left half written by a killed server.
+        let _ = fs::remove_file(path.with_extension("new"));
+        let by_name = match state_dir::read(path) {
+            // The parser's message may quote a value.
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
+                io::Error::new(io::ErrorKind::InvalidData, format!("line {} is no JSON of ours", e.line()))
+            })?,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
+            Err(e) => return Err(e),
+        };
+        Ok(Self { path: path.to_owned(), known: Mutex::new(Known::new(by_name)) })
+    }
+
+    /// Sets the value of a name, also of one that has another value.
+    pub(crate) fn set(&self, name: &str, value: &SecretValue) -> Result<SystemTime, ActionError> {
+        check_name(name)?;
+        check_value(&value.0)?;
+        let mut known = locked(&self.known);
+        if known.by_name.len() >= SECRETS_MAX && !known.by_name.contains_key(name) {
+            let hint = "remove one that is not used (ptyd secret rm)";
+            return Err(ActionError::Limit { what: "the number of secrets", limit: SECRETS_MAX as u64, hint });
+        }
+        let set = SystemTime::now();
+        let mut by_name = known.by_name.clone();
+        by_name.insert(name.to_owned(), StoredSecret { value: value.0.clone(), set });
+        self.write(&by_name)?;
+        *known = Known::new(by_name);
+        Ok(set)
+    }
+
+    /// Forgets a secret, and returns when it was set. Sessions that have it keep it.
+    pub(crate) fn remove(&self, name: &str) -> Result<SystemTime, ActionError> {
+        let mut known = locked(&self.known);
+        let mut by_name = known.by_name.clone();
+        let Some(removed) = by_name.remove(name) else {
+            let problem = format!("there is no secret {name}; ptyd secret ls (GET /secrets) lists them");
+            return Err(ActionError::Invalid { field: "name", problem });
+        };
+        self.write(&by_name)?;
+        *known = Known::new(by_name);
+        Ok(removed.set)
+    }
+
+    /// Every name, and when its value was set.
+    pub(crate) fn list(&self) -> Vec<(String, SystemTime)> {
+        locked(&self.known).by_name.iter().map(|(name, secret)| (name.clone(), secret.set)).collect()
+    }
+
+    /// The value that a session gets.
+    pub(crate) fn value(&self, name: &str) -> Option<String> {
+        locked(&self.known).by_name.get(name).map(|secret| secret.value.clone())
+    }
+
+    /// The masks of all of them.
+    pub(crate) fn masks(&self) -> Option<Arc<Masks>> {
+        locked(&self.known).masks.clone()
+    }
+
+    /// The rename comes last, so a crash leaves either the old file or the new one.
+    fn write(&self, by_name: &BTreeMap<String, StoredSecret>) -> Result<(), ActionError> {
+        let draft = self.path.with_extension("new");
+        let written = || -> io::Result<()> {
+            let _ = fs::remove_file(&draft);
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+            file.write_all(&serde_json::to_vec_pretty(by_name)?)?;
+            file.sync_all()?;
+            fs::rename(&draft, &self.path)
+        };
+        written().map_err(|e| {
+            let _ = fs::remove_file(&draft);
+            ActionError::Internal { why: format!("the file of the secrets cannot be written: {e}; nothing is changed") }
+        })?;
+        // From here on the new file counts.
+        let _ = fs::File::open(self.path.parent().unwrap_or(Path::new("/"))).and_then(|folder| folder.sync_all());
+        Ok(())
+    }
+}
+
+/// A secret's name is that of a variable.
+fn check_name(name: &str) -> Result<(), ActionError> {
+    let is_plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    let problem = if !name.starts_with(|c: char| c.is_ascii_uppercase())
+        || !name.chars().all(is_plain)
+        || name.len() > SECRET_NAME_CHARS_MAX
+    {
+        format!(
+            "has capital letters, digits and underscores, begins with a letter, and has at most {SECRET_NAME_CHARS_MAX} of them"
+        )
+    } else if name.starts_with("PTYD_") {
+        "cannot begin with PTYD_: such variables are ptyd's own".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(ActionError::Invalid { field: "name", problem })
+}
+
+/// Refuses what could not be masked, and what would be masked in usual output.
+fn check_value(value: &str) -> Result<(), ActionError> {
+    let mut seen = [false; 256];
+    value.bytes().for_each(|byte| seen[usize::from(byte)] = true);
+    let problem = if value.len() < MASKED_BYTES_MIN {
+        format!(
+            "has {} bytes; a secret has at least {MASKED_BYTES_MIN}, for a shorter one would be masked wherever it occurs by chance",
+            value.len()
+        )
+    } else if value.len() > SECRET_BYTES_MAX {
+        format!("has {} bytes; a secret has at most {SECRET_BYTES_MAX}", value.len())
+    } else if value.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+        "has control characters; a secret is text, encode it otherwise".to_owned()
+    } else if !value.split(['\n', '\r']).any(|line| line.len() >= MASKED_BYTES_MIN) {
+        format!("has no line of {MASKED_BYTES_MIN} bytes; shorter ones are not masked")
+    } else if seen.iter().filter(|seen| **seen).count() < DIFFERENT_BYTES_MIN {
+        format!("has fewer than {DIFFERENT_BYTES_MIN} different bytes; it would be masked in usual output")
+    } else {
+        return Ok(());
+    };
+    Err(ActionError::Invalid { field: "value", problem })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn set(secrets: &NamedSecrets, name: &str, value: &str) -> Result<SystemTime, ActionError> {
+        secrets.set(name, &SecretValue(value.to_owned()))
+    }
+
+    #[test]
+    // promise: secret-2
+    fn secrets_are_kept_for_the_next_server_in_a_file_of_their_owner_alone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("secrets.json");
+        let secrets = NamedSecrets::open(&path).expect("none yet");
+        assert!(secrets.masks().is_none());
+        set(&secrets, "DEPLOY_KEY", "hunter2-hunter2").expect("set");
+        set(&secrets, "OTHER", "another value").expect("set");
+        set(&secrets, "DEPLOY_KEY", "a newer value").expect("set again");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            (format!("{secrets:?}"), format!("{:?}", SecretValue("x".into()))),
+            ("NamedSecrets(…)".into(), "SecretValue(…)".into())
+        );
+        let next = NamedSecrets::open(&path).expect("read");
+        let names: Vec<_> = next.list().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(
+            (names, next.value("DEPLOY_KEY")),
+            (vec!["DEPLOY_KEY".into(), "OTHER".into()], Some("a newer value".into()))
+        );
+        let mut text = b"a newer value, hunter2-hunter2".to_vec();
+        next.masks().expect("some").mask(&mut text);
+        assert_eq!(text, b"*************, hunter2-hunter2");
+        next.remove("OTHER").expect("removed");
+        assert!(matches!(next.remove("OTHER"), Err(ActionError::Invalid { field: "name", .. })));
+        assert_eq!(NamedSecrets::open(&path).expect("read").list().len(), 1);
+        // A damaged file is not begun anew, and its error quotes nothing of it.
+        fs::write(&path, "{\"A\": \"hunter2-hunter2\"}").expect("damaged");
+        assert!(!NamedSecrets::open(&path).expect_err("refused").to_string().contains("hunter2"));
+    }
+
+    #[test]
+    // promise: secret-2
+    fn what_could_not_be_masked_or_would_be_masked_by_chance_is_no_secret() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let secrets = NamedSecrets::open(&dir.path().join("secrets.json")).expect("none yet");
+        let long = "x1y2".repeat(SECRET_BYTES_MAX / 4 + 1);
+        for bad in [
+            "",
+            "1234567",
+            "--------",
+            "abababababab",
+            "with\x1besc-and-more",
+            "nul\0nul\0nul",
+            "a\nb\nc\nd\ne\nf",
+            &long,
+        ] {
+            assert!(matches!(set(&secrets, "A", bad), Err(ActionError::Invalid { field: "value", .. })), "{bad:?}");
+        }
+        for bad in ["", "a", "1A", "A-B", "_A", "PTYD_X", "Ä", &"A".repeat(SECRET_NAME_CHARS_MAX + 1)] {
+            assert!(
+                matches!(set(&secrets, bad, "good enough"), Err(ActionError::Invalid { field: "name", .. })),
+                "{bad:?}"
+            );
+        }
+        assert!(set(&secrets, "A1_", "12345678").is_ok());
+        for n in 1..SECRETS_MAX {
+            let secret = StoredSecret { value: "12345678".to_owned(), set: SystemTime::now() };
+            locked(&secrets.known).by_name.insert(format!("N{n}"), secret);
+        }
+        assert!(matches!(set(&secrets, "ONE_MORE", "12345678"), Err(ActionError::Limit { .. })));
+        assert!(set(&secrets, "A1_", "87654321").is_ok());
+    }
+}

@@ -1,0 +1,101 @@
+//! Lists, sets and removes the named secrets, and gives them to the sessions of profiles.
+
+use std::sync::Arc;
+
+use crate::action::{ActionError, NamedSecretView, SecretValue};
+use crate::config_file::ConfigFile;
+use crate::host::holders::start_error_of;
+use crate::limits::PROFILE_SECRETS_MAX;
+use crate::principal::{Door, Principal};
+use crate::profile::Profile;
+use crate::sessions::registry::{Registry, on_disk};
+use crate::sessions::session_metadata::GivenSecrets;
+
+impl Registry {
+    /// The secrets of a profile. One that is not there is an error: no session starts otherwise than its profile says.
+    pub(super) fn secrets_of(&self, profile: &Profile) -> Result<GivenSecrets, ActionError> {
+        if profile.secrets.len() + profile.secret_files.len() > PROFILE_SECRETS_MAX {
+            let problem = format!("its secrets and secret_files are more than {PROFILE_SECRETS_MAX}");
+            return Err(ActionError::Invalid { field: "profile", problem });
+        }
+        let values = |names: &[String]| {
+            let value = |name: &String| match self.backends.secrets.value(name) {
+                Some(value) => Ok((name.clone(), value)),
+                None => Err(start_error_of(format!(
+                    "its profile gives it the secret {name:?}, which is not set; set it with ptyd secret set"
+                ))),
+            };
+            names.iter().map(value).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(GivenSecrets { variables: values(&profile.secrets)?, files: values(&profile.secret_files)? })
+    }
+
+    /// All secrets without their values, by name.
+    pub(in crate::sessions) async fn named_secrets(
+        self: &Arc<Self>,
+        principal: &Principal,
+    ) -> Result<Vec<NamedSecretView>, ActionError> {
+        check_caller(principal)?;
+        let registry = Arc::clone(self);
+        on_disk(move || {
+            let of = registry.profiles_by_secret();
+            let all = registry.backends.secrets.list().into_iter();
+            Ok(all.map(|(name, set_at)| NamedSecretView { profiles: of(&name), name, set_at }).collect())
+        })
+        .await
+    }
+
+    /// Sets a value. The sessions that live keep what they have.
+    pub(in crate::sessions) async fn set_secret(
+        self: &Arc<Self>,
+        principal: &Principal,
+        name: &str,
+        value: &SecretValue,
+    ) -> Result<NamedSecretView, ActionError> {
+        check_caller(principal)?;
+        let (registry, name, value) = (Arc::clone(self), name.to_owned(), value.clone());
+        let by = principal.name.clone();
+        on_disk(move || {
+            let set_at = registry.backends.secrets.set(&name, &value)?;
+            tracing::info!(by, secret = name, "a secret was set");
+            Ok(NamedSecretView { profiles: registry.profiles_by_secret()(&name), name, set_at })
+        })
+        .await
+    }
+
+    /// Removes a secret. The sessions that live keep it.
+    pub(in crate::sessions) async fn remove_secret(
+        self: &Arc<Self>,
+        principal: &Principal,
+        name: &str,
+    ) -> Result<NamedSecretView, ActionError> {
+        check_caller(principal)?;
+        let (registry, name, by) = (Arc::clone(self), name.to_owned(), principal.name.clone());
+        on_disk(move || {
+            let set_at = registry.backends.secrets.remove(&name)?;
+            tracing::info!(by, secret = name, "a secret was removed");
+            Ok(NamedSecretView { profiles: registry.profiles_by_secret()(&name), name, set_at })
+        })
+        .await
+    }
+
+    /// Finds the profiles that give a secret. A file that cannot be read has none: the start of a session says so.
+    fn profiles_by_secret(&self) -> impl Fn(&str) -> Vec<String> + use<> {
+        let file = self.launch_resources.config_file.as_deref().map(ConfigFile::read).and_then(Result::ok);
+        let profiles = file.unwrap_or_default().profiles;
+        move |name| {
+            let gives = |profile: &Profile| profile.secrets.iter().chain(&profile.secret_files).any(|it| it == name);
+            profiles.iter().filter(|(_, profile)| gives(profile)).map(|(name, _)| name.clone()).collect()
+        }
+    }
+}
+
+/// Secrets are a person's: neither a program in a session nor a tool reads their names or changes them.
+fn check_caller(principal: &Principal) -> Result<(), ActionError> {
+    if principal.origin.from_session.is_some() || principal.origin.door == Door::Mcp {
+        let why =
+            "a person manages secrets at the command line or over REST, and no program in a session and no tool does";
+        return Err(ActionError::Denied { why: why.to_owned() });
+    }
+    Ok(())
+}
