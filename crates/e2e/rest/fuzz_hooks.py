@@ -56,6 +56,10 @@ def a_token():
     return ask("POST", "/tokens", {"name": name})["name"]
 
 
+def a_secret():
+    return ask("PUT", f"/secrets/S{CHANCE.getrandbits(3)}", {"value": "correct horse battery staple"})["name"]
+
+
 def often():
     return CHANCE.random() < 0.75
 
@@ -85,6 +89,8 @@ def before_call(context, case, kwargs):
             path["commandId"] = CHANCE.choice(["c1", "c2"])
         if path and "token" in path and often():
             path["token"] = a_token()
+        if path and "secret" in path and often():
+            path["secret"] = a_secret()
         if path and "action" in path and often():
             path["action"] = "go"
         if query and often():

@@ -9,7 +9,7 @@ use api::{CreateRequest, ErrorCode, ExecuteRequest, InputRequest, OutputQuery, O
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use client::ClientError;
-use e2e::{Connection, Home, Mcp, Random, Server, Session, Socket, SocketMessage, Start, count, not_run};
+use e2e::{Connection, Home, Mcp, Random, Server, Session, Socket, SocketMessage, Start, count, eventually, not_run};
 use serde_json::{Value, json};
 
 use crate::profiles::configure;
@@ -24,6 +24,7 @@ const PROFILES: &str = r#"
 secrets = ["DEPLOY_KEY"]
 [profiles.agent]
 secrets = ["DEPLOY_KEY"]
+secret_files = ["DEPLOY_KEY"]
 [profiles.files]
 secret_files = ["DEPLOY_KEY"]
 [profiles.missing]
@@ -298,8 +299,11 @@ async fn a_model_is_shown_no_secret() {
     said(mcp.call("terminal", json!({ "command": in_pieces(50) })).expect("an answer"));
     // A reset gives the same secrets.
     said(mcp.call("terminal", json!({ "command": "true", "reset": true })).expect("an answer"));
-    let again = said(mcp.call("terminal", json!({ "command": "echo \"again [$DEPLOY_KEY]\"" })).expect("an answer"));
-    assert!(again.contains(&format!("again [{}]", stars(VALUE))), "{again}");
+    let again = said(
+        mcp.call("terminal", json!({ "command": "echo \"again [$DEPLOY_KEY][$(cat $DEPLOY_KEY_FILE)]\"" }))
+            .expect("an answer"),
+    );
+    assert!(again.contains(&format!("again [{0}][{0}]", stars(VALUE))), "{again}");
     let started = mcp.call("start_terminal_session", json!({ "profile": "deploy" })).expect("an answer");
     assert!(!said(started).contains("isError\":true"));
 }
@@ -321,6 +325,17 @@ async fn a_secret_can_be_a_file_that_goes_with_the_session() {
     shell.ends().await;
     assert!(!file.exists(), "it goes with the session");
     look(&server, &shell.id);
+    // So it does with one that ends while no server runs.
+    let shell = session(&server, "files").await;
+    let folder = server.home().state().join("sessions").join(&shell.id);
+    shell.begin("until [ -e go ]; do sleep 0.01; done; exit").await;
+    server.kill9();
+    assert!(folder.join("secrets/DEPLOY_KEY").exists());
+    std::fs::write(server.home().file("go"), "").expect("written");
+    eventually("the end of its holder", async || (!folder.join("control").exists()).then_some(())).await;
+    server.again();
+    shell.look().await;
+    eventually("the end of its file", async || (!folder.join("secrets").exists()).then_some(())).await;
 }
 
 #[tokio::test]
@@ -430,4 +445,53 @@ async fn the_echo_of_typed_input_with_a_secret_is_masked() {
     let answer = shell.input(&request).await;
     checked("the answer", serde_json::to_string(&answer).expect("JSON").as_bytes());
     look(&server, &shell.id);
+}
+
+#[tokio::test]
+// promise: secret-1
+async fn what_a_policy_says_of_a_command_with_a_secret_is_masked() {
+    let home = Home::make();
+    configure(
+        &home,
+        "[profiles.strict]\nshell = \"bash\"\nrc = \"clean\"\nsecrets = [\"DEPLOY_KEY\"]\npolicy = \"strict\"\n",
+    );
+    let policy = "[policies.strict]\n[[policies.strict.rules]]\nname = \"look\"\nverdict = \"allow\"\nprogram = \"ls\"\nmatch = [\"ls\"]\n";
+    std::fs::write(home.path().join("config/ptyd/policy.toml"), policy).expect("written");
+    let server = Server::start_in(home, Start::default());
+    assert!(set(&server, "DEPLOY_KEY", VALUE).status.success());
+    let shell = session(&server, "strict").await;
+    let command = format!("'{VALUE}' --{VALUE}");
+    let refused = shell.try_run(&ExecuteRequest { command, ..ExecuteRequest::default() }).await;
+    match refused {
+        Err(ClientError::Refused(problem)) => {
+            assert_eq!(problem.code, ErrorCode::ApprovalNeeded);
+            checked("the refusal", format!("{problem:?}").as_bytes());
+        }
+        other => panic!("not refused: {other:?}"),
+    }
+    let typed = InputRequest { input: Some(VALUE.to_owned()), ..InputRequest::default() };
+    assert_eq!(shell.input_refusal(&typed).await, Some(ErrorCode::ApprovalNeeded));
+    let waiting = server.client().approvals().await.expect("a list").approvals;
+    let commands: Vec<_> = waiting.iter().filter_map(|one| one.command.as_deref().or(one.input.as_deref())).collect();
+    let stars = stars(VALUE);
+    assert_eq!(commands, [format!("'{stars}' --{stars}"), stars]);
+    look(&server, &shell.id);
+}
+
+#[tokio::test]
+// promise: secret-1
+async fn a_session_whose_spec_is_damaged_has_the_masks_of_all_secrets() {
+    let server = server();
+    assert!(set(&server, "DEPLOY_KEY", VALUE).status.success());
+    let shell = session(&server, "deploy").await;
+    shell.run("echo \"$DEPLOY_KEY\"").await;
+    shell.ends().await;
+    server.kill9();
+    let spec = server.home().state().join("sessions").join(&shell.id).join("spec");
+    let mut bytes = std::fs::read(&spec).expect("there");
+    bytes[20] ^= 1;
+    std::fs::write(&spec, bytes).expect("written");
+    server.again();
+    assert!(look(&server, &shell.id) >= 5);
+    assert!(shell.look().await.trouble.is_some_and(|trouble| trouble.contains("damaged: spec")));
 }
