@@ -123,6 +123,8 @@ fn place(first: [u8; PART_BYTES_MIN]) -> (usize, u64) {
     ((hash >> 6) as usize, 1 << (hash & 63))
 }
 
+/// Line ends stay, so that a mask changes no number of lines.
 fn fill(bytes: &mut [u8], range: Range<usize>) {
-    bytes.get_mut(range).unwrap_or_default().fill(b'*');
+    let masked = bytes.get_mut(range).unwrap_or_default().iter_mut();
+    masked.filter(|byte| !matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b'*');
 }

@@ -42,6 +42,9 @@ struct Known {
 #[derive(Default)]
 pub(crate) struct NamedSecrets {
     path: PathBuf,
+    /// Held while the file is written.
+    writing: Mutex<()>,
+    /// Every action asks for the masks, so it is never held while the disk is waited for.
     known: Mutex<Known>,
 }
 
@@ -71,36 +74,36 @@ impl NamedSecrets {
             Err(e) if e.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
             Err(e) => return Err(e),
         };
-        Ok(Self { path: path.to_owned(), known: Mutex::new(Known::new(by_name)) })
+        Ok(Self { path: path.to_owned(), writing: Mutex::default(), known: Mutex::new(Known::new(by_name)) })
     }
 
     /// Sets the value of a name, also of one that has another value.
     pub(crate) fn set(&self, name: &str, value: &SecretValue) -> Result<SystemTime, ActionError> {
         check_name(name)?;
         check_value(&value.0)?;
-        let mut known = locked(&self.known);
-        if known.by_name.len() >= SECRETS_MAX && !known.by_name.contains_key(name) {
+        let _one = locked(&self.writing);
+        let mut by_name = locked(&self.known).by_name.clone();
+        if by_name.len() >= SECRETS_MAX && !by_name.contains_key(name) {
             let hint = "remove one that is not used (ptyd secret rm)";
             return Err(ActionError::Limit { what: "the number of secrets", limit: SECRETS_MAX as u64, hint });
         }
         let set = SystemTime::now();
-        let mut by_name = known.by_name.clone();
         by_name.insert(name.to_owned(), StoredSecret { value: value.0.clone(), set });
         self.write(&by_name)?;
-        *known = Known::new(by_name);
+        *locked(&self.known) = Known::new(by_name);
         Ok(set)
     }
 
     /// Forgets a secret, and returns when it was set. Sessions that have it keep it.
     pub(crate) fn remove(&self, name: &str) -> Result<SystemTime, ActionError> {
-        let mut known = locked(&self.known);
-        let mut by_name = known.by_name.clone();
+        let _one = locked(&self.writing);
+        let mut by_name = locked(&self.known).by_name.clone();
         let Some(removed) = by_name.remove(name) else {
             let problem = format!("there is no secret {name}; ptyd secret ls (GET /secrets) lists them");
             return Err(ActionError::Invalid { field: "name", problem });
         };
         self.write(&by_name)?;
-        *known = Known::new(by_name);
+        *locked(&self.known) = Known::new(by_name);
         Ok(removed.set)
     }
 

@@ -134,6 +134,9 @@ mod tests {
         let stars = |n: usize| "*".repeat(n);
         let expected = format!("$ cat key\r\n{}\r\n{}\r\nx\r\n{}\r\n", stars(19), stars(12), stars(17));
         assert_eq!(masked(key, shown), expected);
+        // Where line ends are as in the file, short lines are masked, too.
+        let whole = format!("{}\n{}\n*\n{}\n", stars(19), stars(12), stars(17));
+        assert_eq!(masked(key, key), whole);
     }
 
     #[test]
