@@ -108,6 +108,8 @@ pub struct SessionPolicy {
 pub enum ConfinementTier {
     /// The kernel refuses the processes themselves: Landlock, a seccomp filter, no capabilities, no new privileges.
     Process,
+    /// The same in namespaces of its own: a read-only system, private `/tmp`, `/proc` and `/dev`, ended as one.
+    Sandbox,
 }
 
 /// The treatment of background processes when the session ends.

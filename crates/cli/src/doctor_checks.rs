@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
+use ptyd_core::action::ConfinementTier;
 use ptyd_core::limits::{SESSIONS_MANY, SESSIONS_MAX, SOCKET_PATH_BYTES_MAX};
 use ptyd_core::sessions::KernelLimit;
 use serde::Serialize;
@@ -58,7 +59,8 @@ pub fn checks(paths: &Paths) -> Vec<Check> {
         pty(),
         splice(paths),
         of_holder(ptyd_core::sessions::holder_is_static()),
-        of_confinement(ptyd_core::sessions::confinement_hindrance()),
+        of_confinement(ptyd_core::sessions::confinement_hindrance(ConfinementTier::Process)),
+        of_sandbox(ptyd_core::sessions::confinement_hindrance(ConfinementTier::Sandbox)),
         syscall(),
         bash(),
         socket(&paths.socket),
@@ -120,6 +122,14 @@ fn of_confinement(hindrance: Option<String>) -> Check {
     };
     let fix = "nothing, if no profile has `confinement`; sessions of one that has it are not started here";
     Check::warn("landlock", format!("confinement {why}"), fix)
+}
+
+fn of_sandbox(hindrance: Option<String>) -> Check {
+    let Some(why) = hindrance else {
+        return Check::ok("sandbox", "profiles can give sessions namespaces of their own");
+    };
+    let fix = "nothing, if no profile has the tier `sandbox`; sessions of one that has it are not started here";
+    Check::warn("sandbox", format!("a sandbox {why}"), fix)
 }
 
 fn syscall() -> Check {
@@ -322,6 +332,8 @@ mod tests {
         assert_eq!([of_holder(true).state, of_holder(false).state], [State::Ok, State::Warn]);
         let confined = [of_confinement(None), of_confinement(Some("needs Landlock".to_owned()))];
         assert_eq!(confined.map(|check| check.state), [State::Ok, State::Warn]);
+        let sandboxed = [of_sandbox(None), of_sandbox(Some("needs namespaces".to_owned()))];
+        assert_eq!(sandboxed.map(|check| check.state), [State::Ok, State::Warn]);
     }
 
     #[test]

@@ -7,16 +7,19 @@ pub enum ConfinementTier {
     /// The kernel refuses the processes themselves: Landlock, a seccomp filter, no capabilities, no new privileges.
     #[default]
     Process,
+    /// The same in namespaces of its own: a read-only system, private `/tmp`, `/proc` and `/dev`, ended as one.
+    Sandbox,
 }
 
 impl ConfinementTier {
     /// Every tier.
-    pub const ALL: [Self; 1] = [Self::Process];
+    pub const ALL: [Self; 2] = [Self::Process, Self::Sandbox];
 
     /// Its name in settings and requests.
     pub fn name(self) -> &'static str {
         match self {
             Self::Process => "process",
+            Self::Sandbox => "sandbox",
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use foreground::{Activity, LineReader, Observation};
 use wire::State;
@@ -92,11 +92,6 @@ impl Sampler {
         }
     }
 
-    /// The path of the PTY's follower.
-    pub(crate) fn tty(&self) -> &Path {
-        self.observer.tty()
-    }
-
     /// Something changed: sample soon.
     pub(crate) fn schedule_sample(&mut self, now: u64) {
         self.delay_us = FIRST_US;
@@ -179,7 +174,7 @@ impl Sampler {
         }
         let before = sys::time::processor_us();
         if std::mem::take(&mut self.is_typed) {
-            sys::pty::unread(self.tty());
+            sys::pty::unread(leader);
         }
         let sample = self.sample(leader, shell);
         let state = sample.as_ref().map(|sample| sample.state);
@@ -200,7 +195,7 @@ impl Sampler {
         }
         let waits = state.is_some_and(|s| s.foreground.waits());
         let is_stopped = state.is_some_and(|s| s.foreground == Activity::Stopped);
-        if waits && !is_stopped && (now < self.doubted_until || sys::pty::unread(self.tty()) > 0) {
+        if waits && !is_stopped && (now < self.doubted_until || sys::pty::unread(leader) > 0) {
             // The input is still unread: the reader is about to wake up, however long that takes.
             self.candidate = None;
             self.delay_us = FIRST_US;
@@ -234,7 +229,7 @@ impl Sampler {
     }
 
     fn is_free(&self, leader: BorrowedFd<'_>, shell: u32) -> bool {
-        sys::pty::foreground_group(leader) == shell && sys::pty::unread(self.tty()) == 0
+        sys::pty::foreground_group(leader) == shell && sys::pty::unread(leader) == 0
     }
 
     /// Whether a shell that takes lines reads input now; one that has just painted its prompt counts as reading.

@@ -2,14 +2,18 @@
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
+use std::fs::Permissions;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use sys::confinement::{Confinement, Rules};
+use sys::pty::Pty;
+use sys::sandbox::{Layout, Sandbox};
+use sys::spawn::SpawnError;
 use sys::{signal, spawn, time};
 use wire::{ATTESTATION_FD, COMMAND_FD, Echo, FromHolder, SCRIPT_FD, Spec, Status, TEMPORARY_FOLDER};
 
@@ -26,23 +30,43 @@ pub(crate) fn server_on_standard_input() -> io::Result<Connection> {
     Connection::new(0, stream, true, time::monotonic_us())
 }
 
+/// Begins to make the sandbox of a session that has one, or sends the server the error.
+pub(crate) fn begin_sandbox(spec: &Spec, folder: &Path, server: &mut Connection) -> io::Result<Option<Sandbox>> {
+    let Some(rules) = spec.confinement.as_ref().filter(|rules| rules.is_sandbox) else { return Ok(None) };
+    let prepared = temporary_folder(folder, 0o1777).and_then(|folder| Layout::prepare(rules, Some(&folder)));
+    let begun =
+        prepared.map_err(|e| failed(spawn::Step::Mounts, &e)).and_then(|mut layout| Sandbox::begin(&mut layout));
+    begun.map(Some).map_err(|e| report(e, server))
+}
+
+/// Opens the session's terminal, that of a sandbox among its own devices.
+pub(crate) fn open_terminal(spec: &Spec, sandbox: Option<&Sandbox>, server: &mut Connection) -> io::Result<Pty> {
+    let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", wire::NO_TERMINAL));
+    let Some(sandbox) = sandbox else { return Pty::open(spec.cols, spec.rows).map_err(named) };
+    sandbox.wait().map_err(|e| report(e, server))?;
+    Pty::open_at(&sandbox.root().join("dev/pts/ptmx"), spec.cols, spec.rows).map_err(named)
+}
+
+/// Sends the server the error.
+fn report(e: SpawnError, server: &mut Connection) -> io::Error {
+    server.send(&not_started(e.step, e.errno.unsigned_abs()));
+    io::Error::from_raw_os_error(e.errno)
+}
+
+fn failed(step: spawn::Step, e: &io::Error) -> SpawnError {
+    SpawnError { step, errno: e.raw_os_error().unwrap_or(0) }
+}
+
 /// Starts the shell, or sends the server the error.
 pub(crate) fn start_shell(
     spec: &Spec,
     folder: &Path,
-    terminal: &CStr,
-    follower: OwnedFd,
+    (terminal, follower): (&CStr, OwnedFd),
+    sandbox: Option<&Sandbox>,
     given: Inherited<'_>,
     mut server: Connection,
 ) -> io::Result<(u32, Connection)> {
-    let program = match prepared(spec, folder, terminal) {
-        Ok(program) => program,
-        Err((step, e)) => {
-            let errno = e.raw_os_error().unwrap_or(0).unsigned_abs();
-            server.send(&not_started(step, errno));
-            return Err(e);
-        }
-    };
+    let program = prepared(spec, folder, terminal, sandbox).map_err(|e| report(e, &mut server))?;
     if let Some(uid) = spec.identity.first() {
         // The other user's programs also open their terminal by name.
         rustix::fs::fchown(&follower, Some(rustix::process::Uid::from_raw(*uid)), None)?;
@@ -55,10 +79,7 @@ pub(crate) fn start_shell(
     extra.extend(spec.handover.has_hooks().then(|| (given.theirs.as_fd(), at)));
     match spawn::on_terminal(&program, follower.as_fd(), &extra) {
         Ok(pid) => Ok((pid, server)),
-        Err(e) => {
-            server.send(&not_started(e.step, e.errno.unsigned_abs()));
-            Err(io::Error::from_raw_os_error(e.errno))
-        }
+        Err(e) => Err(report(e, &mut server)),
     }
 }
 
@@ -80,10 +101,20 @@ fn inherited_script(spec: &Spec) -> io::Result<Option<std::fs::File>> {
 }
 
 /// The program of the shell with all that it is started with, or the step that failed.
-fn prepared(spec: &Spec, folder: &Path, terminal: &CStr) -> Result<spawn::Program, (spawn::Step, io::Error)> {
-    let program = bounded(spec, &environment(spec, folder)).map_err(|e| (spawn::Step::Group, e))?;
+fn prepared(
+    spec: &Spec,
+    folder: &Path,
+    terminal: &CStr,
+    sandbox: Option<&Sandbox>,
+) -> Result<spawn::Program, SpawnError> {
+    let program = bounded(spec, &environment(spec, folder)).map_err(|e| failed(spawn::Step::Group, &e))?;
     let Some(rules) = &spec.confinement else { return Ok(program) };
-    confined(program, rules, spec, folder, terminal).map_err(|e| (spawn::Step::Confinement, e))
+    let confined = confinement(rules.clone(), spec, folder, terminal, sandbox);
+    let program = program.confined(confined.map_err(|e| failed(spawn::Step::Confinement, &e))?);
+    Ok(match sandbox {
+        Some(sandbox) => program.inside(sandbox),
+        None => program,
+    })
 }
 
 /// The program of the shell with its limits, cgroups and identity.
@@ -100,29 +131,41 @@ fn bounded(spec: &Spec, env: &[Vec<u8>]) -> io::Result<spawn::Program> {
     })
 }
 
-/// The program confined by these rules, with its own terminal, our script and a folder for temporary files besides.
-fn confined(
-    program: spawn::Program,
-    rules: &Rules,
+/// Makes the folder for temporary files of a confined session.
+fn temporary_folder(folder: &Path, mode: u32) -> io::Result<PathBuf> {
+    let temporary = folder.join(TEMPORARY_FOLDER);
+    std::fs::DirBuilder::new().mode(0o700).create(&temporary)?;
+    // The mask may have taken some of it; nobody else can enter the session's folder.
+    std::fs::set_permissions(&temporary, Permissions::from_mode(mode))?;
+    temporary.canonicalize()
+}
+
+/// These rules with our script and the folder for temporary files besides, and with the terminal, unless it is a sandbox's own.
+fn confinement(
+    mut rules: Rules,
     spec: &Spec,
     folder: &Path,
     terminal: &CStr,
-) -> io::Result<spawn::Program> {
-    let temporary = folder.join(TEMPORARY_FOLDER);
-    std::fs::DirBuilder::new().mode(0o700).create(&temporary)?;
-    let path = |bytes: &[u8]| PathBuf::from(std::ffi::OsStr::from_bytes(bytes));
-    let mut rules = rules.clone();
-    rules.devices.push(path(terminal.to_bytes()));
+    sandbox: Option<&Sandbox>,
+) -> io::Result<Confinement> {
     rules.readable.extend(Some(path(&spec.handover.script)).filter(|script| script.is_absolute()));
-    rules.writable.push(temporary.canonicalize()?);
-    Ok(program.confined(Confinement::prepare(&rules)?))
+    rules.writable.push(match sandbox {
+        Some(_) => folder.join(TEMPORARY_FOLDER).canonicalize()?,
+        None => temporary_folder(folder, 0o700)?,
+    });
+    rules.devices.extend(sandbox.is_none().then(|| path(terminal.to_bytes())));
+    Confinement::prepare(&rules, sandbox.map(Sandbox::root).as_deref())
+}
+
+fn path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
 }
 
 /// The shell's environment; a confined one has its own folder for temporary files, which zsh finds by a variable of its own.
 fn environment(spec: &Spec, folder: &Path) -> Vec<Vec<u8>> {
     let mut env = spec.env.clone();
-    if spec.confinement.is_some() {
-        let temporary = folder.join(TEMPORARY_FOLDER);
+    if let Some(rules) = &spec.confinement {
+        let temporary = if rules.is_sandbox { PathBuf::from("/tmp") } else { folder.join(TEMPORARY_FOLDER) };
         for (name, value) in [(b"TMPDIR=".as_slice(), temporary.clone()), (b"TMPPREFIX=", temporary.join("zsh"))] {
             env.retain(|entry| !entry.starts_with(name));
             env.push([name, value.as_os_str().as_bytes()].concat());

@@ -14,7 +14,8 @@
 
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
-use sys::{process, signal};
+use sys::process::{self, Stat};
+use sys::signal;
 
 /// How long background processes have to exit after their shell is gone.
 const AFTER_EXIT_US: u64 = 100_000;
@@ -112,8 +113,11 @@ impl Termination {
     /// Performs the step that is due. Checks first whether any process is left, because most often none is.
     pub(crate) fn turn(&mut self, now: u64) -> Progress {
         let all = living_of(self.whom);
-        if all.is_empty() && self.is_nothing_left() {
-            return Progress::Over;
+        if all.is_empty() {
+            if self.is_nothing_left() {
+                return Progress::Over;
+            }
+            end_sandbox();
         }
         if now < self.next_at {
             return Progress::Waiting;
@@ -137,6 +141,8 @@ impl Termination {
                 if now - since > KILLING_MAX_US {
                     return Progress::GivenUp(all.len() as u64);
                 }
+                // With its first process, the whole namespace ends at once.
+                end_sandbox();
                 signal_all(&all, signal::KILL);
                 self.next_at = now + KILL_EVERY_US;
             }
@@ -159,9 +165,25 @@ fn has_child() -> bool {
     !matches!(waitid(WaitId::All, options), Err(Errno::CHILD))
 }
 
-/// Every descendant of this holder that is not a zombie.
+/// Every descendant of this holder that is not a zombie, without the first process of a sandbox.
 pub(crate) fn living() -> Vec<u32> {
-    process::descendants(std::process::id(), SWEEP_MAX).into_iter().filter(|pid| process::is_alive(*pid)).collect()
+    let holder = std::process::id();
+    let lives = |pid: &u32| process::stat(*pid).is_some_and(|s| s.state != b'Z' && !is_first_of_sandbox(&s, holder));
+    process::descendants(holder, SWEEP_MAX).into_iter().filter(lives).collect()
+}
+
+/// Only a fork of the holder is in its session (setsid(2)): every shell has a session of its own.
+fn is_first_of_sandbox(process: &Stat, holder: u32) -> bool {
+    process.session == holder
+}
+
+/// Kills the first process of the session's sandbox, if it has one, and with it all others there (pid_namespaces(7)).
+fn end_sandbox() {
+    let (holder, mut children) = (std::process::id(), Vec::new());
+    process::children(holder, &mut children);
+    let is_first = |pid: &u32| process::stat(*pid).is_some_and(|s| is_first_of_sandbox(&s, holder));
+    children.retain(is_first);
+    signal_all(&children, signal::KILL);
 }
 
 fn living_of(whom: Scope) -> Vec<u32> {

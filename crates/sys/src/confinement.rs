@@ -37,6 +37,8 @@ pub struct Rules {
     pub hidden: Vec<PathBuf>,
     /// Whether sockets of the Internet protocols can be made. Those of other families never can.
     pub network: bool,
+    /// Whether the process also has namespaces of its own ([`crate::sandbox`]).
+    pub is_sandbox: bool,
 }
 
 /// Why this machine cannot confine a process; `None` if it can.
@@ -61,8 +63,9 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Opens every path. A path that does not exist is left out.
-    pub fn prepare(rules: &Rules) -> io::Result<Self> {
+    /// Opens every path. A path that does not exist is left out. The places that a sandbox with this root has for itself can be
+    /// used, too.
+    pub fn prepare(rules: &Rules, sandbox: Option<&Path>) -> io::Result<Self> {
         let ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
             .handle_access(AccessFs::from_all(LANDLOCK))
@@ -81,7 +84,13 @@ impl Confinement {
         for path in &rules.writable {
             granting.grant(path, write)?;
         }
-        let shared_memory = rules.writable.iter().any(|path| path == Path::new(SHARED_MEMORY));
+        let own = [("proc", read), ("dev", read), ("dev/pts", device | AccessFs::ReadDir), ("dev/shm", write)];
+        for (root, (path, rights)) in sandbox.into_iter().flat_map(|root| own.map(|own| (root, own))) {
+            let file = rustix::fs::open(root.join(path), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+            granting.add_file(file, rights)?;
+        }
+        // Of a sandbox's own ipc namespace, or named by the profile.
+        let shared_memory = rules.is_sandbox || rules.writable.iter().any(|path| path == Path::new(SHARED_MEMORY));
         let ruleset: Option<OwnedFd> = granting.ruleset.into();
         let ruleset = ruleset.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
         Ok(Self { ruleset, filter: filter::program(rules.network, shared_memory) })
@@ -141,7 +150,13 @@ impl Granting {
     fn add(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> io::Result<()> {
         // Every caller has resolved the path; a link in it has come since then.
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let Ok(file) = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) else { return Ok(()) };
+        match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+            Ok(file) => self.add_file(file, rights),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn add_file(&mut self, file: OwnedFd, rights: BitFlags<AccessFs>) -> io::Result<()> {
         let is_directory = rustix::fs::fstat(&file)
             .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory);
         let rights = if is_directory { rights } else { rights & AccessFs::from_file(LANDLOCK) };

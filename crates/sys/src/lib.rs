@@ -18,6 +18,7 @@ mod not_run;
 pub mod process;
 pub mod pty;
 pub mod removal;
+pub mod sandbox;
 pub mod sealed;
 pub mod signal;
 pub mod socket;

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, ptsname, unlockpt};
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Winsize, tcflush, tcgetattr, tcgetpgrp,
     tcsetattr, tcsetwinsize,
@@ -54,13 +54,21 @@ impl Pty {
         let leader = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&leader)?;
         unlockpt(&leader)?;
+        Self::of_leader(leader, cols, rows)
+    }
+
+    /// The same on another devpts file system, of which this is the `ptmx`.
+    pub fn open_at(ptmx: &std::path::Path, cols: u16, rows: u16) -> io::Result<Self> {
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let leader = rustix::fs::open(ptmx, flags, rustix::fs::Mode::empty())?;
+        unlockpt(&leader)?;
+        Self::of_leader(leader, cols, rows)
+    }
+
+    fn of_leader(leader: OwnedFd, cols: u16, rows: u16) -> io::Result<Self> {
         let path = ptsname(&leader, Vec::new())?;
         resize(leader.as_fd(), cols, rows)?;
-        let follower = rustix::fs::open(
-            path.as_c_str(),
-            OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
-            rustix::fs::Mode::empty(),
-        )?;
+        let follower = ioctl_tiocgptpeer(&leader, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         // Like every UTF-8 terminal: erasing removes a whole character (termios(3)).
         let mut modes = tcgetattr(&follower)?;
         modes.input_modes |= InputModes::IUTF8;
@@ -114,17 +122,30 @@ pub fn modes_at(follower: &std::path::Path) -> io::Result<Modes> {
 /// A kernel worker delivers input to the line discipline and wakes the reader, some time after write(2). poll(2) on the
 /// follower waits until that worker has done so (n_tty.c, `n_tty_poll`). So after this call every byte that was written
 /// before it is counted here, or its reader is awake.
-pub fn unread(follower: &std::path::Path) -> usize {
-    let Ok(fd) = open_follower(follower) else { return 0 };
-    let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&Timespec::default()));
-    rustix::io::ioctl_fionread(&fd).map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX))
+pub fn unread(leader: BorrowedFd<'_>) -> usize {
+    follower_of(leader).map_or(0, |follower| unread_of(&follower))
+}
+
+/// The same of another terminal, by the path of its follower.
+pub fn unread_at(follower: &std::path::Path) -> usize {
+    open_follower(follower).map_or(0, |follower| unread_of(&follower))
+}
+
+fn unread_of(fd: &OwnedFd) -> usize {
+    let _ = poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&Timespec::default()));
+    rustix::io::ioctl_fionread(fd).map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX))
 }
 
 /// Discards unread input, as the line discipline does at a character that raises a signal (termios(3), NOFLSH):
 /// undelivered input, and delivered input that was not read.
-pub fn discard_typed(leader: BorrowedFd<'_>, follower: &std::path::Path) -> io::Result<()> {
+pub fn discard_typed(leader: BorrowedFd<'_>) -> io::Result<()> {
     tcflush(leader, QueueSelector::OFlush)?;
-    Ok(tcflush(open_follower(follower)?, QueueSelector::IFlush)?)
+    Ok(tcflush(follower_of(leader)?, QueueSelector::IFlush)?)
+}
+
+/// By the leader (ioctl_tty(2), TIOCGPTPEER), because in a sandbox's devpts the path names another terminal than here.
+fn follower_of(leader: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+    ioctl_tiocgptpeer(leader, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
 }
 
 fn open_follower(follower: &std::path::Path) -> rustix::io::Result<OwnedFd> {
@@ -156,12 +177,10 @@ mod tests {
     #[test]
     // promise: ask-5
     fn what_was_typed_is_counted_as_soon_as_it_was_written() {
-        use std::os::unix::ffi::OsStrExt;
         let pty = Pty::open(80, 24).expect("a pseudoterminal");
-        let path = std::path::Path::new(std::ffi::OsStr::from_bytes(pty.path.as_bytes()));
         for round in 0..500 {
             rustix::io::write(&pty.leader, b"line\n").expect("it fits");
-            assert_eq!(unread(path), 5, "round {round}");
+            assert_eq!(unread(pty.leader.as_fd()), 5, "round {round}");
             tcflush(&pty.follower, QueueSelector::IFlush).expect("a terminal");
         }
     }

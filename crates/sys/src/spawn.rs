@@ -1,59 +1,20 @@
 //! Starts the shell on its terminal: a fork that copies no memory, then code that never returns, with a pipe for errors.
 
+use std::cell::Cell;
 use std::ffi::{CString, NulError};
 use std::fs::File;
-use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::confinement::{self, Confinement};
+use crate::sandbox::Sandbox;
 
-/// The step between fork and exec that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Step {
-    /// fork(2) itself.
-    Fork = 0,
-    /// setsid(2).
-    Session = 1,
-    /// TIOCSCTTY, the controlling terminal.
-    Terminal = 2,
-    /// dup2(2) of the descriptors.
-    Descriptors = 3,
-    /// chdir(2) to the working directory.
-    Directory = 4,
-    /// execve(2).
-    Exec = 5,
-    /// Joining a control group.
-    Group = 6,
-    /// setrlimit(2).
-    Limit = 7,
-    /// Becoming another user.
-    User = 8,
-    /// Confining the process.
-    Confinement = 9,
-}
+pub(crate) mod failure;
 
-impl Step {
-    /// The step of this number; an unknown number is a step shortly before the shell runs.
-    #[must_use]
-    pub fn of_code(code: u8) -> Self {
-        match code {
-            0 => Self::Fork,
-            1 => Self::Session,
-            2 => Self::Terminal,
-            3 => Self::Descriptors,
-            4 => Self::Directory,
-            6 => Self::Group,
-            7 => Self::Limit,
-            8 => Self::User,
-            9 => Self::Confinement,
-            _ => Self::Exec,
-        }
-    }
-}
+pub use failure::{SpawnError, Step};
+use failure::{fail, last_errno};
 
 /// A limit of setrlimit(2), for a process and each of its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,15 +23,6 @@ pub enum Resource {
     OpenFiles,
     /// Bytes of address space, `RLIMIT_AS`.
     AddressSpace,
-}
-
-/// Why the shell could not be started.
-#[derive(Debug)]
-pub struct SpawnError {
-    /// The step that failed.
-    pub step: Step,
-    /// The errno.
-    pub errno: i32,
 }
 
 /// All data for the new process; prepared before it is there, because it may not allocate.
@@ -85,6 +37,8 @@ pub struct Program {
     groups: Vec<File>,
     identity: Option<Identity>,
     confinement: Option<Confinement>,
+    /// The pidfd of a sandbox's first process, and its namespaces.
+    sandbox: Option<(RawFd, libc::c_int)>,
 }
 
 /// Another user to run as, with all ids that the kernel needs.
@@ -113,6 +67,7 @@ impl Program {
             groups: Vec::new(),
             identity: None,
             confinement: None,
+            sandbox: None,
         })
     }
 
@@ -131,6 +86,12 @@ impl Program {
     /// Runs confined.
     pub fn confined(mut self, confinement: Confinement) -> Self {
         self.confinement = Some(confinement);
+        self
+    }
+
+    /// Runs in a sandbox, which must live until the program does.
+    pub fn inside(mut self, sandbox: &Sandbox) -> Self {
+        self.sandbox = Some(sandbox.entrance());
         self
     }
 }
@@ -153,6 +114,9 @@ pub fn on_terminal(
     let extra: Vec<_> = extra.iter().map(|(fd, at)| (fd.as_raw_fd(), *at)).collect();
     let (errors, report) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|e| SpawnError { step: Step::Descriptors, errno: e.raw_os_error() })?;
+    let mut stack = [const { MaybeUninit::<u128>::uninit() }; CHILD_STACK_BYTES / 16];
+    // A program in a sandbox is the child's child, which has the lower part.
+    let (inner_stack, stack) = stack.split_at_mut(CHILD_STACK_BYTES / 32);
     let plan = Plan {
         path: program.path.as_ptr(),
         argv: argv.as_ptr(),
@@ -166,10 +130,12 @@ pub fn on_terminal(
         groups: &groups,
         identity: program.identity.as_ref().map(|i| (i.uid, i.gid, i.groups.as_slice())),
         confinement: program.confinement.as_ref().map(Confinement::plan),
+        sandbox: program.sandbox,
+        inner_stack: inner_stack.as_mut_ptr_range().end.cast(),
+        inside: Cell::new(0),
     };
     // As vfork(2), but on a stack of its own: a copy of the page tables, and of each page that is written meanwhile, would
     // only be thrown away by execve(2). This thread goes on when the child has executed the program or ended.
-    let mut stack = [const { MaybeUninit::<u128>::uninit() }; CHILD_STACK_BYTES / 16];
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     // SAFETY: the end of the array is an aligned end of a stack, and `plan` and all that it points to outlive the child's use,
     // because this thread waits for it. The process is single-threaded (the caller's contract), so nobody else changes
@@ -178,22 +144,35 @@ pub fn on_terminal(
     match unsafe { libc::clone(child, stack.as_mut_ptr_range().end.cast(), flags, (&raw const plan).cast_mut().cast()) }
     {
         -1 => Err(SpawnError { step: Step::Fork, errno: last_errno() }),
-        pid => {
+        child => {
             drop(report);
+            let pid = match plan.sandbox {
+                None => child,
+                Some(_) => {
+                    // It has only entered the namespaces, and is gone.
+                    reap(child);
+                    plan.inside.get()
+                }
+            };
             let mut note = [0u8; 5];
             match rustix::io::read(&errors, &mut note[..]) {
                 Ok(5) => {
-                    // The child has reported and exited; reap it.
-                    let _ = rustix::process::waitpid(
-                        rustix::process::Pid::from_raw(pid),
-                        rustix::process::WaitOptions::empty(),
-                    );
+                    // The process has reported and exited.
+                    reap(pid);
                     let errno = i32::from_ne_bytes([note[1], note[2], note[3], note[4]]);
                     Err(SpawnError { step: Step::of_code(note[0]), errno })
                 }
                 _ => Ok(pid.unsigned_abs()),
             }
         }
+    }
+}
+
+/// Waits for the end of a child; 0 is none.
+fn reap(pid: libc::pid_t) {
+    if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+        let _ =
+            rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty()));
     }
 }
 
@@ -225,10 +204,11 @@ struct Plan<'a> {
     groups: &'a [RawFd],
     identity: Option<(u32, u32, &'a [u32])>,
     confinement: Option<confinement::Plan<'a>>,
-}
-
-fn last_errno() -> i32 {
-    io::Error::last_os_error().raw_os_error().unwrap_or(0)
+    sandbox: Option<(RawFd, libc::c_int)>,
+    /// The end of the stack of a process in a sandbox.
+    inner_stack: *mut libc::c_void,
+    /// The pid of that process.
+    inside: Cell<libc::pid_t>,
 }
 
 /// More than the frames of the child need; a multiple of 16 bytes, to which a stack is aligned.
@@ -237,7 +217,36 @@ const CHILD_STACK_BYTES: usize = 64 << 10;
 /// The beginning of the child.
 extern "C" fn child(plan: *mut libc::c_void) -> libc::c_int {
     // SAFETY: it is the plan of [`on_terminal`], which waits until this process has its own memory or is gone.
-    unsafe { become_program(&*plan.cast::<Plan<'_>>()) }
+    unsafe {
+        let plan = &*plan.cast::<Plan<'_>>();
+        match plan.sandbox {
+            Some((process, namespaces)) if plan.inside.get() == 0 => enter(plan, process, namespaces),
+            _ => become_program(plan),
+        }
+    }
+}
+
+/// Enters the namespaces and starts the program there, as a child of this process's parent: only children are in a pid
+/// namespace (setns(2)), and the parent shall reap the program itself.
+///
+/// # Safety
+/// As [`become_program`].
+unsafe fn enter(plan: &Plan<'_>, process: RawFd, namespaces: libc::c_int) -> ! {
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT | libc::SIGCHLD;
+    // SAFETY: the stack is the lower part of the one that [`on_terminal`] has made, and this process uses the upper one. It
+    // waits until the program has been executed or is gone.
+    unsafe {
+        if libc::setns(process, namespaces) == -1 {
+            fail(plan.report, Step::Namespaces);
+        }
+        plan.inside.set(-1);
+        let pid = libc::clone(child, plan.inner_stack, flags, std::ptr::from_ref(plan).cast_mut().cast());
+        plan.inside.set(pid.max(0));
+        if pid == -1 {
+            fail(plan.report, Step::Fork);
+        }
+        libc::_exit(0)
+    }
 }
 
 /// The child's side. Only async-signal-safe calls (signal-safety(7)); errors go over the pipe as (step, errno).
@@ -313,20 +322,6 @@ unsafe fn become_program(plan: &Plan<'_>) -> ! {
     }
 }
 
-/// Reports the error and exits without running any destructor.
-///
-/// # Safety
-/// Only in the child.
-unsafe fn fail(report: RawFd, step: Step) -> ! {
-    let e = last_errno().to_ne_bytes();
-    let note = [step as u8, e[0], e[1], e[2], e[3]];
-    // SAFETY: write(2) reads five bytes of a local array; _exit(2) ends the process without unwinding.
-    unsafe {
-        libc::write(report, note.as_ptr().cast(), note.len());
-        libc::_exit(127)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -380,6 +375,7 @@ mod tests {
             // The second one does not exist yet.
             hidden: vec![at("home/.ssh"), at("home/.later")],
             network: false,
+            is_sandbox: false,
         };
         let script = "cat home/.ssh/key; cat link/key; cat outside; ls home; echo later >home/.later; echo x >home/src/text; echo x >new
             kill -0 $PPID; cat home/src/text; echo work >work/a; mv work/a work/b; cat work/b; echo x >/dev/null && echo end"
@@ -392,7 +388,7 @@ mod tests {
             folder.path().as_os_str().as_encoded_bytes(),
             0o022,
         );
-        let confined = confinement::Confinement::prepare(&rules).expect("this kernel can");
+        let confined = confinement::Confinement::prepare(&rules, None).expect("this kernel can");
         let pty = Pty::open(80, 24).expect("a pty");
         on_terminal(&program.expect("no NUL").confined(confined), pty.follower.as_fd(), &[]).expect("started");
         drop(pty.follower);

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::port::{Bounds, ControlGroup, Controller, FileFacts, Host, Identity, Process, User, Users};
-use crate::action::ProcessState;
+use crate::action::{ConfinementTier, ProcessState};
 
 /// The machine.
 #[derive(Debug, Default)]
@@ -87,7 +87,7 @@ impl Host for FakeHost {
         "/".into()
     }
 
-    fn confinement_hindrance(&self) -> Option<String> {
+    fn confinement_hindrance(&self, _: ConfinementTier) -> Option<String> {
         None
     }
 

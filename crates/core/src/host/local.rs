@@ -17,7 +17,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::port::{Bounds, ControlGroup, Controller, Counts, FileFacts, Host, Identity, Process, User, Users};
-use crate::action::ProcessState;
+use crate::action::{ConfinementTier, ProcessState};
 
 /// Linux counts time for /proc in hundredths of a second on every architecture (USER_HZ).
 const US_PER_TICK: u64 = 10_000;
@@ -44,10 +44,11 @@ impl LocalHost {
     }
 }
 
-/// Why this machine cannot confine a session, for `ptyd doctor` too; `None` if it can.
+/// Why this machine cannot give a session this confinement, for `ptyd doctor` too; `None` if it can.
 #[must_use]
-pub fn confinement_hindrance() -> Option<String> {
-    sys::confinement::hindrance()
+pub fn confinement_hindrance(tier: ConfinementTier) -> Option<String> {
+    let of_sandbox = || (tier == ConfinementTier::Sandbox).then(sys::sandbox::hindrance).flatten();
+    sys::confinement::hindrance().or_else(of_sandbox)
 }
 
 impl Host for LocalHost {
@@ -87,8 +88,8 @@ impl Host for LocalHost {
         std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
     }
 
-    fn confinement_hindrance(&self) -> Option<String> {
-        confinement_hindrance()
+    fn confinement_hindrance(&self, tier: ConfinementTier) -> Option<String> {
+        confinement_hindrance(tier)
     }
 
     fn user(&self, name: &str) -> io::Result<Option<User>> {

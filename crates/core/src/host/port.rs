@@ -21,7 +21,7 @@ pub(crate) use sys::cgroup::{Bounds, Controller, Counts};
 pub(crate) use sys::process::Users;
 pub(crate) use sys::user::User;
 
-use crate::action::ProcessState;
+use crate::action::{ConfinementTier, ProcessState};
 
 /// The environment variable that identifies a session's processes.
 pub(crate) const TAG: &str = "PTYD_SESSION";
@@ -62,6 +62,12 @@ impl Process {
     pub(crate) fn is_older_than(&self, since_boot_us: u64) -> bool {
         self.started_us.saturating_add(START_PRECISION_US) <= since_boot_us
     }
+
+    /// Whether it is the first process of a sandbox's pid namespace, a fork of the holder that only reaps orphans. Every shell has
+    /// a session of its own (setsid(2)), so nothing else is in the holder's.
+    pub(crate) fn is_first_of_sandbox(&self, holder: u32) -> bool {
+        self.session == holder && self.pid() != holder
+    }
 }
 
 /// The kind of file at a path, behind every link.
@@ -94,8 +100,8 @@ pub(crate) trait Host: Debug + Send + Sync {
     /// The directory of a session whose request names none.
     fn default_directory(&self) -> PathBuf;
 
-    /// Why this machine cannot confine a process; `None` if it can.
-    fn confinement_hindrance(&self) -> Option<String>;
+    /// Why this machine cannot give a session this confinement; `None` if it can. Makes a sandbox to see it; blocks.
+    fn confinement_hindrance(&self, tier: ConfinementTier) -> Option<String>;
 
     /// A user by name; blocks.
     fn user(&self, name: &str) -> io::Result<Option<User>>;
@@ -170,9 +176,10 @@ pub(crate) trait ControlGroup: Debug + Send + Sync {
     fn remove(&self);
 }
 
-/// Every descendant of a process, parents before children.
-pub(crate) fn descendants(host: &dyn Host, root: u32) -> Vec<Process> {
-    let mut all = host.process_trees(&[root]).pop().unwrap_or_default();
+/// Every process of a holder's session, parents before children.
+pub(crate) fn descendants(host: &dyn Host, holder: u32) -> Vec<Process> {
+    let mut all = host.process_trees(&[holder]).pop().unwrap_or_default();
     all.drain(..all.len().min(1));
+    all.retain(|it| !it.is_first_of_sandbox(holder));
     all
 }

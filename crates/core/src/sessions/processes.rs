@@ -2,7 +2,7 @@
 //!
 //! Asked for only on request; percentages are means since the previous request, or since the process started.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
@@ -43,6 +43,7 @@ impl Census {
             Some((at, before)) => percent(total.saturating_sub(before), at.elapsed().as_secs_f64().max(0.001)),
             None => all.first().map_or(0.0, |holder| percent(total, age_seconds(holder, since_boot_us))),
         };
+        let below: Vec<_> = below.iter().filter(|it| !it.is_first_of_sandbox(holder)).collect();
         let memory: u64 = below.iter().map(|it| it.memory_bytes).sum();
         Usage { cpu_percent, memory_mb: megabytes(memory), processes: u32::try_from(below.len()).unwrap_or(u32::MAX) }
     }
@@ -59,6 +60,7 @@ impl Meter {
     /// Every process, parents before children.
     pub(crate) fn list(&mut self, host: &dyn Host, holder_pid: u32, shell_pid: u32) -> Vec<ProcessView> {
         let all = descendants(host, holder_pid);
+        let pids: HashSet<u32> = all.iter().map(Process::pid).collect();
         let (elapsed, since_boot_us) = (self.elapsed(), host.since_boot_us());
         let boot_us = micros(SystemTime::now()).saturating_sub(since_boot_us);
         let foreground = all.iter().find(|it| it.pid() == shell_pid).and_then(|shell| shell.foreground_group);
@@ -70,8 +72,8 @@ impl Meter {
             let command_line = host.command_line(it.pid());
             ProcessView {
                 pid: it.pid(),
-                // The holder does not belong to the session's processes.
-                parent: Some(it.parent).filter(|parent| *parent != holder_pid),
+                // The holder and the first process of a sandbox do not belong to the session's processes.
+                parent: Some(it.parent).filter(|parent| pids.contains(parent)),
                 group: it.group,
                 session: it.session,
                 name: it.name.clone(),

@@ -343,8 +343,10 @@ impl Registry {
                 Ok(Outcome::Approval(Box::new(decided)))
             }
             Action::Capabilities => {
-                let tier = |tier| (tier, self.host().confinement_hindrance());
-                Ok(Outcome::Capabilities(CapabilitiesView { confinement: ConfinementTier::ALL.map(tier).to_vec() }))
+                let registry = Arc::clone(self);
+                let tier = move |tier| (tier, registry.host().confinement_hindrance(tier));
+                let confinement = on_disk(move || Ok(ConfinementTier::ALL.map(tier).to_vec())).await?;
+                Ok(Outcome::Capabilities(CapabilitiesView { confinement }))
             }
             Action::Audit(read) => self.server_events.audit.read(read).await.map(Outcome::Audit),
         }

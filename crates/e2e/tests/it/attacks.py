@@ -1,6 +1,8 @@
 """Tries to leave the confinement of its session, and prints the name of each attempt that has succeeded.
 
-Its arguments: a home, the server's state folder, its socket, its pid, the holder's pid, another session's id and terminal.
+Its arguments: a home, the server's state folder, its socket, its pid, the holder's pid, another session's id and terminal, and
+the tier. The variables OUTSIDE and SEGMENT name a file in the machine's folder for temporary files and a segment of its
+shared memory.
 """
 
 import ctypes
@@ -14,7 +16,8 @@ import struct
 import sys
 import termios
 
-home, state, server_socket, server, holder, other, terminal = sys.argv[1:]
+home, state, server_socket, server, holder, other, terminal, tier = sys.argv[1:]
+outside, segment = os.environ["OUTSIDE"], int(os.environ["SEGMENT"])
 server, holder = int(server), int(holder)
 libc = ctypes.CDLL(None, use_errno=True)
 is_x86 = platform.machine() == "x86_64"
@@ -37,6 +40,23 @@ def writes(path):
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT))
 
 
+def changes(path):
+    os.close(os.open(path, os.O_WRONLY))
+
+
+def opens_terminal(path):
+    """A sandbox has terminals of its own, which have the same names."""
+    if os.fstat(0).st_rdev == os.stat(path).st_rdev and os.path.samestat(os.fstat(0), os.stat(path)):
+        raise OSError("its own")
+    changes(path)
+
+
+def watches(path):
+    """inotify(7) tells what is made in a folder."""
+    if libc.inotify_add_watch(libc.inotify_init(), path.encode(), 0x100) == -1:
+        raise OSError(ctypes.get_errno(), "refused")
+
+
 def through_link(path):
     os.symlink(path, "link")
     try:
@@ -56,7 +76,7 @@ def datagram_pair(kind):
         end.close()
 
 
-def shared_memory(number, *arguments):
+def own_shared_memory(number, *arguments):
     """Succeeds unless the call itself is refused: without a segment it may fail in another way."""
     try:
         syscall(number, *arguments)
@@ -95,7 +115,7 @@ ATTEMPTS = {
     "reads its own record": lambda: reads(f"{state}/sessions/{os.environ['PTYD_SESSION']}/spec"),
     "reads the passwords of the machine": lambda: reads("/etc/shadow"),
     "reads another home": lambda: os.listdir("/root" if not home.startswith("/root") else "/home"),
-    "reads shared temporary files": lambda: os.listdir("/tmp"),
+    "reads shared temporary files": lambda: reads(outside),
     "reads by another process's root": lambda: reads(f"/proc/{holder}/root/{state}/token"),
     "reads by another process's directory": lambda: os.listdir(f"/proc/{server}/cwd/"),
     "writes into its home": lambda: writes(f"{home}/new"),
@@ -103,10 +123,10 @@ ATTEMPTS = {
     "writes into the system": lambda: writes("/usr/local/confined"),
     "writes settings of the system": lambda: writes("/etc/confined"),
     "writes settings of the kernel": lambda: writes("/proc/sys/kernel/core_pattern"),
-    "writes into shared temporary files": lambda: writes("/tmp/confined"),
-    "writes into shared memory": lambda: writes("/dev/shm/confined"),
+    "writes into shared temporary files": lambda: changes(outside),
+    "writes into shared memory": lambda: changes(f"/dev/shm/{os.path.basename(outside)}"),
     "writes into another session": lambda: writes(f"{state}/sessions/{other}/journal"),
-    "opens another terminal": lambda: writes(terminal),
+    "opens another terminal": lambda: opens_terminal(terminal),
     "opens the disk": lambda: reads("/dev/vda"),
     "reads the holder's descriptors": lambda: os.readlink(f"/proc/{holder}/fd/0"),
     "reads the holder's environment": lambda: reads(f"/proc/{holder}/environ"),
@@ -128,9 +148,7 @@ ATTEMPTS = {
     "reaches a virtual machine": lambda: socket.socket(socket.AF_VSOCK),
     "makes a pair for datagrams": lambda: datagram_pair(socket.SOCK_DGRAM),
     "makes a pair for raw datagrams": lambda: datagram_pair(socket.SOCK_RAW),
-    "takes shared memory": lambda: shared_memory(29 if is_x86 else 194, 0, 100, 0o600),
-    "attaches shared memory": lambda: shared_memory(30 if is_x86 else 196, 0, None, 0),
-    "opens a queue of messages": lambda: shared_memory(240 if is_x86 else 180, b"ptyd", os.O_RDONLY, 0, None),
+    "attaches shared memory": lambda: syscall(30 if is_x86 else 196, segment, None, 0),
     "opens a tree of files": lambda: syscall(467, -100, b".", 0, None, 0),
     "makes a user namespace": lambda: syscall(272 if is_x86 else 97, 0x10000000),
     "clones into a namespace": lambda: syscall(56 if is_x86 else 220, 0x10000000 | signal.SIGCHLD, 0, 0, 0, 0) or os._exit(0),
@@ -146,10 +164,31 @@ ATTEMPTS = {
     "opens by a handle": lambda: syscall(304 if is_x86 else 265, -100, ctypes.create_string_buffer(64), 0),
     "calls by x32's numbers": lambda: syscall(0x40000000 | 39) if is_x86 else os.kill(server, 0),
     "leaves its control group": leaves_its_group,
+    "signals the first process": lambda: os.kill(1, 0),
+    "takes the environment of the first process": lambda: reads("/proc/1/environ"),
+    "goes through the root of the first process": lambda: os.listdir("/proc/1/root/"),
+    "takes a mount away": lambda: syscall(166 if is_x86 else 39, b"/proc", 2),
 }
+# Landlock does not judge these.
+if tier == "sandbox":
+    ATTEMPTS |= {
+        "changes the mode of a file": lambda: os.chmod(f"{home}/open", 0o600),
+        "changes the times of a file": lambda: os.utime(f"{home}/open"),
+        "sees what is made in a hidden folder": lambda: watches(f"{home}/.ssh"),
+        "sees a process outside": lambda: os.stat(f"/proc/{holder}"),
+        "changes the priority of the server": lambda: os.setpriority(os.PRIO_PROCESS, server, 19),
+    }
+# A sandbox has these for itself.
+else:
+    ATTEMPTS |= {
+        "lists shared temporary files": lambda: os.listdir("/tmp"),
+        "makes shared memory": lambda: writes("/dev/shm/confined"),
+        "takes shared memory": lambda: own_shared_memory(29 if is_x86 else 194, 0, 100, 0o600),
+        "opens a queue of messages": lambda: own_shared_memory(240 if is_x86 else 180, b"ptyd", os.O_RDONLY, 0, None),
+    }
 
 # Without confinement these succeed, and change nothing.
-HARMLESS = ("reads", "lists", "opens another", "signals", "connects", "makes a Unix", "makes a socket")
+HARMLESS = ("reads", "lists", "sees", "opens another", "attaches", "signals the h", "signals the s", "connects", "makes a Unix", "makes a socket")
 for name, attempt in ATTEMPTS.items():
     if "HARMLESS" in os.environ and not name.startswith(HARMLESS):
         continue

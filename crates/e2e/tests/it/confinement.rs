@@ -1,6 +1,8 @@
 //! Confined sessions: what is not theirs is refused by the kernel, and all else is as in other sessions.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use api::{Boundary, ConfinementTier, CreateRequest, EndedBy, ErrorCode, Limits, TokenRequest, TokenScope};
 use client::{Client, ClientError};
@@ -14,14 +16,21 @@ use crate::shell_matrix::{ALL, Dialect};
 
 /// Programs that try to get out.
 const ATTACKS: &str = include_str!("attacks.py");
-/// As long as `/proc/sys/kernel/core_pattern` and other people's files are there to be tried.
-const ATTEMPTS: usize = 63;
+/// How many attempts there are in a tier.
+fn attempts(tier: ConfinementTier) -> usize {
+    if tier == ConfinementTier::Sandbox { 70 } else { 69 }
+}
+
 /// The system's own: one in a home would be hidden.
 const PYTHON: &str = "/usr/bin/python3";
 
 const CONFIGURATION: &str = r#"
 [profiles.confined]
 confinement = { tier = "process" }
+limits = { openFiles = 300 }
+
+[profiles.sandbox]
+confinement = { tier = "sandbox" }
 limits = { openFiles = 300 }
 
 [profiles.open]
@@ -52,55 +61,113 @@ fn by(profile: &str, cwd: &std::path::Path) -> CreateRequest {
     }
 }
 
-/// A server with these profiles; `None` if this kernel cannot confine a session, which it has said then.
+/// The tiers, and the profiles that have them.
+const TIERS: [(ConfinementTier, &str); 2] =
+    [(ConfinementTier::Process, "confined"), (ConfinementTier::Sandbox, "sandbox")];
+
+/// A server with these profiles; `None` if this machine cannot give a session every tier, which it has said then.
 async fn confining(server: Server) -> Option<Server> {
-    match server.client().create(&by("confined", &server.home().file("work")), None).await {
-        Ok(session) => {
-            server.client().terminate(&session.id, true, None).await.expect("it lives");
-            Some(server)
+    for (_, profile) in TIERS {
+        match server.client().create(&by(profile, &server.home().file("work")), None).await {
+            Ok(session) => drop(server.client().terminate(&session.id, true, None).await.expect("it lives")),
+            Err(ClientError::Refused(problem)) if problem.detail.contains("its confinement needs") => {
+                not_run(problem.detail);
+                return None;
+            }
+            Err(other) => panic!("{other}"),
         }
-        Err(ClientError::Refused(problem)) if problem.detail.contains("its confinement needs") => {
-            not_run(problem.detail);
-            None
-        }
-        Err(other) => panic!("{other}"),
     }
+    Some(server)
 }
 
 async fn start() -> Option<Server> {
     confining(Server::start_in(home(), Start::default())).await
 }
 
-/// The attacks' output in a confined session of this server, and those that harm nobody in one that is not.
-async fn attacked(server: &Server) -> [String; 2] {
+/// A file and shared memory that all programs of the machine may use.
+struct Shared {
+    file: tempfile::NamedTempFile,
+    memory: fs::File,
+    segment: String,
+}
+
+impl Shared {
+    /// In the machine's folders; the segment by ipcmk(1).
+    fn make() -> Self {
+        let file = tempfile::Builder::new().prefix("ptyd-e2e-").tempfile_in("/tmp").expect("made");
+        let name = file.path().file_name().expect("it has one");
+        let memory = fs::File::create(std::path::Path::new("/dev/shm").join(name)).expect("made");
+        for shared in [file.as_file(), &memory] {
+            shared.set_permissions(fs::Permissions::from_mode(0o666)).expect("ours");
+        }
+        let made = Command::new("ipcmk").args(["-M", "4096", "-p", "0666"]).output().expect("util-linux has it");
+        let said = String::from_utf8_lossy(&made.stdout).trim().to_owned();
+        let segment = said.rsplit(' ').next().expect("a number").to_owned();
+        Self { file, memory, segment }
+    }
+
+    fn variables(&self) -> String {
+        format!("OUTSIDE={} SEGMENT={}", self.file.path().display(), self.segment)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let name = self.file.path().file_name().expect("it has one");
+        let _ = fs::remove_file(std::path::Path::new("/dev/shm").join(name));
+        let _ = Command::new("ipcrm").args(["-m", &self.segment]).status();
+        assert_eq!(self.memory.metadata().map(|m| m.len()).ok(), Some(0), "nobody has written");
+    }
+}
+
+/// The attacks' output in a session of each tier of this server, and in one that is not confined of those that harm nobody.
+async fn attacked(server: &Server) -> [String; 3] {
     let other = server.session().await;
     let terminal = other.gives("tty").await.1;
     let work = server.home().file("work");
     fs::write(work.join("attacks.py"), ATTACKS).expect("written");
     let places = [server.home().path().to_owned(), server.home().state(), server.home().socket()];
     let [home, state, socket] = places.map(|path| path.display().to_string());
-    let open = server.session_with(CreateRequest { profile: None, ..by("", &work) }).await;
+    let shared = Shared::make();
     let mut printed = Vec::new();
-    for (shell, before) in [(server.session_with(by("confined", &work)).await, ""), (open, "HARMLESS=1 ")] {
+    let open = (ConfinementTier::Process, "");
+    for (tier, profile) in TIERS.into_iter().chain([open]) {
+        let request = by(profile, &work);
+        let profile = request.profile.filter(|profile| !profile.is_empty());
+        let before = if profile.is_none() { "HARMLESS=1" } else { "" };
+        let shell = server.session_with(CreateRequest { profile, ..request }).await;
         let shell_pid = e2e::Pid::new(shell.look().await.pid.expect("it lives"));
         let holder = shell_pid.parent().expect("its holder").number();
         let pids = format!("{} {holder}", server.pid().number());
-        let attacks =
-            format!("{before}{PYTHON} attacks.py {home} {state} {socket} {pids} {} {}", other.id, terminal.trim());
+        let tier = serde_json::to_value(tier).expect("a name");
+        let attacks = format!(
+            "{} {before} {PYTHON} attacks.py {home} {state} {socket} {pids} {} {} {}",
+            shared.variables(),
+            other.id,
+            terminal.trim(),
+            tier.as_str().expect("a name"),
+        );
         printed.push(shell.gives(&attacks).await.1);
     }
-    printed.try_into().expect("two")
+    printed.try_into().expect("three")
+}
+
+/// Nothing has succeeded where it is confined.
+fn are_kept(confined: &[String]) {
+    for ((tier, _), printed) in TIERS.into_iter().zip(confined) {
+        assert_eq!(*printed, format!("tried {}\n", attempts(tier)), "{tier:?}");
+    }
 }
 
 #[tokio::test]
 // promise: access-13
 async fn nothing_gets_out_of_a_confined_session() {
-    if lacks(&[PYTHON]) {
+    if lacks(&[PYTHON, "ipcmk"]) {
         return;
     }
     let Some(server) = start().await else { return };
-    let [confined, open] = attacked(&server).await;
-    assert_eq!(confined, format!("tried {ATTEMPTS}\n"));
+    let [confined @ .., open] = attacked(&server).await;
+    are_kept(&confined);
     // The attempts are such that they could succeed.
     if is_root() {
         assert!(!open.contains("refused") && open.lines().count() > 20, "{open}");
@@ -110,12 +177,12 @@ async fn nothing_gets_out_of_a_confined_session() {
 #[tokio::test]
 // promise: access-13
 async fn nothing_gets_out_of_a_confined_session_of_an_ordinary_user() {
-    if lacks(&[PYTHON]) || !is_root() {
+    if lacks(&[PYTHON, "ipcmk"]) || !is_root() {
         return;
     }
     let Some(server) = confining(serve(home())).await else { return };
-    let [confined, open] = attacked(&server).await;
-    assert_eq!(confined, format!("tried {ATTEMPTS}\n"));
+    let [confined @ .., open] = attacked(&server).await;
+    are_kept(&confined);
     assert!(open.contains("succeeded: reads a secret\n") && open.contains("succeeded: reads the token\n"), "{open}");
 }
 
@@ -128,33 +195,37 @@ async fn a_confined_session_works_as_any_other() {
     if !lacks(&["fish"]) {
         Dialect::Fish.session(&server).await.gives("true").await;
     }
-    join_all(ALL.into_iter().map(async |dialect| {
-        let request = CreateRequest { shell: Some(dialect.name().to_owned()), ..by("confined", &work) };
-        let shell = server.session_with(request).await;
-        assert_eq!(shell.look().await.confinement, Some(ConfinementTier::Process));
-        works(&shell, dialect).await;
-    }))
-    .await;
-    assert!(has_builtins(&server.session_with(by("confined", &work)).await).await);
-    assert_eq!(fs::read_to_string(work.join("bash")).expect("written"), "inside\n");
-    assert!(!server.home().path().join("outside").exists());
+    for (tier, profile) in TIERS {
+        join_all(ALL.into_iter().map(async |dialect| {
+            let request = CreateRequest { shell: Some(dialect.name().to_owned()), ..by(profile, &work) };
+            let shell = server.session_with(request).await;
+            assert_eq!(shell.look().await.confinement, Some(tier));
+            works(&server, &shell, dialect, tier).await;
+        }))
+        .await;
+        assert!(has_builtins(&server.session_with(by(profile, &work)).await).await);
+        assert_eq!(fs::read_to_string(work.join("bash")).expect("written"), "inside\n");
+        fs::remove_file(work.join("bash")).expect("there");
+        assert!(!server.home().path().join("outside").exists());
+    }
 }
 
-async fn works(shell: &Session, dialect: Dialect) {
+async fn works(server: &Server, shell: &Session, dialect: Dialect, tier: ConfinementTier) {
     let name = dialect.name();
     let done = shell.run("sh -c 'exit 7'").await;
     assert_eq!((done.exit_code, done.boundary), (Some(7), Boundary::Attested), "{name}");
     assert_eq!(shell.gives(&format!("echo inside >{name}; cat {name} | tr a-z A-Z")).await, (0, "INSIDE\n".to_owned()));
     let (code, refused) = shell.gives("cat ~/.ssh/id; cat ~/open; echo x >~/outside").await;
-    assert!(code != 0 && refused.contains("/.ssh/id: Permission denied\nopen\n"), "{name}: {refused}");
+    let secret = if tier == ConfinementTier::Sandbox { "No such file or directory" } else { "Permission denied" };
+    assert!(code != 0 && refused.contains(&format!("/.ssh/id: {secret}\nopen\n")), "{name}: {refused}");
     // Its temporary files are its own, and go with it.
     let temporary = shell.gives("echo $TMPDIR; echo text >$TMPDIR/file; cat $TMPDIR/file; tty").await.1;
     let lines: Vec<_> = temporary.lines().collect();
     let [folder, "text", terminal] = lines[..] else { panic!("{name}: {temporary}") };
-    assert!(
-        folder.ends_with(&format!("/sessions/{}/tmp", shell.id)) && terminal.starts_with("/dev/pts/"),
-        "{temporary}"
-    );
+    let outside = server.home().state().join(format!("sessions/{}/tmp", shell.id));
+    let inside = if tier == ConfinementTier::Sandbox { "/tmp".into() } else { outside.canonicalize().expect("there") };
+    assert!(std::path::Path::new(folder) == inside && terminal.starts_with("/dev/pts/"), "{temporary}");
+    assert_eq!(fs::read_to_string(outside.join("file")).expect("written"), "text\n", "{name}");
     if !dialect.is_fish() {
         // More than a pipe takes, so that the shell writes a file.
         let document = "line of a here-document\n".repeat(5_000);
@@ -166,10 +237,8 @@ async fn works(shell: &Session, dialect: Dialect) {
     let begun = shell.run_until("sh -c 'echo up; exec sleep 60'", "up").await;
     shell.signal("INT").await;
     assert_eq!(shell.end_of(&begun).await.signal.as_deref(), Some("INT"), "{name}");
-    let folder = std::path::PathBuf::from(folder);
-    assert!(folder.exists());
     shell.ends().await;
-    eventually("its temporary files are removed", async || (!folder.exists()).then_some(())).await;
+    eventually("its temporary files are removed", async || (!outside.exists()).then_some(())).await;
 }
 
 #[tokio::test]
@@ -283,7 +352,7 @@ async fn a_request_and_a_token_can_ask_for_confinement_and_neither_for_less() {
     let (work, client) = (server.home().file("work"), server.client());
     let given = client.capabilities().await.expect("an answer").confinement;
     let shown: Vec<_> = given.iter().map(|tier| (tier.tier, tier.available, tier.reason.as_deref())).collect();
-    assert_eq!(shown, [(ConfinementTier::Process, true, None)]);
+    assert_eq!(shown, TIERS.map(|(tier, _)| (tier, true, None)));
 
     let asked = Some(ConfinementTier::Process);
     let plain = CreateRequest { profile: None, ..by("", &work) };

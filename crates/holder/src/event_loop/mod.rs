@@ -22,7 +22,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use journal::Record;
-use sys::{pty, signal, socket, time};
+use sys::{signal, socket, time};
 use wire::{Activity, Claim, FromHolder, Hello, Observed, PROTOCOL, SOCKET_FILE, Spec, Status};
 
 use crate::attestation::Attestation;
@@ -101,14 +101,15 @@ fn start(folder: &Path) -> io::Result<Box<Holder>> {
     startup::limit_open_files(spec.open_files);
     // Before the shell starts, so that its SIGCHLD cannot be missed.
     let signals = signal::descriptor(&[signal::TERM, signal::CHLD, signal::IO])?;
-    let server = startup::server_on_standard_input()?;
-    let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", wire::NO_TERMINAL));
-    let pty = pty::Pty::open(spec.cols, spec.rows).map_err(named)?;
+    let mut server = startup::server_on_standard_input()?;
+    let sandbox = startup::begin_sandbox(&spec, folder, &mut server)?;
     let attestation = socket::Attestation::pair()?;
     let command = Staging::of(&spec.handover, folder)?;
+    let pty = startup::open_terminal(&spec, sandbox.as_ref(), &mut server)?;
     // The shell takes longer to start than everything else here, so it is started first.
     let given = Inherited { command: command.descriptor(), theirs: attestation.theirs };
-    let (shell_pid, server) = startup::start_shell(&spec, folder, &pty.path, pty.follower, given, server)?;
+    let terminal = (pty.path.as_c_str(), pty.follower);
+    let (shell_pid, server) = startup::start_shell(&spec, folder, terminal, sandbox.as_ref(), given, server)?;
     let terminal = Terminal::new(pty.leader, shell_pid, (spec.cols, spec.rows));
     let parts = Parts { signals, server, terminal, attestation: attestation.ours, command };
     let holder = Holder::of_shell(spec, folder, &pty.path, parts).inspect_err(|_| {

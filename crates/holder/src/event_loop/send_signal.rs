@@ -54,7 +54,7 @@ impl Holder {
                 if modes.flushes && !self.has_keys_of_ours_to_read() {
                     self.drop_queued_input(time::monotonic_us());
                     // The signal is sent even if this fails.
-                    let _ = pty::discard_typed(self.terminal.leader(), self.sampler.tty());
+                    let _ = pty::discard_typed(self.terminal.leader());
                 }
                 pty::signal_foreground(self.terminal.leader(), signo)
             }

@@ -33,11 +33,6 @@ impl Observer {
         Self { tty, takes_lines }
     }
 
-    /// The path of the PTY's follower.
-    pub(crate) fn tty(&self) -> &Path {
-        &self.tty
-    }
-
     /// The facts that decide now; `None` if the terminal is gone.
     pub(crate) fn observe(&self, leader: BorrowedFd<'_>, shell: u32, quiet_us: u64) -> Option<Observation> {
         let modes = modes(&sys::pty::modes(leader).ok()?);
@@ -142,7 +137,7 @@ impl Look<'_> {
         let there = PathBuf::from(format!("/proc/{}/root{}", inner.pid, tty.display()));
         let modes = modes(&sys::pty::modes_at(&there).ok()?);
         // After this call, input that was passed on has woken its reader.
-        sys::pty::unread(&there);
+        sys::pty::unread_at(&there);
         let members = foreground::nested_job(&self.all, inner)?;
         let job = job(&tty, &members);
         self.places.push((tty, members));

@@ -68,7 +68,7 @@ impl Session {
                 return Err(format!("{reading:?}\n{seen}{output:?}"));
             }
             seen = self.look();
-            let is_read = sys::pty::unread(self.observer.tty()) == 0;
+            let is_read = sys::pty::unread(self.leader.as_fd()) == 0;
             times = if is_read && foreground::activity(&seen).rule == rule { times + 1 } else { 0 };
         }
         Ok(seen)

@@ -51,12 +51,14 @@ pub(super) fn rounded(value: f64) -> f64 {
 pub(super) fn confinement(tier: action::ConfinementTier) -> api::ConfinementTier {
     match tier {
         action::ConfinementTier::Process => api::ConfinementTier::Process,
+        action::ConfinementTier::Sandbox => api::ConfinementTier::Sandbox,
     }
 }
 
 pub(super) fn to_confinement(tier: api::ConfinementTier) -> action::ConfinementTier {
     match tier {
         api::ConfinementTier::Process => action::ConfinementTier::Process,
+        api::ConfinementTier::Sandbox => action::ConfinementTier::Sandbox,
     }
 }
 

@@ -157,7 +157,7 @@ impl Spec {
     }
 }
 
-/// Whether there is a network, then four lists of paths.
+/// Whether there is a network, then four lists of paths, then whether it is a sandbox.
 fn encode_rules<'a>(e: &'a mut Encoder, rules: &Rules) -> &'a mut Encoder {
     e.u8(rules.network.into());
     for paths in [&rules.readable, &rules.writable, &rules.devices, &rules.hidden] {
@@ -165,14 +165,17 @@ fn encode_rules<'a>(e: &'a mut Encoder, rules: &Rules) -> &'a mut Encoder {
         let paths: Vec<_> = paths.iter().map(|path| path.as_os_str().as_bytes().to_vec()).collect();
         e.bytes(&list.items(&paths).take());
     }
-    e
+    e.u8(rules.is_sandbox.into())
 }
 
 fn rules_of(value: &[u8]) -> Option<Rules> {
     let mut d = Decoder::new(value);
     let network = d.u8()? != 0;
     let mut paths = || Some(items(d.bytes()?)?.into_iter().map(|path| OsString::from_vec(path).into()).collect());
-    Some(Rules { readable: paths()?, writable: paths()?, devices: paths()?, hidden: paths()?, network })
+    let (readable, writable, devices, hidden) = (paths()?, paths()?, paths()?, paths()?);
+    // Earlier versions had no sandbox.
+    let is_sandbox = !d.is_empty() && d.u8()? != 0;
+    Some(Rules { readable, writable, devices, hidden, network, is_sandbox })
 }
 
 fn method_number(method: &HandoverMethod) -> u64 {

@@ -102,6 +102,11 @@ fn start_failure(value: u64) -> (&'static str, i32) {
         Step::Limit => "setting its limits",
         Step::User => "becoming its user",
         Step::Confinement => "confining the shell",
+        Step::Namespaces => {
+            "its confinement needs namespaces of its own, which this machine refuses to this user: making them"
+        }
+        Step::Mounts => "its confinement needs mounts of its own, which this machine refuses to this user: making them",
+        Step::Proc => "its confinement needs a /proc of its own, which this machine refuses to this user: making it",
     };
     (step, i32::try_from(value & 0xffff_ffff).unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! The rules of a confined session (tier `process`): what its shell and programs may read, change and reach.
+//! The rules of a confined session: what its shell and programs may read, change and reach.
 //!
 //! All can be read but secrets, other homes, shared folders for temporary files and ptyd's own; the workspace can be
 //! changed. The holder adds the session's terminal and its folder for temporary files.
@@ -12,6 +12,7 @@ use wire::Rules;
 use super::create::from_home;
 use super::environment::Setting;
 use crate::action::ActionError;
+use crate::confinement_tier::ConfinementTier;
 use crate::host::places::{DEVICES, HIDDEN, HOME_SECRETS, NAME_SERVERS, SYSTEM};
 use crate::profile::Confinement;
 use crate::sessions::registry::Registry;
@@ -49,7 +50,8 @@ impl Registry {
                 "confinement: a session of another user is not confined yet; leave out one of the two".to_owned();
             return Err(ActionError::Invalid { field: "profile", problem });
         }
-        if let Some(why) = self.host().confinement_hindrance() {
+        // The holder says why a sandbox cannot be made: it makes it.
+        if let Some(why) = self.host().confinement_hindrance(ConfinementTier::Process) {
             return Err(ActionError::Start { why: format!("its confinement {why}") });
         }
         let resolved = |path: &Path| self.host().resolved_path(path);
@@ -94,6 +96,7 @@ pub(super) fn rules(confinement: &Confinement, places: &Places<'_>) -> Result<Ru
         devices: DEVICES.map(PathBuf::from).to_vec(),
         hidden: secrets.into_iter().chain(HIDDEN.map(PathBuf::from)).collect(),
         network: confinement.network,
+        is_sandbox: confinement.tier == ConfinementTier::Sandbox,
     })
 }
 

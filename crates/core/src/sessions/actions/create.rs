@@ -292,6 +292,10 @@ impl Registry {
         if let Some(rules) = confinement.as_mut().filter(|_| !setting.secrets.files.is_empty()) {
             rules.readable.push(folder.secrets());
         }
+        if request.keeps_descendants && confinement.as_ref().is_some_and(|rules| rules.is_sandbox) {
+            let problem = "a sandbox ends with all of its processes; leave out `keep`, or ask for the tier `process`";
+            return Err(ActionError::Invalid { field: "onEnd", problem: problem.to_owned() });
+        }
         let limits = resource_limits::within(
             request.limits.or(profile.limits.or(self.settings.limits)),
             &self.settings.limits_max,

@@ -1,0 +1,175 @@
+//! The mounts of a sandbox, prepared before the fork: the machine's file system, read-only, and over it in the order of
+//! their paths empty folders in the place of hidden ones, private places, and what can be read or changed.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::io;
+use std::ops::Bound;
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+
+use crate::confinement::{Rules, resolved};
+
+/// Folders for temporary files that every sandbox has for itself.
+const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+/// Where the sandbox has a file system of its own: nothing outside is shown there.
+const OWN: [&str; 3] = ["/dev/pts", "/dev/ptmx", "/proc"];
+
+/// A small file system of our own, with empty folders, is at this place until the sandbox's `/proc` is.
+const EMPTY: &str = "/proc";
+/// Its folder of devices.
+const DEVICES: &str = "/proc/dev";
+
+/// The mounts of a sandbox.
+#[derive(Debug)]
+pub struct Layout {
+    pub(super) network: bool,
+    /// The system can be changed, because a profile says so of `/`.
+    pub(super) is_root_writable: bool,
+    pub(super) entries: Vec<Entry>,
+    /// One line each of uid_map and gid_map (user_namespaces(7)): the caller's own ids, unchanged.
+    pub(super) uid: CString,
+    pub(super) gid: CString,
+}
+
+/// A mount.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) target: CString,
+    /// Folders above the target to make first.
+    pub(super) made: Vec<CString>,
+    pub(super) kind: Kind,
+    /// The place that is shown there; of a hidden folder the name of an empty one.
+    pub(super) source: CString,
+    /// The detached copy of the source, -1 if there is none.
+    pub(super) tree: RawFd,
+    pub(super) is_directory: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nothing is there.
+    Hidden,
+    /// The folder of devices.
+    Devices,
+    Device,
+    Readable,
+    Writable,
+}
+
+/// Kinds and sources by target; parents come before what is in them.
+type Plan = BTreeMap<PathBuf, (Kind, PathBuf)>;
+
+impl Layout {
+    /// Looks at the paths of these rules. `temporary` is shown as each folder for temporary files.
+    pub fn prepare(rules: &Rules, temporary: Option<&Path>) -> io::Result<Self> {
+        let mut plan = Plan::new();
+        let hidden: Vec<PathBuf> =
+            rules.hidden.iter().map(|path| resolved(path)).filter(|path| !is_own(path)).collect();
+        plan.extend(hidden.iter().map(|path| (path.clone(), (Kind::Hidden, PathBuf::new()))));
+        for place in TEMPORARY.iter().map(Path::new).filter(|place| place.is_dir()) {
+            let shown = temporary.map_or((Kind::Hidden, PathBuf::new()), |folder| (Kind::Writable, folder.to_owned()));
+            plan.insert(resolved(place), shown);
+        }
+        plan.insert("/dev".into(), (Kind::Devices, PathBuf::new()));
+        plan.extend(shown(&rules.devices, Kind::Device));
+        let mut readable: Vec<_> = rules.readable.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        readable.sort();
+        for path in readable.into_iter().filter(|path| path != Path::new("/") && !is_own(path)) {
+            read(&mut plan, path, &hidden)?;
+        }
+        plan.extend(shown(&rules.writable, Kind::Writable));
+        let is_root_writable = plan.remove(Path::new("/")).is_some();
+        let ids = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        Ok(Self {
+            network: rules.network,
+            is_root_writable,
+            entries: entries(&plan)?,
+            uid: text(format!("{0} {0} 1", ids.0))?,
+            gid: text(format!("{0} {0} 1", ids.1))?,
+        })
+    }
+}
+
+fn is_own(path: &Path) -> bool {
+    path == Path::new("/dev") || OWN.iter().any(|own| path.starts_with(own))
+}
+
+fn shown(paths: &[PathBuf], kind: Kind) -> impl Iterator<Item = (PathBuf, (Kind, PathBuf))> {
+    paths.iter().filter(|path| !is_own(path)).map(move |path| (path.clone(), (kind, path.clone())))
+}
+
+/// The kind of the nearest mount above a path.
+fn above(plan: &Plan, path: &Path) -> Option<Kind> {
+    path.ancestors().skip(1).find_map(|above| plan.get(above)).map(|(kind, _)| *kind)
+}
+
+/// Shows a path that can be read, where something above it is not the machine's own.
+fn read(plan: &mut Plan, path: PathBuf, hidden: &[PathBuf]) -> io::Result<()> {
+    match above(plan, &path) {
+        Some(Kind::Writable) => read_in_part(plan, path, hidden)?,
+        Some(Kind::Hidden) => drop(plan.insert(path.clone(), (Kind::Readable, path))),
+        // It is there, unless it was hidden itself.
+        _ => drop(plan.remove(&path)),
+    }
+    Ok(())
+}
+
+/// Shows a path in a folder for temporary files. A right of Landlock to that folder holds for all that is mounted in it. So, as
+/// Landlock's own rules do it, a folder with something hidden below is shown entry by entry: what is hidden or made later is not there.
+fn read_in_part(plan: &mut Plan, path: PathBuf, hidden: &[PathBuf]) -> io::Result<()> {
+    if !hidden.iter().any(|it| *it != path && it.starts_with(&path)) {
+        plan.insert(path.clone(), (Kind::Readable, path));
+        return Ok(());
+    }
+    let entries = match std::fs::read_dir(&path) {
+        Ok(entries) => entries.collect::<io::Result<Vec<_>>>()?,
+        // Nothing in it can be named then, or it is gone.
+        Err(e) if matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound) => Vec::new(),
+        Err(e) => return Err(e),
+    };
+    plan.insert(path, (Kind::Hidden, PathBuf::new()));
+    for entry in entries {
+        let inside = entry.path();
+        if !hidden.contains(&inside) && !entry.file_type()?.is_symlink() {
+            read_in_part(plan, inside, hidden)?;
+        }
+    }
+    Ok(())
+}
+
+fn entries(plan: &Plan) -> io::Result<Vec<Entry>> {
+    plan.iter()
+        .enumerate()
+        .map(|(number, (target, (kind, source)))| {
+            // Only what is private begins empty, and an empty folder in it is of no use unless something is shown there.
+            let is_private = target.ancestors().skip(1).find_map(|above| Some(plan.get(above)?.0 != Kind::Readable));
+            let is_made = is_private == Some(true) && (*kind != Kind::Hidden || has_content(plan, target));
+            let between = target.ancestors().take_while(|folder| *folder == target || !plan.contains_key(*folder));
+            let mut made = between.filter(|_| is_made).map(path_text).collect::<io::Result<Vec<_>>>()?;
+            made.reverse();
+            let source = match kind {
+                Kind::Hidden => text(format!("{}/{number}", EMPTY))?,
+                Kind::Devices => text(DEVICES)?,
+                _ => path_text(source)?,
+            };
+            Ok(Entry { target: path_text(target)?, made, kind: *kind, source, tree: -1, is_directory: true })
+        })
+        .collect()
+}
+
+/// Whether something is shown in this folder, which is therefore made where it is missing.
+fn has_content(plan: &Plan, folder: &Path) -> bool {
+    let inside = plan
+        .range::<Path, _>((Bound::Excluded(folder), Bound::Unbounded))
+        .take_while(|(path, _)| path.starts_with(folder));
+    inside.into_iter().any(|(_, (kind, _))| *kind != Kind::Hidden)
+}
+
+fn text(bytes: impl Into<Vec<u8>>) -> io::Result<CString> {
+    CString::new(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
+}
+
+fn path_text(path: &Path) -> io::Result<CString> {
+    text(path.as_os_str().as_encoded_bytes())
+}
