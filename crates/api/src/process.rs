@@ -14,8 +14,11 @@ pub struct ProcessList {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Process {
-    /// Its id.
+    /// Its id on the machine, which signals take.
     pub pid: u32,
+    /// Its id inside of the session's sandbox, which its programs see and print; absent if the session is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox_pid: Option<u32>,
     /// Its parent, if that is of the session: the shell and orphans have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_pid: Option<u32>,

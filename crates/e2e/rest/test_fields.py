@@ -21,6 +21,7 @@ ELSEWHERE = {
     # The server of these tests has no configuration file.
     "TerminalSession.profile": "a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it",
     "TerminalSession.confinement": "a_confined_session_works_as_any_other",
+    "Process.sandboxPid": "a_sandbox_is_used_as_any_session",
     # This machine has all of them.
     "ConfinementCapability.reason": "a_tier_that_the_machine_cannot_give_is_shown_with_the_reason",
     "TerminalSession.policy": "what_a_policy_refuses_has_not_happened_and_is_on_record",

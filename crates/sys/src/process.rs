@@ -249,6 +249,14 @@ pub fn users(pid: u32) -> Option<Users> {
     Some(Users { real, effective, is_set_user_id: file.is_ok_and(|file| file.mode() & 0o4000 != 0) })
 }
 
+/// The pid of a process in the innermost pid namespace that has it (proc(5), `NSpid` of `status`).
+pub fn innermost_pid(pid: u32) -> Option<u32> {
+    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    ids.split_ascii_whitespace().last()?.parse().ok()
+}
+
 /// The working directory, from the kernel.
 pub fn working_directory(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()

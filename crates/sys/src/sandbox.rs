@@ -109,13 +109,23 @@ pub fn hindrance() -> Option<String> {
         sandbox.end();
         Ok(())
     };
-    let SpawnError { step, errno } = tried().err()?;
-    let what = match step {
-        Step::Mounts => "mounts in a user namespace",
+    refusal(&tried().err()?)
+}
+
+/// The part of a sandbox that the machine refuses; `None` if another step failed.
+#[must_use]
+pub fn refusal(error: &SpawnError) -> Option<String> {
+    let what = match error.step {
+        Step::Namespaces => "namespaces of its own (user, mount, pid, ipc, uts, cgroup, net)",
+        Step::Mounts => "mounts of its own in a user namespace",
         Step::Proc => "a whole /proc of its own in a user namespace",
-        _ => "user, mount, pid, ipc, uts, cgroup and net namespaces for this user",
+        _ => return None,
     };
-    Some(format!("needs {what}; this machine refuses ({})", io::Error::from_raw_os_error(errno)))
+    let why = io::Error::from_raw_os_error(error.errno);
+    // A limit of namespaces(7), which is 0 where they are switched off.
+    let limit =
+        if error.errno == libc::ENOSPC { "; sysctl user.max_user_namespaces and its like bound them" } else { "" };
+    Some(format!("needs {what}, which this machine refuses to this user: {why}{limit}"))
 }
 
 /// Becomes the first process of the namespaces.

@@ -7,6 +7,8 @@ use std::time::{Duration, SystemTime};
 pub struct ProcessView {
     /// Its id.
     pub pid: u32,
+    /// Its id in the pid namespace of its sandbox, by which programs there know it.
+    pub sandbox_pid: Option<u32>,
     /// Its parent, if that belongs to the session.
     pub parent: Option<u32>,
     /// Its process group.

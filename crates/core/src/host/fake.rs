@@ -29,7 +29,7 @@ pub(crate) fn process(pid: u32, parent: u32) -> Process {
         identity: (pid, 1),
         parent,
         group: pid,
-        session: parent,
+        session: pid,
         name: String::new(),
         state: ProcessState::Sleeping,
         is_job_stopped: false,
@@ -73,6 +73,10 @@ impl Host for FakeHost {
 
     fn file(&self, path: &Path) -> Option<FileFacts> {
         self.machine().files.get(path).copied()
+    }
+
+    fn file_inside(&self, _: u32, path: &Path) -> Option<FileFacts> {
+        self.file(path)
     }
 
     fn resolved_path(&self, path: &Path) -> PathBuf {
@@ -119,6 +123,10 @@ impl Host for FakeHost {
 
     fn working_directory(&self, _: u32) -> Option<PathBuf> {
         None
+    }
+
+    fn innermost_pid(&self, pid: u32) -> Option<u32> {
+        Some(pid)
     }
 
     fn executable(&self, _: u32) -> Option<PathBuf> {

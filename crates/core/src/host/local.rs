@@ -76,6 +76,10 @@ impl Host for LocalHost {
         Some(FileFacts { is_directory: m.is_dir(), which: (m.dev(), m.ino()), modified: (m.mtime(), m.mtime_nsec()) })
     }
 
+    fn file_inside(&self, pid: u32, path: &Path) -> Option<FileFacts> {
+        self.file(&PathBuf::from(format!("/proc/{pid}/root")).join(path.strip_prefix("/").ok()?))
+    }
+
     fn resolved_path(&self, path: &Path) -> PathBuf {
         sys::confinement::resolved(path)
     }
@@ -124,6 +128,10 @@ impl Host for LocalHost {
         // The kernel adds a word to the path of a directory that is gone. A look at the directory could hang, as on a
         // file system whose server does not answer.
         process::working_directory(pid).filter(|path| !path.as_os_str().as_encoded_bytes().ends_with(b" (deleted)"))
+    }
+
+    fn innermost_pid(&self, pid: u32) -> Option<u32> {
+        process::innermost_pid(pid)
     }
 
     fn executable(&self, pid: u32) -> Option<PathBuf> {

@@ -91,6 +91,9 @@ pub(crate) trait Host: Debug + Send + Sync {
     /// The file or directory at a path; blocks.
     fn file(&self, path: &Path) -> Option<FileFacts>;
 
+    /// The file or directory at a path of a process that has mounts of its own; blocks.
+    fn file_inside(&self, pid: u32, path: &Path) -> Option<FileFacts>;
+
     /// The path without links, as far as it exists; blocks.
     fn resolved_path(&self, path: &Path) -> PathBuf;
 
@@ -120,6 +123,9 @@ pub(crate) trait Host: Debug + Send + Sync {
 
     /// The working directory of a process, if it may be looked at and still exists.
     fn working_directory(&self, pid: u32) -> Option<PathBuf>;
+
+    /// The pid of a process in the innermost namespace that has it.
+    fn innermost_pid(&self, pid: u32) -> Option<u32>;
 
     /// The program that a process executes, if it may be looked at.
     fn executable(&self, pid: u32) -> Option<PathBuf>;

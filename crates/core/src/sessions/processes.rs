@@ -58,7 +58,13 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// Every process, parents before children.
-    pub(crate) fn list(&mut self, host: &dyn Host, holder_pid: u32, shell_pid: u32) -> Vec<ProcessView> {
+    pub(crate) fn list(
+        &mut self,
+        host: &dyn Host,
+        holder_pid: u32,
+        shell_pid: u32,
+        is_sandbox: bool,
+    ) -> Vec<ProcessView> {
         let all = descendants(host, holder_pid);
         let pids: HashSet<u32> = all.iter().map(Process::pid).collect();
         let (elapsed, since_boot_us) = (self.elapsed(), host.since_boot_us());
@@ -72,6 +78,7 @@ impl Meter {
             let command_line = host.command_line(it.pid());
             ProcessView {
                 pid: it.pid(),
+                sandbox_pid: is_sandbox.then(|| host.innermost_pid(it.pid())).flatten(),
                 // The holder and the first process of a sandbox do not belong to the session's processes.
                 parent: Some(it.parent).filter(|parent| pids.contains(parent)),
                 group: it.group,
@@ -146,11 +153,12 @@ mod tests {
         let shell = Process { foreground_group: Some(3), name: "bash".to_owned(), ..process(2, 1, SECOND) };
         let other = process(9, 8, SECOND);
         host.runs(&[process(1, 0, 7 * SECOND), shell.clone(), process(3, 2, 2 * SECOND), other], 4 * SECOND);
-        let told: Vec<_> = meter.list(&host, 1, 2).into_iter().map(|p| (p.pid, p.parent, p.is_foreground)).collect();
+        let told: Vec<_> =
+            meter.list(&host, 1, 2, false).into_iter().map(|p| (p.pid, p.parent, p.is_foreground)).collect();
         assert_eq!(told, [(2, None, false), (3, Some(2), true)]);
-        let first: Vec<_> = meter.list(&host, 1, 2).into_iter().map(|p| p.cpu_percent).collect();
+        let first: Vec<_> = meter.list(&host, 1, 2, false).into_iter().map(|p| p.cpu_percent).collect();
         assert_eq!(first, [0.0, 0.0], "nothing was used since the last list");
-        let fresh: Vec<_> = Meter::default().list(&host, 1, 2).into_iter().map(|p| p.cpu_percent).collect();
+        let fresh: Vec<_> = Meter::default().list(&host, 1, 2, false).into_iter().map(|p| p.cpu_percent).collect();
         assert_eq!(fresh, [25.0, 50.0], "since the start");
     }
 
@@ -160,6 +168,20 @@ mod tests {
         let all = [holder, process(2, 1, SECOND), process(3, 2, 2 * SECOND)];
         let usage = Census::default().usage(1, &all, 8 * SECOND);
         assert_eq!((usage.cpu_percent, usage.memory_mb, usage.processes), (50.0, 2.0, 2));
+    }
+
+    #[test]
+    // promise: access-15
+    fn the_first_process_of_a_sandbox_is_no_process_of_the_session_and_what_it_reaped_is_used() {
+        let first = Process { session: 1, reaped_cpu_us: SECOND, ..process(4, 1, 0) };
+        let all = [process(1, 0, 0), process(2, 1, SECOND), first, process(5, 4, 0)];
+        let usage = Census::default().usage(1, &all, 8 * SECOND);
+        assert_eq!((usage.cpu_percent, usage.memory_mb, usage.processes), (25.0, 2.0, 2));
+        let host = FakeHost::default();
+        host.runs(&all, 4 * SECOND);
+        let told = Meter::default().list(&host, 1, 2, true);
+        let told: Vec<_> = told.into_iter().map(|p| (p.pid, p.sandbox_pid, p.parent)).collect();
+        assert_eq!(told, [(2, Some(2), None), (5, Some(5), None)]);
     }
 
     #[test]

@@ -46,6 +46,7 @@ mod recording;
 mod resize;
 mod rest;
 mod run_input;
+mod sandbox;
 mod scale;
 mod search;
 mod server_events;

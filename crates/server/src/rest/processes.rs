@@ -35,6 +35,7 @@ pub(super) async fn signals(
 fn process(view: ProcessView) -> api::Process {
     api::Process {
         pid: view.pid,
+        sandbox_pid: view.sandbox_pid,
         parent_pid: view.parent,
         process_group: view.group,
         session: view.session,

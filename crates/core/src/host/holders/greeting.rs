@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use sys::spawn::Step;
+use sys::spawn::{SpawnError, Step};
 use wire::{FromHolder, Status};
 
 use super::super::capacity;
@@ -79,8 +79,11 @@ impl NoGreeting {
     pub(crate) fn error(self, folder: &SessionFolder) -> ActionError {
         match self {
             NoGreeting::Refused(value) => {
-                let (step, errno) = start_failure(value);
-                start_error(step, &io::Error::from_raw_os_error(errno))
+                let error = start_failure(value);
+                if let Some(why) = sys::sandbox::refusal(&error) {
+                    return ActionError::Start { why: format!("its confinement {why}") };
+                }
+                start_error(step_name(error.step), &io::Error::from_raw_os_error(error.errno))
             }
             NoGreeting::Ended(e) => match last_words(folder.path()) {
                 Some(words) => start_error_of(format!("the holder ended: {words}")),
@@ -90,8 +93,13 @@ impl NoGreeting {
     }
 }
 
-fn start_failure(value: u64) -> (&'static str, i32) {
-    let step = match u8::try_from(value >> 32).map_or(Step::Exec, Step::of_code) {
+fn start_failure(value: u64) -> SpawnError {
+    let step = u8::try_from(value >> 32).map_or(Step::Exec, Step::of_code);
+    SpawnError { step, errno: i32::try_from(value & 0xffff_ffff).unwrap_or(0) }
+}
+
+fn step_name(step: Step) -> &'static str {
+    match step {
         Step::Fork => "fork",
         Step::Session => "setsid",
         Step::Terminal => "taking the terminal",
@@ -101,14 +109,8 @@ fn start_failure(value: u64) -> (&'static str, i32) {
         Step::Group => "joining its control group",
         Step::Limit => "setting its limits",
         Step::User => "becoming its user",
-        Step::Confinement => "confining the shell",
-        Step::Namespaces => {
-            "its confinement needs namespaces of its own, which this machine refuses to this user: making them"
-        }
-        Step::Mounts => "its confinement needs mounts of its own, which this machine refuses to this user: making them",
-        Step::Proc => "its confinement needs a /proc of its own, which this machine refuses to this user: making it",
-    };
-    (step, i32::try_from(value & 0xffff_ffff).unwrap_or(0))
+        Step::Confinement | Step::Namespaces | Step::Mounts | Step::Proc => "confining the shell",
+    }
 }
 
 /// The last line of the holder's log, without the names of program and folder.

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::create::from_home;
 use super::silent_listener;
-use crate::action::{ActionError, EndedBy, Until, Wait};
+use crate::action::{ActionError, ConfinementTier, EndedBy, Until, Wait};
 use crate::host::{FileFacts, Host};
 use crate::limits::{OUTSIDE_EVERY_MAX, OUTSIDE_EVERY_MIN};
 use crate::sessions::handle::Handle;
@@ -24,6 +24,8 @@ use crate::sessions::session::{Finished, Request};
 pub(in crate::sessions) struct ExternalConditions {
     host: Arc<dyn Host>,
     holder_pid: u32,
+    /// The shell of a sandbox, whose paths the files have.
+    inside: Option<u32>,
     /// The only condition: the program listens and is silent.
     awaits_server: bool,
     any_port: bool,
@@ -36,8 +38,8 @@ pub(in crate::sessions) struct ExternalConditions {
 
 impl ExternalConditions {
     fn at(host: Arc<dyn Host>, holder_pid: u32) -> Self {
-        let (awaits_server, ports, known, files) = Default::default();
-        Self { host, holder_pid, awaits_server, any_port: false, ports, known, files }
+        let (inside, awaits_server, ports, known, files) = Default::default();
+        Self { host, holder_pid, inside, awaits_server, any_port: false, ports, known, files }
     }
 
     /// `None` if the wait has no such condition. A port or file that exists already counts only with `counts_now`.
@@ -56,13 +58,14 @@ impl ExternalConditions {
         }
         let snapshot = handle.ask(Request::Look).await?;
         let mut this = Self::at(Arc::clone(&handle.shared.backends.host), snapshot.holder_pid);
+        this.inside = snapshot.view.pid.filter(|_| snapshot.view.confinement == Some(ConfinementTier::Sandbox));
         for until in until {
             match until {
                 Until::Listening(None) => this.any_port = true,
                 Until::Listening(Some(port)) => this.ports.push(*port),
                 Until::File(path) => {
                     let place = snapshot.view.cwd.join(from_home(path, home(handle)));
-                    let known = if counts_now { None } else { this.host.file(&place) };
+                    let known = if counts_now { None } else { this.file(&place) };
                     this.files.push((place, path.clone(), known));
                 }
                 Until::Gone(_) | Until::Bell | Until::Input => {}
@@ -98,9 +101,16 @@ impl ExternalConditions {
         }
     }
 
+    fn file(&self, place: &Path) -> Option<FileFacts> {
+        match self.inside {
+            Some(shell) => self.host.file_inside(shell, place),
+            None => self.host.file(place),
+        }
+    }
+
     fn look(&self) -> Option<String> {
         let is_there = |(place, _, known): &&(PathBuf, PathBuf, Option<FileFacts>)| {
-            self.host.file(place).is_some_and(|now| Some(now) != *known)
+            self.file(place).is_some_and(|now| Some(now) != *known)
         };
         if let Some((_, asked, _)) = self.files.iter().find(is_there) {
             return Some(format!("file:{}", asked.display()));

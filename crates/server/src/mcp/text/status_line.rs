@@ -9,7 +9,7 @@ use std::path::Path;
 use terminal::quote;
 
 use super::context::AnswerContext;
-use ptyd_core::action::SessionView;
+use ptyd_core::action::{ConfinementTier, SessionView};
 
 /// Characters of foreign text in one fact; a title or a match may have a megabyte.
 const FOREIGN_CHARS_MAX: usize = 80;
@@ -44,7 +44,8 @@ impl Facts {
 pub(in crate::mcp) fn metadata(facts: &mut Facts, session: &SessionView, context: &AnswerContext<'_>) {
     let Some(shown) = context.shown else {
         facts.add(format!("session {}", session.id));
-        if let Some(pid) = session.pid {
+        // Programs of a sandbox know its processes by other numbers.
+        if let Some(pid) = session.pid.filter(|_| session.confinement != Some(ConfinementTier::Sandbox)) {
             facts.add(format!("pid {pid}"));
         }
         facts.add(format!("user {}", plain(&context.host.user)));

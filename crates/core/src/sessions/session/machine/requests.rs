@@ -3,7 +3,7 @@
 
 use wire::ToHolder;
 
-use crate::action::TargetShell;
+use crate::action::{ConfinementTier, TargetShell};
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::{Request, Snapshot};
@@ -58,6 +58,7 @@ impl Session {
                     &*self.shared.backends.host,
                     self.timeline.holder_pid(),
                     self.timeline.shell().pid,
+                    self.shared.meta.confinement == Some(ConfinementTier::Sandbox),
                 ));
             }
             Request::Signals(reply) => drop(reply.send(views::signal_views(self.host(), &self.timeline))),
