@@ -31,6 +31,9 @@ pub struct Sandbox {
     namespaces: libc::c_int,
 }
 
+/// The name of the first process, inside and outside.
+const NAME: &CStr = c"ptyd-init";
+
 /// The namespaces that every sandbox has.
 const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
@@ -135,7 +138,9 @@ pub fn refusal(error: &SpawnError) -> Option<String> {
 unsafe fn first_process(layout: &mut Layout, setup: RawFd) -> ! {
     // SAFETY: each call works on numbers, on locals, or on the layout's valid strings.
     unsafe {
-        libc::prctl(libc::PR_SET_NAME, c"ptyd-init".as_ptr(), 0, 0, 0);
+        // Not to be taken for a holder.
+        libc::prctl(libc::PR_SET_NAME, NAME.as_ptr(), 0, 0, 0);
+        crate::start::show_as(NAME);
         let mut all: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());

@@ -3,10 +3,7 @@
 
 use std::ffi::{CStr, OsStr, OsString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::{AtomicPtr, Ordering};
-
-/// The argument behind the program's name, where the kernel has put it.
-static FIRST_ARGUMENT: AtomicPtr<c_char> = AtomicPtr::new(std::ptr::null_mut());
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Makes this function of the arguments, the program's name included, the beginning of the program, which needs `#![no_main]`.
 /// It returns the exit code. SIGPIPE ends the program unless it ignores it.
@@ -31,26 +28,50 @@ macro_rules! begins_with {
 #[doc(hidden)]
 pub unsafe fn arguments(count: c_int, arguments: *const *const c_char) -> Vec<OsString> {
     let count = usize::try_from(count).unwrap_or(0);
-    if count > 1 {
-        // SAFETY: there are so many pointers.
-        FIRST_ARGUMENT.store(unsafe { *arguments.add(1) }.cast_mut(), Ordering::Relaxed);
-    }
     // SAFETY: there are so many pointers, each to a string that ends with NUL and stays.
-    let argument = |at| OsStr::from_bytes(unsafe { CStr::from_ptr(*arguments.add(at)) }.to_bytes()).to_owned();
-    (0..count).map(argument).collect()
+    let given = |at| unsafe { CStr::from_ptr(*arguments.add(at)) };
+    let all: Vec<OsString> = (0..count).map(|at| OsStr::from_bytes(given(at).to_bytes()).to_owned()).collect();
+    if count > 0 {
+        COMMAND_LINE.store(given(0).as_ptr().cast_mut(), Ordering::Relaxed);
+        // The kernel puts them one behind the other.
+        COMMAND_LINE_BYTES.store(all.iter().map(|one| one.len() + 1).sum(), Ordering::Relaxed);
+    }
+    all
+}
+
+/// The memory of the arguments, which other processes see as this one's command line; null in programs that do not begin with
+/// [`begins_with`].
+static COMMAND_LINE: AtomicPtr<c_char> = AtomicPtr::new(std::ptr::null_mut());
+static COMMAND_LINE_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Shows another name in the place of the whole command line.
+///
+/// # Safety
+/// In a fork of the program, which has a copy of the memory. It is async-signal-safe.
+pub(crate) unsafe fn show_as(name: &CStr) {
+    let (at, length) = (COMMAND_LINE.load(Ordering::Relaxed), COMMAND_LINE_BYTES.load(Ordering::Relaxed));
+    let name = name.to_bytes();
+    if !at.is_null() && name.len() < length {
+        // SAFETY: the arguments' memory is writable and stays (execve(2)); nothing else in this process reads it.
+        unsafe {
+            std::ptr::write_bytes(at, 0, length);
+            std::ptr::copy_nonoverlapping(name.as_ptr().cast(), at, name.len());
+        }
+    }
 }
 
 /// Replaces the argument behind the program's name, as `ps` and /proc/PID/cmdline have it, by another one of the same length.
 pub fn replace_first_argument(with: &[u8]) {
-    let argument = FIRST_ARGUMENT.load(Ordering::Relaxed);
-    if argument.is_null() {
+    let (at, length) = (COMMAND_LINE.load(Ordering::Relaxed), COMMAND_LINE_BYTES.load(Ordering::Relaxed));
+    if at.is_null() {
         return;
     }
-    // SAFETY: the argument ends with NUL, is this program's to write (execve(2) has copied it onto the stack), and nothing else
-    // refers to it: `arguments` has returned copies. As many bytes are written as it has.
+    // SAFETY: each argument ends with NUL, and the memory of all of them is writable and stays (execve(2)). The argument is
+    // within it, as many bytes are written as it has, and nothing else in this process reads it: `arguments` has returned copies.
     unsafe {
-        if CStr::from_ptr(argument).count_bytes() == with.len() {
-            std::ptr::copy_nonoverlapping(with.as_ptr().cast(), argument, with.len());
+        let behind_name = CStr::from_ptr(at).count_bytes() + 1;
+        if behind_name < length && CStr::from_ptr(at.add(behind_name)).count_bytes() == with.len() {
+            std::ptr::copy_nonoverlapping(with.as_ptr().cast(), at.add(behind_name), with.len());
         }
     }
 }

@@ -84,6 +84,7 @@ async fn a_sandbox_has_places_processes_and_a_network_of_its_own() {
     assert_eq!(gives("chmod 700 ~/open 2>&1 || echo refused; tty").await.lines().last(), Some("/dev/pts/0"));
     // Its first process, its shell, and what the shell runs.
     assert_eq!(gives("echo $$; set -- /proc/[0-9]*; echo $#").await, "2\n2\n");
+    assert_eq!(gives("tr -d '\\0' </proc/1/cmdline; cat /proc/1/comm").await, "ptyd-initptyd-init\n");
     assert_eq!(gives("tail -n +3 /proc/net/dev | wc -l").await, "1\n", "the loopback device alone");
     for other in ["ipc", "mnt", "net", "pid", "user", "uts", "cgroup"] {
         let own = fs::read_link(format!("/proc/{}/ns/{other}", shell_of(&shell).await.number())).expect("readable");
