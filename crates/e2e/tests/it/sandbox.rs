@@ -176,6 +176,25 @@ async fn a_sandbox_is_used_as_any_session() {
     .await;
 }
 
+#[tokio::test]
+// promise: access-15
+async fn busybox_and_mksh_are_used_in_a_sandbox() {
+    let Some(server) = start().await else { return };
+    for name in ["busybox", "mksh"] {
+        if lacks(&[name]) {
+            continue;
+        }
+        let shell = server.session_with(CreateRequest { shell: Some(name.to_owned()), ..by("sandbox", &server) }).await;
+        let done = shell.run("sh -c 'exit 7'").await;
+        assert_eq!((done.exit_code, done.boundary), (Some(7), Boundary::Attested), "{name}");
+        assert_eq!(shell.gives("tty; pwd | wc -l").await, (0, "/dev/pts/0\n1\n".to_owned()), "{name}");
+        let asked = shell.run("head -n 1").await;
+        assert_eq!(asked.ended_by, Some(EndedBy::InputWanted), "{name}");
+        assert!(shell.types("line").await.output.contains("line"), "{name}");
+        assert_eq!(shell.ends().await.left, 0, "{name}");
+    }
+}
+
 async fn is_used(server: &Server, shell: &Session, dialect: Dialect) {
     let name = dialect.name();
     assert_eq!(shell.run("true").await.boundary, Boundary::Attested, "{name}");
