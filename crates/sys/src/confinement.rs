@@ -72,7 +72,7 @@ impl Confinement {
             .and_then(|ruleset| ruleset.scope(Scope::from_all(LANDLOCK)))
             .and_then(Ruleset::create)
             .map_err(io::Error::other)?;
-        let mut granting = Granting { ruleset, hidden: rules.hidden.iter().map(|path| resolved(path)).collect() };
+        let mut granting = Granting { ruleset, hidden: resolved_all(&rules.hidden) };
         let read = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ReadDir;
         let write = AccessFs::from_all(LANDLOCK) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
         let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
@@ -109,6 +109,24 @@ pub fn resolved(path: &Path) -> PathBuf {
         (Err(_), Some(parent), Some(name)) => resolved(parent).join(name),
         (Err(_), ..) => path.to_owned(),
     }
+}
+
+/// The same of many paths, with one look at each folder that several of them are in.
+pub(crate) fn resolved_all(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut folders: Vec<(&Path, PathBuf)> = Vec::new();
+    let mut all = Vec::with_capacity(paths.len());
+    for path in paths {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            all.push(resolved(path));
+            continue;
+        };
+        if !folders.iter().any(|(known, _)| *known == folder) {
+            folders.push((folder, resolved(folder)));
+        }
+        let found = folders.iter().find(|(known, _)| *known == folder).map(|(_, found)| found.join(name));
+        all.push(found.filter(|found| !found.is_symlink()).unwrap_or_else(|| resolved(path)));
+    }
+    all
 }
 
 struct Granting {

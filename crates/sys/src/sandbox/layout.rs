@@ -8,7 +8,7 @@ use std::ops::Bound;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
-use crate::confinement::{Rules, resolved};
+use crate::confinement::{Rules, resolved, resolved_all};
 
 /// Folders for temporary files that every sandbox has for itself.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
@@ -64,8 +64,7 @@ impl Layout {
     /// Looks at the paths of these rules. `temporary` is shown as each folder for temporary files.
     pub fn prepare(rules: &Rules, temporary: Option<&Path>) -> io::Result<Self> {
         let mut plan = Plan::new();
-        let hidden: Vec<PathBuf> =
-            rules.hidden.iter().map(|path| resolved(path)).filter(|path| !is_own(path)).collect();
+        let hidden: Vec<PathBuf> = resolved_all(&rules.hidden).into_iter().filter(|path| !is_own(path)).collect();
         plan.extend(hidden.iter().map(|path| (path.clone(), (Kind::Hidden, PathBuf::new()))));
         for place in TEMPORARY.iter().map(Path::new).filter(|place| place.is_dir()) {
             let shown = temporary.map_or((Kind::Hidden, PathBuf::new()), |folder| (Kind::Writable, folder.to_owned()));
