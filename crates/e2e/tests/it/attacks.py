@@ -52,7 +52,9 @@ def opens_terminal(path):
 
 
 def watches(path):
-    """inotify(7) tells what is made in a folder."""
+    """inotify(7) tells what is made in a folder; an empty one in its place has a file system of its own."""
+    if os.stat(path).st_dev != os.stat(".").st_dev:
+        raise OSError("another folder")
     if libc.inotify_add_watch(libc.inotify_init(), path.encode(), 0x100) == -1:
         raise OSError(ctypes.get_errno(), "refused")
 
