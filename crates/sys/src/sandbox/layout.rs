@@ -1,10 +1,8 @@
 //! The mounts of a sandbox, prepared before the fork: the machine's file system, read-only, and over it in the order of
 //! their paths empty folders in the place of hidden ones, private places, and what can be read or changed.
 
-use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::io;
-use std::ops::Bound;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
@@ -57,28 +55,73 @@ pub(super) enum Kind {
     Writable,
 }
 
-/// Kinds and sources by target; parents come before what is in them.
-type Plan = BTreeMap<PathBuf, (Kind, PathBuf)>;
+/// Targets with their kinds and sources, in order: parents come before what is in them. A map of the standard library would be
+/// most of the code here.
+#[derive(Default)]
+struct Plan(Vec<(PathBuf, Kind, PathBuf)>);
+
+impl Plan {
+    fn place(&self, target: &Path) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, ..)| known.as_path().cmp(target))
+    }
+
+    fn kind(&self, target: &Path) -> Option<Kind> {
+        self.place(target).ok().and_then(|at| self.0.get(at)).map(|(_, kind, _)| *kind)
+    }
+
+    fn set(&mut self, target: PathBuf, kind: Kind, source: PathBuf) {
+        match self.place(&target) {
+            Ok(at) => self.0[at] = (target, kind, source),
+            Err(at) => self.0.insert(at, (target, kind, source)),
+        }
+    }
+
+    /// Shows these paths, but none where the sandbox has its own.
+    fn show(&mut self, paths: &[PathBuf], kind: Kind) {
+        for path in paths.iter().filter(|path| !is_own(path)) {
+            self.set(path.clone(), kind, path.clone());
+        }
+    }
+
+    /// The kind of the nearest mount above a path.
+    fn above(&self, path: &Path) -> Option<Kind> {
+        path.ancestors().skip(1).find_map(|above| self.kind(above))
+    }
+
+    /// Whether something is shown in the folder at this place, which is therefore made where it is missing.
+    fn has_content(&self, at: usize, folder: &Path) -> bool {
+        let inside = self.0.iter().skip(at + 1).take_while(|(path, ..)| path.starts_with(folder));
+        inside.into_iter().any(|(_, kind, _)| *kind != Kind::Hidden)
+    }
+
+    /// Whether it was there.
+    fn remove(&mut self, target: &Path) -> bool {
+        self.place(target).map(|at| self.0.remove(at)).is_ok()
+    }
+}
 
 impl Layout {
     /// Looks at the paths of these rules. `temporary` is shown as each folder for temporary files.
     pub fn prepare(rules: &Rules, temporary: Option<&Path>) -> io::Result<Self> {
-        let mut plan = Plan::new();
+        let mut plan = Plan::default();
         let hidden: Vec<PathBuf> = resolved_all(&rules.hidden).into_iter().filter(|path| !is_own(path)).collect();
-        plan.extend(hidden.iter().map(|path| (path.clone(), (Kind::Hidden, PathBuf::new()))));
+        for path in &hidden {
+            plan.set(path.clone(), Kind::Hidden, PathBuf::new());
+        }
         for place in TEMPORARY.iter().map(Path::new).filter(|place| place.is_dir()) {
-            let shown = temporary.map_or((Kind::Hidden, PathBuf::new()), |folder| (Kind::Writable, folder.to_owned()));
-            plan.insert(resolved(place), shown);
+            let kind = if temporary.is_some() { Kind::Writable } else { Kind::Hidden };
+            plan.set(resolved(place), kind, temporary.unwrap_or(Path::new("")).to_owned());
         }
-        plan.insert("/dev".into(), (Kind::Devices, PathBuf::new()));
-        plan.extend(shown(&rules.devices, Kind::Device));
+        plan.set("/dev".into(), Kind::Devices, PathBuf::new());
+        plan.show(&rules.devices, Kind::Device);
         let mut readable: Vec<_> = rules.readable.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        readable.sort();
-        for path in readable.into_iter().filter(|path| path != Path::new("/") && !is_own(path)) {
-            read(&mut plan, path, &hidden)?;
+        readable.retain(|path| path != Path::new("/") && !is_own(path));
+        // The outer ones first.
+        while let Some(at) = (0..readable.len()).min_by_key(|at| readable.get(*at)) {
+            read(&mut plan, readable.swap_remove(at), &hidden)?;
         }
-        plan.extend(shown(&rules.writable, Kind::Writable));
-        let is_root_writable = plan.remove(Path::new("/")).is_some();
+        plan.show(&rules.writable, Kind::Writable);
+        let is_root_writable = plan.remove(Path::new("/"));
         let ids = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         Ok(Self {
             network: rules.network,
@@ -94,20 +137,11 @@ fn is_own(path: &Path) -> bool {
     path == Path::new("/dev") || OWN.iter().any(|own| path.starts_with(own))
 }
 
-fn shown(paths: &[PathBuf], kind: Kind) -> impl Iterator<Item = (PathBuf, (Kind, PathBuf))> {
-    paths.iter().filter(|path| !is_own(path)).map(move |path| (path.clone(), (kind, path.clone())))
-}
-
-/// The kind of the nearest mount above a path.
-fn above(plan: &Plan, path: &Path) -> Option<Kind> {
-    path.ancestors().skip(1).find_map(|above| plan.get(above)).map(|(kind, _)| *kind)
-}
-
 /// Shows a path that can be read, where something above it is not the machine's own.
 fn read(plan: &mut Plan, path: PathBuf, hidden: &[PathBuf]) -> io::Result<()> {
-    match above(plan, &path) {
-        Some(Kind::Writable) => read_in_part(plan, path, hidden)?,
-        Some(Kind::Hidden) => drop(plan.insert(path.clone(), (Kind::Readable, path))),
+    match plan.above(&path) {
+        Some(Kind::Writable) => return read_in_part(plan, path, hidden),
+        Some(Kind::Hidden) => plan.set(path.clone(), Kind::Readable, path),
         // It is there, unless it was hidden itself.
         _ => drop(plan.remove(&path)),
     }
@@ -118,7 +152,7 @@ fn read(plan: &mut Plan, path: PathBuf, hidden: &[PathBuf]) -> io::Result<()> {
 /// Landlock's own rules do it, a folder with something hidden below is shown entry by entry: what is hidden or made later is not there.
 fn read_in_part(plan: &mut Plan, path: PathBuf, hidden: &[PathBuf]) -> io::Result<()> {
     if !hidden.iter().any(|it| *it != path && it.starts_with(&path)) {
-        plan.insert(path.clone(), (Kind::Readable, path));
+        plan.set(path.clone(), Kind::Readable, path);
         return Ok(());
     }
     let entries = match std::fs::read_dir(&path) {
@@ -127,7 +161,7 @@ fn read_in_part(plan: &mut Plan, path: PathBuf, hidden: &[PathBuf]) -> io::Resul
         Err(e) if matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound) => Vec::new(),
         Err(e) => return Err(e),
     };
-    plan.insert(path, (Kind::Hidden, PathBuf::new()));
+    plan.set(path, Kind::Hidden, PathBuf::new());
     for entry in entries {
         let inside = entry.path();
         if !hidden.contains(&inside) && !entry.file_type()?.is_symlink() {
@@ -138,31 +172,24 @@ fn read_in_part(plan: &mut Plan, path: PathBuf, hidden: &[PathBuf]) -> io::Resul
 }
 
 fn entries(plan: &Plan) -> io::Result<Vec<Entry>> {
-    plan.iter()
-        .enumerate()
-        .map(|(number, (target, (kind, source)))| {
-            // Only what is private begins empty, and an empty folder in it is of no use unless something is shown there.
-            let is_private = target.ancestors().skip(1).find_map(|above| Some(plan.get(above)?.0 != Kind::Readable));
-            let is_made = is_private == Some(true) && (*kind != Kind::Hidden || has_content(plan, target));
-            let between = target.ancestors().take_while(|folder| *folder == target || !plan.contains_key(*folder));
-            let mut made = between.filter(|_| is_made).map(path_text).collect::<io::Result<Vec<_>>>()?;
-            made.reverse();
-            let source = match kind {
-                Kind::Hidden => text(format!("{}/{number}", EMPTY))?,
-                Kind::Devices => text(DEVICES)?,
-                _ => path_text(source)?,
-            };
-            Ok(Entry { target: path_text(target)?, made, kind: *kind, source, tree: -1, is_directory: true })
-        })
-        .collect()
-}
-
-/// Whether something is shown in this folder, which is therefore made where it is missing.
-fn has_content(plan: &Plan, folder: &Path) -> bool {
-    let inside = plan
-        .range::<Path, _>((Bound::Excluded(folder), Bound::Unbounded))
-        .take_while(|(path, _)| path.starts_with(folder));
-    inside.into_iter().any(|(_, (kind, _))| *kind != Kind::Hidden)
+    let mut all = Vec::with_capacity(plan.0.len());
+    for (at, (target, kind, source)) in plan.0.iter().enumerate() {
+        // Only what is private begins empty, and an empty folder in it is of no use unless something is shown there.
+        let is_private = plan.above(target).is_some_and(|above| above != Kind::Readable);
+        let mut made = Vec::new();
+        if is_private && (*kind != Kind::Hidden || plan.has_content(at, target)) {
+            for folder in target.ancestors().take_while(|it| *it == target || plan.kind(it).is_none()) {
+                made.insert(0, path_text(folder)?);
+            }
+        }
+        let source = match kind {
+            Kind::Hidden => text(format!("{EMPTY}/{at}"))?,
+            Kind::Devices => text(DEVICES)?,
+            _ => path_text(source)?,
+        };
+        all.push(Entry { target: path_text(target)?, made, kind: *kind, source, tree: -1, is_directory: true });
+    }
+    Ok(all)
 }
 
 fn text(bytes: impl Into<Vec<u8>>) -> io::Result<CString> {
