@@ -439,6 +439,8 @@ pub const AUDIT_REFUSALS_PER_SECOND: u32 = 1;
 pub const AUDIT_REFUSALS_BURST: u32 = 100;
 /// Lines of the audit log in one answer by default.
 pub const AUDIT_LINES: usize = 100;
+/// How long a new server waits for the lock of one that has ended.
+pub const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// A datagram for a syslog server: what receivers take without a setting of their own.
 pub const SYSLOG_DATAGRAM_BYTES_MAX: usize = 8 << 10;
 /// The bytes of the audit log that are sent before the position is recorded; at least a line.
