@@ -264,7 +264,8 @@ class Workspace:
     # ---- processes ----
 
     def processes(self, needle: str | None = None) -> dict[int, str]:
-        """Processes that belong to this workspace: its folder (or the needle) is in their command line or environment."""
+        """Processes that belong to this workspace: its folder (or the needle) is in their command line or environment. The spare holder
+        belongs to the server, and ends with it."""
         needle = (needle or str(self.root)).encode()
         found = {}
         for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
@@ -274,7 +275,7 @@ class Workspace:
             except OSError:
                 continue
             # Zombies have neither; another parent reaps them.
-            if belongs:
+            if belongs and b"/spare-" not in command:
                 found[pid] = command.replace(b"\0", b" ").decode(errors="replace").strip()
         return found
 

@@ -180,9 +180,8 @@ impl AuditLog {
 
     /// Begins to forward the lines to a syslog server.
     pub fn forward(&self, to: &SyslogAddress) -> io::Result<()> {
-        if let Some(on) = &self.on {
-            *locked(&on.forwarding) = Some(syslog::start(&on.folder, to)?);
-        }
+        let Some(on) = &self.on else { return Err(io::Error::other("audit is off, so syslog would get nothing")) };
+        *locked(&on.forwarding) = Some(syslog::start(&on.folder, to)?);
         Ok(())
     }
 

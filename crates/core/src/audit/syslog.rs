@@ -22,6 +22,8 @@ use crate::syslog_address::SyslogAddress;
 const POSITION_FILE: &str = "audit.syslog";
 /// The facility of audit logs (RFC 5424, table 1).
 const FACILITY: u8 = 13;
+/// The longest value that stays in a line which would be too long.
+const SHORT_BYTES: usize = 64;
 const WARNING: u8 = 4;
 const INFORMATIONAL: u8 = 6;
 
@@ -29,11 +31,13 @@ const INFORMATIONAL: u8 = 6;
 /// a recorded position it begins at the present end.
 pub(super) fn start(folder: &Path, address: &SyslogAddress) -> io::Result<SyncSender<()>> {
     let (until_dropped, ends) = mpsc::sync_channel(1);
-    let position = Position::load(folder).or_else(|| Position::end(folder));
+    let position = Position::load(folder).or_else(|| Position::end(folder)).unwrap_or_default();
+    // Lines from now on wait for a syslog server that is not there yet, also over a restart.
+    position.store(folder)?;
     let mut forwarder = Forwarder {
         folder: folder.to_owned(),
         address: address.clone(),
-        position: position.unwrap_or_default(),
+        position,
         socket: None,
         host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
     };
@@ -221,7 +225,7 @@ impl Socket {
 }
 
 /// The message for a line: its JSON behind a header of RFC 5424. A line that would be too long has a shorter text, and `textBytes`
-/// says how long that was. None for a line that is no JSON: a torn one, or one of somebody else.
+/// says how long that was; if that is not enough, it has only short values, and `lineBytes`. None for a line that is no JSON: a torn one, or one of somebody else.
 fn message(line: &[u8], host: &str, longest: usize) -> Option<Vec<u8>> {
     let mut record: AuditRecord = serde_json::from_slice(line).ok()?;
     let text = |name: &str| record.get(name).and_then(Value::as_str).unwrap_or("-").to_owned();
@@ -239,6 +243,14 @@ fn message(line: &[u8], host: &str, longest: usize) -> Option<Vec<u8>> {
         let kept = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         record.insert("textBytes".to_owned(), text.len().into());
         record.insert("text".to_owned(), text[..kept].into());
+        body = serde_json::to_vec(&record).ok()?;
+    }
+    if header.len() + body.len() > longest {
+        // Something else is long, such as the names of a start's variables.
+        record.retain(|name, value| {
+            !value.is_array() && value.as_str().is_none_or(|text| text.len() <= SHORT_BYTES) || name == "time"
+        });
+        record.insert("lineBytes".to_owned(), line.len().into());
         body = serde_json::to_vec(&record).ok()?;
     }
     Some([header.as_bytes(), &body].concat())
@@ -265,6 +277,14 @@ mod tests {
         assert_eq!(record["textBytes"], text.len());
         assert!(text.starts_with(record["text"].as_str().expect("a text")));
         assert!(message(b"{\"torn", "host", usize::MAX).is_none());
+        let names = vec!["N".repeat(64); 1_200];
+        let line = serde_json::json!({"time": "t", "event": "request", "id": "a-1", "text": text, "envNames": names})
+            .to_string();
+        let sent = message(line.as_bytes(), "host", SYSLOG_DATAGRAM_BYTES_MAX).expect("JSON");
+        assert!(sent.len() <= SYSLOG_DATAGRAM_BYTES_MAX);
+        let at = sent.iter().position(|byte| *byte == b'{').expect("JSON");
+        let record: AuditRecord = serde_json::from_slice(&sent[at..]).expect("whole");
+        assert_eq!((&record["id"], &record["lineBytes"]), (&"a-1".into(), &line.len().into()));
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl Approvals {
         let mut all = locked(&self.0);
         all.retain(|approval| now < approval.until);
         let Some(approval) = all.iter_mut().find(|approval| approval.id == id) else {
-            let problem = "approval: there is none of this id; it may have been used or have expired".to_owned();
+            let problem = "there is none of this id; it may have been used or have expired".to_owned();
             return Err(ActionError::Invalid { field: "approval", problem });
         };
         if approval.asked.principal == principal.name && approval.door != Door::Mcp {

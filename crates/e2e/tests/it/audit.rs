@@ -341,6 +341,9 @@ async fn a_syslog_server_gets_every_line_also_those_from_when_it_or_ptyd_was_dow
     let env = vec![("PTYD_AUDIT_SYSLOG", format!("tcp:{address}").into())];
     let server = Server::start_as(Start { env, ..Start::default() });
     let shell = server.session().await;
+    // It was never reached before the first restart.
+    server.kill9();
+    server.again();
     let has_all = async || {
         let (received, lines) = (received.lock().expect("no panic"), lines(&server.home().state()));
         lines.iter().all(|line| received.contains(line)).then_some(())

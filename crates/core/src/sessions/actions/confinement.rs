@@ -13,7 +13,7 @@ use super::create::from_home;
 use super::environment::Setting;
 use crate::action::ActionError;
 use crate::confinement_tier::ConfinementTier;
-use crate::host::places::{DEVICES, HIDDEN, HOME_SECRETS, NAME_SERVERS, SYSTEM};
+use crate::host::places::{DEVICES, HIDDEN, HOME_SECRETS, NAME_SERVERS, OWN_OF_SANDBOX, SYSTEM};
 use crate::profile::Confinement;
 use crate::sessions::registry::Registry;
 
@@ -85,6 +85,15 @@ pub(super) fn rules(confinement: &Confinement, places: &Places<'_>) -> Result<Ru
     if writable.is_empty() {
         check_workspace(places, &secrets)?;
         writable.push(places.workspace.to_owned());
+    }
+    if confinement.tier == ConfinementTier::Sandbox {
+        let settings = writable.iter().chain(&named).chain(&confinement.hidden);
+        if let Some(path) = settings.into_iter().find(|path| OWN_OF_SANDBOX.iter().any(|own| path.starts_with(own))) {
+            let shown = path.display();
+            let problem =
+                format!("confinement: a sandbox has its own {shown}; leave it out, or use the tier `process`");
+            return Err(ActionError::Invalid { field: "profile", problem });
+        }
     }
     for path in writable.iter().chain(&named) {
         check_link(path, &writable, places)?;
@@ -182,6 +191,18 @@ mod tests {
 
     fn refused(confinement: &Confinement, places: &Places<'_>) -> Option<String> {
         rules(confinement, places).err().map(|e| e.to_string())
+    }
+
+    #[test]
+    // promise: access-15
+    fn what_a_sandbox_has_of_its_own_is_refused_in_settings() {
+        let of = |tier, path: &str| Confinement { tier, writable: vec![path.into()], ..Confinement::default() };
+        for own in OWN_OF_SANDBOX {
+            let why = refused(&of(ConfinementTier::Sandbox, own), &places("/srv/work"));
+            assert!(why.is_some_and(|why| why.contains(&format!("a sandbox has its own {own}"))), "{own}");
+            assert_eq!(refused(&of(ConfinementTier::Process, own), &places("/srv/work")), None);
+        }
+        assert_eq!(refused(&of(ConfinementTier::Sandbox, "/srv/data"), &places("/srv/work")), None);
     }
 
     #[test]

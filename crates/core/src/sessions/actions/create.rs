@@ -209,7 +209,11 @@ impl Registry {
         failed: &[StartupFailure],
     ) -> Result<SessionView, ActionError> {
         if let SessionRef::Live(handle) = self.find(principal, session).await? {
-            locked(&handle.shared.startup_failed).extend_from_slice(failed);
+            let masks = handle.shared.folder.masks();
+            let masked = |text: &String| masks.map_or_else(|| text.clone(), |masks| masks.masked_text(text.clone()));
+            let failed =
+                failed.iter().map(|one| StartupFailure { command: masked(&one.command), reason: masked(&one.reason) });
+            locked(&handle.shared.startup_failed).extend(failed);
         }
         self.show(principal, session).await
     }
