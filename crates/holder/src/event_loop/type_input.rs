@@ -55,7 +55,9 @@ impl Holder {
     fn awaits_beginning(&mut self, now: u64) -> bool {
         let Some((nonce, from)) = self.shell.awaited_marker(now) else { return false };
         let bytes = self.records.end().since(from);
-        let has_come = || self.records.newest_place_of(nonce.to_string().as_bytes(), bytes).is_some();
+        // bash prints another mark with this number before its editor has given the terminal up.
+        let mark = format!("C;{nonce}");
+        let has_come = || self.records.newest_place_of(mark.as_bytes(), bytes).is_some();
         if bytes > MARKER_SOUGHT_BYTES as u64 || has_come() {
             self.shell.has_begun();
             return false;
