@@ -134,6 +134,11 @@ impl Principal {
         self.client.as_ref().map_or_else(|| self.name.clone(), |client| format!("{}\n{client}", self.name))
     }
 
+    /// Whether a person may be acting: no tool called for it, and no program in a session did.
+    pub(crate) fn may_be_a_person(&self) -> bool {
+        self.origin.from_session.is_none() && self.origin.door != Door::Mcp
+    }
+
     /// Whether it may see and use the sessions of others.
     pub fn is_admin(&self) -> bool {
         self.scope == Scope::Admin

@@ -3,7 +3,7 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
@@ -62,6 +62,31 @@ pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
     // An earlier version created it with the umask of the time.
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     file.write_all(text.as_bytes())
+}
+
+/// Replaces a small file of the server's own. The rename comes last, so a crash leaves either the old file or the new one.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let draft = draft(path);
+    remove_draft(path);
+    let written = || {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&draft, path)
+    };
+    written().inspect_err(|_| drop(fs::remove_file(&draft)))?;
+    // From here on the new file counts, so a later failure must not be reported as if the old one did.
+    let _ = File::open(path.parent().unwrap_or(Path::new("/"))).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+/// Removes what a killed server has left half written of such a file.
+pub(crate) fn remove_draft(path: &Path) {
+    let _ = fs::remove_file(draft(path));
+}
+
+fn draft(path: &Path) -> PathBuf {
+    path.with_extension("new")
 }
 
 /// For open(2): follow no symbolic link in the file's place.

@@ -23,11 +23,10 @@ fn run(arguments: Vec<OsString>) -> u8 {
         let code = if holder::splice_works(&folder) { wire::SPLICE_WORKS } else { wire::SPLICE_FAILS };
         return u8::try_from(code).unwrap_or(u8::MAX);
     }
-    let folder = match holder::spare::is_spare(&folder).then(|| holder::spare::session_folder(&folder)) {
-        None => folder,
-        Some(Ok(Some(folder))) => folder,
-        Some(Ok(None)) => return 0,
-        Some(Err(_)) => return 1,
+    let folder = match holder::spare::session_folder(folder) {
+        Ok(Some(folder)) => folder,
+        Ok(None) => return 0,
+        Err(_) => return 1,
     };
     holder::log::panics_in(&folder);
     // The server reads the log when its connection ends, so a failed start is logged before that.

@@ -18,7 +18,7 @@ use crate::spawn::failure::{SpawnError, Step, fail, last_errno};
 mod layout;
 mod mounts;
 
-pub use layout::Layout;
+pub use layout::{Layout, OWN};
 
 /// A made sandbox without its shell.
 #[derive(Debug)]

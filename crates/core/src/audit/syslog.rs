@@ -114,7 +114,7 @@ impl Position {
     }
 
     fn store(self, folder: &Path) -> io::Result<()> {
-        state_dir::write(&folder.join(POSITION_FILE), &format!("{} {}\n", self.inode, self.offset))
+        state_dir::replace(&folder.join(POSITION_FILE), format!("{} {}\n", self.inode, self.offset).as_bytes())
     }
 
     fn end(folder: &Path) -> Option<Self> {

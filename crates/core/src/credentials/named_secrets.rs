@@ -5,9 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -64,8 +62,7 @@ impl Known {
 impl NamedSecrets {
     /// Reads the file. A file that cannot be parsed is an error: starting without it would lose the secrets.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        // Left half written by a killed server.
-        let _ = fs::remove_file(path.with_extension("new"));
+        state_dir::remove_draft(path);
         let by_name = match state_dir::read(path) {
             // The parser's message may quote a value.
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
@@ -122,23 +119,13 @@ impl NamedSecrets {
         locked(&self.known).masks.clone()
     }
 
-    /// The rename comes last, so a crash leaves either the old file or the new one.
     fn write(&self, by_name: &BTreeMap<String, StoredSecret>) -> Result<(), ActionError> {
-        let draft = self.path.with_extension("new");
-        let written = || -> io::Result<()> {
-            let _ = fs::remove_file(&draft);
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-            file.write_all(&serde_json::to_vec_pretty(by_name)?)?;
-            file.sync_all()?;
-            fs::rename(&draft, &self.path)
-        };
-        written().map_err(|e| {
-            let _ = fs::remove_file(&draft);
-            ActionError::Internal { why: format!("the file of the secrets cannot be written: {e}; nothing is changed") }
-        })?;
-        // From here on the new file counts.
-        let _ = fs::File::open(self.path.parent().unwrap_or(Path::new("/"))).and_then(|folder| folder.sync_all());
-        Ok(())
+        let written = serde_json::to_vec_pretty(by_name)
+            .map_err(io::Error::from)
+            .and_then(|json| state_dir::replace(&self.path, &json));
+        written.map_err(|e| ActionError::Internal {
+            why: format!("the file of the secrets cannot be written: {e}; nothing is changed"),
+        })
     }
 }
 
@@ -186,6 +173,7 @@ fn check_value(value: &str) -> Result<(), ActionError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     fn set(secrets: &NamedSecrets, name: &str, value: &str) -> Result<SystemTime, ActionError> {

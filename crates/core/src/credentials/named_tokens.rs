@@ -4,9 +4,7 @@
 //! random bits, so a plain hash cannot be reversed. No code in here puts a token into a log or an error.
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -94,7 +92,7 @@ impl Tokens {
     /// Reads the file. A file that cannot be parsed is an error: starting without it would lose the tokens.
     pub fn open(path: &Path) -> io::Result<Self> {
         // Left half written by a killed server.
-        let _ = fs::remove_file(path.with_extension("new"));
+        state_dir::remove_draft(path);
         let kept: Vec<StoredToken> = match state_dir::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes)?,
             Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -191,18 +189,9 @@ impl Tokens {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The rename comes last, so a crash leaves either the old file or the new one.
     fn write(&self, known: &[TokenEntry]) -> io::Result<()> {
         let kept: Vec<&StoredToken> = known.iter().map(|k| &k.kept).collect();
-        let draft = self.path.with_extension("new");
-        let _ = fs::remove_file(&draft);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-        file.write_all(&serde_json::to_vec_pretty(&kept)?)?;
-        file.sync_all()?;
-        fs::rename(&draft, &self.path)?;
-        // From here on the new file counts, so a later failure must not be reported as if the old one did.
-        let _ = fs::File::open(self.path.parent().unwrap_or(Path::new("/"))).and_then(|folder| folder.sync_all());
-        Ok(())
+        state_dir::replace(&self.path, &serde_json::to_vec_pretty(&kept)?)
     }
 }
 
@@ -240,6 +229,7 @@ fn check_name(name: &str) -> Result<(), ActionError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     use std::os::unix::fs::PermissionsExt;
     use std::time::Duration;

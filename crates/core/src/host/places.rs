@@ -78,8 +78,8 @@ pub(crate) const SYSTEM: [&str; 14] = [
 /// The folders with the addresses of name servers; they are inside of hidden ones.
 pub(crate) const NAME_SERVERS: [&str; 2] = ["/run/systemd/resolve", "/run/resolvconf"];
 
-/// Places that a sandbox has of its own instead of the machine's.
-pub(crate) const OWN_OF_SANDBOX: [&str; 3] = ["/dev/pts", "/dev/ptmx", "/proc"];
+pub(crate) use sys::sandbox::OWN as OWN_OF_SANDBOX;
+
 /// The devices that every program may open.
 pub(crate) const DEVICES: [&str; 7] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];

@@ -402,9 +402,7 @@ impl Registry {
         };
         if !matches!(liveness, Liveness::Copy(_)) {
             resource_limits::remove_group(self.host(), &past.shared.spec);
-            if !past.shared.meta.secrets.files.is_empty() {
-                past.shared.folder.remove_secrets();
-            }
+            past.shared.remove_secret_files();
         }
         if let Some(command) = past.timeline.log().commands.back() {
             // The command ended with its session.

@@ -171,7 +171,7 @@ impl Approvals {
         now: Instant,
     ) -> Result<ApprovalView, ActionError> {
         let denied = |why: &str| Err(ActionError::Denied { why: why.to_owned() });
-        if principal.origin.from_session.is_some() || principal.origin.door == Door::Mcp {
+        if !principal.may_be_a_person() {
             return denied(
                 "a person approves at the command line or over REST, and no program in a session and no tool does",
             );

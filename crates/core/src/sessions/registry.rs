@@ -568,9 +568,7 @@ impl Registry {
     pub(super) fn actor_ended(&self, session: &Session) {
         if session.is_over() {
             resource_limits::remove_group(self.host(), &session.shared.spec);
-            if !session.shared.meta.secrets.files.is_empty() {
-                session.shared.folder.remove_secrets();
-            }
+            session.shared.remove_secret_files();
         }
         locked(&self.live).remove(&session.shared.id);
         self.read_cursors.has_ended(&session.shared.id);

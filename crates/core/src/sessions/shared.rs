@@ -43,6 +43,13 @@ impl Shared {
         self.faulted.load(Ordering::Acquire)
     }
 
+    /// Removes the secrets that the session was given as files, once it has ended.
+    pub(crate) fn remove_secret_files(&self) {
+        if !self.meta.secrets.files.is_empty() {
+            self.folder.remove_secrets();
+        }
+    }
+
     /// Whether the journal is shorter than this, because another process has cut it.
     pub(crate) fn has_less_than(&self, end: u64) -> bool {
         self.reader.len().is_ok_and(|size| size.0 < end)

@@ -37,6 +37,23 @@ fn server() -> Server {
     Server::start_in(home, Start::default())
 }
 
+#[tokio::test]
+// promise: secret-1
+async fn a_failed_start_up_command_shows_no_secret() {
+    let home = Home::make();
+    configure(
+        &home,
+        &format!("{PROFILES}[profiles.fails]\nsecrets = ['DEPLOY_KEY']\nstartup = ['echo {OTHER}; false']\n"),
+    );
+    let server = Server::start_in(home, Start::default());
+    assert!(set(&server, "DEPLOY_KEY", OTHER).status.success());
+    let created = server.client().create(&by("fails"), None).await.expect("started");
+    let [failed] = &created.startup_failed[..] else { panic!("{created:?}") };
+    assert_eq!(failed.command, format!("echo {}; false", stars(OTHER)));
+    let seen = server.client().session(&created.id).await.expect("it lives").startup_failed;
+    assert_eq!(seen, created.startup_failed);
+}
+
 fn set(server: &Server, name: &str, value: &str) -> Output {
     let mut ptyd = server.ptyd(&["secret", "set", name]);
     let mut child = ptyd.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");

@@ -48,12 +48,11 @@ pub(super) fn decision(decision: Decision) -> api::Decision {
 }
 
 fn shown(view: ApprovalView) -> api::Approval {
-    let (mut command, mut inside, mut input, mut input_length, mut keys) = Default::default();
-    match view.subject {
-        ApprovalSubject::Command { text, inside: nested } => (command, inside) = (Some(text), nested),
-        ApprovalSubject::Input { text, length } => (input, input_length) = (text, Some(length)),
-        ApprovalSubject::Keys(names) => keys = Some(names),
-    }
+    let (command, inside, input, input_length, keys) = match view.subject {
+        ApprovalSubject::Command { text, inside } => (Some(text), inside, None, None, None),
+        ApprovalSubject::Input { text, length } => (None, false, text, Some(length), None),
+        ApprovalSubject::Keys(names) => (None, false, None, None, Some(names)),
+    };
     let (state, decided_by) = match view.state {
         ApprovalState::Pending => (api::ApprovalState::Pending, None),
         ApprovalState::Allowed { by } => (api::ApprovalState::Allowed, Some(by)),

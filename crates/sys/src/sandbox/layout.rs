@@ -10,8 +10,8 @@ use crate::confinement::{Rules, resolved, resolved_all};
 
 /// Folders for temporary files that every sandbox has for itself.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
-/// Where the sandbox has a file system of its own: nothing outside is shown there.
-const OWN: [&str; 3] = ["/dev/pts", "/dev/ptmx", "/proc"];
+/// Where a sandbox has a file system of its own: nothing outside is shown there.
+pub const OWN: [&str; 3] = ["/dev/pts", "/dev/ptmx", "/proc"];
 
 /// A small file system of our own, with empty folders, is at this place until the sandbox's `/proc` is.
 const EMPTY: &str = "/proc";

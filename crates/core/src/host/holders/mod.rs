@@ -98,10 +98,12 @@ impl HolderBackend {
 
     /// Starts a spare holder if there is none, for a session with an id like this one. Blocks.
     pub(crate) fn keep_spare(&self, id: &SessionId) {
-        let mut spare = locked(&self.spare);
-        if spare.is_none() {
-            // Without one the next session starts its own, and has the error.
-            *spare = SpareHolder::start(&self.binary, &self.sessions, id.as_str().len()).ok();
+        if locked(&self.spare).is_some() {
+            return;
+        }
+        // Without one the next session starts its own, and has the error. Of two that were started at once, one ends.
+        if let Ok(started) = SpareHolder::start(&self.binary, &self.sessions, id.as_str().len()) {
+            *locked(&self.spare) = Some(started);
         }
     }
 

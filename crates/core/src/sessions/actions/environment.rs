@@ -79,7 +79,7 @@ impl Registry {
         let secrets = self.secrets_of(&profile)?;
         if user.is_some() && !profile.secret_files.is_empty() {
             return Err(invalid(format!(
-                "{name}: secret_files: another user cannot open files in this server's folders; give them as variables                  (secrets)"
+                "{name}: secret_files: another user cannot open files in this server's folders; give them as variables (secrets)"
             )));
         }
         Ok(Setting { name: Some(name.to_owned()), profile: confined(profile), user, beneath, secrets })

@@ -6,7 +6,7 @@ use crate::action::{ActionError, NamedSecretView, SecretValue};
 use crate::config_file::ConfigFile;
 use crate::host::holders::start_error_of;
 use crate::limits::PROFILE_SECRETS_MAX;
-use crate::principal::{Door, Principal};
+use crate::principal::Principal;
 use crate::profile::Profile;
 use crate::sessions::registry::{Registry, on_disk};
 use crate::sessions::session_metadata::GivenSecrets;
@@ -92,7 +92,7 @@ impl Registry {
 
 /// Secrets are a person's: neither a program in a session nor a tool reads their names or changes them.
 fn check_caller(principal: &Principal) -> Result<(), ActionError> {
-    if principal.origin.from_session.is_some() || principal.origin.door == Door::Mcp {
+    if !principal.may_be_a_person() {
         let why =
             "a person manages secrets at the command line or over REST, and no program in a session and no tool does";
         return Err(ActionError::Denied { why: why.to_owned() });
