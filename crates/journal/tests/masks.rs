@@ -49,15 +49,44 @@ impl Folder {
     }
 }
 
-/// Where these texts are, one within another and overlapping ones included.
+fn is_line_end(byte: &u8) -> bool {
+    matches!(byte, b'\r' | b'\n')
+}
+
+/// Texts as the masks look for them: without line ends, and long enough then.
+fn joined(texts: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let joined = texts.iter().map(|text| text.iter().copied().filter(|byte| !is_line_end(byte)).collect());
+    joined.filter(|text: &Vec<u8>| text.len() >= 8).collect()
+}
+
+/// Where these texts are over at most twice their length, one within another and overlapping ones included.
 fn places(bytes: &[u8], texts: &[Vec<u8>]) -> Vec<Range<usize>> {
-    let all = (0..bytes.len()).flat_map(|at| texts.iter().map(move |text| at..at + text.len()));
-    all.filter(|place| texts.iter().any(|text| bytes.get(place.clone()) == Some(text))).collect()
+    let letters: Vec<usize> = (0..bytes.len()).filter(|at| !is_line_end(&bytes[*at])).collect();
+    let all = (0..letters.len()).flat_map(|from| texts.iter().map(move |text| (from, text)));
+    let equal = all.filter_map(|(from, text)| {
+        let at = letters.get(from..from + text.len())?;
+        let span = at[0]..at[text.len() - 1] + 1;
+        (at.iter().map(|at| bytes[*at]).eq(text.iter().copied()) && span.len() <= 2 * text.len()).then_some(span)
+    });
+    equal.collect()
+}
+
+/// Where a text may have begun that goes on behind the end.
+fn begun(bytes: &[u8], texts: &[Vec<u8>]) -> Option<usize> {
+    let letters = |at: usize| bytes[at..].iter().copied().filter(|byte| !is_line_end(byte));
+    let begun = |at: &usize, text: &Vec<u8>| {
+        let count = letters(*at).count();
+        (4..text.len()).contains(&count)
+            && bytes.len() - at < 2 * text.len()
+            && letters(*at).eq(text[..count].iter().copied())
+    };
+    let places = (0..bytes.len()).filter(|at| !is_line_end(&bytes[*at]));
+    places.into_iter().find(|at| texts.iter().any(|text| begun(at, text)))
 }
 
 /// Line ends stay.
 fn is_masked(byte: &u8) -> bool {
-    matches!(byte, b'*' | b'\r' | b'\n')
+    *byte == b'*' || is_line_end(byte)
 }
 
 fn mask(bytes: &mut [u8]) {
@@ -86,14 +115,18 @@ fn follow(random: &mut Random, reader: &Reader, shown: &mut Vec<u8>, limit: usiz
 fn a_masked_text_is_never_shown_wherever_output_and_pages_are_cut() {
     let mut random = Random(0x5eed_0f5e_c7e7);
     let mut folder = Folder::new();
-    let mut cut = 0;
+    let (mut cut, mut broken) = (0, 0);
     for case in 0..10_000 {
         folder.begin_anew();
         // Few letters, so that texts overlap themselves, each other, and what is no text.
-        let alphabet: &[u8] = if case % 2 == 0 { b"ab" } else { b"abcdefghijklmnopqrstuvwxyz0123456789\r\n\x1b" };
+        let alphabet: &[u8] = match case % 4 {
+            0 => b"ab",
+            1 => b"aabb\n",
+            _ => b"abcdefghijklmnopqrstuvwxyz0123456789\r\n\x1b",
+        };
         let texts: Vec<_> = (0..1 + random.below(3))
             .map(|_| {
-                let length = 8 + random.below(9);
+                let length = 8 + random.below(12);
                 random.text(alphabet, length)
             })
             .collect();
@@ -104,7 +137,14 @@ fn a_masked_text_is_never_shown_wherever_output_and_pages_are_cut() {
             let text = &texts[random.below(texts.len())];
             // Sometimes only the beginning of one.
             let whole = if random.below(4) == 0 { random.below(text.len()) } else { text.len() };
-            output.extend(&text[..whole]);
+            // Sometimes with line ends in it.
+            let often = if random.below(2) == 0 { 2 + random.below(8) } else { usize::MAX };
+            for byte in &text[..whole] {
+                output.push(*byte);
+                if random.below(often) == 1 {
+                    output.extend([&b"\r\n"[..], b"\n"][random.below(2)]);
+                }
+            }
         }
         let noise = random.below(20);
         output.extend(random.text(alphabet, noise));
@@ -122,17 +162,18 @@ fn a_masked_text_is_never_shown_wherever_output_and_pages_are_cut() {
             follow(&mut random, &reader, &mut shown, output.len());
         }
         let mut expected = output.clone();
+        let texts = joined(&texts);
         for place in places(&output, &texts) {
-            let (begun, rest) = shown[place.clone()].split_at(3);
+            broken += usize::from(output[place.clone()].iter().any(is_line_end));
+            let letters: Vec<u8> = shown[place.clone()].iter().copied().filter(|byte| !is_line_end(byte)).collect();
+            let (begun, rest) = letters.split_at(3);
             cut += usize::from(!begun.iter().all(is_masked));
             assert!(rest.iter().all(is_masked), "case {case}: more than three bytes of a text are shown");
             mask(&mut expected[place]);
         }
         assert!(shown.iter().zip(&output).all(|(shown, byte)| shown == byte || *shown == b'*'), "case {case}");
         // Nothing is masked that is not a text, but for the beginning of one at the very end.
-        let begun =
-            |at: &usize| texts.iter().any(|text| text.len() > output.len() - at && text.starts_with(&output[*at..]));
-        if let Some(at) = (0..output.len().saturating_sub(3)).find(begun) {
+        if let Some(at) = begun(&output, &texts) {
             mask(&mut expected[at..]);
         }
         assert_eq!(
@@ -147,6 +188,7 @@ fn a_masked_text_is_never_shown_wherever_output_and_pages_are_cut() {
         assert_eq!(page, expected[at.min(expected.len())..(at + most).min(expected.len())], "case {case}");
     }
     assert!(cut > 0, "no text was cut where only three bytes of it were there");
+    assert!(broken > 1000, "only {broken} texts had line ends");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use journal::Masks;
 
-/// The columns at which base64(1) and openssl(1) break lines.
+/// The columns at which base64(1) and openssl(1) break lines: each line is masked where it is printed alone, too.
 const BASE64_COLUMNS: [usize; 2] = [76, 64];
 
 /// The characters besides letters and digits that an encoder does not escape: those of RFC 3986, of Python's `quote`, and
@@ -29,7 +29,7 @@ pub(crate) fn of_texts(texts: impl IntoIterator<Item = Vec<u8>>) -> Option<Arc<M
 
 /// The texts in which a value is shown.
 pub(crate) fn texts(value: &[u8]) -> BTreeSet<Vec<u8>> {
-    // A terminal prints other line ends than a file has, so each line is looked for.
+    // Each line is masked where it is printed alone.
     let mut texts: BTreeSet<Vec<u8>> = value.split(|b| matches!(b, b'\n' | b'\r')).map(<[u8]>::to_vec).collect();
     texts.insert(value.to_vec());
     for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
@@ -99,14 +99,20 @@ mod tests {
 
     #[test]
     // promise: secret-1
-    fn lines_of_base64_are_masked_as_base64_and_openssl_break_them() {
+    fn base64_is_masked_wherever_its_lines_are_broken_and_whatever_is_around() {
         let value: String = (0..40).map(|n| format!("line-{n};")).collect();
-        for columns in [76, 64] {
-            let encoded = STANDARD_NO_PAD.encode(format!("{value}\n"));
+        for (before, columns, line_end) in
+            [("", 76, "\r\n"), ("", 64, "\n"), ("user:", 76, "\r\n"), ("a", 64, "\r\n"), ("host = ", 19, "\n")]
+        {
+            let encoded = STANDARD_NO_PAD.encode(format!("{before}{value}\n"));
             let lines: Vec<_> = encoded.as_bytes().chunks(columns).map(String::from_utf8_lossy).collect();
-            let shown = masked(&value, &lines.join("\r\n"));
+            let shown = masked(&value, &lines.join(line_end));
             let open = shown.chars().filter(|c| !matches!(c, '*' | '\r' | '\n')).count();
-            assert!(open <= 3 + 7, "{columns}: {shown}");
+            assert!(open <= (before.len() * 8).div_ceil(6) + 3, "{before:?}, {columns}: {shown}");
+            // A line that is printed alone.
+            if before.is_empty() {
+                assert_eq!(masked(&value, &lines[1]), "*".repeat(columns));
+            }
         }
     }
 
@@ -132,11 +138,9 @@ mod tests {
         let key = "-----BEGIN KEY-----\nMIIEvQIBADAN\nx\n-----END KEY-----\n";
         let shown = "$ cat key\r\n-----BEGIN KEY-----\r\nMIIEvQIBADAN\r\nx\r\n-----END KEY-----\r\n";
         let stars = |n: usize| "*".repeat(n);
-        let expected = format!("$ cat key\r\n{}\r\n{}\r\nx\r\n{}\r\n", stars(19), stars(12), stars(17));
+        let expected = format!("$ cat key\r\n{}\r\n{}\r\n*\r\n{}\r\n", stars(19), stars(12), stars(17));
         assert_eq!(masked(key, shown), expected);
-        // Where line ends are as in the file, short lines are masked, too.
-        let whole = format!("{}\n{}\n*\n{}\n", stars(19), stars(12), stars(17));
-        assert_eq!(masked(key, key), whole);
+        assert_eq!(masked(key, "MIIEvQIBADAN\r\nx\r\n"), format!("{}\r\nx\r\n", stars(12)), "printed alone");
     }
 
     #[test]
