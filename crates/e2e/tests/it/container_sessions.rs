@@ -11,7 +11,7 @@ use api::{
     TokenScope,
 };
 use client::{Client, ClientError};
-use e2e::{Home, PATIENCE, Pid, Server, Session, Start, eventually, lacks, not_run};
+use e2e::{Home, PATIENCE, Pid, Server, Session, Start, eventually, in_part, is_program, lacks, not_run};
 
 use crate::confinement::{Shared, attacks_of};
 use crate::non_root::{USER, is_root, run_as, serve};
@@ -256,6 +256,8 @@ async fn a_session_in_a_container_is_used_as_any_other() {
     let work = server.home().file("work");
     let expected = format!("user -> image's: /root . {}\n/usr/local/sbin:", work.display());
     assert!(shown.starts_with(&expected), "{shown}");
+    // An image that names no locale has the terminal's characters.
+    assert_eq!(shell.gives("printf '\\u202e' | wc -c").await.1, "3\n");
     // Its files are the image's and the workspace's.
     fs::write(work.join("given"), "given\n").expect("written");
     assert_eq!(shell.gives("cat given; echo made >made").await, (0, "given\n".to_owned()));
@@ -360,6 +362,47 @@ async fn a_container_outlives_its_server_and_what_an_earlier_one_left_is_removed
     server.again();
     none_is_left(&server, &podman).await;
     assert!(shell.look().await.exit.is_some());
+}
+
+#[tokio::test]
+// promise: access-16
+async fn a_container_whose_server_dies_during_its_start_is_removed() {
+    let home = Home::make();
+    let Some(podman) = images(&home) else { return };
+    let doom = home.file("doom");
+    let env = vec![("PTYD_FAULT", format!("container:{}", doom.display()).into())];
+    let Some((server, podman)) = having_images(Server::start_in(home, Start { env, ..Start::default() }), podman)
+    else {
+        return;
+    };
+    fs::write(&doom, "").expect("written");
+    assert!(server.client().create(&by("bash", &server), None).await.is_err());
+    server.kill9();
+    fs::remove_file(&doom).expect("there");
+    assert_ne!(fs::read_dir(server.home().state().join("containers")).expect("there").count(), 1, "it is known");
+    server.again();
+    none_is_left(&server, &podman).await;
+    assert_eq!(server.client().list(None).await.expect("known").total, 0);
+}
+
+#[tokio::test]
+// promise: access-16
+async fn other_shells_attest_in_a_container() {
+    let Some((server, podman)) = start() else { return };
+    // The machine's, with its libraries.
+    for name in ["zsh", "fish", "dash", "mksh"] {
+        if !is_program(name) {
+            in_part(format!("there is no {name} on PATH"));
+            continue;
+        }
+        let shell = CreateRequest { shell: Some(name.to_owned()), ..by("python", &server) };
+        let shell = server.session_with(shell).await;
+        let done = shell.run("sh -c 'exit 7'").await;
+        assert_eq!((done.exit_code, done.boundary), (Some(7), Boundary::Attested), "{name}");
+        assert_eq!(shell.gives("tty").await.1, "/dev/pts/0\n", "{name}");
+        assert_eq!(shell.ends().await.left, 0, "{name}");
+    }
+    none_is_left(&server, &podman).await;
 }
 
 #[tokio::test]

@@ -85,9 +85,15 @@ fn mount(source: &Path, target: &Path, can_change: bool) -> Result<String, Strin
 pub(super) fn remove(engine: &str, id: &SessionId, said: &Path) -> Result<(), String> {
     let arguments = ["rm", "--force", &name(id)].map(str::to_owned);
     match run(engine, &arguments, said, limits::CONTAINER_ENDS) {
-        Err(why) if why.to_lowercase().contains("no such container") => Ok(()),
+        Err(why) if is_gone(&why) => Ok(()),
         removed => removed,
     }
+}
+
+/// Whether an engine says that there is no such container, or that it is removing it, because `--rm` has asked for that before.
+fn is_gone(said: &str) -> bool {
+    let said = said.to_lowercase();
+    ["no such container", "is already in progress"].iter().any(|words| said.contains(words))
 }
 
 /// Runs an engine to its end; what it says goes into this file, and is the error if it fails.
@@ -109,6 +115,10 @@ pub(super) fn run(engine: &str, arguments: &[String], said: &Path, longest: Dura
 /// Whether a program ends well; one that takes longer is killed.
 fn ends(command: &mut Command, longest: Duration) -> io::Result<bool> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    // The server's token is among its own settings, and an engine may pass its variables on to a container.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"PTYD_")) {
+        command.env_remove(name);
+    }
     let mut child = command.spawn()?;
     let process =
         rustix::process::pidfd_open(rustix::process::Pid::from_child(&child), rustix::process::PidfdFlags::empty())?;
@@ -206,6 +216,19 @@ mod tests {
         assert_eq!(shown("\n"), "it gives no reason");
         let long = shown(&"word ".repeat(10_000));
         assert!(long.starts_with('…') && long.chars().count() == QUOTED_CHARS_MAX + 1);
+    }
+
+    #[test]
+    // promise: access-16
+    fn a_container_that_its_engine_has_removed_or_removes_is_gone() {
+        for said in [
+            "Error: no container with ID or name \"ptyd-x\" found: no such container",
+            "Error response from daemon: No such container: ptyd-x",
+            "Error response from daemon: removal of container ptyd-x is already in progress",
+        ] {
+            assert!(is_gone(said), "{said}");
+        }
+        assert!(!is_gone("Cannot connect to the Docker daemon at unix:///var/run/docker.sock"));
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub(crate) struct Inside {
     pub(crate) files: ContainerFiles,
     /// User, group and groups; empty where the container has one user alone.
     pub(crate) identity: Vec<u32>,
-    /// The variables of the image.
+    /// The variables of the image, with a locale whose characters are the terminal's if it names none.
     pub(crate) environment: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -166,6 +166,7 @@ impl Containers {
         let first = [&inside.join(PROGRAM), Path::new(wire::FIRST_IN_CONTAINER), &inside.join(SOCKET)];
         let arguments = settings.run(id, (&mounted, inside), rules, &first)?;
         engine::run(&settings.engine, &arguments, &own.join("stderr"), limits::CONTAINER_START)?;
+        sys::fault::point("container");
         let silent = |e: &dyn std::fmt::Display| {
             let (engine, runtime) = (&settings.engine, settings.runtime.as_deref().unwrap_or("its usual runtime"));
             format!(
@@ -255,5 +256,9 @@ fn environment(pid: u32) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let at = entry.iter().position(|b| *b == b'=').filter(|at| *at > 0)?;
         Some((entry[..at].to_vec(), entry[at + 1..].to_vec()))
     });
-    Ok(variables.collect())
+    let mut variables: Vec<_> = variables.collect();
+    if !variables.iter().any(|(name, _)| name == b"LANG" || name == b"LC_ALL") {
+        variables.push((b"LANG".to_vec(), b"C.UTF-8".to_vec()));
+    }
+    Ok(variables)
 }
