@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use api::{
-    Boundary, ConfinementTier, CreateRequest, EndedBy, ErrorCode, NumberOrName, OnEnd, SignalRequest, TokenRequest,
-    TokenScope,
+    Boundary, ConfinementTier, CreateRequest, EndedBy, ErrorCode, Limit, Limits, NumberOrName, OnEnd, SignalRequest,
+    TokenRequest, TokenScope,
 };
 use client::{Client, ClientError};
 use e2e::{Home, PATIENCE, Pid, Server, Session, Start, eventually, in_part, is_program, lacks, not_run};
 
 use crate::confinement::{Shared, attacks_of};
+use crate::limits::{check_hit, in_group};
 use crate::non_root::{USER, is_root, run_as, serve};
 use crate::profiles::configure;
 use crate::sandbox::{is_used, one};
@@ -383,6 +384,24 @@ async fn a_container_whose_server_dies_during_its_start_is_removed() {
     server.again();
     none_is_left(&server, &podman).await;
     assert_eq!(server.client().list(None).await.expect("known").total, 0);
+}
+
+#[tokio::test]
+// promise: access-16, limit-2
+async fn the_limits_of_a_session_hold_in_a_container() {
+    let Some((server, podman)) = start() else { return };
+    let limits = Some(Limits { memory_mb: Some(64), ..Limits::default() });
+    let shell = server.session_with(CreateRequest { limits, ..by("bash", &server) }).await;
+    let done = shell.run("head -c 400M /dev/zero | tail").await;
+    if in_group(&shell, Limit::MemoryMb).await {
+        assert_eq!(done.exit_code, Some(137));
+        check_hit(&shell, &done, Limit::MemoryMb).await;
+    } else {
+        assert_eq!(done.exit_code, Some(1));
+    }
+    assert_eq!(shell.gives("echo alive").await, (0, "alive\n".to_owned()));
+    assert_eq!(shell.ends().await.left, 0);
+    none_is_left(&server, &podman).await;
 }
 
 #[tokio::test]
