@@ -39,7 +39,11 @@ const NEEDS: [Need; 31] = [
     },
     Need { probe: Probe::Program("openssl"), package: "openssl", why: "it makes certificates for tests of TLS" },
     Need { probe: Probe::Program("sudo"), package: "sudo", why: "another user's shell" },
-    Need { probe: Probe::Program("podman"), package: "podman", why: "a shell in a container, without a registry" },
+    Need {
+        probe: Probe::Program("podman"),
+        package: "podman",
+        why: "shells and sessions in containers, without a registry",
+    },
     Need { probe: Probe::Program("nix-shell"), package: "nix-bin", why: "a shell of nix's, without its packages" },
     Need {
         probe: Probe::Program("python3"),

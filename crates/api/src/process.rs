@@ -16,7 +16,7 @@ pub struct ProcessList {
 pub struct Process {
     /// Its id on the machine, which signals take.
     pub pid: u32,
-    /// Its id inside of the session's sandbox, which its programs see and print; absent where the session has none.
+    /// Its id inside of the session's sandbox or container, which its programs see and print; absent where the session has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_pid: Option<u32>,
     /// Its parent, if that is of the session: the shell and orphans have none.

@@ -110,6 +110,8 @@ pub enum ConfinementTier {
     Process,
     /// The same in namespaces of its own: a read-only system, private `/tmp`, `/proc` and `/dev`, ended as one.
     Sandbox,
+    /// The same in a container: of the machine's files, those are there that are named.
+    Container,
 }
 
 /// The treatment of background processes when the session ends.

@@ -61,6 +61,7 @@ pub fn checks(paths: &Paths) -> Vec<Check> {
         of_holder(ptyd_core::sessions::holder_is_static()),
         of_confinement(ptyd_core::sessions::confinement_hindrance(ConfinementTier::Process)),
         of_sandbox(ptyd_core::sessions::confinement_hindrance(ConfinementTier::Sandbox)),
+        of_container(ptyd_core::sessions::confinement_hindrance(ConfinementTier::Container)),
         syscall(),
         bash(),
         socket(&paths.socket),
@@ -130,6 +131,17 @@ fn of_sandbox(hindrance: Option<String>) -> Check {
     };
     let fix = "nothing, if no profile has the tier `sandbox`; sessions of one that has it are not started here";
     Check::warn("sandbox", format!("a sandbox {why}"), fix)
+}
+
+fn of_container(hindrance: Option<String>) -> Check {
+    let Some(why) = hindrance else {
+        return Check::ok(
+            "container",
+            "profiles can give sessions containers, as far as a version of the engine tells",
+        );
+    };
+    let fix = "nothing, if no profile has the tier `container`; one that names another engine may do";
+    Check::warn("container", format!("a container {why}"), fix)
 }
 
 fn syscall() -> Check {
@@ -334,6 +346,8 @@ mod tests {
         assert_eq!(confined.map(|check| check.state), [State::Ok, State::Warn]);
         let sandboxed = [of_sandbox(None), of_sandbox(Some("needs namespaces".to_owned()))];
         assert_eq!(sandboxed.map(|check| check.state), [State::Ok, State::Warn]);
+        let contained = [of_container(None), of_container(Some("needs podman or docker".to_owned()))];
+        assert_eq!(contained.map(|check| check.state), [State::Ok, State::Warn]);
     }
 
     #[test]

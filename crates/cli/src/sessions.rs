@@ -188,7 +188,7 @@ pub struct StartOptions {
     /// A profile of the configuration file; options take precedence over it [default: the one called default, if any]
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// The least confinement of its shell and programs: process or sandbox [default: its profile's]
+    /// The least confinement of its shell and programs: process, sandbox or container [default: its profile's]
     #[arg(long, value_name = "TIER", value_parser = tier)]
     confinement: Option<ConfinementTier>,
     /// A variable for the shell; can be given more than once
@@ -203,7 +203,8 @@ pub fn tier(text: &str) -> Result<ConfinementTier, String> {
     match text {
         "process" => Ok(ConfinementTier::Process),
         "sandbox" => Ok(ConfinementTier::Sandbox),
-        _ => Err("must be process or sandbox".to_owned()),
+        "container" => Ok(ConfinementTier::Container),
+        _ => Err("must be process, sandbox or container".to_owned()),
     }
 }
 

@@ -9,17 +9,25 @@ pub enum ConfinementTier {
     Process,
     /// The same in namespaces of its own: a read-only system, private `/tmp`, `/proc` and `/dev`, ended as one.
     Sandbox,
+    /// The same in a container: of the machine's files, those are there that are named.
+    Container,
 }
 
 impl ConfinementTier {
     /// Every tier.
-    pub const ALL: [Self; 2] = [Self::Process, Self::Sandbox];
+    pub const ALL: [Self; 3] = [Self::Process, Self::Sandbox, Self::Container];
+
+    /// Whether its processes have a pid namespace of their own, and files that are not those of the same paths outside.
+    pub fn has_namespaces(self) -> bool {
+        self >= Self::Sandbox
+    }
 
     /// Its name in settings and requests.
     pub fn name(self) -> &'static str {
         match self {
             Self::Process => "process",
             Self::Sandbox => "sandbox",
+            Self::Container => "container",
         }
     }
 }

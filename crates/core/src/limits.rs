@@ -20,6 +20,14 @@ pub const LIFETIME_MIN: Duration = Duration::from_millis(100);
 pub const LIFETIME_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 /// Calls that take longer are logged: no immediate call takes this long on a machine that keeps up.
 pub const SLOW_CALL: Duration = Duration::from_secs(2);
+/// How long a container engine may take to start a container; its image is there already, but a disk can be slow.
+pub const CONTAINER_START: Duration = Duration::from_secs(60);
+/// How long a container's first process may take to connect once its engine says that it runs.
+pub const CONTAINER_CONNECTS: Duration = Duration::from_secs(10);
+/// How long an engine may take to remove a container.
+pub const CONTAINER_ENDS: Duration = Duration::from_secs(60);
+/// How long an engine may take to tell its version.
+pub const CONTAINER_ENGINE_ANSWERS: Duration = Duration::from_secs(5);
 /// How long ended sessions can be read.
 pub const RETENTION_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// The disk space that all of them may take together; the oldest are removed first.

@@ -89,6 +89,14 @@ pub struct Confinement {
     /// More places that cannot be opened.
     #[serde(default)]
     pub hidden: Vec<PathBuf>,
+    /// A container's image.
+    pub image: Option<String>,
+    /// The program of its engine: a name or a path.
+    pub engine: Option<String>,
+    /// The engine's OCI runtime.
+    pub runtime: Option<String>,
+    /// The user in the container.
+    pub user: Option<String>,
 }
 
 /// The start-up files that a shell reads.

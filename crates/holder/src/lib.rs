@@ -10,6 +10,7 @@ mod attestation_socket;
 mod connection;
 mod connections;
 mod event_loop;
+pub mod first_in_container;
 mod folder;
 mod foreground_observer;
 mod foreground_sampler;

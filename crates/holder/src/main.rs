@@ -1,5 +1,6 @@
 //! The holder's binary: `ptyd-holder <session folder>`, with the server's connection as standard input, which also brings
-//! the folder of a spare holder; or `ptyd-holder --self-test <folder>`, which tries splice(2) there.
+//! the folder of a spare holder; `ptyd-holder --self-test <folder>`, which tries splice(2) there; or `ptyd-holder
+//! --first-in-container <socket>`, the first process of a session's container.
 
 #![no_main]
 
@@ -10,7 +11,17 @@ sys::begins_with!(run);
 
 /// Runs the holder; the exit code.
 fn run(arguments: Vec<OsString>) -> u8 {
-    let mut arguments = arguments.into_iter().skip(1);
+    let mut arguments = arguments.into_iter().skip(1).peekable();
+    if arguments.next_if(|first| first == wire::FIRST_IN_CONTAINER).is_some() {
+        return match arguments.next().map(|socket| holder::first_in_container::run(socket.as_ref())) {
+            Some(Ok(())) => 0,
+            Some(Err(e)) => {
+                eprintln!("ptyd-holder: the connection to the server: {e}");
+                1
+            }
+            None => 2,
+        };
+    }
     let (folder, is_test) = match arguments.next() {
         Some(first) if first == wire::SELF_TEST => (arguments.next(), true),
         folder => (folder, false),

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use sys::confinement::{Confinement, Rules};
+use sys::confinement::{Confinement, Namespaces, Rules};
 use sys::pty::Pty;
 use sys::sandbox::{Layout, Sandbox};
 use sys::spawn::SpawnError;
@@ -30,9 +30,25 @@ pub(crate) fn server_on_standard_input() -> io::Result<Connection> {
     Connection::new(0, stream, true, time::monotonic_us())
 }
 
-/// Begins to make the sandbox of a session that has one, or sends the server the error.
+/// The connection of the container's first process comes as standard output. A pidfd of that process takes its place, where
+/// servers and this holder find it ([`sys::process::first_in_container`]).
+fn container_on_standard_output() -> io::Result<Sandbox> {
+    let container = Sandbox::of_container(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?)?;
+    rustix::stdio::dup2_stdout(container.process())?;
+    rustix::io::fcntl_setfd(rustix::stdio::stdout(), rustix::io::FdFlags::CLOEXEC)?;
+    Ok(container)
+}
+
+/// The container of a session that has one, or else begins to make its sandbox if it has that, or sends the server the error.
 pub(crate) fn begin_sandbox(spec: &Spec, folder: &Path, server: &mut Connection) -> io::Result<Option<Sandbox>> {
-    let Some(rules) = spec.confinement.as_ref().filter(|rules| rules.is_sandbox) else { return Ok(None) };
+    let rules = match &spec.confinement {
+        Some(rules) if rules.namespaces == Namespaces::Own => rules,
+        Some(rules) if rules.namespaces == Namespaces::Container => {
+            let entered = container_on_standard_output();
+            return entered.map(Some).map_err(|e| report(failed(spawn::Step::Namespaces, &e), server));
+        }
+        _ => return Ok(None),
+    };
     let prepared = temporary_folder(folder, 0o1777).and_then(|folder| Layout::prepare(rules, Some(&folder)));
     let begun =
         prepared.map_err(|e| failed(spawn::Step::Mounts, &e)).and_then(|mut layout| Sandbox::begin(&mut layout));
@@ -67,7 +83,7 @@ pub(crate) fn start_shell(
     mut server: Connection,
 ) -> io::Result<(u32, Connection)> {
     let program = prepared(spec, folder, terminal, sandbox).map_err(|e| report(e, &mut server))?;
-    if let Some(uid) = spec.identity.first() {
+    if let (Some(uid), None) = (spec.identity.first(), sandbox) {
         // The other user's programs also open their terminal by name.
         rustix::fs::fchown(&follower, Some(rustix::process::Uid::from_raw(*uid)), None)?;
     }
@@ -148,6 +164,9 @@ fn confinement(
     terminal: &CStr,
     sandbox: Option<&Sandbox>,
 ) -> io::Result<Confinement> {
+    if let (Namespaces::Container, Some(container)) = (rules.namespaces, sandbox) {
+        return Confinement::prepare_in_container(&rules, &container.root(), &path(&spec.handover.script));
+    }
     rules.readable.extend(Some(path(&spec.handover.script)).filter(|script| script.is_absolute()));
     rules.writable.push(match sandbox {
         Some(_) => folder.join(TEMPORARY_FOLDER).canonicalize()?,
@@ -161,11 +180,14 @@ fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
 }
 
-/// The shell's environment; a confined one has its own folder for temporary files, which zsh finds by a variable of its own.
+/// The shell's environment; a confined one has its own folder for temporary files, which zsh finds by a variable of its own. A
+/// container has what its image has.
 fn environment(spec: &Spec, folder: &Path) -> Vec<Vec<u8>> {
     let mut env = spec.env.clone();
-    if let Some(rules) = &spec.confinement {
-        let temporary = if rules.is_sandbox { PathBuf::from("/tmp") } else { folder.join(TEMPORARY_FOLDER) };
+    let of_machine = spec.confinement.as_ref().filter(|rules| rules.namespaces != Namespaces::Container);
+    if let Some(rules) = of_machine {
+        let is_own = rules.namespaces == Namespaces::Own;
+        let temporary = if is_own { PathBuf::from("/tmp") } else { folder.join(TEMPORARY_FOLDER) };
         for (name, value) in [(b"TMPDIR=".as_slice(), temporary.clone()), (b"TMPPREFIX=", temporary.join("zsh"))] {
             env.retain(|entry| !entry.starts_with(name));
             env.push([name, value.as_os_str().as_bytes()].concat());

@@ -12,6 +12,7 @@
 //! A sweep of `/proc` can miss a process whose parent exits during it; it is a child of the holder by then. Therefore the
 //! session is over only when waitid(2) says that the holder has no child.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use sys::process::{self, Stat};
@@ -153,7 +154,7 @@ impl Termination {
     /// Checks what a sweep has found: nothing. Daemons that stay are children too, so without them a second sweep must do.
     fn is_nothing_left(&self) -> bool {
         match self.whom {
-            Scope::All => !has_child(),
+            Scope::All => !has_child() && container_has_ended(),
             Scope::Session(_) => living_of(self.whom).is_empty(),
         }
     }
@@ -177,8 +178,18 @@ fn is_first_of_sandbox(process: &Stat, holder: u32) -> bool {
     process.session == holder
 }
 
-/// Kills the first process of the session's sandbox, if it has one, and with it all others there (pid_namespaces(7)).
+/// Whether the container has ended, if there is one: standard output is a pidfd of its first process then, which becomes readable
+/// (pidfd_open(2)), and is /dev/null otherwise, which is always readable.
+fn container_has_ended() -> bool {
+    let stdout = rustix::stdio::stdout();
+    let mut polled = [PollFd::new(&stdout, PollFlags::IN)];
+    poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) != Ok(0)
+}
+
+/// Kills the first process of the session's sandbox or container, if it has one, and with it all others there (pid_namespaces(7)).
 fn end_sandbox() {
+    // It is no pidfd where there is no container (EBADF).
+    let _ = rustix::process::pidfd_send_signal(rustix::stdio::stdout(), rustix::process::Signal::KILL);
     let (holder, mut children) = (std::process::id(), Vec::new());
     process::children(holder, &mut children);
     let is_first = |pid: &u32| process::stat(*pid).is_some_and(|s| is_first_of_sandbox(&s, holder));

@@ -37,8 +37,21 @@ pub struct Rules {
     pub hidden: Vec<PathBuf>,
     /// Whether sockets of the Internet protocols can be made. Those of other families never can.
     pub network: bool,
-    /// Whether the process also has namespaces of its own ([`crate::sandbox`]).
-    pub is_sandbox: bool,
+    /// The namespaces that the process is in.
+    pub namespaces: Namespaces,
+}
+
+/// The namespaces of a confined process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Namespaces {
+    /// Those of its machine.
+    #[default]
+    Shared,
+    /// Its own ([`crate::sandbox`]).
+    Own,
+    /// Those of a container. Its files are those of an image, so no rule names them: the lists of paths say what a
+    /// container engine mounts.
+    Container,
 }
 
 /// Why this machine cannot confine a process; `None` if it can.
@@ -66,15 +79,8 @@ impl Confinement {
     /// Opens every path. A path that does not exist is left out. The places that a sandbox with this root has for itself can be
     /// used, too.
     pub fn prepare(rules: &Rules, sandbox: Option<&Path>) -> io::Result<Self> {
-        let ruleset = Ruleset::default()
-            .set_compatibility(CompatLevel::HardRequirement)
-            .handle_access(AccessFs::from_all(LANDLOCK))
-            .and_then(|ruleset| ruleset.scope(Scope::from_all(LANDLOCK)))
-            .and_then(Ruleset::create)
-            .map_err(io::Error::other)?;
-        let mut granting = Granting { ruleset, hidden: resolved_all(&rules.hidden) };
-        let read = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ReadDir;
-        let write = AccessFs::from_all(LANDLOCK) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+        let mut granting = Granting { ruleset: ruleset()?, hidden: resolved_all(&rules.hidden) };
+        let (read, write) = (reading(), writing());
         let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
         for (paths, rights) in [(&rules.readable, read), (&rules.devices, device)] {
             for path in paths {
@@ -90,15 +96,43 @@ impl Confinement {
             granting.add_file(file, rights)?;
         }
         // Of a sandbox's own ipc namespace, or named by the profile.
-        let shared_memory = rules.is_sandbox || rules.writable.iter().any(|path| path == Path::new(SHARED_MEMORY));
-        let ruleset: Option<OwnedFd> = granting.ruleset.into();
-        let ruleset = ruleset.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
-        Ok(Self { ruleset, filter: filter::program(rules.network, shared_memory) })
+        let shared_memory = rules.namespaces != Namespaces::Shared
+            || rules.writable.iter().any(|path| path == Path::new(SHARED_MEMORY));
+        granting.done(rules.network, shared_memory)
+    }
+
+    /// The same for a process in the container with this root: all that is mounted there can be used, and of the machine the
+    /// shell's script can be read.
+    pub fn prepare_in_container(rules: &Rules, root: &Path, script: &Path) -> io::Result<Self> {
+        let mut granting = Granting { ruleset: ruleset()?, hidden: Vec::new() };
+        let root = rustix::fs::open(root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        granting.add_file(root, writing())?;
+        if script.is_absolute() {
+            granting.grant_root(script, reading())?;
+        }
+        granting.done(rules.network, true)
     }
 
     pub(crate) fn plan(&self) -> Plan<'_> {
         Plan { ruleset: self.ruleset.as_raw_fd(), filter: &self.filter }
     }
+}
+
+fn ruleset() -> io::Result<RulesetCreated> {
+    Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(LANDLOCK))
+        .and_then(|ruleset| ruleset.scope(Scope::from_all(LANDLOCK)))
+        .and_then(Ruleset::create)
+        .map_err(io::Error::other)
+}
+
+fn reading() -> BitFlags<AccessFs> {
+    AccessFs::Execute | AccessFs::ReadFile | AccessFs::ReadDir
+}
+
+fn writing() -> BitFlags<AccessFs> {
+    AccessFs::from_all(LANDLOCK) & !(AccessFs::MakeChar | AccessFs::MakeBlock)
 }
 
 /// The path without symbolic links, as far as it exists.
@@ -135,6 +169,12 @@ struct Granting {
 }
 
 impl Granting {
+    fn done(self, network: bool, shared_memory: bool) -> io::Result<Confinement> {
+        let ruleset: Option<OwnedFd> = self.ruleset.into();
+        let ruleset = ruleset.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+        Ok(Confinement { ruleset, filter: filter::program(network, shared_memory) })
+    }
+
     fn grant_root(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> io::Result<()> {
         match path.canonicalize() {
             Ok(path) => self.grant(&path, rights),

@@ -84,10 +84,15 @@ pub fn stat(pid: u32) -> Option<Stat> {
     })
 }
 
-/// A process and its descendants, parents before children, at most `most`; empty if it is gone.
+/// A process and its descendants, parents before children, at most `most`; empty if it is gone. Those of a holder include the
+/// orphans in its container.
 pub fn tree(root: u32, most: usize) -> Vec<Stat> {
     let mut found: Vec<Stat> = stat(root).into_iter().collect();
     let (mut next, mut pids) = (0, Vec::new());
+    if !found.is_empty() {
+        orphans_in_container(root, &mut pids);
+        found.extend(pids.iter().filter_map(|pid| stat(*pid)));
+    }
     while next < found.len() && found.len() < most {
         let Stat { pid, threads, .. } = found[next];
         pids.clear();
@@ -146,10 +151,29 @@ pub fn for_each_task(pid: u32, mut each: impl FnMut(u32)) {
     }
 }
 
-/// All descendants of a process, itself not included, parents before children; at most `most`.
+/// The first process of the container whose shell is a child of this holder: the holder's standard output is a pidfd of it
+/// ([`crate::sandbox::Sandbox::of_container`]). `None` for every other process, and when that process has ended.
+pub fn first_in_container(holder: u32) -> Option<u32> {
+    let info = fs::read_to_string(format!("/proc/{holder}/fdinfo/1")).ok()?;
+    let pid = info.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+    // It is -1 for a process that is gone (proc_pid_fdinfo(5)), so that this is never a later process with its pid.
+    pid.trim().parse().ok().filter(|pid| *pid > 0)
+}
+
+/// The children of the first process of a holder's container: what a program there left behind, for nobody is an orphan's parent
+/// outside of its pid namespace.
+pub fn orphans_in_container(holder: u32, into: &mut Vec<u32>) {
+    if let Some(first) = first_in_container(holder) {
+        children(first, into);
+    }
+}
+
+/// All descendants of a process, itself not included, parents before children; at most `most`. Those of a holder include the
+/// orphans in its container.
 pub fn descendants(root: u32, most: usize) -> Vec<u32> {
     let mut found = Vec::new();
     children(root, &mut found);
+    orphans_in_container(root, &mut found);
     let mut next = 0;
     while next < found.len() && found.len() < most {
         let pid = found[next];

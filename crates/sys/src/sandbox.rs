@@ -4,10 +4,12 @@
 //! The first process of the pid namespace is a fork of the caller. It makes the mounts and then only reaps orphans; it
 //! dies with the caller, and everything in the namespace with it (pid_namespaces(7)). It works on data that was prepared
 //! before the fork, and allocates nothing.
+//!
+//! In a container, the namespaces are those that its engine has made, and the first process is connected to its holder.
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -26,9 +28,10 @@ pub struct Sandbox {
     init: u32,
     /// A pidfd of that process.
     process: OwnedFd,
-    /// That process keeps its `/proc` files open to us until our end is closed.
+    /// That process keeps its `/proc` files open to us until our end is closed; in a container it lives so long.
     setup: OwnedFd,
     namespaces: libc::c_int,
+    is_container: bool,
 }
 
 /// The name of the first process, inside and outside.
@@ -41,6 +44,17 @@ const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
+
+/// The namespaces of a container, by their names in `/proc/PID/ns`.
+const OF_CONTAINER: [(&str, libc::c_int); 7] = [
+    ("user", libc::CLONE_NEWUSER),
+    ("mnt", libc::CLONE_NEWNS),
+    ("pid", libc::CLONE_NEWPID),
+    ("ipc", libc::CLONE_NEWIPC),
+    ("uts", libc::CLONE_NEWUTS),
+    ("cgroup", libc::CLONE_NEWCGROUP),
+    ("net", libc::CLONE_NEWNET),
+];
 
 impl Sandbox {
     /// Begins to make one; [`Sandbox::wait`] says how it went.
@@ -63,11 +77,41 @@ impl Sandbox {
         let Some(init) = u32::try_from(pid).ok().filter(|_| process != -1) else { return Err(failed(last_errno())) };
         // SAFETY: the kernel has made this descriptor for us, and nothing else owns it.
         let process = unsafe { OwnedFd::from_raw_fd(process) };
-        Ok(Self { init, process, setup, namespaces })
+        Ok(Self { init, process, setup, namespaces, is_container: false })
+    }
+
+    /// The container whose first process has made this connection: its namespaces, as far as they are not this process's own. That
+    /// process, and with it all others there, ends when this value is dropped or this process ends.
+    pub fn of_container(connection: OwnedFd) -> io::Result<Self> {
+        let process = crate::socket::peer_process(&connection)?;
+        let init = crate::socket::peer(&connection)?.pid;
+        let mut namespaces = 0;
+        for (name, flag) in OF_CONTAINER {
+            let of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/{name}"));
+            if of("self")? != of(&init.to_string())? {
+                namespaces |= flag;
+            }
+        }
+        Ok(Self { init, process, setup: connection, namespaces, is_container: true })
+    }
+
+    /// Whether a container engine has made it.
+    #[must_use]
+    pub fn is_container(&self) -> bool {
+        self.is_container
+    }
+
+    /// The pidfd of its first process.
+    #[must_use]
+    pub fn process(&self) -> BorrowedFd<'_> {
+        self.process.as_fd()
     }
 
     /// Waits until its mounts are made.
     pub fn wait(&self) -> Result<(), SpawnError> {
+        if self.is_container {
+            return Ok(());
+        }
         let mut note = [0; 5];
         let error = match rustix::io::retry_on_intr(|| rustix::io::read(&self.setup, &mut note)) {
             Ok(1) => return Ok(()),
@@ -85,7 +129,7 @@ impl Sandbox {
     /// Ends everything in it.
     pub fn end(&self) {
         let _ = rustix::process::pidfd_send_signal(&self.process, rustix::process::Signal::KILL);
-        let id = rustix::process::WaitId::PidFd(std::os::fd::AsFd::as_fd(&self.process));
+        let id = rustix::process::WaitId::PidFd(self.process.as_fd());
         let _ = rustix::process::waitid(id, rustix::process::WaitIdOptions::EXITED);
     }
 

@@ -77,7 +77,7 @@ impl Program {
         self
     }
 
-    /// Runs as another user, which only root may do.
+    /// Runs as another user, which only root may do; in a container it is one of its users.
     pub fn owned_by(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
         self
@@ -300,6 +300,12 @@ unsafe fn become_program(plan: &Plan<'_>) -> ! {
                 fail(report, Step::Limit);
             }
         }
+        // In a container the ids are those of its user namespace; elsewhere the caller has done this.
+        if let (Some(_), Some((uid, ..))) = (plan.sandbox, plan.identity)
+            && libc::fchown(0, uid, libc::gid_t::MAX) == -1
+        {
+            fail(report, Step::Terminal);
+        }
         // After everything that only root may do, and before chdir(2), which needs this user's permissions.
         if let Some((uid, gid, all)) = plan.identity
             // The C library's functions would also look after other threads, which are the parent's.
@@ -375,7 +381,7 @@ mod tests {
             // The second one does not exist yet.
             hidden: vec![at("home/.ssh"), at("home/.later")],
             network: false,
-            is_sandbox: false,
+            namespaces: confinement::Namespaces::Shared,
         };
         let script = "cat home/.ssh/key; cat link/key; cat outside; ls home; echo later >home/.later; echo x >home/src/text; echo x >new
             kill -0 $PPID; cat home/src/text; echo work >work/a; mv work/a work/b; cat work/b; echo x >/dev/null && echo end"

@@ -17,7 +17,7 @@ pub use frames::{
     typed_in_part,
 };
 pub use spec::{Handover, HandoverMethod, Spec};
-pub use sys::confinement::Rules;
+pub use sys::confinement::{Namespaces, Rules};
 
 /// The socket in a session's folder on which its holder listens.
 pub const SOCKET_FILE: &str = "control";
@@ -42,6 +42,9 @@ pub const SELF_TEST: &str = "--self-test";
 /// The beginning of the name of a folder that is none: a holder with it waits on its standard input for the path of its session's
 /// folder, which has the same length.
 pub const SPARE: &str = "spare-";
+/// The argument with which the holder's binary is the first process of a container, and connects to the socket that the next
+/// argument names.
+pub const FIRST_IN_CONTAINER: &str = "--first-in-container";
 /// The exit code of the self-test where splice(2) carries the output.
 pub const SPLICE_WORKS: i32 = 0;
 /// The same where output has to be copied.

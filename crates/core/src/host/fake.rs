@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::port::{Bounds, ControlGroup, Controller, FileFacts, Host, Identity, Process, User, Users};
+use super::port::{Bounds, ControlGroup, Controller, FileFacts, Host, Identity, Process, Programs, User, Users};
 use crate::action::{ConfinementTier, ProcessState};
 
 /// The machine.
@@ -62,7 +62,7 @@ impl FakeHost {
     }
 }
 
-impl Host for FakeHost {
+impl Programs for FakeHost {
     fn resolve_program(&self, _: &str, _: Option<&[u8]>) -> Option<PathBuf> {
         None
     }
@@ -70,7 +70,9 @@ impl Host for FakeHost {
     fn real_path(&self, path: &Path) -> Option<PathBuf> {
         self.file(path).map(|_| path.to_owned())
     }
+}
 
+impl Host for FakeHost {
     fn file(&self, path: &Path) -> Option<FileFacts> {
         self.machine().files.get(path).copied()
     }

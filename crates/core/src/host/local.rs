@@ -16,7 +16,10 @@ use sys::process::{self, Stat};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::port::{Bounds, ControlGroup, Controller, Counts, FileFacts, Host, Identity, Process, User, Users};
+use super::containers;
+use super::port::{
+    Bounds, ControlGroup, Controller, Counts, FileFacts, Host, Identity, Process, Programs, User, Users,
+};
 use crate::action::{ConfinementTier, ProcessState};
 
 /// Linux counts time for /proc in hundredths of a second on every architecture (USER_HZ).
@@ -47,11 +50,15 @@ impl LocalHost {
 /// Why this machine cannot give a session this confinement, for `ptyd doctor` too; `None` if it can.
 #[must_use]
 pub fn confinement_hindrance(tier: ConfinementTier) -> Option<String> {
-    let of_sandbox = || (tier == ConfinementTier::Sandbox).then(sys::sandbox::hindrance).flatten();
-    sys::confinement::hindrance().or_else(of_sandbox)
+    let more = || match tier {
+        ConfinementTier::Process => None,
+        ConfinementTier::Sandbox => sys::sandbox::hindrance(),
+        ConfinementTier::Container => containers::hindrance(),
+    };
+    sys::confinement::hindrance().or_else(more)
 }
 
-impl Host for LocalHost {
+impl Programs for LocalHost {
     fn resolve_program(&self, name: &str, path: Option<&[u8]>) -> Option<PathBuf> {
         if name.is_empty() {
             return None;
@@ -70,7 +77,9 @@ impl Host for LocalHost {
     fn real_path(&self, path: &Path) -> Option<PathBuf> {
         path.canonicalize().ok()
     }
+}
 
+impl Host for LocalHost {
     fn file(&self, path: &Path) -> Option<FileFacts> {
         let m = std::fs::metadata(path).ok()?;
         Some(FileFacts { is_directory: m.is_dir(), which: (m.dev(), m.ino()), modified: (m.mtime(), m.mtime_nsec()) })
@@ -301,6 +310,9 @@ fn families() -> HashMap<u32, Vec<Stat>> {
 /// A process and all of its descendants.
 fn below(root: u32, families: &HashMap<u32, Vec<Stat>>) -> Vec<Stat> {
     let mut found: Vec<Stat> = process::stat(root).into_iter().collect();
+    if let Some(first) = process::first_in_container(root) {
+        found.extend(families.get(&first).cloned().unwrap_or_default());
+    }
     let mut next = 0;
     while next < found.len() && found.len() < TREE_MAX {
         found.extend(families.get(&found[next].pid).cloned().unwrap_or_default());

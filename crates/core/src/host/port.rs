@@ -80,14 +80,17 @@ pub(crate) struct FileFacts {
     pub(crate) modified: (i64, i64),
 }
 
-/// The machine of the sessions.
-pub(crate) trait Host: Debug + Send + Sync {
+/// The programs of a file system: the machine's, or a container's.
+pub(crate) trait Programs: Debug {
     /// The executable of this name on a PATH, or at this absolute path; blocks.
     fn resolve_program(&self, name: &str, path: Option<&[u8]>) -> Option<PathBuf>;
 
     /// The path without links; blocks.
     fn real_path(&self, path: &Path) -> Option<PathBuf>;
+}
 
+/// The machine of the sessions.
+pub(crate) trait Host: Programs + Send + Sync {
     /// The file or directory at a path; blocks.
     fn file(&self, path: &Path) -> Option<FileFacts>;
 

@@ -21,6 +21,7 @@ use super::permits::Permits;
 use super::registry::Registry;
 use super::render::published::Published;
 use super::session::{Actor, Now, Session};
+use super::session_metadata::SessionMetadata;
 use super::shared::Shared;
 use super::timeline::micros;
 use super::unreachable::{Hindrance, Unreachable, does_not_answer};
@@ -123,6 +124,7 @@ impl Registry {
     pub(super) fn adopt_all(self: &Arc<Self>) {
         let rows = self.rows_before();
         self.holders().remove_trials();
+        self.end_earlier_containers();
         let folders = self.folders_of(&rows);
         let keyed = |row: &SessionRow| Some(((row.owner.clone(), row.key.clone()?), SessionId::parse(&row.id).ok()?));
         locked(&self.create_keys.keys).extend(rows.iter().filter_map(keyed));
@@ -332,6 +334,35 @@ impl Registry {
         AdoptionResult::Settled
     }
 
+    /// Removes the container of a session that has ended: its first process has ended with the holder, and its engine may have
+    /// removed it.
+    pub(super) fn end_container(&self, id: &SessionId, meta: &SessionMetadata) {
+        if meta.confinement.container.is_some() {
+            let (backends, id) = (Arc::clone(&self.backends), id.clone());
+            tokio::task::spawn_blocking(move || backends.containers.end(&id));
+        }
+    }
+
+    /// Removes the containers that earlier servers have left, of sessions whose holders have ended or never began. Those of
+    /// sessions that end meanwhile are removed with them.
+    fn end_earlier_containers(self: &Arc<Self>) {
+        let earlier = self.backends.containers.take_earlier();
+        if earlier.is_empty() {
+            return;
+        }
+        let registry = Arc::clone(self);
+        tokio::task::spawn_blocking(move || {
+            for id in earlier {
+                match registry.holders().liveness(&registry.holders().folder(&id), None) {
+                    Liveness::Alive(_) | Liveness::MayLive(_) | Liveness::Copy(_) => {}
+                    Liveness::Dead(_) | Liveness::NeverBegan | Liveness::Unknown(_) => {
+                        registry.backends.containers.end(&id);
+                    }
+                }
+            }
+        });
+    }
+
     /// A client from before the restart counts as disconnected until it connects again, for which it has some time: its
     /// `ptyd mcp` lives on and looks for this server.
     fn check_client(&self, handle: &Handle) {
@@ -403,6 +434,9 @@ impl Registry {
         if !matches!(liveness, Liveness::Copy(_)) {
             resource_limits::remove_group(self.host(), &past.shared.spec);
             past.shared.remove_secret_files();
+            if past.shared.meta.confinement.container.is_some() {
+                self.backends.containers.end(id);
+            }
         }
         if let Some(command) = past.timeline.log().commands.back() {
             // The command ended with its session.
@@ -442,7 +476,7 @@ impl Registry {
         folder.remove()
     }
 
-    fn remember_key(&self, meta: &super::session_metadata::SessionMetadata, id: &SessionId) {
+    fn remember_key(&self, meta: &SessionMetadata, id: &SessionId) {
         if let Some(key) = &meta.key {
             locked(&self.create_keys.keys).insert((meta.owner.clone(), key.clone()), id.clone());
         }

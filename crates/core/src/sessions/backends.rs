@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::toolchains::Toolchains;
 use crate::credentials::named_secrets::NamedSecrets;
 use crate::host::Host;
+use crate::host::containers::Containers;
 use crate::host::holders::HolderBackend;
 use crate::store::Store;
 
@@ -13,6 +14,7 @@ pub(crate) struct Backends {
     pub(crate) store: Arc<Store>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) holders: HolderBackend,
+    pub(crate) containers: Containers,
     pub(crate) toolchains: Toolchains,
     pub(crate) secrets: NamedSecrets,
 }

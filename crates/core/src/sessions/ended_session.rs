@@ -145,7 +145,9 @@ impl EndedSession {
         if let Some(what) = damage {
             timeline.set_damage(what);
         }
-        timeline.set_tools(toolchains::tools_on(&*backends.host, timeline.shell().path.as_deref()));
+        // A container's files are gone.
+        let path = timeline.shell().path.as_deref().filter(|_| shared.meta.confinement.container.is_none());
+        timeline.set_tools(toolchains::tools_on(&*backends.host, path));
         timeline.set_last_write(last_write_us(folder));
         // A command whose marker is missing at the very end has ended all the same.
         for id in timeline.ends_without_marker() {

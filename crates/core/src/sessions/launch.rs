@@ -1,10 +1,12 @@
 //! Starts a session: reserves its place in the quota, makes its control group, starts its holder, and gives it an actor.
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use wire::Spec;
 
+use super::actions::container::not_started;
 use super::handle::Handle;
 use super::registry::{NODE, Registry};
 use super::resource_limits;
@@ -12,6 +14,7 @@ use super::session::Request;
 use super::session_metadata::SessionMetadata;
 use crate::action::{ActionError, ServerEventKind};
 use crate::block_in_place::block_in_place;
+use crate::host::containers::ContainerSettings;
 use crate::host::holders::{self, Dead, StartedHolder, start_error};
 use crate::ids::SessionId;
 use crate::limits;
@@ -28,19 +31,31 @@ impl Registry {
         let (registry, id) = (Arc::clone(self), id.clone());
         // A task of its own, so that what waits for the disk keeps nothing else of the caller's from going on.
         let launched = tokio::spawn(async move {
-            let spec = Arc::new(block_in_place(|| spec(&registry))?);
-            registry.launch_now(&id, &spec).await
+            let spec = block_in_place(|| spec(&registry));
+            let launched = match spec {
+                Ok(spec) => registry.launch_now(&id, &Arc::new(spec)).await,
+                Err(e) => Err(e),
+            };
+            if launched.is_err() {
+                // It has a container if the failure came after that was started.
+                let _ = tokio::task::spawn_blocking(move || registry.backends.containers.end(&id)).await;
+            }
+            launched
         });
         launched.await.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))
     }
 
     async fn launch_now(self: &Arc<Self>, id: &SessionId, spec: &Arc<Spec>) -> Result<Handle, ActionError> {
-        let SessionMetadata { owner, secrets, .. } = SessionMetadata::decode(&spec.meta);
+        let SessionMetadata { owner, secrets, confinement, .. } = SessionMetadata::decode(&spec.meta);
         let _reservation = self.quota.reserve(id, owner, |owner, starting| self.count_live(owner, starting))?;
         let folder = self.holders().folder(id);
         let started = block_in_place(|| {
             resource_limits::make_group(self.host(), spec, id).map_err(|e| start_error("its control group", &e))?;
-            self.holders().start(&folder, spec, &secrets.files).map_err(|e| start_error("its holder", &e))
+            let (files, container) = match &confinement.container {
+                None => (secrets.files.as_slice(), None),
+                Some(settings) => (&[][..], Some(self.container_for(id, spec, settings, &secrets.files)?)),
+            };
+            self.holders().start(&folder, spec, files, container).map_err(|e| start_error("its holder", &e))
         });
         let result = match started {
             Ok(StartedHolder { connection, process }) => {
@@ -73,6 +88,23 @@ impl Registry {
             let _ = tokio::task::spawn_blocking(removed).await;
         }
         result
+    }
+
+    /// The container that was started for a new session, or a new one for the same session once more.
+    fn container_for(
+        &self,
+        id: &SessionId,
+        spec: &Spec,
+        settings: &ContainerSettings,
+        secrets: &[(String, String)],
+    ) -> Result<OwnedFd, ActionError> {
+        let containers = &self.backends.containers;
+        if let Some(waiting) = containers.take(id) {
+            return Ok(waiting);
+        }
+        let rules = spec.confinement.clone().unwrap_or_default();
+        containers.start(id, settings, &rules, secrets).map_err(not_started)?;
+        containers.take(id).ok_or_else(|| not_started("it is gone".to_owned()))
     }
 
     /// Starts a holder for the next session, in the background.

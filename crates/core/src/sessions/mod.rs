@@ -55,7 +55,8 @@ mod views;
 
 pub use crate::host::capacity::{KernelLimit, kernel_limits};
 pub use crate::host::confinement_hindrance;
-pub use crate::host::holders::{holder_is_static, splice_works};
+pub use crate::host::holder_is_static;
+pub use crate::host::holders::splice_works;
 pub(crate) use approvals::UsedApproval;
 pub use registry::Registry;
 pub use unix_peers::UnixPeers;

@@ -169,7 +169,7 @@ impl Judged {
 
     /// Why it is not performed, if it is not.
     pub(crate) fn refusal(&self) -> Option<ActionError> {
-        let is_advisory = self.shared.meta.confinement.is_none();
+        let is_advisory = self.shared.meta.confinement.tier.is_none();
         match &self.answer {
             Some(Answer::Allowed(_)) => None,
             Some(Answer::Denied { id, by }) => {

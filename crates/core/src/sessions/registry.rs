@@ -41,6 +41,7 @@ use crate::credentials::named_secrets::NamedSecrets;
 use crate::credentials::named_tokens::Tokens;
 use crate::credentials::server_token::Token;
 use crate::credentials::tickets::Tickets;
+use crate::host::containers::Containers;
 use crate::host::holders::{self, HolderBackend};
 use crate::host::{Host, LocalHost};
 use crate::ids::{NoSessionId, SessionId};
@@ -153,6 +154,7 @@ impl Registry {
         let store = Arc::clone(&history.store);
         let registry = Arc::new(Self {
             backends: Arc::new(Backends {
+                containers: Containers::of(&config.state_dir),
                 store,
                 host: Arc::new(host),
                 holders,
@@ -569,6 +571,7 @@ impl Registry {
         if session.is_over() {
             resource_limits::remove_group(self.host(), &session.shared.spec);
             session.shared.remove_secret_files();
+            self.end_container(&session.shared.id, &session.shared.meta);
         }
         locked(&self.live).remove(&session.shared.id);
         self.read_cursors.has_ended(&session.shared.id);

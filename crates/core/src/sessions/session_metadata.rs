@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use journal::Masks;
@@ -12,6 +13,7 @@ use super::timeline::micros;
 use super::timeline::nested_line::as_format;
 use crate::action::{ConfinementTier, Limits, NamedAction, PolicyView};
 use crate::credentials::secret_masks;
+use crate::host::containers::ContainerSettings;
 use crate::host::holders::SessionFolder;
 use crate::principal::Detach;
 
@@ -42,7 +44,8 @@ pub(crate) struct SessionMetadata {
     pub(crate) named_actions: BTreeMap<String, NamedAction>,
     pub(crate) profile: Option<String>,
     /// How its shell and programs are confined.
-    pub(crate) confinement: Option<ConfinementTier>,
+    #[serde(flatten)]
+    pub(crate) confinement: ConfinementMetadata,
     /// The user of its shell, if it is not the server's.
     pub(crate) user: Option<String>,
     /// The start-up commands.
@@ -54,6 +57,16 @@ pub(crate) struct SessionMetadata {
     /// The named secrets that it was given, with the values of that moment: they are masked also after they were changed or
     /// removed, and a reset gives them again.
     pub(crate) secrets: GivenSecrets,
+}
+
+/// The confinement of a session's shell and programs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct ConfinementMetadata {
+    #[serde(rename = "confinement")]
+    pub(crate) tier: Option<ConfinementTier>,
+    /// The container that they are in.
+    pub(crate) container: Option<ContainerSettings>,
 }
 
 /// The named secrets that a session was given: names and values.
@@ -83,9 +96,9 @@ impl GivenSecrets {
         }))
     }
 
-    /// The variables that have the paths of the files in a session's folder.
-    pub(crate) fn paths(&self, folder: &SessionFolder) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let path = |name: &str| folder.secret(name).into_os_string().into_encoded_bytes();
+    /// The variables that have the paths of the files.
+    pub(crate) fn paths(&self, path: impl Fn(&str) -> PathBuf) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let path = |name: &str| path(name).into_os_string().into_encoded_bytes();
         self.files.iter().map(|(name, _)| (format!("{name}_FILE").into_bytes(), path(name))).collect()
     }
 }

@@ -66,7 +66,7 @@ impl Summary {
             is_unreachable: self.is_unreachable,
             tools: Tools::clone(&self.tools),
             profile: shared.meta.profile.clone(),
-            confinement: shared.meta.confinement,
+            confinement: shared.meta.confinement.tier,
             policy: shared.meta.policy_view(shared.taint.reason()),
             startup_failed: locked(&shared.startup_failed).clone(),
             log_file: shared.folder.log_file(),

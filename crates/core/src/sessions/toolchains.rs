@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::action::Tools;
-use crate::host::Host;
+use crate::host::{Host, Programs};
 use crate::mutex::locked;
 
 /// How long they are remembered.
@@ -40,10 +40,10 @@ impl Toolchains {
     }
 }
 
-/// The toolchains on the shell's own PATH.
-pub(crate) fn tools_on(host: &dyn Host, path: Option<&[u8]>) -> Arc<Tools> {
+/// The toolchains on the shell's own PATH, in its file system.
+pub(crate) fn tools_on(programs: &dyn Programs, path: Option<&[u8]>) -> Arc<Tools> {
     let Some(path) = path else { return Arc::default() };
-    let find = |name| host.resolve_program(name, Some(path));
+    let find = |name| programs.resolve_program(name, Some(path));
     let python = find("python").or_else(|| find("python3"));
     Arc::new(Tools { python, node: find("node"), rustc: find("rustc"), cargo: find("cargo") })
 }

@@ -121,7 +121,7 @@ impl Unreachable {
             is_unreachable: true,
             tools: Tools::default(),
             profile: self.meta.profile.clone(),
-            confinement: self.meta.confinement,
+            confinement: self.meta.confinement.tier,
             policy: self.meta.policy_view(None),
             startup_failed: Vec::new(),
             log_file: self.folder.log_file(),

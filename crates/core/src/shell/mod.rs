@@ -22,7 +22,7 @@ use start::Start;
 pub(crate) use start::{Shell, Wanted};
 
 use crate::action::ActionError;
-use crate::host::Host;
+use crate::host::{Host, Programs};
 
 /// The requirement's name for PowerShell (terminal-management.md §3.4.1).
 const POWERSHELL: &str = "powershell";
@@ -30,12 +30,22 @@ const POWERSHELL: &str = "powershell";
 const PWSH: &str = "pwsh";
 
 impl Integration {
-    /// Finds the requested shell.
+    /// Finds the requested shell, or the user's own.
     pub(crate) fn pick(&self, host: &dyn Host, wanted: &Wanted<'_>) -> Result<Shell, ActionError> {
+        self.pick_among(host, wanted, || find::users_own(host, wanted))
+    }
+
+    /// Finds the requested shell among the programs of a file system, or the usual one.
+    pub(crate) fn pick_among(
+        &self,
+        host: &dyn Programs,
+        wanted: &Wanted<'_>,
+        usual: impl FnOnce() -> String,
+    ) -> Result<Shell, ActionError> {
         self.is_installed().map_err(|e| ActionError::Start { why: format!("the shell integration: {e}") })?;
         let asked = match wanted.shell {
             Some(asked) => asked.to_owned(),
-            None => find::users_own(host, wanted),
+            None => usual(),
         };
         let asked_program = if asked == POWERSHELL { PWSH } else { &asked };
         let program =
@@ -64,7 +74,7 @@ impl Integration {
     }
 }
 
-fn not_found(host: &dyn Host, asked: &str, wanted: &Wanted<'_>) -> ActionError {
+fn not_found(host: &dyn Programs, asked: &str, wanted: &Wanted<'_>) -> ActionError {
     let is_there = |name: &&str| host.resolve_program(name, wanted.path).is_some();
     let there: Vec<_> = Kind::NAMES.iter().map(|(name, _)| *name).filter(is_there).collect();
     let problem = if asked == POWERSHELL {

@@ -171,8 +171,22 @@ ATTEMPTS = {
     "goes through the root of the first process": lambda: os.listdir("/proc/1/root/"),
     "takes a mount away": lambda: syscall(166 if is_x86 else 39, b"/proc", 2),
 }
+# A container has these files for itself; whoever has started it looks at the machine's.
+OWN = (
+    "writes into its home",
+    "writes its shell's start-up file",
+    "makes the secret that did not exist",
+    "writes settings of the system",
+)
+if tier == "container":
+    del ATTEMPTS["reads another home"]
+    ATTEMPTS |= {
+        "changes the program of the first process": lambda: changes("/.ptyd/ptyd-init"),
+        "writes beside that program": lambda: writes("/.ptyd/new"),
+        "takes a descriptor of the first process": lambda: [os.open(f"/proc/1/fd/{fd}", os.O_PATH) for fd in os.listdir("/proc/1/fd")],
+    }
 # Landlock does not judge these.
-if tier == "sandbox":
+if tier in ("sandbox", "container"):
     ATTEMPTS |= {
         "changes the mode of a file": lambda: os.chmod(f"{home}/open", 0o600),
         "changes the times of a file": lambda: os.utime(f"{home}/open"),
@@ -196,7 +210,8 @@ for name, attempt in ATTEMPTS.items():
         continue
     try:
         attempt()
-        print("succeeded:", name)
+        if tier != "container" or name not in OWN:
+            print("succeeded:", name)
     except OSError as error:
         if "HARMLESS" in os.environ:
             print("refused:", name, error)

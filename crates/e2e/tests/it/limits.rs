@@ -14,7 +14,7 @@ async fn limited(server: &Server, limits: Limits) -> Session {
 }
 
 /// The session lives, and its record names the limit and the command.
-async fn check_hit(shell: &Session, done: &CommandExecution, limit: Limit) {
+pub(crate) async fn check_hit(shell: &Session, done: &CommandExecution, limit: Limit) {
     assert_eq!((done.status, &done.limits_hit), (CommandStatus::Completed, &vec![limit]), "{done:?}");
     let session = shell.look().await;
     let hits: Vec<_> = session.limits_hit.iter().map(|hit| (hit.limit, hit.command_id.clone())).collect();
@@ -23,7 +23,7 @@ async fn check_hit(shell: &Session, done: &CommandExecution, limit: Limit) {
 }
 
 /// Whether the kernel keeps it for all processes together; where it cannot, that is printed.
-async fn in_group(shell: &Session, limit: Limit) -> bool {
+pub(crate) async fn in_group(shell: &Session, limit: Limit) -> bool {
     let kept = shell.look().await.limits.into_iter().find(|kept| kept.limit == limit).expect("asked for");
     let is_group = kept.kept_by == Keeper::Cgroup;
     if !is_group {

@@ -8,6 +8,7 @@ mod audit;
 mod boundaries;
 mod cli;
 mod confinement;
+mod container_sessions;
 mod containers;
 mod contract_edges;
 mod copied_state;

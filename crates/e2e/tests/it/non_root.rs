@@ -18,12 +18,12 @@ use crate::descendants::{sleepers, spawned};
 use crate::shell_matrix::ALL;
 
 /// The user that runs the server; its usual name is `nobody`.
-const USER: &str = "65534";
+pub(crate) const USER: &str = "65534";
 /// A user who may not use that server.
 const ANOTHER: &str = "65533";
 
 /// The words before a program that make this user run it, in no group but one of the same number.
-fn run_as(user: &str) -> [String; 5] {
+pub(crate) fn run_as(user: &str) -> [String; 5] {
     ["setpriv".into(), format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".into(), "--".into()]
 }
 

@@ -195,7 +195,7 @@ async fn busybox_and_mksh_are_used_in_a_sandbox() {
     }
 }
 
-async fn is_used(server: &Server, shell: &Session, dialect: Dialect) {
+pub(crate) async fn is_used(server: &Server, shell: &Session, dialect: Dialect) {
     let name = dialect.name();
     assert_eq!(shell.run("true").await.boundary, Boundary::Attested, "{name}");
     server.client().resize(&shell.id, Dimensions { cols: 101, rows: 33 }).await.expect("it lives");
@@ -232,7 +232,7 @@ async fn is_used(server: &Server, shell: &Session, dialect: Dialect) {
     assert_eq!(shell.end_of(&begun).await.signal.as_deref(), Some("INT"), "{name}");
 }
 
-async fn one(server: &Server, shell: &Session, line: &str) -> Option<Process> {
+pub(crate) async fn one(server: &Server, shell: &Session, line: &str) -> Option<Process> {
     let all = server.client().processes(&shell.id).await.expect("known").processes;
     assert!(all.iter().all(|it| !it.name.starts_with("ptyd")), "{all:?}");
     all.into_iter().find(|it| it.command_line == line)
@@ -306,6 +306,7 @@ async fn where_the_machine_refuses_namespaces_no_weaker_session_is_started() {
         }
     }
     let given = server.client().capabilities().await.expect("an answer").confinement;
+    let given: Vec<_> = given.into_iter().filter(|it| it.tier != ConfinementTier::Container).collect();
     let shown: Vec<_> = given.iter().map(|tier| (tier.tier, tier.available)).collect();
     assert_eq!(shown, [(ConfinementTier::Process, true), (ConfinementTier::Sandbox, false)]);
     let reason = given.last().and_then(|tier| tier.reason.clone()).expect("told");

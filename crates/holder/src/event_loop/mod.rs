@@ -22,6 +22,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use journal::Record;
+use sys::sandbox::Sandbox;
 use sys::{signal, socket, time};
 use wire::{Activity, Claim, FromHolder, Hello, Observed, PROTOCOL, SOCKET_FILE, Spec, Status};
 
@@ -66,6 +67,8 @@ struct Holder {
     replies: QueryReplies,
     sampler: Sampler,
     end: SessionEnd,
+    /// Its first process ends with this.
+    _container: Option<Sandbox>,
 }
 
 /// Runs the holder of the session in this folder until the session is over.
@@ -111,7 +114,8 @@ fn start(folder: &Path) -> io::Result<Box<Holder>> {
     let terminal = (pty.path.as_c_str(), pty.follower);
     let (shell_pid, server) = startup::start_shell(&spec, folder, terminal, sandbox.as_ref(), given, server)?;
     let terminal = Terminal::new(pty.leader, shell_pid, (spec.cols, spec.rows));
-    let parts = Parts { signals, server, terminal, attestation: attestation.ours, command };
+    let container = sandbox.filter(Sandbox::is_container);
+    let parts = Parts { signals, server, terminal, attestation: attestation.ours, command, container };
     let holder = Holder::of_shell(spec, folder, &pty.path, parts).inspect_err(|_| {
         // Without a holder the shell would be orphaned.
         let _ = signal::send(shell_pid.cast_signed(), signal::KILL);
@@ -126,11 +130,12 @@ struct Parts {
     terminal: Terminal,
     attestation: OwnedFd,
     command: Staging,
+    container: Option<Sandbox>,
 }
 
 impl Holder {
     fn of_shell(spec: Spec, folder: &Path, tty: &CStr, parts: Parts) -> io::Result<Self> {
-        let Parts { signals, server, terminal, attestation, command } = parts;
+        let Parts { signals, server, terminal, attestation, command, container } = parts;
         let now = time::monotonic_us();
         // Watched first, so that no removal is missed.
         let home = Folder::watched(folder, now)?;
@@ -160,6 +165,7 @@ impl Holder {
             replies: QueryReplies::default(),
             sampler: Sampler::new(tty, takes_lines),
             end: SessionEnd::new(spec.keeps_descendants),
+            _container: container,
         };
         let (cols, rows) = holder.terminal.size();
         holder.records.append(&Record::Started { holder_pid: std::process::id(), shell_pid, cols, rows })?;

@@ -52,6 +52,7 @@ pub(super) fn confinement(tier: action::ConfinementTier) -> api::ConfinementTier
     match tier {
         action::ConfinementTier::Process => api::ConfinementTier::Process,
         action::ConfinementTier::Sandbox => api::ConfinementTier::Sandbox,
+        action::ConfinementTier::Container => api::ConfinementTier::Container,
     }
 }
 
@@ -59,6 +60,7 @@ pub(super) fn to_confinement(tier: api::ConfinementTier) -> action::ConfinementT
     match tier {
         api::ConfinementTier::Process => action::ConfinementTier::Process,
         api::ConfinementTier::Sandbox => action::ConfinementTier::Sandbox,
+        api::ConfinementTier::Container => action::ConfinementTier::Container,
     }
 }
 

@@ -20,7 +20,7 @@ use std::path::Path;
 use crate::SPEC_FILE;
 use crate::frames::{Decoder, Encoder};
 pub use fields::{Handover, HandoverMethod, Spec};
-use sys::confinement::Rules;
+use sys::confinement::{Namespaces, Rules};
 
 /// The end of a spec with tagged fields, behind the checksum of its fields.
 const TAGGED: [u8; 8] = *b"spec-tag";
@@ -157,7 +157,7 @@ impl Spec {
     }
 }
 
-/// Whether there is a network, then four lists of paths, then whether it is a sandbox.
+/// Whether there is a network, then four lists of paths, then the number of its namespaces.
 fn encode_rules<'a>(e: &'a mut Encoder, rules: &Rules) -> &'a mut Encoder {
     e.u8(rules.network.into());
     for paths in [&rules.readable, &rules.writable, &rules.devices, &rules.hidden] {
@@ -165,7 +165,11 @@ fn encode_rules<'a>(e: &'a mut Encoder, rules: &Rules) -> &'a mut Encoder {
         let paths: Vec<_> = paths.iter().map(|path| path.as_os_str().as_bytes().to_vec()).collect();
         e.bytes(&list.items(&paths).take());
     }
-    e.u8(rules.is_sandbox.into())
+    e.u8(match rules.namespaces {
+        Namespaces::Shared => 0,
+        Namespaces::Own => 1,
+        Namespaces::Container => 2,
+    })
 }
 
 fn rules_of(value: &[u8]) -> Option<Rules> {
@@ -174,8 +178,14 @@ fn rules_of(value: &[u8]) -> Option<Rules> {
     let mut paths = || Some(items(d.bytes()?)?.into_iter().map(|path| OsString::from_vec(path).into()).collect());
     let (readable, writable, devices, hidden) = (paths()?, paths()?, paths()?, paths()?);
     // Earlier versions had no sandbox.
-    let is_sandbox = !d.is_empty() && d.u8()? != 0;
-    Some(Rules { readable, writable, devices, hidden, network, is_sandbox })
+    let namespaces = match if d.is_empty() { 0 } else { d.u8()? } {
+        0 => Namespaces::Shared,
+        1 => Namespaces::Own,
+        2 => Namespaces::Container,
+        // Of a later version: a session whose confinement is not known is not started.
+        _ => return None,
+    };
+    Some(Rules { readable, writable, devices, hidden, network, namespaces })
 }
 
 fn method_number(method: &HandoverMethod) -> u64 {

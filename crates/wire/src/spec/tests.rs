@@ -51,7 +51,7 @@ fn a_spec_is_read_back_as_it_was_written() {
         devices: Vec::new(),
         hidden: vec!["/home/a\nb".into()],
         network: true,
-        is_sandbox: true,
+        namespaces: Namespaces::Container,
     };
     let confined = [rules, Rules::default()].map(|rules| Spec { confinement: Some(rules), ..full() });
     for spec in methods.map(with).into_iter().chain([full(), Spec::default()]).chain(confined) {

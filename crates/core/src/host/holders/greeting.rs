@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use sys::spawn::{SpawnError, Step};
-use wire::{FromHolder, Status};
+use wire::{FromHolder, Namespaces, Status};
 
 use super::super::capacity;
 use super::connection::HolderConnection;
@@ -80,7 +80,11 @@ impl NoGreeting {
         match self {
             NoGreeting::Refused(value) => {
                 let error = start_failure(value);
-                if let Some(why) = sys::sandbox::refusal(&error) {
+                let namespaces = folder.spec().ok().and_then(|spec| spec.confinement).map(|rules| rules.namespaces);
+                // Those of a container are there already.
+                if namespaces != Some(Namespaces::Container)
+                    && let Some(why) = sys::sandbox::refusal(&error)
+                {
                     return ActionError::Start { why: format!("its confinement {why}") };
                 }
                 start_error(step_name(error.step), &io::Error::from_raw_os_error(error.errno))
@@ -109,7 +113,8 @@ fn step_name(step: Step) -> &'static str {
         Step::Group => "joining its control group",
         Step::Limit => "setting its limits",
         Step::User => "becoming its user",
-        Step::Confinement | Step::Namespaces | Step::Mounts | Step::Proc => "confining the shell",
+        Step::Namespaces => "entering its namespaces",
+        Step::Confinement | Step::Mounts | Step::Proc => "confining the shell",
     }
 }
 

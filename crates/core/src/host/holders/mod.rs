@@ -12,6 +12,7 @@ mod liveness;
 mod start;
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
@@ -29,8 +30,8 @@ pub(crate) use folder::SessionFolder;
 pub(crate) use greeting::{greeting, is_passing, start_error, start_error_of};
 pub(crate) use liveness::{Dead, Liveness, Traces, sweep};
 pub(crate) use start::StartedHolder;
+pub use start::splice_works;
 use start::{HolderBinary, SpareHolder};
-pub use start::{holder_is_static, splice_works};
 
 /// Starts the holders of this server, and reaches those of earlier ones.
 #[derive(Debug)]
@@ -85,15 +86,18 @@ impl HolderBackend {
         self.binary.may_splice
     }
 
-    /// Creates the session's folder, stores the spec, and has a holder begin in it. Blocks.
+    /// Creates the session's folder, stores the spec, and has a holder begin in it. `container`: the connection of the first process
+    /// of the session's container. Blocks.
     pub(crate) fn start(
         &self,
         folder: &SessionFolder,
         spec: &Spec,
         secrets: &[(String, String)],
+        container: Option<OwnedFd>,
     ) -> io::Result<StartedHolder> {
-        let spare = locked(&self.spare).take();
-        start::start(&self.binary, spare, folder.path(), spec, secrets)
+        // A spare one has its standard output already.
+        let spare = if container.is_none() { locked(&self.spare).take() } else { None };
+        start::start(&self.binary, spare, folder.path(), spec, secrets, container)
     }
 
     /// Starts a spare holder if there is none, for a session with an id like this one. Blocks.

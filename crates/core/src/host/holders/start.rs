@@ -1,7 +1,7 @@
 //! The holder's program, and the start of a holder.
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -10,31 +10,14 @@ use std::process::Stdio;
 use tokio::process::{Child, Command};
 use wire::Spec;
 
+use super::super::holder_program::HOLDER;
 use super::super::port::Identity;
 use super::connection::HolderConnection;
 use super::folder::SessionFolder;
 use super::liveness;
 
-/// The holder's program, embedded in this one.
-static HOLDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ptyd-holder"));
 /// The file for it where the kernel does not execute a memfd.
 const HOLDER_FILE: &str = "ptyd-holder";
-
-/// Whether the holder is statically linked: a dynamic one takes almost twice the memory in every session.
-#[must_use]
-pub fn holder_is_static() -> bool {
-    !names_an_interpreter(HOLDER)
-}
-
-/// Whether the kernel starts a dynamic linker for this program (elf(5), `PT_INTERP`). The header of a 64-bit program
-/// has the offset of the program header table at 32, the size of an entry at 54, and their number at 56.
-fn names_an_interpreter(program: &[u8]) -> bool {
-    const PT_INTERP: u32 = 3;
-    let short = |at: usize| usize::from(u16::from_le_bytes([program[at], program[at + 1]]));
-    let word = |at: usize| program[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
-    let table = program[32..40].try_into().map_or(0, u64::from_le_bytes) as usize;
-    (0..short(56)).any(|number| word(table + number * short(54)) == PT_INTERP)
-}
 
 /// The holder's program as an executable path.
 #[derive(Debug)]
@@ -137,7 +120,7 @@ impl SpareHolder {
     /// Starts one for a session in this folder, with an id of this length.
     pub(super) fn start(binary: &HolderBinary, sessions: &Path, id_bytes: usize) -> io::Result<Self> {
         let instead = sessions.join(format!("{:-<id_bytes$}", wire::SPARE));
-        Ok(Self { started: spawn(binary, &instead)?, path_bytes: instead.as_os_str().len() })
+        Ok(Self { started: spawn(binary, &instead, None)?, path_bytes: instead.as_os_str().len() })
     }
 
     /// Gives it the session's folder; `None` if it cannot have it or is gone.
@@ -149,13 +132,15 @@ impl SpareHolder {
     }
 }
 
-/// Creates the session's folder, stores the spec and the secrets that are files, and has a holder begin in it: the spare one, or a new one.
+/// Creates the session's folder, stores the spec and the secrets that are files, and has a holder begin in it: the spare one, or a
+/// new one.
 pub(super) fn start(
     binary: &HolderBinary,
     spare: Option<SpareHolder>,
     folder: &Path,
     spec: &Spec,
     secrets: &[(String, String)],
+    container: Option<OwnedFd>,
 ) -> io::Result<StartedHolder> {
     sys::fault::stall("create");
     std::fs::DirBuilder::new().mode(0o700).create(folder)?;
@@ -163,11 +148,12 @@ pub(super) fn start(
     SessionFolder::at(folder.to_owned()).write_secrets(secrets)?;
     match spare.and_then(|spare| spare.hold(folder)) {
         Some(started) => Ok(started),
-        None => spawn(binary, folder),
+        None => spawn(binary, folder, container),
     }
 }
 
-fn spawn(binary: &HolderBinary, folder: &Path) -> io::Result<StartedHolder> {
+/// `container`: the connection of the first process of the session's container, which the holder gets as standard output.
+fn spawn(binary: &HolderBinary, folder: &Path, container: Option<OwnedFd>) -> io::Result<StartedHolder> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     // Nothing may fail once the holder runs: no code would end it.
     ours.set_nonblocking(true)?;
@@ -181,22 +167,9 @@ fn spawn(binary: &HolderBinary, folder: &Path) -> io::Result<StartedHolder> {
         // for each session. Only for the GNU C library.
         .env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")
         .envs(sys::fault::passed_on())
-        .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
-        .stdout(Stdio::null())
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(container.map_or_else(Stdio::null, Stdio::from))
         .stderr(Stdio::null())
         .spawn()?;
     Ok(StartedHolder { connection, process: HolderProcess(child) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    // promise: cli-8
-    fn the_holder_in_this_program_is_static() {
-        let own = std::fs::read("/proc/self/exe").expect("we run");
-        assert_eq!(names_an_interpreter(&own), cfg!(not(target_feature = "crt-static")), "this program itself");
-        assert!(holder_is_static(), "a static C library is missing here (libc6-dev has it, or the musl target)");
-    }
 }

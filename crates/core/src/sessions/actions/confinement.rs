@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use wire::Rules;
+use wire::{Namespaces, Rules};
 
 use super::create::from_home;
 use super::environment::Setting;
@@ -34,12 +34,13 @@ pub(super) struct Places<'a> {
 }
 
 impl Registry {
-    /// The rules for a new session, if its profile confines it. Blocks.
+    /// The rules for a new session, if its profile confines it; `rules` makes those of its tier. Blocks.
     pub(super) fn confinement(
         &self,
         setting: &Setting,
         cwd: &Path,
         session_home: Option<&[u8]>,
+        rules: fn(&Confinement, &Places<'_>) -> Result<Rules, ActionError>,
     ) -> Result<Option<Rules>, ActionError> {
         let Some(asked) = &setting.profile.confinement else { return Ok(None) };
         let home = setting.profile.env.get("HOME").map(PathBuf::from);
@@ -70,16 +71,21 @@ impl Registry {
 }
 
 /// Expands `~`.
-fn below(home: Option<&Path>, path: &Path) -> PathBuf {
+pub(super) fn below(home: Option<&Path>, path: &Path) -> PathBuf {
     from_home(path, home.map(|home| home.as_os_str().as_bytes()))
+}
+
+/// The server's own places, and those of secrets in the homes.
+pub(super) fn secrets(places: &Places<'_>) -> Vec<PathBuf> {
+    let homes = places.home.iter().chain(&places.session_home);
+    let of_homes = homes.flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name)));
+    places.own.iter().cloned().chain(of_homes).collect()
 }
 
 /// The rules for a session with this confinement.
 pub(super) fn rules(confinement: &Confinement, places: &Places<'_>) -> Result<Rules, ActionError> {
     let all = |paths: &[PathBuf]| paths.iter().map(|path| below(places.home, path)).collect::<Vec<_>>();
-    let homes = places.home.iter().chain(&places.session_home);
-    let mut secrets = places.own.to_vec();
-    secrets.extend(homes.flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name))));
+    let mut secrets = secrets(places);
     secrets.extend(all(&confinement.hidden));
     let (mut writable, named) = (all(&confinement.writable), all(&confinement.readable));
     if writable.is_empty() {
@@ -105,12 +111,15 @@ pub(super) fn rules(confinement: &Confinement, places: &Places<'_>) -> Result<Ru
         devices: DEVICES.map(PathBuf::from).to_vec(),
         hidden: secrets.into_iter().chain(HIDDEN.map(PathBuf::from)).collect(),
         network: confinement.network,
-        is_sandbox: confinement.tier == ConfinementTier::Sandbox,
+        namespaces: match confinement.tier {
+            ConfinementTier::Sandbox => Namespaces::Own,
+            _ => Namespaces::Shared,
+        },
     })
 }
 
 /// Refuses a path of the profile that leads out of a folder that its sessions can change: they could have made the link.
-fn check_link(path: &Path, writable: &[PathBuf], places: &Places<'_>) -> Result<(), ActionError> {
+pub(super) fn check_link(path: &Path, writable: &[PathBuf], places: &Places<'_>) -> Result<(), ActionError> {
     let leaves = |folder: &&PathBuf| {
         let folder = folder.as_path();
         path != folder && path.starts_with(folder) && !(places.resolved)(path).starts_with((places.resolved)(folder))
@@ -125,7 +134,7 @@ fn check_link(path: &Path, writable: &[PathBuf], places: &Places<'_>) -> Result<
 }
 
 /// Refuses a workspace that holds a secret, lies in one, or is no project's: a request chooses it, and gets no more by it.
-fn check_workspace(places: &Places<'_>, secrets: &[PathBuf]) -> Result<(), ActionError> {
+pub(super) fn check_workspace(places: &Places<'_>, secrets: &[PathBuf]) -> Result<(), ActionError> {
     let workspace = places.workspace;
     let shown = workspace.display();
     let secrets: Vec<_> = secrets.iter().map(|secret| (places.resolved)(secret)).collect();

@@ -13,17 +13,19 @@ use super::list::published;
 use super::report::fnv;
 use super::resize::checked_size;
 use crate::action::{ActionError, Create, Created, Foreground, SessionStatus, SessionView, StartupFailure};
+use crate::confinement_tier::ConfinementTier;
+use crate::host::containers::Containers;
 use crate::host::{Host, TAG};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::mutex::locked;
 use crate::principal::Principal;
-use crate::profile::StartFiles;
+use crate::profile::{Profile, StartFiles};
 use crate::sessions::handle::Handle;
 use crate::sessions::registry::{NODE, Registry, SessionRef};
 use crate::sessions::resource_limits;
 use crate::sessions::session::Request;
-use crate::sessions::session_metadata::SessionMetadata;
+use crate::sessions::session_metadata::{ConfinementMetadata, SessionMetadata};
 use crate::sessions::shared::Shared;
 use crate::sessions::timeline::micros;
 use crate::shell::Wanted;
@@ -259,16 +261,38 @@ impl Registry {
             setting.profile.rc = StartFiles::Clean;
         }
         let (profile, otherwise) = (&setting.profile, &request.otherwise);
+        let tier = profile.confinement.as_ref().map(|confinement| confinement.tier);
+        if request.keeps_descendants && tier.is_some_and(ConfinementTier::has_namespaces) {
+            let problem = "a sandbox and a container end with all of their processes; leave out `keep`, or ask for the tier \
+                           `process`";
+            return Err(ActionError::Invalid { field: "onEnd", problem: problem.to_owned() });
+        }
         let (cols, rows) = (request.cols.or(profile.cols), request.rows.or(profile.rows));
         let (cols, rows) = checked_size(cols.or(otherwise.cols), rows.or(otherwise.rows))?;
-        let mut env = setting.variables(request)?;
+        let mut env = setting.variables(base_environment(request), request)?;
         // Another user may have no access to the client's directory.
         let at_home = setting.user.as_ref().map(|_| PathBuf::from("~"));
         let cwd = request.cwd.as_ref().or(profile.cwd.as_ref()).or(at_home.as_ref()).or(otherwise.cwd.as_ref());
-        let cwd = checked_directory(self.host(), cwd, get(&env, b"HOME"))?;
+        let is_container = tier == Some(ConfinementTier::Container);
+        let cwd = match is_container && is_mounted_elsewhere(profile) {
+            true => full_directory(cwd, get(&env, b"HOME"))?.unwrap_or_else(|| PathBuf::from("/")),
+            false => checked_directory(self.host(), cwd, get(&env, b"HOME"))?,
+        };
         set_directory(self.host(), &mut env, &cwd);
+        let mut confinement = self.rules(&setting, &cwd, get(&env, b"HOME"))?;
+        let inside = self.start_container(id, &setting, confinement.as_ref())?;
+        if let Some((_, inside)) = &inside {
+            // An image has its own PATH and HOME, and no variable of the machine says anything in it.
+            env = setting.variables(inside.environment.clone(), request)?;
+            set(&mut env, b"PWD", cwd.as_os_str().as_bytes());
+            if !inside.files.is_directory(&cwd) {
+                let problem = format!("{} is no directory in the container", cwd.display());
+                return Err(ActionError::Invalid { field: "cwd", problem });
+            }
+        }
         let login = request.login || profile.login;
-        let shell = request.shell.as_deref().or(profile.shell.as_deref()).or(otherwise.shell.as_deref());
+        let of_client = otherwise.shell.as_deref().filter(|_| !is_container);
+        let shell = request.shell.as_deref().or(profile.shell.as_deref()).or(of_client);
         let wanted = Wanted {
             shell,
             login,
@@ -279,7 +303,10 @@ impl Registry {
             clean: profile.rc == StartFiles::Clean,
             inherits_script: setting.user.is_some() || profile.confinement.is_some(),
         };
-        let shell = self.launch_resources.integration.pick(self.host(), &wanted)?;
+        let shell = match &inside {
+            Some((settings, inside)) => self.shell_inside(settings, inside, &wanted)?,
+            None => self.launch_resources.integration.pick(self.host(), &wanted)?,
+        };
         let (policy, unprovable) = self.policy_of_new(principal, request, profile, &shell.name, &env)?;
         for (name, value) in &shell.env {
             set(&mut env, name, value);
@@ -287,18 +314,17 @@ impl Registry {
         set(&mut env, b"TERM", profile.term.as_deref().unwrap_or("xterm-256color").as_bytes());
         set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
         let folder = self.holders().folder(id);
-        for (name, path) in setting.secrets.paths(&folder) {
+        let secrets = setting.secrets.paths(|name| match &inside {
+            Some(_) => Containers::secret(name),
+            None => folder.secret(name),
+        });
+        for (name, path) in secrets {
             if !request.env.iter().any(|(asked, _)| asked.as_bytes() == name) {
                 set(&mut env, &name, &path);
             }
         }
-        let mut confinement = self.confinement(&setting, &cwd, get(&env, b"HOME"))?;
-        if let Some(rules) = confinement.as_mut().filter(|_| !setting.secrets.files.is_empty()) {
+        if let Some(rules) = confinement.as_mut().filter(|_| !is_container && !setting.secrets.files.is_empty()) {
             rules.readable.push(folder.secrets());
-        }
-        if request.keeps_descendants && confinement.as_ref().is_some_and(|rules| rules.is_sandbox) {
-            let problem = "a sandbox ends with all of its processes; leave out `keep`, or ask for the tier `process`";
-            return Err(ActionError::Invalid { field: "onEnd", problem: problem.to_owned() });
         }
         let limits = resource_limits::within(
             request.limits.or(profile.limits.or(self.settings.limits)),
@@ -323,7 +349,7 @@ impl Registry {
             limits,
             named_actions: request.named_actions.clone(),
             profile: setting.name,
-            confinement: setting.profile.confinement.as_ref().map(|confinement| confinement.tier),
+            confinement: ConfinementMetadata { tier, container: inside.as_ref().map(|(settings, _)| settings.clone()) },
             user: setting.user.as_ref().map(|user| user.name.clone()),
             startup: setting.profile.startup,
             policy,
@@ -347,7 +373,10 @@ impl Registry {
             open_files: self.launch_resources.open_files,
             handover: shell.handover,
             confinement,
-            identity: setting.user.map(|user| [vec![user.uid, user.gid], user.groups].concat()).unwrap_or_default(),
+            identity: match inside {
+                Some((_, inside)) => inside.identity,
+                None => setting.user.map(|it| [vec![it.uid, it.gid], it.groups].concat()).unwrap_or_default(),
+            },
             ..Spec::default()
         };
         resource_limits::plan(self.host(), &mut spec, id, &limits)?;
@@ -367,7 +396,9 @@ impl Registry {
         let folder = self.holders().folder(id);
         let entry = |(name, path): (Vec<u8>, Vec<u8>)| [&name, b"=".as_slice(), &path].concat();
         let secrets = &old.meta.secrets;
-        for (before, now) in secrets.paths(&old.folder).into_iter().zip(secrets.paths(&folder)) {
+        let (paths_before, paths_now) =
+            (secrets.paths(|it| old.folder.secret(it)), secrets.paths(|it| folder.secret(it)));
+        for (before, now) in paths_before.into_iter().zip(paths_now) {
             let (before, now) = (entry(before), entry(now));
             spec.env.iter_mut().filter(|it| **it == before).for_each(|it| it.clone_from(&now));
         }
@@ -488,23 +519,35 @@ pub(super) fn from_home(path: &Path, home: Option<&[u8]>) -> PathBuf {
     }
 }
 
+/// Whether the workspace is not mounted in a container, so that its directory is one of the image or of a mount.
+fn is_mounted_elsewhere(profile: &Profile) -> bool {
+    profile.confinement.as_ref().is_some_and(|confinement| !confinement.writable.is_empty())
+}
+
 fn checked_directory(host: &dyn Host, cwd: Option<&PathBuf>, home: Option<&[u8]>) -> Result<PathBuf, ActionError> {
-    let Some(cwd) = cwd else {
+    let Some(cwd) = full_directory(cwd, home)? else {
         return Ok(host.default_directory());
     };
-    if cwd.starts_with("~") && home.is_none() {
-        let problem = format!("{}: HOME is not set in this session's environment", cwd.display());
-        return Err(ActionError::Invalid { field: "cwd", problem });
-    }
-    let cwd = from_home(cwd, home);
-    let is_path = cwd.is_absolute() && !cwd.as_os_str().as_bytes().contains(&0);
-    let problem = match host.file(&cwd).filter(|_| is_path) {
-        _ if !is_path => format!("{} is not an absolute path", cwd.display()),
+    let problem = match host.file(&cwd) {
         None => format!("{} does not exist", cwd.display()),
         Some(file) if !file.is_directory => format!("{} is not a directory", cwd.display()),
         Some(_) => return Ok(cwd),
     };
     Err(ActionError::Invalid { field: "cwd", problem })
+}
+
+/// The directory that is asked for, as a whole path.
+fn full_directory(cwd: Option<&PathBuf>, home: Option<&[u8]>) -> Result<Option<PathBuf>, ActionError> {
+    let Some(cwd) = cwd else { return Ok(None) };
+    if cwd.starts_with("~") && home.is_none() {
+        let problem = format!("{}: HOME is not set in this session's environment", cwd.display());
+        return Err(ActionError::Invalid { field: "cwd", problem });
+    }
+    let cwd = from_home(cwd, home);
+    if cwd.is_absolute() && !cwd.as_os_str().as_bytes().contains(&0) {
+        return Ok(Some(cwd));
+    }
+    Err(ActionError::Invalid { field: "cwd", problem: format!("{} is not an absolute path", cwd.display()) })
 }
 
 #[cfg(test)]

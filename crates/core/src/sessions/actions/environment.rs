@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::create::{RESERVED, base_environment, check_variable, from_home, get, set};
+use super::create::{RESERVED, check_variable, from_home, get, set};
 use crate::action::{ActionError, Create, EnvironmentView, Variables};
 use crate::config_file::ConfigFile;
 use crate::host::holders::start_error_of;
@@ -125,10 +125,9 @@ impl Registry {
 }
 
 impl Setting {
-    /// All variables except those of the shell itself and the session's tag.
-    pub(super) fn variables(&self, request: &Create) -> Result<Variables, ActionError> {
-        let profile = &self.profile;
-        let mut env = base_environment(request);
+    /// All variables except those of the shell itself and the session's tag. `base`: what the server, the client or an image gives.
+    pub(super) fn variables(&self, base: Variables, request: &Create) -> Result<Variables, ActionError> {
+        let (profile, mut env) = (&self.profile, base);
         for (name, value) in self.beneath {
             set(&mut env, name.as_bytes(), value.as_bytes());
         }
@@ -221,7 +220,12 @@ mod tests {
     fn shown(setting: &Setting, request: &Create) -> Result<Vec<String>, String> {
         let text =
             |(n, v): (Vec<u8>, Vec<u8>)| format!("{}={}", String::from_utf8_lossy(&n), String::from_utf8_lossy(&v));
-        let mut all: Vec<_> = setting.variables(request).map_err(|e| e.to_string())?.into_iter().map(text).collect();
+        let mut all: Vec<_> = setting
+            .variables(super::super::create::base_environment(request), request)
+            .map_err(|e| e.to_string())?
+            .into_iter()
+            .map(text)
+            .collect();
         all.sort();
         Ok(all)
     }

@@ -6,6 +6,7 @@
 mod carried_on;
 mod commands;
 mod confinement;
+pub(super) mod container;
 mod create;
 mod default_session;
 mod environment;

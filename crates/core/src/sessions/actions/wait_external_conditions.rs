@@ -58,7 +58,8 @@ impl ExternalConditions {
         }
         let snapshot = handle.ask(Request::Look).await?;
         let mut this = Self::at(Arc::clone(&handle.shared.backends.host), snapshot.holder_pid);
-        this.inside = snapshot.view.pid.filter(|_| snapshot.view.confinement == Some(ConfinementTier::Sandbox));
+        this.inside =
+            snapshot.view.pid.filter(|_| snapshot.view.confinement.is_some_and(ConfinementTier::has_namespaces));
         for until in until {
             match until {
                 Until::Listening(None) => this.any_port = true,

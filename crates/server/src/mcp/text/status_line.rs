@@ -45,7 +45,7 @@ pub(in crate::mcp) fn metadata(facts: &mut Facts, session: &SessionView, context
     let Some(shown) = context.shown else {
         facts.add(format!("session {}", session.id));
         // Programs of a sandbox know its processes by other numbers.
-        if let Some(pid) = session.pid.filter(|_| session.confinement != Some(ConfinementTier::Sandbox)) {
+        if let Some(pid) = session.pid.filter(|_| !session.confinement.is_some_and(ConfinementTier::has_namespaces)) {
             facts.add(format!("pid {pid}"));
         }
         facts.add(format!("user {}", plain(&context.host.user)));

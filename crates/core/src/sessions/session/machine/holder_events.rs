@@ -7,6 +7,7 @@ use wire::{Echo, FromHolder, Hello, Status, ToHolder};
 
 use super::errors::os_error;
 use crate::action::{ActionError, EndedBy};
+use crate::host::containers::ContainerFiles;
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::Ended;
@@ -57,6 +58,9 @@ impl Session {
                 Change::Path => {
                     let path = self.timeline.shell().path.as_deref();
                     let tools = match self.follower.is_replaying {
+                        _ if self.shared.meta.confinement.container.is_some() => {
+                            toolchains::tools_on(&ContainerFiles::of_process(self.timeline.shell().pid), path)
+                        }
                         true => self.shared.backends.toolchains.recent(self.now.at, self.host(), path),
                         false => toolchains::tools_on(self.host(), path),
                     };

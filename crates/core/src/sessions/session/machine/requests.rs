@@ -58,7 +58,7 @@ impl Session {
                     &*self.shared.backends.host,
                     self.timeline.holder_pid(),
                     self.timeline.shell().pid,
-                    self.shared.meta.confinement == Some(ConfinementTier::Sandbox),
+                    self.shared.meta.confinement.tier.is_some_and(ConfinementTier::has_namespaces),
                 ));
             }
             Request::Signals(reply) => drop(reply.send(views::signal_views(self.host(), &self.timeline))),

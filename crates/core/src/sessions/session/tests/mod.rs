@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use wire::{FromHolder, Handover, HandoverMethod, Hello, Spec, Tail, ToHolder};
 
 use crate::host::Process;
+use crate::host::containers::Containers;
 use crate::host::fake::{self, FakeHost};
 use crate::host::holders::{HolderBackend, SessionFolder};
 use crate::ids::SessionId;
@@ -38,10 +39,11 @@ static BACKENDS: LazyLock<Arc<Backends>> = LazyLock::new(|| {
     let dir = tempfile::tempdir().expect("a directory").keep();
     let store = Arc::new(Store::open(&dir.join("store.db")).expect("a store"));
     let holders = HolderBackend::prepare(&dir).expect("a backend");
-    std::fs::remove_dir_all(dir).expect("it is there");
+    std::fs::remove_dir_all(&dir).expect("it is there");
     let host = FakeHost::default();
     host.runs(&[Process { name: "bash".to_owned(), ..fake::process(NESTED, NO_PROCESS) }], 0);
     Arc::new(Backends {
+        containers: Containers::of(&dir),
         store,
         host: Arc::new(host),
         holders,

@@ -1,0 +1,248 @@
+//! The command line of a container engine: podman, docker, or another program that takes the same one.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use wire::Rules;
+
+use crate::ids::SessionId;
+use crate::limits;
+
+/// The engines that are looked for where none is named.
+const ENGINES: [&str; 2] = ["podman", "docker"];
+/// How much of what an engine says is quoted: its last lines have the reason.
+const QUOTED_CHARS_MAX: usize = 600;
+/// How much of it is read.
+const SAID_BYTES_MAX: u64 = 64 << 10;
+
+/// The container of a session, as its profile asks for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ContainerSettings {
+    /// A name or a path.
+    pub(crate) engine: String,
+    pub(crate) image: String,
+    /// The OCI runtime; the engine's own choice without one.
+    pub(crate) runtime: Option<String>,
+    /// The user; the image's own without one.
+    pub(crate) user: Option<String>,
+}
+
+impl ContainerSettings {
+    /// The arguments that start the container of this session with these programs as its first process; `ours` is shown at a
+    /// place.
+    pub(super) fn run(
+        &self,
+        id: &SessionId,
+        (ours, at): (&Path, &Path),
+        rules: &Rules,
+        first: &[&Path; 3],
+    ) -> Result<Vec<String>, String> {
+        let mut all: Vec<String> = ["run", "--detach", "--rm", "--pull", "never", "--name"].map(str::to_owned).into();
+        all.push(name(id));
+        all.extend(["--label".to_owned(), format!("ptyd.session={id}")]);
+        // The first process ignores other signals, as the kernel has it for one of a pid namespace, and says nothing.
+        all.extend(["--stop-signal", "KILL", "--log-driver", "none", "--workdir", "/"].map(str::to_owned));
+        // It needs nothing, and the shell has its own rules. SELinux would not let it use the socket.
+        all.extend(["--cap-drop", "ALL", "--security-opt", "label=disable"].map(str::to_owned));
+        if !rules.network {
+            all.extend(["--network", "none"].map(str::to_owned));
+        }
+        for (option, value) in [("--runtime", &self.runtime), ("--user", &self.user)] {
+            all.extend(value.iter().flat_map(|value| [option.to_owned(), value.clone()]));
+        }
+        all.extend(["--mount".to_owned(), mount(ours, at, false)?]);
+        let (readable, writable) =
+            (rules.readable.iter().map(|it| (it, false)), rules.writable.iter().map(|it| (it, true)));
+        for (path, can_change) in readable.chain(writable) {
+            all.extend(["--mount".to_owned(), mount(path, path, can_change)?]);
+        }
+        let [program, arguments @ ..] = first.map(|word| word.display().to_string());
+        all.extend(["--entrypoint".to_owned(), program, self.image.clone()]);
+        all.extend(arguments);
+        Ok(all)
+    }
+}
+
+/// The name of a session's container.
+fn name(id: &SessionId) -> String {
+    format!("ptyd-{id}")
+}
+
+/// A bind mount in the form that both engines read, in which a comma separates the fields.
+fn mount(source: &Path, target: &Path, can_change: bool) -> Result<String, String> {
+    let checked = |path: &Path| match path.to_str().filter(|text| !text.contains([',', '"', '\n'])) {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(format!("{} cannot be mounted: its name has a comma, a quote or no text", path.display())),
+    };
+    let only_read = if can_change { "" } else { ",readonly" };
+    Ok(format!("type=bind,source={},target={}{only_read}", checked(source)?, checked(target)?))
+}
+
+/// Ends and removes a session's container; no error if there is none any more.
+pub(super) fn remove(engine: &str, id: &SessionId, said: &Path) -> Result<(), String> {
+    let arguments = ["rm", "--force", &name(id)].map(str::to_owned);
+    match run(engine, &arguments, said, limits::CONTAINER_ENDS) {
+        Err(why) if is_gone(&why) => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Whether an engine says that there is no such container, or that it is removing it, because `--rm` has asked for that before.
+fn is_gone(said: &str) -> bool {
+    let said = said.to_lowercase();
+    ["no such container", "is already in progress"].iter().any(|words| said.contains(words))
+}
+
+/// Runs an engine to its end; what it says goes into this file, and is the error if it fails.
+pub(super) fn run(engine: &str, arguments: &[String], said: &Path, longest: Duration) -> Result<(), String> {
+    let file = std::fs::File::create(said).map_err(|e| format!("{}: {e}", said.display()))?;
+    let mut command = Command::new(engine);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file).current_dir("/");
+    match ends(&mut command, longest) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(format!("{engine}: {}", quoted(said))),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Err(missing(engine)),
+        Err(e) if e.kind() == io::ErrorKind::TimedOut => {
+            Err(format!("{engine} does not end within {} s: {}", longest.as_secs(), quoted(said)))
+        }
+        Err(e) => Err(format!("{engine}: {e}")),
+    }
+}
+
+/// Whether a program ends well; one that takes longer is killed.
+fn ends(command: &mut Command, longest: Duration) -> io::Result<bool> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    // The server's token is among its own settings, and an engine may pass its variables on to a container.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"PTYD_")) {
+        command.env_remove(name);
+    }
+    let mut child = command.spawn()?;
+    let process =
+        rustix::process::pidfd_open(rustix::process::Pid::from_child(&child), rustix::process::PidfdFlags::empty())?;
+    let longest = Timespec::try_from(longest).map_err(io::Error::other)?;
+    // It becomes readable at the end of the process (pidfd_open(2)).
+    let ended = rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&longest)))?;
+    if ended == 0 {
+        let _ = child.kill();
+    }
+    let status = child.wait()?;
+    if ended == 0 { Err(io::ErrorKind::TimedOut.into()) } else { Ok(status.success()) }
+}
+
+/// The end of what an engine has said, on one line.
+fn quoted(said: &Path) -> String {
+    let mut bytes = Vec::new();
+    let _ = std::fs::File::open(said).map(|file| file.take(SAID_BYTES_MAX).read_to_end(&mut bytes));
+    shown(&String::from_utf8_lossy(&bytes))
+}
+
+fn shown(said: &str) -> String {
+    let words: Vec<_> =
+        said.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
+    let line = words.join(" ");
+    if line.is_empty() {
+        return "it gives no reason".to_owned();
+    }
+    let cut = line.chars().count().saturating_sub(QUOTED_CHARS_MAX);
+    let end: String = line.chars().skip(cut).collect();
+    if cut == 0 { end } else { format!("…{end}") }
+}
+
+/// The engine for a profile that names none: the first that is installed, else the first of all.
+pub(crate) fn usual() -> String {
+    ENGINES.into_iter().find(|name| is_installed(name)).unwrap_or(ENGINES[0]).to_owned()
+}
+
+/// Whether there is such a program, by its path or on the server's PATH.
+pub(super) fn is_installed(engine: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    match engine.contains('/') {
+        true => Path::new(engine).is_file(),
+        false => std::env::split_paths(&path).any(|folder| folder.join(engine).is_file()),
+    }
+}
+
+/// The error of an engine that is not installed.
+pub(super) fn missing(engine: &str) -> String {
+    format!("there is no program {engine:?} here: install it, or name another one")
+}
+
+/// Why the usual engine cannot be used; `None` if it answers. docker asks its daemon for this.
+pub(super) fn hindrance() -> Option<String> {
+    let engine = usual();
+    let mut command = Command::new(&engine);
+    command.arg("version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+    let why = match ends(&mut command, limits::CONTAINER_ENGINE_ANSWERS) {
+        Ok(true) => return None,
+        Ok(false) => format!("`{engine} version` fails"),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => "neither is installed".to_owned(),
+        Err(e) => format!("`{engine} version`: {e}"),
+    };
+    Some(format!("needs podman or docker: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    // promise: access-16
+    fn an_engine_is_asked_for_what_the_profile_says_and_for_no_network_by_default() {
+        let settings = ContainerSettings {
+            engine: "podman".to_owned(),
+            image: "localhost/x:1".to_owned(),
+            runtime: Some("runsc".to_owned()),
+            user: Some("app".to_owned()),
+        };
+        let rules = Rules { readable: vec!["/data".into()], writable: vec!["/work".into()], ..Rules::default() };
+        let (id, first) = (SessionId::random(0), [Path::new("/.p/i"), Path::new("--f"), Path::new("/.p/s")]);
+        let asked = |rules: &Rules| settings.run(&id, (Path::new("/s"), Path::new("/.p")), rules, &first);
+        let line = asked(&rules).expect("asked").join(" ");
+        let end = "--network none --runtime runsc --user app --mount type=bind,source=/s,target=/.p,readonly --mount \
+                   type=bind,source=/data,target=/data,readonly --mount type=bind,source=/work,target=/work --entrypoint /.p/i \
+                   localhost/x:1 --f /.p/s";
+        assert!(line.ends_with(end) && line.starts_with("run --detach --rm --pull never"), "{line}");
+        assert!(!asked(&Rules { network: true, ..rules }).expect("asked").contains(&"--network".to_owned()));
+        let comma = Rules { readable: vec!["/a,readwrite".into()], ..Rules::default() };
+        assert!(asked(&comma).is_err_and(|why| why.contains("/a,readwrite cannot be mounted")));
+    }
+
+    #[test]
+    fn what_an_engine_says_is_one_bounded_line() {
+        assert_eq!(shown(" Error:\n\u{1b}[31m no\timage \n"), "Error: [31m no image");
+        assert_eq!(shown("\n"), "it gives no reason");
+        let long = shown(&"word ".repeat(10_000));
+        assert!(long.starts_with('…') && long.chars().count() == QUOTED_CHARS_MAX + 1);
+    }
+
+    #[test]
+    // promise: access-16
+    fn a_container_that_its_engine_has_removed_or_removes_is_gone() {
+        for said in [
+            "Error: no container with ID or name \"ptyd-x\" found: no such container",
+            "Error response from daemon: No such container: ptyd-x",
+            "Error response from daemon: removal of container ptyd-x is already in progress",
+        ] {
+            assert!(is_gone(said), "{said}");
+        }
+        assert!(!is_gone("Cannot connect to the Docker daemon at unix:///var/run/docker.sock"));
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_killed_and_one_that_is_not_there_is_told() {
+        let said = tempfile::NamedTempFile::new().expect("a file");
+        let run = |engine: &str, arguments: &[&str], longest| {
+            let arguments: Vec<_> = arguments.iter().map(|one| (*one).to_owned()).collect();
+            run(engine, &arguments, said.path(), longest)
+        };
+        assert_eq!(run("true", &[], limits::CONTAINER_ENDS), Ok(()));
+        let said = run("sh", &["-c", "echo why >&2; exit 1"], limits::CONTAINER_ENDS);
+        assert_eq!(said, Err("sh: why".to_owned()));
+        let hangs = run("sleep", &["600"], Duration::from_millis(1));
+        assert!(hangs.is_err_and(|why| why.contains("does not end")));
+        assert!(run("/nonexistent", &[], limits::CONTAINER_ENDS).is_err_and(|why| why.contains("there is no program")));
+    }
+}

@@ -1,0 +1,194 @@
+//! The container of a new session: what is asked of its engine, and what of the machine is mounted in it.
+
+use std::path::{Path, PathBuf};
+
+use wire::{Namespaces, Rules};
+
+use super::confinement::{self, Places, below, check_link, check_workspace, secrets};
+use super::environment::Setting;
+use crate::action::ActionError;
+use crate::confinement_tier::ConfinementTier;
+use crate::host::Programs;
+use crate::host::containers::{ContainerSettings, Inside, usual_engine};
+use crate::ids::SessionId;
+use crate::profile::Confinement;
+use crate::sessions::registry::Registry;
+use crate::shell::{Shell, Wanted};
+
+impl Registry {
+    /// The rules for a new session, if its profile confines it. Blocks.
+    pub(super) fn rules(
+        &self,
+        setting: &Setting,
+        cwd: &Path,
+        session_home: Option<&[u8]>,
+    ) -> Result<Option<Rules>, ActionError> {
+        let tier = setting.profile.confinement.as_ref().map(|confinement| confinement.tier);
+        let of_tier = if tier == Some(ConfinementTier::Container) { mounts } else { confinement::rules };
+        self.confinement(setting, cwd, session_home, of_tier)
+    }
+
+    /// The shell of a session in a container; where none is asked for, bash if the image has it, else sh.
+    pub(super) fn shell_inside(
+        &self,
+        settings: &ContainerSettings,
+        inside: &Inside,
+        wanted: &Wanted<'_>,
+    ) -> Result<Shell, ActionError> {
+        let has = |name: &str| inside.files.resolve_program(name, wanted.path).is_some();
+        let usual = || if has("bash") { "bash".to_owned() } else { "sh".to_owned() };
+        let picked = self.launch_resources.integration.pick_among(&inside.files, wanted, usual);
+        picked.map_err(|e| match e {
+            ActionError::Invalid { field: "shell", .. } if !has("sh") && !has("bash") => {
+                let image = &settings.image;
+                not_started(format!(
+                    "the image {image} has no shell, which a session runs; choose an image that has one"
+                ))
+            }
+            ActionError::Invalid { field: "shell", problem } => {
+                ActionError::Invalid { field: "shell", problem: format!("in the image {}: {problem}", settings.image) }
+            }
+            other => other,
+        })
+    }
+
+    /// Starts the container of a new session whose confinement is one, and waits until its first process has connected. Blocks.
+    pub(super) fn start_container(
+        &self,
+        id: &SessionId,
+        setting: &Setting,
+        rules: Option<&Rules>,
+    ) -> Result<Option<(ContainerSettings, Inside)>, ActionError> {
+        let (Some(confinement), Some(rules)) = (&setting.profile.confinement, rules) else { return Ok(None) };
+        if confinement.tier != ConfinementTier::Container {
+            return Ok(None);
+        }
+        let settings = settings(confinement)?;
+        let inside = self.backends.containers.start(id, &settings, rules, &setting.secrets.files);
+        inside.map(|inside| Some((settings, inside))).map_err(not_started)
+    }
+}
+
+/// The error of a container that cannot be.
+pub(in crate::sessions) fn not_started(why: String) -> ActionError {
+    ActionError::Start { why: format!("its container: {why}") }
+}
+
+/// The settings of a profile, checked.
+fn settings(confinement: &Confinement) -> Result<ContainerSettings, ActionError> {
+    let Some(image) = confinement.image.clone() else {
+        return Err(invalid("the tier `container` needs a profile whose confinement names an `image`".to_owned()));
+    };
+    let engine = confinement.engine.clone().unwrap_or_else(usual_engine);
+    let more = [("runtime", &confinement.runtime), ("user", &confinement.user)];
+    let more = more.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    // An engine would take a word with a dash for an option.
+    for (name, value) in [("image", &image), ("engine", &engine)].into_iter().chain(more) {
+        if value.is_empty() || value.starts_with('-') || value.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(invalid(format!("{name}: {value:?} is empty, begins with a dash, or has a blank in it")));
+        }
+    }
+    let (runtime, user) = (confinement.runtime.clone(), confinement.user.clone());
+    Ok(ContainerSettings { engine, image, runtime, user })
+}
+
+/// The rules of a container: the places that are mounted in it, each at its own path. A mount shows all that is below it, so none may
+/// hold a secret.
+pub(super) fn mounts(confinement: &Confinement, places: &Places<'_>) -> Result<Rules, ActionError> {
+    if !confinement.hidden.is_empty() {
+        return Err(invalid(
+            "a container has nothing of the machine but what is named, so leave out `hidden`".to_owned(),
+        ));
+    }
+    let all = |paths: &[PathBuf]| paths.iter().map(|path| below(places.home, path)).collect::<Vec<_>>();
+    let (mut writable, readable, secrets) = (all(&confinement.writable), all(&confinement.readable), secrets(places));
+    if writable.is_empty() {
+        check_workspace(places, &secrets)?;
+        writable.push(places.workspace.to_owned());
+    }
+    let resolved = |path: &Path| (places.resolved)(path);
+    for path in writable.iter().chain(&readable) {
+        check_link(path, &writable, places)?;
+        let (at, shown) = (resolved(path), path.display());
+        if !path.is_absolute() || at.parent().is_none() {
+            return Err(invalid(format!("{shown} cannot be mounted in a container: name a folder or a file below /")));
+        }
+        if let Some(secret) = secrets.iter().map(|secret| resolved(secret)).find(|secret| secret.starts_with(&at)) {
+            let problem =
+                format!("{shown} holds {}, and a container would have all of it; name other folders", secret.display());
+            return Err(invalid(problem));
+        }
+        if places.own.iter().any(|own| at.starts_with(resolved(own))) {
+            return Err(invalid(format!("{shown} is the server's own and is not mounted in a container")));
+        }
+    }
+    Ok(Rules {
+        readable: readable.iter().map(|path| resolved(path)).collect(),
+        writable: writable.iter().map(|path| resolved(path)).collect(),
+        network: confinement.network,
+        namespaces: Namespaces::Container,
+        ..Rules::default()
+    })
+}
+
+fn invalid(problem: String) -> ActionError {
+    ActionError::Invalid { field: "profile", problem: format!("confinement: {problem}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(change: impl FnOnce(&mut Confinement)) -> Confinement {
+        let image = Some("localhost/x".to_owned());
+        let mut confinement = Confinement { tier: ConfinementTier::Container, image, ..Confinement::default() };
+        change(&mut confinement);
+        confinement
+    }
+
+    #[test]
+    // promise: access-16
+    fn no_word_of_a_profile_is_an_option_of_the_engine() {
+        for (wrong, why) in [
+            (of(|it| it.image = None), "names an `image`"),
+            (of(|it| it.image = Some("--privileged".to_owned())), "image: \"--privileged\""),
+            (of(|it| it.user = Some("-x".to_owned())), "user: \"-x\""),
+            (of(|it| it.runtime = Some("a b".to_owned())), "runtime: \"a b\""),
+            (of(|it| it.engine = Some(String::new())), "engine: \"\""),
+        ] {
+            let said = settings(&wrong).expect_err("wrong").to_string();
+            assert!(said.contains(why), "{said}");
+        }
+        assert!(settings(&of(|it| it.user = Some("1000:1000".to_owned()))).is_ok());
+    }
+
+    #[test]
+    // promise: access-16
+    fn a_mount_holds_no_secret_and_nothing_of_the_server() {
+        let resolved = |path: &Path| path.to_owned();
+        let own = [PathBuf::from("/home/ann/state")];
+        let places = Places {
+            home: Some(Path::new("/home/ann")),
+            session_home: None,
+            workspace: Path::new("/home/ann/src"),
+            is_of_profile: false,
+            own: &own,
+            resolved: &resolved,
+        };
+        let usual = mounts(&of(|_| {}), &places).expect("a project");
+        assert_eq!((usual.writable, usual.readable, usual.network), (vec!["/home/ann/src".into()], Vec::new(), false));
+        for (wrong, why) in [
+            (of(|it| it.writable = vec!["~".into()]), "holds /home/ann/state"),
+            (of(|it| it.readable = vec!["/".into()]), "below /"),
+            (of(|it| it.readable = vec!["src".into()]), "below /"),
+            (of(|it| it.readable = vec!["~/.config".into()]), "holds /home/ann/.config/"),
+            (of(|it| it.readable = vec!["~/state/sessions".into()]), "is the server's own"),
+            (of(|it| it.hidden = vec!["~/private".into()]), "leave out `hidden`"),
+        ] {
+            let said = mounts(&wrong, &places).expect_err("wrong").to_string();
+            assert!(said.contains(why), "{said}");
+        }
+        // The operator's own words.
+        assert!(mounts(&of(|it| it.readable = vec!["~/.ssh/known_hosts".into()]), &places).is_ok());
+    }
+}

@@ -1,0 +1,571 @@
+//! Sessions in containers, with real podman. Images are imported from folders that are made of programs of this machine, and need no
+//! registry.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use api::{
+    Boundary, ConfinementTier, CreateRequest, EndedBy, ErrorCode, Limit, Limits, NumberOrName, OnEnd, SignalRequest,
+    TokenRequest, TokenScope,
+};
+use client::{Client, ClientError};
+use e2e::{Home, PATIENCE, Pid, Server, Session, Start, eventually, in_part, is_program, lacks, not_run};
+
+use crate::confinement::{Shared, attacks_of};
+use crate::limits::{check_hit, in_group};
+use crate::non_root::{USER, is_root, run_as, serve};
+use crate::profiles::configure;
+use crate::sandbox::{is_used, one};
+use crate::shell_matrix::Dialect;
+
+/// The image with bash and the programs that the tests run.
+const WITH_BASH: &str = "localhost/with-bash:1";
+/// The image with busybox alone.
+const WITH_BUSYBOX: &str = "localhost/with-busybox:1";
+/// The image without a shell.
+const WITHOUT_SHELL: &str = "localhost/without-shell:1";
+
+/// The programs beside bash.
+const PROGRAMS: [&str; 25] = [
+    "cat", "chmod", "env", "grep", "head", "id", "kill", "ln", "ls", "mkdir", "mount", "mv", "ps", "rm", "script",
+    "setsid", "sh", "sleep", "stat", "stty", "tail", "touch", "tr", "tty", "wc",
+];
+
+/// podman with a storage of its own in a test's home.
+struct Podman {
+    /// The script that runs it: what a profile names as `engine`.
+    program: PathBuf,
+    /// The words that make the server's user run something.
+    behind: Vec<String>,
+    environment: Vec<(&'static str, PathBuf)>,
+}
+
+impl Drop for Podman {
+    fn drop(&mut self) {
+        self.does(&["rm", "--all", "--force", "--time", "0"]);
+        // An ordinary user's has a process that keeps its namespaces.
+        if !self.behind.is_empty() || !is_root() {
+            self.does(&["system", "migrate"]);
+        }
+    }
+}
+
+impl Podman {
+    fn set_up(home: &Home) -> Self {
+        let program = home.file("podman");
+        let files = home.file("");
+        fs::create_dir_all(home.file("storage")).expect("a folder of our own");
+        fs::create_dir_all(home.file("run-of-root")).expect("a folder of our own");
+        // No limits and no control groups: a machine that is itself a container may not give any.
+        let containers = format!(
+            "[containers]\ncgroups = \"disabled\"\nnetns = \"host\"\n\
+             default_ulimits = [\"nofile=1024:1024\", \"nproc=1024:1024\"]\n\
+             [engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"none\"\nlock_type = \"file\"\n\
+             tmp_dir = \"{0}storage/tmp\"\n",
+            files.display(),
+        );
+        let storage = format!(
+            "[storage]\ndriver = \"vfs\"\ngraphroot = \"{0}storage/graph\"\nrunroot = \"{0}storage/run\"\n",
+            files.display()
+        );
+        fs::write(home.file("containers.conf"), containers).expect("written");
+        fs::write(home.file("storage.conf"), storage).expect("written");
+        // podman's mounts end with the namespace, and the files that root's crun writes into /run stay here. That
+        // takes no second hierarchy of control groups beside the first.
+        let script = format!(
+            "#!/bin/sh\nexport CONTAINERS_CONF={0}containers.conf CONTAINERS_STORAGE_CONF={0}storage.conf\n\
+             [ \"$(id -u)\" = 0 ] || exec podman \"$@\"\n\
+             exec unshare -m sh -c 'mount --bind {0}run-of-root /run; umount /sys/fs/cgroup/unified 2>/dev/null\n\
+             exec podman \"$@\"' podman \"$@\"\n",
+            files.display(),
+        );
+        fs::write(&program, script).expect("written");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("ours");
+        Self { program, behind: Vec::new(), environment: home.environment() }
+    }
+
+    /// Runs it outside of all sessions.
+    fn does(&self, words: &[&str]) -> Output {
+        let program = self.program.display().to_string();
+        let mut all = self.behind.iter().map(String::as_str).chain([program.as_str()]).chain(words.iter().copied());
+        let mut podman = Command::new(all.next().expect("the script"));
+        podman.args(all).env_clear().envs(self.environment.iter().cloned());
+        podman.stdin(Stdio::null()).output().expect("sh")
+    }
+
+    /// The names of all containers.
+    fn containers(&self) -> String {
+        String::from_utf8(self.does(&["ps", "--all", "--format", "{{.Names}}"]).stdout).expect("text")
+    }
+
+    /// Imports an image of this folder.
+    fn imports(&self, folder: &Path, image: &str) -> Result<(), String> {
+        let archive = folder.with_extension("tar");
+        let packed = Command::new("tar")
+            .args(["--owner=0", "--group=0", "--numeric-owner", "-C"])
+            .arg(folder)
+            .arg("-cf")
+            .arg(&archive)
+            .arg(".")
+            .status();
+        assert!(packed.is_ok_and(|status| status.success()), "tar is there");
+        let imported = self.does(&["import", &archive.display().to_string(), image]);
+        fs::remove_file(archive).expect("there");
+        match imported.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&imported.stderr).into_owned()),
+        }
+    }
+}
+
+/// A folder for an image, with the users that the tests have.
+fn image_folder(home: &Home, name: &str) -> PathBuf {
+    let folder = home.file(name);
+    for made in ["bin", "etc", "root", "tmp", "home/app"] {
+        fs::create_dir_all(folder.join(made)).expect("made");
+    }
+    fs::set_permissions(folder.join("tmp"), fs::Permissions::from_mode(0o1777)).expect("ours");
+    let users = "root:x:0:0:root:/root:/bin/sh\napp:x:1000:1000::/home/app:/bin/sh\n";
+    fs::write(folder.join("etc/passwd"), users).expect("written");
+    fs::write(folder.join("etc/group"), "root:x:0:\napp:x:1000:\nmore:x:1001:app\n").expect("written");
+    folder
+}
+
+/// Copies a program of this machine with its libraries; a program that it lacks is left out.
+fn add(folder: &Path, program: &str) {
+    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().expect("sh");
+    let found = String::from_utf8_lossy(&found.stdout).trim().to_owned();
+    if !found.starts_with('/') {
+        return;
+    }
+    fs::copy(&found, folder.join("bin").join(program)).expect("copied");
+    let needs = Command::new("ldd").arg(&found).output().expect("the C library has it").stdout;
+    for library in String::from_utf8_lossy(&needs).split_whitespace().filter(|word| word.starts_with('/')) {
+        let copy = folder.join(library.trim_start_matches('/'));
+        fs::create_dir_all(copy.parent().expect("it has one")).expect("made");
+        fs::copy(library, copy).expect("copied");
+    }
+}
+
+/// The folders of the images in this home, and the profiles of sessions in them; `None` if podman is not there.
+fn images(home: &Home) -> Option<Podman> {
+    if lacks(&["podman", "busybox", "tar", "ldd", "unshare"]) {
+        return None;
+    }
+    let podman = Podman::set_up(home);
+    let engine = podman.program.display();
+    let profile = |name: &str, image: &str, more: &str| {
+        format!(
+            "[profiles.{name}]\nconfinement = {{ tier = \"container\", engine = \"{engine}\", image = \"{image}\"{more} }}\n\n"
+        )
+    };
+    let profiles = [
+        profile("bash", WITH_BASH, ""),
+        profile("busybox", WITH_BUSYBOX, ""),
+        profile("python", WITH_BASH, ", readable = [\"/usr\"]"),
+        profile("nobody", WITH_BASH, ", user = \"nobody-of-this-name\""),
+        profile("broken", WITH_BASH, ", runtime = \"no-such-runtime\""),
+        profile("online", WITH_BASH, ", network = true"),
+        profile("shellless", WITHOUT_SHELL, ""),
+        profile("missing", "localhost/nobody-has-this:1", ""),
+        "[profiles.open]\n\n".to_owned(),
+        // Engines that are none.
+        profile("engineless", WITH_BASH, "").replace(&engine.to_string(), "/nonexistent/podman"),
+        profile("silent", WITH_BASH, "").replace(&engine.to_string(), "true"),
+        profile("app", WITH_BASH, ", user = \"app\"") + "secrets = [\"A_KEY\"]\nsecret_files = [\"A_KEY\"]\n\n",
+    ];
+    configure(home, &profiles.concat());
+    let bash = image_folder(home, "with-bash");
+    ["bash"].into_iter().chain(PROGRAMS).for_each(|program| add(&bash, program));
+    let busybox = image_folder(home, "with-busybox");
+    add(&busybox, "busybox");
+    let applets = Command::new("busybox").arg("--list").output().expect("busybox").stdout;
+    for applet in String::from_utf8_lossy(&applets).lines().filter(|name| *name != "busybox") {
+        symlink("busybox", busybox.join("bin").join(applet)).expect("made");
+    }
+    let shellless = image_folder(home, "without-shell");
+    add(&shellless, "cat");
+    fs::create_dir_all(home.file("work")).expect("made");
+    Some(podman)
+}
+
+/// The server with these images; `None` if podman cannot have them, which is reported.
+fn having_images(server: Server, podman: Podman) -> Option<(Server, Podman)> {
+    for (folder, image) in [("with-bash", WITH_BASH), ("with-busybox", WITH_BUSYBOX), ("without-shell", WITHOUT_SHELL)]
+    {
+        if let Err(why) = podman.imports(&server.home().file(folder), image) {
+            not_run(format!("podman cannot import an image here: {why}"));
+            return None;
+        }
+    }
+    let tried = podman.does(&["run", "--rm", "--network", "none", WITH_BASH, "bash", "-c", "exit 7"]);
+    if tried.status.code() != Some(7) {
+        not_run(format!("podman cannot run here: {}", String::from_utf8_lossy(&tried.stderr)));
+        return None;
+    }
+    Some((server, podman))
+}
+
+fn start() -> Option<(Server, Podman)> {
+    let home = Home::make();
+    let podman = images(&home)?;
+    having_images(Server::start_in(home, Start::default()), podman)
+}
+
+fn by(profile: &str, server: &Server) -> CreateRequest {
+    CreateRequest {
+        profile: Some(profile.to_owned()),
+        cwd: Some(server.home().file("work").display().to_string()),
+        ..CreateRequest::default()
+    }
+}
+
+/// All containers are gone, and so is what the server keeps of them.
+async fn none_is_left(server: &Server, podman: &Podman) {
+    eventually("its container is removed", async || podman.containers().is_empty().then_some(())).await;
+    let kept = server.home().state().join("containers");
+    let is_program = |entry: &fs::DirEntry| entry.file_name() == "ptyd-init";
+    let folders = || fs::read_dir(&kept).expect("there").flatten().filter(|it| !is_program(it)).count();
+    eventually("its folder is removed", async || (folders() == 0).then_some(())).await;
+}
+
+/// The first process of the container with this shell.
+fn first_process(shell: Pid) -> Pid {
+    let holder = shell.parent().expect("its holder").number();
+    let info = fs::read_to_string(format!("/proc/{holder}/fdinfo/1")).expect("readable");
+    let pid = info.lines().find_map(|line| line.strip_prefix("Pid:")).expect("a pidfd");
+    Pid::new(pid.trim().parse().expect("a number"))
+}
+
+async fn shell_of(session: &Session) -> Pid {
+    Pid::new(session.look().await.pid.expect("it lives"))
+}
+
+#[tokio::test]
+// promise: access-16
+async fn a_session_in_a_container_is_used_as_any_other() {
+    let Some((server, podman)) = start() else { return };
+    let shell = server.session_with(by("bash", &server)).await;
+    assert_eq!(shell.look().await.confinement, Some(ConfinementTier::Container));
+    assert_eq!(podman.containers().trim(), format!("ptyd-{}", shell.id));
+    is_used(&server, &shell, Dialect::Bash).await;
+    assert_eq!(shell.gives("tty; echo $$; cat /proc/1/comm").await.1, "/dev/pts/0\n2\nptyd-init\n");
+    let kinds = "user -> image's: $HOME $SHELL_OF_SERVER. $PWD";
+    let shown = shell.gives(&format!("echo \"{kinds}\"; echo $PATH")).await.1;
+    let work = server.home().file("work");
+    let expected = format!("user -> image's: /root . {}\n/usr/local/sbin:", work.display());
+    assert!(shown.starts_with(&expected), "{shown}");
+    // An image that names no locale has the terminal's characters.
+    assert_eq!(shell.gives("printf '\\u202e' | wc -c").await.1, "3\n");
+    // Its files are the image's and the workspace's.
+    fs::write(work.join("given"), "given\n").expect("written");
+    assert_eq!(shell.gives("cat given; echo made >made").await, (0, "given\n".to_owned()));
+    assert_eq!(fs::read_to_string(work.join("made")).expect("written"), "made\n");
+    let secret = server.home().state().join("token");
+    assert_ne!(
+        shell.gives(&format!("cat {} || ls {}", secret.display(), work.join("..").join("podman").display())).await.0,
+        0
+    );
+    assert_eq!(shell.gives("echo x >/etc/own; cat /etc/own").await, (0, "x\n".to_owned()));
+    assert_eq!(shell.ends().await.left, 0);
+    // Every container is a fresh one.
+    let other = server.session_with(by("bash", &server)).await;
+    assert_ne!(other.gives("cat /etc/own").await.0, 0);
+    assert_eq!(other.ends().await.left, 0);
+    none_is_left(&server, &podman).await;
+}
+
+#[tokio::test]
+// promise: access-16
+async fn busybox_is_used_in_a_container() {
+    let Some((server, podman)) = start() else { return };
+    let shell = server.session_with(by("busybox", &server)).await;
+    let done = shell.run("sh -c 'exit 7'").await;
+    assert_eq!((done.exit_code, done.boundary), (Some(7), Boundary::Attested));
+    assert_eq!(shell.gives("tty; echo $$").await, (0, "/dev/pts/0\n2\n".to_owned()));
+    let asked = shell.run("head -n 1").await;
+    assert_eq!(asked.ended_by, Some(EndedBy::InputWanted));
+    assert!(shell.types("line").await.output.contains("line"));
+    let begun = shell.begin("sleep 812").await;
+    let sleeping = eventually("it runs", async || one(&server, &shell, "sleep 812").await).await;
+    assert!(sleeping.sandbox_pid.is_some_and(|inside| inside < 1_000), "{sleeping:?}");
+    shell.signal("INT").await;
+    assert_eq!(shell.end_of(&begun).await.signal.as_deref(), Some("INT"));
+    assert_eq!(shell.ends().await.left, 0);
+    none_is_left(&server, &podman).await;
+}
+
+#[tokio::test]
+// promise: access-16
+async fn a_container_ends_as_one_and_is_removed() {
+    let Some((server, podman)) = start() else { return };
+    let escape = "trap '' HUP TERM; env -i setsid sh -c 'trap \"\" HUP TERM INT; sleep 4711 & wait' >/dev/null 2>&1 &";
+    for end in ["requested", "exit", "shell killed", "holder killed", "first process killed", "container removed"] {
+        let shell = server.session_with(by("bash", &server)).await;
+        shell.run(escape).await;
+        // An orphan is no descendant of the holder, and is a process of the session.
+        shell.run("(setsid sleep 4712 >/dev/null 2>&1 &)").await;
+        let orphan = eventually("it runs", async || one(&server, &shell, "sleep 4712").await).await;
+        assert_eq!(orphan.parent_pid, None, "{end}");
+        let all = server.client().processes(&shell.id).await.expect("known").processes;
+        let all: Vec<_> = all.into_iter().map(|it| Pid::new(it.pid)).collect();
+        assert!(all.len() >= 4, "{all:?}");
+        let pid = shell_of(&shell).await;
+        match end {
+            "requested" => assert_eq!(shell.ends().await.left, 0),
+            "exit" => drop(shell.run("exit 3").await),
+            "shell killed" => pid.kill(),
+            "holder killed" => pid.parent().expect("its holder").kill(),
+            "first process killed" => first_process(pid).kill(),
+            _ => {
+                assert!(podman.does(&["rm", "--force", "--time", "0", &format!("ptyd-{}", shell.id)]).status.success())
+            }
+        }
+        for process in &all {
+            assert!(process.ends_within(PATIENCE), "{end}: {}", process.command_line());
+        }
+        eventually("it has ended", async || shell.look().await.exit).await;
+        if end == "exit" {
+            assert_eq!(shell.look().await.exit.and_then(|exit| exit.exit_code), Some(3));
+        }
+        none_is_left(&server, &podman).await;
+    }
+}
+
+#[tokio::test]
+// promise: access-16, crash-1
+async fn a_container_outlives_its_server_and_what_an_earlier_one_left_is_removed() {
+    let Some((server, podman)) = start() else { return };
+    let shell = server.session_with(by("bash", &server)).await;
+    shell.run("kept=1").await;
+    shell.run("(setsid sleep 4712 >/dev/null 2>&1 &)").await;
+    let begun = shell.begin("sleep 0.5; echo over; sh -c 'exit 5'").await;
+    server.kill9();
+    server.again();
+    let ended = shell.end_of(&begun).await;
+    assert_eq!((ended.exit_code, ended.boundary), (Some(5), Boundary::Attested));
+    assert_eq!(shell.gives("echo $kept").await.1, "1\n");
+    let orphan = eventually("it is known", async || one(&server, &shell, "sleep 4712").await).await;
+    let (signal, target) = (NumberOrName::Name("KILL".to_owned()), Some(NumberOrName::Number(orphan.pid)));
+    server.client().signal(&shell.id, &SignalRequest { signal, target }).await.expect("sent");
+    eventually("it is gone", async || one(&server, &shell, "sleep 4712").await.is_none().then_some(())).await;
+    // Nobody of the engine removes the container now.
+    let pid = shell_of(&shell).await;
+    let first = first_process(pid);
+    let monitor = first.parent().expect("podman's");
+    server.kill9();
+    monitor.kill();
+    pid.parent().expect("its holder").kill();
+    assert!(first.ends_within(PATIENCE) && pid.ends_within(PATIENCE));
+    assert_eq!(podman.containers().trim(), format!("ptyd-{}", shell.id));
+    server.again();
+    none_is_left(&server, &podman).await;
+    assert!(shell.look().await.exit.is_some());
+}
+
+#[tokio::test]
+// promise: access-16
+async fn a_container_whose_server_dies_during_its_start_is_removed() {
+    let home = Home::make();
+    let Some(podman) = images(&home) else { return };
+    let doom = home.file("doom");
+    let env = vec![("PTYD_FAULT", format!("container:{}", doom.display()).into())];
+    let Some((server, podman)) = having_images(Server::start_in(home, Start { env, ..Start::default() }), podman)
+    else {
+        return;
+    };
+    fs::write(&doom, "").expect("written");
+    assert!(server.client().create(&by("bash", &server), None).await.is_err());
+    server.kill9();
+    fs::remove_file(&doom).expect("there");
+    assert_ne!(fs::read_dir(server.home().state().join("containers")).expect("there").count(), 1, "it is known");
+    server.again();
+    none_is_left(&server, &podman).await;
+    assert_eq!(server.client().list(None).await.expect("known").total, 0);
+}
+
+#[tokio::test]
+// promise: access-16, limit-2
+async fn the_limits_of_a_session_hold_in_a_container() {
+    let Some((server, podman)) = start() else { return };
+    let limits = Some(Limits { memory_mb: Some(64), ..Limits::default() });
+    let shell = server.session_with(CreateRequest { limits, ..by("bash", &server) }).await;
+    let done = shell.run("head -c 400M /dev/zero | tail").await;
+    if in_group(&shell, Limit::MemoryMb).await {
+        assert_eq!(done.exit_code, Some(137));
+        check_hit(&shell, &done, Limit::MemoryMb).await;
+    } else {
+        assert_eq!(done.exit_code, Some(1));
+    }
+    assert_eq!(shell.gives("echo alive").await, (0, "alive\n".to_owned()));
+    assert_eq!(shell.ends().await.left, 0);
+    none_is_left(&server, &podman).await;
+}
+
+#[tokio::test]
+// promise: access-16
+async fn other_shells_attest_in_a_container() {
+    let Some((server, podman)) = start() else { return };
+    // The machine's, with its libraries.
+    for name in ["zsh", "fish", "dash", "mksh"] {
+        if !is_program(name) {
+            in_part(format!("there is no {name} on PATH"));
+            continue;
+        }
+        let shell = CreateRequest { shell: Some(name.to_owned()), ..by("python", &server) };
+        let shell = server.session_with(shell).await;
+        let done = shell.run("sh -c 'exit 7'").await;
+        assert_eq!((done.exit_code, done.boundary), (Some(7), Boundary::Attested), "{name}");
+        assert_eq!(shell.gives("tty").await.1, "/dev/pts/0\n", "{name}");
+        assert_eq!(shell.ends().await.left, 0, "{name}");
+    }
+    none_is_left(&server, &podman).await;
+}
+
+#[tokio::test]
+// promise: access-16
+async fn a_container_that_cannot_be_is_no_weaker_session() {
+    let Some((server, podman)) = start() else { return };
+    let client = server.client();
+    let container = Some(ConfinementTier::Container);
+    let unnamed = CreateRequest { confinement: container, ..by("open", &server) };
+    let of_shell = |shell: &str| CreateRequest { shell: Some(shell.to_owned()), ..by("bash", &server) };
+    for (request, code, why) in [
+        (by("missing", &server), ErrorCode::StartFailed, "nobody-has-this:1: image not known"),
+        (by("engineless", &server), ErrorCode::StartFailed, "there is no program \"/nonexistent/podman\" here"),
+        (by("broken", &server), ErrorCode::StartFailed, "no-such-runtime"),
+        (by("shellless", &server), ErrorCode::StartFailed, "without-shell:1 has no shell"),
+        (by("silent", &server), ErrorCode::StartFailed, "does not connect to this server"),
+        (by("nobody", &server), ErrorCode::StartFailed, "nobody-of-this-name"),
+        (of_shell("zsh"), ErrorCode::InvalidField, "in the image localhost/with-bash:1: no program \"zsh\""),
+        (unnamed, ErrorCode::InvalidField, "names an `image`"),
+        (CreateRequest { on_end: OnEnd::Keep, ..by("bash", &server) }, ErrorCode::InvalidField, "leave out `keep`"),
+        (
+            CreateRequest { cwd: Some("/usr".to_owned()), ..by("bash", &server) },
+            ErrorCode::InvalidField,
+            "cannot be the",
+        ),
+    ] {
+        match client.create(&request, None).await {
+            Err(ClientError::Refused(problem)) => {
+                assert_eq!(problem.code, code, "{}", problem.detail);
+                assert!(problem.detail.contains(why), "{}", problem.detail);
+            }
+            other => panic!("{why}: not refused: {other:?}"),
+        }
+    }
+    none_is_left(&server, &podman).await;
+    assert_eq!(client.list(None).await.expect("known").total, 0);
+    // A token gets what is asked for it.
+    let (name, scope) = ("bot".to_owned(), TokenScope::Write);
+    let token = TokenRequest { name, scope, expires_in: None, profiles: Vec::new(), confinement: container };
+    let bot = Client::tcp(server.address(), client.make_token(&token).await.expect("made").token);
+    let weaker = CreateRequest { confinement: Some(ConfinementTier::Process), ..by("bash", &server) };
+    assert_eq!(bot.create(&weaker, None).await.expect("started").confinement, container);
+    let refused = bot.create(&by("open", &server), None).await.err().and_then(|e| e.code());
+    assert_eq!(refused, Some(ErrorCode::InvalidField));
+    let given = client.capabilities().await.expect("an answer").confinement;
+    let shown = given.into_iter().find(|it| it.tier == ConfinementTier::Container).expect("told");
+    assert_eq!((shown.available, shown.reason), (true, None));
+}
+
+#[tokio::test]
+// promise: access-16, secret-3
+async fn a_container_has_the_user_the_secrets_and_the_network_of_its_profile() {
+    let Some((server, podman)) = start() else { return };
+    fs::set_permissions(server.home().file("work"), fs::Permissions::from_mode(0o777)).expect("ours");
+    server.client().set_secret("A_KEY", "0123456789abcdef".to_owned()).await.expect("set");
+    let shell = server.session_with(by("app", &server)).await;
+    let gives = async |command: &str| shell.gives(command).await.1;
+    assert_eq!(
+        gives("id -u; id -G; echo ~; tty; stat -c %u $(tty)").await,
+        "1000\n1000 1001\n/home/app\n/dev/pts/0\n1000\n"
+    );
+    assert_eq!(
+        gives("echo $A_KEY; cat $A_KEY_FILE; echo; echo $A_KEY_FILE").await,
+        "****************\n****************\n/.ptyd/secrets/A_KEY\n"
+    );
+    assert_eq!(gives("echo ${#A_KEY}; wc -c <$A_KEY_FILE").await, "16\n16\n");
+    assert_eq!(shell.run("sh -c 'exit 7'").await.boundary, Boundary::Attested);
+    let asked = shell.run("head -n 1").await;
+    assert_eq!(asked.ended_by, Some(EndedBy::InputWanted));
+    shell.types("line").await;
+    shell.gives("touch made").await;
+    assert_eq!(MetadataExt::uid(&fs::metadata(server.home().file("work").join("made")).expect("made")), 1000);
+    shell.ends().await;
+    let devices = "wc -l </proc/net/dev";
+    let off = server.session_with(by("bash", &server)).await.gives(devices).await.1;
+    assert_eq!(off, "3\n", "the loopback device alone");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    let connects = format!("(: </dev/tcp/127.0.0.1/{port})");
+    for (profile, reaches) in [("online", true), ("bash", false)] {
+        let shell = server.session_with(by(profile, &server)).await;
+        assert_eq!(shell.gives(&connects).await.0 == 0, reaches, "{profile}");
+        shell.ends().await;
+    }
+    for session in server.client().list(None).await.expect("known").terminals {
+        let _ = server.client().terminate(&session.id, true, None).await;
+    }
+    none_is_left(&server, &podman).await;
+}
+
+#[tokio::test]
+// promise: access-16
+async fn nothing_gets_out_of_a_container() {
+    if lacks(&["/usr/bin/python3", "ipcmk"]) {
+        return;
+    }
+    let Some((server, podman)) = start() else { return };
+    are_kept(&server).await;
+    none_is_left(&server, &podman).await;
+}
+
+async fn are_kept(server: &Server) {
+    let (home, other, shared) = (server.home().path().to_owned(), server.session().await, Shared::make());
+    fs::create_dir_all(home.join(".ssh")).expect("made");
+    fs::write(home.join(".ssh/id"), "id\n").expect("written");
+    fs::write(home.join("open"), "open\n").expect("written");
+    let shell = server.session_with(by("python", server)).await;
+    let printed = attacks_of(server, &shell, &other, ConfinementTier::Container, &shared.variables()).await;
+    assert_eq!(printed, "tried 72\n");
+    for untouched in ["new", ".netrc", "moved"] {
+        assert!(!home.join(untouched).exists(), "{untouched}");
+    }
+    assert!(!Path::new("/etc/confined").exists());
+    shell.ends().await;
+}
+
+#[tokio::test]
+// promise: access-16
+async fn an_ordinary_user_has_containers() {
+    let home = Home::make();
+    let Some(mut podman) = images(&home) else { return };
+    if is_root() {
+        // An ordinary user's podman does all in the mount namespace of its first call.
+        let without_second = "umount /sys/fs/cgroup/unified 2>/dev/null; exec \"$@\"";
+        podman.behind = ["unshare", "-m", "sh", "-c", without_second, "sh"].map(str::to_owned).into();
+        podman.behind.extend(run_as(USER));
+    }
+    let Some((server, podman)) = having_images(serve(home), podman) else { return };
+    let shell = server.session_with(by("bash", &server)).await;
+    let done = shell.run("sh -c 'exit 7'").await;
+    assert_eq!((done.exit_code, done.boundary), (Some(7), Boundary::Attested));
+    assert_eq!(shell.gives("id -u; tty; echo made >made; cat made").await.1, "0\n/dev/pts/0\nmade\n");
+    let made = fs::metadata(server.home().file("work").join("made")).expect("made");
+    let of_home = fs::metadata(server.home().file("work")).expect("made");
+    assert_eq!(MetadataExt::uid(&made), MetadataExt::uid(&of_home), "the container's root is the server's user");
+    let asked = shell.run("head -n 1").await;
+    assert_eq!(asked.ended_by, Some(EndedBy::InputWanted));
+    shell.types("line").await;
+    shell.run("(setsid sleep 4712 >/dev/null 2>&1 &)").await;
+    let orphan = eventually("it runs", async || one(&server, &shell, "sleep 4712").await).await;
+    assert_eq!(shell.ends().await.left, 0);
+    assert!(Pid::new(orphan.pid).ends_within(PATIENCE));
+    if !lacks(&["/usr/bin/python3", "ipcmk"]) {
+        are_kept(&server).await;
+    }
+    none_is_left(&server, &podman).await;
+}
