@@ -57,5 +57,6 @@ pub use crate::host::capacity::{KernelLimit, kernel_limits};
 pub use crate::host::confinement_hindrance;
 pub use crate::host::holders::{holder_is_static, splice_works};
 pub(crate) use approvals::UsedApproval;
+pub(crate) use policy_gate::Judged;
 pub use registry::Registry;
 pub use unix_peers::UnixPeers;

@@ -167,6 +167,14 @@ impl Judged {
         }
     }
 
+    /// The approval that a person has still to give.
+    pub(crate) fn waits_for(&self) -> Option<&str> {
+        match &self.answer {
+            Some(Answer::Pending { id, .. }) => id.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Why it is not performed, if it is not.
     pub(crate) fn refusal(&self) -> Option<ActionError> {
         let is_advisory = self.shared.meta.confinement.is_none();
@@ -184,16 +192,17 @@ impl Judged {
 
     /// Prepares the session for it: a proven command runs in the shell for which it was proven, and what is not proven
     /// is on record before it runs. Returns the approval that it uses up.
-    pub(crate) async fn admit(self, action: &mut Action) -> Result<Option<Box<UsedApproval>>, ActionError> {
-        let used = match self.answer {
-            Some(Answer::Allowed(used)) => Some(used),
+    pub(crate) async fn admit(self, action: &mut Action) -> Result<Option<UsedApproval>, ActionError> {
+        let taken = match self.answer {
+            Some(Answer::Allowed(taken)) => Some(taken),
             _ => None,
         };
+        let used = || taken.and_then(|taken| taken.used());
         if let (Action::Execute(execute), true) = (action, self.ruling.is_proven) {
             execute.shell = TargetShell::Own;
         }
         if !self.ruling.taints || self.shared.taint.reason().is_some() {
-            return Ok(used);
+            return Ok(used());
         }
         let reason = match self.what {
             "not run" if self.ruling.is_proven => format!("a command ran that changes later ones: {}", self.ruling.why),
@@ -202,7 +211,7 @@ impl Judged {
         };
         let shared = self.shared;
         on_disk(move || shared.taint.record(&shared.folder, &reason)).await?;
-        Ok(used)
+        Ok(used())
     }
 }
 

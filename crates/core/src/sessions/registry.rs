@@ -337,9 +337,12 @@ impl Registry {
             Action::RemoveSecret { name } => self.remove_secret(principal, name).await.map(Outcome::NamedSecret),
             Action::Approvals => Ok(Outcome::Approvals(self.person_requests.approvals.list(principal, Instant::now()))),
             Action::DecideApproval { id, decision } => {
-                let decided = self.person_requests.approvals.decide(principal, id, *decision, Instant::now())?;
-                tracing::info!(by = %principal.name, approval = %decided.id, session = %decided.session, decision = decision.name(), "an approval was decided on");
-                self.server_events.approval_decided(&decided, *decision);
+                let (decided, is_first) =
+                    self.person_requests.approvals.decide(principal, id, *decision, Instant::now())?;
+                if is_first {
+                    tracing::info!(by = %principal.name, approval = %decided.id, session = %decided.session, decision = decision.name(), "an approval was decided on");
+                    self.server_events.approval_decided(&decided, *decision);
+                }
                 Ok(Outcome::Approval(Box::new(decided)))
             }
             Action::Capabilities => {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::audit::lines;
 use crate::profiles::configure;
 
-const CONFIGURATION: &str = r#"
+pub(crate) const CONFIGURATION: &str = r#"
 [profiles.default]
 shell = "bash"
 rc = "clean"
@@ -42,7 +42,7 @@ rc = "clean"
 startup = ["echo ready", "rm a", "echo not reached > x"]
 "#;
 
-const POLICY: &str = r#"
+pub(crate) const POLICY: &str = r#"
 default = "strict"
 
 [policies.strict]
@@ -83,11 +83,11 @@ fn home() -> Home {
     home
 }
 
-fn start() -> Server {
+pub(crate) fn start() -> Server {
     Server::start_in(home(), Start::default())
 }
 
-fn by(profile: &str) -> CreateRequest {
+pub(crate) fn by(profile: &str) -> CreateRequest {
     CreateRequest { profile: Some(profile.to_owned()), ..CreateRequest::default() }
 }
 
@@ -102,7 +102,7 @@ async fn refused(session: &Session, request: ExecuteRequest) -> (Option<ErrorCod
     (error.code(), words)
 }
 
-fn ask(command: &str) -> ExecuteRequest {
+pub(crate) fn ask(command: &str) -> ExecuteRequest {
     ExecuteRequest { command: command.to_owned(), ..ExecuteRequest::default() }
 }
 

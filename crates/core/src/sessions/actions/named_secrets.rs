@@ -92,10 +92,5 @@ impl Registry {
 
 /// Secrets are a person's: neither a program in a session nor a tool reads their names or changes them.
 fn check_caller(principal: &Principal) -> Result<(), ActionError> {
-    if !principal.may_be_a_person() {
-        let why =
-            "a person manages secrets at the command line or over REST, and no program in a session and no tool does";
-        return Err(ActionError::Denied { why: why.to_owned() });
-    }
-    Ok(())
+    principal.may_be_a_person().map_err(|why| ActionError::Denied { why: why.to_owned() })
 }
