@@ -8,7 +8,7 @@ use std::process::{Output, Stdio};
 use api::{CreateRequest, ErrorCode, ExecuteRequest, InputRequest, OutputQuery, OutputView, TokenRequest, TokenScope};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use client::ClientError;
+use client::{Client, ClientError};
 use e2e::{Connection, Home, Mcp, Random, Server, Session, Socket, SocketMessage, Start, count, eventually, not_run};
 use serde_json::{Value, json};
 
@@ -511,4 +511,28 @@ async fn a_session_whose_spec_is_damaged_has_the_masks_of_all_secrets() {
     server.again();
     assert!(look(&server, &shell.id) >= 5);
     assert!(shell.look().await.trouble.is_some_and(|trouble| trouble.contains("damaged: spec")));
+}
+
+#[tokio::test]
+// promise: secret-2
+async fn a_name_that_no_secret_has_and_the_servers_own_token_over_tcp_are_refused_with_the_reason() {
+    let home = Home::make();
+    configure(&home, "[profiles.harmful]\nsecrets = ['LD_PRELOAD']\n");
+    let server = Server::start_in(home, Start::default());
+    for (name, shown) in [("", "\"\" is no name"), ("a-b", "\"a-b\" is no name"), ("PTYD_X", "cannot begin with PTYD_")]
+    {
+        let done = set(&server, name, VALUE);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!((done.status.code(), said.lines().count(), said.contains(shown)), (Some(2), 1, true), "{said}");
+    }
+    // Programs find and load code by it, so it is given as no variable.
+    assert!(set(&server, "LD_PRELOAD", VALUE).status.success());
+    let refused = server.client().create(&by("harmful"), None).await.expect_err("refused");
+    assert_eq!(refused.code(), Some(ErrorCode::StartFailed));
+    assert!(refused.to_string().contains("LD_PRELOAD decides which code"), "{refused}");
+    // A program in a session can read that token.
+    let tcp = Client::tcp(server.address(), server.token());
+    for refused in [tcp.set_secret("OTHER", OTHER.to_owned()).await.err(), tcp.secrets().await.err()] {
+        assert_eq!(refused.expect("refused").code(), Some(ErrorCode::Forbidden));
+    }
 }

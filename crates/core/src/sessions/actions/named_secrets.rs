@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::action::{ActionError, NamedSecretView, SecretValue};
 use crate::config_file::ConfigFile;
+use crate::credentials::named_secrets::variable_problem;
 use crate::host::holders::start_error_of;
 use crate::limits::PROFILE_SECRETS_MAX;
 use crate::principal::Principal;
@@ -27,6 +28,9 @@ impl Registry {
             };
             names.iter().map(value).collect::<Result<Vec<_>, _>>()
         };
+        if let Some(why) = profile.secrets.iter().find_map(|name| variable_problem(name)) {
+            return Err(start_error_of(format!("its profile's secrets: {why}; give it as a file (secret_files)")));
+        }
         Ok(GivenSecrets { variables: values(&profile.secrets)?, files: values(&profile.secret_files)? })
     }
 
