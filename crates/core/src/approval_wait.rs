@@ -16,18 +16,24 @@ pub struct ApprovalWait {
     until: watch::Sender<Instant>,
     /// The id of the approval that is waited for now.
     parked: watch::Sender<Option<Arc<str>>>,
-    counts: bool,
+    /// It is a part of the timeout of the command or the input.
+    counts: watch::Sender<bool>,
 }
 
 impl ApprovalWait {
     /// Waits so long at most, besides the wait of the command or the input.
     pub fn at_most(time: Duration) -> Self {
-        Self { until: watch::Sender::new(Instant::now() + time), parked: watch::Sender::new(None), counts: false }
+        Self {
+            until: watch::Sender::new(Instant::now() + time),
+            parked: watch::Sender::new(None),
+            counts: watch::Sender::new(false),
+        }
     }
 
     /// The same where this time is a part of the timeout of the command or the input.
     pub fn within_timeout(self) -> Self {
-        Self { counts: true, ..self }
+        self.counts.send_replace(true);
+        self
     }
 
     /// Ends the wait now.
@@ -35,8 +41,9 @@ impl ApprovalWait {
         self.until.send_replace(Instant::now());
     }
 
-    /// From now on waits so long at most.
+    /// From now on waits so long at most, besides the wait of the command or the input.
     pub fn prolong(&self, time: Duration) {
+        self.counts.send_replace(false);
         self.until.send_replace(Instant::now() + time);
     }
 
@@ -74,7 +81,7 @@ impl ApprovalWait {
         let _parked = Parked::at(&self.parked, id);
         tokio::select! {
             biased;
-            () = decided => Some(if self.counts { begun.elapsed() } else { Duration::ZERO }),
+            () = decided => Some(if *self.counts.borrow() { begun.elapsed() } else { Duration::ZERO }),
             () = over => None,
         }
     }

@@ -131,7 +131,11 @@ impl Dispatcher {
         }
         let mut judged = self.registry.judged(principal, action).await?;
         while let (Some(id), Some(wait)) = (judged.as_ref().and_then(Judged::waits_for), &principal.approval_wait) {
-            let Some(waited) = Box::pin(self.decided(principal, id, wait)).await? else { break };
+            let Some(waited) = Box::pin(self.decided(principal, id, wait)).await? else {
+                // It may be forgotten, and then the answer names another one.
+                judged = self.registry.judged(principal, action).await?;
+                break;
+            };
             if let Action::Execute(Execute { wait: Some(wait), .. }) | Action::Input(Input { wait: Some(wait), .. }) =
                 action
             {
@@ -333,6 +337,8 @@ pub(crate) fn name(action: &Action) -> &'static str {
         Action::SetSecret { .. } => "set secret",
         Action::RemoveSecret { .. } => "remove secret",
         Action::Approvals => "approvals",
+        Action::AskApproval(_) => "ask approval",
+        Action::ShowApproval(_) => "show approval",
         Action::DecideApproval { .. } => "decide approval",
         Action::Capabilities => "capabilities",
         Action::Audit(_) => "audit",

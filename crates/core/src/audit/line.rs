@@ -273,6 +273,9 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
         | Action::Tokens
         | Action::NamedSecrets
         | Action::Approvals
+        | Action::AskApproval(_)
+        // The name of its page stays secret.
+        | Action::ShowApproval(_)
         | Action::Capabilities
         | Action::Audit(_) => (Reading, none()),
     }

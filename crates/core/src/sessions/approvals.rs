@@ -9,11 +9,13 @@ use std::time::SystemTime;
 
 use journal::Masks;
 
+use subtle::ConstantTimeEq;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::secret_requests::random_name;
 use crate::action::{
-    Action, ActionError, ApprovalState, ApprovalSubject, ApprovalView, Decision, InputBytes, TargetShell,
+    APPROVAL_PAGE, Action, ActionError, ApprovalState, ApprovalSubject, ApprovalView, Decision, InputBytes, TargetShell,
 };
 use crate::ids::{SessionId, random_word};
 use crate::limits::{APPROVAL_LIFETIME, APPROVALS_PER_PRINCIPAL_MAX};
@@ -56,6 +58,8 @@ struct Approval {
     words: Words,
     /// The protocol of the request.
     door: Door,
+    /// The name of its page, once one was asked for.
+    page: Option<String>,
     state: ApprovalState,
     asked_at: SystemTime,
     until: Instant,
@@ -161,7 +165,7 @@ impl Approvals {
         let id = format!("a-{}", random_word());
         let state = ApprovalState::Pending;
         let (asked_at, until) = (SystemTime::now(), now + APPROVAL_LIFETIME);
-        all.push(Approval { id: id.clone(), asked, words, door, state, asked_at, until });
+        all.push(Approval { id: id.clone(), asked, words, door, page: None, state, asked_at, until });
         Answer::Pending { id: Some(id), is_new: true }
     }
 
@@ -173,7 +177,8 @@ impl Approvals {
         self.0.decided.send_replace(());
     }
 
-    /// Waits until a person has decided, or the approval is used up or forgotten.
+    /// Waits until a person has decided, or another request has used the approval up. It ends with the approval's time, too, but then
+    /// there is nothing to go on with.
     pub(crate) async fn decided(&self, id: &str) {
         let mut decided = self.0.decided.subscribe();
         loop {
@@ -182,9 +187,30 @@ impl Approvals {
             let Some(until) = locked(&self.0.all).iter().find(is_pending).map(|one| one.until) else { return };
             tokio::select! {
                 _ = decided.changed() => {}
-                () = tokio::time::sleep_until(until) => return,
+                () = tokio::time::sleep_until(until) => std::future::pending().await,
             }
         }
+    }
+
+    /// The name of the page on which a person decides, for the client that makes the request and for nobody else: whoever has the name
+    /// can be told the decision's place, and a program in a session is told nothing.
+    pub(super) fn page(&self, principal: &Principal, id: &str, now: Instant) -> Option<String> {
+        if principal.origin.door != Door::Mcp || principal.origin.from_session.is_some() {
+            return None;
+        }
+        let mut all = locked(&self.0.all);
+        let is_it = |one: &&mut Approval| one.id == id && one.asked.principal == principal.name && now < one.until;
+        let approval = all.iter_mut().find(is_it).filter(|one| one.state == ApprovalState::Pending)?;
+        Some(approval.page.get_or_insert_with(|| format!("{APPROVAL_PAGE}{}", random_name())).clone())
+    }
+
+    /// The approval of this page; the comparison takes constant time.
+    pub(super) fn on_page(&self, principal: &Principal, name: &str, now: Instant) -> Option<ApprovalView> {
+        let all = locked(&self.0.all);
+        let is_it =
+            |one: &&Approval| one.page.as_ref().is_some_and(|page| page.as_bytes().ct_eq(name.as_bytes()).into());
+        let approval = all.iter().find(is_it).filter(|one| now < one.until)?;
+        (principal.is_admin() || approval.asked.principal == principal.name).then(|| approval.view(now))
     }
 
     /// Those that this principal may see, oldest first.

@@ -32,7 +32,8 @@ use super::toolchains::Toolchains;
 use super::unix_peers::UnixPeers;
 use super::unreachable::Unreachable;
 use crate::action::{
-    Action, ActionError, CapabilitiesView, EndReason, Limits, Outcome, SessionStatus, SessionView, TokenView,
+    Action, ActionError, CapabilitiesView, EndReason, Limits, Outcome, SecretRefusal, SessionStatus, SessionView,
+    TokenView,
 };
 use crate::audit::AuditLog;
 use crate::config::Config;
@@ -336,6 +337,15 @@ impl Registry {
             }
             Action::RemoveSecret { name } => self.remove_secret(principal, name).await.map(Outcome::NamedSecret),
             Action::Approvals => Ok(Outcome::Approvals(self.person_requests.approvals.list(principal, Instant::now()))),
+            Action::AskApproval(id) => {
+                let page = self.person_requests.approvals.page(principal, id, Instant::now());
+                Ok(Outcome::ApprovalPage(page.filter(|_| self.settings.secret_page)))
+            }
+            Action::ShowApproval(name) => {
+                let view = self.person_requests.approvals.on_page(principal, name, Instant::now());
+                let view = view.ok_or(ActionError::SecretRefused(SecretRefusal::Unknown))?;
+                Ok(Outcome::Approval(Box::new(view)))
+            }
             Action::DecideApproval { id, decision } => {
                 let (decided, is_first) =
                     self.person_requests.approvals.decide(principal, id, *decision, Instant::now())?;
