@@ -171,12 +171,22 @@ impl Principal {
 
     /// The least confinement of the sessions that it starts.
     pub fn confinement(&self) -> Option<ConfinementTier> {
-        self.pass.as_ref().and_then(|pass| pass.confinement)
+        self.pass.as_ref().and_then(|pass| pass.bounds.confinement)
+    }
+
+    /// The policy that counts for its requests besides the sessions' own.
+    pub fn policy(&self) -> Option<&str> {
+        self.pass.as_ref()?.bounds.policy.as_deref()
+    }
+
+    /// The secrets that the sessions which it starts get besides the profile's.
+    pub fn secrets(&self) -> &[TokenSecret] {
+        self.pass.as_ref().map_or(&[], |pass| &pass.bounds.secrets)
     }
 
     /// The profiles with which it may start sessions, the first one by default; `None` if it may use all.
     pub fn profiles(&self) -> Option<&[String]> {
-        self.pass.as_ref().map(|pass| &*pass.profiles).filter(|profiles| !profiles.is_empty())
+        self.pass.as_ref().map(|pass| &*pass.bounds.profiles).filter(|profiles| !profiles.is_empty())
     }
 
     /// Whether its token was revoked or has expired.
@@ -203,24 +213,44 @@ pub(crate) fn local_name() -> String {
     NAME.get_or_init(|| user_name().unwrap_or_else(|| "local".to_owned())).clone()
 }
 
-/// The validity of a named token: until it is revoked or expires, for which profiles, and with which least confinement. Streams and waits opened with it
+/// The validity of a named token: until it is revoked or expires, and within which bounds. Streams and waits opened with it
 /// end then.
 #[derive(Debug, Clone)]
 pub struct Pass {
     revoked: watch::Receiver<bool>,
     until: Option<SystemTime>,
-    profiles: Arc<[String]>,
-    confinement: Option<ConfinementTier>,
+    bounds: Arc<TokenBounds>,
+}
+
+/// The bounds of a named token: the sessions that it starts, the policy of its requests, the secrets of those sessions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenBounds {
+    /// The profiles with which it may start sessions, the first one by default; all if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<String>,
+    /// The least confinement of those sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confinement: Option<ConfinementTier>,
+    /// The policy that counts besides the sessions' own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// The secrets that those sessions get besides the profile's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<TokenSecret>,
+}
+
+/// A named secret that a token gives, and the variable that has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenSecret {
+    /// The secret's name.
+    pub name: String,
+    /// The variable.
+    pub variable: String,
 }
 
 impl Pass {
-    pub(crate) fn new(
-        revoked: watch::Receiver<bool>,
-        until: Option<SystemTime>,
-        profiles: Vec<String>,
-        confinement: Option<ConfinementTier>,
-    ) -> Self {
-        Self { revoked, until, profiles: profiles.into(), confinement }
+    pub(crate) fn new(revoked: watch::Receiver<bool>, until: Option<SystemTime>, bounds: TokenBounds) -> Self {
+        Self { revoked, until, bounds: Arc::new(bounds) }
     }
 
     fn is_over(&self) -> bool {

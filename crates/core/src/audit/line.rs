@@ -212,7 +212,7 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
         }
         Action::MakeToken(request) => {
             let (token, token_scope) = (Some(short(&request.name)), Some(request.scope.name()));
-            let creation = Creation { profiles: request.profiles.clone(), ..Creation::default() };
+            let creation = Creation { profiles: request.bounds.profiles.clone(), ..Creation::default() };
             (Change, Details { token, token_scope, creation: Some(creation), ..none() })
         }
         Action::DecideApproval { id, decision } => {

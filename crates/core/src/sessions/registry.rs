@@ -319,9 +319,14 @@ impl Registry {
             }
             Action::Tokens => Ok(Outcome::Tokens(self.tokens.list())),
             Action::MakeToken(request) => {
-                let (tokens, request) = (Arc::clone(&self.tokens), request.clone());
-                let made = on_disk(move || tokens.make(&request)).await?;
-                let TokenView { name, scope, profiles, .. } = &made.view;
+                let (registry, request) = (Arc::clone(self), request.clone());
+                let made = on_disk(move || {
+                    registry.check_policy_of_token(&request)?;
+                    registry.tokens.make(&request)
+                })
+                .await?;
+                let TokenView { name, scope, bounds, .. } = &made.view;
+                let profiles = &bounds.profiles;
                 tracing::info!(by = %principal.name, token = %name, scope = scope.name(), ?profiles, "a token was made");
                 Ok(Outcome::FreshToken(made))
             }

@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use api::{
     Approval, ApprovalState, CommandExecution, CreateRequest, Decision, ErrorCode, EventKind, ExecuteRequest,
-    TokenRequest, TokenScope,
+    InputRequest, TokenRequest, TokenScope,
 };
 use client::{Client, ClientError};
 use e2e::{PATIENCE, Server, Session, eventually};
 use serde_json::Value;
 
 use crate::audit::lines;
-use crate::policy::{ask, start};
+use crate::policy::{POLICY, ask, by, start};
 use crate::server_events::Follower;
 
 pub(crate) fn token(name: &str) -> TokenRequest {
     let name = name.to_owned();
-    TokenRequest { name, scope: TokenScope::Write, expires_in: None, profiles: Vec::new(), confinement: None }
+    TokenRequest { name, scope: TokenScope::Write, ..TokenRequest::default() }
 }
 
 /// A token of scope `write`, whose requests the owner decides on.
@@ -151,4 +151,56 @@ async fn the_command_line_says_what_it_waits_for_and_goes_on_with_the_decision()
     assert!(shell.try_run(&ask("touch y")).await.is_err());
     let told = [follower.next().event, follower.next().event];
     assert_eq!(told, [EventKind::ApprovalDecided, EventKind::ApprovalRequested]);
+}
+
+#[tokio::test]
+// promise: policy-9
+async fn a_tokens_policy_counts_besides_the_sessions_and_the_stricter_decides() {
+    let server = start();
+    let owner = server.client();
+    let with = |name: &str, policy: &str| TokenRequest { policy: Some(policy.to_owned()), ..token(name) };
+    let unknown = owner.make_token(&with("bot", "nowhere")).await.err().expect("refused");
+    assert!(unknown.to_string().contains("there is no policy \"nowhere\""), "{unknown}");
+    let admin = TokenRequest { scope: TokenScope::Admin, ..with("bot", "open") };
+    assert_eq!(owner.make_token(&admin).await.err().expect("refused").code(), Some(ErrorCode::InvalidField));
+    let made = owner.make_token(&with("bot", "open")).await.expect("made");
+    let bot = Arc::new(Client::tcp(server.address(), made.token));
+    let listed = server.ptyd(&["token", "ls"]).output().expect("it runs").stdout;
+    assert!(String::from_utf8_lossy(&listed).lines().any(|line| line.starts_with("bot ") && line.contains(" open ")));
+    // The session's own is `strict`, and of two verdicts the stricter one counts: `ls` is allowed there and not here.
+    let shell = session_of(&bot).await;
+    assert_eq!(shell.gives("echo a").await, (0, "a\n".to_owned()));
+    let refused = shell.try_run(&ask("ls")).await.expect_err("the token's policy has no rule for it");
+    assert!(refused.to_string().contains("rule default of policy open"), "{refused}");
+    let refused = shell.try_run(&ask("rm x")).await.expect_err("the session's denies it");
+    assert!(refused.to_string().contains("rule no-rm of policy strict"), "{refused}");
+    // Typed input is allowed by the token's and asked about by the session's.
+    let reading = shell.run("cat").await;
+    let typed = shell.input_refusal(&InputRequest { input: Some("x".into()), ..InputRequest::default() }).await;
+    assert_eq!(typed, Some(ErrorCode::ApprovalNeeded));
+    shell.signal("INT").await;
+    shell.end_of(&reading).await;
+    // A start is judged by both.
+    let env = CreateRequest { env: [("A".to_owned(), "b".to_owned())].into(), ..by("free") };
+    let refused = bot.create(&env, None).await.expect_err("its profile's policy allows it, the token's does not");
+    assert!(
+        refused.to_string().contains("policy open") && refused.code() == Some(ErrorCode::ApprovalNeeded),
+        "{refused}"
+    );
+    // Without a policy of its own, the token's sessions have the token's, and prove with it.
+    let file = server.home().path().join("config/ptyd/policy.toml");
+    std::fs::write(&file, POLICY.replace("default = \"strict\"\n", "")).expect("written");
+    let own = session_of(&bot).await;
+    assert_eq!(own.look().await.policy.map(|policy| policy.name).as_deref(), Some("open"));
+    assert_eq!(own.gives("echo a").await, (0, "a\n".to_owned()));
+    // One that is gone refuses, and a session of before is not proven for it.
+    std::fs::write(&file, POLICY.replace("policies.open", "policies.shut")).expect("written");
+    let refused = own.try_run(&ask("echo a")).await.expect_err("refused");
+    assert!(refused.to_string().contains("no policy \"open\" any more"), "{refused}");
+    let refused = bot.create(&CreateRequest::default(), None).await.expect_err("refused");
+    assert!(refused.to_string().contains("the token's policy: there is no policy \"open\""), "{refused}");
+    owner.revoke_token("bot").await.expect("revoked");
+    let next = owner.make_token(&token("bot")).await.expect("made");
+    let own = Session::new(Arc::new(Client::tcp(server.address(), next.token)), shell.id.clone());
+    assert_eq!(own.gives("ls /nowhere 2>/dev/null || echo b").await, (0, "b\n".to_owned()));
 }

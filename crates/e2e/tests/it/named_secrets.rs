@@ -409,6 +409,7 @@ async fn secrets_are_set_by_an_admin_and_shown_to_nobody() {
         expires_in: None,
         profiles: Vec::new(),
         confinement: None,
+        ..TokenRequest::default()
     };
     let token = format!("Bearer {}", server.client().make_token(&request).await.expect("made").token);
     let body = json!({ "value": "a value of its own" }).to_string();
@@ -535,4 +536,54 @@ async fn a_name_that_no_secret_has_and_the_servers_own_token_over_tcp_are_refuse
     for refused in [tcp.set_secret("OTHER", OTHER.to_owned()).await.err(), tcp.secrets().await.err()] {
         assert_eq!(refused.expect("refused").code(), Some(ErrorCode::Forbidden));
     }
+}
+
+#[tokio::test]
+// promise: secret-4
+async fn the_sessions_of_a_token_get_its_secrets_masked_and_the_next_server_knows() {
+    let server = server();
+    assert!(set(&server, "DEPLOY_KEY", VALUE).status.success() && set(&server, "OTHER", OTHER).status.success());
+    let of = |name: &str, secrets: &[&str]| {
+        let (name, secrets) = (name.to_owned(), secrets.iter().map(|one| (*one).to_owned()).collect());
+        TokenRequest { name, secrets, ..TokenRequest::default() }
+    };
+    let owner = server.client();
+    for wrong in [&["key"][..], &["OTHER=LD_PRELOAD"], &["OTHER=A", "DEPLOY_KEY=A"]] {
+        let refused = owner.make_token(&of("bot", wrong)).await.err().expect("refused");
+        assert_eq!(refused.code(), Some(ErrorCode::InvalidField), "{wrong:?}");
+    }
+    let new = server.ptyd(&["token", "new", "bot", "--secret", "OTHER=API_KEY", "--secret", "OTHER"]).output();
+    let new = String::from_utf8(new.expect("it runs").stdout).expect("a token");
+    // Each server has an address of its own.
+    let bot = || std::sync::Arc::new(Client::tcp(server.address(), new.trim().to_owned()));
+    let listed = owner.tokens().await.expect("listed").tokens;
+    assert_eq!(listed[0].secrets, ["OTHER=API_KEY", "OTHER"]);
+    // With the profile's, and without a profile.
+    for (profile, given) in [(Some("deploy"), VALUE), (None, "none")] {
+        let request = CreateRequest { profile: profile.map(str::to_owned), ..CreateRequest::default() };
+        let id = bot().create(&request, None).await.expect("started").id;
+        let session = Session::new(bot(), id.clone());
+        let shown = format!(
+            "{}\n{}\n{}\n",
+            stars(OTHER),
+            stars(OTHER),
+            if given == "none" { given.to_owned() } else { stars(VALUE) }
+        );
+        let command = "echo $API_KEY; echo $OTHER; echo ${DEPLOY_KEY:-none}";
+        assert_eq!(session.gives(command).await, (0, shown.clone()));
+        assert_eq!(session.gives("echo ${#API_KEY}").await, (0, format!("{}\n", OTHER.len())));
+        server.kill9();
+        server.again();
+        let session = Session::new(bot(), id.clone());
+        assert_eq!(session.gives(command).await, (0, shown));
+        assert!(!shows(
+            &server.connect().ask("GET", &format!("/terminals/{id}/environment"), "").expect("an answer").body,
+            OTHER
+        ));
+    }
+    // The owner's own sessions have none of them.
+    assert_eq!(server.session().await.gives("echo ${API_KEY:-none}").await, (0, "none\n".to_owned()));
+    assert!(server.ptyd(&["secret", "rm", "OTHER"]).status().expect("it runs").success());
+    let refused = bot().create(&CreateRequest::default(), None).await.expect_err("not set");
+    assert!(refused.to_string().contains("its token gives it the secret \"OTHER\", which is not set"), "{refused}");
 }
