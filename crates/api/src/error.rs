@@ -58,6 +58,8 @@ pub enum ErrorCode {
     InputStalled,
     /// A secret was not typed, because the terminal echoes input.
     WouldEcho,
+    /// The approval has another decision, which stands.
+    AlreadyDecided,
     /// A limit was reached.
     LimitReached,
     /// Too many requests, or too many wrong tokens; `Retry-After` gives the seconds to wait.
@@ -79,7 +81,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for documents and tests.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::MalformedBody,
         Self::InvalidField,
         Self::BodyTooLarge,
@@ -104,6 +106,7 @@ impl ErrorCode {
         Self::NothingRuns,
         Self::InputStalled,
         Self::WouldEcho,
+        Self::AlreadyDecided,
         Self::LimitReached,
         Self::RateLimited,
         Self::KeyReused,
@@ -130,7 +133,8 @@ impl ErrorCode {
             | Self::SessionNotReady
             | Self::NothingRuns
             | Self::InputStalled
-            | Self::WouldEcho => 409,
+            | Self::WouldEcho
+            | Self::AlreadyDecided => 409,
             Self::SessionEnded => 410,
             Self::BodyTooLarge => 413,
             Self::InvalidField | Self::KeyReused | Self::StartFailed => 422,
@@ -173,6 +177,7 @@ impl ErrorCode {
             | Self::SessionAlive
             | Self::NothingRuns
             | Self::InputStalled
+            | Self::AlreadyDecided
             | Self::KeyReused
             | Self::StartFailed
             | Self::Internal => false,
@@ -208,6 +213,7 @@ impl ErrorCode {
             | Self::SessionNotReady
             | Self::NothingRuns
             | Self::WouldEcho
+            | Self::AlreadyDecided
             | Self::LimitReached
             | Self::RateLimited
             | Self::KeyReused
@@ -246,6 +252,7 @@ impl ErrorCode {
             | Self::NothingRuns
             | Self::InputStalled
             | Self::WouldEcho
+            | Self::AlreadyDecided
             | Self::KeyReused
             | Self::StartFailed
             | Self::Internal => None,
@@ -279,6 +286,7 @@ impl ErrorCode {
             Self::NothingRuns => "No program runs that could read input",
             Self::InputStalled => "The program does not read its input",
             Self::WouldEcho => "The terminal echoes input",
+            Self::AlreadyDecided => "The approval is decided",
             Self::LimitReached => "A limit is reached",
             Self::RateLimited => "Too many requests",
             Self::KeyReused => "The idempotency key was used before",
@@ -317,6 +325,7 @@ impl ErrorCode {
             Self::NothingRuns => "nothing_runs",
             Self::InputStalled => "input_stalled",
             Self::WouldEcho => "would_echo",
+            Self::AlreadyDecided => "already_decided",
             Self::LimitReached => "limit_reached",
             Self::RateLimited => "rate_limited",
             Self::KeyReused => "key_reused",

@@ -52,6 +52,11 @@ pub struct InputRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1_000_000))]
     pub max_chars: Option<u64>,
+    /// Seconds to wait at most for a person's decision, where the policy asks for one (`approval_needed`); the default is 0, which
+    /// answers at once. Then it is typed, and its own `timeout` begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 600.0))]
+    pub approval_timeout: Option<f64>,
 }
 
 /// `POST …/signal`.

@@ -7,7 +7,7 @@ use crate::null::null_is_default;
 use crate::session::ConfinementTier;
 
 /// `POST /tokens`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TokenRequest {
     /// Its name, and the owner of the sessions that are started with it: letters, digits, `-`, `_` and `.`, 64 at most.
@@ -28,6 +28,14 @@ pub struct TokenRequest {
     /// The least confinement of the sessions that it starts; not for scope `admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confinement: Option<ConfinementTier>,
+    /// The policy that counts for its requests besides the sessions' own, and is that of its sessions which have none; not for scope `admin`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
+    pub policy: Option<String>,
+    /// The named secrets that the sessions which it starts get besides the profile's: `NAME`, or `NAME=VARIABLE`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<Vec<String>>", length(max = 16), inner(length(min = 1, max = 200)))]
+    pub secrets: Vec<String>,
 }
 
 /// The scope of a token; each includes the ones before it.
@@ -64,6 +72,12 @@ pub struct NewToken {
     /// The least confinement of the sessions that it starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confinement: Option<ConfinementTier>,
+    /// The policy that counts for its requests besides the sessions' own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// The named secrets that its sessions get besides the profile's: `NAME`, or `NAME=VARIABLE`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
 }
 
 /// A token, without the token itself.
@@ -85,6 +99,12 @@ pub struct TokenInfo {
     /// The least confinement of the sessions that it starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confinement: Option<ConfinementTier>,
+    /// The policy that counts for its requests besides the sessions' own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// The named secrets that its sessions get besides the profile's: `NAME`, or `NAME=VARIABLE`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
 }
 
 /// `GET /tokens`.

@@ -111,6 +111,7 @@ fn of(code: ErrorCode) -> u8 {
         | ErrorCode::NothingRuns
         | ErrorCode::InputStalled
         | ErrorCode::WouldEcho
+        | ErrorCode::AlreadyDecided
         | ErrorCode::LimitReached
         | ErrorCode::RateLimited
         | ErrorCode::KeyReused

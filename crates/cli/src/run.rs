@@ -42,6 +42,9 @@ pub struct RunOptions {
     /// Give up after this long, with exit code 124
     #[arg(long, value_name = "TIME", value_parser = units::time)]
     timeout: Option<Duration>,
+    /// Wait so long for a person's approval, where the session's policy asks for one (10m at most) [default: fail at once]
+    #[arg(long, value_name = "TIME", value_parser = units::time)]
+    approval_timeout: Option<Duration>,
     /// Print the command as JSON when it has ended, not its output
     #[arg(long)]
     json: bool,
@@ -59,7 +62,17 @@ pub struct RunOptions {
 impl RunOptions {
     /// Runs it in a session of its own.
     pub fn alone(command: Vec<String>, start: StartOptions, timeout: Option<Duration>, quiet: bool) -> Self {
-        Self { session: None, inside: false, start, timeout, json: false, raw: false, quiet, command }
+        Self {
+            session: None,
+            inside: false,
+            start,
+            timeout,
+            approval_timeout: None,
+            json: false,
+            raw: false,
+            quiet,
+            command,
+        }
     }
 }
 
@@ -337,7 +350,7 @@ impl Runner<'_> {
         options: &RunOptions,
     ) -> Result<CommandExecution, Failure> {
         let is_ours = options.session.is_none();
-        let request = ExecuteRequest {
+        let mut request = ExecuteRequest {
             command: text.to_owned(),
             timeout: Some(START.as_secs_f64()),
             max_chars: Some(0),
@@ -351,6 +364,15 @@ impl Runner<'_> {
                 Ok(command) => return Ok(command),
                 Err(e) if e.code() == Some(ErrorCode::SessionNotReady) && begun.elapsed() < FIRST_PROMPT => {
                     follow::moment().await;
+                }
+                // The first answer names the approval; the next one comes with the decision.
+                Err(e)
+                    if e.code() == Some(ErrorCode::ApprovalNeeded)
+                        && request.approval_timeout.is_none()
+                        && options.approval_timeout.is_some() =>
+                {
+                    print::note(format_args!("ptyd: {e}"));
+                    request.approval_timeout = options.approval_timeout.map(|time| time.as_secs_f64());
                 }
                 // A server that died had accepted it, and it has ended its shell since: no other command runs in this
                 // session.

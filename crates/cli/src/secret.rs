@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use api::NamedSecret;
 use clap::{Args, Subcommand};
 use client::Client;
+use ptyd_core::credentials::named_secrets::name_problem;
 
 use crate::exit::Failure;
 use crate::sessions::table;
@@ -54,6 +55,9 @@ impl SecretOptions {
 pub async fn secret(client: &Client, options: &SecretOptions) -> Result<ExitCode, Failure> {
     match &options.what {
         SecretCommand::Set { name } => {
+            if let Some(problem) = name_problem(name) {
+                return Err(Failure::usage(format!("{name:?} is no name for a secret: it {problem}")));
+            }
             client.set_secret(name, value()?).await?;
         }
         SecretCommand::Ls { json } => {

@@ -37,6 +37,12 @@ enum TokenCommand {
         /// The least confinement of the sessions that it starts [default: none]
         #[arg(long, value_name = "TIER", value_parser = tier)]
         confinement: Option<ConfinementTier>,
+        /// The policy that counts for its commands, input and starts besides the sessions' own [default: none]
+        #[arg(long, value_name = "NAME")]
+        policy: Option<String>,
+        /// A named secret that the sessions which it starts get as a variable; can be given more than once
+        #[arg(long = "secret", value_name = "NAME[=VARIABLE]")]
+        secrets: Vec<String>,
         /// Print the answer as JSON
         #[arg(long)]
         json: bool,
@@ -75,7 +81,7 @@ impl TokenOptions {
 /// Runs the subcommand.
 pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, Failure> {
     match &options.what {
-        TokenCommand::New { name, scope, expires, profiles, confinement, json } => {
+        TokenCommand::New { name, scope, expires, profiles, confinement, policy, secrets, json } => {
             let scope = match scope {
                 ScopeName::Read => TokenScope::Read,
                 ScopeName::Write => TokenScope::Write,
@@ -83,7 +89,8 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
             };
             let expires_in = expires.map(|time| time.as_secs_f64());
             let (name, profiles, confinement) = (name.clone(), profiles.clone(), *confinement);
-            let request = TokenRequest { name, scope, expires_in, profiles, confinement };
+            let (policy, secrets) = (policy.clone(), secrets.clone());
+            let request = TokenRequest { name, scope, expires_in, profiles, confinement, policy, secrets };
             let made = client.make_token(&request).await?;
             if *json {
                 print::json(&made)?;
@@ -97,8 +104,8 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
             if *json {
                 print::json(&all)?;
             } else if !all.is_empty() {
-                let head =
-                    ["NAME", "SCOPE", "CREATED", "EXPIRES", "PROFILES", "CONFINEMENT"].map(str::to_owned).to_vec();
+                let head = ["NAME", "SCOPE", "CREATED", "EXPIRES", "PROFILES", "CONFINEMENT", "POLICY", "SECRETS"];
+                let head = head.map(str::to_owned).to_vec();
                 print::data(table(std::iter::once(head).chain(all.iter().map(row)).collect()))?;
             }
         }
@@ -113,7 +120,10 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
 
 fn row(token: &TokenInfo) -> Vec<String> {
     let expires = token.expires_at.clone().unwrap_or_else(|| "-".to_owned());
-    let profiles = if token.profiles.is_empty() { "-".to_owned() } else { token.profiles.join(", ") };
+    let or_none = |all: &[String]| if all.is_empty() { "-".to_owned() } else { all.join(", ") };
+    let (profiles, secrets) = (or_none(&token.profiles), or_none(&token.secrets));
+    let policy = token.policy.clone().unwrap_or_else(|| "-".to_owned());
     let confinement = token.confinement.as_ref().map_or_else(|| "-".to_owned(), wire_name);
-    vec![token.name.clone(), wire_name(&token.scope), token.created_at.clone(), expires, profiles, confinement]
+    let (name, scope) = (token.name.clone(), wire_name(&token.scope));
+    vec![name, scope, token.created_at.clone(), expires, profiles, confinement, policy, secrets]
 }

@@ -9,7 +9,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::action::{Action, ActionError, Boxed, Composite, Dispatch, Outcome, PatternShare};
+use crate::action::{Action, ActionError, Boxed, Composite, Dispatch, Execute, Input, Outcome, PatternShare};
+use crate::approval_wait::ApprovalWait;
 use crate::audit::{AuditLog, Entry};
 use crate::composites;
 pub use crate::composites::{Caller, TimeLimits, expand};
@@ -17,7 +18,7 @@ use crate::credentials::named_tokens::Tokens;
 use crate::credentials::tickets::Tickets;
 use crate::metrics::Metrics;
 use crate::principal::{Detach, Principal};
-use crate::sessions::{Registry, UnixPeers, UsedApproval};
+use crate::sessions::{Judged, Registry, UnixPeers, UsedApproval};
 
 /// Records every action: each primitive before and after it is performed, and each composite after.
 pub(crate) trait Recorder: fmt::Debug + Send + Sync {
@@ -102,7 +103,7 @@ impl Dispatcher {
                 };
                 if let (Some(used), Err(ActionError::Busy { .. } | ActionError::NotReady { .. })) = (approval, &result)
                 {
-                    self.registry.person_requests.approvals.put_back(*used);
+                    self.registry.person_requests.approvals.put_back(used);
                 }
                 result
             }
@@ -121,14 +122,28 @@ impl Dispatcher {
         name: &str,
         action: &mut Action,
         entry: &mut Entry<'_>,
-    ) -> Result<Option<Box<UsedApproval>>, ActionError> {
+    ) -> Result<Option<UsedApproval>, ActionError> {
         let needs = action.needs();
         if principal.scope < needs {
             let why =
                 format!("{name} needs a token of scope {}, and this one's is {}", needs.name(), principal.scope.name());
             return Err(ActionError::Denied { why });
         }
-        let judged = self.registry.judged(principal, action).await?;
+        let mut judged = self.registry.judged(principal, action).await?;
+        while let (Some(id), Some(wait)) = (judged.as_ref().and_then(Judged::waits_for), &principal.approval_wait) {
+            let Some(waited) = Box::pin(self.decided(principal, id, wait)).await? else {
+                // It may be forgotten, and then the answer names another one.
+                judged = self.registry.judged(principal, action).await?;
+                break;
+            };
+            if let Action::Execute(Execute { wait: Some(wait), .. }) | Action::Input(Input { wait: Some(wait), .. }) =
+                action
+            {
+                wait.waited += waited;
+            }
+            // The policy and the session may be others by now.
+            judged = self.registry.judged(principal, action).await?;
+        }
         if let Some(judged) = &judged {
             entry.judged(judged.verdict(), judged.rule(), judged.approval());
             if let Some(refusal) = judged.refusal() {
@@ -139,6 +154,23 @@ impl Dispatcher {
         match judged {
             Some(judged) => judged.admit(action).await,
             None => Ok(None),
+        }
+    }
+
+    /// Waits in this request for a person's decision; nothing else does, so whatever ends the request ends the wait. Returns how much of
+    /// its timeout it took, if there was a decision.
+    async fn decided(
+        &self,
+        principal: &Principal,
+        id: &str,
+        wait: &ApprovalWait,
+    ) -> Result<Option<Duration>, ActionError> {
+        let approvals = &self.registry.person_requests.approvals;
+        tokio::select! {
+            biased;
+            () = principal.shut_out() => Err(ActionError::ShutOut),
+            () = self.registry.stopping() => Err(ActionError::Restarting),
+            waited = wait.until(id, approvals.decided(id)) => Ok(waited),
         }
     }
 
@@ -305,6 +337,8 @@ pub(crate) fn name(action: &Action) -> &'static str {
         Action::SetSecret { .. } => "set secret",
         Action::RemoveSecret { .. } => "remove secret",
         Action::Approvals => "approvals",
+        Action::AskApproval(_) => "ask approval",
+        Action::ShowApproval(_) => "show approval",
         Action::DecideApproval { .. } => "decide approval",
         Action::Capabilities => "capabilities",
         Action::Audit(_) => "audit",

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use crate::approval_wait::ApprovalWait;
 use crate::confinement_tier::ConfinementTier;
 use crate::delivery::Delivery;
 use crate::ids::SessionId;
@@ -47,6 +48,8 @@ pub struct Principal {
     pub client: Option<String>,
     /// The delivery of the answer that it waits for, where the protocol knows of it.
     pub delivery: Option<Delivery>,
+    /// How its request waits for a person's decision; without it a request that needs one is refused at once.
+    pub approval_wait: Option<ApprovalWait>,
     /// The way on which its request came.
     pub origin: Origin,
 }
@@ -60,6 +63,8 @@ pub struct Origin {
     pub transport: Option<TransportKind>,
     /// The session in whose tree the connected process is, if it is known to be in one.
     pub from_session: Option<SessionId>,
+    /// The kernel says that the connected process is of the server's user, and it is in no session's tree.
+    pub is_users_process: bool,
 }
 
 impl PartialEq for Origin {
@@ -126,7 +131,15 @@ impl Principal {
 
     /// A principal without a named token.
     pub fn named(name: impl Into<String>, scope: Scope) -> Self {
-        Self { name: name.into(), scope, pass: None, client: None, delivery: None, origin: Origin::default() }
+        Self {
+            name: name.into(),
+            scope,
+            pass: None,
+            client: None,
+            delivery: None,
+            approval_wait: None,
+            origin: Origin::default(),
+        }
     }
 
     /// The name under which its read cursor is kept. Neither part has a line end.
@@ -134,9 +147,21 @@ impl Principal {
         self.client.as_ref().map_or_else(|| self.name.clone(), |client| format!("{}\n{client}", self.name))
     }
 
-    /// Whether a person may be acting: no tool called for it, and no program in a session did.
-    pub(crate) fn may_be_a_person(&self) -> bool {
-        self.origin.from_session.is_none() && self.origin.door != Door::Mcp
+    /// Whether a person may be acting, else why not: a tool or a program in a session is none, and a program in a session that is not
+    /// confined can read the server's own token, which it would show over TCP.
+    pub(crate) fn may_be_a_person(&self) -> Result<(), &'static str> {
+        let Origin { door, transport, from_session, is_users_process } = &self.origin;
+        if from_session.is_some() || *door == Door::Mcp {
+            return Err(
+                "a person does this at the command line or over REST, and no program in a session and no tool does",
+            );
+        }
+        if self.pass.is_none() && *transport == Some(TransportKind::Tcp) && !is_users_process {
+            return Err(
+                "the server's own token does not do this over TCP: use the command line, or a named token of scope admin",
+            );
+        }
+        Ok(())
     }
 
     /// Whether it may see and use the sessions of others.
@@ -146,12 +171,22 @@ impl Principal {
 
     /// The least confinement of the sessions that it starts.
     pub fn confinement(&self) -> Option<ConfinementTier> {
-        self.pass.as_ref().and_then(|pass| pass.confinement)
+        self.pass.as_ref().and_then(|pass| pass.bounds.confinement)
+    }
+
+    /// The policy that counts for its requests besides the sessions' own.
+    pub fn policy(&self) -> Option<&str> {
+        self.pass.as_ref()?.bounds.policy.as_deref()
+    }
+
+    /// The secrets that the sessions which it starts get besides the profile's.
+    pub fn secrets(&self) -> &[TokenSecret] {
+        self.pass.as_ref().map_or(&[], |pass| &pass.bounds.secrets)
     }
 
     /// The profiles with which it may start sessions, the first one by default; `None` if it may use all.
     pub fn profiles(&self) -> Option<&[String]> {
-        self.pass.as_ref().map(|pass| &*pass.profiles).filter(|profiles| !profiles.is_empty())
+        self.pass.as_ref().map(|pass| &*pass.bounds.profiles).filter(|profiles| !profiles.is_empty())
     }
 
     /// Whether its token was revoked or has expired.
@@ -178,24 +213,44 @@ pub(crate) fn local_name() -> String {
     NAME.get_or_init(|| user_name().unwrap_or_else(|| "local".to_owned())).clone()
 }
 
-/// The validity of a named token: until it is revoked or expires, for which profiles, and with which least confinement. Streams and waits opened with it
+/// The validity of a named token: until it is revoked or expires, and within which bounds. Streams and waits opened with it
 /// end then.
 #[derive(Debug, Clone)]
 pub struct Pass {
     revoked: watch::Receiver<bool>,
     until: Option<SystemTime>,
-    profiles: Arc<[String]>,
-    confinement: Option<ConfinementTier>,
+    bounds: Arc<TokenBounds>,
+}
+
+/// The bounds of a named token: the sessions that it starts, the policy of its requests, the secrets of those sessions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenBounds {
+    /// The profiles with which it may start sessions, the first one by default; all if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<String>,
+    /// The least confinement of those sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confinement: Option<ConfinementTier>,
+    /// The policy that counts besides the sessions' own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// The secrets that those sessions get besides the profile's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<TokenSecret>,
+}
+
+/// A named secret that a token gives, and the variable that has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenSecret {
+    /// The secret's name.
+    pub name: String,
+    /// The variable.
+    pub variable: String,
 }
 
 impl Pass {
-    pub(crate) fn new(
-        revoked: watch::Receiver<bool>,
-        until: Option<SystemTime>,
-        profiles: Vec<String>,
-        confinement: Option<ConfinementTier>,
-    ) -> Self {
-        Self { revoked, until, profiles: profiles.into(), confinement }
+    pub(crate) fn new(revoked: watch::Receiver<bool>, until: Option<SystemTime>, bounds: TokenBounds) -> Self {
+        Self { revoked, until, bounds: Arc::new(bounds) }
     }
 
     fn is_over(&self) -> bool {

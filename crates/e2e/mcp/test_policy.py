@@ -44,7 +44,7 @@ async def test_a_refused_command_of_the_terminal_tool_has_not_run_and_says_why(g
     assert (await governed.terminal("echo one && ls | cat")).exit == 0
     denied = await governed.terminal("echo a; env rm -f keep")
     assert "not run: rule no-rm of policy strict denies it: `rm -f keep`" in denied.text
-    asked = await governed.terminal("echo b > made")
+    asked = await governed.terminal("echo b > made", timeout=0.1)
     assert "needs approval by a person: rule unproven of policy strict" in asked.text
     assert re.search(r"waiting for approval a-\w{10} .*\(advisory: the session is not confined\)", asked.text), asked.text
     assert list(governed.project.iterdir()) == []
@@ -57,7 +57,7 @@ async def test_a_refused_command_of_the_terminal_tool_has_not_run_and_says_why(g
 async def test_a_person_allows_once_what_an_agent_asks_for(governed):
     command, typed = "echo b > made; cat made", "read x; echo got:$x"
     for text in (command, typed):
-        refused = await governed.terminal(text)
+        refused = await governed.terminal(text, timeout=0.1)
         found = re.search(r"waiting for approval (a-\w{10}) \(ptyd approvals\); send the same again", refused.text)
         assert found, refused.text
         listed = ptyd(governed, "approvals")
@@ -67,7 +67,7 @@ async def test_a_person_allows_once_what_an_agent_asks_for(governed):
         assert "needs approval" not in answer.text, answer.text
     assert (governed.project / "made").read_text() == "b\n"
     # The input to it is asked about by itself.
-    refused = await governed.terminal("ann", is_input=True)
+    refused = await governed.terminal("ann", is_input=True, timeout=0.1)
     found = re.search(r"nothing was typed: .*waiting for approval (a-\w{10}) ", refused.text)
     assert found, refused.text
     assert re.search(r'type "ann\\[rn]"$', ptyd(governed, "approvals"), re.MULTILINE)
@@ -83,17 +83,17 @@ async def test_the_list_of_approvals_tells_text_keys_and_secrets_apart(governed)
         return next(line for line in ptyd(governed, "approvals").splitlines() if line.startswith(found[1]))
 
     lines, slashes = "echo a\necho b > made", "echo a\\necho b > made"
-    assert (await listed(await governed.terminal(lines))).endswith(r'run "echo a\necho b > made"')
-    assert (await listed(await governed.terminal(slashes))).endswith(r'run "echo a\\necho b > made"')
+    assert (await listed(await governed.terminal(lines, timeout=0.1))).endswith(r'run "echo a\necho b > made"')
+    assert (await listed(await governed.terminal(slashes, timeout=0.1))).endswith(r'run "echo a\\necho b > made"')
     asks = "read x; read -rs word; echo ${#word}"
-    ptyd(governed, "approvals", "allow", (await listed(await governed.terminal(asks))).split()[0])
+    ptyd(governed, "approvals", "allow", (await listed(await governed.terminal(asks, timeout=0.1))).split()[0])
     await governed.terminal(asks)
-    assert (await listed(await governed.terminal("C-v", is_input=True))).endswith("press C-v")
-    typed = await listed(await governed.terminal("C-v\n", is_input=True))
+    assert (await listed(await governed.terminal("C-v", is_input=True, timeout=0.1))).endswith("press C-v")
+    typed = await listed(await governed.terminal("C-v\n", is_input=True, timeout=0.1))
     assert re.search(r'type "C-v\\[rn]"$', typed), typed
     ptyd(governed, "approvals", "allow", typed.split()[0])
     assert "password" in (await governed.terminal("C-v\n", is_input=True)).text
-    typed = await listed(await governed.terminal("hunter2", is_input=True))
+    typed = await listed(await governed.terminal("hunter2", is_input=True, timeout=0.1))
     assert typed.endswith("type a secret (8)") and "hunter2" not in typed
 
 
@@ -101,16 +101,16 @@ async def test_the_list_of_approvals_tells_text_keys_and_secrets_apart(governed)
 async def test_typed_input_needs_approval_and_an_interrupt_does_not(governed):
     session = await governed.session()
     assert (await session.run("cat", timeout=0.1)).is_running
-    refused = await session.type("x\n")
+    refused = await session.type("x\n", timeout=0.1)
     assert "nothing was typed: needs approval by a person: rule typed_input" in refused.text
-    assert "nothing was typed" in (await session.press("Enter")).text
+    assert "nothing was typed" in (await session.press("Enter", timeout=0.1)).text
     stopped = await session.press("C-c")
     assert "needs approval" not in stopped.text
     await session.idle()
     assert (await session.run("echo still proven")).output == "still proven"
     # The same of the one-tool shell.
     await governed.terminal("cat", timeout=0.1)
-    assert "nothing was typed" in (await governed.terminal("x", is_input=True)).text
+    assert "nothing was typed" in (await governed.terminal("x", is_input=True, timeout=0.1)).text
     assert "needs approval" not in (await governed.terminal("C-c", is_input=True)).text
 
 

@@ -370,15 +370,26 @@ pub fn listening(pid: u32) -> Vec<u16> {
     open.collect()
 }
 
+/// The processes that have the TCP socket with these addresses open on this machine, as far as they can be looked at.
+pub fn tcp_holders(own: SocketAddr, peer: SocketAddr) -> Vec<u32> {
+    let Some((_, inode)) = tcp_socket(own, peer) else { return Vec::new() };
+    all().into_iter().filter(|pid| tcp_sockets(*pid).contains(&inode)).collect()
+}
+
 /// The user who has opened the TCP socket with these addresses on this machine, while its connection is whole
 /// (`/proc/net/tcp`, state 01). A socket that its process has closed has no user any more, which the table shows as root.
 pub fn tcp_user(own: SocketAddr, peer: SocketAddr) -> Option<u32> {
+    tcp_socket(own, peer).map(|(user, _)| user)
+}
+
+/// User and inode of the TCP socket with these addresses.
+fn tcp_socket(own: SocketAddr, peer: SocketAddr) -> Option<(u32, String)> {
     ["tcp", "tcp6"].into_iter().find_map(|name| {
         let table = fs::read_to_string(format!("/proc/self/net/{name}")).unwrap_or_default();
         table.lines().skip(1).find_map(|line| {
             let f: Vec<&str> = line.split_ascii_whitespace().collect();
             let is_it = f.get(3) == Some(&"01") && is_address(f.get(1)?, own) && is_address(f.get(2)?, peer);
-            is_it.then(|| f.get(7)?.parse().ok())?
+            is_it.then(|| Some((f.get(7)?.parse().ok()?, (*f.get(9)?).to_owned())))?
         })
     })
 }
@@ -419,6 +430,7 @@ mod tests {
         let own = stream.local_addr().expect("connected");
         let uid = rustix::process::getuid().as_raw();
         assert_eq!(tcp_user(own, server), Some(uid));
+        assert_eq!(tcp_holders(own, server), [std::process::id()]);
         assert_eq!(tcp_user(own, SocketAddr::new(server.ip(), 1)), None);
         let (accepted, _) = listener.accept().expect("ours");
         drop(stream);

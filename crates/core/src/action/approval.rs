@@ -4,6 +4,9 @@ use std::time::{Duration, SystemTime};
 
 use crate::ids::SessionId;
 
+/// How the name of an approval's page begins; that of a secret's page has no such character.
+pub const APPROVAL_PAGE: &str = "a.";
+
 /// A command or an input that waits for a person, or that a person has decided on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalView {

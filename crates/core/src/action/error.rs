@@ -112,6 +112,16 @@ pub enum ActionError {
     /// The session's policy leaves it to a person.
     #[error("{0}")]
     ApprovalNeeded(Box<PolicyRefusal>),
+    /// Another decision stands.
+    #[error("approval {id} is decided: {by} has {decision} it; the first decision counts")]
+    AlreadyDecided {
+        /// The approval.
+        id: String,
+        /// By whom.
+        by: String,
+        /// `allowed` or `denied`.
+        decision: &'static str,
+    },
     /// The caller's token was revoked or has expired.
     #[error("the token was revoked or has expired; ask the server's operator for a new one (ptyd token new)")]
     ShutOut,
@@ -199,6 +209,7 @@ impl ActionError {
             Self::Denied { .. } => "forbidden",
             Self::PolicyDenied(_) => "policy_denied",
             Self::ApprovalNeeded(_) => "approval_needed",
+            Self::AlreadyDecided { .. } => "already_decided",
             Self::ShutOut => "unauthorized",
             Self::NoToken { .. } => "token_not_found",
             Self::Limit { .. } => "limit_reached",

@@ -261,6 +261,10 @@ pub enum Action {
     },
     /// List the approvals that the caller may see. → [`Outcome::Approvals`]
     Approvals,
+    /// The name of the page on which a person decides on an approval, for the client whose request it is. → [`Outcome::ApprovalPage`]
+    AskApproval(String),
+    /// Show the approval of such a page. → [`Outcome::Approval`]
+    ShowApproval(String),
     /// Decide on an approval. → [`Outcome::Approval`]
     DecideApproval {
         /// Its id.
@@ -353,6 +357,8 @@ impl Action {
             | Self::SetSecret { .. }
             | Self::RemoveSecret { .. }
             | Self::Approvals
+            | Self::AskApproval(_)
+            | Self::ShowApproval(_)
             | Self::DecideApproval { .. }
             | Self::Capabilities
             | Self::Audit(_) => false,
@@ -375,6 +381,9 @@ impl Action {
             | Self::Events(_)
             | Self::Processes(_)
             | Self::Approvals
+            // The name of the page decides nothing.
+            | Self::AskApproval(_)
+            | Self::ShowApproval(_)
             | Self::Capabilities
             | Self::Signals(_)
             | Self::Screen(_)
@@ -498,7 +507,9 @@ pub enum Outcome {
     NamedSecret(NamedSecretView),
     /// Approvals, oldest first.
     Approvals(Vec<ApprovalView>),
-    /// An approval that was decided on.
+    /// The name of an approval's page; none where nobody is to be sent there.
+    ApprovalPage(Option<String>),
+    /// An approval.
     Approval(Box<ApprovalView>),
     /// The capabilities of the server on this machine.
     Capabilities(CapabilitiesView),
@@ -544,6 +555,7 @@ impl Outcome {
             Self::NamedSecrets(_) => "named secrets",
             Self::NamedSecret(_) => "a named secret",
             Self::Approvals(_) => "approvals",
+            Self::ApprovalPage(_) => "the page of an approval",
             Self::Approval(_) => "an approval",
             Self::Capabilities(_) => "capabilities",
             Self::Audit(_) => "an audit log",

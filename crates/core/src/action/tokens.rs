@@ -3,8 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use crate::confinement_tier::ConfinementTier;
-use crate::principal::Scope;
+use crate::principal::{Scope, TokenBounds};
 
 /// A request for a named token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,10 +14,8 @@ pub struct MakeToken {
     pub scope: Scope,
     /// Its lifetime; without one it is valid until it is revoked.
     pub lifetime: Option<Duration>,
-    /// The profiles with which it may start sessions, the first one by default; all if there are none.
-    pub profiles: Vec<String>,
-    /// The least confinement of those sessions.
-    pub confinement: Option<ConfinementTier>,
+    /// The bounds of its requests and its sessions.
+    pub bounds: TokenBounds,
 }
 
 /// A named token, without the token itself.
@@ -32,10 +29,8 @@ pub struct TokenView {
     pub created_at: SystemTime,
     /// When it expires, if ever.
     pub expires_at: Option<SystemTime>,
-    /// The profiles with which it may start sessions; all if there are none.
-    pub profiles: Vec<String>,
-    /// The least confinement of those sessions.
-    pub confinement: Option<ConfinementTier>,
+    /// The bounds of its requests and its sessions.
+    pub bounds: TokenBounds,
 }
 
 /// A new token; it is shown only this once.

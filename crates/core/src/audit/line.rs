@@ -212,7 +212,7 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
         }
         Action::MakeToken(request) => {
             let (token, token_scope) = (Some(short(&request.name)), Some(request.scope.name()));
-            let creation = Creation { profiles: request.profiles.clone(), ..Creation::default() };
+            let creation = Creation { profiles: request.bounds.profiles.clone(), ..Creation::default() };
             (Change, Details { token, token_scope, creation: Some(creation), ..none() })
         }
         Action::DecideApproval { id, decision } => {
@@ -273,6 +273,9 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
         | Action::Tokens
         | Action::NamedSecrets
         | Action::Approvals
+        | Action::AskApproval(_)
+        // The name of its page stays secret.
+        | Action::ShowApproval(_)
         | Action::Capabilities
         | Action::Audit(_) => (Reading, none()),
     }

@@ -23,7 +23,8 @@ fn log(folder: &Path) -> AuditLog {
 }
 
 fn ann() -> Principal {
-    let origin = Origin { door: Door::Mcp, transport: Some(TransportKind::Unix), from_session: None };
+    let origin =
+        Origin { door: Door::Mcp, transport: Some(TransportKind::Unix), from_session: None, is_users_process: false };
     Principal { origin, ..Principal::named("ann", Scope::Write) }
 }
 

@@ -129,22 +129,95 @@ impl NamedSecrets {
     }
 }
 
-/// A secret's name is that of a variable.
-fn check_name(name: &str) -> Result<(), ActionError> {
+/// The variables by which shells and programs find other programs, load code or decide what to run: a value in one of them would change
+/// what the session runs.
+const LOADS_CODE: [&str; 51] = [
+    "BASHOPTS",
+    "BASH_ENV",
+    "BROWSER",
+    "CDPATH",
+    "CLASSPATH",
+    "DYLD_INSERT_LIBRARIES",
+    "EDITOR",
+    "ENV",
+    "FPATH",
+    "GCONV_PATH",
+    "GIT_ASKPASS",
+    "GIT_EDITOR",
+    "GIT_EXEC_PATH",
+    "GIT_PAGER",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GLOBIGNORE",
+    "HISTFILE",
+    "HOME",
+    "IFS",
+    "INPUTRC",
+    "LESSOPEN",
+    "LOCPATH",
+    "LOGNAME",
+    "MANPAGER",
+    "NLSPATH",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "OLDPWD",
+    "PAGER",
+    "PATH",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PROMPT_COMMAND",
+    "PS0",
+    "PS1",
+    "PS2",
+    "PS3",
+    "PS4",
+    "PWD",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "RUBYLIB",
+    "RUBYOPT",
+    "SHELL",
+    "SHELLOPTS",
+    "TERM",
+    "USER",
+    "VISUAL",
+    "ZDOTDIR",
+];
+
+/// The beginnings of such names.
+const LOADS_CODE_PREFIXES: [&str; 3] = ["BASH_FUNC_", "GIT_CONFIG", "LD_"];
+
+/// Why no secret can have this name.
+pub fn name_problem(name: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
-    let problem = if !name.starts_with(|c: char| c.is_ascii_uppercase())
+    if !name.starts_with(|c: char| c.is_ascii_uppercase())
         || !name.chars().all(is_plain)
         || name.len() > SECRET_NAME_CHARS_MAX
     {
-        format!(
+        return Some(format!(
             "has capital letters, digits and underscores, begins with a letter, and has at most {SECRET_NAME_CHARS_MAX} of them"
-        )
-    } else if name.starts_with("PTYD_") {
-        "cannot begin with PTYD_: such variables are ptyd's own".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(ActionError::Invalid { field: "name", problem })
+        ));
+    }
+    if name.starts_with("PTYD_") {
+        return Some("cannot begin with PTYD_: such variables are ptyd's own".to_owned());
+    }
+    None
+}
+
+/// Why no secret can be given as this variable: shells and programs find or load code by it.
+pub(crate) fn variable_problem(name: &str) -> Option<String> {
+    let loads_code =
+        LOADS_CODE.contains(&name) || LOADS_CODE_PREFIXES.iter().any(|beginning| name.starts_with(beginning));
+    loads_code
+        .then(|| format!("{name} decides which code programs find or load, so no secret is given as this variable"))
+}
+
+fn check_name(name: &str) -> Result<(), ActionError> {
+    match name_problem(name) {
+        Some(problem) => Err(ActionError::Invalid { field: "name", problem }),
+        None => Ok(()),
+    }
 }
 
 /// Refuses what could not be masked, and what would be masked in usual output.
@@ -217,6 +290,23 @@ mod tests {
     fn what_could_not_be_masked_or_would_be_masked_by_chance_is_no_secret() {
         let dir = tempfile::tempdir().expect("a directory");
         let secrets = NamedSecrets::open(&dir.path().join("secrets.json")).expect("none yet");
+        for name in [
+            "PATH",
+            "LD_PRELOAD",
+            "IFS",
+            "BASH_ENV",
+            "ENV",
+            "PS4",
+            "PROMPT_COMMAND",
+            "HOME",
+            "SHELL",
+            "GIT_CONFIG_COUNT",
+        ] {
+            assert!(variable_problem(name).is_some_and(|why| why.contains(name)), "{name}");
+        }
+        assert!(
+            ["DEPLOY_KEY", "GIT_TOKEN", "PYTHON_TOKEN", "ENV_KEY"].iter().all(|name| variable_problem(name).is_none())
+        );
         let long = "x1y2".repeat(SECRET_BYTES_MAX / 4 + 1);
         for bad in [
             "",

@@ -16,10 +16,12 @@ use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tokio::sync::watch;
 
+use super::named_secrets::{name_problem, variable_problem};
 use crate::action::{ActionError, FreshToken, MakeToken, TokenView};
-use crate::confinement_tier::ConfinementTier;
-use crate::limits::{PROFILE_NAME_CHARS_MAX, TOKEN_NAME_CHARS_MAX, TOKEN_PROFILES_MAX, TOKENS_MAX};
-use crate::principal::{Pass, Principal, Scope, local_name};
+use crate::limits::{
+    PROFILE_NAME_CHARS_MAX, PROFILE_SECRETS_MAX, TOKEN_NAME_CHARS_MAX, TOKEN_PROFILES_MAX, TOKENS_MAX,
+};
+use crate::principal::{Pass, Principal, Scope, TokenBounds, TokenSecret, local_name};
 use crate::state_dir;
 
 /// As many as the server's own token has.
@@ -37,10 +39,8 @@ struct StoredToken {
     created: SystemTime,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires: Option<SystemTime>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    profiles: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    confinement: Option<ConfinementTier>,
+    #[serde(flatten)]
+    bounds: TokenBounds,
 }
 
 /// A token, and the channel that ends what was opened with it.
@@ -69,8 +69,8 @@ impl TokenEntry {
     }
 
     fn view(&self) -> TokenView {
-        let StoredToken { name, scope, created, expires, profiles, confinement, .. } = self.kept.clone();
-        TokenView { name, scope, created_at: created, expires_at: expires, profiles, confinement }
+        let StoredToken { name, scope, created, expires, bounds, .. } = self.kept.clone();
+        TokenView { name, scope, created_at: created, expires_at: expires, bounds }
     }
 
     fn has_expired(&self, now: SystemTime) -> bool {
@@ -82,8 +82,8 @@ impl TokenEntry {
         if self.has_expired(SystemTime::now()) {
             return None;
         }
-        let StoredToken { expires, profiles, confinement, .. } = self.kept.clone();
-        let pass = Some(Pass::new(self.revoked.subscribe(), expires, profiles, confinement));
+        let StoredToken { expires, bounds, .. } = self.kept.clone();
+        let pass = Some(Pass::new(self.revoked.subscribe(), expires, bounds));
         Some(Principal { pass, ..Principal::named(&self.kept.name, self.kept.scope) })
     }
 }
@@ -123,13 +123,18 @@ impl Tokens {
 
     /// Makes a token; it is shown only this once.
     pub(crate) fn make(&self, request: &MakeToken) -> Result<FreshToken, ActionError> {
-        let MakeToken { name, scope, lifetime, profiles, confinement } = request.clone();
+        let MakeToken { name, scope, lifetime, bounds } = request.clone();
         check_name(&name)?;
-        check_profiles(scope, &profiles)?;
-        if scope == Scope::Admin && confinement.is_some() {
+        check_profiles(scope, &bounds.profiles)?;
+        if scope == Scope::Admin && bounds.confinement.is_some() {
             let problem = "a token of scope admin may use every session, so it is not confined".to_owned();
             return Err(ActionError::Invalid { field: "confinement", problem });
         }
+        if scope == Scope::Admin && bounds.policy.is_some() {
+            let problem = "a token of scope admin may make tokens without a policy, so none binds it".to_owned();
+            return Err(ActionError::Invalid { field: "policy", problem });
+        }
+        check_secrets(&bounds.secrets)?;
         let mut bytes = [0u8; RANDOM_BYTES];
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
         let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
@@ -140,8 +145,7 @@ impl Tokens {
             sha256: URL_SAFE_NO_PAD.encode(Sha256::digest(token.as_bytes())),
             created: now,
             expires: lifetime.and_then(|lifetime| now.checked_add(lifetime)),
-            profiles,
-            confinement,
+            bounds,
         };
         let fresh = TokenEntry::new(kept).expect("invariant: what was encoded can be decoded");
         let view = fresh.view();
@@ -212,6 +216,26 @@ fn check_profiles(scope: Scope, profiles: &[String]) -> Result<(), ActionError> 
     Err(ActionError::Invalid { field: "profiles", problem })
 }
 
+/// Each secret is a variable of its own, and none by which programs load code.
+fn check_secrets(secrets: &[TokenSecret]) -> Result<(), ActionError> {
+    let variables: Vec<_> = secrets.iter().map(|secret| &secret.variable).collect();
+    let twice = (1..variables.len()).find(|at| variables[..*at].contains(&variables[*at]));
+    let problem = if secrets.len() > PROFILE_SECRETS_MAX {
+        format!("has at most {PROFILE_SECRETS_MAX}")
+    } else if let Some(problem) = secrets.iter().find_map(|secret| name_problem(&secret.name)) {
+        format!("the name of a secret {problem}")
+    } else if let Some(problem) = secrets.iter().find_map(|secret| name_problem(&secret.variable)) {
+        format!("the variable of a secret {problem}")
+    } else if let Some(problem) = secrets.iter().find_map(|secret| variable_problem(&secret.variable)) {
+        problem
+    } else if let Some(at) = twice {
+        format!("{} is given twice", variables[at])
+    } else {
+        return Ok(());
+    };
+    Err(ActionError::Invalid { field: "secrets", problem })
+}
+
 /// A token's name is the owner of its sessions, and is used in paths and logs.
 fn check_name(name: &str) -> Result<(), ActionError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -243,7 +267,7 @@ mod tests {
     }
 
     fn request(name: &str, scope: Scope, lifetime: Option<Duration>) -> MakeToken {
-        MakeToken { name: name.to_owned(), scope, lifetime, profiles: Vec::new(), confinement: None }
+        MakeToken { name: name.to_owned(), scope, lifetime, bounds: TokenBounds::default() }
     }
 
     #[test]
@@ -312,6 +336,28 @@ mod tests {
         assert_eq!(principal(&tokens, &short), None);
         // Its name is free.
         assert!(tokens.make(&request("short", Scope::Read, None)).is_ok());
+    }
+
+    #[test]
+    // promise: secret-4
+    fn the_bounds_of_a_token_are_kept_and_what_none_can_have_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let secret = |name: &str, variable: &str| TokenSecret { name: name.to_owned(), variable: variable.to_owned() };
+        let of = |scope, policy: Option<&str>, secrets: Vec<TokenSecret>| {
+            let bounds = TokenBounds { policy: policy.map(str::to_owned), secrets, ..TokenBounds::default() };
+            tokens(&dir).make(&MakeToken { bounds, ..request("bot", scope, None) })
+        };
+        for refused in [
+            of(Scope::Admin, Some("dev"), Vec::new()),
+            of(Scope::Write, None, vec![secret("KEY", "LD_PRELOAD")]),
+            of(Scope::Write, None, vec![secret("key", "KEY")]),
+            of(Scope::Write, None, vec![secret("A", "KEY"), secret("B", "KEY")]),
+        ] {
+            assert!(matches!(refused, Err(ActionError::Invalid { field: "policy" | "secrets", .. })), "{refused:?}");
+        }
+        let made = of(Scope::Write, Some("dev"), vec![secret("KEY", "API_KEY")]).expect("made");
+        let found = tokens(&dir).find(&made.token).expect("the next server knows it");
+        assert_eq!((found.policy(), found.secrets()), (Some("dev"), &[secret("KEY", "API_KEY")][..]));
     }
 
     #[test]

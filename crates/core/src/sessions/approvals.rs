@@ -2,22 +2,25 @@
 //! a person is asked again.
 //!
 //! An approval is for one caller, one session and exactly one text or input, and is good once. The caller is refused until a person has
-//! decided, and sends the same again then.
+//! decided, and sends the same again then; or it waits for the decision (`approval_wait.rs`), in its own request and nowhere else.
 
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use journal::Masks;
 
+use subtle::ConstantTimeEq;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::secret_requests::random_name;
 use crate::action::{
-    Action, ActionError, ApprovalState, ApprovalSubject, ApprovalView, Decision, InputBytes, TargetShell,
+    APPROVAL_PAGE, Action, ActionError, ApprovalState, ApprovalSubject, ApprovalView, Decision, InputBytes, TargetShell,
 };
 use crate::ids::{SessionId, random_word};
 use crate::limits::{APPROVAL_LIFETIME, APPROVALS_PER_PRINCIPAL_MAX};
 use crate::mutex::locked;
-use crate::principal::{Door, Principal, TransportKind};
+use crate::principal::{Door, Principal};
 
 /// A request for which a person is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +58,8 @@ struct Approval {
     words: Words,
     /// The protocol of the request.
     door: Door,
+    /// The name of its page, once one was asked for.
+    page: Option<String>,
     state: ApprovalState,
     asked_at: SystemTime,
     until: Instant,
@@ -64,7 +69,7 @@ struct Approval {
 #[derive(Debug)]
 pub(super) enum Answer {
     /// It may be performed now; the approval is used up.
-    Allowed(Box<UsedApproval>),
+    Allowed(Box<TakenApproval>),
     Denied {
         id: String,
         by: String,
@@ -77,12 +82,27 @@ pub(super) enum Answer {
     },
 }
 
-/// An approval that a request has used up.
+/// An approval that a request has taken to be performed with. Dropped before that, it is good once more.
+#[derive(Debug)]
+pub(crate) struct TakenApproval {
+    approval: Option<Approval>,
+    from: Approvals,
+}
+
+/// An approval that a request is performed with.
 #[derive(Debug)]
 pub(crate) struct UsedApproval(Approval);
 
+/// The approvals of a server; clones are the same ones.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Approvals(Arc<Shared>);
+
 #[derive(Debug, Default)]
-pub(crate) struct Approvals(Mutex<Vec<Approval>>);
+struct Shared {
+    all: Mutex<Vec<Approval>>,
+    /// Notified of every decision.
+    decided: watch::Sender<()>,
+}
 
 impl Asked {
     /// The request of this action; `None` for one that no person is asked about.
@@ -127,14 +147,16 @@ impl Asked {
 impl Approvals {
     /// The decision about this request, or a new approval for it. An allowed one is used up.
     pub(super) fn answer(&self, asked: Asked, door: Door, words: Words, now: Instant) -> Answer {
-        let mut all = locked(&self.0);
+        let mut all = locked(&self.0.all);
         all.retain(|approval| now < approval.until);
         if let Some(at) = all.iter().position(|approval| approval.asked == asked) {
             let id = all[at].id.clone();
             return match all[at].state.clone() {
                 ApprovalState::Pending => Answer::Pending { id: Some(id), is_new: false },
                 ApprovalState::Denied { by } => Answer::Denied { id, by },
-                ApprovalState::Allowed { .. } => Answer::Allowed(Box::new(UsedApproval(all.remove(at)))),
+                ApprovalState::Allowed { .. } => {
+                    Answer::Allowed(Box::new(TakenApproval { approval: Some(all.remove(at)), from: self.clone() }))
+                }
             };
         }
         if all.iter().filter(|one| one.asked.principal == asked.principal).count() >= APPROVALS_PER_PRINCIPAL_MAX {
@@ -143,25 +165,63 @@ impl Approvals {
         let id = format!("a-{}", random_word());
         let state = ApprovalState::Pending;
         let (asked_at, until) = (SystemTime::now(), now + APPROVAL_LIFETIME);
-        all.push(Approval { id: id.clone(), asked, words, door, state, asked_at, until });
+        all.push(Approval { id: id.clone(), asked, words, door, page: None, state, asked_at, until });
         Answer::Pending { id: Some(id), is_new: true }
     }
 
     /// The request that used it was not performed, because the session was busy: it is good once more.
     pub(crate) fn put_back(&self, used: UsedApproval) {
         // Before a newer one for the same request.
-        locked(&self.0).insert(0, used.0);
+        locked(&self.0.all).insert(0, used.0);
+        // Another request that waits for the same may have it.
+        self.0.decided.send_replace(());
+    }
+
+    /// Waits until a person has decided, or another request has used the approval up. It ends with the approval's time, too, but then
+    /// there is nothing to go on with.
+    pub(crate) async fn decided(&self, id: &str) {
+        let mut decided = self.0.decided.subscribe();
+        loop {
+            decided.borrow_and_update();
+            let is_pending = |one: &&Approval| one.id == id && one.state == ApprovalState::Pending;
+            let Some(until) = locked(&self.0.all).iter().find(is_pending).map(|one| one.until) else { return };
+            tokio::select! {
+                _ = decided.changed() => {}
+                () = tokio::time::sleep_until(until) => std::future::pending().await,
+            }
+        }
+    }
+
+    /// The name of the page on which a person decides, for the client that makes the request and for nobody else: whoever has the name
+    /// can be told the decision's place, and a program in a session is told nothing.
+    pub(super) fn page(&self, principal: &Principal, id: &str, now: Instant) -> Option<String> {
+        if principal.origin.door != Door::Mcp || principal.origin.from_session.is_some() {
+            return None;
+        }
+        let mut all = locked(&self.0.all);
+        let is_it = |one: &&mut Approval| one.id == id && one.asked.principal == principal.name && now < one.until;
+        let approval = all.iter_mut().find(is_it).filter(|one| one.state == ApprovalState::Pending)?;
+        Some(approval.page.get_or_insert_with(|| format!("{APPROVAL_PAGE}{}", random_name())).clone())
+    }
+
+    /// The approval of this page; the comparison takes constant time.
+    pub(super) fn on_page(&self, principal: &Principal, name: &str, now: Instant) -> Option<ApprovalView> {
+        let all = locked(&self.0.all);
+        let is_it =
+            |one: &&Approval| one.page.as_ref().is_some_and(|page| page.as_bytes().ct_eq(name.as_bytes()).into());
+        let approval = all.iter().find(is_it).filter(|one| now < one.until)?;
+        (principal.is_admin() || approval.asked.principal == principal.name).then(|| approval.view(now))
     }
 
     /// Those that this principal may see, oldest first.
     pub(super) fn list(&self, principal: &Principal, now: Instant) -> Vec<ApprovalView> {
-        let mut all = locked(&self.0);
+        let mut all = locked(&self.0.all);
         all.retain(|approval| now < approval.until);
         let seen = |one: &&Approval| principal.is_admin() || one.words.owner == principal.name;
         all.iter().filter(seen).map(|approval| approval.view(now)).collect()
     }
 
-    /// Records a decision. Nobody decides on a request of their own: the caller of a tool is taken for somebody else than the user whose
+    /// Records a decision, and whether it is the first: a later one changes nothing. Nobody decides on a request of their own: the caller of a tool is taken for somebody else than the user whose
     /// MCP client it is, a program in a session is not.
     pub(super) fn decide(
         &self,
@@ -169,20 +229,10 @@ impl Approvals {
         id: &str,
         decision: Decision,
         now: Instant,
-    ) -> Result<ApprovalView, ActionError> {
+    ) -> Result<(ApprovalView, bool), ActionError> {
         let denied = |why: &str| Err(ActionError::Denied { why: why.to_owned() });
-        if !principal.may_be_a_person() {
-            return denied(
-                "a person approves at the command line or over REST, and no program in a session and no tool does",
-            );
-        }
-        // Programs in a session that is not confined can read that token.
-        if principal.pass.is_none() && principal.origin.transport == Some(TransportKind::Tcp) {
-            return denied(
-                "the server's own token approves nothing over TCP: use the command line, or a named token of scope admin",
-            );
-        }
-        let mut all = locked(&self.0);
+        principal.may_be_a_person().map_err(|why| ActionError::Denied { why: why.to_owned() })?;
+        let mut all = locked(&self.0.all);
         all.retain(|approval| now < approval.until);
         let Some(approval) = all.iter_mut().find(|approval| approval.id == id) else {
             let problem = "there is none of this id; it may have been used or have expired".to_owned();
@@ -191,6 +241,19 @@ impl Approvals {
         if approval.asked.principal == principal.name && approval.door != Door::Mcp {
             return denied("nobody approves a request of their own; a token of scope admin of another name can");
         }
+        let stands = match &approval.state {
+            ApprovalState::Pending => None,
+            ApprovalState::Allowed { by } => Some((Decision::Allow, by, "allowed")),
+            ApprovalState::Denied { by } => Some((Decision::Deny, by, "denied")),
+        };
+        match stands {
+            Some((before, ..)) if before == decision => return Ok((approval.view(now), false)),
+            Some((_, by, decision)) => {
+                let (id, by) = (id.to_owned(), by.clone());
+                return Err(ActionError::AlreadyDecided { id, by, decision });
+            }
+            None => {}
+        }
         let by = principal.name.clone();
         approval.state = match decision {
             Decision::Allow => ApprovalState::Allowed { by },
@@ -198,20 +261,35 @@ impl Approvals {
         };
         // The caller has the whole time from now on.
         approval.until = now + APPROVAL_LIFETIME;
-        Ok(approval.view(now))
+        let view = approval.view(now);
+        self.0.decided.send_replace(());
+        Ok((view, true))
     }
 }
 
-impl UsedApproval {
+impl TakenApproval {
     pub(super) fn id(&self) -> &str {
-        &self.0.id
+        self.approval.as_ref().map_or("", |approval| &approval.id)
     }
 
     /// The principal that allowed it.
     pub(super) fn by(&self) -> &str {
-        match &self.0.state {
-            ApprovalState::Allowed { by } | ApprovalState::Denied { by } => by,
-            ApprovalState::Pending => "",
+        match self.approval.as_ref().map(|approval| &approval.state) {
+            Some(ApprovalState::Allowed { by } | ApprovalState::Denied { by }) => by,
+            Some(ApprovalState::Pending) | None => "",
+        }
+    }
+
+    /// The request is performed from now on: whether it was cannot be known later, so the approval is not good any more.
+    pub(super) fn used(mut self) -> Option<UsedApproval> {
+        self.approval.take().map(UsedApproval)
+    }
+}
+
+impl Drop for TakenApproval {
+    fn drop(&mut self) {
+        if let Some(approval) = self.approval.take() {
+            self.from.put_back(UsedApproval(approval));
         }
     }
 }
@@ -281,8 +359,11 @@ mod tests {
         assert!([pending("bot", "make x", now), pending("eve", "make", now)].iter().all(|other| *other != id));
         let Answer::Allowed(used) = ask("bot", "make", now) else { panic!("allowed") };
         assert_eq!((used.id(), used.by()), (id.as_str(), "ada"));
-        approvals.put_back(*used);
-        assert!(matches!(ask("bot", "make", now), Answer::Allowed(_)), "the session was busy");
+        drop(used);
+        let Answer::Allowed(used) = ask("bot", "make", now) else { panic!("it was not performed") };
+        approvals.put_back(used.used().expect("taken"));
+        let Answer::Allowed(used) = ask("bot", "make", now) else { panic!("the session was busy") };
+        assert!(used.used().is_some());
         let next = pending("bot", "make", now);
         assert_ne!(next, id, "it is used up");
         approvals.decide(&by("ada"), &next, Decision::Deny, now).expect("decided");
@@ -290,6 +371,9 @@ mod tests {
             let Answer::Denied { id, by } = ask("bot", "make", now) else { panic!("denied") };
             assert_eq!((id, by.as_str()), (next.clone(), "ada"));
         }
+        let again = |decision| approvals.decide(&by("eve"), &next, decision, now);
+        assert!(again(Decision::Deny).is_ok_and(|(view, is_first)| !is_first && view.id == next));
+        assert!(matches!(again(Decision::Allow), Err(ActionError::AlreadyDecided { by, .. }) if by == "ada"));
         let late = now + APPROVAL_LIFETIME;
         assert_ne!(pending("bot", "make", late), next, "forgotten");
         assert!(approvals.decide(&by("ada"), &next, Decision::Allow, late).is_err());

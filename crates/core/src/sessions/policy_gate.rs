@@ -5,14 +5,15 @@
 
 use std::sync::Arc;
 
-use policy::{Ruling, Standing, Verdict};
+use policy::{Policies, Ruling, Standing, Verdict};
 use tokio::time::Instant;
 
 use super::approvals::{Answer, Asked, UsedApproval, Words};
 use super::registry::{Registry, SessionRef, on_disk};
 use super::shared::Shared;
 use crate::action::{
-    Action, ActionError, Create, Foreground, InputBytes, PolicyRefusal, ServerEventKind, TargetShell, Variables,
+    Action, ActionError, Create, Foreground, InputBytes, MakeToken, PolicyRefusal, ServerEventKind, TargetShell,
+    Variables,
 };
 use crate::keys;
 use crate::principal::Principal;
@@ -47,7 +48,9 @@ impl Registry {
         let handle = match self.find(principal, session).await {
             Ok(SessionRef::Live(handle)) => handle,
             // It may be reachable in the next moment.
-            Ok(SessionRef::Unreachable(unreachable)) if unreachable.meta.policy.is_some() => {
+            Ok(SessionRef::Unreachable(unreachable))
+                if unreachable.meta.policy.is_some() || principal.policy().is_some() =>
+            {
                 return Err(unreachable.error());
             }
             // There is nothing in which it could be performed; who performs it says so.
@@ -58,8 +61,16 @@ impl Registry {
         };
         let hides_input = handle.feed.borrow().foreground == Some(Foreground::PasswordWanted);
         let shared = handle.shared;
-        let Some(name) = shared.meta.policy.clone() else { return Ok(None) };
-        let mut ruling = self.ruling(&shared, &name, action);
+        let of_token = principal.policy().filter(|name| shared.meta.policy.as_deref() != Some(name));
+        let both = [shared.meta.policy.as_deref(), of_token];
+        // The stricter one counts; the session's own where both say the same.
+        let ruled = both.into_iter().flatten().map(|name| (name.to_owned(), self.ruling(&shared, name, action)));
+        let ruled = ruled.reduce(|(one, before), (other, ruling)| {
+            let (taints, is_proven) = (before.taints || ruling.taints, before.is_proven && ruling.is_proven);
+            let (name, of) = if ruling.verdict > before.verdict { (other, ruling) } else { (one, before) };
+            (name, Ruling { taints, is_proven, ..of })
+        });
+        let Some((name, mut ruling)) = ruled else { return Ok(None) };
         // It may quote the command.
         if let Some(masks) = shared.folder.masks() {
             ruling.why = masks.masked_text(ruling.why);
@@ -85,13 +96,14 @@ impl Registry {
             Err(why) => return denied(why),
         };
         let Some(policy) = policies.get(name) else {
-            return denied("the policy file has no policy of this name any more".to_owned());
+            return denied(format!("the policy file has no policy {name:?} any more"));
         };
         let Action::Execute(execute) = action else { return policy.typed_input() };
         let taint = shared.taint.reason();
         let hindrance = match (execute.shell, &shared.meta.unprovable) {
             (TargetShell::Nested, _) => Some("a nested shell runs it"),
             (_, Some(why)) => Some(why.as_str()),
+            _ if shared.meta.policy.is_none() => Some("the session was started without a policy"),
             _ => taint.as_deref(),
         };
         policy.command(&execute.command, hindrance.map_or(Standing::Provable, Standing::Unprovable))
@@ -108,20 +120,28 @@ impl Registry {
     ) -> Result<(Option<String>, Option<String>), ActionError> {
         let unreadable = |why| ActionError::Start { why: format!("the policy file: {why}") };
         let policies = self.launch_resources.policies.policies().map_err(unreadable)?;
-        let Some(name) = profile.policy.as_deref().or(policies.default_policy()) else { return Ok((None, None)) };
-        let Some(policy) = policies.get(name) else {
-            let there: Vec<_> = policies.all().map(policy::Policy::name).collect();
-            let problem =
-                format!("policy: there is no policy {name:?} in the policy file; it has: {}", there.join(", "));
-            return Err(ActionError::Invalid { field: "profile", problem });
-        };
-        if let Some(why) = set_by_request(principal, request) {
-            let ruling = policy.unreadable(why.clone());
-            let is_advisory = profile.confinement.is_none();
-            return match refusal("not started", name, &ruling, is_advisory, None) {
-                Some(error) => Err(error),
-                None => Ok((Some(name.to_owned()), Some(why))),
+        // The sessions of a token have its policy where they would have none.
+        let of_session = profile.policy.as_deref().or(policies.default_policy());
+        let Some(name) = of_session.or(principal.policy()) else { return Ok((None, None)) };
+        let of_token = principal.policy().filter(|of_token| *of_token != name);
+        let set_by_request = set_by_request(principal, request);
+        for (name, is_tokens) in [(Some(name), of_session.is_none()), (of_token, true)] {
+            let Some(name) = name else { continue };
+            let Some(policy) = policies.get(name) else {
+                let (field, whose) = if is_tokens { ("token", "the token's ") } else { ("profile", "") };
+                let problem = format!("{whose}{}", no_policy(&policies, name));
+                return Err(ActionError::Invalid { field, problem });
             };
+            if let Some(why) = &set_by_request {
+                let ruling = policy.unreadable(why.clone());
+                let is_advisory = profile.confinement.is_none();
+                if let Some(error) = refusal("not started", name, &ruling, is_advisory, None) {
+                    return Err(error);
+                }
+            }
+        }
+        if set_by_request.is_some() {
+            return Ok((Some(name.to_owned()), set_by_request));
         }
         let unprovable = if shell != "bash" {
             Some(format!("its shell is {shell}, and only bash's commands are read"))
@@ -132,6 +152,24 @@ impl Registry {
         };
         Ok((Some(name.to_owned()), unprovable))
     }
+}
+
+impl Registry {
+    /// Refuses a token whose policy the file does not have. Blocks.
+    pub(super) fn check_policy_of_token(&self, request: &MakeToken) -> Result<(), ActionError> {
+        let Some(name) = &request.bounds.policy else { return Ok(()) };
+        let invalid = |problem| ActionError::Invalid { field: "policy", problem };
+        let policies = self.launch_resources.policies.policies().map_err(|why| invalid(format!("the file: {why}")))?;
+        match policies.get(name) {
+            Some(_) => Ok(()),
+            None => Err(invalid(no_policy(&policies, name))),
+        }
+    }
+}
+
+fn no_policy(policies: &Policies, name: &str) -> String {
+    let there: Vec<_> = policies.all().map(policy::Policy::name).collect();
+    format!("policy: there is no policy {name:?} in the policy file; it has: {}", there.join(", "))
 }
 
 /// The field of a request that runs other code than the profile says, if there is one.
@@ -167,6 +205,14 @@ impl Judged {
         }
     }
 
+    /// The approval that a person has still to give.
+    pub(crate) fn waits_for(&self) -> Option<&str> {
+        match &self.answer {
+            Some(Answer::Pending { id, .. }) => id.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Why it is not performed, if it is not.
     pub(crate) fn refusal(&self) -> Option<ActionError> {
         let is_advisory = self.shared.meta.confinement.tier.is_none();
@@ -184,16 +230,17 @@ impl Judged {
 
     /// Prepares the session for it: a proven command runs in the shell for which it was proven, and what is not proven
     /// is on record before it runs. Returns the approval that it uses up.
-    pub(crate) async fn admit(self, action: &mut Action) -> Result<Option<Box<UsedApproval>>, ActionError> {
-        let used = match self.answer {
-            Some(Answer::Allowed(used)) => Some(used),
+    pub(crate) async fn admit(self, action: &mut Action) -> Result<Option<UsedApproval>, ActionError> {
+        let taken = match self.answer {
+            Some(Answer::Allowed(taken)) => Some(taken),
             _ => None,
         };
+        let used = || taken.and_then(|taken| taken.used());
         if let (Action::Execute(execute), true) = (action, self.ruling.is_proven) {
             execute.shell = TargetShell::Own;
         }
         if !self.ruling.taints || self.shared.taint.reason().is_some() {
-            return Ok(used);
+            return Ok(used());
         }
         let reason = match self.what {
             "not run" if self.ruling.is_proven => format!("a command ran that changes later ones: {}", self.ruling.why),
@@ -202,7 +249,7 @@ impl Judged {
         };
         let shared = self.shared;
         on_disk(move || shared.taint.record(&shared.folder, &reason)).await?;
-        Ok(used)
+        Ok(used())
     }
 }
 

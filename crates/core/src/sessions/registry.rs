@@ -32,7 +32,8 @@ use super::toolchains::Toolchains;
 use super::unix_peers::UnixPeers;
 use super::unreachable::Unreachable;
 use crate::action::{
-    Action, ActionError, CapabilitiesView, EndReason, Limits, Outcome, SessionStatus, SessionView, TokenView,
+    Action, ActionError, CapabilitiesView, EndReason, Limits, Outcome, SecretRefusal, SessionStatus, SessionView,
+    TokenView,
 };
 use crate::audit::AuditLog;
 use crate::config::Config;
@@ -320,9 +321,14 @@ impl Registry {
             }
             Action::Tokens => Ok(Outcome::Tokens(self.tokens.list())),
             Action::MakeToken(request) => {
-                let (tokens, request) = (Arc::clone(&self.tokens), request.clone());
-                let made = on_disk(move || tokens.make(&request)).await?;
-                let TokenView { name, scope, profiles, .. } = &made.view;
+                let (registry, request) = (Arc::clone(self), request.clone());
+                let made = on_disk(move || {
+                    registry.check_policy_of_token(&request)?;
+                    registry.tokens.make(&request)
+                })
+                .await?;
+                let TokenView { name, scope, bounds, .. } = &made.view;
+                let profiles = &bounds.profiles;
                 tracing::info!(by = %principal.name, token = %name, scope = scope.name(), ?profiles, "a token was made");
                 Ok(Outcome::FreshToken(made))
             }
@@ -338,10 +344,22 @@ impl Registry {
             }
             Action::RemoveSecret { name } => self.remove_secret(principal, name).await.map(Outcome::NamedSecret),
             Action::Approvals => Ok(Outcome::Approvals(self.person_requests.approvals.list(principal, Instant::now()))),
+            Action::AskApproval(id) => {
+                let page = self.person_requests.approvals.page(principal, id, Instant::now());
+                Ok(Outcome::ApprovalPage(page.filter(|_| self.settings.secret_page)))
+            }
+            Action::ShowApproval(name) => {
+                let view = self.person_requests.approvals.on_page(principal, name, Instant::now());
+                let view = view.ok_or(ActionError::SecretRefused(SecretRefusal::Unknown))?;
+                Ok(Outcome::Approval(Box::new(view)))
+            }
             Action::DecideApproval { id, decision } => {
-                let decided = self.person_requests.approvals.decide(principal, id, *decision, Instant::now())?;
-                tracing::info!(by = %principal.name, approval = %decided.id, session = %decided.session, decision = decision.name(), "an approval was decided on");
-                self.server_events.approval_decided(&decided, *decision);
+                let (decided, is_first) =
+                    self.person_requests.approvals.decide(principal, id, *decision, Instant::now())?;
+                if is_first {
+                    tracing::info!(by = %principal.name, approval = %decided.id, session = %decided.session, decision = decision.name(), "an approval was decided on");
+                    self.server_events.approval_decided(&decided, *decision);
+                }
                 Ok(Outcome::Approval(Box::new(decided)))
             }
             Action::Capabilities => {

@@ -85,7 +85,7 @@ fn is_name(open: &Open, name: &str) -> bool {
     open.name.as_bytes().ct_eq(name.as_bytes()).into()
 }
 
-fn random_name() -> String {
+pub(super) fn random_name() -> String {
     let mut bytes = [0u8; NAME_BYTES];
     getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
     URL_SAFE_NO_PAD.encode(bytes)

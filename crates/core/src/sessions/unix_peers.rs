@@ -1,6 +1,7 @@
 //! The processes that connect to the Unix socket: a program in a session acts for the session's owner, and for nobody else.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -30,6 +31,21 @@ impl UnixPeers {
             let session = tokio::task::spawn_blocking(move || session_of(&backends, &process)).await.ok()?;
             Some(UnixPeer { uid, session: session.unwrap_or(PeerSession::Unknown) })
         }
+    }
+}
+
+impl UnixPeers {
+    /// Whether the other end of a TCP connection belongs to processes of this user, none of which is in a session.
+    pub async fn is_users_process(&self, uid: u32, peer: SocketAddr, server: SocketAddr) -> bool {
+        let backends = Arc::clone(&self.backends);
+        let is_it = move || {
+            let processes = ConnectedProcess::over_tcp(peer, server);
+            let is_outside = |process: &ConnectedProcess| {
+                process.uid == uid && matches!(session_of(&backends, process), Ok(PeerSession::None))
+            };
+            !processes.is_empty() && processes.iter().all(is_outside)
+        };
+        tokio::task::spawn_blocking(is_it).await.unwrap_or(false)
     }
 }
 

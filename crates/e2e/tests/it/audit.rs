@@ -29,8 +29,14 @@ fn is(line: &Value, facts: &[(&str, &str)]) -> bool {
 }
 
 async fn token(server: &Server, name: &str, scope: TokenScope) -> String {
-    let request =
-        TokenRequest { name: name.to_owned(), scope, expires_in: None, profiles: Vec::new(), confinement: None };
+    let request = TokenRequest {
+        name: name.to_owned(),
+        scope,
+        expires_in: None,
+        profiles: Vec::new(),
+        confinement: None,
+        ..TokenRequest::default()
+    };
     server.client().make_token(&request).await.expect("made").token
 }
 
@@ -57,6 +63,7 @@ async fn acts(client: Arc<Client>, session: String, round: usize) -> Answered {
             expires_in: None,
             profiles: Vec::new(),
             confinement: None,
+            ..TokenRequest::default()
         };
         if client.make_token(&token).await.is_err() {
             break;

@@ -320,6 +320,7 @@ async fn a_token_that_is_bound_to_profiles_gets_no_other_session_and_no_more_by_
         expires_in: None,
         profiles: profiles.iter().map(|name| (*name).to_owned()).collect(),
         confinement: None,
+        ..TokenRequest::default()
     };
     let of = async |request: TokenRequest| server.client().make_token(&request).await;
     for wrong in [
@@ -386,6 +387,7 @@ async fn a_request_and_a_token_can_ask_for_confinement_and_neither_for_less() {
         expires_in: None,
         profiles: Vec::new(),
         confinement: asked,
+        ..TokenRequest::default()
     };
     let refused = client.make_token(&token(TokenScope::Admin)).await.err().and_then(|e| e.code());
     assert_eq!(refused, Some(ErrorCode::InvalidField));

@@ -460,7 +460,15 @@ async fn a_container_that_cannot_be_is_no_weaker_session() {
     assert_eq!(client.list(None).await.expect("known").total, 0);
     // A token gets what is asked for it.
     let (name, scope) = ("bot".to_owned(), TokenScope::Write);
-    let token = TokenRequest { name, scope, expires_in: None, profiles: Vec::new(), confinement: container };
+    let token = TokenRequest {
+        name,
+        scope,
+        expires_in: None,
+        profiles: Vec::new(),
+        confinement: container,
+        policy: None,
+        secrets: Vec::new(),
+    };
     let bot = Client::tcp(server.address(), client.make_token(&token).await.expect("made").token);
     let weaker = CreateRequest { confinement: Some(ConfinementTier::Process), ..by("bash", &server) };
     assert_eq!(bot.create(&weaker, None).await.expect("started").confinement, container);

@@ -50,6 +50,7 @@ impl Rig {
                 expires_in: None,
                 profiles: Vec::new(),
                 confinement: None,
+                ..TokenRequest::default()
             };
             server.client().make_token(&request).await.expect("made").token
         };

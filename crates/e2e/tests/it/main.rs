@@ -3,6 +3,7 @@
 //! Every test has a server, a home and shells of its own, so any of them can run beside any other. Times are ten times
 //! what is promised, because the machine is busy with the other tests.
 
+mod approvals;
 mod attach;
 mod audit;
 mod boundaries;

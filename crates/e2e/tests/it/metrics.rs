@@ -114,6 +114,7 @@ async fn a_token_that_may_only_read_is_enough_to_scrape() {
         expires_in: None,
         profiles: Vec::new(),
         confinement: None,
+        ..TokenRequest::default()
     };
     let token = server.client().make_token(&scraper).await.expect("made").token;
     let text = scrape_with(&server, &token);

@@ -8,7 +8,7 @@ use std::process::{Output, Stdio};
 use api::{CreateRequest, ErrorCode, ExecuteRequest, InputRequest, OutputQuery, OutputView, TokenRequest, TokenScope};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use client::ClientError;
+use client::{Client, ClientError};
 use e2e::{Connection, Home, Mcp, Random, Server, Session, Socket, SocketMessage, Start, count, eventually, not_run};
 use serde_json::{Value, json};
 
@@ -409,6 +409,7 @@ async fn secrets_are_set_by_an_admin_and_shown_to_nobody() {
         expires_in: None,
         profiles: Vec::new(),
         confinement: None,
+        ..TokenRequest::default()
     };
     let token = format!("Bearer {}", server.client().make_token(&request).await.expect("made").token);
     let body = json!({ "value": "a value of its own" }).to_string();
@@ -511,4 +512,78 @@ async fn a_session_whose_spec_is_damaged_has_the_masks_of_all_secrets() {
     server.again();
     assert!(look(&server, &shell.id) >= 5);
     assert!(shell.look().await.trouble.is_some_and(|trouble| trouble.contains("damaged: spec")));
+}
+
+#[tokio::test]
+// promise: secret-2
+async fn a_name_that_no_secret_has_and_the_servers_own_token_over_tcp_are_refused_with_the_reason() {
+    let home = Home::make();
+    configure(&home, "[profiles.harmful]\nsecrets = ['LD_PRELOAD']\n");
+    let server = Server::start_in(home, Start::default());
+    for (name, shown) in [("", "\"\" is no name"), ("a-b", "\"a-b\" is no name"), ("PTYD_X", "cannot begin with PTYD_")]
+    {
+        let done = set(&server, name, VALUE);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!((done.status.code(), said.lines().count(), said.contains(shown)), (Some(2), 1, true), "{said}");
+    }
+    // Programs find and load code by it, so it is given as no variable.
+    assert!(set(&server, "LD_PRELOAD", VALUE).status.success());
+    let refused = server.client().create(&by("harmful"), None).await.expect_err("refused");
+    assert_eq!(refused.code(), Some(ErrorCode::StartFailed));
+    assert!(refused.to_string().contains("LD_PRELOAD decides which code"), "{refused}");
+    // A program in a session can read that token.
+    let tcp = Client::tcp(server.address(), server.token());
+    for refused in [tcp.set_secret("OTHER", OTHER.to_owned()).await.err(), tcp.secrets().await.err()] {
+        assert_eq!(refused.expect("refused").code(), Some(ErrorCode::Forbidden));
+    }
+}
+
+#[tokio::test]
+// promise: secret-4
+async fn the_sessions_of_a_token_get_its_secrets_masked_and_the_next_server_knows() {
+    let server = server();
+    assert!(set(&server, "DEPLOY_KEY", VALUE).status.success() && set(&server, "OTHER", OTHER).status.success());
+    let of = |name: &str, secrets: &[&str]| {
+        let (name, secrets) = (name.to_owned(), secrets.iter().map(|one| (*one).to_owned()).collect());
+        TokenRequest { name, secrets, ..TokenRequest::default() }
+    };
+    let owner = server.client();
+    for wrong in [&["key"][..], &["OTHER=LD_PRELOAD"], &["OTHER=A", "DEPLOY_KEY=A"]] {
+        let refused = owner.make_token(&of("bot", wrong)).await.err().expect("refused");
+        assert_eq!(refused.code(), Some(ErrorCode::InvalidField), "{wrong:?}");
+    }
+    let new = server.ptyd(&["token", "new", "bot", "--secret", "OTHER=API_KEY", "--secret", "OTHER"]).output();
+    let new = String::from_utf8(new.expect("it runs").stdout).expect("a token");
+    // Each server has an address of its own.
+    let bot = || std::sync::Arc::new(Client::tcp(server.address(), new.trim().to_owned()));
+    let listed = owner.tokens().await.expect("listed").tokens;
+    assert_eq!(listed[0].secrets, ["OTHER=API_KEY", "OTHER"]);
+    // With the profile's, and without a profile.
+    for (profile, given) in [(Some("deploy"), VALUE), (None, "none")] {
+        let request = CreateRequest { profile: profile.map(str::to_owned), ..CreateRequest::default() };
+        let id = bot().create(&request, None).await.expect("started").id;
+        let session = Session::new(bot(), id.clone());
+        let shown = format!(
+            "{}\n{}\n{}\n",
+            stars(OTHER),
+            stars(OTHER),
+            if given == "none" { given.to_owned() } else { stars(VALUE) }
+        );
+        let command = "echo $API_KEY; echo $OTHER; echo ${DEPLOY_KEY:-none}";
+        assert_eq!(session.gives(command).await, (0, shown.clone()));
+        assert_eq!(session.gives("echo ${#API_KEY}").await, (0, format!("{}\n", OTHER.len())));
+        server.kill9();
+        server.again();
+        let session = Session::new(bot(), id.clone());
+        assert_eq!(session.gives(command).await, (0, shown));
+        assert!(!shows(
+            &server.connect().ask("GET", &format!("/terminals/{id}/environment"), "").expect("an answer").body,
+            OTHER
+        ));
+    }
+    // The owner's own sessions have none of them.
+    assert_eq!(server.session().await.gives("echo ${API_KEY:-none}").await, (0, "none\n".to_owned()));
+    assert!(server.ptyd(&["secret", "rm", "OTHER"]).status().expect("it runs").success());
+    let refused = bot().create(&CreateRequest::default(), None).await.expect_err("not set");
+    assert!(refused.to_string().contains("its token gives it the secret \"OTHER\", which is not set"), "{refused}");
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::audit::lines;
 use crate::profiles::configure;
 
-const CONFIGURATION: &str = r#"
+pub(crate) const CONFIGURATION: &str = r#"
 [profiles.default]
 shell = "bash"
 rc = "clean"
@@ -42,7 +42,7 @@ rc = "clean"
 startup = ["echo ready", "rm a", "echo not reached > x"]
 "#;
 
-const POLICY: &str = r#"
+pub(crate) const POLICY: &str = r#"
 default = "strict"
 
 [policies.strict]
@@ -83,11 +83,11 @@ fn home() -> Home {
     home
 }
 
-fn start() -> Server {
+pub(crate) fn start() -> Server {
     Server::start_in(home(), Start::default())
 }
 
-fn by(profile: &str) -> CreateRequest {
+pub(crate) fn by(profile: &str) -> CreateRequest {
     CreateRequest { profile: Some(profile.to_owned()), ..CreateRequest::default() }
 }
 
@@ -102,7 +102,7 @@ async fn refused(session: &Session, request: ExecuteRequest) -> (Option<ErrorCod
     (error.code(), words)
 }
 
-fn ask(command: &str) -> ExecuteRequest {
+pub(crate) fn ask(command: &str) -> ExecuteRequest {
     ExecuteRequest { command: command.to_owned(), ..ExecuteRequest::default() }
 }
 
@@ -170,6 +170,7 @@ async fn what_a_policy_asks_about_runs_once_after_another_person_has_allowed_it(
         expires_in: None,
         profiles: Vec::new(),
         confinement: None,
+        ..TokenRequest::default()
     };
     let bot = Client::tcp(server.address(), owner.make_token(&token).await.expect("made").token);
     let session = bot.create(&CreateRequest::default(), None).await.expect("started").id;
@@ -394,7 +395,7 @@ async fn a_changed_file_counts_at_once_and_one_with_a_mistake_refuses_everything
     let error = server.client().create(&CreateRequest::default(), None).await.expect_err("refused");
     assert_eq!(error.code(), Some(ErrorCode::StartFailed));
     std::fs::remove_file(&file).expect("removed");
-    assert!(refused(&shell, ask("ls")).await.1.contains("no policy of this name any more"));
+    assert!(refused(&shell, ask("ls")).await.1.contains("no policy \"strict\" any more"));
     // A session that is started without a policy has none.
     assert_eq!(server.session().await.look().await.policy, None);
 }

@@ -259,8 +259,14 @@ async fn the_strongest_tier_counts_wherever_it_is_asked_for() {
     let (process, sandbox) = (Some(ConfinementTier::Process), Some(ConfinementTier::Sandbox));
     let token = async |name: &str, confinement| {
         let name = name.to_owned();
-        let request =
-            TokenRequest { name, scope: TokenScope::Write, expires_in: None, profiles: Vec::new(), confinement };
+        let request = TokenRequest {
+            name,
+            scope: TokenScope::Write,
+            expires_in: None,
+            profiles: Vec::new(),
+            confinement,
+            ..TokenRequest::default()
+        };
         Client::tcp(server.address(), client.make_token(&request).await.expect("made").token)
     };
     let (weak, strong) = (token("weak", process).await, token("strong", sandbox).await);

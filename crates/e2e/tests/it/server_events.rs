@@ -63,6 +63,7 @@ async fn what_happens_in_all_sessions_is_told_in_order_to_those_who_may_see_it()
         expires_in: None,
         profiles: Vec::new(),
         confinement: None,
+        ..TokenRequest::default()
     };
     let token = server.client().make_token(&reader).await.expect("made").token;
     let (mut hers, mut all) = (Follower::open(&server, &token, None), Follower::open(&server, &server.token(), None));

@@ -61,6 +61,7 @@ impl From<ActionError> for ProblemResponse {
             ActionError::Denied { .. } => (ErrorCode::Forbidden, None),
             ActionError::PolicyDenied(_) => (ErrorCode::PolicyDenied, None),
             ActionError::ApprovalNeeded(_) => (ErrorCode::ApprovalNeeded, None),
+            ActionError::AlreadyDecided { .. } => (ErrorCode::AlreadyDecided, None),
             ActionError::ShutOut => (ErrorCode::Unauthorized, None),
             ActionError::NoToken { .. } => (ErrorCode::TokenNotFound, None),
             ActionError::Limit { .. } => (ErrorCode::LimitReached, None),

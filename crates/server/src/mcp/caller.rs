@@ -10,6 +10,7 @@ use super::password_place::PasswordPlace;
 use super::reported_state::ReportedStates;
 use crate::secret_page;
 use ptyd_core::action::{Action, ClientContext, Foreground, Outcome, SessionStatus, SessionView};
+use ptyd_core::approval_wait::ApprovalWait;
 use ptyd_core::delivery::Delivery;
 use ptyd_core::principal::{Origin, Principal};
 
@@ -71,6 +72,19 @@ impl Caller {
     /// The same for a request of which the protocol knows whether its answer is delivered.
     pub fn with_delivery(&self, delivery: Option<Delivery>) -> Self {
         Self { principal: Arc::new(Principal { delivery, ..Principal::clone(&self.principal) }), ..self.clone() }
+    }
+
+    /// The same for a request that waits for a person's decision so.
+    pub fn with_approval_wait(&self, approval_wait: Option<ApprovalWait>) -> Self {
+        Self { principal: Arc::new(Principal { approval_wait, ..Principal::clone(&self.principal) }), ..self.clone() }
+    }
+
+    /// Where a person decides on an approval of this caller's; `None` where nobody is sent to pages.
+    pub async fn approval_page(&self, id: &str) -> Option<String> {
+        match self.server.dispatch(&self.principal, Action::AskApproval(id.to_owned())).await {
+            Ok(Outcome::ApprovalPage(name)) => name.map(|name| secret_page::approval_address(&self.base_url, &name)),
+            Ok(_) | Err(_) => None,
+        }
     }
 
     /// The same for a request that came on a way of its own.

@@ -151,6 +151,7 @@ impl CommandTurns {
     /// Notes a call as its message is read. A command that finds no room is refused by its handler.
     pub fn note(&self, request: &RequestId, in_turn: InTurn<'_>) {
         self.locked().push(in_turn, Some(request.clone()));
+        self.changed.notify_waiters();
     }
 
     /// The handler of an input is here, which waits for nothing.
@@ -171,6 +172,8 @@ impl CommandTurns {
         let command = InTurn::Command { session, timeout: Duration::ZERO };
         let ticket = self.locked().enter(request, command).ok_or(NoTurn::Full)?;
         let turn = CommandTurn { turns: Arc::clone(self), ticket };
+        // A call that waits for a person gives way.
+        self.changed.notify_waiters();
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
@@ -198,6 +201,20 @@ impl CommandTurn {
         let mut own = queue.unanswered.iter().skip_while(|it| it.ticket != self.ticket);
         let session = own.next().map(|it| &it.session);
         own.any(|it| !it.is_input && Some(&it.session) == session)
+    }
+}
+
+impl CommandTurn {
+    /// Waits until a later command of the client waits for this one's answer.
+    pub async fn awaited(&self) {
+        loop {
+            let mut changed = std::pin::pin!(self.turns.changed.notified());
+            changed.as_mut().enable();
+            if self.is_awaited() {
+                return;
+            }
+            changed.await;
+        }
     }
 }
 

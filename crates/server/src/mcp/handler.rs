@@ -13,11 +13,12 @@ use axum::http::request::Parts;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ClientJsonRpcMessage, ClientRequest,
-    ContentBlock, DiscoverResult, ErrorData, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
-    InitializeResult, JsonObject, JsonRpcRequest, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    RequestId, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
-    Tool as ToolModel, UnsubscribeRequestParams, UpdateTaskParams,
+    ClientResult, ContentBlock, DiscoverResult, ErrorData, GetTaskParams, GetTaskResult, Implementation,
+    InitializeRequestParams, InitializeResult, InputRequests, InputRequiredResult, JsonObject, JsonRpcRequest,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, Request, RequestId, ServerCapabilities,
+    ServerConfig, ServerRequest, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool as ToolModel,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Value, json};
@@ -29,6 +30,7 @@ use super::deliveries;
 use super::dispatch_port::Server;
 use super::handshake::{StructuredAnswers, ToolSet};
 use super::log_notifications::Log;
+use super::parked_calls;
 use super::progress;
 use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
@@ -36,8 +38,9 @@ use super::tasks;
 use super::tool_definitions::{
     self, Answer, MORE_SHELLS, READ_TOOL, START_TOOL, TOOLS, Tool, ToolCall, ToolError, refused,
 };
-use ptyd_core::action::{ActionError, ClientContext, TaskSupport};
-use ptyd_core::limits::TIMEOUT_MAX;
+use ptyd_core::action::{ActionError, ClientContext, PersonReply, TaskSupport};
+use ptyd_core::approval_wait::ApprovalWait;
+use ptyd_core::limits::{APPROVAL_LIFETIME, EXECUTE_TIMEOUT, TIMEOUT_MAX};
 use ptyd_core::principal::Principal;
 
 /// The field for the shim's number of a request, which stays the same when the request is sent again.
@@ -184,7 +187,100 @@ impl Handler {
         if turn.as_ref().is_some_and(CommandTurn::is_awaited) {
             call.tasks = TaskSupport::None;
         }
-        (tool.call)(call, arguments).await
+        let Some(approval) = call.caller.principal.approval_wait.clone() else {
+            return (tool.call)(call, arguments).await;
+        };
+        let becomes_task = call.tasks != TaskSupport::None;
+        let mut work = (tool.call)(call, arguments);
+        tokio::select! {
+            biased;
+            answer = &mut work => return answer,
+            _ = approval.is_parked() => {}
+        }
+        // A call that waits for a person holds up no other call of its client: the next one of the session ends the wait, or goes before a task.
+        match turn {
+            Some(turn) if !becomes_task => {
+                tokio::select! {
+                    biased;
+                    answer = &mut work => return answer,
+                    () = turn.awaited() => approval.give_up(),
+                }
+                work.await
+            }
+            _ => {
+                drop(turn);
+                work.await
+            }
+        }
+    }
+
+    /// How a call waits for a person's decision: within its timeout.
+    fn approval_wait(tool: &Tool, arguments: &JsonObject) -> Option<ApprovalWait> {
+        let in_turn = (tool.in_turn)(arguments)?;
+        let given = tool_definitions::seconds(arguments, "timeout").and_then(|n| Duration::try_from_secs_f64(n).ok());
+        let wait = |time: Duration| ApprovalWait::at_most(time.min(APPROVAL_LIFETIME));
+        Some(match (given, in_turn) {
+            (Some(time), _) => wait(time).within_timeout(),
+            (None, InTurn::Command { timeout, .. }) => wait(timeout).within_timeout(),
+            (None, InTurn::Input { .. }) => wait(EXECUTE_TIMEOUT),
+        })
+    }
+
+    /// The answer to a call, or a task as soon as it waits for a person's decision and its caller takes one.
+    async fn answer_or_task(
+        &self,
+        caller: Caller,
+        (tool, request): (&'static Tool, CallToolRequestParams),
+        approval: ApprovalWait,
+        context: &RequestContext<RoleServer>,
+    ) -> CallToolResponse {
+        let number = context.meta.get(REQUEST_NUMBER).map(Value::to_string);
+        let CallToolRequestParams { arguments, input_responses, request_state, .. } = request;
+        let (arguments, support) = (arguments.unwrap_or_default(), tasks::support(context));
+        let is_asked_again = request_state.is_some();
+        if input_responses.is_some_and(|replies| {
+            replies.get(parked_calls::QUESTION).is_some_and(|reply| tasks::reply_of(reply) != PersonReply::Accepted)
+        }) {
+            approval.give_up();
+        }
+        let (handler, id, its_caller) = (self.clone(), context.id.clone(), caller.clone());
+        let mut work: parked_calls::Work =
+            Box::pin(async move { handler.answer(&its_caller, tool, arguments, &id, number, support).await });
+        let parked = tokio::select! {
+            biased;
+            answer = &mut work => return answer,
+            parked = approval.is_parked() => parked,
+        };
+        let asks_person = tasks::sends_to_pages(context);
+        if support != TaskSupport::None {
+            // Over stdio the end of the connection is the end of the client.
+            let gone = self.is_asked_again.then(|| context.ct.clone());
+            return match parked_calls::open(&caller, &parked, &approval, asks_person, gone, work) {
+                Ok(task) => CallToolResponse::Task(task),
+                Err(work) => work.await,
+            };
+        }
+        let page = if asks_person && !is_asked_again { caller.approval_page(&parked).await } else { None };
+        let Some(page) = page else { return work.await };
+        if tasks::has_tasks(context) {
+            // The client sends the call again once its person was at the page.
+            let asked =
+                InputRequests::from([(parked_calls::QUESTION.to_owned(), parked_calls::question(&parked, page))]);
+            return InputRequiredResult::new(Some(asked), Some(parked.to_string())).into();
+        }
+        if self.stream.is_none() {
+            return work.await;
+        }
+        let asking = async {
+            let request = ServerRequest::ElicitRequest(Request::new(parked_calls::asking(&parked, page)));
+            match context.peer.send_request(request).await {
+                Ok(ClientResult::ElicitResult(reply)) if parked_calls::is_declined(&reply.action) => approval.give_up(),
+                // Its person is at the page, or the client cannot do it after all.
+                Ok(_) | Err(_) => {}
+            }
+            std::future::pending::<CallToolResponse>().await
+        };
+        tokio::select! { answer = &mut work => answer, answer = asking => answer }
     }
 
     /// The result, unless the server stops and the request is repeated at the next one.
@@ -289,12 +385,17 @@ impl ServerHandler for Handler {
                 None,
             ));
         };
-        let number = context.meta.get(REQUEST_NUMBER).map(Value::to_string);
-        let arguments = request.arguments.unwrap_or_default();
-        let support = tasks::support(&context);
         let caller = self.caller(&context).with_delivery(deliveries::of(&context.extensions));
-        let answer = self.answer(&caller, tool, arguments, &context.id, number, support);
-        progress::while_waiting(&context, answer).await
+        let approval = request.arguments.as_ref().and_then(|arguments| Self::approval_wait(tool, arguments));
+        let Some(approval) = approval else {
+            let number = context.meta.get(REQUEST_NUMBER).map(Value::to_string);
+            let (arguments, support) = (request.arguments.unwrap_or_default(), tasks::support(&context));
+            let answer = self.answer(&caller, tool, arguments, &context.id, number, support);
+            return progress::while_waiting(&context, None, answer).await;
+        };
+        let caller = caller.with_approval_wait(Some(approval.clone()));
+        let answer = self.answer_or_task(caller, (tool, request), approval.clone(), &context);
+        progress::while_waiting(&context, Some(&approval), answer).await
     }
 
     async fn get_task(
@@ -303,7 +404,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
         tasks::begun(&context)?;
-        self.unless_asked_again(tasks::get(&self.caller(&context), &request.task_id).await).await
+        self.unless_asked_again(parked_calls::get(&self.caller(&context), &request.task_id).await).await
     }
 
     async fn update_task(
@@ -312,7 +413,8 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         tasks::begun(&context)?;
-        self.unless_asked_again(tasks::update(&self.caller, &request.task_id, &request.input_responses).await).await
+        self.unless_asked_again(parked_calls::update(&self.caller, &request.task_id, &request.input_responses).await)
+            .await
     }
 
     async fn cancel_task(
@@ -321,7 +423,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         tasks::begun(&context)?;
-        self.unless_asked_again(tasks::cancel(&self.caller, &request.task_id).await).await
+        self.unless_asked_again(parked_calls::cancel(&self.caller, &request.task_id).await).await
     }
 
     async fn list_prompts(

@@ -18,6 +18,7 @@ mod http_sessions;
 #[cfg(test)]
 mod http_sessions_tests;
 mod log_notifications;
+mod parked_calls;
 mod password_place;
 mod progress;
 mod reported_state;

@@ -9,6 +9,7 @@ use rmcp::model::{ErrorData, ProgressNotificationParam};
 use rmcp::service::{RequestContext, RoleServer};
 
 use super::text::seconds;
+use ptyd_core::approval_wait::ApprovalWait;
 
 /// Rare enough to cost nothing, and often enough for every client's idle timeout.
 const EVERY: Duration = Duration::from_secs(5);
@@ -16,6 +17,7 @@ const EVERY: Duration = Duration::from_secs(5);
 /// Performs the work; a cancelled request drops it, which ends the wait and never the program.
 pub(super) async fn while_waiting<T>(
     context: &RequestContext<RoleServer>,
+    approval: Option<&ApprovalWait>,
     work: impl Future<Output = T>,
 ) -> Result<T, ErrorData> {
     let begun = Instant::now();
@@ -29,15 +31,30 @@ pub(super) async fn while_waiting<T>(
     };
     tell(0.0, "started".to_owned()).await;
     let mut work = std::pin::pin!(work);
+    let mut parked = std::pin::pin!(async {
+        match approval {
+            Some(approval) => approval.is_parked().await,
+            None => std::future::pending().await,
+        }
+    });
+    let mut is_told = token.is_none();
     loop {
         tokio::select! {
             biased;
             done = &mut work => return Ok(done),
             // rmcp sends nothing for a cancelled request, so this text is never sent.
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),
+            id = &mut parked, if !is_told => {
+                is_told = true;
+                tell(begun.elapsed().as_secs_f64(), format!("waiting for approval {id}")).await;
+            }
             () = tokio::time::sleep(EVERY), if token.is_some() => {
                 let waited = begun.elapsed();
-                tell(waited.as_secs_f64(), format!("running {}", seconds(waited))).await;
+                let message = match approval.and_then(ApprovalWait::parked) {
+                    Some(id) => format!("waiting for approval {id}"),
+                    None => format!("running {}", seconds(waited)),
+                };
+                tell(waited.as_secs_f64(), message).await;
             }
         }
     }

@@ -25,7 +25,7 @@ use ptyd_core::action::{
 use ptyd_core::ids::TaskId;
 
 /// How often a client should ask, in milliseconds.
-const POLL_MS: u64 = 1_000;
+pub(super) const POLL_MS: u64 = 1_000;
 /// Characters of the output's last line that people are shown.
 const LINE_CHARS_MAX: usize = 100;
 /// Replies in one message: a task asks one question at a time.
@@ -38,15 +38,21 @@ pub(super) fn are_declared(context: &RequestContext<RoleServer>) -> bool {
 
 /// The declarations of one request about tasks.
 pub(super) fn support(context: &RequestContext<RoleServer>) -> TaskSupport {
-    let elicitation = context.client_capabilities().and_then(|client| client.elicitation.clone());
-    match elicitation.is_some_and(|ways| ways.url.is_some()) {
+    match sends_to_pages(context) {
         _ if !are_declared(context) => TaskSupport::None,
         true => TaskSupport::TasksThatAsk,
         false => TaskSupport::Tasks,
     }
 }
 
-fn has_tasks(context: &RequestContext<RoleServer>) -> bool {
+/// Whether the client sends its person to a page.
+pub(super) fn sends_to_pages(context: &RequestContext<RoleServer>) -> bool {
+    let elicitation = context.client_capabilities().and_then(|client| client.elicitation);
+    elicitation.is_some_and(|ways| ways.url.is_some())
+}
+
+/// Whether this revision has tasks; it has no requests of the server's own.
+pub(super) fn has_tasks(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
@@ -96,7 +102,7 @@ fn number(key: &str) -> Option<u32> {
 }
 
 /// A person's reply; anything else counts as no reply.
-fn reply_of(reply: &Value) -> PersonReply {
+pub(super) fn reply_of(reply: &Value) -> PersonReply {
     match serde_json::from_value::<ElicitResult>(reply.clone()).map(|result| result.action) {
         Ok(ElicitationAction::Accept) => PersonReply::Accepted,
         Ok(ElicitationAction::Decline) => PersonReply::Declined,
@@ -148,7 +154,7 @@ fn known(id: &str) -> Result<TaskId, ErrorData> {
 }
 
 /// The same for a task of somebody else, for one that was never there, and for one that is forgotten.
-fn unknown() -> ErrorData {
+pub(super) fn unknown() -> ErrorData {
     ErrorData::invalid_params("no such task", None)
 }
 
@@ -201,7 +207,7 @@ fn base(id: &TaskId, (opened, updated): (SystemTime, SystemTime), status: TaskSt
 }
 
 /// The message about a task that goes on, for a person.
-fn status_message(waited: Duration, last_line: &str) -> String {
+pub(super) fn status_message(waited: Duration, last_line: &str) -> String {
     let line: String = text::plain(last_line).chars().take(LINE_CHARS_MAX).collect();
     let waited = seconds(Duration::from_secs(waited.as_secs()));
     if line.is_empty() { waited } else { format!("{waited} · {line}") }
@@ -247,13 +253,13 @@ fn result(text: String, structured: Option<Value>) -> JsonObject {
     object(result)
 }
 
-fn object(result: CallToolResult) -> JsonObject {
+pub(super) fn object(result: CallToolResult) -> JsonObject {
     match serde_json::to_value(result) {
         Ok(Value::Object(result)) => result,
         _ => JsonObject::default(),
     }
 }
 
-fn time(at: SystemTime) -> String {
+pub(super) fn time(at: SystemTime) -> String {
     jiff::Timestamp::try_from(at).unwrap_or_default().to_string()
 }

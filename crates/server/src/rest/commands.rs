@@ -26,6 +26,11 @@ pub(super) async fn execute(
     Key(key): Key,
     Body(body): LongBody<api::ExecuteRequest>,
 ) -> Result<(StatusCode, Json<api::CommandExecution>), ProblemResponse> {
+    if body.approval_timeout.is_some() && body.on_timeout != api::OnTimeout::Continue {
+        let problem = "cannot be combined with onTimeout, whose time begins with the request";
+        return Err(ProblemResponse::field("approvalTimeout", problem));
+    }
+    let principal = extract::awaiting_approval(principal, body.approval_timeout)?;
     let execute = to_execute(&rest.patterns(&principal), session, body, key).await?;
     let action = match execute.time_limit {
         Some(_) => Action::Composite(Composite::Execute(Box::new(execute))),

@@ -17,6 +17,7 @@ use super::state::{Rest, unexpected};
 use crate::http::problem::ProblemResponse;
 use crate::http::request_body::{self, Inbox};
 use ptyd_core::action::{self, Action, Budget, Outcome, Pattern, PatternShare, Wait};
+use ptyd_core::approval_wait::ApprovalWait;
 use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits;
 use ptyd_core::principal::Principal;
@@ -88,6 +89,17 @@ fn at_field(text: &str) -> ProblemResponse {
     }
     let field = text.split('`').nth(1).map(str::to_owned);
     ProblemResponse { code: ErrorCode::InvalidField, detail: text.to_owned(), field }
+}
+
+/// The principal with the wait for a person's decision that its request names.
+pub(super) fn awaiting_approval(principal: Principal, seconds: Option<f64>) -> Result<Principal, ProblemResponse> {
+    let Some(given) = seconds else { return Ok(principal) };
+    let most = limits::APPROVAL_LIFETIME;
+    let time = Duration::try_from_secs_f64(given).ok().filter(|time| *time <= most);
+    let time = time.ok_or_else(|| {
+        ProblemResponse::field("approvalTimeout", format!("must be from 0 to {} seconds", most.as_secs()))
+    })?;
+    Ok(Principal { approval_wait: Some(ApprovalWait::at_most(time)), ..principal })
 }
 
 /// The session in the path: its id or its name.

@@ -26,6 +26,7 @@ pub(super) async fn input(
     Key(key): Key,
     Body(body): LongBody<api::InputRequest>,
 ) -> Result<Json<api::WaitAnswer>, ProblemResponse> {
+    let principal = extract::awaiting_approval(principal, body.approval_timeout)?;
     rest.report(&principal, Action::Input(to_input(&rest.patterns(&principal), session, body, key).await?)).await
 }
 

@@ -1,8 +1,8 @@
 //! The table of routes: the method, the path, the handler, and the description.
 
 use api::ErrorCode::{
-    ApprovalNeeded, CommandNotFound, InputStalled, NothingRuns, PolicyDenied, SessionAlive, SessionBusy, SessionEnded,
-    SessionNotReady, StartFailed, WouldEcho,
+    AlreadyDecided, ApprovalNeeded, CommandNotFound, InputStalled, NothingRuns, PolicyDenied, SessionAlive,
+    SessionBusy, SessionEnded, SessionNotReady, StartFailed, WouldEcho,
 };
 use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, post, put};
@@ -352,6 +352,7 @@ fn of_the_server() -> Vec<Route> {
                 .details("For admins only, and not for who asks.")
                 .body::<api::DecisionRequest>(json!({ "decision": "allow" }))
                 .needed()
+                .refuses(&[AlreadyDecided])
                 .json::<api::Approval>(200, "The approval."),
         ),
         on_get(

@@ -13,7 +13,7 @@ use super::state::{Rest, unexpected};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, MakeToken, Outcome, TokenView};
 use ptyd_core::limits;
-use ptyd_core::principal::{Principal, Scope};
+use ptyd_core::principal::{Principal, Scope, TokenBounds, TokenSecret};
 
 pub(super) async fn create(
     State(rest): State<Rest>,
@@ -27,15 +27,35 @@ pub(super) async fn create(
         api::TokenScope::Admin => Scope::Admin,
     };
     let confinement = body.confinement.map(convert::to_confinement);
-    let request = MakeToken { name: body.name, scope, lifetime, profiles: body.profiles, confinement };
+    let bounds = TokenBounds {
+        profiles: body.profiles,
+        confinement,
+        policy: body.policy,
+        secrets: body.secrets.iter().map(|given| secret(given)).collect(),
+    };
+    let request = MakeToken { name: body.name, scope, lifetime, bounds };
     match rest.act(&principal, Action::MakeToken(request)).await? {
         Outcome::FreshToken(made) => {
-            let api::TokenInfo { name, scope, created_at, expires_at, profiles, confinement } = info(made.view);
-            let token = api::NewToken { token: made.token, name, scope, created_at, expires_at, profiles, confinement };
+            let api::TokenInfo { name, scope, created_at, expires_at, profiles, confinement, policy, secrets } =
+                info(made.view);
+            let token = made.token;
+            let token =
+                api::NewToken { token, name, scope, created_at, expires_at, profiles, confinement, policy, secrets };
             Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], Json(token)).into_response())
         }
         other => Err(unexpected(&other)),
     }
+}
+
+/// `NAME`, or `NAME=VARIABLE`.
+fn secret(given: &str) -> TokenSecret {
+    let (name, variable) = given.split_once('=').unwrap_or((given, given));
+    TokenSecret { name: name.to_owned(), variable: variable.to_owned() }
+}
+
+fn shown(secret: &TokenSecret) -> String {
+    let TokenSecret { name, variable } = secret;
+    if name == variable { name.clone() } else { format!("{name}={variable}") }
 }
 
 /// Seconds with fractions; zero would make a token that is never valid.
@@ -77,8 +97,10 @@ fn info(view: TokenView) -> api::TokenInfo {
         Scope::Admin => api::TokenScope::Admin,
     };
     let (created_at, expires_at) = (convert::time(view.created_at), view.expires_at.map(convert::time));
-    let confinement = view.confinement.map(convert::confinement);
-    api::TokenInfo { name: view.name, scope, created_at, expires_at, profiles: view.profiles, confinement }
+    let TokenBounds { profiles, confinement, policy, secrets } = view.bounds;
+    let confinement = confinement.map(convert::confinement);
+    let secrets = secrets.iter().map(shown).collect();
+    api::TokenInfo { name: view.name, scope, created_at, expires_at, profiles, confinement, policy, secrets }
 }
 
 #[cfg(test)]

@@ -1,26 +1,27 @@
-//! `/ask/{name}`: the page where a person types a secret that a program of a session reads.
+//! `/ask/{name}`: the page where a person types a secret that a program of a session reads, or decides on an approval (`approval.rs`).
 //!
 //! It is for people, so it is in no OpenAPI document; a program sends input that is marked as secret. The address proves
 //! nothing: like every route it is behind the guard, which also admits a browser that logs in with a token, or whose process
 //! belongs to the server's user. It shows who asks and nothing that was typed, and it loads and runs nothing.
 
+mod approval;
+mod frame;
+
 use api::ErrorCode;
 use axum::Router;
 use axum::extract::{Extension, Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::get;
-use terminal::quote;
 
-use crate::http::html_page::HtmlPage;
+use frame::{PREFIX, code, escaped, page, status_of, unexpected};
+
 use crate::http::problem::ProblemResponse;
 use crate::http::request_body::Inbox;
 use ptyd_core::action::{Action, ActionError, Outcome, Secret, SecretReader, SecretRequest};
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::principal::Principal;
 
-/// The beginning of the path.
-const PREFIX: &str = "/ask/";
 /// The route.
 pub(crate) const PATH: &str = "/ask/{name}";
 /// The field of the form.
@@ -28,7 +29,7 @@ const FIELD: &str = "secret=";
 /// A secret of which each byte is written as three.
 const FORM_BYTES_MAX: usize = 4 * Secret::BYTES_MAX;
 
-const FRAME: &str = include_str!("page.html");
+pub(crate) use approval::{address as approval_address, is_here as is_approval};
 
 /// Whether this is the path of such a page.
 pub(crate) fn is_here(path: &str) -> bool {
@@ -55,6 +56,9 @@ async fn show(
     Extension(principal): Extension<Principal>,
     Path(name): Path<String>,
 ) -> Response {
+    if approval::is_named(&name) {
+        return approval::show(&dispatcher, &principal, name).await;
+    }
     match dispatcher.dispatch(&principal, Action::ShowSecretRequest(name)).await {
         Ok(Outcome::SecretRequest(Some(request))) => form(&request),
         Ok(other) => refused(&unexpected(&other)),
@@ -74,6 +78,11 @@ async fn answer(
     }
     let (mut parts, body) = request.into_parts();
     let inbox = parts.extensions.remove::<Inbox>().unwrap_or_else(Inbox::alone);
+    if approval::is_named(&name) {
+        let form = inbox.take(body, approval::FORM_BYTES_MAX).await;
+        let form = form.map(|form| form.to_vec()).map_err(|why| why.to_string());
+        return approval::answer(&dispatcher, &principal, name, form).await;
+    }
     let secret = match inbox.take(body, FORM_BYTES_MAX).await {
         Ok(form) => field(&form),
         Err(why) => Err(why.to_string()),
@@ -151,7 +160,7 @@ fn user(reader: &SecretReader) -> String {
 
 fn refused(error: &ActionError) -> Response {
     let problem = ProblemResponse::from(error.clone());
-    let status = StatusCode::from_u16(problem.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let status = status_of(&problem);
     let remedy = "Look at the session again: while a program asks, an answer names a page for it, and <code>ptyd send \
                   --secret</code> types a secret, too.";
     page(status, "Nothing was typed", &format!("<p>{}.</p>\n<p>{remedy}</p>", escaped(&problem.detail)))
@@ -159,31 +168,12 @@ fn refused(error: &ActionError) -> Response {
 
 /// A person is not admitted to the page.
 pub(crate) fn not_admitted(refusal: &ProblemResponse) -> Response {
-    let status = StatusCode::from_u16(refusal.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let status = status_of(refusal);
     let content = format!(
         "<p>{}.</p>\n<p><code>ptyd send --secret</code> types a secret in a terminal of yours.</p>",
         escaped(&refusal.detail)
     );
     page(status, "This page does not open", &content)
-}
-
-fn unexpected(outcome: &Outcome) -> ActionError {
-    ActionError::Internal { why: format!("the action was answered with {}", outcome.kind()) }
-}
-
-fn page(status: StatusCode, title: &str, content: &str) -> Response {
-    // Without a referrer a browser would send no origin with the form.
-    let (form_action, referrer_policy) = ("self", "same-origin");
-    (status, HtmlPage { frame: FRAME, title, content, form_action, referrer_policy }.response()).into_response()
-}
-
-/// Foreign text in one line, with its control and invisible characters written out.
-fn code(text: &str) -> String {
-    format!("<code>{}</code>", escaped(text))
-}
-
-fn escaped(text: &str) -> String {
-    quote::line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

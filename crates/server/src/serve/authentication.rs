@@ -35,6 +35,7 @@ use ptyd_core::credentials::server_token::Token;
 use ptyd_core::credentials::tickets::Tickets;
 use ptyd_core::limits;
 use ptyd_core::principal::{Grant, PeerSession, Principal, Scope, TicketTarget, UnixPeer};
+use ptyd_core::sessions::UnixPeers;
 
 /// Makes a browser ask for a token, as the password of whatever name.
 const BROWSERS_LOG_IN: HeaderValue =
@@ -62,6 +63,8 @@ pub(super) struct Guard {
     access: TcpAccess,
     /// The users behind connections over TCP.
     peer_users: PeerUsers,
+    /// The sessions of connected processes, to know a person's browser from a program in a session.
+    peers: Option<UnixPeers>,
     /// Request rates, by principal.
     asked: Buckets<String>,
     /// Rates of requests without a valid token, by listener.
@@ -104,11 +107,26 @@ impl Guard {
             uid,
             access: TcpAccess::new(&config.network),
             peer_users: PeerUsers::here(),
+            peers: None,
             asked: Buckets::new(rate(config.requests_per_second, limits::REQUESTS_BURST_SECONDS)),
             failed: Buckets::new(rate(config.failures_per_second, limits::FAILURES_BURST_SECONDS)),
             refused: Mutex::default(),
             bodies: RequestBodies::default(),
             refusals: RefusalRecorder::default(),
+        }
+    }
+
+    /// Knows the sessions of connected processes.
+    pub(super) fn with_peers(self, peers: UnixPeers) -> Self {
+        Self { peers: Some(peers), ..self }
+    }
+
+    /// Whether the kernel says that a person's browser may be at the other end: a process of the server's user, in no session.
+    async fn is_users_process(&self, transport: Option<&Transport>) -> bool {
+        let Some(Transport::Tcp { peer: Some(peer), server: Some(server) }) = transport else { return false };
+        match &self.peers {
+            Some(peers) => peers.is_users_process(self.uid, *peer, *server).await,
+            None => false,
         }
     }
 
@@ -191,6 +209,9 @@ pub(super) async fn check(guard: &Guard, mut request: Request, next: Next) -> Re
             let mut shut_out = None;
             if let Some(Authenticated { mut principal, grant }) = admitted {
                 principal.origin = refusals::origin(transport.as_ref(), request.uri());
+                if secret_page::is_approval(request.uri().path()) {
+                    principal.origin.is_users_process = guard.is_users_process(transport.as_ref()).await;
+                }
                 if !request.body().is_end_stream() {
                     request.extensions_mut().insert(guard.bodies.of(&principal.name, principal.scope >= Scope::Write));
                 }
@@ -408,6 +429,7 @@ mod tests {
             tickets: Arc::default(),
             uid: 1_000,
             access: TcpAccess::new(&network()),
+            peers: None,
             peer_users: PeerUsers::here(),
             asked: Buckets::new(None),
             failed: Buckets::new(None),

@@ -100,6 +100,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
         Guard::new(token, dispatcher.tokens(), dispatcher.tickets(), uid, &config).recorded_in(dispatcher.audit());
     let visits = SocketCount::new();
     let unix_peers = dispatcher.unix_peers();
+    let guard = guard.with_peers(unix_peers.clone());
     let own_url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
     let url = network.public_url.as_ref().map_or(own_url, ToString::to_string);
     let app = router::router(dispatcher, guard, &visits, &url, &config);

@@ -98,7 +98,7 @@ pub(super) fn origin(transport: Option<&Transport>, uri: &Uri) -> Origin {
         }
         None => (None, None),
     };
-    Origin { door, transport, from_session }
+    Origin { door, transport, from_session, is_users_process: false }
 }
 
 #[cfg(test)]

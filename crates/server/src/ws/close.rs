@@ -59,6 +59,7 @@ pub(super) fn code_of(error: &ActionError) -> (ErrorCode, Code) {
         ActionError::Denied { .. } => (ErrorCode::Forbidden, Code::Forbidden),
         ActionError::PolicyDenied(_) => (ErrorCode::PolicyDenied, Code::Forbidden),
         ActionError::ApprovalNeeded(_) => (ErrorCode::ApprovalNeeded, Code::Forbidden),
+        ActionError::AlreadyDecided { .. } => (ErrorCode::AlreadyDecided, Code::Conflict),
         ActionError::ShutOut => (ErrorCode::Unauthorized, Code::ShutOut),
         ActionError::NoToken { .. } => (ErrorCode::TokenNotFound, Code::NotFound),
         ActionError::Limit { .. } => (ErrorCode::LimitReached, Code::TooMany),

@@ -457,6 +457,7 @@ impl OpenConnection<'_> {
             | ActionError::Alive { .. }
             | ActionError::SecretRefused(_)
             | ActionError::Denied { .. }
+            | ActionError::AlreadyDecided { .. }
             | ActionError::ShutOut
             | ActionError::NoToken { .. }
             | ActionError::Limit { .. }

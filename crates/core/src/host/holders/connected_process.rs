@@ -1,6 +1,7 @@
 //! The process at the other end of a connection to the server's Unix socket, as the kernel reports it.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 #[derive(Debug)]
@@ -18,6 +19,13 @@ impl ConnectedProcess {
         let peer = sys::socket::peer(stream)?;
         let process = sys::socket::peer_process(stream).ok();
         Ok(Self { uid: peer.uid, pid: Some(peer.pid).filter(|pid| *pid != 0), process })
+    }
+
+    /// The processes that have the other end of a TCP connection open. Blocks.
+    pub(crate) fn over_tcp(peer: SocketAddr, server: SocketAddr) -> Vec<Self> {
+        let Some(uid) = sys::process::tcp_user(peer, server) else { return Vec::new() };
+        let holders = sys::process::tcp_holders(peer, server).into_iter();
+        holders.map(|pid| Self { uid, pid: Some(pid), process: None }).collect()
     }
 
     /// Its ancestors that it has here, the nearest first; an error if it has ended. Blocks.

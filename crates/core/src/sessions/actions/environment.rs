@@ -69,14 +69,15 @@ impl Registry {
         };
         let Some(profile) = profiles.remove(name) else {
             if asked.is_none() {
-                return Ok(Setting { beneath, profile: confined(Profile::default()), ..Setting::default() });
+                let secrets = self.secrets_of(principal, &Profile::default())?;
+                return Ok(Setting { beneath, secrets, profile: confined(Profile::default()), ..Setting::default() });
             }
             let there: Vec<_> = profiles.into_keys().collect();
             let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
             return Err(invalid(format!("there is no profile {name:?}; there are: {there}")));
         };
         let user = profile.user.as_deref().map(|user| another_user(self.host(), name, user)).transpose()?.flatten();
-        let secrets = self.secrets_of(&profile)?;
+        let secrets = self.secrets_of(principal, &profile)?;
         if user.is_some() && !profile.secret_files.is_empty() {
             return Err(invalid(format!(
                 "{name}: secret_files: another user cannot open files in this server's folders; give them as variables (secrets)"

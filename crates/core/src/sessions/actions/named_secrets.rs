@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use crate::action::{ActionError, NamedSecretView, SecretValue};
 use crate::config_file::ConfigFile;
+use crate::credentials::named_secrets::variable_problem;
 use crate::host::holders::start_error_of;
 use crate::limits::PROFILE_SECRETS_MAX;
-use crate::principal::Principal;
+use crate::principal::{Principal, TokenSecret};
 use crate::profile::Profile;
 use crate::sessions::registry::{Registry, on_disk};
 use crate::sessions::session_metadata::GivenSecrets;
 
 impl Registry {
     /// The secrets of a profile. One that is not there is an error: no session starts otherwise than its profile says.
-    pub(super) fn secrets_of(&self, profile: &Profile) -> Result<GivenSecrets, ActionError> {
+    pub(super) fn secrets_of(&self, principal: &Principal, profile: &Profile) -> Result<GivenSecrets, ActionError> {
         if profile.secrets.len() + profile.secret_files.len() > PROFILE_SECRETS_MAX {
             let problem = format!("its secrets and secret_files are more than {PROFILE_SECRETS_MAX}");
             return Err(ActionError::Invalid { field: "profile", problem });
@@ -21,13 +22,26 @@ impl Registry {
         let values = |names: &[String]| {
             let value = |name: &String| match self.backends.secrets.value(name) {
                 Some(value) => Ok((name.clone(), value)),
-                None => Err(start_error_of(format!(
-                    "its profile gives it the secret {name:?}, which is not set; set it with ptyd secret set"
-                ))),
+                None => Err(not_set("profile", name)),
             };
             names.iter().map(value).collect::<Result<Vec<_>, _>>()
         };
-        Ok(GivenSecrets { variables: values(&profile.secrets)?, files: values(&profile.secret_files)? })
+        if let Some(why) = profile.secrets.iter().find_map(|name| variable_problem(name)) {
+            return Err(start_error_of(format!("its profile's secrets: {why}; give it as a file (secret_files)")));
+        }
+        let (mut variables, files) = (values(&profile.secrets)?, values(&profile.secret_files)?);
+        for TokenSecret { name, variable } in principal.secrets() {
+            let value = self.backends.secrets.value(name).ok_or_else(|| not_set("token", name))?;
+            match variables.iter().find(|(given, _)| given == variable) {
+                None => variables.push((variable.clone(), value)),
+                Some((_, given)) if *given == value => {}
+                Some(_) => {
+                    let why = format!("its profile and its token give it {variable} with different secrets");
+                    return Err(start_error_of(why));
+                }
+            }
+        }
+        Ok(GivenSecrets { variables, files })
     }
 
     /// All secrets without their values, by name.
@@ -90,12 +104,11 @@ impl Registry {
     }
 }
 
+fn not_set(whose: &str, name: &str) -> ActionError {
+    start_error_of(format!("its {whose} gives it the secret {name:?}, which is not set; set it with ptyd secret set"))
+}
+
 /// Secrets are a person's: neither a program in a session nor a tool reads their names or changes them.
 fn check_caller(principal: &Principal) -> Result<(), ActionError> {
-    if !principal.may_be_a_person() {
-        let why =
-            "a person manages secrets at the command line or over REST, and no program in a session and no tool does";
-        return Err(ActionError::Denied { why: why.to_owned() });
-    }
-    Ok(())
+    principal.may_be_a_person().map_err(|why| ActionError::Denied { why: why.to_owned() })
 }

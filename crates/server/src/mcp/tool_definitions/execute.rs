@@ -89,6 +89,9 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     let pattern = pattern(call, "wait_for", &arguments.wait_for).await?;
     let timeout = arguments.timeout.map(Seconds::duration).transpose()?;
     let waits = arguments.wait_for_completion || pattern.is_some() || !arguments.until.is_empty();
+    if let (false, Some(approval)) = (waits, &call.caller.principal.approval_wait) {
+        approval.give_up();
+    }
     let wait = Wait {
         input_wanted: true,
         listens: !arguments.inside,

@@ -115,6 +115,7 @@ impl From<ActionError> for ToolError {
             | ActionError::Denied { .. }
             | ActionError::PolicyDenied(_)
             | ActionError::ApprovalNeeded(_)
+            | ActionError::AlreadyDecided { .. }
             | ActionError::ShutOut
             | ActionError::NoToken { .. }
             | ActionError::Limit { .. }

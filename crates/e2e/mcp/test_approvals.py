@@ -1,0 +1,202 @@
+"""A call that a policy leaves to a person waits for the decision: in its request, as a task, or with its person sent to a page
+(docs/decisions/0062)."""
+
+import asyncio
+import re
+import subprocess
+
+import httpx2
+import pytest
+from mcp import Client as SdkClient
+from mcp import StdioServerParameters, stdio_client
+from mcp.types import ElicitResult
+
+from mcp_client import PTYD, Answer
+from test_policy import CONFIG, POLICY
+from test_secrets import get, page
+from test_tasks import DOORS, GRACE, TASKS, over_http, over_stdio, text
+
+ASKS = TASKS | {"elicitation": {"form": {}, "url": {}}}
+RUN = "echo ran >> made; cat made"
+
+
+@pytest.fixture
+async def machine(machine):
+    """A machine with a policy, and a profile without one."""
+    folder = machine.home / ".config/ptyd"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(CONFIG + "[profiles.free]\nshell = 'bash'\n")
+    (folder / "policy.toml").write_text(POLICY)
+    machine.env |= {"PTYD_TASK_GRACE": GRACE}
+    yield machine
+
+
+@pytest.fixture
+async def client(served, door):
+    """A client at one of the doors."""
+    async with over_stdio(served, "600") if door == "stdio" else over_http(served) as client:
+        yield client
+
+
+def ptyd(machine, *arguments) -> str:
+    """The output of a command of ptyd for the person whose agent this is."""
+    return subprocess.run([PTYD, *arguments], env=machine.env, check=True, capture_output=True, text=True).stdout
+
+
+def decide(url, decision="allow", **headers):
+    """The page's form."""
+    return httpx2.post(url, data={"decision": decision}, headers=headers)
+
+
+async def asked(machine) -> str:
+    """The id of the approval that waits."""
+    async with asyncio.timeout(60):
+        while not (found := re.search(r"^(a-\w{10})  pending", await asyncio.to_thread(ptyd, machine, "approvals"), re.M)):
+            pass
+    return found[1]
+
+
+async def begun(client, machine) -> str:
+    """A session under the policy, in the project."""
+    started = await client.call("start_terminal_session", cwd=str(machine.project))
+    return started["structuredContent"]["sessionId"]
+
+
+async def parked(client, session, capabilities, command=RUN) -> str:
+    """The task as which a command waits for a person."""
+    result = await client.call("execute_in_terminal", capabilities=capabilities, session_id=session, command=command)
+    assert (result["resultType"], result["status"]) == ("task", "working"), result
+    assert "waiting for approval a-" in result["statusMessage"], result
+    return result["taskId"]
+
+
+async def question(client, task) -> dict:
+    """The question of a task for its person."""
+    state = await client.over(task)
+    assert state["status"] == "input_required", state
+    [(_, request)] = state["inputRequests"].items()
+    assert (request["method"], request["params"]["mode"]) == ("elicitation/create", "url"), request
+    return request["params"]
+
+
+@DOORS
+# promise: policy-8
+async def test_a_task_sends_its_person_to_a_page_and_goes_on_with_the_decision(served, client):
+    session = await begun(client, served)
+    task = await parked(client, session, ASKS)
+    assert (await client.get(task))["statusMessage"].endswith(f"waiting for approval {task}")
+    at = (await question(client, task))["url"]
+    shown = page(get(at).text)
+    assert (shown["Command"], shown["Session"]) == (RUN, session), shown
+    # Other commands of the session run meanwhile.
+    other = await client.call("execute_in_terminal", session_id=session, command="echo other")
+    assert text(other).startswith("other\n"), other
+    assert decide(at, "maybe").status_code == 422
+    assert decide(at).status_code == 200
+    done = await client.over(task)
+    assert done["status"] == "completed" and text(done).startswith("ran\n[exit 0"), done
+    assert decide(at, "deny").status_code in (404, 409)
+    assert "ran\nran" not in text(await client.call("get_terminal_output", session_id=session))
+    # A denied one is told so.
+    task = await parked(client, session, ASKS, "touch denied")
+    assert decide((await question(client, task))["url"], "deny").status_code == 200
+    assert "has denied approval" in text(await client.over(task))
+
+
+@DOORS
+# promise: policy-8
+async def test_a_task_of_a_client_that_sends_nobody_to_pages_waits_for_the_command_line(served, client):
+    session = await begun(client, served)
+    task = await parked(client, session, TASKS, f"{RUN}; sleep 1")
+    ptyd(served, "approvals", "allow", task)
+    # It takes longer than a request, and stays this one task.
+    done = await client.over(task)
+    assert (done["status"], done["taskId"]) == ("completed", task) and text(done).startswith("ran\n[exit 0"), done
+    task = await parked(client, session, TASKS, "touch cancelled")
+    await client.cancel(task)
+    assert (await client.get(task))["status"] == "cancelled"
+    ptyd(served, "approvals", "allow", task)
+    # The decision comes too late for it.
+    assert [*served.home.rglob("cancelled"), *served.project.rglob("cancelled")] == []
+
+
+@DOORS
+# promise: policy-8
+async def test_a_person_who_does_not_go_there_ends_the_wait_and_the_next_server_says_what_it_knows(served, client, door):
+    session = await begun(client, served)
+    task = await parked(client, session, ASKS)
+    await question(client, task)
+    await client.ask("tasks/update", taskId=task, inputResponses={"approval": {"action": "decline"}})
+    done = await client.over(task)
+    assert done["status"] == "completed" and f"waiting for approval {task}" in text(done), done
+    task = await parked(client, session, ASKS, "touch lost")
+    await served.kill_server() if door == "stdio" else served.serve_again()
+    done = await client.over(task)
+    assert done["status"] == "completed" and "not known any more" in text(done), done
+
+
+@pytest.mark.parametrize("door", ["http"])
+# promise: policy-8
+async def test_no_program_in_a_session_decides_at_the_page(served, client):
+    session = await begun(client, served)
+    task = await parked(client, session, ASKS)
+    at = (await question(client, task))["url"]
+    # It is in a session that nothing confines, of the same user, and has the server's own token.
+    started = await client.call("start_terminal_session", profile="free")
+    free = started["structuredContent"]["sessionId"]
+    for head in ("", f"--user x:{served.token}"):
+        curl = f"curl -s -o /dev/null -w '%{{http_code}}' {head} -d decision=allow {at}"
+        answer = text(await client.call("execute_in_terminal", session_id=free, command=curl))
+        assert answer.startswith("403\n"), answer
+    assert f"{task}  pending" in ptyd(served, "approvals")
+    # Nor does the token alone: whoever shows it may be such a program. A named admin token is a person's.
+    assert decide(at.replace("/a.", "/a.x")).status_code == 404
+    assert decide(at).status_code == 200
+    assert text(await client.over(task)).startswith("ran\n")
+
+
+async def agent(machine, callback):
+    """The official SDK's client, with an answer to elicitations or without."""
+    server = StdioServerParameters(command=str(PTYD), args=["mcp", "--detach", "0"], env=machine.env, cwd=machine.project)
+    return SdkClient(stdio_client(server), elicitation_callback=callback)
+
+
+@pytest.mark.parametrize("decision", ["allow", "deny", "decline"])
+# promise: policy-8
+async def test_the_sdks_client_sends_its_person_to_the_page(machine, decision):
+    seen = []
+
+    async def callback(_context, params):
+        seen.append(params)
+        if decision == "decline":
+            return ElicitResult(action="decline")
+        assert (await asyncio.to_thread(decide, params.url, decision)).status_code == 200
+        return ElicitResult(action="accept")
+
+    async with await agent(machine, callback) as client:
+        answer = Answer.of(await client.call_tool("terminal", {"command": RUN}))
+    [params] = seen
+    assert params.mode == "url" and "ptyd approvals" in params.message, params
+    wanted = {"allow": "ran\n[exit 0", "deny": "has denied approval", "decline": "waiting for approval a-"}[decision]
+    assert wanted in answer.text, answer.text
+
+
+# promise: policy-8
+async def test_a_client_without_elicitation_and_tasks_waits_in_its_call(machine):
+    told = []
+
+    async def note(_progress, _total, message):
+        told.append(message)
+
+    async with await agent(machine, None) as client:
+        call = asyncio.create_task(client.call_tool("terminal", {"command": RUN}, progress_callback=note))
+        approval = await asked(machine)
+        ptyd(machine, "approvals", "allow", approval)
+        assert Answer.of(await call).output == "ran"
+        assert f"waiting for approval {approval}" in told, told
+        # A later call of the session does not wait behind a person.
+        first = asyncio.create_task(client.call_tool("terminal", {"command": "touch first"}))
+        await asked(machine)
+        second = Answer.of(await client.call_tool("terminal", {"command": "echo second", "timeout": 0.1}))
+        assert "needs approval" in Answer.of(await first).text
+        assert "needs approval" in second.text, "the session has run something unproven"

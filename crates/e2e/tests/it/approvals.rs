@@ -1,0 +1,206 @@
+//! The server asks a person where a policy says `ask`: a request that waits for the decision runs once with it, and leaves nothing behind
+//! without one.
+
+use std::process::Stdio;
+use std::sync::Arc;
+
+use api::{
+    Approval, ApprovalState, CommandExecution, CreateRequest, Decision, ErrorCode, EventKind, ExecuteRequest,
+    InputRequest, TokenRequest, TokenScope,
+};
+use client::{Client, ClientError};
+use e2e::{PATIENCE, Server, Session, eventually};
+use serde_json::Value;
+
+use crate::audit::lines;
+use crate::policy::{POLICY, ask, by, start};
+use crate::server_events::Follower;
+
+pub(crate) fn token(name: &str) -> TokenRequest {
+    let name = name.to_owned();
+    TokenRequest { name, scope: TokenScope::Write, ..TokenRequest::default() }
+}
+
+/// A token of scope `write`, whose requests the owner decides on.
+pub(crate) async fn bot(server: &Server) -> Arc<Client> {
+    Arc::new(Client::tcp(server.address(), server.client().make_token(&token("bot")).await.expect("made").token))
+}
+
+async fn session_of(client: &Arc<Client>) -> Session {
+    let session = client.create(&CreateRequest::default(), None).await.expect("started");
+    Session::new(Arc::clone(client), session.id)
+}
+
+/// A command that waits for a person's decision.
+fn waiting(command: &str) -> ExecuteRequest {
+    ExecuteRequest { approval_timeout: Some(PATIENCE.as_secs_f64()), ..ask(command) }
+}
+
+fn begun(
+    client: &Arc<Client>,
+    session: &Session,
+    request: ExecuteRequest,
+) -> tokio::task::JoinHandle<Result<CommandExecution, ClientError>> {
+    let session = Session::new(Arc::clone(client), session.id.clone());
+    tokio::spawn(async move { session.try_run(&request).await })
+}
+
+/// The approval that a request waits for. The follower of the events would block the thread that the request needs.
+async fn asked(server: &Server) -> Approval {
+    eventually("a person is asked", async || {
+        let all = server.client().approvals().await.expect("a list").approvals;
+        all.into_iter().find(|one| one.state == ApprovalState::Pending)
+    })
+    .await
+}
+
+#[tokio::test]
+// promise: policy-8
+async fn a_request_waits_for_the_decision_and_runs_once_with_it() {
+    let server = start();
+    let bot = bot(&server).await;
+    let shell = session_of(&bot).await;
+    let mut follower = Follower::open(&server, &server.token(), None);
+    let running = begun(&bot, &shell, waiting("echo ran >> made; cat made"));
+    let pending = asked(&server).await;
+    // It is in nobody's way meanwhile.
+    assert_eq!(shell.gives("echo other").await, (0, "other\n".to_owned()));
+    server.client().decide(&pending.id, Decision::Allow).await.expect("decided");
+    let done = running.await.expect("no panic").expect("allowed");
+    assert_eq!(done.output.as_deref(), Some("ran\n"), "{done:?}");
+    assert_eq!(follower.next().event, EventKind::ApprovalRequested);
+    while follower.next().event != EventKind::ApprovalDecided {}
+    let denied = begun(&bot, &shell, waiting("touch denied"));
+    let pending = asked(&server).await;
+    server.client().decide(&pending.id, Decision::Deny).await.expect("decided");
+    let code = denied.await.expect("no panic").expect_err("denied").code();
+    assert_eq!(code, Some(ErrorCode::PolicyDenied));
+    let line = lines(&server.home().state())
+        .into_iter()
+        .find(|line| line["event"] == "request" && line["approval"].is_string() && line["action"] == "execute");
+    assert_eq!(line.expect("recorded")["text"], "echo ran >> made; cat made");
+}
+
+#[tokio::test]
+// promise: policy-8
+async fn a_wait_that_ends_without_a_decision_has_changed_nothing() {
+    let server = start();
+    let bot = bot(&server).await;
+    let shell = session_of(&bot).await;
+    let briefly = ExecuteRequest { approval_timeout: Some(0.05), ..ask("touch made; ls made") };
+    let refusal = shell.try_run(&briefly).await.expect_err("nobody decides");
+    assert_eq!(refusal.code(), Some(ErrorCode::ApprovalNeeded));
+    let [pending] = &server.client().approvals().await.expect("a list").approvals[..] else {
+        panic!("one is asked for")
+    };
+    assert!(refusal.to_string().contains(&format!("waiting for approval {}", pending.id)), "{refusal}");
+    // A client that goes away while it waits leaves nothing that runs later.
+    server.client().decide(&pending.id, Decision::Allow).await.expect("decided");
+    let gone = begun(&bot, &shell, waiting("touch gone; ls gone"));
+    let left = asked(&server).await;
+    gone.abort();
+    assert!(gone.await.is_err_and(|error| error.is_cancelled()));
+    eventually("the server has noticed it", async || {
+        shell.run("true").await;
+        let is_it = |line: &Value| line["outcome"] == "unanswered" && line["text"] == "touch gone; ls gone";
+        lines(&server.home().state()).iter().any(is_it).then_some(())
+    })
+    .await;
+    server.client().decide(&left.id, Decision::Allow).await.expect("decided");
+    assert_eq!(shell.gives("ls gone 2>/dev/null || echo none").await, (0, "none\n".to_owned()));
+    assert_eq!(shell.gives("ls made 2>/dev/null || echo none").await, (0, "none\n".to_owned()));
+    // The same request runs with it, as ever, and with no second one.
+    assert_eq!(shell.run("touch made; ls made").await.output.as_deref(), Some("made\n"));
+    assert_eq!(
+        shell.try_run(&ask("touch made; ls made")).await.expect_err("used").code(),
+        Some(ErrorCode::ApprovalNeeded)
+    );
+    for wrong in [601.0, -1.0] {
+        let request = ExecuteRequest { approval_timeout: Some(wrong), ..ask("ls") };
+        assert_eq!(shell.try_run(&request).await.expect_err("refused").code(), Some(ErrorCode::InvalidField));
+    }
+}
+
+#[tokio::test]
+// promise: policy-8
+async fn the_command_line_says_what_it_waits_for_and_goes_on_with_the_decision() {
+    let server = start();
+    let shell = session_of(&bot(&server).await).await;
+    let run = server.ptyd(&["run", "--session", &shell.id, "--approval-timeout", "5m", "--", "echo ran > made"]);
+    let mut run = tokio::process::Command::from(run);
+    let run = run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let pending = asked(&server).await;
+    // The user's own request needs another principal.
+    let admin = TokenRequest { scope: TokenScope::Admin, ..token("ada") };
+    let ada = Client::tcp(server.address(), server.client().make_token(&admin).await.expect("made").token);
+    ada.decide(&pending.id, Decision::Allow).await.expect("decided");
+    let done = run.wait_with_output().await.expect("it ends");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    assert!(said.contains(&format!("waiting for approval {}", pending.id)), "{said}");
+    // One decision; the same again changes nothing and is told to nobody, another one is refused.
+    let shell = server.session().await;
+    assert!(shell.try_run(&ask("touch x")).await.is_err());
+    let pending = asked(&server).await;
+    let mut follower = Follower::open(&server, &server.token(), None);
+    let first = ada.decide(&pending.id, Decision::Deny).await.expect("decided");
+    assert_eq!(ada.decide(&pending.id, Decision::Deny).await.expect("the same").decided_by, first.decided_by);
+    let refused = ada.decide(&pending.id, Decision::Allow).await.expect_err("decided before");
+    assert_eq!(refused.code(), Some(ErrorCode::AlreadyDecided));
+    assert!(refused.to_string().contains("ada has denied"), "{refused}");
+    assert!(shell.try_run(&ask("touch y")).await.is_err());
+    let told = [follower.next().event, follower.next().event];
+    assert_eq!(told, [EventKind::ApprovalDecided, EventKind::ApprovalRequested]);
+}
+
+#[tokio::test]
+// promise: policy-9
+async fn a_tokens_policy_counts_besides_the_sessions_and_the_stricter_decides() {
+    let server = start();
+    let owner = server.client();
+    let with = |name: &str, policy: &str| TokenRequest { policy: Some(policy.to_owned()), ..token(name) };
+    let unknown = owner.make_token(&with("bot", "nowhere")).await.err().expect("refused");
+    assert!(unknown.to_string().contains("there is no policy \"nowhere\""), "{unknown}");
+    let admin = TokenRequest { scope: TokenScope::Admin, ..with("bot", "open") };
+    assert_eq!(owner.make_token(&admin).await.err().expect("refused").code(), Some(ErrorCode::InvalidField));
+    let made = owner.make_token(&with("bot", "open")).await.expect("made");
+    let bot = Arc::new(Client::tcp(server.address(), made.token));
+    let listed = server.ptyd(&["token", "ls"]).output().expect("it runs").stdout;
+    assert!(String::from_utf8_lossy(&listed).lines().any(|line| line.starts_with("bot ") && line.contains(" open ")));
+    // The session's own is `strict`, and of two verdicts the stricter one counts: `ls` is allowed there and not here.
+    let shell = session_of(&bot).await;
+    assert_eq!(shell.gives("echo a").await, (0, "a\n".to_owned()));
+    let refused = shell.try_run(&ask("ls")).await.expect_err("the token's policy has no rule for it");
+    assert!(refused.to_string().contains("rule default of policy open"), "{refused}");
+    let refused = shell.try_run(&ask("rm x")).await.expect_err("the session's denies it");
+    assert!(refused.to_string().contains("rule no-rm of policy strict"), "{refused}");
+    // Typed input is allowed by the token's and asked about by the session's.
+    let reading = shell.run("cat").await;
+    let typed = shell.input_refusal(&InputRequest { input: Some("x".into()), ..InputRequest::default() }).await;
+    assert_eq!(typed, Some(ErrorCode::ApprovalNeeded));
+    shell.signal("INT").await;
+    shell.end_of(&reading).await;
+    // A start is judged by both.
+    let env = CreateRequest { env: [("A".to_owned(), "b".to_owned())].into(), ..by("free") };
+    let refused = bot.create(&env, None).await.expect_err("its profile's policy allows it, the token's does not");
+    assert!(
+        refused.to_string().contains("policy open") && refused.code() == Some(ErrorCode::ApprovalNeeded),
+        "{refused}"
+    );
+    // Without a policy of its own, the token's sessions have the token's, and prove with it.
+    let file = server.home().path().join("config/ptyd/policy.toml");
+    std::fs::write(&file, POLICY.replace("default = \"strict\"\n", "")).expect("written");
+    let own = session_of(&bot).await;
+    assert_eq!(own.look().await.policy.map(|policy| policy.name).as_deref(), Some("open"));
+    assert_eq!(own.gives("echo a").await, (0, "a\n".to_owned()));
+    // One that is gone refuses, and a session of before is not proven for it.
+    std::fs::write(&file, POLICY.replace("policies.open", "policies.shut")).expect("written");
+    let refused = own.try_run(&ask("echo a")).await.expect_err("refused");
+    assert!(refused.to_string().contains("no policy \"open\" any more"), "{refused}");
+    let refused = bot.create(&CreateRequest::default(), None).await.expect_err("refused");
+    assert!(refused.to_string().contains("the token's policy: there is no policy \"open\""), "{refused}");
+    owner.revoke_token("bot").await.expect("revoked");
+    let next = owner.make_token(&token("bot")).await.expect("made");
+    let own = Session::new(Arc::new(Client::tcp(server.address(), next.token)), shell.id.clone());
+    assert_eq!(own.gives("ls /nowhere 2>/dev/null || echo b").await, (0, "b\n".to_owned()));
+}
