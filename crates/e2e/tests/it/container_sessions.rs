@@ -309,6 +309,7 @@ async fn a_container_ends_as_one_and_is_removed() {
         shell.run("(setsid sleep 4712 >/dev/null 2>&1 &)").await;
         let orphan = eventually("it runs", async || one(&server, &shell, "sleep 4712").await).await;
         assert_eq!(orphan.parent_pid, None, "{end}");
+        eventually("it runs", async || one(&server, &shell, "sleep 4711").await).await;
         let all = server.client().processes(&shell.id).await.expect("known").processes;
         let all: Vec<_> = all.into_iter().map(|it| Pid::new(it.pid)).collect();
         assert!(all.len() >= 4, "{all:?}");

@@ -108,7 +108,7 @@ async fn what_the_kernel_did_while_no_server_ran_is_told_and_its_group_goes_too(
     if !in_group(&shell, Limit::MemoryMb).await {
         return;
     }
-    shell
+    let hog = shell
         .begin("until [ -e go ]; do sleep 0.05; done; head -c 400M /dev/zero | tail; : > done; until [ -e end ]; do sleep 0.05; done; exit 9")
         .await;
     let (file, pid) = (server.home().file("done"), e2e::Pid::new(shell.look().await.pid.expect("it lives")));
@@ -118,7 +118,8 @@ async fn what_the_kernel_did_while_no_server_ran_is_told_and_its_group_goes_too(
     server.again();
     let hits =
         eventually("it is told", async || Some(shell.look().await.limits_hit).filter(|hits| !hits.is_empty())).await;
-    assert_eq!(hits.iter().map(|hit| hit.limit).collect::<Vec<_>>(), [Limit::MemoryMb]);
+    let of_command: Vec<_> = hits.iter().map(|hit| (hit.limit, hit.command_id.clone())).collect();
+    assert_eq!(of_command, [(Limit::MemoryMb, Some(hog.id))]);
     server.kill9();
     std::fs::write(server.home().file("end"), "").expect("written");
     assert!(pid.ends_within(e2e::PATIENCE));

@@ -60,6 +60,7 @@ impl Session {
             self.pending.at_prompt.push(Pending { text, key, until, wait, started });
             return self.refuse_pending();
         }
+        self.count_before_command();
         self.link.call(self.now.at, Call::Run { wait, started }, |seq| ToHolder::Run { seq, key, patience_ms, text });
     }
 

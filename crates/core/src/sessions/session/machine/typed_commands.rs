@@ -64,6 +64,7 @@ impl Session {
         let Line { id, key, text, inside, bytes } = line;
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
         self.foreground.forget_state();
+        self.count_before_command();
         let call = Call::Line { id, key, wait, started };
         if self.link.protocol >= wire::TYPES_LINES {
             let (is_inside, nonce) = (inside.is_some(), inside.as_ref().map_or(0, |inside| inside.nonce));

@@ -42,10 +42,14 @@ impl Session {
             self.take_over_limits(&mut limit_enforcer);
         }
         if let Some(id) = current.filter(|id| limit_enforcer.command.is_none_or(|(known, ..)| known != *id)) {
-            self.count(&mut limit_enforcer);
+            if limit_enforcer.command.is_some() {
+                self.count(&mut limit_enforcer);
+            }
             // The processes being ended may be a background job, with which the new command has nothing to do.
             limit_enforcer.ending = None;
             limit_enforcer.command = Some((id, self.begun_at(id, now), self.timeline.output().scanner.position()));
+            // What came before it was counted when it was sent, and the kernel may have killed one of its processes already.
+            self.count(&mut limit_enforcer);
             limit_enforcer.look_at = Some(now);
             limit_enforcer.count_cpu_from_here(self.host(), self.timeline.holder_pid());
         }
@@ -79,6 +83,14 @@ impl Session {
             self.kill_what_is_left(to_kill);
         }
         self.limit_enforcer = Some(limit_enforcer);
+    }
+
+    /// A command is about to be sent: the kernel's kills and refusals until now are not its own.
+    pub(in crate::sessions::session::machine) fn count_before_command(&mut self) {
+        if let Some(mut limit_enforcer) = self.limit_enforcer.take_if(|enforcer| !enforcer.is_fresh) {
+            self.count(&mut limit_enforcer);
+            self.limit_enforcer = Some(limit_enforcer);
+        }
     }
 
     /// A command has ended: counts the kernel's kills and refusals for it, and records the remaining processes as
