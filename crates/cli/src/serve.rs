@@ -14,9 +14,11 @@ use ptyd_core::syslog_address::SyslogAddress;
 use ptyd_core::web_origin::WebOrigin;
 use server::Listening;
 use terminal::quote;
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::daemon;
 use crate::exit::Failure;
@@ -329,9 +331,11 @@ fn default_listen(detached: bool) -> SocketAddr {
 
 fn log() {
     let given = std::env::var("PTYD_LOG").ok().filter(|given| !given.is_empty());
-    let asked = given.and_then(|given| EnvFilter::try_new(given).ok()).unwrap_or_else(|| EnvFilter::new("info"));
+    let asked: Option<Targets> = given.and_then(|given| given.parse().ok());
+    let asked = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let default = asked.default_level().unwrap_or(LevelFilter::ERROR);
     // The MCP library logs whole requests, including passwords typed at prompts.
-    let filter = ["rmcp=error"].iter().filter_map(|d| d.parse().ok()).fold(asked, EnvFilter::add_directive);
+    let filter = asked.with_default(default).with_target("rmcp", LevelFilter::ERROR);
     // Errors quote foreign text: the name of a directory or session must not be able to forge log lines.
     let fields = format::debug_fn(|out, field, value| {
         let text = format!("{value:?}");
@@ -340,8 +344,8 @@ fn log() {
             name => write!(out, "{name}={}", quote::line(&text)),
         }
     });
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).fmt_fields(fields.delimited(" "));
-    builder.with_writer(io::stderr).with_ansi(false).init();
+    let lines = tracing_subscriber::fmt::layer().fmt_fields(fields.delimited(" "));
+    tracing_subscriber::registry().with(filter).with(lines.with_writer(io::stderr).with_ansi(false)).init();
 }
 
 fn greeting(listening: &Listening, given: &PathOptions) -> [String; 4] {
