@@ -103,7 +103,7 @@ impl Registry {
             return Ok(waiting);
         }
         let rules = spec.confinement.clone().unwrap_or_default();
-        containers.start(id, settings, &rules, secrets).map_err(not_started)?;
+        self.run_container(id, settings, &rules, secrets)?;
         containers.take(id).ok_or_else(|| not_started("it is gone".to_owned()))
     }
 

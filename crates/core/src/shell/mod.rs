@@ -19,7 +19,7 @@ use std::path::Path;
 use kind::Kind;
 pub(crate) use scripts::Integration;
 use start::Start;
-pub(crate) use start::{Shell, Wanted};
+pub(crate) use start::{ScriptAccess, Shell, Wanted};
 
 use crate::action::ActionError;
 use crate::host::{Host, Programs};
@@ -57,8 +57,9 @@ impl Integration {
         let kind = Kind::of(&real_name);
         let start = Start { name: &asked_name, program: &program, wanted, scripts: self };
         let mut shell = kind.start(&start);
-        if let (true, Some(script)) = (wanted.inherits_script && shell.handover.has_hooks(), kind.script()) {
-            shell.handover.script = self.place(script);
+        let inherits = wanted.scripts == ScriptAccess::Descriptor && shell.handover.has_hooks();
+        if let (true, Some(script)) = (inherits, kind.script()) {
+            shell.handover.script = self.place(script, None);
         }
         if wanted.clean && kind == Kind::Other {
             let problem =

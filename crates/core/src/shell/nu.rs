@@ -3,7 +3,7 @@
 use wire::{Handover, HandoverMethod};
 
 use super::scripts::Script;
-use super::start::{Shell, Start};
+use super::start::{ScriptAccess, Shell, Start};
 
 /// A single digit: a child shell reads from it, and dash allows one digit.
 const ATTESTATION_FD: u32 = 9;
@@ -16,8 +16,9 @@ pub(super) fn start(start: &Start<'_>) -> Shell {
     if start.wanted.login {
         argv.push(b"--login".to_vec());
     }
-    // nushell checks the names of sourced files while parsing, so a descriptor does not help.
-    if start.wanted.inherits_script {
+    // nushell checks the names of sourced files while parsing, so a descriptor does not help, and its commands are files in the
+    // session's folder.
+    if start.wanted.scripts != ScriptAccess::Path {
         return Shell { argv, ..Shell::default() };
     }
     // Inside this raw string only the two closing characters have a meaning.

@@ -6,6 +6,9 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+/// Their folder in the state directory.
+const FOLDER: &str = "shell-integration";
+
 /// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Script {
@@ -85,7 +88,7 @@ impl Integration {
 
     /// File names depend on the contents: shells of an earlier version continue to read theirs.
     fn write(state_dir: &Path) -> std::io::Result<Vec<(Script, PathBuf)>> {
-        let folder = state_dir.join("shell-integration");
+        let folder = state_dir.join(FOLDER);
         std::fs::create_dir_all(&folder)?;
         // A user with a descriptor of a folder in here cannot reach the parent.
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
@@ -108,11 +111,27 @@ impl Integration {
         Script::ALL.into_iter().map(install).collect()
     }
 
-    /// The path for the shell, or that of the folder.
-    pub(super) fn place(&self, script: Script) -> Vec<u8> {
+    /// The folder of all scripts.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.state_dir.join(FOLDER)
+    }
+
+    /// All files below that folder.
+    pub(crate) fn all(&self) -> std::io::Result<Vec<PathBuf>> {
+        self.is_installed()?;
+        let with_builtins = |(script, path): &(Script, PathBuf)| {
+            let builtins = script.builtins().map(|(name, _)| path.with_file_name(name));
+            builtins.into_iter().chain([path.clone()]).collect::<Vec<_>>()
+        };
+        Ok(self.files.get().into_iter().flatten().flat_map(with_builtins).collect())
+    }
+
+    /// The path for the shell, or that of the folder, where `folder` has what our own folder has.
+    pub(super) fn place(&self, script: Script, folder: Option<&Path>) -> Vec<u8> {
         let file = self.file(script);
         let place = if script.has_folder() { file.parent().unwrap_or(Path::new("/")) } else { file };
-        place.as_os_str().as_bytes().to_vec()
+        let inside = folder.and_then(|folder| Some(folder.join(place.strip_prefix(self.folder()).ok()?)));
+        inside.as_deref().unwrap_or(place).as_os_str().as_bytes().to_vec()
     }
 
     fn file(&self, script: Script) -> &Path {

@@ -32,8 +32,19 @@ pub(crate) struct Wanted<'a> {
     pub(crate) zdotdir: Option<&'a [u8]>,
     /// Whether the user's own start-up files are skipped.
     pub(crate) clean: bool,
-    /// Whether the shell cannot open files in our folders, because it runs as another user or is confined.
-    pub(crate) inherits_script: bool,
+    pub(crate) scripts: ScriptAccess<'a>,
+}
+
+/// How a shell comes by its script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum ScriptAccess<'a> {
+    /// In the state directory.
+    #[default]
+    Path,
+    /// By a descriptor that it inherits: it runs as another user, or is confined without namespaces.
+    Descriptor,
+    /// In this folder of its own file system. A descriptor of the machine's would lead out of it.
+    Folder(&'a Path),
 }
 
 /// The input for starting a kind of shell.
@@ -57,9 +68,10 @@ impl Shell {
 impl Start<'_> {
     /// The path of the script, or of its folder, for the shell.
     pub(super) fn script(&self, kind: Script) -> Vec<u8> {
-        if self.wanted.inherits_script {
-            return format!("/proc/self/fd/{}", wire::SCRIPT_FD).into_bytes();
+        match self.wanted.scripts {
+            ScriptAccess::Path => self.scripts.place(kind, None),
+            ScriptAccess::Descriptor => format!("/proc/self/fd/{}", wire::SCRIPT_FD).into_bytes(),
+            ScriptAccess::Folder(folder) => self.scripts.place(kind, Some(folder)),
         }
-        self.scripts.place(kind)
     }
 }

@@ -44,6 +44,17 @@ def changes(path):
     os.close(os.open(path, os.O_WRONLY))
 
 
+def leaves_by_descriptor(change):
+    """Does it to a file of the machine that the shell has inherited, or by the way up from such a folder."""
+    for descriptor in range(90, 100):
+        at = f"/proc/self/fd/{descriptor}"
+        if os.path.isdir(at):
+            return change(at + "/.." * 40 + f"{home}/open")
+        if os.path.isfile(at) and not os.readlink(at).startswith("/memfd:"):
+            return change(at)
+    raise OSError("there is none")
+
+
 def opens_terminal(path):
     """A sandbox has terminals of its own, which have the same names."""
     if os.fstat(0).st_rdev == os.stat(path).st_rdev and os.path.samestat(os.fstat(0), os.stat(path)):
@@ -189,6 +200,8 @@ if tier == "container":
 if tier in ("sandbox", "container"):
     ATTEMPTS |= {
         "changes the mode of a file": lambda: os.chmod(f"{home}/open", 0o600),
+        "changes the mode of a file by a descriptor": lambda: leaves_by_descriptor(lambda path: os.chmod(path, 0o600)),
+        "looks at a file by a descriptor": lambda: leaves_by_descriptor(os.stat),
         "changes the times of a file": lambda: os.utime(f"{home}/open"),
         "sees what is made in a hidden folder": lambda: watches(f"{home}/.ssh"),
         "sees a process outside": lambda: os.stat(f"/proc/{holder}"),

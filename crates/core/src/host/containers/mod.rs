@@ -32,6 +32,7 @@ const MOUNTED: &str = "mounted";
 const PROGRAM: &str = "ptyd-init";
 const SOCKET: &str = "socket";
 const SECRETS: &str = "secrets";
+const SCRIPTS: &str = "shell-integration";
 /// The file with the engine's program.
 const ENGINE: &str = "engine";
 /// The longest first line of a first process: some numbers.
@@ -60,6 +61,15 @@ pub(crate) struct Inside {
     pub(crate) environment: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
+/// The files that a container gets besides its image's and the mounted ones.
+#[derive(Debug)]
+pub(crate) struct GivenFiles<'a> {
+    /// The names and contents of secrets.
+    pub(crate) secrets: &'a [(String, String)],
+    /// A folder, and the files below it that the shells read.
+    pub(crate) scripts: (&'a Path, &'a [PathBuf]),
+}
+
 impl Containers {
     pub(crate) fn of(state_dir: &Path) -> Self {
         let folder = state_dir.join("containers");
@@ -73,13 +83,18 @@ impl Containers {
         Path::new(INSIDE).join(SECRETS).join(name)
     }
 
+    /// The folder in every container with the scripts of the shells.
+    pub(crate) fn scripts() -> PathBuf {
+        Path::new(INSIDE).join(SCRIPTS)
+    }
+
     /// Starts the container of a new session, or says why it cannot be. It waits until a holder takes it. Blocks.
     pub(crate) fn start(
         &self,
         id: &SessionId,
         settings: &ContainerSettings,
         rules: &Rules,
-        secrets: &[(String, String)],
+        given: &GivenFiles<'_>,
     ) -> Result<Inside, String> {
         if !holder_is_static() {
             return Err(
@@ -92,7 +107,7 @@ impl Containers {
             return Err(engine::missing(&settings.engine));
         }
         let own = self.folder.join(id.as_str());
-        let listener = self.prepare(&own, settings, secrets).map_err(|e| format!("its folder: {e}"))?;
+        let listener = self.prepare(&own, settings, given).map_err(|e| format!("its folder: {e}"))?;
         let started = self.start_in(&own, &listener, id, settings, rules);
         match started {
             Ok((connection, inside)) => {
@@ -107,12 +122,7 @@ impl Containers {
     }
 
     /// Makes its folder. Other users of the machine cannot enter it; those of the container see the mounted part.
-    fn prepare(
-        &self,
-        own: &Path,
-        settings: &ContainerSettings,
-        secrets: &[(String, String)],
-    ) -> io::Result<UnixListener> {
+    fn prepare(&self, own: &Path, settings: &ContainerSettings, given: &GivenFiles<'_>) -> io::Result<UnixListener> {
         let program = self.program()?;
         let mounted = own.join(MOUNTED);
         std::fs::DirBuilder::new().mode(0o700).create(own)?;
@@ -121,11 +131,22 @@ impl Containers {
         std::fs::create_dir(&mounted)?;
         open(&mounted, 0o755)?;
         std::fs::hard_link(program, mounted.join(PROGRAM))?;
-        if !secrets.is_empty() {
+        let scripts = mounted.join(SCRIPTS);
+        std::fs::create_dir(&scripts)?;
+        open(&scripts, 0o755)?;
+        let (from, files) = given.scripts;
+        for (file, inside) in files.iter().filter_map(|file| Some((file, file.strip_prefix(from).ok()?))) {
+            if let Some(folder) = inside.parent().map(|folder| scripts.join(folder)) {
+                std::fs::create_dir_all(&folder)?;
+                open(&folder, 0o755)?;
+            }
+            std::fs::hard_link(file, scripts.join(inside))?;
+        }
+        if !given.secrets.is_empty() {
             let folder = mounted.join(SECRETS);
             std::fs::create_dir(&folder)?;
             open(&folder, 0o755)?;
-            for (name, value) in secrets {
+            for (name, value) in given.secrets {
                 std::fs::write(folder.join(name), value)?;
                 open(&folder.join(name), 0o444)?;
             }

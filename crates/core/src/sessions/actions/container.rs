@@ -9,7 +9,7 @@ use super::environment::Setting;
 use crate::action::ActionError;
 use crate::confinement_tier::ConfinementTier;
 use crate::host::Programs;
-use crate::host::containers::{ContainerSettings, Inside, usual_engine};
+use crate::host::containers::{ContainerSettings, GivenFiles, Inside, usual_engine};
 use crate::ids::SessionId;
 use crate::profile::Confinement;
 use crate::sessions::registry::Registry;
@@ -64,8 +64,22 @@ impl Registry {
             return Ok(None);
         }
         let settings = settings(confinement)?;
-        let inside = self.backends.containers.start(id, &settings, rules, &setting.secrets.files);
-        inside.map(|inside| Some((settings, inside))).map_err(not_started)
+        let inside = self.run_container(id, &settings, rules, &setting.secrets.files)?;
+        Ok(Some((settings, inside)))
+    }
+
+    /// Starts a container with these settings. Blocks.
+    pub(in crate::sessions) fn run_container(
+        &self,
+        id: &SessionId,
+        settings: &ContainerSettings,
+        rules: &Rules,
+        secrets: &[(String, String)],
+    ) -> Result<Inside, ActionError> {
+        let integration = &self.launch_resources.integration;
+        let scripts = integration.all().map_err(|e| not_started(format!("the shell integration: {e}")))?;
+        let given = GivenFiles { secrets, scripts: (&integration.folder(), &scripts) };
+        self.backends.containers.start(id, settings, rules, &given).map_err(not_started)
     }
 }
 

@@ -28,7 +28,7 @@ use crate::sessions::session::Request;
 use crate::sessions::session_metadata::{ConfinementMetadata, SessionMetadata};
 use crate::sessions::shared::Shared;
 use crate::sessions::timeline::micros;
-use crate::shell::Wanted;
+use crate::shell::{ScriptAccess, Wanted};
 
 /// Variables of the server or client that are meaningless or wrong in a new terminal.
 const NOT_INHERITED: [&[u8]; 21] = [
@@ -293,6 +293,7 @@ impl Registry {
         let login = request.login || profile.login;
         let of_client = otherwise.shell.as_deref().filter(|_| !is_container);
         let shell = request.shell.as_deref().or(profile.shell.as_deref()).or(of_client);
+        let (scripts, in_container) = (self.launch_resources.integration.folder(), Containers::scripts());
         let wanted = Wanted {
             shell,
             login,
@@ -301,7 +302,12 @@ impl Registry {
             env: get(&env, b"ENV"),
             zdotdir: get(&env, b"ZDOTDIR"),
             clean: profile.rc == StartFiles::Clean,
-            inherits_script: setting.user.is_some() || profile.confinement.is_some(),
+            scripts: match tier {
+                Some(ConfinementTier::Container) => ScriptAccess::Folder(&in_container),
+                Some(ConfinementTier::Sandbox) => ScriptAccess::Folder(&scripts),
+                tier if tier.is_some() || setting.user.is_some() => ScriptAccess::Descriptor,
+                _ => ScriptAccess::Path,
+            },
         };
         let shell = match &inside {
             Some((settings, inside)) => self.shell_inside(settings, inside, &wanted)?,
@@ -325,6 +331,9 @@ impl Registry {
         }
         if let Some(rules) = confinement.as_mut().filter(|_| !is_container && !setting.secrets.files.is_empty()) {
             rules.readable.push(folder.secrets());
+        }
+        if let Some(rules) = confinement.as_mut().filter(|_| tier == Some(ConfinementTier::Sandbox)) {
+            rules.readable.push(scripts);
         }
         let limits = resource_limits::within(
             request.limits.or(profile.limits.or(self.settings.limits)),
