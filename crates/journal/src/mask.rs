@@ -87,75 +87,70 @@ impl Masks {
     /// The ranges of all texts, also of overlapping ones, and if it is `open` at its end, of what may go on behind.
     fn found(&self, bytes: &[u8], open: bool) -> Vec<Range<usize>> {
         let mut found = Vec::new();
-        // The last four bytes that are no line ends, the first of them lowest.
-        let mut last = 0u32;
-        for (at, byte) in bytes.iter().enumerate() {
-            last = if is_line_end(*byte) { last } else { last >> 8 | u32::from(*byte) << 24 };
+        let mut letters = None;
+        // The last four bytes that are no line ends, the first of them lowest, and the number of all before the next.
+        let (mut last, mut count) = (0u32, 0usize);
+        for byte in bytes {
+            let is_letter = !is_line_end(*byte);
+            last = if is_letter { last >> 8 | u32::from(*byte) << 24 } else { last };
+            count += usize::from(is_letter);
             let (word, bit) = place(last.to_le_bytes());
-            if self.filter.get(word).is_some_and(|bits| bits & bit != 0) && !is_line_end(*byte) {
-                found.extend(self.text_at(bytes, at, last.to_le_bytes(), open));
+            if self.filter.get(word).is_some_and(|bits| bits & bit != 0) && is_letter {
+                let first = last.to_le_bytes();
+                if let (Some(_), Some(from)) = (self.texts_with(first).next(), count.checked_sub(PART_BYTES_MIN)) {
+                    let letters = letters.get_or_insert_with(|| Letters::of(bytes, usize::MAX));
+                    found.extend(self.texts_with(first).filter_map(|text| letters.range(from, text, open)));
+                }
             }
         }
         found
     }
 
-    /// The range of the longest text whose first bytes are these and end here.
-    #[cold]
-    fn text_at(&self, bytes: &[u8], end: usize, first: [u8; PART_BYTES_MIN], open: bool) -> Option<Range<usize>> {
-        let letters = bytes.get(..=end)?.iter().enumerate().rev().filter(|(_, byte)| !is_line_end(**byte));
-        let (from, _) = letters.take(PART_BYTES_MIN).last()?;
-        let length = self.length(bytes.get(from..)?, first, open);
-        (length > 0).then_some(from..from + length)
-    }
-
-    /// Over how many bytes the longest text goes that these bytes begin with; 0 if they begin with none.
-    fn length(&self, bytes: &[u8], first: [u8; PART_BYTES_MIN], open: bool) -> usize {
+    /// The texts that begin with these bytes.
+    fn texts_with(&self, first: [u8; PART_BYTES_MIN]) -> impl Iterator<Item = &[u8]> {
         let from = self.texts.partition_point(|text| **text < first[..]);
         let texts = self.texts.get(from..).unwrap_or_default().iter();
-        let begun =
-            texts.take_while(|text| text.starts_with(&first)).map(|text| match span(bytes, text, span_max(text)) {
-                Span::Whole(length) => length,
-                Span::Begun if open => bytes.len(),
-                Span::Begun | Span::None => 0,
-            });
-        begun.max().unwrap_or(0)
+        texts.map(AsRef::as_ref).take_while(move |text: &&[u8]| text.starts_with(&first))
     }
 
     /// Over how many bytes the longest part goes that ends a text and begins these bytes.
     fn end_of_a_text(&self, bytes: &[u8]) -> usize {
+        let letters = Letters::of(bytes, self.longest);
         let parts = self.texts.iter().flat_map(|text| {
             (1..=text.len() - PART_BYTES_MIN).filter_map(|from| text.get(from..)).map(|part| (part, span_max(text)))
         });
-        let lengths = parts.filter_map(|(part, most)| match span(bytes, part, most) {
-            Span::Whole(length) => Some(length),
-            Span::Begun | Span::None => None,
+        let ends = parts.filter(|(part, _)| letters.bytes.starts_with(part)).filter_map(|(part, most)| {
+            letters.places.get(part.len() - 1).map(|last| last + 1).filter(|length| *length <= most)
         });
-        lengths.max().unwrap_or(0)
+        ends.max().unwrap_or(0)
     }
 }
 
-/// How these bytes begin with a text, if line ends are passed over.
-enum Span {
-    /// With all of it, over so many bytes.
-    Whole(usize),
-    /// They end within it.
-    Begun,
-    None,
+/// Bytes without the line ends among them, and where they were: a text is compared at once then.
+struct Letters {
+    bytes: Vec<u8>,
+    places: Vec<usize>,
+    end: usize,
 }
 
-fn span(bytes: &[u8], text: &[u8], most: usize) -> Span {
-    let mut rest = text;
-    for (at, byte) in bytes.iter().enumerate().take(most) {
-        match rest {
-            [next, behind @ ..] if next == byte => rest = behind,
-            _ if is_line_end(*byte) => {}
-            _ => return Span::None,
-        }
-        if rest.is_empty() {
-            return Span::Whole(at + 1);
+impl Letters {
+    /// The first ones of these bytes, so many at most.
+    fn of(bytes: &[u8], most: usize) -> Self {
+        let letters = bytes.iter().copied().enumerate().filter(|(_, byte)| !is_line_end(*byte)).take(most);
+        let (places, letters) = letters.unzip();
+        Self { bytes: letters, places, end: bytes.len() }
+    }
+
+    /// The place of this text from this letter on, and if all is `open` at its end, the place of a text that may go on behind.
+    fn range(&self, from: usize, text: &[u8], open: bool) -> Option<Range<usize>> {
+        let (rest, begun) = (self.bytes.get(from..)?, *self.places.get(from)?);
+        if rest.starts_with(text) {
+            let end = self.places.get(from + text.len() - 1)? + 1;
+            (end - begun <= span_max(text)).then_some(begun..end)
+        } else {
+            (open && text.starts_with(rest) && self.end - begun < span_max(text)).then_some(begun..self.end)
         }
     }
-    if bytes.len() < most { Span::Begun } else { Span::None }
 }
 
 fn span_max(text: &[u8]) -> usize {
