@@ -83,6 +83,8 @@ pub struct DecisionRequest {
 pub enum Decision {
     /// The same request runs once.
     Allow,
+    /// The same request runs once, and its policy allows the same command from now on.
+    Always,
     /// The same request is refused.
     Deny,
 }

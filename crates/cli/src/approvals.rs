@@ -24,6 +24,9 @@ pub struct ApprovalsOptions {
 enum ApprovalsCommand {
     /// Let the same request through once
     Allow {
+        /// Also make a rule of it: its policy allows the same command from now on, in sessions that are provable
+        #[arg(long)]
+        always: bool,
         /// Their ids
         #[arg(required = true)]
         ids: Vec<String>,
@@ -48,7 +51,8 @@ pub async fn approvals(client: &Client, options: &ApprovalsOptions) -> Result<Ex
             }
             return Ok(ExitCode::SUCCESS);
         }
-        Some(ApprovalsCommand::Allow { ids }) => (Decision::Allow, ids),
+        Some(ApprovalsCommand::Allow { ids, always: false }) => (Decision::Allow, ids),
+        Some(ApprovalsCommand::Allow { ids, always: true }) => (Decision::Always, ids),
         Some(ApprovalsCommand::Deny { ids }) => (Decision::Deny, ids),
     };
     for id in ids {

@@ -1,10 +1,11 @@
 //! `policy`: checks a policy file, and tells what a policy says of a command. It reads the file itself, without a server.
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use policy::{Policies, Policy, Standing, Verdict};
+use policy::{Policies, Policy, Standing, Verdict, remembered_file};
 use ptyd_core::config_file::ConfigFile;
 use terminal::quote;
 
@@ -21,7 +22,7 @@ pub struct PolicyOptions {
 
 #[derive(Debug, Subcommand)]
 enum PolicyCommand {
-    /// Check a policy file with all of its examples
+    /// Check a policy file with all of its examples, and list the commands that a person has allowed for always
     Check {
         /// The file [default: the server's]
         file: Option<PathBuf>,
@@ -63,9 +64,16 @@ fn chosen(given: &PathOptions, named: Option<&PathBuf>) -> Result<PathBuf, Failu
     file(given, named).ok_or_else(|| Failure::usage("no home directory; name the file"))
 }
 
-fn read(path: &PathBuf) -> Result<Policies, Failure> {
+fn read(path: &Path) -> Result<Policies, Failure> {
     let text = std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
-    Policies::parse(&text).map_err(|mistake| Failure::usage(format!("{}, {mistake}", path.display())))
+    let mistake = |path: &Path, mistake| Failure::usage(format!("{}, {mistake}", path.display()));
+    let policies = Policies::parse(&text).map_err(|found| mistake(path, found))?;
+    let remembered = remembered_file(path);
+    match std::fs::read_to_string(&remembered) {
+        Ok(text) => policies.with_remembered(&text).map_err(|found| mistake(&remembered, found)),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(policies),
+        Err(e) => Err(Failure::usage(format!("{}: {e}", remembered.display()))),
+    }
 }
 
 /// `ptyd policy`.
@@ -77,6 +85,10 @@ pub fn policy(given: &PathOptions, options: &PolicyOptions) -> Result<ExitCode, 
             for policy in policies.all() {
                 let default = if policies.default_policy() == Some(policy.name()) { " (default)" } else { "" };
                 print::line(format_args!("{}{default}: {} rules", policy.name(), policy.rules()))?;
+                // In quotation marks, so that no text looks like another line.
+                for (command, decision) in policy.remembered() {
+                    print::line(format_args!("  remembered {command:?} ({:?}, {:?})", decision.by, decision.at))?;
+                }
             }
             print::note(format_args!("{}: no mistake", path.display()));
             Ok(ExitCode::SUCCESS)

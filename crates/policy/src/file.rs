@@ -1,7 +1,6 @@
 //! The policy file: named policies with their rules, in TOML. One mistake in it refuses the whole file.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -9,6 +8,8 @@ use toml::Spanned;
 use crate::glob::Glob;
 use crate::hygiene::unfit;
 use crate::judge::Policy;
+use crate::mistake::Mistake;
+use crate::remembered;
 use crate::rule::{Rule, Verdict};
 
 /// The policies of a file.
@@ -17,21 +18,6 @@ pub struct Policies {
     /// The policy of sessions whose profile names none.
     default: Option<String>,
     named: BTreeMap<String, Policy>,
-}
-
-/// A mistake in a file, and its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mistake {
-    /// The line, from 1.
-    pub line: usize,
-    /// The mistake, and what to do.
-    pub what: String,
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.what)
-    }
 }
 
 #[derive(Deserialize)]
@@ -83,15 +69,13 @@ enum OneOrMore {
 }
 
 /// Rules that every policy has in effect: their names are not free.
-const OWN_NAMES: [&str; 5] = ["default", "unproven", "typed_input", "hygiene", "policy_file"];
+const OWN_NAMES: [&str; 6] = ["default", "unproven", "typed_input", "hygiene", "policy_file", remembered::RULE];
 
 impl Policies {
     /// Reads a file.
     pub fn parse(text: &str) -> Result<Self, Mistake> {
-        let line = |at: usize| text.get(..at).unwrap_or_default().matches('\n').count() + 1;
-        let mistake = |at: usize, what: String| Mistake { line: line(at), what };
-        let raw: RawFile = toml::from_str(text)
-            .map_err(|e| mistake(e.span().map_or(0, |span| span.start), e.message().replace('\n', " ")))?;
+        let mistake = |at: usize, what: String| Mistake::at(text, at, what);
+        let raw: RawFile = toml::from_str(text).map_err(|e| Mistake::of(text, &e))?;
         let mut named = BTreeMap::new();
         for (name, policy) in raw.policies {
             let at = name.span().start;
@@ -109,6 +93,16 @@ impl Policies {
             name => name.map(Spanned::into_inner),
         };
         Ok(Self { default, named })
+    }
+
+    /// The same with the commands of a file that a person has allowed for always.
+    pub fn with_remembered(mut self, text: &str) -> Result<Self, Mistake> {
+        for (policy, command, decision) in remembered::parse(text)? {
+            if let Some(policy) = self.named.get_mut(&policy) {
+                policy.remembered.insert(command, decision);
+            }
+        }
+        Ok(self)
     }
 
     /// The policy of this name.
@@ -137,7 +131,14 @@ fn checked_name(name: &str) -> Result<(), String> {
 
 fn policy_of(name: &str, raw: RawPolicy) -> Result<Policy, (usize, String)> {
     let RawPolicy { default, unproven, typed_input, rules } = raw;
-    let mut policy = Policy { name: name.to_owned(), default, unproven, typed_input, rules: Vec::new() };
+    let mut policy = Policy {
+        name: name.to_owned(),
+        default,
+        unproven,
+        typed_input,
+        rules: Vec::new(),
+        remembered: BTreeMap::new(),
+    };
     for raw in rules {
         let at = raw.span().start;
         let raw = raw.into_inner();

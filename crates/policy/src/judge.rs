@@ -1,7 +1,10 @@
 //! The verdict of a policy on a command.
 
+use std::collections::BTreeMap;
+
 use crate::hygiene::unfit;
 use crate::lexer::prove;
+use crate::remembered::{RULE, Remembered};
 use crate::rule::{Rule, Verdict};
 use crate::runners::{changes_meaning, runs_a_subscript};
 use crate::scan::scan;
@@ -15,6 +18,8 @@ pub struct Policy {
     pub(crate) unproven: Verdict,
     pub(crate) typed_input: Verdict,
     pub(crate) rules: Vec<Rule>,
+    /// The commands that a person has allowed for always.
+    pub(crate) remembered: BTreeMap<String, Remembered>,
 }
 
 /// Whether a session is in the state in which a command means what it says.
@@ -39,6 +44,8 @@ pub struct Ruling {
     pub taints: bool,
     /// It may run only in the shell for which it was proven.
     pub is_proven: bool,
+    /// A person has allowed it for always, and it may run only in a session that is provable, in its own shell.
+    pub is_remembered: bool,
 }
 
 impl Policy {
@@ -55,7 +62,14 @@ impl Policy {
     /// The verdict on a command.
     pub fn command(&self, text: &str, standing: Standing<'_>) -> Ruling {
         if let Some(why) = unfit(text) {
-            return Ruling { verdict: Verdict::Deny, rule: "hygiene".to_owned(), why, taints: true, is_proven: false };
+            return Ruling {
+                verdict: Verdict::Deny,
+                rule: "hygiene".to_owned(),
+                why,
+                taints: true,
+                is_proven: false,
+                is_remembered: false,
+            };
         }
         let proven = match standing {
             Standing::Provable => self.proven(text),
@@ -68,7 +82,14 @@ impl Policy {
                 // A text that is not read to its end may hold anything.
                 let verdict = if found.is_whole { self.unproven } else { self.unproven.max(Verdict::Ask) };
                 let why = if found.is_whole { why } else { format!("{why}, and it cannot be read to its end") };
-                let ruling = Ruling { verdict, rule: "unproven".to_owned(), why, taints: true, is_proven: false };
+                let ruling = Ruling {
+                    verdict,
+                    rule: "unproven".to_owned(),
+                    why,
+                    taints: true,
+                    is_proven: false,
+                    is_remembered: false,
+                };
                 (Vec::new(), ruling)
             }
         };
@@ -81,7 +102,22 @@ impl Policy {
                 ruling.why = because(rule, words);
             }
         }
-        ruling
+        if standing == Standing::Provable { self.with_memory(text, ruling) } else { ruling }
+    }
+
+    /// The commands that a person has allowed for always, in order.
+    pub fn remembered(&self) -> impl Iterator<Item = (&str, &Remembered)> {
+        self.remembered.iter().map(|(command, decision)| (command.as_str(), decision))
+    }
+
+    /// The same verdict, but `allow` instead of `ask` for a remembered command, which proves and taints what it did.
+    fn with_memory(&self, text: &str, ruling: Ruling) -> Ruling {
+        let Some(Remembered { by, at }) = self.remembered.get(text).filter(|_| ruling.verdict == Verdict::Ask) else {
+            return ruling;
+        };
+        let Ruling { rule, why, .. } = &ruling;
+        let why = format!("{by} has allowed it for always, {at} (without that, rule {rule} asks: {why})");
+        Ruling { verdict: Verdict::Allow, rule: RULE.to_owned(), why, is_remembered: true, ..ruling }
     }
 
     /// The verdict of the rules that allow, on a command that can be proven.
@@ -103,7 +139,8 @@ impl Policy {
                 None => (self.default, "default", format!("no rule allows `{}`", shown(words))),
             };
             if strictest.as_ref().is_none_or(|so_far| verdict > so_far.verdict) {
-                strictest = Some(Ruling { verdict, rule: rule.to_owned(), why, taints, is_proven: true });
+                strictest =
+                    Some(Ruling { verdict, rule: rule.to_owned(), why, taints, is_proven: true, is_remembered: false });
             }
         }
         let ruling = strictest.unwrap_or_else(|| Ruling {
@@ -112,6 +149,7 @@ impl Policy {
             why: "it runs nothing".to_owned(),
             taints,
             is_proven: true,
+            is_remembered: false,
         });
         Ok((commands, ruling))
     }
@@ -120,12 +158,19 @@ impl Policy {
     pub fn typed_input(&self) -> Ruling {
         let why = "what typed input does depends on the program that reads it".to_owned();
         let rule = "typed_input".to_owned();
-        Ruling { verdict: self.typed_input, rule, why, taints: true, is_proven: false }
+        Ruling { verdict: self.typed_input, rule, why, taints: true, is_proven: false, is_remembered: false }
     }
 
     /// The verdict on something that no analyser reads.
     pub fn unreadable(&self, why: String) -> Ruling {
-        Ruling { verdict: self.unproven, rule: "unproven".to_owned(), why, taints: true, is_proven: false }
+        Ruling {
+            verdict: self.unproven,
+            rule: "unproven".to_owned(),
+            why,
+            taints: true,
+            is_proven: false,
+            is_remembered: false,
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Approvals: a policy leaves a command or an input to a person, who allows it once or denies it.
+//! Approvals: a policy leaves a command or an input to a person, who allows it once or for always, or denies it.
 
 use std::time::{Duration, SystemTime};
 
@@ -66,6 +66,8 @@ pub enum ApprovalState {
     Allowed {
         /// By whom.
         by: String,
+        /// The same command runs without asking from now on.
+        for_always: bool,
     },
     /// It is refused until this is forgotten.
     Denied {
@@ -79,6 +81,8 @@ pub enum ApprovalState {
 pub enum Decision {
     /// Let it be performed once.
     Allow,
+    /// The same, and make a rule of the command.
+    Always,
     /// Refuse it.
     Deny,
 }
@@ -88,6 +92,7 @@ impl Decision {
     pub fn name(self) -> &'static str {
         match self {
             Self::Allow => "allow",
+            Self::Always => "always",
             Self::Deny => "deny",
         }
     }

@@ -113,13 +113,13 @@ pub enum ActionError {
     #[error("{0}")]
     ApprovalNeeded(Box<PolicyRefusal>),
     /// Another decision stands.
-    #[error("approval {id} is decided: {by} has {decision} it; the first decision counts")]
+    #[error("approval {id} is decided: {by} has {decision}; the first decision counts")]
     AlreadyDecided {
         /// The approval.
         id: String,
         /// By whom.
         by: String,
-        /// `allowed` or `denied`.
+        /// `allowed it`, `allowed it for always` or `denied it`.
         decision: &'static str,
     },
     /// The caller's token was revoked or has expired.

@@ -47,6 +47,8 @@ pub(super) struct Words {
     pub(super) why: String,
     /// A program asks for a password, so the input is not told.
     pub(super) hides_input: bool,
+    /// Why none of the session's commands can be allowed for always.
+    pub(super) never_provable: Option<String>,
     /// The masks of the session.
     pub(super) masks: Option<Arc<Masks>>,
 }
@@ -100,6 +102,8 @@ pub(crate) struct Approvals(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     all: Mutex<Vec<Approval>>,
+    /// Held during a decision: one for always writes a file, and no other may come in between.
+    deciding: Mutex<()>,
     /// Notified of every decision.
     decided: watch::Sender<()>,
 }
@@ -150,14 +154,7 @@ impl Approvals {
         let mut all = locked(&self.0.all);
         all.retain(|approval| now < approval.until);
         if let Some(at) = all.iter().position(|approval| approval.asked == asked) {
-            let id = all[at].id.clone();
-            return match all[at].state.clone() {
-                ApprovalState::Pending => Answer::Pending { id: Some(id), is_new: false },
-                ApprovalState::Denied { by } => Answer::Denied { id, by },
-                ApprovalState::Allowed { .. } => {
-                    Answer::Allowed(Box::new(TakenApproval { approval: Some(all.remove(at)), from: self.clone() }))
-                }
-            };
+            return self.decided_at(&mut all, at);
         }
         if all.iter().filter(|one| one.asked.principal == asked.principal).count() >= APPROVALS_PER_PRINCIPAL_MAX {
             return Answer::Pending { id: None, is_new: false };
@@ -167,6 +164,28 @@ impl Approvals {
         let (asked_at, until) = (SystemTime::now(), now + APPROVAL_LIFETIME);
         all.push(Approval { id: id.clone(), asked, words, door, page: None, state, asked_at, until });
         Answer::Pending { id: Some(id), is_new: true }
+    }
+
+    fn decided_at(&self, all: &mut Vec<Approval>, at: usize) -> Answer {
+        let id = all[at].id.clone();
+        match all[at].state.clone() {
+            ApprovalState::Pending => Answer::Pending { id: Some(id), is_new: false },
+            ApprovalState::Denied { by } => Answer::Denied { id, by },
+            ApprovalState::Allowed { .. } => {
+                Answer::Allowed(Box::new(TakenApproval { approval: Some(all.remove(at)), from: self.clone() }))
+            }
+        }
+    }
+
+    /// The decision about a request that needs none any more, if there is one. An allowed one is used up.
+    pub(super) fn decision_before(&self, asked: &Asked, now: Instant) -> Option<Answer> {
+        let mut all = locked(&self.0.all);
+        all.retain(|approval| now < approval.until);
+        let at = all.iter().position(|approval| approval.asked == *asked)?;
+        match all[at].state.clone() {
+            ApprovalState::Pending => None,
+            _ => Some(self.decided_at(&mut all, at)),
+        }
     }
 
     /// The request that used it was not performed, because the session was busy: it is good once more.
@@ -222,29 +241,33 @@ impl Approvals {
     }
 
     /// Records a decision, and whether it is the first: a later one changes nothing. Nobody decides on a request of their own: the caller of a tool is taken for somebody else than the user whose
-    /// MCP client it is, a program in a session is not.
+    /// MCP client it is, a program in a session is not. For always, `remember` makes a rule of the policy and the command first. It may block.
     pub(super) fn decide(
         &self,
         principal: &Principal,
         id: &str,
         decision: Decision,
         now: Instant,
+        remember: &dyn Fn(&str, &str) -> Result<(), ActionError>,
     ) -> Result<(ApprovalView, bool), ActionError> {
         let denied = |why: &str| Err(ActionError::Denied { why: why.to_owned() });
         principal.may_be_a_person().map_err(|why| ActionError::Denied { why: why.to_owned() })?;
+        let unknown = || {
+            let problem = "there is none of this id; it may have been used or have expired".to_owned();
+            ActionError::Invalid { field: "approval", problem }
+        };
+        let _deciding = locked(&self.0.deciding);
         let mut all = locked(&self.0.all);
         all.retain(|approval| now < approval.until);
-        let Some(approval) = all.iter_mut().find(|approval| approval.id == id) else {
-            let problem = "there is none of this id; it may have been used or have expired".to_owned();
-            return Err(ActionError::Invalid { field: "approval", problem });
-        };
+        let approval = all.iter_mut().find(|approval| approval.id == id).ok_or_else(unknown)?;
         if approval.asked.principal == principal.name && approval.door != Door::Mcp {
             return denied("nobody approves a request of their own; a token of scope admin of another name can");
         }
         let stands = match &approval.state {
             ApprovalState::Pending => None,
-            ApprovalState::Allowed { by } => Some((Decision::Allow, by, "allowed")),
-            ApprovalState::Denied { by } => Some((Decision::Deny, by, "denied")),
+            ApprovalState::Allowed { by, for_always: false } => Some((Decision::Allow, by, "allowed it")),
+            ApprovalState::Allowed { by, for_always: true } => Some((Decision::Always, by, "allowed it for always")),
+            ApprovalState::Denied { by } => Some((Decision::Deny, by, "denied it")),
         };
         match stands {
             Some((before, ..)) if before == decision => return Ok((approval.view(now), false)),
@@ -254,9 +277,19 @@ impl Approvals {
             }
             None => {}
         }
+        if decision == Decision::Always {
+            let (policy, command) = approval.rule_of_it()?;
+            // It is not forgotten while the rule is written, and other requests are not held up by that.
+            approval.until = now + APPROVAL_LIFETIME;
+            drop(all);
+            remember(&policy, &command)?;
+            all = locked(&self.0.all);
+        }
+        let approval = all.iter_mut().find(|approval| approval.id == id).ok_or_else(unknown)?;
         let by = principal.name.clone();
         approval.state = match decision {
-            Decision::Allow => ApprovalState::Allowed { by },
+            Decision::Allow => ApprovalState::Allowed { by, for_always: false },
+            Decision::Always => ApprovalState::Allowed { by, for_always: true },
             Decision::Deny => ApprovalState::Denied { by },
         };
         // The caller has the whole time from now on.
@@ -275,7 +308,7 @@ impl TakenApproval {
     /// The principal that allowed it.
     pub(super) fn by(&self) -> &str {
         match self.approval.as_ref().map(|approval| &approval.state) {
-            Some(ApprovalState::Allowed { by } | ApprovalState::Denied { by }) => by,
+            Some(ApprovalState::Allowed { by, .. } | ApprovalState::Denied { by }) => by,
             Some(ApprovalState::Pending) | None => "",
         }
     }
@@ -295,6 +328,28 @@ impl Drop for TakenApproval {
 }
 
 impl Approval {
+    /// The policy and the command of the rule that a decision for always makes.
+    fn rule_of_it(&self) -> Result<(String, String), ActionError> {
+        let why = match &self.asked.request {
+            Request::Input { .. } => Some("what is typed means what the program makes of it that reads it".to_owned()),
+            Request::Command { shell: TargetShell::Nested, .. } => {
+                Some("a nested shell runs it, and rules that allow hold only in the session's own".to_owned())
+            }
+            Request::Command { text, .. } => {
+                if let Some(why) = &self.words.never_provable {
+                    Some(format!("no rule that allows holds in its session: {why}"))
+                } else if self.words.masks.as_ref().is_some_and(|masks| masks.masked_text(text.clone()) != *text) {
+                    Some("the command has the value of a named secret, and the rule would show it".to_owned())
+                } else if let Some(why) = policy::unfit_to_remember(text) {
+                    Some(why)
+                } else {
+                    return Ok((self.words.policy.clone(), text.clone()));
+                }
+            }
+        };
+        Err(not_for_always(&why.unwrap_or_default()))
+    }
+
     fn view(&self, now: Instant) -> ApprovalView {
         let Words { session_name, owner, policy, rule, why, .. } = self.words.clone();
         ApprovalView {
@@ -312,6 +367,12 @@ impl Approval {
             left: self.until.saturating_duration_since(now),
         }
     }
+}
+
+/// The refusal of a decision for always. Nothing is decided then.
+pub(super) fn not_for_always(why: &str) -> ActionError {
+    let problem = format!("this cannot be allowed for always: {why}; allow it once, or deny it");
+    ActionError::Invalid { field: "decision", problem }
 }
 
 #[cfg(test)]
@@ -334,6 +395,7 @@ mod tests {
             rule: text(),
             why: text(),
             hides_input: false,
+            never_provable: None,
             masks: None,
         }
     }
@@ -342,6 +404,10 @@ mod tests {
         let mut principal = Principal::named(name, Scope::Admin);
         principal.origin.door = Door::Rest;
         principal
+    }
+
+    fn forgets(_: &str, _: &str) -> Result<(), ActionError> {
+        Ok(())
     }
 
     #[test]
@@ -355,7 +421,7 @@ mod tests {
         };
         let id = pending("bot", "make", now);
         assert_eq!(pending("bot", "make", now), id, "the same");
-        approvals.decide(&by("ada"), &id, Decision::Allow, now).expect("decided");
+        approvals.decide(&by("ada"), &id, Decision::Allow, now, &forgets).expect("decided");
         assert!([pending("bot", "make x", now), pending("eve", "make", now)].iter().all(|other| *other != id));
         let Answer::Allowed(used) = ask("bot", "make", now) else { panic!("allowed") };
         assert_eq!((used.id(), used.by()), (id.as_str(), "ada"));
@@ -366,17 +432,17 @@ mod tests {
         assert!(used.used().is_some());
         let next = pending("bot", "make", now);
         assert_ne!(next, id, "it is used up");
-        approvals.decide(&by("ada"), &next, Decision::Deny, now).expect("decided");
+        approvals.decide(&by("ada"), &next, Decision::Deny, now, &forgets).expect("decided");
         for _ in 0..2 {
             let Answer::Denied { id, by } = ask("bot", "make", now) else { panic!("denied") };
             assert_eq!((id, by.as_str()), (next.clone(), "ada"));
         }
-        let again = |decision| approvals.decide(&by("eve"), &next, decision, now);
+        let again = |decision| approvals.decide(&by("eve"), &next, decision, now, &forgets);
         assert!(again(Decision::Deny).is_ok_and(|(view, is_first)| !is_first && view.id == next));
         assert!(matches!(again(Decision::Allow), Err(ActionError::AlreadyDecided { by, .. }) if by == "ada"));
         let late = now + APPROVAL_LIFETIME;
         assert_ne!(pending("bot", "make", late), next, "forgotten");
-        assert!(approvals.decide(&by("ada"), &next, Decision::Allow, late).is_err());
+        assert!(approvals.decide(&by("ada"), &next, Decision::Allow, late, &forgets).is_err());
     }
 
     #[test]
@@ -388,7 +454,7 @@ mod tests {
             let Answer::Pending { id: Some(id), .. } = approvals.answer(asked("ada", &text), door, words(), now) else {
                 panic!("it is pending")
             };
-            approvals.decide(&approver, &id, Decision::Allow, now).is_ok()
+            approvals.decide(&approver, &id, Decision::Allow, now, &forgets).is_ok()
         };
         assert_eq!([decided(Door::Rest, by("ada")), decided(Door::Mcp, by("ada"))], [false, true]);
         assert!(decided(Door::Rest, by("eve")));
@@ -408,5 +474,52 @@ mod tests {
         let seen = |name, scope| approvals.list(&Principal::named(name, scope), now).len();
         assert_eq!(seen("bot", Scope::Read), APPROVALS_PER_PRINCIPAL_MAX);
         assert_eq!([seen("eve", Scope::Write), seen("ada", Scope::Admin)], [0, APPROVALS_PER_PRINCIPAL_MAX]);
+    }
+
+    #[test]
+    // promise: policy-10
+    fn a_decision_for_always_makes_a_rule_first_and_only_of_a_command() {
+        let (approvals, now) = (Approvals::default(), Instant::now());
+        let pending = |asked, words| match approvals.answer(asked, Door::Rest, words, now) {
+            Answer::Pending { id: Some(id), .. } => id,
+            other => panic!("{other:?}"),
+        };
+        let made = Mutex::new(Vec::new());
+        let remember = |policy: &str, command: &str| {
+            locked(&made).push(format!("{policy}: {command}"));
+            Ok(())
+        };
+        let always = |id: &str| approvals.decide(&by("ada"), id, Decision::Always, now, &remember);
+        let said = |id: &str| always(id).expect_err("refused").to_string();
+        let with = |request| Asked { request, ..asked("bot", "") };
+        let nested = Request::Command { text: "ls".to_owned(), shell: TargetShell::Nested };
+        let input = |bytes, is_secret| with(Request::Input { bytes, is_secret });
+        let key = InputBytes::Keys(crate::keys::parse("Enter").expect("a key"));
+        for (asked, why) in [
+            (with(nested), "a nested shell runs it"),
+            (input(InputBytes::Raw(b"ls\n".to_vec()), false), "what is typed"),
+            (input(InputBytes::Raw(b"hunter22".to_vec()), true), "what is typed"),
+            (input(key, false), "what is typed"),
+            (asked("bot", "echo 'a"), "cannot be read to its end"),
+        ] {
+            let said = said(&pending(asked, words()));
+            assert!(said.contains(why) && said.contains("allow it once"), "{said}");
+        }
+        let never = Words { never_provable: Some("its shell is zsh".to_owned()), ..words() };
+        assert!(said(&pending(asked("bot", "make"), never)).contains("its shell is zsh"));
+        assert_eq!(*locked(&made), [""; 0]);
+        let id = pending(asked("bot", "make x"), words());
+        let full = |_: &str, _: &str| Err(ActionError::Exhausted { why: "full".to_owned() });
+        assert!(approvals.decide(&by("ada"), &id, Decision::Always, now, &full).is_err());
+        assert!(approvals.decide(&by("bot"), &id, Decision::Always, now, &remember).is_err(), "its own");
+        assert!(approvals.decision_before(&asked("bot", "make x"), now).is_none(), "nothing is decided");
+        assert!(always(&id).is_ok_and(|(_, is_first)| is_first) && always(&id).is_ok_and(|(_, is_first)| !is_first));
+        assert_eq!(*locked(&made), ["x: make x"]);
+        let other = approvals.decide(&by("eve"), &id, Decision::Allow, now, &forgets).expect_err("decided");
+        assert!(other.to_string().contains("ada has allowed it for always"), "{other}");
+        let before = || approvals.decision_before(&asked("bot", "make x"), now);
+        let Some(Answer::Allowed(taken)) = before() else { panic!("it is allowed") };
+        assert!(taken.used().is_some());
+        assert!(before().is_none(), "it is used up");
     }
 }

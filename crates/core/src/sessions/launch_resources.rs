@@ -40,7 +40,8 @@ impl LaunchResources {
 impl LaunchResources {
     /// The files and folders of the server that no confined session opens: its configuration, its policies, its socket and the state directory.
     pub(super) fn own_places(&self, sessions: &Path) -> Vec<PathBuf> {
-        let files = [self.config_file.as_deref(), self.policies.path()];
+        let remembered = self.policies.remembered();
+        let files = [self.config_file.as_deref(), self.policies.path(), remembered.as_deref()];
         let places = [sessions.parent(), Some(&*self.socket)].into_iter().chain(files);
         places.flatten().map(Path::to_owned).collect()
     }

@@ -7,6 +7,7 @@
 mod actions;
 mod adoption;
 mod adoption_state;
+mod approval_decision;
 mod approvals;
 mod backends;
 mod client_sessions;

@@ -67,8 +67,10 @@ impl Registry {
         let ruled = both.into_iter().flatten().map(|name| (name.to_owned(), self.ruling(&shared, name, action)));
         let ruled = ruled.reduce(|(one, before), (other, ruling)| {
             let (taints, is_proven) = (before.taints || ruling.taints, before.is_proven && ruling.is_proven);
-            let (name, of) = if ruling.verdict > before.verdict { (other, ruling) } else { (one, before) };
-            (name, Ruling { taints, is_proven, ..of })
+            let is_remembered = before.is_remembered || ruling.is_remembered;
+            let counts = ruling.verdict > before.verdict || (ruling.verdict == before.verdict && ruling.is_remembered);
+            let (name, of) = if counts { (other, ruling) } else { (one, before) };
+            (name, Ruling { taints, is_proven, is_remembered, ..of })
         });
         let Some((name, mut ruling)) = ruled else { return Ok(None) };
         // It may quote the command.
@@ -76,13 +78,22 @@ impl Registry {
             ruling.why = masks.masked_text(ruling.why);
         }
         let what = if matches!(action, Action::Execute(_)) { "not run" } else { "nothing was typed" };
-        let asked = Asked::of(action, principal).filter(|_| ruling.verdict == Verdict::Ask);
-        let answer = asked.map(|asked| {
+        let asked = Asked::of(action, principal);
+        let answer = asked.and_then(|asked| {
+            let approvals = &self.person_requests.approvals;
+            match ruling.verdict {
+                Verdict::Ask => {}
+                // A decision on this very request goes before the rule that was made of one.
+                Verdict::Allow if ruling.is_remembered => return approvals.decision_before(&asked, Instant::now()),
+                Verdict::Allow | Verdict::Deny => return None,
+            }
             let (owner, session_name) = (shared.meta.owner.clone(), shared.meta.name.clone());
             let (rule, why) = (ruling.rule.clone(), ruling.why.clone());
             let masks = shared.folder.masks().cloned();
-            let words = Words { session_name, owner, policy: name.clone(), rule, why, hides_input, masks };
-            self.person_requests.approvals.answer(asked, principal.origin.door, words, Instant::now())
+            let never_provable = shared.meta.unprovable.clone();
+            let policy = name.clone();
+            let words = Words { session_name, owner, policy, rule, why, hides_input, never_provable, masks };
+            Some(approvals.answer(asked, principal.origin.door, words, Instant::now()))
         });
         if let Some(Answer::Pending { id: Some(id), is_new: true }) = &answer {
             self.server_events.notify(&shared, ServerEventKind::Approval { id: id.clone(), decision: None });
@@ -230,26 +241,38 @@ impl Judged {
 
     /// Prepares the session for it: a proven command runs in the shell for which it was proven, and what is not proven
     /// is on record before it runs. Returns the approval that it uses up.
-    pub(crate) async fn admit(self, action: &mut Action) -> Result<Option<UsedApproval>, ActionError> {
-        let taken = match self.answer {
+    pub(crate) async fn admit(mut self, action: &mut Action) -> Result<Option<UsedApproval>, ActionError> {
+        let taken = match self.answer.take() {
             Some(Answer::Allowed(taken)) => Some(taken),
             _ => None,
         };
-        let used = || taken.and_then(|taken| taken.used());
-        if let (Action::Execute(execute), true) = (action, self.ruling.is_proven) {
+        if let (Action::Execute(execute), true) = (action, self.ruling.is_proven || self.ruling.is_remembered) {
             execute.shell = TargetShell::Own;
         }
-        if !self.ruling.taints || self.shared.taint.reason().is_some() {
-            return Ok(used());
+        let needs_provable = self.ruling.is_remembered && taken.is_none();
+        let is_unprovable = self.shared.taint.reason().is_some() || (self.ruling.taints && !self.taint().await?);
+        if let (true, true, Some(error)) = (needs_provable, is_unprovable, self.overtaken()) {
+            return Err(error);
         }
+        Ok(taken.and_then(|taken| taken.used()))
+    }
+
+    /// Leaves the session unprovable. Returns false if it was so before.
+    async fn taint(&self) -> Result<bool, ActionError> {
         let reason = match self.what {
             "not run" if self.ruling.is_proven => format!("a command ran that changes later ones: {}", self.ruling.why),
             "not run" => format!("a command ran that is not proven: {}", self.ruling.why),
             _ => "input was typed".to_owned(),
         };
-        let shared = self.shared;
-        on_disk(move || shared.taint.record(&shared.folder, &reason)).await?;
-        Ok(used())
+        let shared = Arc::clone(&self.shared);
+        on_disk(move || shared.taint.record(&shared.folder, &reason)).await
+    }
+
+    /// The refusal of a remembered command before which another request has left the session unprovable.
+    fn overtaken(&self) -> Option<ActionError> {
+        let why = "another request has made the session unprovable meanwhile; send it again, and a person is asked";
+        let ruling = Ruling { verdict: Verdict::Deny, why: why.to_owned(), ..self.ruling.clone() };
+        refusal(self.what, &self.policy, &ruling, self.shared.meta.confinement.tier.is_none(), None)
     }
 }
 
@@ -272,7 +295,14 @@ fn refusal(
 }
 
 fn denied(why: String) -> Ruling {
-    Ruling { verdict: Verdict::Deny, rule: "policy_file".to_owned(), why, taints: true, is_proven: false }
+    Ruling {
+        verdict: Verdict::Deny,
+        rule: "policy_file".to_owned(),
+        why,
+        taints: true,
+        is_proven: false,
+        is_remembered: false,
+    }
 }
 
 /// Whether this input can do nothing but interrupt.

@@ -354,12 +354,7 @@ impl Registry {
                 Ok(Outcome::Approval(Box::new(view)))
             }
             Action::DecideApproval { id, decision } => {
-                let (decided, is_first) =
-                    self.person_requests.approvals.decide(principal, id, *decision, Instant::now())?;
-                if is_first {
-                    tracing::info!(by = %principal.name, approval = %decided.id, session = %decided.session, decision = decision.name(), "an approval was decided on");
-                    self.server_events.approval_decided(&decided, *decision);
-                }
+                let decided = self.decide_approval(principal, id, *decision).await?;
                 Ok(Outcome::Approval(Box::new(decided)))
             }
             Action::Capabilities => {

@@ -22,14 +22,15 @@ impl Taint {
         locked(&self.0).clone()
     }
 
-    /// Records the first reason. An error means that what would taint it may not run. Blocks.
-    pub(super) fn record(&self, folder: &SessionFolder, reason: &str) -> Result<(), ActionError> {
+    /// Records the first reason, and returns whether this is it. An error means that what would taint it may not run. Blocks.
+    pub(super) fn record(&self, folder: &SessionFolder, reason: &str) -> Result<bool, ActionError> {
         let mut taint = locked(&self.0);
-        if taint.is_none() {
+        let is_first = taint.is_none();
+        if is_first {
             let unrecorded = |e| ActionError::Exhausted { why: format!("the record of the session's policy: {e}") };
             folder.write_taint(reason).map_err(unrecorded)?;
             *taint = Some(reason.into());
         }
-        Ok(())
+        Ok(is_first)
     }
 }

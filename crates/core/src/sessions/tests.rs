@@ -9,7 +9,7 @@ use super::Registry;
 use super::session::Request;
 use crate::action::{
     Action, ActionError, Budget, ClientContext, Composite, Create, Execute, Fresh, List, Outcome, Piece, SessionEvent,
-    SessionStatus, TaskSupport, TerminalCall, Terminate, Wait,
+    SessionStatus, TargetShell, TaskSupport, TerminalCall, Terminate, Wait,
 };
 use crate::config::Config;
 use crate::dispatch::Dispatcher;
@@ -45,7 +45,7 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
     let begun = Execute {
         session: handle.shared.id.clone(),
         command: format!("head -c {BYTES} /dev/zero; exit 3"),
-        shell: crate::action::TargetShell::Own,
+        shell: TargetShell::Own,
         wait: None,
         time_limit: None,
         key: None,
@@ -80,7 +80,7 @@ async fn run(registry: &Arc<Registry>, session: &SessionId, command: &str) {
     let execute = Execute {
         session: session.clone(),
         command: command.to_owned(),
-        shell: crate::action::TargetShell::Own,
+        shell: TargetShell::Own,
         wait: Some(wait),
         time_limit: None,
         key: None,
@@ -442,5 +442,48 @@ async fn a_call_that_ended_the_default_session_is_answered_and_not_done_again_in
     let next = resent(&registry, "echo next", false, "two").await;
     assert!(matches!(&next.fresh, Some(Fresh::Ended { session, .. }) if *session == first.report.session.id));
     let end = Terminate { session: next.report.session.id, force: true, signo: None, grace: None, purges: false };
+    registry.terminate(&me(), &end).await.expect("it ends");
+}
+
+#[tokio::test]
+// promise: policy-10
+async fn of_two_remembered_commands_that_are_judged_at_once_the_one_that_comes_second_is_not_run() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        Some(path)
+    };
+    let profile = file("config.toml", "[profiles.default]\nshell = 'bash'\nrc = 'clean'\n");
+    let policies = file("policy.toml", "default = 'dev'\n[policies.dev]\n");
+    let rule = "[[remembered]]\npolicy = 'dev'\ncommand = 'ls > x'\nby = 'ada'\nat = '2026-01-02'\n";
+    file("policy.remembered.toml", rule);
+    let files = crate::config::OperatorFiles { config: profile, policies };
+    let registry = Registry::start(&Config { files, ..config(dir.path()) }).await.expect("a registry");
+    let session = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
+    let mut action = Action::Execute(Execute {
+        session: session.clone(),
+        command: "ls > x".to_owned(),
+        shell: TargetShell::Foremost,
+        wait: None,
+        time_limit: None,
+        key: None,
+        budget: Budget::NONE,
+    });
+    let judged = async || registry.judged(&me(), &action).await.expect("judged").expect("it has a policy");
+    let (first, second) = (judged().await, judged().await);
+    for one in [&first, &second] {
+        assert_eq!((one.verdict(), one.rule(), one.refusal().is_none()), ("allow", "remembered", true));
+    }
+    assert!(first.admit(&mut action).await.is_ok_and(|used| used.is_none()));
+    assert!(matches!(&action, Action::Execute(Execute { shell: TargetShell::Own, .. })), "{action:?}");
+    let refused = second.admit(&mut action).await.expect_err("the session is not provable any more");
+    assert!(
+        matches!(refused, ActionError::PolicyDenied(_)) && refused.to_string().contains("send it again"),
+        "{refused}"
+    );
+    let next = registry.judged(&me(), &action).await.expect("judged").expect("it has a policy");
+    assert_eq!((next.verdict(), next.rule()), ("ask", "unproven"));
+    let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
     registry.terminate(&me(), &end).await.expect("it ends");
 }

@@ -26,17 +26,17 @@ pub(crate) async fn bot(server: &Server) -> Arc<Client> {
     Arc::new(Client::tcp(server.address(), server.client().make_token(&token("bot")).await.expect("made").token))
 }
 
-async fn session_of(client: &Arc<Client>) -> Session {
+pub(crate) async fn session_of(client: &Arc<Client>) -> Session {
     let session = client.create(&CreateRequest::default(), None).await.expect("started");
     Session::new(Arc::clone(client), session.id)
 }
 
 /// A command that waits for a person's decision.
-fn waiting(command: &str) -> ExecuteRequest {
+pub(crate) fn waiting(command: &str) -> ExecuteRequest {
     ExecuteRequest { approval_timeout: Some(PATIENCE.as_secs_f64()), ..ask(command) }
 }
 
-fn begun(
+pub(crate) fn begun(
     client: &Arc<Client>,
     session: &Session,
     request: ExecuteRequest,
@@ -46,7 +46,7 @@ fn begun(
 }
 
 /// The approval that a request waits for. The follower of the events would block the thread that the request needs.
-async fn asked(server: &Server) -> Approval {
+pub(crate) async fn asked(server: &Server) -> Approval {
     eventually("a person is asked", async || {
         let all = server.client().approvals().await.expect("a list").approvals;
         all.into_iter().find(|one| one.state == ApprovalState::Pending)

@@ -45,6 +45,7 @@ mod profiles;
 mod programs;
 mod purge;
 mod recording;
+mod remembered_commands;
 mod resize;
 mod rest;
 mod run_input;

@@ -92,7 +92,7 @@ pub(crate) fn by(profile: &str) -> CreateRequest {
 }
 
 /// The code and the words of a refused command.
-async fn refused(session: &Session, request: ExecuteRequest) -> (Option<ErrorCode>, String) {
+pub(crate) async fn refused(session: &Session, request: ExecuteRequest) -> (Option<ErrorCode>, String) {
     let command = request.command.clone();
     let error = session.try_run(&request).await.err().unwrap_or_else(|| panic!("{command:?} was accepted"));
     let words = match &error {
@@ -106,7 +106,7 @@ pub(crate) fn ask(command: &str) -> ExecuteRequest {
     ExecuteRequest { command: command.to_owned(), ..ExecuteRequest::default() }
 }
 
-async fn policy_of(session: &Session) -> SessionPolicy {
+pub(crate) async fn policy_of(session: &Session) -> SessionPolicy {
     session.look().await.policy.expect("it has one")
 }
 
@@ -364,6 +364,8 @@ async fn in_a_confined_session_a_policy_is_not_advisory_and_its_file_cannot_be_r
     let work = server.home().file("work");
     std::fs::create_dir_all(&work).expect("made");
     std::fs::write(server.home().path().join("open"), "open\n").expect("written");
+    let remembered = server.home().path().join("config/ptyd/policy.remembered.toml");
+    std::fs::write(&remembered, "# by a person\n").expect("written");
     let request = CreateRequest { cwd: Some(work.display().to_string()), ..by("confined") };
     let session = match server.client().create(&request, None).await {
         Ok(session) => Session::new(server.client().clone(), session.id),
@@ -377,7 +379,13 @@ async fn in_a_confined_session_a_policy_is_not_advisory_and_its_file_cannot_be_r
     let open = server.home().path().join("open");
     assert_eq!(session.gives(&format!("cat {}", open.display())).await, (0, "open\n".to_owned()));
     let file = server.home().path().join("config/ptyd/policy.toml");
-    assert_eq!(session.gives(&format!("cat {} 2>/dev/null", file.display())).await, (1, String::new()));
+    let reads = async |file: &std::path::Path| session.gives(&format!("cat {} 2>/dev/null", file.display())).await;
+    assert_eq!([reads(&file).await, reads(&remembered).await], [(1, String::new()), (1, String::new())]);
+    // Nor one that is written after its start.
+    let next = remembered.with_extension("next");
+    std::fs::write(&next, "# by a person, too\n").expect("written");
+    std::fs::rename(next, &remembered).expect("renamed");
+    assert_eq!(reads(&remembered).await, (1, String::new()));
 }
 
 #[tokio::test]

@@ -31,6 +31,7 @@ pub(super) async fn decide(
     let id = id.map(|Path(id)| id.chars().take(limits::TOKEN_NAME_CHARS_MAX).collect()).unwrap_or_default();
     let decision = match body.decision {
         api::Decision::Allow => Decision::Allow,
+        api::Decision::Always => Decision::Always,
         api::Decision::Deny => Decision::Deny,
     };
     match rest.act(&principal, Action::DecideApproval { id, decision }).await? {
@@ -43,6 +44,7 @@ pub(super) async fn decide(
 pub(super) fn decision(decision: Decision) -> api::Decision {
     match decision {
         Decision::Allow => api::Decision::Allow,
+        Decision::Always => api::Decision::Always,
         Decision::Deny => api::Decision::Deny,
     }
 }
@@ -55,7 +57,7 @@ fn shown(view: ApprovalView) -> api::Approval {
     };
     let (state, decided_by) = match view.state {
         ApprovalState::Pending => (api::ApprovalState::Pending, None),
-        ApprovalState::Allowed { by } => (api::ApprovalState::Allowed, Some(by)),
+        ApprovalState::Allowed { by, .. } => (api::ApprovalState::Allowed, Some(by)),
         ApprovalState::Denied { by } => (api::ApprovalState::Denied, Some(by)),
     };
     api::Approval {

@@ -348,8 +348,8 @@ fn of_the_server() -> Vec<Route> {
         on_post(
             "/approvals/{approval}",
             post(approvals::decide),
-            say("decideApproval", "Allow once, or deny, what a policy leaves to a person")
-                .details("For admins only, and not for who asks.")
+            say("decideApproval", "Allow, once or for always, or deny what a policy leaves to a person")
+                .details("For admins only, and not for who asks. `always` makes a rule of a command, too.")
                 .body::<api::DecisionRequest>(json!({ "decision": "allow" }))
                 .needed()
                 .refuses(&[AlreadyDecided])

@@ -61,7 +61,7 @@ pub(super) async fn answer(
         Err(error) => Err(error),
     };
     match (decided, decision) {
-        (Ok(Outcome::Approval(_)), Decision::Allow) => {
+        (Ok(Outcome::Approval(_)), Decision::Allow | Decision::Always) => {
             page(StatusCode::OK, "It is allowed once", "<p>The request may run now. Close this page.</p>")
         }
         (Ok(Outcome::Approval(_)), Decision::Deny) => {
@@ -105,7 +105,7 @@ fn form(view: &ApprovalView) -> Response {
                 view.left.as_secs().div_ceil(60)
             );
         }
-        ApprovalState::Allowed { by } => content += &format!("<p>{} has allowed it.</p>", code(by)),
+        ApprovalState::Allowed { by, .. } => content += &format!("<p>{} has allowed it.</p>", code(by)),
         ApprovalState::Denied { by } => content += &format!("<p>{} has denied it.</p>", code(by)),
     }
     page(StatusCode::OK, "A policy asks a person", &content)

@@ -1,0 +1,49 @@
+//! A person's decision on what a policy leaves to one, and what a decision for always leaves behind: a rule in the file beside the policy file.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::approvals::not_for_always;
+use super::registry::{Registry, on_disk};
+use crate::action::{ActionError, ApprovalView, Decision};
+use crate::principal::Principal;
+
+impl Registry {
+    /// Records a decision, and tells who follows the events if it is the first. A rule is written before the decision counts.
+    pub(super) async fn decide_approval(
+        self: &Arc<Self>,
+        principal: &Principal,
+        id: &str,
+        decision: Decision,
+    ) -> Result<ApprovalView, ActionError> {
+        let (registry, principal, id) = (Arc::clone(self), principal.clone(), id.to_owned());
+        // As a whole, even if its client goes away: a rule whose decision nobody was told of would be worse than either.
+        on_disk(move || {
+            let remember = |policy: &str, command: &str| registry.remember(&principal, policy, command);
+            let approvals = &registry.person_requests.approvals;
+            let (decided, is_first) = approvals.decide(&principal, &id, decision, Instant::now(), &remember)?;
+            if is_first {
+                tracing::info!(by = %principal.name, approval = %decided.id, session = %decided.session, decision = decision.name(), "an approval was decided on");
+                registry.server_events.approval_decided(&decided, decision);
+            }
+            Ok(decided)
+        })
+        .await
+    }
+
+    /// Makes a rule of this command. Blocks.
+    fn remember(&self, principal: &Principal, policy: &str, command: &str) -> Result<(), ActionError> {
+        let (_, masks) = self.name_and_masks(None);
+        if masks.iter().any(|masks| masks.masked_text(command.to_owned()) != command) {
+            return Err(not_for_always("the command has the value of a named secret, and the rule would show it"));
+        }
+        self.launch_resources.policies.remember(policy, command, &principal.name).map_err(|e| match e.kind() {
+            io::ErrorKind::InvalidInput => not_for_always(&e.to_string()),
+            _ => ActionError::Exhausted {
+                why: format!("the rule for always cannot be written: {e}; nothing is decided"),
+            },
+        })
+    }
+}
