@@ -48,7 +48,7 @@ impl Session {
             // The processes being ended may be a background job, with which the new command has nothing to do.
             limit_enforcer.ending = None;
             limit_enforcer.command = Some((id, self.begun_at(id, now), self.timeline.output().scanner.position()));
-            // What came before it was counted when it was sent, and the kernel may have killed one of its processes already.
+            // The kernel may have killed one of its processes already. Kills of before were counted when it was sent.
             self.count(&mut limit_enforcer);
             limit_enforcer.look_at = Some(now);
             limit_enforcer.count_cpu_from_here(self.host(), self.timeline.holder_pid());
