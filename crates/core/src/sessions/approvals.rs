@@ -222,7 +222,7 @@ impl Approvals {
     }
 
     /// Records a decision, and whether it is the first: a later one changes nothing. Nobody decides on a request of their own: the caller of a tool is taken for somebody else than the user whose
-    /// MCP client it is, a program in a session is not.
+    /// MCP client it is, a program in a session is not, and a named token is what its client has.
     pub(super) fn decide(
         &self,
         principal: &Principal,
@@ -238,7 +238,8 @@ impl Approvals {
             let problem = "there is none of this id; it may have been used or have expired".to_owned();
             return Err(ActionError::Invalid { field: "approval", problem });
         };
-        if approval.asked.principal == principal.name && approval.door != Door::Mcp {
+        let is_users_client = approval.door == Door::Mcp && principal.pass.is_none();
+        if approval.asked.principal == principal.name && !is_users_client {
             return denied("nobody approves a request of their own; a token of scope admin of another name can");
         }
         let stands = match &approval.state {
@@ -317,7 +318,7 @@ impl Approval {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::principal::Scope;
+    use crate::principal::{Pass, Scope, TokenBounds};
 
     fn asked(principal: &str, text: &str) -> Asked {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
@@ -396,6 +397,10 @@ mod tests {
         tool.origin.door = Door::Mcp;
         program.origin.from_session = SessionId::parse("s0-aaaaaaaaaa").ok();
         assert_eq!([decided(Door::Mcp, tool), decided(Door::Mcp, program)], [false, false]);
+        // A token's request over MCP is its own: who shows the token may be who asked with it.
+        let mut token = by("ada");
+        token.pass = Some(Pass::new(watch::channel(false).1, None, TokenBounds::default()));
+        assert_eq!([decided(Door::Mcp, token.clone()), decided(Door::Rest, token)], [false, false]);
     }
 
     #[test]
