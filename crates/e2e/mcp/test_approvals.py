@@ -2,6 +2,7 @@
 (docs/decisions/0062)."""
 
 import asyncio
+import os
 import re
 import subprocess
 
@@ -144,15 +145,39 @@ async def test_no_program_in_a_session_decides_at_the_page(served, client):
     # It is in a session that nothing confines, of the same user, and has the server's own token.
     started = await client.call("start_terminal_session", profile="free")
     free = started["structuredContent"]["sessionId"]
-    for head in ("", f"--user x:{served.token}"):
+    for head, code in (("", "401"), (f"--user x:{served.token}", "403")):
         curl = f"curl -s -o /dev/null -w '%{{http_code}}' {head} -d decision=allow {at}"
         answer = text(await client.call("execute_in_terminal", session_id=free, command=curl))
-        assert answer.startswith("403\n"), answer
+        assert answer.startswith(f"{code}\n"), answer
     assert f"{task}  pending" in ptyd(served, "approvals")
     # Nor does the token alone: whoever shows it may be such a program. A named admin token is a person's.
     assert decide(at.replace("/a.", "/a.x")).status_code == 404
     assert decide(at).status_code == 200
     assert text(await client.over(task)).startswith("ran\n")
+
+
+@pytest.mark.parametrize("door", ["http"])
+# promise: policy-8
+async def test_what_an_ended_session_has_left_running_decides_at_no_page(served, client):
+    session = await begun(client, served)
+    task = await parked(client, session, ASKS)
+    at = (await question(client, task))["url"]
+    home = at.partition("/ask")[0]
+    headers = {"Authorization": f"Bearer {served.token}"}
+    request = {"profile": "free", "onEnd": "keep", "cwd": str(served.project)}
+    free = httpx2.post(f"{home}/terminals", json=request, headers=headers).json()["id"]
+    curl = f"curl -s -o /dev/null -w '%{{http_code}}' -d decision=allow {at} > answer"
+    # The daemon's environment has the session's tag, and curl's has none.
+    daemon = f"until [ -e gone ]; do sleep 0.1; done; env -i PATH=$PATH sh -c \"{curl}\""
+    (served.project / "daemon").write_text(daemon)
+    os.mkfifo(served.project / "answer")
+    left = await client.call("execute_in_terminal", session_id=free, command="(setsid sh daemon </dev/null >/dev/null 2>&1 &)")
+    assert "[exit 0" in text(left), left
+    await asyncio.to_thread(ptyd, served, "kill", free)
+    (served.project / "gone").touch()
+    async with asyncio.timeout(60):
+        assert await asyncio.to_thread((served.project / "answer").read_text) == "401"
+    assert f"{task}  pending" in ptyd(served, "approvals")
 
 
 async def agent(machine, callback):

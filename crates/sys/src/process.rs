@@ -281,6 +281,24 @@ pub fn innermost_pid(pid: u32) -> Option<u32> {
     ids.split_ascii_whitespace().last()?.parse().ok()
 }
 
+/// Whether a process is in the pid namespace of this one (proc(5), `NSpid` of `status`, which has a number for each namespace and, other
+/// than the links of `ns`, may be read of every process that is seen); `None` if it is gone or hidden.
+pub fn is_in_own_pid_namespace(pid: u32) -> Option<bool> {
+    let depth = |process: &str| {
+        let status = fs::read(format!("/proc/{process}/status")).ok()?;
+        let status = String::from_utf8_lossy(&status);
+        Some(status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace().count())
+    };
+    Some(depth(&pid.to_string())? == depth("self")?)
+}
+
+/// The value of a variable in the initial environment of a process; `None` if it has none, or may not be looked at.
+pub fn variable(pid: u32, name: &str) -> Option<Vec<u8>> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut entries = environment.split(|b| *b == 0);
+    entries.find_map(|entry| Some(entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_vec()))
+}
+
 /// The working directory, from the kernel.
 pub fn working_directory(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()

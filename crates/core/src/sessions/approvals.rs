@@ -5,13 +5,14 @@
 //! decided, and sends the same again then; or it waits for the decision (`approval_wait.rs`), in its own request and nowhere else.
 
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use journal::Masks;
 
 use subtle::ConstantTimeEq;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use wire::Key;
 
 use super::secret_requests::random_name;
 use crate::action::{
@@ -82,18 +83,32 @@ pub(super) enum Answer {
         /// It is new.
         is_new: bool,
     },
+    /// The same request with the same idempotency key is being performed with its approval: it will be known soon, or the approval good again.
+    Underway,
 }
 
 /// An approval that a request has taken to be performed with. Dropped before that, it is good once more.
 #[derive(Debug)]
 pub(crate) struct TakenApproval {
     approval: Option<Approval>,
+    underway: Option<Underway>,
     from: Approvals,
 }
 
-/// An approval that a request is performed with.
+/// An approval that a request is performed with, until the request is answered.
 #[derive(Debug)]
-pub(crate) struct UsedApproval(Approval);
+pub(crate) struct UsedApproval {
+    approval: Approval,
+    _underway: Option<Underway>,
+}
+
+/// Keeps a request with an idempotency key among those that are being performed, while it lives.
+#[derive(Debug)]
+struct Underway {
+    /// The id of its approval.
+    id: String,
+    of: Approvals,
+}
 
 /// The approvals of a server; clones are the same ones.
 #[derive(Debug, Clone, Default)]
@@ -104,7 +119,9 @@ struct Shared {
     all: Mutex<Vec<Approval>>,
     /// Held during a decision: one for always writes a file, and no other may come in between.
     deciding: Mutex<()>,
-    /// Notified of every decision.
+    /// The requests with a key that are being performed, each with the id of its approval.
+    underway: Mutex<Vec<(String, Asked, Key)>>,
+    /// Notified of every decision, and when a request has been performed.
     decided: watch::Sender<()>,
 }
 
@@ -150,11 +167,14 @@ impl Asked {
 
 impl Approvals {
     /// The decision about this request, or a new approval for it. An allowed one is used up.
-    pub(super) fn answer(&self, asked: Asked, door: Door, words: Words, now: Instant) -> Answer {
+    pub(super) fn answer(&self, asked: Asked, key: Option<Key>, door: Door, words: Words, now: Instant) -> Answer {
         let mut all = locked(&self.0.all);
         all.retain(|approval| now < approval.until);
         if let Some(at) = all.iter().position(|approval| approval.asked == asked) {
-            return self.decided_at(&mut all, at);
+            return self.decided_at(&mut all, at, key);
+        }
+        if key.is_some_and(|key| locked(&self.0.underway).iter().any(|(_, of, its)| *of == asked && *its == key)) {
+            return Answer::Underway;
         }
         if all.iter().filter(|one| one.asked.principal == asked.principal).count() >= APPROVALS_PER_PRINCIPAL_MAX {
             return Answer::Pending { id: None, is_new: false };
@@ -166,32 +186,37 @@ impl Approvals {
         Answer::Pending { id: Some(id), is_new: true }
     }
 
-    fn decided_at(&self, all: &mut Vec<Approval>, at: usize) -> Answer {
+    fn decided_at(&self, all: &mut Vec<Approval>, at: usize, key: Option<Key>) -> Answer {
         let id = all[at].id.clone();
         match all[at].state.clone() {
             ApprovalState::Pending => Answer::Pending { id: Some(id), is_new: false },
             ApprovalState::Denied { by } => Answer::Denied { id, by },
             ApprovalState::Allowed { .. } => {
-                Answer::Allowed(Box::new(TakenApproval { approval: Some(all.remove(at)), from: self.clone() }))
+                let approval = all.remove(at);
+                let underway = key.map(|key| {
+                    locked(&self.0.underway).push((id.clone(), approval.asked.clone(), key));
+                    Underway { id, of: self.clone() }
+                });
+                Answer::Allowed(Box::new(TakenApproval { approval: Some(approval), underway, from: self.clone() }))
             }
         }
     }
 
     /// The decision about a request that needs none any more, if there is one. An allowed one is used up.
-    pub(super) fn decision_before(&self, asked: &Asked, now: Instant) -> Option<Answer> {
+    pub(super) fn decision_before(&self, asked: &Asked, key: Option<Key>, now: Instant) -> Option<Answer> {
         let mut all = locked(&self.0.all);
         all.retain(|approval| now < approval.until);
         let at = all.iter().position(|approval| approval.asked == *asked)?;
         match all[at].state.clone() {
             ApprovalState::Pending => None,
-            _ => Some(self.decided_at(&mut all, at)),
+            _ => Some(self.decided_at(&mut all, at, key)),
         }
     }
 
     /// The request that used it was not performed, because the session was busy: it is good once more.
     pub(crate) fn put_back(&self, used: UsedApproval) {
         // Before a newer one for the same request.
-        locked(&self.0.all).insert(0, used.0);
+        locked(&self.0.all).insert(0, used.approval);
         // Another request that waits for the same may have it.
         self.0.decided.send_replace(());
     }
@@ -209,6 +234,12 @@ impl Approvals {
                 () = tokio::time::sleep_until(until) => std::future::pending().await,
             }
         }
+    }
+
+    /// Waits for the next decision, or until a request has been performed, but not longer than this.
+    pub(super) async fn changes_within(&self, time: Duration) {
+        let mut decided = self.0.decided.subscribe();
+        let _ = tokio::time::timeout(time, decided.changed()).await;
     }
 
     /// The name of the page on which a person decides, for the client that makes the request and for nobody else: whoever has the name
@@ -241,7 +272,7 @@ impl Approvals {
     }
 
     /// Records a decision, and whether it is the first: a later one changes nothing. Nobody decides on a request of their own: the caller of a tool is taken for somebody else than the user whose
-    /// MCP client it is, a program in a session is not. For always, `remember` makes a rule of the policy and the command first. It may block.
+    /// MCP client it is, a program in a session is not, and a named token is what its client has. For always, `remember` makes a rule of the policy and the command first. It may block.
     pub(super) fn decide(
         &self,
         principal: &Principal,
@@ -260,7 +291,8 @@ impl Approvals {
         let mut all = locked(&self.0.all);
         all.retain(|approval| now < approval.until);
         let approval = all.iter_mut().find(|approval| approval.id == id).ok_or_else(unknown)?;
-        if approval.asked.principal == principal.name && approval.door != Door::Mcp {
+        let is_users_client = approval.door == Door::Mcp && principal.pass.is_none();
+        if approval.asked.principal == principal.name && !is_users_client {
             return denied("nobody approves a request of their own; a token of scope admin of another name can");
         }
         let stands = match &approval.state {
@@ -315,14 +347,22 @@ impl TakenApproval {
 
     /// The request is performed from now on: whether it was cannot be known later, so the approval is not good any more.
     pub(super) fn used(mut self) -> Option<UsedApproval> {
-        self.approval.take().map(UsedApproval)
+        let underway = self.underway.take();
+        self.approval.take().map(|approval| UsedApproval { approval, _underway: underway })
+    }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        locked(&self.of.0.underway).retain(|(id, ..)| *id != self.id);
+        self.of.0.decided.send_replace(());
     }
 }
 
 impl Drop for TakenApproval {
     fn drop(&mut self) {
         if let Some(approval) = self.approval.take() {
-            self.from.put_back(UsedApproval(approval));
+            self.from.put_back(UsedApproval { approval, _underway: self.underway.take() });
         }
     }
 }
@@ -378,7 +418,7 @@ pub(super) fn not_for_always(why: &str) -> ActionError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::principal::Scope;
+    use crate::principal::{Pass, Scope, TokenBounds};
 
     fn asked(principal: &str, text: &str) -> Asked {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
@@ -414,7 +454,8 @@ mod tests {
     // promise: policy-7
     fn an_approval_is_for_one_request_and_good_once() {
         let (approvals, now) = (Approvals::default(), Instant::now());
-        let ask = |principal: &str, text: &str, now| approvals.answer(asked(principal, text), Door::Mcp, words(), now);
+        let ask =
+            |principal: &str, text: &str, now| approvals.answer(asked(principal, text), None, Door::Mcp, words(), now);
         let pending = |principal: &str, text: &str, now| match ask(principal, text, now) {
             Answer::Pending { id, .. } => id.expect("room"),
             other => panic!("{other:?}"),
@@ -428,7 +469,12 @@ mod tests {
         drop(used);
         let Answer::Allowed(used) = ask("bot", "make", now) else { panic!("it was not performed") };
         approvals.put_back(used.used().expect("taken"));
-        let Answer::Allowed(used) = ask("bot", "make", now) else { panic!("the session was busy") };
+        let keyed = |key| approvals.answer(asked("bot", "make"), Some(key), Door::Mcp, words(), now);
+        let Answer::Allowed(used) = keyed([1; 16]) else { panic!("the session was busy") };
+        let used = used.used().expect("taken");
+        assert!(matches!(keyed([1; 16]), Answer::Underway), "no person is asked about a repetition");
+        approvals.put_back(used);
+        let Answer::Allowed(used) = keyed([1; 16]) else { panic!("the session was busy again") };
         assert!(used.used().is_some());
         let next = pending("bot", "make", now);
         assert_ne!(next, id, "it is used up");
@@ -451,7 +497,8 @@ mod tests {
         let (approvals, now) = (Approvals::default(), Instant::now());
         let decided = |door, approver: Principal| {
             let text = format!("{door:?} {approver:?}");
-            let Answer::Pending { id: Some(id), .. } = approvals.answer(asked("ada", &text), door, words(), now) else {
+            let Answer::Pending { id: Some(id), .. } = approvals.answer(asked("ada", &text), None, door, words(), now)
+            else {
                 panic!("it is pending")
             };
             approvals.decide(&approver, &id, Decision::Allow, now, &forgets).is_ok()
@@ -462,13 +509,17 @@ mod tests {
         tool.origin.door = Door::Mcp;
         program.origin.from_session = SessionId::parse("s0-aaaaaaaaaa").ok();
         assert_eq!([decided(Door::Mcp, tool), decided(Door::Mcp, program)], [false, false]);
+        // A token's request over MCP is its own: who shows the token may be who asked with it.
+        let mut token = by("ada");
+        token.pass = Some(Pass::new(watch::channel(false).1, None, TokenBounds::default()));
+        assert_eq!([decided(Door::Mcp, token.clone()), decided(Door::Rest, token)], [false, false]);
     }
 
     #[test]
     fn what_waits_of_one_principal_is_bounded_and_seen_by_its_owner_and_admins() {
         let (approvals, now) = (Approvals::default(), Instant::now());
         for number in 0..=APPROVALS_PER_PRINCIPAL_MAX {
-            let answer = approvals.answer(asked("bot", &number.to_string()), Door::Mcp, words(), now);
+            let answer = approvals.answer(asked("bot", &number.to_string()), None, Door::Mcp, words(), now);
             assert_eq!(matches!(answer, Answer::Pending { id: None, .. }), number == APPROVALS_PER_PRINCIPAL_MAX);
         }
         let seen = |name, scope| approvals.list(&Principal::named(name, scope), now).len();
@@ -480,7 +531,7 @@ mod tests {
     // promise: policy-10
     fn a_decision_for_always_makes_a_rule_first_and_only_of_a_command() {
         let (approvals, now) = (Approvals::default(), Instant::now());
-        let pending = |asked, words| match approvals.answer(asked, Door::Rest, words, now) {
+        let pending = |asked, words| match approvals.answer(asked, None, Door::Rest, words, now) {
             Answer::Pending { id: Some(id), .. } => id,
             other => panic!("{other:?}"),
         };

@@ -10,12 +10,14 @@ use tokio::time::Instant;
 
 use super::approvals::{Answer, Asked, UsedApproval, Words};
 use super::registry::{Registry, SessionRef, on_disk};
+use super::session::Request;
 use super::shared::Shared;
 use crate::action::{
     Action, ActionError, Create, Foreground, InputBytes, MakeToken, PolicyRefusal, ServerEventKind, TargetShell,
     Variables,
 };
 use crate::keys;
+use crate::limits::UNDERWAY_INTERVAL;
 use crate::principal::Principal;
 use crate::profile::{Profile, StartFiles};
 
@@ -60,7 +62,7 @@ impl Registry {
             Err(error) => return Err(error),
         };
         let hides_input = handle.feed.borrow().foreground == Some(Foreground::PasswordWanted);
-        let shared = handle.shared;
+        let shared = Arc::clone(&handle.shared);
         let of_token = principal.policy().filter(|name| shared.meta.policy.as_deref() != Some(name));
         let both = [shared.meta.policy.as_deref(), of_token];
         // The stricter one counts; the session's own where both say the same.
@@ -78,23 +80,40 @@ impl Registry {
             ruling.why = masks.masked_text(ruling.why);
         }
         let what = if matches!(action, Action::Execute(_)) { "not run" } else { "nothing was typed" };
-        let asked = Asked::of(action, principal);
-        let answer = asked.and_then(|asked| {
-            let approvals = &self.person_requests.approvals;
-            match ruling.verdict {
-                Verdict::Ask => {}
-                // A decision on this very request goes before the rule that was made of one.
-                Verdict::Allow if ruling.is_remembered => return approvals.decision_before(&asked, Instant::now()),
-                Verdict::Allow | Verdict::Deny => return None,
+        let key = match action {
+            Action::Execute(execute) if execute.key.is_some() => Some(self.key_of_command(execute)),
+            _ => None,
+        };
+        let approvals = &self.person_requests.approvals;
+        let answer = loop {
+            // A repetition is answered with its command, and runs nothing.
+            if let Some(key) = key.filter(|_| ruling.verdict != Verdict::Allow)
+                && handle.ask(|reply| Request::HasBegun(key, reply)).await.unwrap_or(false)
+            {
+                return Ok(None);
             }
-            let (owner, session_name) = (shared.meta.owner.clone(), shared.meta.name.clone());
-            let (rule, why) = (ruling.rule.clone(), ruling.why.clone());
-            let masks = shared.folder.masks().cloned();
-            let never_provable = shared.meta.unprovable.clone();
-            let policy = name.clone();
-            let words = Words { session_name, owner, policy, rule, why, hides_input, never_provable, masks };
-            Some(approvals.answer(asked, principal.origin.door, words, Instant::now()))
-        });
+            let answer = Asked::of(action, principal).and_then(|asked| {
+                match ruling.verdict {
+                    Verdict::Ask => {}
+                    // A decision on this very request goes before the rule that was made of one.
+                    Verdict::Allow if ruling.is_remembered => {
+                        return approvals.decision_before(&asked, key, Instant::now());
+                    }
+                    Verdict::Allow | Verdict::Deny => return None,
+                }
+                let (owner, session_name) = (shared.meta.owner.clone(), shared.meta.name.clone());
+                let (rule, why) = (ruling.rule.clone(), ruling.why.clone());
+                let masks = shared.folder.masks().cloned();
+                let never_provable = shared.meta.unprovable.clone();
+                let policy = name.clone();
+                let words = Words { session_name, owner, policy, rule, why, hides_input, never_provable, masks };
+                Some(approvals.answer(asked, key, principal.origin.door, words, Instant::now()))
+            });
+            match answer {
+                Some(Answer::Underway) => approvals.changes_within(UNDERWAY_INTERVAL).await,
+                answer => break answer,
+            }
+        };
         if let Some(Answer::Pending { id: Some(id), is_new: true }) = &answer {
             self.server_events.notify(&shared, ServerEventKind::Approval { id: id.clone(), decision: None });
         }
@@ -235,7 +254,7 @@ impl Judged {
                 refusal(self.what, &self.policy, &ruling, is_advisory, None)
             }
             Some(Answer::Pending { id, .. }) => refusal(self.what, &self.policy, &self.ruling, is_advisory, id.clone()),
-            None => refusal(self.what, &self.policy, &self.ruling, is_advisory, None),
+            Some(Answer::Underway) | None => refusal(self.what, &self.policy, &self.ruling, is_advisory, None),
         }
     }
 

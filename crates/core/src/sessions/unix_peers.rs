@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::backends::Backends;
 use super::session_metadata::SessionMetadata;
 use crate::host::holders::ConnectedProcess;
-use crate::principal::{PeerSession, UnixPeer};
+use crate::principal::{PeerSession, Principal, UnixPeer};
 
 /// Finds the session in whose tree a connected process is.
 #[derive(Debug, Clone)]
@@ -51,6 +51,11 @@ impl UnixPeers {
 
 fn session_of(backends: &Backends, process: &ConnectedProcess) -> io::Result<PeerSession> {
     let Some(id) = backends.holders.session_of(process)? else { return Ok(PeerSession::None) };
-    let owner = SessionMetadata::decode(&backends.holders.folder(&id).spec()?.meta).owner;
+    let folder = backends.holders.folder(&id);
+    // Another server's session, or one that is removed: whose it is or was cannot be known, but that it is a session can.
+    let owner = match folder.exists() {
+        true => SessionMetadata::decode(&folder.spec()?.meta).owner,
+        false => Principal::local().name,
+    };
     Ok(PeerSession::Of { session: id, owner })
 }

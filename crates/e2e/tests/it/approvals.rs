@@ -122,6 +122,31 @@ async fn a_wait_that_ends_without_a_decision_has_changed_nothing() {
 }
 
 #[tokio::test]
+// promise: policy-8, once-1
+async fn requests_with_one_key_share_the_command_of_one_approval() {
+    let server = start();
+    let bot = bot(&server).await;
+    let shell = session_of(&bot).await;
+    let asking = || {
+        let (bot, id) = (Arc::clone(&bot), shell.id.clone());
+        tokio::spawn(async move { bot.execute(&id, &waiting("echo ran >> made; cat made"), Some("one")).await })
+    };
+    let all = [asking(), asking(), asking()];
+    let pending = asked(&server).await;
+    server.client().decide(&pending.id, Decision::Allow).await.expect("decided");
+    for one in all {
+        let done = one.await.expect("no panic").expect("it has run");
+        assert_eq!((done.id.as_str(), done.output.as_deref()), ("c1", Some("ran\n")), "{done:?}");
+    }
+    // Nor is a person asked later, though nothing of the session is proven any more.
+    let again = bot.execute(&shell.id, &waiting("echo ran >> made; cat made"), Some("one")).await.expect("it has run");
+    assert_eq!(again.output.as_deref(), Some("ran\n"));
+    assert_eq!(server.client().approvals().await.expect("a list").approvals.len(), 0);
+    let other = bot.execute(&shell.id, &ask("touch other"), Some("one")).await.expect_err("another request");
+    assert_eq!(other.code(), Some(ErrorCode::ApprovalNeeded));
+}
+
+#[tokio::test]
 // promise: policy-8
 async fn the_command_line_says_what_it_waits_for_and_goes_on_with_the_decision() {
     let server = start();

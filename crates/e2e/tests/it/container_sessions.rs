@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use api::{
-    Boundary, ConfinementTier, CreateRequest, EndedBy, ErrorCode, Limit, Limits, NumberOrName, OnEnd, SignalRequest,
-    TokenRequest, TokenScope,
+    ApprovalState, Boundary, ConfinementTier, CreateRequest, EndedBy, ErrorCode, Limit, Limits, NumberOrName, OnEnd,
+    SignalRequest, TokenRequest, TokenScope,
 };
 use client::{Client, ClientError};
-use e2e::{Home, PATIENCE, Pid, Server, Session, Start, eventually, in_part, is_program, lacks, not_run};
+use e2e::{Connection, Home, PATIENCE, Pid, Server, Session, Start, eventually, in_part, is_program, lacks, not_run};
+use serde_json::{Value, json};
 
 use crate::confinement::{Shared, attacks_of};
 use crate::limits::{check_hit, in_group};
@@ -519,6 +520,67 @@ async fn a_container_has_the_user_the_secrets_and_the_network_of_its_profile() {
         let _ = server.client().terminate(&session.id, true, None).await;
     }
     none_is_left(&server, &podman).await;
+}
+
+#[tokio::test]
+// promise: policy-8
+async fn an_orphan_in_a_container_decides_at_no_page() {
+    let Some((server, podman)) = start() else { return };
+    fs::write(server.home().path().join("config/ptyd/policy.toml"), "[policies.asks]\n").expect("written");
+    let request = TokenRequest {
+        name: "bot".to_owned(),
+        scope: TokenScope::Write,
+        policy: Some("asks".to_owned()),
+        ..TokenRequest::default()
+    };
+    let token = server.client().make_token(&request).await.expect("made").token;
+    let its = Client::tcp(server.address(), token.clone()).create(&by("open", &server), None).await.expect("started");
+    let call = json!({ "name": "execute_in_terminal", "arguments": { "session_id": its.id, "command": "touch made" } });
+    let task = asks_over_mcp(&server, &token, "tools/call", call)["taskId"].as_str().expect("a task").to_owned();
+    let state = asks_over_mcp(&server, &token, "tasks/get", json!({ "taskId": task }));
+    let url = state["inputRequests"]["approval"]["params"]["url"].as_str().expect("a page");
+    let (_, page) = url.split_once("/ask/").expect("its name");
+    let shell = server.session_with(by("online", &server)).await;
+    let (host, port) = (server.address(), server.address().port());
+    let orphan = format!(
+        "until [ -e go ]; do sleep 0.1; done; exec 3<>/dev/tcp/127.0.0.1/{port}\n\
+         printf 'POST /ask/{page} HTTP/1.1\\r\\nHost: {host}\\r\\nContent-Length: 14\\r\\nConnection: close\\r\\n\\r\\ndecision=allow' >&3\n\
+         head -n 1 <&3 >code; mv code answer\n"
+    );
+    fs::write(server.home().file("work/orphan"), orphan).expect("written");
+    assert_eq!(shell.gives("(setsid bash orphan </dev/null >/dev/null 2>&1 &)").await.0, 0);
+    fs::write(server.home().file("work/go"), "").expect("written");
+    let answer = server.home().file("work/answer");
+    let answer = eventually("it is answered", async || fs::read_to_string(&answer).ok()).await;
+    assert_eq!(answer.trim(), "HTTP/1.1 401 Unauthorized");
+    assert_eq!(server.client().approvals().await.expect("a list").approvals[0].state, ApprovalState::Pending);
+    shell.ends().await;
+    none_is_left(&server, &podman).await;
+}
+
+/// The result of a request of a client that takes tasks and sends people to pages.
+fn asks_over_mcp(server: &Server, token: &str, method: &str, mut params: Value) -> Value {
+    let name = params["name"].as_str().or(params["taskId"].as_str()).expect("its name").to_owned();
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "raw", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {
+            "extensions": { "io.modelcontextprotocol/tasks": {} }, "elicitation": { "url": {} },
+        },
+    });
+    let bearer = format!("Bearer {token}");
+    let headers = [
+        ("Host", "localhost"),
+        ("Authorization", bearer.as_str()),
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json, text/event-stream"),
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", method),
+        ("Mcp-Name", name.as_str()),
+    ];
+    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let mut connection = Connection::tcp(server.address()).expect("it listens");
+    connection.send("POST", "/mcp", &headers, &request.to_string()).expect("an answer").json()["result"].clone()
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 //! reports. A person's browser at a page for people (`secret_page/`) logs in with a token, or is of the server's user, as the
 //! kernel reports. A handler always gets a [`Principal`], and there is no other way to get one.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -122,10 +123,9 @@ impl Guard {
     }
 
     /// Whether the kernel says that a person's browser may be at the other end: a process of the server's user, in no session.
-    async fn is_users_process(&self, transport: Option<&Transport>) -> bool {
-        let Some(Transport::Tcp { peer: Some(peer), server: Some(server) }) = transport else { return false };
+    async fn is_users_process(&self, peer: SocketAddr, server: SocketAddr) -> bool {
         match &self.peers {
-            Some(peers) => peers.is_users_process(self.uid, *peer, *server).await,
+            Some(peers) => peers.is_users_process(self.uid, peer, server).await,
             None => false,
         }
     }
@@ -209,8 +209,10 @@ pub(super) async fn check(guard: &Guard, mut request: Request, next: Next) -> Re
             let mut shut_out = None;
             if let Some(Authenticated { mut principal, grant }) = admitted {
                 principal.origin = refusals::origin(transport.as_ref(), request.uri());
-                if secret_page::is_approval(request.uri().path()) {
-                    principal.origin.is_users_process = guard.is_users_process(transport.as_ref()).await;
+                if let (true, Some(Transport::Tcp { peer: Some(peer), server: Some(server) })) =
+                    (secret_page::is_approval(request.uri().path()), &transport)
+                {
+                    principal.origin.is_users_process = guard.is_users_process(*peer, *server).await;
                 }
                 if !request.body().is_end_stream() {
                     request.extensions_mut().insert(guard.bodies.of(&principal.name, principal.scope >= Scope::Write));
@@ -309,7 +311,7 @@ impl Guard {
     }
 
     /// A person at a page, whose browser has no bearer token: it logs in with a token as the password, or its process is of
-    /// the server's user, as at the Unix socket.
+    /// the server's user and in no session.
     async fn person(
         &self,
         locality: Locality,
@@ -317,7 +319,8 @@ impl Guard {
         ends: Ends,
         refusal: ProblemResponse,
     ) -> Result<Option<Authenticated>, ProblemResponse> {
-        let help = "this page opens for the user that runs the server, and after a log-in with a token as the password";
+        let help = "this page opens for the user that runs the server, outside of sessions and containers, and after a log-in with a token \
+                    as the password";
         let refusal = ProblemResponse { detail: help.to_owned(), ..refusal };
         if let Some(shown) = headers.get(header::AUTHORIZATION) {
             let token = shown.to_str().ok().and_then(password);
@@ -326,7 +329,9 @@ impl Guard {
         let ends = ends.peer.zip(ends.server).filter(|_| locality == Locality::Local);
         let Some((peer, server)) = ends else { return Err(refusal) };
         match self.peer_users.user(peer, server).await {
-            Some(uid) if uid == self.uid => Ok(Some(Authenticated { principal: Principal::local(), grant: None })),
+            Some(uid) if uid == self.uid && self.is_users_process(peer, server).await => {
+                Ok(Some(Authenticated { principal: Principal::local(), grant: None }))
+            }
             Some(_) | None => Err(refusal),
         }
     }
@@ -373,7 +378,10 @@ impl Guard {
                 None => return refused("this program runs in a session whose owner's token is not valid any more"),
             },
             PeerSession::Unknown => {
-                return refused("the process that connected has ended, or its session cannot be read; connect again");
+                return refused(
+                    "the process that connected has ended, is in a container of no session, or its session cannot be read; a process that \
+                     lives connects again, one in a container uses a named token over TCP",
+                );
             }
         };
         Ok(Some(Authenticated { principal, grant: None }))

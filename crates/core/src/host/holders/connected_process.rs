@@ -8,7 +8,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 pub(crate) struct ConnectedProcess {
     /// Its user.
     pub(crate) uid: u32,
-    /// Its number; `None` for a process outside of this namespace of pids.
+    /// Its number; `None` for a process outside of this namespace of pids, about which nothing is known.
     pid: Option<u32>,
     /// Before Linux 6.5 there is none; then a process whose number is in use again could be taken for it.
     process: Option<OwnedFd>,
@@ -28,10 +28,17 @@ impl ConnectedProcess {
         holders.map(|pid| Self { uid, pid: Some(pid), process: None }).collect()
     }
 
-    /// Its ancestors that it has here, the nearest first; an error if it has ended. Blocks.
-    pub(super) fn ancestors(&self) -> io::Result<Vec<u32>> {
+    /// Whether it is in the pid namespace of this server. Blocks.
+    pub(super) fn is_in_own_pid_namespace(&self) -> bool {
+        // Of one that `/proc` hides nothing is known but that it is not further outside.
+        self.pid.is_some_and(|pid| sys::process::is_in_own_pid_namespace(pid).unwrap_or(true))
+    }
+
+    /// Itself and the ancestors that it has here, the nearest first; an error if it has ended. Blocks.
+    pub(super) fn lineage(&self) -> io::Result<Vec<u32>> {
         let Some(pid) = self.pid else { return Ok(Vec::new()) };
-        let found = sys::process::ancestors(pid).ok_or(io::ErrorKind::NotFound)?;
+        let mut found = vec![pid];
+        found.extend(sys::process::ancestors(pid).ok_or(io::ErrorKind::NotFound)?);
         match self.process.as_ref().is_some_and(sys::socket::has_ended) {
             true => Err(io::ErrorKind::NotFound.into()),
             false => Ok(found),

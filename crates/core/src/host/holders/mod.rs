@@ -21,7 +21,7 @@ use std::time::Duration;
 use wire::Spec;
 
 use super::local;
-use super::port::Identity;
+use super::port::{Identity, TAG};
 use crate::ids::SessionId;
 use crate::mutex::locked;
 pub(crate) use connected_process::ConnectedProcess;
@@ -163,10 +163,25 @@ impl HolderBackend {
         above.as_ref().is_none_or(|above| above.contains(&pid)) && sys::process::is_descendant(own, pid) == Some(true)
     }
 
-    /// The session in whose tree a process is: one of its ancestors holds the session's folder. An error if the process
-    /// has ended. Blocks.
+    /// The session of a process: one of its ancestors holds the session's folder, or is the first process of its container, or has its
+    /// tag in the environment, as what an ended session has left has. An error if the process has ended, or is in a container and in
+    /// none of a session: it may be a program of anybody there, and is no process of the user outside. Blocks.
     pub(crate) fn session_of(&self, process: &ConnectedProcess) -> io::Result<Option<SessionId>> {
-        Ok(process.ancestors()?.into_iter().find_map(|holder| liveness::session_held_by(holder, &self.sessions)))
+        let lineage = process.lineage()?;
+        let held = lineage.iter().find_map(|holder| liveness::session_held_by(*holder, &self.sessions));
+        if held.is_some() {
+            return Ok(held);
+        }
+        if process.is_in_own_pid_namespace() {
+            let tagged = lineage.iter().find_map(|pid| sys::process::variable(*pid, TAG));
+            return Ok(tagged.and_then(|id| SessionId::parse(std::str::from_utf8(&id).ok()?).ok()));
+        }
+        // An orphan there is a child of the container's first process, whose parent is none of ours. The tag of such a process is its own word.
+        let is_here = |id: &SessionId| {
+            let Liveness::Alive((holder, _)) = self.liveness(&self.folder(id), None) else { return false };
+            sys::process::first_in_container(holder).is_some_and(|first| lineage.contains(&first))
+        };
+        self.all()?.into_iter().find(is_here).map(Some).ok_or_else(|| io::ErrorKind::PermissionDenied.into())
     }
 
     /// Another program in the place of the holder's.

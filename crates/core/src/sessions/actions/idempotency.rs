@@ -155,7 +155,7 @@ impl Registry {
         bytes
     }
 
-    pub(super) fn key_of_command(&self, request: &Execute) -> Key {
+    pub(in crate::sessions) fn key_of_command(&self, request: &Execute) -> Key {
         request.key.as_ref().map_or(NO_KEY, |key| self.key_of(key, &executed(request)))
     }
 

@@ -18,6 +18,8 @@ use crate::sessions::render::handover::RecentHandovers;
 pub(crate) enum Request {
     Look(oneshot::Sender<Snapshot>),
     Commands(oneshot::Sender<(Snapshot, Vec<CommandView>)>),
+    /// Whether a command with this key has begun, now or earlier.
+    HasBegun(Key, oneshot::Sender<bool>),
     Run {
         text: Vec<u8>,
         key: Key,
@@ -99,6 +101,7 @@ impl Request {
             | Self::SecretPrompt(_)
             | Self::SecretOver(..)
             | Self::Secret { .. }
+            | Self::HasBegun(..)
             | Self::Prompt(_) => None,
         }
     }

@@ -238,6 +238,7 @@ impl HolderLink {
             Request::Terminate { reply, .. } => drop(reply.send(Err(why))),
             other @ (Request::Look(_)
             | Request::Commands(_)
+            | Request::HasBegun(..)
             | Request::Wait { .. }
             | Request::Picture(_)
             | Request::ViewerLimit(_)
