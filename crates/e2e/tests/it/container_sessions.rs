@@ -214,6 +214,31 @@ fn start() -> Option<(Server, Podman)> {
     having_images(Server::start_in(home, Start::default()), podman)
 }
 
+/// A program that runs this before it is podman.
+fn engine_that(server: &Server, podman: &Podman, first: &str) -> PathBuf {
+    let program = server.home().file("engine");
+    let script = format!("#!/bin/sh\n{first}\nexec {} \"$@\"\n", podman.program.display());
+    fs::write(&program, script).expect("written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("ours");
+    program
+}
+
+/// The table of a profile for a container of the image with bash.
+fn of_engine(name: &str, engine: &Path, more: &str) -> String {
+    let engine = engine.display();
+    format!(
+        "[profiles.{name}]\nconfinement = {{ tier = \"container\", engine = \"{engine}\", image = \"{WITH_BASH}\"{more} }}\n"
+    )
+}
+
+/// The code and the words with which a session is refused.
+async fn refused(server: &Server, request: &CreateRequest) -> (ErrorCode, String) {
+    match server.client().create(request, None).await {
+        Err(ClientError::Refused(problem)) => (problem.code, problem.detail.clone()),
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
 fn by(profile: &str, server: &Server) -> CreateRequest {
     CreateRequest {
         profile: Some(profile.to_owned()),
@@ -575,6 +600,36 @@ async fn an_ordinary_user_has_containers() {
     assert!(Pid::new(orphan.pid).ends_within(PATIENCE));
     if !lacks(&["/usr/bin/python3", "ipcmk"]) {
         are_kept(&server).await;
+    }
+    none_is_left(&server, &podman).await;
+}
+
+#[tokio::test]
+// promise: access-16
+async fn a_folder_that_is_exchanged_before_its_mount_is_not_mounted() {
+    let Some((server, podman)) = start() else { return };
+    let home = server.home().file("").display().to_string();
+    let secret = server.home().file("secret");
+    fs::create_dir_all(&secret).expect("made");
+    let below = server.home().file("work/below");
+    fs::create_dir_all(&below).expect("made");
+    // The second one is mounted at another place, and the folder above shows the checked one at its path, where it is again.
+    for (exchanged, link, writable) in
+        [("work", secret.as_path(), vec!["work"]), ("work/below", Path::new("/tmp"), vec!["work", "work/below"])]
+    {
+        let place = format!("{home}{exchanged}");
+        let script = format!(
+            "[ \"$1\" = run ] || exec {0} \"$@\"\nmv -T {place} {home}aside; ln -s {1} {place}\n{0} \"$@\"; code=$?\n\
+             rm {place}; mv -T {home}aside {place}; exit $code",
+            podman.program.display(),
+            link.display()
+        );
+        let engine = engine_that(&server, &podman, &script);
+        let mounted: Vec<_> = writable.into_iter().map(|it| format!("{home}{it}")).collect();
+        configure(server.home(), &of_engine("exchanged", &engine, &format!(", writable = {mounted:?}")));
+        let (code, why) = refused(&server, &by("exchanged", &server)).await;
+        assert_eq!(code, ErrorCode::StartFailed, "{why}");
+        assert!(why.contains(" is not the file that was checked"), "{why}");
     }
     none_is_left(&server, &podman).await;
 }

@@ -14,6 +14,7 @@ use std::sync::Mutex;
 
 use wire::Rules;
 
+use self::mounts::MountSources;
 use super::holder_program::{HOLDER, holder_is_static};
 use crate::ids::SessionId;
 use crate::limits;
@@ -21,6 +22,7 @@ use crate::mutex::locked;
 
 mod engine;
 mod files;
+mod mounts;
 
 pub(crate) use engine::{ContainerSettings, usual as usual_engine};
 pub(crate) use files::ContainerFiles;
@@ -165,6 +167,7 @@ impl Containers {
         let inside = Path::new(INSIDE);
         let first = [&inside.join(PROGRAM), Path::new(wire::FIRST_IN_CONTAINER), &inside.join(SOCKET)];
         let arguments = settings.run(id, (&mounted, inside), rules, &first)?;
+        let sources = MountSources::open(rules)?;
         engine::run(&settings.engine, &arguments, &own.join("stderr"), limits::CONTAINER_START)?;
         sys::fault::point("container");
         let silent = |e: &dyn std::fmt::Display| {
@@ -192,9 +195,11 @@ impl Containers {
         if !is_first || runs != which(&mounted.join(PROGRAM)).map_err(refused)? {
             return Err(silent(&"another process has connected"));
         }
+        let files = ContainerFiles::of_process(pid);
+        sources.check(&files)?;
         let environment = environment(pid).map_err(refused)?;
         let identity: Vec<u32> = line.split_ascii_whitespace().map_while(|id| id.parse().ok()).collect();
-        Ok((connection, Inside { files: ContainerFiles::of_process(pid), identity, environment }))
+        Ok((connection, Inside { files, identity, environment }))
     }
 
     /// The connection of the first process, for the session's holder.
