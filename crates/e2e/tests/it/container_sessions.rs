@@ -633,3 +633,39 @@ async fn a_folder_that_is_exchanged_before_its_mount_is_not_mounted() {
     }
     none_is_left(&server, &podman).await;
 }
+
+#[tokio::test]
+// promise: access-16
+async fn what_is_readable_cannot_be_changed_below_another_mount() {
+    if !is_root() {
+        not_run("only root mounts a file system");
+        return;
+    }
+    let Some((server, podman)) = start() else { return };
+    let readable = server.home().file("readable");
+    let below = readable.join("below");
+    fs::create_dir_all(&below).expect("made");
+    let cwd = Some(readable.display().to_string());
+    let of_profile = |name| CreateRequest { cwd: cwd.clone(), ..by(name, &server) };
+    let places = format!(", readable = [{readable:?}], writable = [{below:?}]");
+    configure(server.home(), &of_engine("both", &podman.program, &places));
+    let shell = server.session_with(of_profile("both")).await;
+    let touches = format!("touch {0}/new; echo $?; touch {0}/below/new; echo $?", readable.display());
+    assert!(shell.gives(&touches).await.1.ends_with("1\n0\n"), "what is named as writable is");
+    shell.ends().await;
+    let script = format!(
+        "[ \"$1\" = run ] && exec unshare -m sh -c 'mount -t tmpfs none {} && exec \"$@\"' sh {} \"$@\"",
+        below.display(),
+        podman.program.display()
+    );
+    let engine = engine_that(&server, &podman, &script);
+    let places = format!(", readable = [{readable:?}], writable = [{:?}]", server.home().file("work"));
+    configure(server.home(), &of_engine("below", &engine, &places));
+    let (code, why) = refused(&server, &of_profile("below")).await;
+    assert_eq!(code, ErrorCode::StartFailed, "{why}");
+    assert!(
+        why.contains(&format!("mount at {} can be changed, and {} is", below.display(), readable.display())),
+        "{why}"
+    );
+    none_is_left(&server, &podman).await;
+}

@@ -195,11 +195,10 @@ impl Containers {
         if !is_first || runs != which(&mounted.join(PROGRAM)).map_err(refused)? {
             return Err(silent(&"another process has connected"));
         }
-        let files = ContainerFiles::of_process(pid);
-        sources.check(&files)?;
+        sources.check(pid)?;
         let environment = environment(pid).map_err(refused)?;
         let identity: Vec<u32> = line.split_ascii_whitespace().map_while(|id| id.parse().ok()).collect();
-        Ok((connection, Inside { files, identity, environment }))
+        Ok((connection, Inside { files: ContainerFiles::of_process(pid), identity, environment }))
     }
 
     /// The connection of the first process, for the session's holder.
