@@ -669,3 +669,33 @@ async fn what_is_readable_cannot_be_changed_below_another_mount() {
     );
     none_is_left(&server, &podman).await;
 }
+
+#[tokio::test]
+// promise: access-16
+async fn no_container_is_started_for_a_request_that_is_refused() {
+    let home = Home::make();
+    let Some(podman) = images(&home) else { return };
+    let env = vec![("PTYD_SESSIONS_MAX", "1".into()), ("PTYD_LIMITS_MAX", "openFiles=256".into())];
+    let Some((server, podman)) = having_images(Server::start_in(home, Start { env, ..Start::default() }), podman)
+    else {
+        return;
+    };
+    let ran = server.home().file("ran");
+    let engine = engine_that(&server, &podman, &format!("[ \"$1\" = run ] && touch {}", ran.display()));
+    let unknown = of_engine("unknown", &engine, "") + "policy = \"nobody\"\n";
+    configure(server.home(), &(of_engine("bash", &engine, "") + &unknown));
+    let limits = Some(Limits { open_files: Some(512), ..Limits::default() });
+    let (code, why) = refused(&server, &by("unknown", &server)).await;
+    assert!(code == ErrorCode::InvalidField && why.contains("no policy \"nobody\""), "{why}");
+    let (code, why) = refused(&server, &CreateRequest { limits, ..by("bash", &server) }).await;
+    assert!(code == ErrorCode::InvalidField && why.contains("must be 256 or less"), "{why}");
+    assert!(!ran.exists());
+    let shell = server.session_with(by("bash", &server)).await;
+    assert!(ran.exists());
+    fs::remove_file(&ran).expect("there");
+    let (code, why) = refused(&server, &by("bash", &server)).await;
+    assert_eq!(code, ErrorCode::LimitReached, "{why}");
+    assert!(!ran.exists());
+    shell.ends().await;
+    none_is_left(&server, &podman).await;
+}
