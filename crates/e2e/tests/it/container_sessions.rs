@@ -111,7 +111,7 @@ impl Podman {
             .arg(".")
             .status();
         assert!(packed.is_ok_and(|status| status.success()), "tar is there");
-        let imported = self.does(&["import", &archive.display().to_string(), image]);
+        let imported = self.does(&["import", "--change", "VOLUME /data", &archive.display().to_string(), image]);
         fs::remove_file(archive).expect("there");
         match imported.status.success() {
             true => Ok(()),
@@ -254,6 +254,9 @@ async fn none_is_left(server: &Server, podman: &Podman) {
     let is_program = |entry: &fs::DirEntry| entry.file_name() == "ptyd-init";
     let folders = || fs::read_dir(&kept).expect("there").flatten().filter(|it| !is_program(it)).count();
     eventually("its folder is removed", async || (folders() == 0).then_some(())).await;
+    // Each of the images asks for one.
+    let volumes = || podman.does(&["volume", "ls", "--quiet"]).stdout;
+    eventually("its volumes are removed", async || volumes().is_empty().then_some(())).await;
 }
 
 /// The first process of the container with this shell.
@@ -346,7 +349,12 @@ async fn a_container_ends_as_one_and_is_removed() {
             "holder killed" => pid.parent().expect("its holder").kill(),
             "first process killed" => first_process(pid).kill(),
             _ => {
-                assert!(podman.does(&["rm", "--force", "--time", "0", &format!("ptyd-{}", shell.id)]).status.success())
+                assert!(
+                    podman
+                        .does(&["rm", "--force", "--volumes", "--time", "0", &format!("ptyd-{}", shell.id)])
+                        .status
+                        .success()
+                )
             }
         }
         for process in &all {

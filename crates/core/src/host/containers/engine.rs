@@ -83,7 +83,8 @@ fn mount(source: &Path, target: &Path, can_change: bool) -> Result<String, Strin
 
 /// Ends and removes a session's container; no error if there is none any more.
 pub(super) fn remove(engine: &str, id: &SessionId, said: &Path) -> Result<(), String> {
-    let arguments = ["rm", "--force", &name(id)].map(str::to_owned);
+    // Also the volumes that its image asks for, which have no name.
+    let arguments = ["rm", "--force", "--volumes", &name(id)].map(str::to_owned);
     match run(engine, &arguments, said, limits::CONTAINER_ENDS) {
         Err(why) if is_gone(&why) => Ok(()),
         removed => removed,
