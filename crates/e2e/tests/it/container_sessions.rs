@@ -707,3 +707,19 @@ async fn no_container_is_started_for_a_request_that_is_refused() {
     shell.ends().await;
     none_is_left(&server, &podman).await;
 }
+
+#[tokio::test]
+// promise: access-16
+async fn an_engine_that_cannot_be_executed_leaves_nothing() {
+    let Some((server, podman)) = start() else { return };
+    let (file, broken) = (server.home().file("file"), server.home().file("broken"));
+    fs::write(&file, "").expect("written");
+    fs::write(&broken, "#!/nonexistent/interpreter\n").expect("written");
+    fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).expect("ours");
+    configure(server.home(), &(of_engine("file", &file, "") + &of_engine("broken", &broken, "")));
+    for profile in ["file", "broken"] {
+        let (code, why) = refused(&server, &by(profile, &server)).await;
+        assert!(code == ErrorCode::StartFailed && why.contains("there is no program"), "{why}");
+    }
+    none_is_left(&server, &podman).await;
+}

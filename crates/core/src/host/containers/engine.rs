@@ -1,8 +1,9 @@
 //! The command line of a container engine: podman, docker, or another program that takes the same one.
 
 use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -86,8 +87,8 @@ pub(super) fn remove(engine: &str, id: &SessionId, said: &Path) -> Result<(), St
     // Also the volumes that its image asks for, which have no name.
     let arguments = ["rm", "--force", "--volumes", &name(id)].map(str::to_owned);
     match run(engine, &arguments, said, limits::CONTAINER_ENDS) {
-        Err(why) if is_gone(&why) => Ok(()),
-        removed => removed,
+        Err(EngineError::Failed(why)) if is_gone(&why) => Ok(()),
+        removed => removed.map_err(EngineError::reason),
     }
 }
 
@@ -97,30 +98,55 @@ fn is_gone(said: &str) -> bool {
     ["no such container", "is already in progress"].iter().any(|words| said.contains(words))
 }
 
-/// Runs an engine to its end; what it says goes into this file, and is the error if it fails.
-pub(super) fn run(engine: &str, arguments: &[String], said: &Path, longest: Duration) -> Result<(), String> {
-    let file = std::fs::File::create(said).map_err(|e| format!("{}: {e}", said.display()))?;
-    let mut command = Command::new(engine);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file).current_dir("/");
-    match ends(&mut command, longest) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(format!("{engine}: {}", quoted(said))),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Err(missing(engine)),
-        Err(e) if e.kind() == io::ErrorKind::TimedOut => {
-            Err(format!("{engine} does not end within {} s: {}", longest.as_secs(), quoted(said)))
+/// Why an engine has not done what it was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum EngineError {
+    /// It was not executed.
+    NotExecuted(String),
+    Failed(String),
+}
+
+impl EngineError {
+    pub(super) fn reason(self) -> String {
+        match self {
+            Self::NotExecuted(why) | Self::Failed(why) => why,
         }
-        Err(e) => Err(format!("{engine}: {e}")),
     }
 }
 
-/// Whether a program ends well; one that takes longer is killed.
-fn ends(command: &mut Command, longest: Duration) -> io::Result<bool> {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+/// Runs an engine to its end; what it says goes into this file, and is the error if it fails.
+pub(super) fn run(engine: &str, arguments: &[String], said: &Path, longest: Duration) -> Result<(), EngineError> {
+    use EngineError::{Failed, NotExecuted};
+    let file = std::fs::File::create(said).map_err(|e| NotExecuted(format!("{}: {e}", said.display())))?;
+    let mut command = Command::new(engine);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file).current_dir("/");
+    let child = match spawned(&mut command) {
+        Ok(child) => child,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(NotExecuted(missing(engine))),
+        Err(e) => return Err(NotExecuted(format!("{engine}: {e}"))),
+    };
+    match ends(child, longest) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Failed(format!("{engine}: {}", quoted(said)))),
+        Err(e) if e.kind() == io::ErrorKind::TimedOut => {
+            Err(Failed(format!("{engine} does not end within {} s: {}", longest.as_secs(), quoted(said))))
+        }
+        Err(e) => Err(Failed(format!("{engine}: {e}"))),
+    }
+}
+
+/// Starts it without the settings of this server.
+fn spawned(command: &mut Command) -> io::Result<Child> {
     // The server's token is among its own settings, and an engine may pass its variables on to a container.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"PTYD_")) {
         command.env_remove(name);
     }
-    let mut child = command.spawn()?;
+    command.spawn()
+}
+
+/// Whether a program ends well; one that takes longer is killed.
+fn ends(mut child: Child, longest: Duration) -> io::Result<bool> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let process =
         rustix::process::pidfd_open(rustix::process::Pid::from_child(&child), rustix::process::PidfdFlags::empty())?;
     let longest = Timespec::try_from(longest).map_err(io::Error::other)?;
@@ -161,9 +187,13 @@ pub(crate) fn usual() -> String {
 pub(super) fn is_installed(engine: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     match engine.contains('/') {
-        true => Path::new(engine).is_file(),
-        false => std::env::split_paths(&path).any(|folder| folder.join(engine).is_file()),
+        true => is_executable(Path::new(engine)),
+        false => std::env::split_paths(&path).any(|folder| is_executable(&folder.join(engine))),
     }
+}
+
+fn is_executable(program: &Path) -> bool {
+    std::fs::metadata(program).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 
 /// The error of an engine that is not installed.
@@ -176,7 +206,7 @@ pub(super) fn hindrance() -> Option<String> {
     let engine = usual();
     let mut command = Command::new(&engine);
     command.arg("version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
-    let why = match ends(&mut command, limits::CONTAINER_ENGINE_ANSWERS) {
+    let why = match spawned(&mut command).and_then(|child| ends(child, limits::CONTAINER_ENGINE_ANSWERS)) {
         Ok(true) => return None,
         Ok(false) => format!("`{engine} version` fails"),
         Err(e) if e.kind() == io::ErrorKind::NotFound => "neither is installed".to_owned(),
@@ -237,7 +267,7 @@ mod tests {
         let said = tempfile::NamedTempFile::new().expect("a file");
         let run = |engine: &str, arguments: &[&str], longest| {
             let arguments: Vec<_> = arguments.iter().map(|one| (*one).to_owned()).collect();
-            run(engine, &arguments, said.path(), longest)
+            run(engine, &arguments, said.path(), longest).map_err(EngineError::reason)
         };
         assert_eq!(run("true", &[], limits::CONTAINER_ENDS), Ok(()));
         let said = run("sh", &["-c", "echo why >&2; exit 1"], limits::CONTAINER_ENDS);

@@ -14,6 +14,7 @@ use std::sync::Mutex;
 
 use wire::Rules;
 
+use self::engine::EngineError;
 use self::mounts::MountSources;
 use super::holder_program::{HOLDER, holder_is_static};
 use crate::ids::SessionId;
@@ -168,7 +169,14 @@ impl Containers {
         let first = [&inside.join(PROGRAM), Path::new(wire::FIRST_IN_CONTAINER), &inside.join(SOCKET)];
         let arguments = settings.run(id, (&mounted, inside), rules, &first)?;
         let sources = MountSources::open(rules)?;
-        engine::run(&settings.engine, &arguments, &own.join("stderr"), limits::CONTAINER_START)?;
+        let run = engine::run(&settings.engine, &arguments, &own.join("stderr"), limits::CONTAINER_START);
+        run.map_err(|e| {
+            if matches!(e, EngineError::NotExecuted(_)) {
+                // There is no container to remove, and nothing that could remove one.
+                let _ = std::fs::remove_dir_all(own);
+            }
+            e.reason()
+        })?;
         sys::fault::point("container");
         let silent = |e: &dyn std::fmt::Display| {
             let (engine, runtime) = (&settings.engine, settings.runtime.as_deref().unwrap_or("its usual runtime"));
