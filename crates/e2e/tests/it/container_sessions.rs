@@ -723,3 +723,22 @@ async fn an_engine_that_cannot_be_executed_leaves_nothing() {
     }
     none_is_left(&server, &podman).await;
 }
+
+#[tokio::test]
+// promise: access-16
+async fn a_container_that_was_not_started_is_removed_once() {
+    let Some((server, podman)) = start() else { return };
+    let (calls, fails) = (server.home().file("calls"), server.home().file("fails"));
+    let (shown, when) = (calls.display(), fails.display());
+    let first = format!("echo $1 >>{shown}; [ -e {when} ] && {{ echo why >&2; exit 1; }}");
+    let engine = engine_that(&server, &podman, &first);
+    configure(server.home(), &of_engine("failing", &engine, ""));
+    fs::write(&fails, "").expect("written");
+    let (_, why) = refused(&server, &by("failing", &server)).await;
+    assert!(why.contains("why"), "{why}");
+    assert_eq!(fs::read_to_string(calls).expect("it was run"), "run\nrm\n");
+    fs::remove_file(fails).expect("there");
+    server.kill9();
+    server.again();
+    none_is_left(&server, &podman).await;
+}

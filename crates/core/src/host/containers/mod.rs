@@ -76,7 +76,8 @@ impl Containers {
         Path::new(INSIDE).join(SECRETS).join(name)
     }
 
-    /// Starts the container of a new session, or says why it cannot be. It waits until a holder takes it. Blocks.
+    /// Starts the container of a new session, or says why it cannot be; then its caller ends what there is of it. It waits until
+    /// a holder takes it. Blocks.
     pub(crate) fn start(
         &self,
         id: &SessionId,
@@ -96,17 +97,9 @@ impl Containers {
         }
         let own = self.folder.join(id.as_str());
         let listener = self.prepare(&own, settings, secrets).map_err(|e| format!("its folder: {e}"))?;
-        let started = self.start_in(&own, &listener, id, settings, rules);
-        match started {
-            Ok((connection, inside)) => {
-                locked(&self.waiting).insert(id.clone(), connection);
-                Ok(inside)
-            }
-            Err(why) => {
-                self.end(id);
-                Err(why)
-            }
-        }
+        let (connection, inside) = self.start_in(&own, &listener, id, settings, rules)?;
+        locked(&self.waiting).insert(id.clone(), connection);
+        Ok(inside)
     }
 
     /// Makes its folder. Other users of the machine cannot enter it; those of the container see the mounted part.
