@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -135,25 +136,26 @@ pub(super) fn run(engine: &str, arguments: &[String], said: &Path, longest: Dura
     }
 }
 
-/// Starts it without the settings of this server.
+/// Starts it in a process group of its own, without the settings of this server.
 fn spawned(command: &mut Command) -> io::Result<Child> {
     // The server's token is among its own settings, and an engine may pass its variables on to a container.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"PTYD_")) {
         command.env_remove(name);
     }
-    command.spawn()
+    command.process_group(0).spawn()
 }
 
-/// Whether a program ends well; one that takes longer is killed.
+/// Whether a program ends well; one that takes longer is killed with its process group.
 fn ends(mut child: Child, longest: Duration) -> io::Result<bool> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let process =
-        rustix::process::pidfd_open(rustix::process::Pid::from_child(&child), rustix::process::PidfdFlags::empty())?;
+    use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+    let pid = Pid::from_child(&child);
+    let process = pidfd_open(pid, PidfdFlags::empty())?;
     let longest = Timespec::try_from(longest).map_err(io::Error::other)?;
     // It becomes readable at the end of the process (pidfd_open(2)).
     let ended = rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&longest)))?;
     if ended == 0 {
-        let _ = child.kill();
+        let _ = kill_process_group(pid, Signal::KILL);
     }
     let status = child.wait()?;
     if ended == 0 { Err(io::ErrorKind::TimedOut.into()) } else { Ok(status.success()) }
@@ -262,6 +264,15 @@ mod tests {
         assert!(!is_gone("Cannot connect to the Docker daemon at unix:///var/run/docker.sock"));
     }
 
+    /// Waits for the end of a process; false if it does not come.
+    fn has_ended(pid: i32) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let pid = rustix::process::Pid::from_raw(pid).expect("a pid");
+        let Ok(process) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else { return true };
+        let longest = Timespec { tv_sec: 5, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&longest)).expect("polled") > 0
+    }
+
     #[test]
     fn a_program_that_does_not_end_is_killed_and_one_that_is_not_there_is_told() {
         let said = tempfile::NamedTempFile::new().expect("a file");
@@ -274,6 +285,11 @@ mod tests {
         assert_eq!(said, Err("sh: why".to_owned()));
         let hangs = run("sleep", &["600"], Duration::from_millis(1));
         assert!(hangs.is_err_and(|why| why.contains("does not end")));
+        // Its own processes are killed with it.
+        let hangs = run("sh", &["-c", "sleep 600 & echo $! >&2; wait"], Duration::from_secs(1));
+        let said = hangs.expect_err("it hangs");
+        let child = said.rsplit(' ').next().and_then(|pid| pid.parse().ok()).expect("its child's pid");
+        assert!(has_ended(child), "{said}");
         assert!(run("/nonexistent", &[], limits::CONTAINER_ENDS).is_err_and(|why| why.contains("there is no program")));
     }
 }
