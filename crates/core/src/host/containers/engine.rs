@@ -47,6 +47,8 @@ impl ContainerSettings {
         all.extend(["--label".to_owned(), format!("ptyd.session={id}")]);
         // The first process ignores other signals, as the kernel has it for one of a pid namespace, and says nothing.
         all.extend(["--stop-signal", "KILL", "--log-driver", "none", "--workdir", "/"].map(str::to_owned));
+        // A check of an image's would be run beside the session, without its rules.
+        all.push("--no-healthcheck".to_owned());
         // It needs nothing, and the shell has its own rules. SELinux would not let it use the socket.
         all.extend(["--cap-drop", "ALL", "--security-opt", "label=disable"].map(str::to_owned));
         if !rules.network {
@@ -238,6 +240,7 @@ mod tests {
                    type=bind,source=/data,target=/data,readonly --mount type=bind,source=/work,target=/work --entrypoint /.p/i \
                    localhost/x:1 --f /.p/s";
         assert!(line.ends_with(end) && line.starts_with("run --detach --rm --pull never"), "{line}");
+        assert!(line.contains(" --no-healthcheck "), "{line}");
         assert!(!asked(&Rules { network: true, ..rules }).expect("asked").contains(&"--network".to_owned()));
         let comma = Rules { readable: vec!["/a,readwrite".into()], ..Rules::default() };
         assert!(asked(&comma).is_err_and(|why| why.contains("/a,readwrite cannot be mounted")));
