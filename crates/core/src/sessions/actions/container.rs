@@ -88,6 +88,11 @@ fn settings(confinement: &Confinement) -> Result<ContainerSettings, ActionError>
             return Err(invalid(format!("{name}: {value:?} is empty, begins with a dash, or has a blank in it")));
         }
     }
+    if engine.contains('/') && !engine.starts_with('/') {
+        return Err(invalid(format!(
+            "engine: {engine:?} is a relative path; give a name or a path that begins with /"
+        )));
+    }
     let (runtime, user) = (confinement.runtime.clone(), confinement.user.clone());
     Ok(ContainerSettings { engine, image, runtime, user })
 }
@@ -155,6 +160,7 @@ mod tests {
             (of(|it| it.user = Some("-x".to_owned())), "user: \"-x\""),
             (of(|it| it.runtime = Some("a b".to_owned())), "runtime: \"a b\""),
             (of(|it| it.engine = Some(String::new())), "engine: \"\""),
+            (of(|it| it.engine = Some("bin/podman".to_owned())), "engine: \"bin/podman\" is a relative path"),
         ] {
             let said = settings(&wrong).expect_err("wrong").to_string();
             assert!(said.contains(why), "{said}");
