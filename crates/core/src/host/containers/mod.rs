@@ -29,7 +29,7 @@ pub(crate) use engine::{ContainerSettings, usual as usual_engine};
 pub(crate) use files::ContainerFiles;
 
 /// Where the folder with our program, the socket and the session's secrets is in every container.
-const INSIDE: &str = "/.ptyd";
+pub(crate) const IN_CONTAINER: &str = "/.ptyd";
 /// The part of a container's folder that is mounted there.
 const MOUNTED: &str = "mounted";
 const PROGRAM: &str = "ptyd-init";
@@ -73,7 +73,7 @@ impl Containers {
 
     /// The path in its container of a secret that a session is given as a file.
     pub(crate) fn secret(name: &str) -> PathBuf {
-        Path::new(INSIDE).join(SECRETS).join(name)
+        Path::new(IN_CONTAINER).join(SECRETS).join(name)
     }
 
     /// Starts the container of a new session, or says why it cannot be; then its caller ends what there is of it. It waits until
@@ -158,7 +158,7 @@ impl Containers {
         rules: &Rules,
     ) -> Result<(UnixStream, Inside), String> {
         let mounted = own.join(MOUNTED);
-        let inside = Path::new(INSIDE);
+        let inside = Path::new(IN_CONTAINER);
         let first = [&inside.join(PROGRAM), Path::new(wire::FIRST_IN_CONTAINER), &inside.join(SOCKET)];
         let arguments = settings.run(id, (&mounted, inside), rules, &first)?;
         let sources = MountSources::open(rules)?;

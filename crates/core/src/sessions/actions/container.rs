@@ -1,5 +1,6 @@
 //! The container of a new session: what is asked of its engine, and what of the machine is mounted in it.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use wire::{Namespaces, Rules};
@@ -9,7 +10,7 @@ use super::environment::Setting;
 use crate::action::ActionError;
 use crate::confinement_tier::ConfinementTier;
 use crate::host::Programs;
-use crate::host::containers::{ContainerSettings, Inside, usual_engine};
+use crate::host::containers::{ContainerSettings, IN_CONTAINER, Inside, usual_engine};
 use crate::ids::SessionId;
 use crate::profile::Confinement;
 use crate::sessions::registry::Registry;
@@ -112,11 +113,19 @@ pub(super) fn mounts(confinement: &Confinement, places: &Places<'_>) -> Result<R
         writable.push(places.workspace.to_owned());
     }
     let resolved = |path: &Path| (places.resolved)(path);
+    let mut places_before = HashSet::new();
     for path in writable.iter().chain(&readable) {
         check_link(path, &writable, places)?;
         let (at, shown) = (resolved(path), path.display());
         if !path.is_absolute() || at.parent().is_none() {
             return Err(invalid(format!("{shown} cannot be mounted in a container: name a folder or a file below /")));
+        }
+        if at.starts_with(IN_CONTAINER) {
+            return Err(invalid(format!("{shown} cannot be mounted in a container: ptyd's own files are there")));
+        }
+        if !places_before.insert(at.clone()) {
+            let problem = format!("{shown} is named twice among what is mounted in a container; leave one out");
+            return Err(invalid(problem));
         }
         if let Some(secret) = secrets.iter().map(|secret| resolved(secret)).find(|secret| secret.starts_with(&at)) {
             let problem =
@@ -190,6 +199,9 @@ mod tests {
             (of(|it| it.readable = vec!["~/.config".into()]), "holds /home/ann/.config/"),
             (of(|it| it.readable = vec!["~/state/sessions".into()]), "is the server's own"),
             (of(|it| it.hidden = vec!["~/private".into()]), "leave out `hidden`"),
+            (of(|it| it.readable = vec!["~/src".into()]), "/home/ann/src is named twice"),
+            (of(|it| it.writable = vec!["/srv/a".into(), "/srv/a".into()]), "/srv/a is named twice"),
+            (of(|it| it.readable = vec!["/.ptyd/secrets".into()]), "/.ptyd/secrets cannot be mounted"),
         ] {
             let said = mounts(&wrong, &places).expect_err("wrong").to_string();
             assert!(said.contains(why), "{said}");
