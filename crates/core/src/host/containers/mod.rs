@@ -55,7 +55,7 @@ pub(crate) struct Containers {
 
 /// The part of a container that the start of its session's shell depends on.
 #[derive(Debug)]
-pub(crate) struct Inside {
+pub(crate) struct ContainerView {
     pub(crate) files: ContainerFiles,
     /// User, group and groups; empty where the container has one user alone.
     pub(crate) identity: Vec<u32>,
@@ -84,7 +84,7 @@ impl Containers {
         settings: &ContainerSettings,
         rules: &Rules,
         secrets: &[(String, String)],
-    ) -> Result<Inside, String> {
+    ) -> Result<ContainerView, String> {
         if !holder_is_static() {
             return Err(
                 "this build of ptyd has a holder that is linked dynamically, and an image has other libraries; \
@@ -156,7 +156,7 @@ impl Containers {
         id: &SessionId,
         settings: &ContainerSettings,
         rules: &Rules,
-    ) -> Result<(UnixStream, Inside), String> {
+    ) -> Result<(UnixStream, ContainerView), String> {
         let mounted = own.join(MOUNTED);
         let inside = Path::new(IN_CONTAINER);
         let first = [&inside.join(PROGRAM), Path::new(wire::FIRST_IN_CONTAINER), &inside.join(SOCKET)];
@@ -199,7 +199,7 @@ impl Containers {
         sources.check(pid)?;
         let environment = environment(pid).map_err(refused)?;
         let identity: Vec<u32> = line.split_ascii_whitespace().map_while(|id| id.parse().ok()).collect();
-        Ok((connection, Inside { files: ContainerFiles::of_process(pid), identity, environment }))
+        Ok((connection, ContainerView { files: ContainerFiles::of_process(pid), identity, environment }))
     }
 
     /// The connection of the first process, for the session's holder.

@@ -10,7 +10,7 @@ use super::environment::Setting;
 use crate::action::ActionError;
 use crate::confinement_tier::ConfinementTier;
 use crate::host::Programs;
-use crate::host::containers::{ContainerSettings, IN_CONTAINER, Inside, usual_engine};
+use crate::host::containers::{ContainerSettings, ContainerView, IN_CONTAINER, usual_engine};
 use crate::ids::SessionId;
 use crate::profile::Confinement;
 use crate::sessions::registry::Registry;
@@ -33,7 +33,7 @@ impl Registry {
     pub(super) fn shell_inside(
         &self,
         settings: &ContainerSettings,
-        inside: &Inside,
+        inside: &ContainerView,
         wanted: &Wanted<'_>,
     ) -> Result<Shell, ActionError> {
         let has = |name: &str| inside.files.resolve_program(name, wanted.path).is_some();
@@ -59,7 +59,7 @@ impl Registry {
         id: &SessionId,
         setting: &Setting,
         rules: Option<&Rules>,
-    ) -> Result<Option<(ContainerSettings, Inside)>, ActionError> {
+    ) -> Result<Option<(ContainerSettings, ContainerView)>, ActionError> {
         let (Some(confinement), Some(rules)) = (&setting.profile.confinement, rules) else { return Ok(None) };
         if confinement.tier != ConfinementTier::Container {
             return Ok(None);
