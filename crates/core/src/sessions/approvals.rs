@@ -563,12 +563,12 @@ mod tests {
         let full = |_: &str, _: &str| Err(ActionError::Exhausted { why: "full".to_owned() });
         assert!(approvals.decide(&by("ada"), &id, Decision::Always, now, &full).is_err());
         assert!(approvals.decide(&by("bot"), &id, Decision::Always, now, &remember).is_err(), "its own");
-        assert!(approvals.decision_before(&asked("bot", "make x"), now).is_none(), "nothing is decided");
+        assert!(approvals.decision_before(&asked("bot", "make x"), None, now).is_none(), "nothing is decided");
         assert!(always(&id).is_ok_and(|(_, is_first)| is_first) && always(&id).is_ok_and(|(_, is_first)| !is_first));
         assert_eq!(*locked(&made), ["x: make x"]);
         let other = approvals.decide(&by("eve"), &id, Decision::Allow, now, &forgets).expect_err("decided");
         assert!(other.to_string().contains("ada has allowed it for always"), "{other}");
-        let before = || approvals.decision_before(&asked("bot", "make x"), now);
+        let before = || approvals.decision_before(&asked("bot", "make x"), None, now);
         let Some(Answer::Allowed(taken)) = before() else { panic!("it is allowed") };
         assert!(taken.used().is_some());
         assert!(before().is_none(), "it is used up");

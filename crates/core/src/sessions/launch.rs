@@ -21,16 +21,19 @@ use crate::limits;
 use crate::mutex::locked;
 
 impl Registry {
-    /// Starts a session. If its caller goes away meanwhile, the start is still completed. `spec` makes the session's spec, and
+    /// Starts a session of this owner. If its caller goes away meanwhile, the start is still completed. `spec` makes the session's spec, and
     /// may wait for the disk.
     pub(super) async fn launch(
         self: &Arc<Self>,
         id: &SessionId,
+        owner: String,
         spec: impl FnOnce(&Self) -> Result<Spec, ActionError> + Send + 'static,
     ) -> Result<Handle, ActionError> {
         let (registry, id) = (Arc::clone(self), id.clone());
         // A task of its own, so that what waits for the disk keeps nothing else of the caller's from going on.
         let launched = tokio::spawn(async move {
+            let _reservation =
+                registry.quota.reserve(&id, owner, |owner, starting| registry.count_live(owner, starting))?;
             let spec = block_in_place(|| spec(&registry));
             let launched = match spec {
                 Ok(spec) => registry.launch_now(&id, &Arc::new(spec)).await,
@@ -38,6 +41,7 @@ impl Registry {
             };
             if launched.is_err() {
                 // It has a container if the failure came after that was started.
+                let registry = Arc::clone(&registry);
                 let _ = tokio::task::spawn_blocking(move || registry.backends.containers.end(&id)).await;
             }
             launched
@@ -46,8 +50,7 @@ impl Registry {
     }
 
     async fn launch_now(self: &Arc<Self>, id: &SessionId, spec: &Arc<Spec>) -> Result<Handle, ActionError> {
-        let SessionMetadata { owner, secrets, confinement, .. } = SessionMetadata::decode(&spec.meta);
-        let _reservation = self.quota.reserve(id, owner, |owner, starting| self.count_live(owner, starting))?;
+        let SessionMetadata { secrets, confinement, .. } = SessionMetadata::decode(&spec.meta);
         let folder = self.holders().folder(id);
         let started = block_in_place(|| {
             resource_limits::make_group(self.host(), spec, id).map_err(|e| start_error("its control group", &e))?;

@@ -139,20 +139,18 @@ impl Registry {
         policy.command(&execute.command, hindrance.map_or(Standing::Provable, Standing::Unprovable))
     }
 
-    /// The policy of a new session, and why none of its commands could be proven. Blocks.
+    /// The policy of a new session, if it lets the request start one. Blocks.
     pub(super) fn policy_of_new(
         &self,
         principal: &Principal,
         request: &Create,
         profile: &Profile,
-        shell: &str,
-        env: &Variables,
-    ) -> Result<(Option<String>, Option<String>), ActionError> {
+    ) -> Result<Option<String>, ActionError> {
         let unreadable = |why| ActionError::Start { why: format!("the policy file: {why}") };
         let policies = self.launch_resources.policies.policies().map_err(unreadable)?;
         // The sessions of a token have its policy where they would have none.
         let of_session = profile.policy.as_deref().or(policies.default_policy());
-        let Some(name) = of_session.or(principal.policy()) else { return Ok((None, None)) };
+        let Some(name) = of_session.or(principal.policy()) else { return Ok(None) };
         let of_token = principal.policy().filter(|of_token| *of_token != name);
         let set_by_request = set_by_request(principal, request);
         for (name, is_tokens) in [(Some(name), of_session.is_none()), (of_token, true)] {
@@ -170,17 +168,26 @@ impl Registry {
                 }
             }
         }
-        if set_by_request.is_some() {
-            return Ok((Some(name.to_owned()), set_by_request));
-        }
-        let unprovable = if shell != "bash" {
-            Some(format!("its shell is {shell}, and only bash's commands are read"))
-        } else if profile.rc != StartFiles::Clean {
-            Some("its shell has read its user's start-up files (the profile has no rc = \"clean\")".to_owned())
-        } else {
-            policy::doubtful_environment(env.iter().map(|(name, value)| (name.as_slice(), value.as_slice())))
-        };
-        Ok((Some(name.to_owned()), unprovable))
+        Ok(Some(name.to_owned()))
+    }
+}
+
+/// Why none of the commands of a new session that has a policy could be proven.
+pub(super) fn unprovable(
+    principal: &Principal,
+    request: &Create,
+    profile: &Profile,
+    shell: &str,
+    env: &Variables,
+) -> Option<String> {
+    if let Some(why) = set_by_request(principal, request) {
+        Some(why)
+    } else if shell != "bash" {
+        Some(format!("its shell is {shell}, and only bash's commands are read"))
+    } else if profile.rc != StartFiles::Clean {
+        Some("its shell has read its user's start-up files (the profile has no rc = \"clean\")".to_owned())
+    } else {
+        policy::doubtful_environment(env.iter().map(|(name, value)| (name.as_slice(), value.as_slice())))
     }
 }
 

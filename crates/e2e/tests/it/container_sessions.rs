@@ -112,7 +112,7 @@ impl Podman {
             .arg(".")
             .status();
         assert!(packed.is_ok_and(|status| status.success()), "tar is there");
-        let imported = self.does(&["import", &archive.display().to_string(), image]);
+        let imported = self.does(&["import", "--change", "VOLUME /data", &archive.display().to_string(), image]);
         fs::remove_file(archive).expect("there");
         match imported.status.success() {
             true => Ok(()),
@@ -215,6 +215,31 @@ fn start() -> Option<(Server, Podman)> {
     having_images(Server::start_in(home, Start::default()), podman)
 }
 
+/// A program that runs this before it is podman.
+fn engine_that(server: &Server, podman: &Podman, first: &str) -> PathBuf {
+    let program = server.home().file("engine");
+    let script = format!("#!/bin/sh\n{first}\nexec {} \"$@\"\n", podman.program.display());
+    fs::write(&program, script).expect("written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("ours");
+    program
+}
+
+/// The table of a profile for a container of the image with bash.
+fn of_engine(name: &str, engine: &Path, more: &str) -> String {
+    let engine = engine.display();
+    format!(
+        "[profiles.{name}]\nconfinement = {{ tier = \"container\", engine = \"{engine}\", image = \"{WITH_BASH}\"{more} }}\n"
+    )
+}
+
+/// The code and the words with which a session is refused.
+async fn refused(server: &Server, request: &CreateRequest) -> (ErrorCode, String) {
+    match server.client().create(request, None).await {
+        Err(ClientError::Refused(problem)) => (problem.code, problem.detail.clone()),
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
 fn by(profile: &str, server: &Server) -> CreateRequest {
     CreateRequest {
         profile: Some(profile.to_owned()),
@@ -230,6 +255,9 @@ async fn none_is_left(server: &Server, podman: &Podman) {
     let is_program = |entry: &fs::DirEntry| entry.file_name() == "ptyd-init";
     let folders = || fs::read_dir(&kept).expect("there").flatten().filter(|it| !is_program(it)).count();
     eventually("its folder is removed", async || (folders() == 0).then_some(())).await;
+    // Each of the images asks for one.
+    let volumes = || podman.does(&["volume", "ls", "--quiet"]).stdout;
+    eventually("its volumes are removed", async || volumes().is_empty().then_some(())).await;
 }
 
 /// The first process of the container with this shell.
@@ -322,7 +350,12 @@ async fn a_container_ends_as_one_and_is_removed() {
             "holder killed" => pid.parent().expect("its holder").kill(),
             "first process killed" => first_process(pid).kill(),
             _ => {
-                assert!(podman.does(&["rm", "--force", "--time", "0", &format!("ptyd-{}", shell.id)]).status.success())
+                assert!(
+                    podman
+                        .does(&["rm", "--force", "--volumes", "--time", "0", &format!("ptyd-{}", shell.id)])
+                        .status
+                        .success()
+                )
             }
         }
         for process in &all {
@@ -638,5 +671,136 @@ async fn an_ordinary_user_has_containers() {
     if !lacks(&["/usr/bin/python3", "ipcmk"]) {
         are_kept(&server).await;
     }
+    none_is_left(&server, &podman).await;
+}
+
+#[tokio::test]
+// promise: access-16
+async fn a_folder_that_is_exchanged_before_its_mount_is_not_mounted() {
+    let Some((server, podman)) = start() else { return };
+    let home = server.home().file("").display().to_string();
+    let secret = server.home().file("secret");
+    fs::create_dir_all(&secret).expect("made");
+    let below = server.home().file("work/below");
+    fs::create_dir_all(&below).expect("made");
+    // The second one is mounted at another place, and the folder above shows the checked one at its path, where it is again.
+    for (exchanged, link, writable) in
+        [("work", secret.as_path(), vec!["work"]), ("work/below", Path::new("/tmp"), vec!["work", "work/below"])]
+    {
+        let place = format!("{home}{exchanged}");
+        let script = format!(
+            "[ \"$1\" = run ] || exec {0} \"$@\"\nmv -T {place} {home}aside; ln -s {1} {place}\n{0} \"$@\"; code=$?\n\
+             rm {place}; mv -T {home}aside {place}; exit $code",
+            podman.program.display(),
+            link.display()
+        );
+        let engine = engine_that(&server, &podman, &script);
+        let mounted: Vec<_> = writable.into_iter().map(|it| format!("{home}{it}")).collect();
+        configure(server.home(), &of_engine("exchanged", &engine, &format!(", writable = {mounted:?}")));
+        let (code, why) = refused(&server, &by("exchanged", &server)).await;
+        assert_eq!(code, ErrorCode::StartFailed, "{why}");
+        assert!(why.contains(" is not the file that was checked"), "{why}");
+    }
+    none_is_left(&server, &podman).await;
+}
+
+#[tokio::test]
+// promise: access-16
+async fn what_is_readable_cannot_be_changed_below_another_mount() {
+    if !is_root() {
+        not_run("only root mounts a file system");
+        return;
+    }
+    let Some((server, podman)) = start() else { return };
+    let readable = server.home().file("readable");
+    let below = readable.join("below");
+    fs::create_dir_all(&below).expect("made");
+    let cwd = Some(readable.display().to_string());
+    let of_profile = |name| CreateRequest { cwd: cwd.clone(), ..by(name, &server) };
+    let places = format!(", readable = [{readable:?}], writable = [{below:?}]");
+    configure(server.home(), &of_engine("both", &podman.program, &places));
+    let shell = server.session_with(of_profile("both")).await;
+    let touches = format!("touch {0}/new; echo $?; touch {0}/below/new; echo $?", readable.display());
+    assert!(shell.gives(&touches).await.1.ends_with("1\n0\n"), "what is named as writable is");
+    shell.ends().await;
+    let script = format!(
+        "[ \"$1\" = run ] && exec unshare -m sh -c 'mount -t tmpfs none {} && exec \"$@\"' sh {} \"$@\"",
+        below.display(),
+        podman.program.display()
+    );
+    let engine = engine_that(&server, &podman, &script);
+    let places = format!(", readable = [{readable:?}], writable = [{:?}]", server.home().file("work"));
+    configure(server.home(), &of_engine("below", &engine, &places));
+    let (code, why) = refused(&server, &of_profile("below")).await;
+    assert_eq!(code, ErrorCode::StartFailed, "{why}");
+    assert!(
+        why.contains(&format!("mount at {} can be changed, and {} is", below.display(), readable.display())),
+        "{why}"
+    );
+    none_is_left(&server, &podman).await;
+}
+
+#[tokio::test]
+// promise: access-16
+async fn no_container_is_started_for_a_request_that_is_refused() {
+    let home = Home::make();
+    let Some(podman) = images(&home) else { return };
+    let env = vec![("PTYD_SESSIONS_MAX", "1".into()), ("PTYD_LIMITS_MAX", "openFiles=256".into())];
+    let Some((server, podman)) = having_images(Server::start_in(home, Start { env, ..Start::default() }), podman)
+    else {
+        return;
+    };
+    let ran = server.home().file("ran");
+    let engine = engine_that(&server, &podman, &format!("[ \"$1\" = run ] && touch {}", ran.display()));
+    let unknown = of_engine("unknown", &engine, "") + "policy = \"nobody\"\n";
+    configure(server.home(), &(of_engine("bash", &engine, "") + &unknown));
+    let limits = Some(Limits { open_files: Some(512), ..Limits::default() });
+    let (code, why) = refused(&server, &by("unknown", &server)).await;
+    assert!(code == ErrorCode::InvalidField && why.contains("no policy \"nobody\""), "{why}");
+    let (code, why) = refused(&server, &CreateRequest { limits, ..by("bash", &server) }).await;
+    assert!(code == ErrorCode::InvalidField && why.contains("must be 256 or less"), "{why}");
+    assert!(!ran.exists());
+    let shell = server.session_with(by("bash", &server)).await;
+    assert!(ran.exists());
+    fs::remove_file(&ran).expect("there");
+    let (code, why) = refused(&server, &by("bash", &server)).await;
+    assert_eq!(code, ErrorCode::LimitReached, "{why}");
+    assert!(!ran.exists());
+    shell.ends().await;
+    none_is_left(&server, &podman).await;
+}
+
+#[tokio::test]
+// promise: access-16
+async fn an_engine_that_cannot_be_executed_leaves_nothing() {
+    let Some((server, podman)) = start() else { return };
+    let (file, broken) = (server.home().file("file"), server.home().file("broken"));
+    fs::write(&file, "").expect("written");
+    fs::write(&broken, "#!/nonexistent/interpreter\n").expect("written");
+    fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).expect("ours");
+    configure(server.home(), &(of_engine("file", &file, "") + &of_engine("broken", &broken, "")));
+    for profile in ["file", "broken"] {
+        let (code, why) = refused(&server, &by(profile, &server)).await;
+        assert!(code == ErrorCode::StartFailed && why.contains("there is no program"), "{why}");
+    }
+    none_is_left(&server, &podman).await;
+}
+
+#[tokio::test]
+// promise: access-16
+async fn a_container_that_was_not_started_is_removed_once() {
+    let Some((server, podman)) = start() else { return };
+    let (calls, fails) = (server.home().file("calls"), server.home().file("fails"));
+    let (shown, when) = (calls.display(), fails.display());
+    let first = format!("echo $1 >>{shown}; [ -e {when} ] && {{ echo why >&2; exit 1; }}");
+    let engine = engine_that(&server, &podman, &first);
+    configure(server.home(), &of_engine("failing", &engine, ""));
+    fs::write(&fails, "").expect("written");
+    let (_, why) = refused(&server, &by("failing", &server)).await;
+    assert!(why.contains("why"), "{why}");
+    assert_eq!(fs::read_to_string(calls).expect("it was run"), "run\nrm\n");
+    fs::remove_file(fails).expect("there");
+    server.kill9();
+    server.again();
     none_is_left(&server, &podman).await;
 }

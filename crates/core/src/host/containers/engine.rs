@@ -1,8 +1,10 @@
 //! The command line of a container engine: podman, docker, or another program that takes the same one.
 
 use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -45,6 +47,8 @@ impl ContainerSettings {
         all.extend(["--label".to_owned(), format!("ptyd.session={id}")]);
         // The first process ignores other signals, as the kernel has it for one of a pid namespace, and says nothing.
         all.extend(["--stop-signal", "KILL", "--log-driver", "none", "--workdir", "/"].map(str::to_owned));
+        // A check of an image's would be run beside the session, without its rules.
+        all.push("--no-healthcheck".to_owned());
         // It needs nothing, and the shell has its own rules. SELinux would not let it use the socket.
         all.extend(["--cap-drop", "ALL", "--security-opt", "label=disable"].map(str::to_owned));
         if !rules.network {
@@ -83,10 +87,11 @@ fn mount(source: &Path, target: &Path, can_change: bool) -> Result<String, Strin
 
 /// Ends and removes a session's container; no error if there is none any more.
 pub(super) fn remove(engine: &str, id: &SessionId, said: &Path) -> Result<(), String> {
-    let arguments = ["rm", "--force", &name(id)].map(str::to_owned);
+    // Also the volumes that its image asks for, which have no name.
+    let arguments = ["rm", "--force", "--volumes", &name(id)].map(str::to_owned);
     match run(engine, &arguments, said, limits::CONTAINER_ENDS) {
-        Err(why) if is_gone(&why) => Ok(()),
-        removed => removed,
+        Err(EngineError::Failed(why)) if is_gone(&why) => Ok(()),
+        removed => removed.map_err(EngineError::reason),
     }
 }
 
@@ -96,37 +101,63 @@ fn is_gone(said: &str) -> bool {
     ["no such container", "is already in progress"].iter().any(|words| said.contains(words))
 }
 
-/// Runs an engine to its end; what it says goes into this file, and is the error if it fails.
-pub(super) fn run(engine: &str, arguments: &[String], said: &Path, longest: Duration) -> Result<(), String> {
-    let file = std::fs::File::create(said).map_err(|e| format!("{}: {e}", said.display()))?;
-    let mut command = Command::new(engine);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file).current_dir("/");
-    match ends(&mut command, longest) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(format!("{engine}: {}", quoted(said))),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Err(missing(engine)),
-        Err(e) if e.kind() == io::ErrorKind::TimedOut => {
-            Err(format!("{engine} does not end within {} s: {}", longest.as_secs(), quoted(said)))
+/// Why an engine has not done what it was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum EngineError {
+    /// It was not executed.
+    NotExecuted(String),
+    Failed(String),
+}
+
+impl EngineError {
+    pub(super) fn reason(self) -> String {
+        match self {
+            Self::NotExecuted(why) | Self::Failed(why) => why,
         }
-        Err(e) => Err(format!("{engine}: {e}")),
     }
 }
 
-/// Whether a program ends well; one that takes longer is killed.
-fn ends(command: &mut Command, longest: Duration) -> io::Result<bool> {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+/// Runs an engine to its end; what it says goes into this file, and is the error if it fails.
+pub(super) fn run(engine: &str, arguments: &[String], said: &Path, longest: Duration) -> Result<(), EngineError> {
+    use EngineError::{Failed, NotExecuted};
+    let file = std::fs::File::create(said).map_err(|e| NotExecuted(format!("{}: {e}", said.display())))?;
+    let mut command = Command::new(engine);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file).current_dir("/");
+    let child = match spawned(&mut command) {
+        Ok(child) => child,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(NotExecuted(missing(engine))),
+        Err(e) => return Err(NotExecuted(format!("{engine}: {e}"))),
+    };
+    match ends(child, longest) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Failed(format!("{engine}: {}", quoted(said)))),
+        Err(e) if e.kind() == io::ErrorKind::TimedOut => {
+            Err(Failed(format!("{engine} does not end within {} s: {}", longest.as_secs(), quoted(said))))
+        }
+        Err(e) => Err(Failed(format!("{engine}: {e}"))),
+    }
+}
+
+/// Starts it in a process group of its own, without the settings of this server.
+fn spawned(command: &mut Command) -> io::Result<Child> {
     // The server's token is among its own settings, and an engine may pass its variables on to a container.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"PTYD_")) {
         command.env_remove(name);
     }
-    let mut child = command.spawn()?;
-    let process =
-        rustix::process::pidfd_open(rustix::process::Pid::from_child(&child), rustix::process::PidfdFlags::empty())?;
+    command.process_group(0).spawn()
+}
+
+/// Whether a program ends well; one that takes longer is killed with its process group.
+fn ends(mut child: Child, longest: Duration) -> io::Result<bool> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+    let pid = Pid::from_child(&child);
+    let process = pidfd_open(pid, PidfdFlags::empty())?;
     let longest = Timespec::try_from(longest).map_err(io::Error::other)?;
     // It becomes readable at the end of the process (pidfd_open(2)).
     let ended = rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&longest)))?;
     if ended == 0 {
-        let _ = child.kill();
+        let _ = kill_process_group(pid, Signal::KILL);
     }
     let status = child.wait()?;
     if ended == 0 { Err(io::ErrorKind::TimedOut.into()) } else { Ok(status.success()) }
@@ -160,9 +191,13 @@ pub(crate) fn usual() -> String {
 pub(super) fn is_installed(engine: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     match engine.contains('/') {
-        true => Path::new(engine).is_file(),
-        false => std::env::split_paths(&path).any(|folder| folder.join(engine).is_file()),
+        true => is_executable(Path::new(engine)),
+        false => std::env::split_paths(&path).any(|folder| is_executable(&folder.join(engine))),
     }
+}
+
+fn is_executable(program: &Path) -> bool {
+    std::fs::metadata(program).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 
 /// The error of an engine that is not installed.
@@ -175,7 +210,7 @@ pub(super) fn hindrance() -> Option<String> {
     let engine = usual();
     let mut command = Command::new(&engine);
     command.arg("version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
-    let why = match ends(&mut command, limits::CONTAINER_ENGINE_ANSWERS) {
+    let why = match spawned(&mut command).and_then(|child| ends(child, limits::CONTAINER_ENGINE_ANSWERS)) {
         Ok(true) => return None,
         Ok(false) => format!("`{engine} version` fails"),
         Err(e) if e.kind() == io::ErrorKind::NotFound => "neither is installed".to_owned(),
@@ -205,6 +240,7 @@ mod tests {
                    type=bind,source=/data,target=/data,readonly --mount type=bind,source=/work,target=/work --entrypoint /.p/i \
                    localhost/x:1 --f /.p/s";
         assert!(line.ends_with(end) && line.starts_with("run --detach --rm --pull never"), "{line}");
+        assert!(line.contains(" --no-healthcheck "), "{line}");
         assert!(!asked(&Rules { network: true, ..rules }).expect("asked").contains(&"--network".to_owned()));
         let comma = Rules { readable: vec!["/a,readwrite".into()], ..Rules::default() };
         assert!(asked(&comma).is_err_and(|why| why.contains("/a,readwrite cannot be mounted")));
@@ -231,18 +267,32 @@ mod tests {
         assert!(!is_gone("Cannot connect to the Docker daemon at unix:///var/run/docker.sock"));
     }
 
+    /// Waits for the end of a process; false if it does not come.
+    fn has_ended(pid: i32) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let pid = rustix::process::Pid::from_raw(pid).expect("a pid");
+        let Ok(process) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else { return true };
+        let longest = Timespec { tv_sec: 5, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&longest)).expect("polled") > 0
+    }
+
     #[test]
     fn a_program_that_does_not_end_is_killed_and_one_that_is_not_there_is_told() {
         let said = tempfile::NamedTempFile::new().expect("a file");
         let run = |engine: &str, arguments: &[&str], longest| {
             let arguments: Vec<_> = arguments.iter().map(|one| (*one).to_owned()).collect();
-            run(engine, &arguments, said.path(), longest)
+            run(engine, &arguments, said.path(), longest).map_err(EngineError::reason)
         };
         assert_eq!(run("true", &[], limits::CONTAINER_ENDS), Ok(()));
         let said = run("sh", &["-c", "echo why >&2; exit 1"], limits::CONTAINER_ENDS);
         assert_eq!(said, Err("sh: why".to_owned()));
         let hangs = run("sleep", &["600"], Duration::from_millis(1));
         assert!(hangs.is_err_and(|why| why.contains("does not end")));
+        // Its own processes are killed with it.
+        let hangs = run("sh", &["-c", "sleep 600 & echo $! >&2; wait"], Duration::from_secs(1));
+        let said = hangs.expect_err("it hangs");
+        let child = said.rsplit(' ').next().and_then(|pid| pid.parse().ok()).expect("its child's pid");
+        assert!(has_ended(child), "{said}");
         assert!(run("/nonexistent", &[], limits::CONTAINER_ENDS).is_err_and(|why| why.contains("there is no program")));
     }
 }

@@ -20,7 +20,7 @@ impl ContainerFiles {
         Self { root: PathBuf::from(format!("/proc/{pid}/root")) }
     }
 
-    fn open(&self, path: &Path) -> Option<OwnedFd> {
+    pub(super) fn open(&self, path: &Path) -> Option<OwnedFd> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let root = rustix::fs::open(&self.root, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
         openat2(root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT).ok()

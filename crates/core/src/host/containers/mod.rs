@@ -14,6 +14,8 @@ use std::sync::Mutex;
 
 use wire::Rules;
 
+use self::engine::EngineError;
+use self::mounts::MountSources;
 use super::holder_program::{HOLDER, holder_is_static};
 use crate::ids::SessionId;
 use crate::limits;
@@ -21,12 +23,13 @@ use crate::mutex::locked;
 
 mod engine;
 mod files;
+mod mounts;
 
 pub(crate) use engine::{ContainerSettings, usual as usual_engine};
 pub(crate) use files::ContainerFiles;
 
 /// Where the folder with our program, the socket and the session's secrets is in every container.
-const INSIDE: &str = "/.ptyd";
+pub(crate) const IN_CONTAINER: &str = "/.ptyd";
 /// The part of a container's folder that is mounted there.
 const MOUNTED: &str = "mounted";
 const PROGRAM: &str = "ptyd-init";
@@ -53,7 +56,7 @@ pub(crate) struct Containers {
 
 /// The part of a container that the start of its session's shell depends on.
 #[derive(Debug)]
-pub(crate) struct Inside {
+pub(crate) struct ContainerView {
     pub(crate) files: ContainerFiles,
     /// User, group and groups; empty where the container has one user alone.
     pub(crate) identity: Vec<u32>,
@@ -80,22 +83,23 @@ impl Containers {
 
     /// The path in its container of a secret that a session is given as a file.
     pub(crate) fn secret(name: &str) -> PathBuf {
-        Path::new(INSIDE).join(SECRETS).join(name)
+        Path::new(IN_CONTAINER).join(SECRETS).join(name)
     }
 
     /// The folder in every container with the scripts of the shells.
     pub(crate) fn scripts() -> PathBuf {
-        Path::new(INSIDE).join(SCRIPTS)
+        Path::new(IN_CONTAINER).join(SCRIPTS)
     }
 
-    /// Starts the container of a new session, or says why it cannot be. It waits until a holder takes it. Blocks.
+    /// Starts the container of a new session, or says why it cannot be; then its caller ends what there is of it. It waits until
+    /// a holder takes it. Blocks.
     pub(crate) fn start(
         &self,
         id: &SessionId,
         settings: &ContainerSettings,
         rules: &Rules,
         given: &GivenFiles<'_>,
-    ) -> Result<Inside, String> {
+    ) -> Result<ContainerView, String> {
         if !holder_is_static() {
             return Err(
                 "this build of ptyd has a holder that is linked dynamically, and an image has other libraries; \
@@ -108,17 +112,9 @@ impl Containers {
         }
         let own = self.folder.join(id.as_str());
         let listener = self.prepare(&own, settings, given).map_err(|e| format!("its folder: {e}"))?;
-        let started = self.start_in(&own, &listener, id, settings, rules);
-        match started {
-            Ok((connection, inside)) => {
-                locked(&self.waiting).insert(id.clone(), connection);
-                Ok(inside)
-            }
-            Err(why) => {
-                self.end(id);
-                Err(why)
-            }
-        }
+        let (connection, inside) = self.start_in(&own, &listener, id, settings, rules)?;
+        locked(&self.waiting).insert(id.clone(), connection);
+        Ok(inside)
     }
 
     /// Makes its folder. Other users of the machine cannot enter it; those of the container see the mounted part.
@@ -181,12 +177,20 @@ impl Containers {
         id: &SessionId,
         settings: &ContainerSettings,
         rules: &Rules,
-    ) -> Result<(UnixStream, Inside), String> {
+    ) -> Result<(UnixStream, ContainerView), String> {
         let mounted = own.join(MOUNTED);
-        let inside = Path::new(INSIDE);
+        let inside = Path::new(IN_CONTAINER);
         let first = [&inside.join(PROGRAM), Path::new(wire::FIRST_IN_CONTAINER), &inside.join(SOCKET)];
         let arguments = settings.run(id, (&mounted, inside), rules, &first)?;
-        engine::run(&settings.engine, &arguments, &own.join("stderr"), limits::CONTAINER_START)?;
+        let sources = MountSources::open(rules)?;
+        let run = engine::run(&settings.engine, &arguments, &own.join("stderr"), limits::CONTAINER_START);
+        run.map_err(|e| {
+            if matches!(e, EngineError::NotExecuted(_)) {
+                // There is no container to remove, and nothing that could remove one.
+                let _ = std::fs::remove_dir_all(own);
+            }
+            e.reason()
+        })?;
         sys::fault::point("container");
         let silent = |e: &dyn std::fmt::Display| {
             let (engine, runtime) = (&settings.engine, settings.runtime.as_deref().unwrap_or("its usual runtime"));
@@ -213,9 +217,10 @@ impl Containers {
         if !is_first || runs != which(&mounted.join(PROGRAM)).map_err(refused)? {
             return Err(silent(&"another process has connected"));
         }
+        sources.check(pid)?;
         let environment = environment(pid).map_err(refused)?;
         let identity: Vec<u32> = line.split_ascii_whitespace().map_while(|id| id.parse().ok()).collect();
-        Ok((connection, Inside { files: ContainerFiles::of_process(pid), identity, environment }))
+        Ok((connection, ContainerView { files: ContainerFiles::of_process(pid), identity, environment }))
     }
 
     /// The connection of the first process, for the session's holder.

@@ -1,5 +1,6 @@
 //! The container of a new session: what is asked of its engine, and what of the machine is mounted in it.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use wire::{Namespaces, Rules};
@@ -9,7 +10,7 @@ use super::environment::Setting;
 use crate::action::ActionError;
 use crate::confinement_tier::ConfinementTier;
 use crate::host::Programs;
-use crate::host::containers::{ContainerSettings, GivenFiles, Inside, usual_engine};
+use crate::host::containers::{ContainerSettings, ContainerView, GivenFiles, IN_CONTAINER, usual_engine};
 use crate::ids::SessionId;
 use crate::profile::Confinement;
 use crate::sessions::registry::Registry;
@@ -32,7 +33,7 @@ impl Registry {
     pub(super) fn shell_inside(
         &self,
         settings: &ContainerSettings,
-        inside: &Inside,
+        inside: &ContainerView,
         wanted: &Wanted<'_>,
     ) -> Result<Shell, ActionError> {
         let has = |name: &str| inside.files.resolve_program(name, wanted.path).is_some();
@@ -58,7 +59,7 @@ impl Registry {
         id: &SessionId,
         setting: &Setting,
         rules: Option<&Rules>,
-    ) -> Result<Option<(ContainerSettings, Inside)>, ActionError> {
+    ) -> Result<Option<(ContainerSettings, ContainerView)>, ActionError> {
         let (Some(confinement), Some(rules)) = (&setting.profile.confinement, rules) else { return Ok(None) };
         if confinement.tier != ConfinementTier::Container {
             return Ok(None);
@@ -75,7 +76,7 @@ impl Registry {
         settings: &ContainerSettings,
         rules: &Rules,
         secrets: &[(String, String)],
-    ) -> Result<Inside, ActionError> {
+    ) -> Result<ContainerView, ActionError> {
         let integration = &self.launch_resources.integration;
         let scripts = integration.all().map_err(|e| not_started(format!("the shell integration: {e}")))?;
         let given = GivenFiles { secrets, scripts: (&integration.folder(), &scripts) };
@@ -102,6 +103,11 @@ fn settings(confinement: &Confinement) -> Result<ContainerSettings, ActionError>
             return Err(invalid(format!("{name}: {value:?} is empty, begins with a dash, or has a blank in it")));
         }
     }
+    if engine.contains('/') && !engine.starts_with('/') {
+        return Err(invalid(format!(
+            "engine: {engine:?} is a relative path; give a name or a path that begins with /"
+        )));
+    }
     let (runtime, user) = (confinement.runtime.clone(), confinement.user.clone());
     Ok(ContainerSettings { engine, image, runtime, user })
 }
@@ -121,11 +127,19 @@ pub(super) fn mounts(confinement: &Confinement, places: &Places<'_>) -> Result<R
         writable.push(places.workspace.to_owned());
     }
     let resolved = |path: &Path| (places.resolved)(path);
+    let mut places_before = HashSet::new();
     for path in writable.iter().chain(&readable) {
         check_link(path, &writable, places)?;
         let (at, shown) = (resolved(path), path.display());
         if !path.is_absolute() || at.parent().is_none() {
             return Err(invalid(format!("{shown} cannot be mounted in a container: name a folder or a file below /")));
+        }
+        if at.starts_with(IN_CONTAINER) {
+            return Err(invalid(format!("{shown} cannot be mounted in a container: ptyd's own files are there")));
+        }
+        if !places_before.insert(at.clone()) {
+            let problem = format!("{shown} is named twice among what is mounted in a container; leave one out");
+            return Err(invalid(problem));
         }
         if let Some(secret) = secrets.iter().map(|secret| resolved(secret)).find(|secret| secret.starts_with(&at)) {
             let problem =
@@ -169,6 +183,7 @@ mod tests {
             (of(|it| it.user = Some("-x".to_owned())), "user: \"-x\""),
             (of(|it| it.runtime = Some("a b".to_owned())), "runtime: \"a b\""),
             (of(|it| it.engine = Some(String::new())), "engine: \"\""),
+            (of(|it| it.engine = Some("bin/podman".to_owned())), "engine: \"bin/podman\" is a relative path"),
         ] {
             let said = settings(&wrong).expect_err("wrong").to_string();
             assert!(said.contains(why), "{said}");
@@ -198,6 +213,9 @@ mod tests {
             (of(|it| it.readable = vec!["~/.config".into()]), "holds /home/ann/.config/"),
             (of(|it| it.readable = vec!["~/state/sessions".into()]), "is the server's own"),
             (of(|it| it.hidden = vec!["~/private".into()]), "leave out `hidden`"),
+            (of(|it| it.readable = vec!["~/src".into()]), "/home/ann/src is named twice"),
+            (of(|it| it.writable = vec!["/srv/a".into(), "/srv/a".into()]), "/srv/a is named twice"),
+            (of(|it| it.readable = vec!["/.ptyd/secrets".into()]), "/.ptyd/secrets cannot be mounted"),
         ] {
             let said = mounts(&wrong, &places).expect_err("wrong").to_string();
             assert!(said.contains(why), "{said}");

@@ -22,6 +22,7 @@ use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::profile::{Profile, StartFiles};
 use crate::sessions::handle::Handle;
+use crate::sessions::policy_gate::unprovable;
 use crate::sessions::registry::{NODE, Registry, SessionRef};
 use crate::sessions::resource_limits;
 use crate::sessions::session::Request;
@@ -86,7 +87,8 @@ impl Registry {
             }
         }
         let id = SessionId::random(NODE);
-        let handle = self.launch(&id, spec_of(&id, principal, request, StartFiles::User)).await?;
+        let owner = self.owner(principal, request)?;
+        let handle = self.launch(&id, owner, spec_of(&id, principal, request, StartFiles::User)).await?;
         drop(turn);
         self.created(principal, &handle).await
     }
@@ -99,14 +101,16 @@ impl Registry {
         client: &str,
     ) -> Result<Created, ActionError> {
         let turn = self.default_turn(client).await;
-        let id = SessionId::random(NODE);
+        let (id, owner) = (SessionId::random(NODE), self.owner(principal, request)?);
         let handle = match self.default_of(client).await? {
             DefaultSession::Live(_, snapshot) => return Ok(not_new(snapshot.view)),
             DefaultSession::Ended(old) => {
                 let spec = self.again(&old.shared, &id)?;
-                self.launch(&id, |_| Ok(spec)).await?
+                self.launch(&id, old.shared.meta.owner.clone(), |_| Ok(spec)).await?
             }
-            DefaultSession::Nothing => self.launch(&id, spec_of(&id, principal, request, StartFiles::User)).await?,
+            DefaultSession::Nothing => {
+                self.launch(&id, owner.clone(), spec_of(&id, principal, request, StartFiles::User)).await?
+            }
         };
         let Some(reason) = self.start_files_problem(principal, &handle, request).await else {
             drop(turn);
@@ -114,7 +118,7 @@ impl Registry {
         };
         self.end(&handle, sys::signal::HUP, limits::TERMINATE_GRACE).await?;
         let id = SessionId::random(NODE);
-        let handle = self.launch(&id, spec_of(&id, principal, request, StartFiles::Clean)).await?;
+        let handle = self.launch(&id, owner, spec_of(&id, principal, request, StartFiles::Clean)).await?;
         let failed = StartupFailure {
             command: "start-up files".to_owned(),
             reason: format!("{reason}; this shell, and those after a reset, run without them"),
@@ -193,7 +197,7 @@ impl Registry {
         self.end(&old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
         let id = SessionId::random(NODE);
         let spec = self.again(&old.shared, &id)?;
-        let handle = self.launch(&id, |_| Ok(spec)).await?;
+        let handle = self.launch(&id, old.shared.meta.owner.clone(), |_| Ok(spec)).await?;
         self.created(principal, &handle).await
     }
 
@@ -280,6 +284,17 @@ impl Registry {
         };
         set_directory(self.host(), &mut env, &cwd);
         let mut confinement = self.rules(&setting, &cwd, get(&env, b"HOME"))?;
+        let policy = self.policy_of_new(principal, request, profile)?;
+        let limits = resource_limits::within(
+            request.limits.or(profile.limits.or(self.settings.limits)),
+            &self.settings.limits_max,
+        )?;
+        // A token that is bound to profiles gets no more by a request than they give.
+        if principal.profiles().is_some() {
+            resource_limits::within(limits, &profile.limits)?;
+        }
+        resource_limits::can_be_kept(self.host(), &limits)?;
+        // An engine runs for nothing that is refused anyway.
         let inside = self.start_container(id, &setting, confinement.as_ref())?;
         if let Some((_, inside)) = &inside {
             // An image has its own PATH and HOME, and no variable of the machine says anything in it.
@@ -313,7 +328,8 @@ impl Registry {
             Some((settings, inside)) => self.shell_inside(settings, inside, &wanted)?,
             None => self.launch_resources.integration.pick(self.host(), &wanted)?,
         };
-        let (policy, unprovable) = self.policy_of_new(principal, request, profile, &shell.name, &env)?;
+        let of_policy = policy.as_ref();
+        let unprovable = of_policy.and_then(|_| unprovable(principal, request, profile, &shell.name, &env));
         for (name, value) in &shell.env {
             set(&mut env, name, value);
         }
@@ -334,14 +350,6 @@ impl Registry {
         }
         if let Some(rules) = confinement.as_mut().filter(|_| tier == Some(ConfinementTier::Sandbox)) {
             rules.readable.push(scripts);
-        }
-        let limits = resource_limits::within(
-            request.limits.or(profile.limits.or(self.settings.limits)),
-            &self.settings.limits_max,
-        )?;
-        // A token that is bound to profiles gets no more by a request than they give.
-        if principal.profiles().is_some() {
-            resource_limits::within(limits, &profile.limits)?;
         }
         let meta = SessionMetadata {
             name,
