@@ -38,6 +38,7 @@ mod nushell;
 mod output;
 mod output_by_kind;
 mod passwords;
+mod podman;
 mod policy;
 mod posix;
 mod processes;
