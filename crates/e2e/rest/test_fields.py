@@ -22,13 +22,19 @@ ELSEWHERE = {
     "TerminalSession.profile": "a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it",
     "TerminalSession.confinement": "a_confined_session_works_as_any_other",
     "Process.sandboxPid": "a_sandbox_is_used_as_any_session",
-    # This machine has all of them.
-    "ConfinementCapability.reason": "a_tier_that_the_machine_cannot_give_is_shown_with_the_reason",
     "TerminalSession.policy": "what_a_policy_refuses_has_not_happened_and_is_on_record",
     "SessionPolicy.name": "what_a_policy_refuses_has_not_happened_and_is_on_record",
     **{
         f"Approval.{field}": "what_a_policy_asks_about_runs_once_after_another_person_has_allowed_it"
         for field in "id sessionId sessionName owner principal policy rule why command inside input inputLength keys state decidedBy askedAt expiresIn".split()
+    },
+    **{
+        f"{of}.{field}": test
+        for of in ("NewToken", "TokenInfo")
+        for field, test in {
+            "policy": "a_tokens_policy_counts_besides_the_sessions_and_the_stricter_decides",
+            "secrets": "the_sessions_of_a_token_get_its_secrets_masked_and_the_next_server_knows",
+        }.items()
     },
     "SessionPolicy.advisory": "what_a_policy_refuses_has_not_happened_and_is_on_record",
     "SessionPolicy.unprovable": "after_typed_input_or_an_alias_nothing_is_proven_until_a_fresh_session_and_the_next_server_knows",
