@@ -12,7 +12,7 @@ use crate::action::{
     SignalTarget, TargetShell, signal_name,
 };
 use crate::ids::{CommandId, SessionId};
-use crate::principal::{Principal, TicketTarget};
+use crate::principal::{Principal, TicketTarget, TokenBounds};
 use crate::store::HistoryRow;
 
 /// The subject of a line.
@@ -140,6 +140,11 @@ pub(super) struct Creation {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     profiles: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    token_policy: Option<String>,
+    /// The names of the secrets that a token gives.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    token_secrets: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     secret_name: Option<String>,
 }
 
@@ -212,7 +217,13 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
         }
         Action::MakeToken(request) => {
             let (token, token_scope) = (Some(short(&request.name)), Some(request.scope.name()));
-            let creation = Creation { profiles: request.bounds.profiles.clone(), ..Creation::default() };
+            let TokenBounds { profiles, policy, secrets, .. } = &request.bounds;
+            let creation = Creation {
+                profiles: profiles.clone(),
+                token_policy: policy.as_deref().map(short),
+                token_secrets: secrets.iter().map(|secret| short(&secret.name)).collect(),
+                ..Creation::default()
+            };
             (Change, Details { token, token_scope, creation: Some(creation), ..none() })
         }
         Action::DecideApproval { id, decision } => {
@@ -293,8 +304,7 @@ fn of_create(create: &Create) -> Details {
         profile: create.profile.clone(),
         owner: create.owner.clone(),
         env_names: create.env.iter().map(|(name, _)| name.clone()).collect(),
-        profiles: Vec::new(),
-        secret_name: None,
+        ..Creation::default()
     };
     Details { session_name: create.name.clone(), creation: Some(creation), ..Details::default() }
 }

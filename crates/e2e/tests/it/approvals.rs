@@ -1,5 +1,5 @@
-//! The server asks a person where a policy says `ask`: a request that waits for the decision runs once with it, and leaves nothing behind
-//! without one.
+//! The server asks a person where a policy says `ask`: a request that waits for the decision runs once with it, and leaves
+//! nothing behind without one.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -189,6 +189,8 @@ async fn a_tokens_policy_counts_besides_the_sessions_and_the_stricter_decides() 
     let admin = TokenRequest { scope: TokenScope::Admin, ..with("bot", "open") };
     assert_eq!(owner.make_token(&admin).await.err().expect("refused").code(), Some(ErrorCode::InvalidField));
     let made = owner.make_token(&with("bot", "open")).await.expect("made");
+    let audit = std::fs::read_to_string(server.home().state().join("audit.jsonl")).expect("there");
+    assert!(audit.lines().any(|line| line.contains("\"make token\"") && line.contains("\"tokenPolicy\":\"open\"")));
     let bot = Arc::new(Client::tcp(server.address(), made.token));
     let listed = server.ptyd(&["token", "ls"]).output().expect("it runs").stdout;
     assert!(String::from_utf8_lossy(&listed).lines().any(|line| line.starts_with("bot ") && line.contains(" open ")));

@@ -561,6 +561,8 @@ async fn the_sessions_of_a_token_get_its_secrets_masked_and_the_next_server_know
     let bot = || std::sync::Arc::new(Client::tcp(server.address(), new.trim().to_owned()));
     let listed = owner.tokens().await.expect("listed").tokens;
     assert_eq!(listed[0].secrets, ["OTHER=API_KEY", "OTHER"]);
+    let audit = std::fs::read_to_string(server.home().state().join("audit.jsonl")).expect("there");
+    assert!(audit.lines().any(|line| line.contains("\"tokenSecrets\":[\"OTHER\",\"OTHER\"]")), "{audit}");
     // With the profile's, and without a profile.
     for (profile, given) in [(Some("deploy"), VALUE), (None, "none")] {
         let request = CreateRequest { profile: profile.map(str::to_owned), ..CreateRequest::default() };
