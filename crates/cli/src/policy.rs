@@ -1,12 +1,12 @@
 //! `policy`: checks a policy file, and tells what a policy says of a command. It reads the file itself, without a server.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use policy::{Policies, Policy, Standing, Verdict, remembered_file};
+use policy::{Policies, Policy, Standing, Verdict};
 use ptyd_core::config_file::ConfigFile;
+use ptyd_core::policy_file;
 use terminal::quote;
 
 use crate::exit::{Failure, NOT_ALLOWED};
@@ -65,15 +65,7 @@ fn chosen(given: &PathOptions, named: Option<&PathBuf>) -> Result<PathBuf, Failu
 }
 
 fn read(path: &Path) -> Result<Policies, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
-    let mistake = |path: &Path, mistake| Failure::usage(format!("{}, {mistake}", path.display()));
-    let policies = Policies::parse(&text).map_err(|found| mistake(path, found))?;
-    let remembered = remembered_file(path);
-    match std::fs::read_to_string(&remembered) {
-        Ok(text) => policies.with_remembered(&text).map_err(|found| mistake(&remembered, found)),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(policies),
-        Err(e) => Err(Failure::usage(format!("{}: {e}", remembered.display()))),
-    }
+    policy_file::read(path).map_err(Failure::usage)
 }
 
 /// `ptyd policy`.

@@ -23,7 +23,7 @@ pub mod limits;
 pub mod metrics;
 mod mutex;
 pub mod per_principal;
-mod policy_file;
+pub mod policy_file;
 pub mod principal;
 pub mod profile;
 pub mod serve_error;

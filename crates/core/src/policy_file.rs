@@ -1,4 +1,5 @@
-//! The policy file, and beside it the commands that a person has allowed for always, both read again when they have changed. While one has a mistake, sessions under a policy run nothing.
+//! The policy file, and beside it the commands that a person has allowed for always, both read again when they have changed.
+//! While one has a mistake, sessions under a policy run nothing.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -45,12 +46,9 @@ impl PolicyFile {
         if let Some(seen) = seen.as_ref().filter(|seen| seen.states == states) {
             return seen.policies.clone();
         }
-        let policies = match states[0].map(|_| text(path)) {
+        let policies = match states[0] {
             None => Ok(Arc::default()),
-            Some(read) => read
-                .and_then(|text| Policies::parse(&text).map_err(|mistake| format!("{}, {mistake}", path.display())))
-                .and_then(|policies| with_remembered(policies, &remembered, states[1].is_some()))
-                .map(Arc::new),
+            Some(_) => read(path).map(Arc::new),
         };
         match &policies {
             Ok(policies) => {
@@ -67,8 +65,8 @@ impl PolicyFile {
         self.path.as_deref().map(remembered_file)
     }
 
-    /// Appends such a command; what a person has written there stays. Where it cannot be one, the error is [`io::ErrorKind::InvalidInput`],
-    /// and nothing is written. Only one caller at a time may do this. Blocks.
+    /// Appends such a command; what a person has written there stays. Where it cannot be one, the error is
+    /// [`io::ErrorKind::InvalidInput`], and nothing is written. Only one caller at a time may do this. Blocks.
     pub(crate) fn remember(&self, policy: &str, command: &str, by: &str) -> io::Result<()> {
         let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
         let policies = self.policies().map_err(invalid)?;
@@ -98,11 +96,17 @@ impl PolicyFile {
     }
 }
 
-fn with_remembered(policies: Policies, file: &Path, is_there: bool) -> Result<Policies, String> {
-    if !is_there {
-        return Ok(policies);
+/// Reads a policy file, and the one with its remembered commands if that is there.
+pub fn read(path: &Path) -> Result<Policies, String> {
+    let text = |path: &Path| std::fs::read_to_string(path).map_err(|e| named(path, &e));
+    let policies = text(path).map_err(|e| e.to_string())?;
+    let policies = Policies::parse(&policies).map_err(|mistake| format!("{}, {mistake}", path.display()))?;
+    let remembered = remembered_file(path);
+    match text(&remembered) {
+        Ok(text) => policies.with_remembered(&text).map_err(|mistake| format!("{}, {mistake}", remembered.display())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(policies),
+        Err(e) => Err(e.to_string()),
     }
-    policies.with_remembered(&text(file)?).map_err(|mistake| format!("{}, {mistake}", file.display()))
 }
 
 fn state(path: &Path) -> Result<FileState, String> {
@@ -111,10 +115,6 @@ fn state(path: &Path) -> Result<FileState, String> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(named(path, &e).to_string()),
     }
-}
-
-fn text(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|e| named(path, &e).to_string())
 }
 
 /// The same error with the file's name.
@@ -156,6 +156,7 @@ mod tests {
             Ok::<_, String>(policies.get("a").map_or(0, |policy| policy.remembered().count()))
         };
         let memory = file.remembered().expect("a path");
+        let text = |path: &Path| std::fs::read_to_string(path).map_err(|e| e.to_string());
         assert_eq!((file.remember("a", "ls > x", "ada").ok(), count()), (Some(()), Ok(1)));
         assert_eq!(std::fs::metadata(&memory).expect("there").mode() & 0o777, 0o600);
         std::fs::write(&memory, text(&memory).expect("there") + "# mine").expect("written");
