@@ -334,35 +334,6 @@ impl Registry {
         AdoptionResult::Settled
     }
 
-    /// Removes the container of a session that has ended: its first process has ended with the holder, and its engine may have
-    /// removed it.
-    pub(super) fn end_container(&self, id: &SessionId, meta: &SessionMetadata) {
-        if meta.confinement.container.is_some() {
-            let (backends, id) = (Arc::clone(&self.backends), id.clone());
-            tokio::task::spawn_blocking(move || backends.containers.end(&id));
-        }
-    }
-
-    /// Removes the containers that earlier servers have left, of sessions whose holders have ended or never began. Those of
-    /// sessions that end meanwhile are removed with them.
-    fn end_earlier_containers(self: &Arc<Self>) {
-        let earlier = self.backends.containers.take_earlier();
-        if earlier.is_empty() {
-            return;
-        }
-        let registry = Arc::clone(self);
-        tokio::task::spawn_blocking(move || {
-            for id in earlier {
-                match registry.holders().liveness(&registry.holders().folder(&id), None) {
-                    Liveness::Alive(_) | Liveness::MayLive(_) | Liveness::Copy(_) => {}
-                    Liveness::Dead(_) | Liveness::NeverBegan | Liveness::Unknown(_) => {
-                        registry.backends.containers.end(&id);
-                    }
-                }
-            }
-        });
-    }
-
     /// A client from before the restart counts as disconnected until it connects again, for which it has some time: its
     /// `ptyd mcp` lives on and looks for this server.
     fn check_client(&self, handle: &Handle) {

@@ -1,6 +1,6 @@
 //! The command line of a container engine: podman, docker, or another program that takes the same one.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -165,9 +165,15 @@ fn ends(mut child: Child, longest: Duration) -> io::Result<bool> {
 
 /// The end of what an engine has said, on one line.
 fn quoted(said: &Path) -> String {
-    let mut bytes = Vec::new();
-    let _ = std::fs::File::open(said).map(|file| file.take(SAID_BYTES_MAX).read_to_end(&mut bytes));
-    shown(&String::from_utf8_lossy(&bytes))
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = std::fs::File::open(said)?;
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(SAID_BYTES_MAX)))?;
+        let mut bytes = Vec::new();
+        file.take(SAID_BYTES_MAX).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    shown(&String::from_utf8_lossy(&read().unwrap_or_default()))
 }
 
 fn shown(said: &str) -> String {
@@ -286,6 +292,8 @@ mod tests {
         assert_eq!(run("true", &[], limits::CONTAINER_ENDS), Ok(()));
         let said = run("sh", &["-c", "echo why >&2; exit 1"], limits::CONTAINER_ENDS);
         assert_eq!(said, Err("sh: why".to_owned()));
+        let long = run("sh", &["-c", "seq 50000 >&2; echo the reason >&2; exit 1"], limits::CONTAINER_ENDS);
+        assert!(long.is_err_and(|why| why.ends_with("49999 50000 the reason")));
         let hangs = run("sleep", &["600"], Duration::from_millis(1));
         assert!(hangs.is_err_and(|why| why.contains("does not end")));
         // Its own processes are killed with it.

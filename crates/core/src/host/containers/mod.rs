@@ -232,7 +232,11 @@ impl Containers {
     pub(crate) fn end(&self, id: &SessionId) {
         drop(self.take(id));
         let own = self.folder.join(id.as_str());
-        let Ok(engine) = std::fs::read_to_string(own.join(ENGINE)) else { return };
+        let Ok(engine) = std::fs::read_to_string(own.join(ENGINE)) else {
+            // Its start failed before the engine ran.
+            let _ = std::fs::remove_dir_all(&own);
+            return;
+        };
         match engine::remove(&engine, id, &own.join("stderr")) {
             Ok(()) => drop(std::fs::remove_dir_all(&own)),
             Err(why) => tracing::warn!(session = %id, why, "its container may be left; the next server tries again"),

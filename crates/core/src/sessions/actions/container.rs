@@ -1,7 +1,8 @@
-//! The container of a new session: what is asked of its engine, and what of the machine is mounted in it.
+//! The container of a session: what is asked of its engine, what of the machine is mounted in it, and its end.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use wire::{Namespaces, Rules};
 
@@ -11,9 +12,11 @@ use crate::action::ActionError;
 use crate::confinement_tier::ConfinementTier;
 use crate::host::Programs;
 use crate::host::containers::{ContainerSettings, ContainerView, GivenFiles, IN_CONTAINER, usual_engine};
+use crate::host::holders::Liveness;
 use crate::ids::SessionId;
 use crate::profile::Confinement;
 use crate::sessions::registry::Registry;
+use crate::sessions::session_metadata::SessionMetadata;
 use crate::shell::{Shell, Wanted};
 
 impl Registry {
@@ -81,6 +84,35 @@ impl Registry {
         let scripts = integration.all().map_err(|e| not_started(format!("the shell integration: {e}")))?;
         let given = GivenFiles { secrets, scripts: (&integration.folder(), &scripts) };
         self.backends.containers.start(id, settings, rules, &given).map_err(not_started)
+    }
+
+    /// Removes the container of a session that has ended: its first process has ended with the holder, and its engine may have
+    /// removed it.
+    pub(in crate::sessions) fn end_container(&self, id: &SessionId, meta: &SessionMetadata) {
+        if meta.confinement.container.is_some() {
+            let (backends, id) = (Arc::clone(&self.backends), id.clone());
+            tokio::task::spawn_blocking(move || backends.containers.end(&id));
+        }
+    }
+
+    /// Removes the containers that earlier servers have left, of sessions whose holders have ended or never began. Those of
+    /// sessions that end meanwhile are removed with them.
+    pub(in crate::sessions) fn end_earlier_containers(self: &Arc<Self>) {
+        let earlier = self.backends.containers.take_earlier();
+        if earlier.is_empty() {
+            return;
+        }
+        let registry = Arc::clone(self);
+        tokio::task::spawn_blocking(move || {
+            for id in earlier {
+                match registry.holders().liveness(&registry.holders().folder(&id), None) {
+                    Liveness::Alive(_) | Liveness::MayLive(_) | Liveness::Copy(_) | Liveness::Unknown(_) => {}
+                    Liveness::Dead(_) | Liveness::NeverBegan => {
+                        registry.backends.containers.end(&id);
+                    }
+                }
+            }
+        });
     }
 }
 
