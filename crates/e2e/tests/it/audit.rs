@@ -15,6 +15,8 @@ use client::Client;
 use e2e::{Home, PATIENCE, Random, Server, Session, Start, count, eventually};
 use serde_json::Value;
 
+use crate::tokens::token;
+
 /// Every line in all files, oldest file first; each must be JSON.
 pub(crate) fn lines(state: &Path) -> Vec<Value> {
     let mut files: Vec<PathBuf> = (1..100).rev().map(|number| state.join(format!("audit.{number}.jsonl"))).collect();
@@ -26,18 +28,6 @@ pub(crate) fn lines(state: &Path) -> Vec<Value> {
 
 fn is(line: &Value, facts: &[(&str, &str)]) -> bool {
     facts.iter().all(|(name, value)| line[*name] == *value)
-}
-
-async fn token(server: &Server, name: &str, scope: TokenScope) -> String {
-    let request = TokenRequest {
-        name: name.to_owned(),
-        scope,
-        expires_in: None,
-        profiles: Vec::new(),
-        confinement: None,
-        ..TokenRequest::default()
-    };
-    server.client().make_token(&request).await.expect("made").token
 }
 
 /// The answers to a client before its server was killed: commands, sessions and tokens.

@@ -12,10 +12,12 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use api::{CreateRequest, ExecuteRequest, TokenRequest, TokenScope};
+use api::{CreateRequest, ExecuteRequest, TokenScope};
 use client::Client;
 use e2e::{Connection, PATIENCE, Server, count, footprint};
 use serde_json::{Value, json};
+
+use crate::tokens::token;
 
 /// How much longer another's `true` may take.
 const FACTOR: u32 = 3;
@@ -43,20 +45,9 @@ struct Rig {
 impl Rig {
     async fn start() -> Self {
         let server = Server::start();
-        let token = async |name: &str, scope: TokenScope| {
-            let request = TokenRequest {
-                name: name.to_owned(),
-                scope,
-                expires_in: None,
-                profiles: Vec::new(),
-                confinement: None,
-                ..TokenRequest::default()
-            };
-            server.client().make_token(&request).await.expect("made").token
-        };
-        let write = token("mallory", TokenScope::Write).await;
-        let read = token("eye", TokenScope::Read).await;
-        let own = token("victim", TokenScope::Write).await;
+        let write = token(&server, "mallory", TokenScope::Write).await;
+        let read = token(&server, "eye", TokenScope::Read).await;
+        let own = token(&server, "victim", TokenScope::Write).await;
         let victim = Client::tcp(server.address(), own.clone());
         let session = victim.create(&CreateRequest::default(), None).await.expect("a session").id;
         let connection = Connection::tcp(server.address()).expect("it listens");

@@ -14,7 +14,7 @@ async fn limited(server: &Server, limits: Limits) -> Session {
 }
 
 /// The session lives, and its record names the limit and the command.
-pub(crate) async fn check_hit(shell: &Session, done: &CommandExecution, limit: Limit) {
+async fn check_hit(shell: &Session, done: &CommandExecution, limit: Limit) {
     assert_eq!((done.status, &done.limits_hit), (CommandStatus::Completed, &vec![limit]), "{done:?}");
     let session = shell.look().await;
     let hits: Vec<_> = session.limits_hit.iter().map(|hit| (hit.limit, hit.command_id.clone())).collect();
@@ -22,8 +22,19 @@ pub(crate) async fn check_hit(shell: &Session, done: &CommandExecution, limit: L
     assert_eq!(shell.gives("echo alive").await, (0, "alive\n".to_owned()));
 }
 
+/// The kernel has killed `head -c 400M /dev/zero | tail` for its memory, or refused it more, and its shell goes on.
+pub(crate) async fn check_memory_hog(shell: &Session, done: &CommandExecution) {
+    if in_group(shell, Limit::MemoryMb).await {
+        assert_eq!(done.exit_code, Some(137));
+        check_hit(shell, done, Limit::MemoryMb).await;
+    } else {
+        assert_eq!(done.exit_code, Some(1));
+    }
+    assert_eq!(shell.gives("echo alive").await, (0, "alive\n".to_owned()));
+}
+
 /// Whether the kernel keeps it for all processes together; where it cannot, that is printed.
-pub(crate) async fn in_group(shell: &Session, limit: Limit) -> bool {
+async fn in_group(shell: &Session, limit: Limit) -> bool {
     let kept = shell.look().await.limits.into_iter().find(|kept| kept.limit == limit).expect("asked for");
     let is_group = kept.kept_by == Keeper::Cgroup;
     if !is_group {
@@ -254,13 +265,7 @@ async fn a_memory_hog_is_killed_and_its_shell_is_not() {
     let slowest = slowest_of_another(&other).await;
     let done = shell.end_of(&hog).await;
     assert!(slowest < Duration::from_secs(1), "{slowest:?}");
-    if in_group(&shell, Limit::MemoryMb).await {
-        assert_eq!(done.exit_code, Some(137));
-        check_hit(&shell, &done, Limit::MemoryMb).await;
-    } else {
-        assert_eq!(done.exit_code, Some(1));
-    }
-    assert_eq!(shell.gives("echo alive").await, (0, "alive\n".to_owned()));
+    check_memory_hog(&shell, &done).await;
 }
 
 #[tokio::test]

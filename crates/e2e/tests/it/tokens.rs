@@ -8,15 +8,8 @@ use client::Client;
 use e2e::{PATIENCE, Server, Socket, SocketMessage};
 
 /// A fresh token.
-async fn token(server: &Server, name: &str, scope: TokenScope) -> String {
-    let request = TokenRequest {
-        name: name.to_owned(),
-        scope,
-        expires_in: None,
-        profiles: Vec::new(),
-        confinement: None,
-        ..TokenRequest::default()
-    };
+pub(crate) async fn token(server: &Server, name: &str, scope: TokenScope) -> String {
+    let request = TokenRequest { name: name.to_owned(), scope, ..TokenRequest::default() };
     server.client().make_token(&request).await.expect("made").token
 }
 
