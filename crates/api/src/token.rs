@@ -28,7 +28,8 @@ pub struct TokenRequest {
     /// The least confinement of the sessions that it starts; not for scope `admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confinement: Option<ConfinementTier>,
-    /// The policy that counts for its requests besides the sessions' own, and is that of its sessions which have none; not for scope `admin`.
+    /// The policy that counts for its requests besides the sessions' own, and is that of its sessions which have none; not
+    /// for scope `admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub policy: Option<String>,

@@ -1,7 +1,7 @@
 //! How a request waits for a person's decision, where its session's policy asks for one.
 //!
-//! A protocol gives its request one of these and follows it: it learns which approval is waited for, and may end the wait or prolong it. Dropping
-//! the request ends the wait as well, and nothing has happened then.
+//! A protocol gives its request one of these and follows it: it learns which approval is waited for, and may end the wait or
+//! prolong it. Dropping the request ends the wait as well, and nothing has happened then.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 pub struct ApprovalWait {
     until: watch::Sender<Instant>,
     /// The id of the approval that is waited for now.
-    parked: watch::Sender<Option<Arc<str>>>,
+    current: watch::Sender<Option<Arc<str>>>,
     /// It is a part of the timeout of the command or the input.
     counts: watch::Sender<bool>,
 }
@@ -25,7 +25,7 @@ impl ApprovalWait {
     pub fn at_most(time: Duration) -> Self {
         Self {
             until: watch::Sender::new(Instant::now() + time),
-            parked: watch::Sender::new(None),
+            current: watch::Sender::new(None),
             counts: watch::Sender::new(false),
         }
     }
@@ -48,18 +48,18 @@ impl ApprovalWait {
     }
 
     /// The id of the approval that is waited for now, if one is.
-    pub fn parked(&self) -> Option<Arc<str>> {
-        self.parked.borrow().clone()
+    pub fn approval(&self) -> Option<Arc<str>> {
+        self.current.borrow().clone()
     }
 
     /// Waits until an approval is waited for, and returns its id.
-    pub async fn is_parked(&self) -> Arc<str> {
-        let mut parked = self.parked.subscribe();
+    pub async fn begins(&self) -> Arc<str> {
+        let mut current = self.current.subscribe();
         loop {
-            if let Some(id) = parked.borrow_and_update().clone() {
+            if let Some(id) = current.borrow_and_update().clone() {
                 return id;
             }
-            if parked.changed().await.is_err() {
+            if current.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
@@ -78,7 +78,7 @@ impl ApprovalWait {
                 }
             }
         };
-        let _parked = Parked::at(&self.parked, id);
+        let _current = CurrentApproval::set(&self.current, id);
         tokio::select! {
             biased;
             () = decided => Some(if *self.counts.borrow() { begun.elapsed() } else { Duration::ZERO }),
@@ -88,16 +88,16 @@ impl ApprovalWait {
 }
 
 /// Tells the id while it lives.
-struct Parked<'a>(&'a watch::Sender<Option<Arc<str>>>);
+struct CurrentApproval<'a>(&'a watch::Sender<Option<Arc<str>>>);
 
-impl<'a> Parked<'a> {
-    fn at(parked: &'a watch::Sender<Option<Arc<str>>>, id: &str) -> Self {
-        parked.send_replace(Some(id.into()));
-        Self(parked)
+impl<'a> CurrentApproval<'a> {
+    fn set(current: &'a watch::Sender<Option<Arc<str>>>, id: &str) -> Self {
+        current.send_replace(Some(id.into()));
+        Self(current)
     }
 }
 
-impl Drop for Parked<'_> {
+impl Drop for CurrentApproval<'_> {
     fn drop(&mut self) {
         self.0.send_replace(None);
     }
@@ -105,7 +105,7 @@ impl Drop for Parked<'_> {
 
 impl fmt::Debug for ApprovalWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ApprovalWait").field(&self.parked()).finish()
+        f.debug_tuple("ApprovalWait").field(&self.approval()).finish()
     }
 }
 
@@ -134,16 +134,16 @@ mod tests {
         );
         let wait = ApprovalWait::at_most(Duration::from_secs(600));
         let ended = async {
-            assert_eq!(&*wait.is_parked().await, "a-2");
+            assert_eq!(&*wait.begins().await, "a-2");
             wait.give_up();
         };
         let (over, ()) = tokio::join!(wait.until("a-2", std::future::pending()), ended);
-        assert_eq!((over, wait.parked()), (None, None));
+        assert_eq!((over, wait.approval()), (None, None));
         wait.prolong(Duration::from_secs(600));
         let (decide, decision) = tokio::sync::oneshot::channel::<()>();
         let waiting = wait.until("a-3", async { drop(decision.await) });
         let deciding = async {
-            wait.is_parked().await;
+            wait.begins().await;
             decide.send(()).expect("it is waited for");
         };
         assert_eq!(tokio::join!(waiting, deciding).0, Some(Duration::ZERO));

@@ -18,7 +18,7 @@ use crate::credentials::named_tokens::Tokens;
 use crate::credentials::tickets::Tickets;
 use crate::metrics::Metrics;
 use crate::principal::{Detach, Principal};
-use crate::sessions::{Judged, Registry, UnixPeers, UsedApproval};
+use crate::sessions::{ApprovalUse, Judged, Registry, UnixPeers};
 
 /// Records every action: each primitive before and after it is performed, and each composite after.
 pub(crate) trait Recorder: fmt::Debug + Send + Sync {
@@ -122,7 +122,7 @@ impl Dispatcher {
         name: &str,
         action: &mut Action,
         entry: &mut Entry<'_>,
-    ) -> Result<Option<UsedApproval>, ActionError> {
+    ) -> Result<Option<ApprovalUse>, ActionError> {
         let needs = action.needs();
         if principal.scope < needs {
             let why =
@@ -157,8 +157,8 @@ impl Dispatcher {
         }
     }
 
-    /// Waits in this request for a person's decision; nothing else does, so whatever ends the request ends the wait. Returns how much of
-    /// its timeout it took, if there was a decision.
+    /// Waits in this request for a person's decision; nothing else does, so whatever ends the request ends the wait. Returns
+    /// how much of its timeout it took, if there was a decision.
     async fn decided(
         &self,
         principal: &Principal,

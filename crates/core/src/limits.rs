@@ -322,7 +322,8 @@ pub const SECRET_REQUEST_LIFETIME: Duration = Duration::from_secs(600);
 pub const SECRET_REQUESTS_MAX: usize = 64;
 /// How long an approval waits for a person's decision, and how long after that the same request must come again.
 pub const APPROVAL_LIFETIME: Duration = Duration::from_secs(600);
-/// How often a repetition looks whether the command of the first request has begun; that takes a write to the disk and a call to the holder.
+/// How often a repetition looks whether the command of the first request has begun; that takes a write to the disk and a
+/// call to the holder.
 pub const UNDERWAY_INTERVAL: Duration = Duration::from_millis(10);
 /// Approvals of one principal that are not used up. A person reads each of them.
 pub const APPROVALS_PER_PRINCIPAL_MAX: usize = 16;

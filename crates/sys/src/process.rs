@@ -281,8 +281,8 @@ pub fn innermost_pid(pid: u32) -> Option<u32> {
     ids.split_ascii_whitespace().last()?.parse().ok()
 }
 
-/// Whether a process is in the pid namespace of this one (proc(5), `NSpid` of `status`, which has a number for each namespace and, other
-/// than the links of `ns`, may be read of every process that is seen); `None` if it is gone or hidden.
+/// Whether a process is in the pid namespace of this one (proc(5), `NSpid` of `status`, which has a number for each
+/// namespace and, other than the links of `ns`, may be read of every process that is seen); `None` if it is gone or hidden.
 pub fn is_in_own_pid_namespace(pid: u32) -> Option<bool> {
     let depth = |process: &str| {
         let status = fs::read(format!("/proc/{process}/status")).ok()?;

@@ -129,8 +129,8 @@ impl NamedSecrets {
     }
 }
 
-/// The variables by which shells and programs find other programs, load code or decide what to run: a value in one of them would change
-/// what the session runs.
+/// The variables by which shells and programs find other programs, load code or decide what to run: a value in one of them
+/// would change what the session runs.
 const LOADS_CODE: [&str; 51] = [
     "BASHOPTS",
     "BASH_ENV",

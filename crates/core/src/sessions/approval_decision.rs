@@ -1,4 +1,5 @@
-//! A person's decision on what a policy leaves to one, and what a decision for always leaves behind: a rule in the file beside the policy file.
+//! A person's decision on what a policy leaves to one, and what a decision for always leaves behind: a rule in the file
+//! beside the policy file.
 
 use std::io;
 use std::sync::Arc;

@@ -72,7 +72,7 @@ struct Approval {
 #[derive(Debug)]
 pub(super) enum Answer {
     /// It may be performed now; the approval is used up.
-    Allowed(Box<TakenApproval>),
+    Allowed(Box<ApprovalClaim>),
     Denied {
         id: String,
         by: String,
@@ -83,28 +83,29 @@ pub(super) enum Answer {
         /// It is new.
         is_new: bool,
     },
-    /// The same request with the same idempotency key is being performed with its approval: it will be known soon, or the approval good again.
+    /// The same request with the same idempotency key is being performed with its approval: it will be known soon, or the
+    /// approval good again.
     Underway,
 }
 
 /// An approval that a request has taken to be performed with. Dropped before that, it is good once more.
 #[derive(Debug)]
-pub(crate) struct TakenApproval {
+pub(crate) struct ApprovalClaim {
     approval: Option<Approval>,
-    underway: Option<Underway>,
+    underway: Option<KeyedRequest>,
     from: Approvals,
 }
 
 /// An approval that a request is performed with, until the request is answered.
 #[derive(Debug)]
-pub(crate) struct UsedApproval {
+pub(crate) struct ApprovalUse {
     approval: Approval,
-    _underway: Option<Underway>,
+    _underway: Option<KeyedRequest>,
 }
 
 /// Keeps a request with an idempotency key among those that are being performed, while it lives.
 #[derive(Debug)]
-struct Underway {
+struct KeyedRequest {
     /// The id of its approval.
     id: String,
     of: Approvals,
@@ -195,9 +196,9 @@ impl Approvals {
                 let approval = all.remove(at);
                 let underway = key.map(|key| {
                     locked(&self.0.underway).push((id.clone(), approval.asked.clone(), key));
-                    Underway { id, of: self.clone() }
+                    KeyedRequest { id, of: self.clone() }
                 });
-                Answer::Allowed(Box::new(TakenApproval { approval: Some(approval), underway, from: self.clone() }))
+                Answer::Allowed(Box::new(ApprovalClaim { approval: Some(approval), underway, from: self.clone() }))
             }
         }
     }
@@ -214,7 +215,7 @@ impl Approvals {
     }
 
     /// The request that used it was not performed, because the session was busy: it is good once more.
-    pub(crate) fn put_back(&self, used: UsedApproval) {
+    pub(crate) fn put_back(&self, used: ApprovalUse) {
         // Before a newer one for the same request.
         locked(&self.0.all).insert(0, used.approval);
         // Another request that waits for the same may have it.
@@ -271,8 +272,10 @@ impl Approvals {
         all.iter().filter(seen).map(|approval| approval.view(now)).collect()
     }
 
-    /// Records a decision, and whether it is the first: a later one changes nothing. Nobody decides on a request of their own: the caller of a tool is taken for somebody else than the user whose
-    /// MCP client it is, a program in a session is not, and a named token is what its client has. For always, `remember` makes a rule of the policy and the command first. It may block.
+    /// Records a decision, and whether it is the first: a later one changes nothing. Nobody decides on a request of their
+    /// own: the caller of a tool is taken for somebody else than the user whose MCP client it is, a program in a session is
+    /// not, and a named token is what its client has. For always, `remember` makes a rule of the policy and the command
+    /// first. It may block.
     pub(super) fn decide(
         &self,
         principal: &Principal,
@@ -332,7 +335,7 @@ impl Approvals {
     }
 }
 
-impl TakenApproval {
+impl ApprovalClaim {
     pub(super) fn id(&self) -> &str {
         self.approval.as_ref().map_or("", |approval| &approval.id)
     }
@@ -346,23 +349,23 @@ impl TakenApproval {
     }
 
     /// The request is performed from now on: whether it was cannot be known later, so the approval is not good any more.
-    pub(super) fn used(mut self) -> Option<UsedApproval> {
+    pub(super) fn used(mut self) -> Option<ApprovalUse> {
         let underway = self.underway.take();
-        self.approval.take().map(|approval| UsedApproval { approval, _underway: underway })
+        self.approval.take().map(|approval| ApprovalUse { approval, _underway: underway })
     }
 }
 
-impl Drop for Underway {
+impl Drop for KeyedRequest {
     fn drop(&mut self) {
         locked(&self.of.0.underway).retain(|(id, ..)| *id != self.id);
         self.of.0.decided.send_replace(());
     }
 }
 
-impl Drop for TakenApproval {
+impl Drop for ApprovalClaim {
     fn drop(&mut self) {
         if let Some(approval) = self.approval.take() {
-            self.from.put_back(UsedApproval { approval, _underway: self.underway.take() });
+            self.from.put_back(ApprovalUse { approval, _underway: self.underway.take() });
         }
     }
 }

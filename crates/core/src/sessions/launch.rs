@@ -21,8 +21,8 @@ use crate::limits;
 use crate::mutex::locked;
 
 impl Registry {
-    /// Starts a session of this owner. If its caller goes away meanwhile, the start is still completed. `spec` makes the session's spec, and
-    /// may wait for the disk.
+    /// Starts a session of this owner. If its caller goes away meanwhile, the start is still completed. `spec` makes the
+    /// session's spec, and may wait for the disk.
     pub(super) async fn launch(
         self: &Arc<Self>,
         id: &SessionId,

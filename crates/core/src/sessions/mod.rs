@@ -58,7 +58,7 @@ pub use crate::host::capacity::{KernelLimit, kernel_limits};
 pub use crate::host::confinement_hindrance;
 pub use crate::host::holder_is_static;
 pub use crate::host::holders::splice_works;
-pub(crate) use approvals::UsedApproval;
+pub(crate) use approvals::ApprovalUse;
 pub(crate) use policy_gate::Judged;
 pub use registry::Registry;
 pub use unix_peers::UnixPeers;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use policy::{Policies, Ruling, Standing, Verdict};
 use tokio::time::Instant;
 
-use super::approvals::{Answer, Asked, UsedApproval, Words};
+use super::approvals::{Answer, ApprovalUse, Asked, Words};
 use super::registry::{Registry, SessionRef, on_disk};
 use super::session::Request;
 use super::shared::Shared;
@@ -170,6 +170,17 @@ impl Registry {
         }
         Ok(Some(name.to_owned()))
     }
+
+    /// Refuses a token whose policy the file does not have. Blocks.
+    pub(super) fn check_policy_of_token(&self, request: &MakeToken) -> Result<(), ActionError> {
+        let Some(name) = &request.bounds.policy else { return Ok(()) };
+        let invalid = |problem| ActionError::Invalid { field: "policy", problem };
+        let policies = self.launch_resources.policies.policies().map_err(|why| invalid(format!("the file: {why}")))?;
+        match policies.get(name) {
+            Some(_) => Ok(()),
+            None => Err(invalid(no_policy(&policies, name))),
+        }
+    }
 }
 
 /// Why none of the commands of a new session that has a policy could be proven.
@@ -188,19 +199,6 @@ pub(super) fn unprovable(
         Some("its shell has read its user's start-up files (the profile has no rc = \"clean\")".to_owned())
     } else {
         policy::doubtful_environment(env.iter().map(|(name, value)| (name.as_slice(), value.as_slice())))
-    }
-}
-
-impl Registry {
-    /// Refuses a token whose policy the file does not have. Blocks.
-    pub(super) fn check_policy_of_token(&self, request: &MakeToken) -> Result<(), ActionError> {
-        let Some(name) = &request.bounds.policy else { return Ok(()) };
-        let invalid = |problem| ActionError::Invalid { field: "policy", problem };
-        let policies = self.launch_resources.policies.policies().map_err(|why| invalid(format!("the file: {why}")))?;
-        match policies.get(name) {
-            Some(_) => Ok(()),
-            None => Err(invalid(no_policy(&policies, name))),
-        }
     }
 }
 
@@ -267,7 +265,7 @@ impl Judged {
 
     /// Prepares the session for it: a proven command runs in the shell for which it was proven, and what is not proven
     /// is on record before it runs. Returns the approval that it uses up.
-    pub(crate) async fn admit(mut self, action: &mut Action) -> Result<Option<UsedApproval>, ActionError> {
+    pub(crate) async fn admit(mut self, action: &mut Action) -> Result<Option<ApprovalUse>, ActionError> {
         let taken = match self.answer.take() {
             Some(Answer::Allowed(taken)) => Some(taken),
             _ => None,
@@ -277,7 +275,10 @@ impl Judged {
         }
         let needs_provable = self.ruling.is_remembered && taken.is_none();
         let is_unprovable = self.shared.taint.reason().is_some() || (self.ruling.taints && !self.taint().await?);
-        if let (true, true, Some(error)) = (needs_provable, is_unprovable, self.overtaken()) {
+        if needs_provable
+            && is_unprovable
+            && let Some(error) = self.overtaken()
+        {
             return Err(error);
         }
         Ok(taken.and_then(|taken| taken.used()))

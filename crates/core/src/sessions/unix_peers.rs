@@ -32,9 +32,7 @@ impl UnixPeers {
             Some(UnixPeer { uid, session: session.unwrap_or(PeerSession::Unknown) })
         }
     }
-}
 
-impl UnixPeers {
     /// Whether the other end of a TCP connection belongs to processes of this user, none of which is in a session.
     pub async fn is_users_process(&self, uid: u32, peer: SocketAddr, server: SocketAddr) -> bool {
         let backends = Arc::clone(&self.backends);

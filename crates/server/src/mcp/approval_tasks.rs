@@ -1,7 +1,9 @@
-//! Calls that wait for a person's decision, as tasks: their clients take the answer later. The id of such a task is that of its approval.
+//! Calls that wait for a person's decision, as tasks: their clients take the answer later. The id of such a task is that of
+//! its approval.
 //!
-//! They are in memory only, as approvals are. A restart ends what waits here before it has run, and the next server says of such an id that
-//! it is not known any more. A call that is allowed goes on here, and if that becomes a task of its own, this one is its alias.
+//! They are in memory only, as approvals are. A restart ends what waits here before it has run, and the next server says of
+//! such an id that it is not known any more. A call that is allowed goes on here, and if that becomes a task of its own,
+//! this one is its alias.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,10 +33,10 @@ pub(super) const QUESTION: &str = "approval";
 const ID: (&str, usize) = ("a-", 12);
 
 /// The calls of this process, by the ids of their approvals.
-static CALLS: LazyLock<Mutex<HashMap<String, Arc<ParkedCall>>>> = LazyLock::new(Mutex::default);
+static CALLS: LazyLock<Mutex<HashMap<String, Arc<ApprovalTask>>>> = LazyLock::new(Mutex::default);
 
 /// One call.
-struct ParkedCall {
+struct ApprovalTask {
     id: String,
     principal: String,
     opened_at: SystemTime,
@@ -58,8 +60,9 @@ enum State {
 /// A call on its way.
 pub(super) type Work = Boxed<'static, CallToolResponse>;
 
-/// Makes a task of a call that waits for this approval. `gone` is cancelled with the client's connection, where that is known: a call that
-/// still waits is not performed then. Another call that waits for the same approval stays the request that it is.
+/// Makes a task of a call that waits for this approval. `gone` is cancelled with the client's connection, where that is
+/// known: a call that still waits is not performed then. Another call that waits for the same approval stays the request
+/// that it is.
 pub(super) fn open(
     caller: &Caller,
     id: &str,
@@ -74,7 +77,7 @@ pub(super) fn open(
         return Err(work);
     }
     wait.prolong(APPROVAL_LIFETIME);
-    let call = Arc::new(ParkedCall {
+    let call = Arc::new(ApprovalTask {
         id: id.to_owned(),
         principal: caller.principal.name.clone(),
         opened_at: SystemTime::now(),
@@ -91,11 +94,11 @@ pub(super) fn open(
     Ok(CreateTaskResult::new(task))
 }
 
-fn locked() -> MutexGuard<'static, HashMap<String, Arc<ParkedCall>>> {
+fn locked() -> MutexGuard<'static, HashMap<String, Arc<ApprovalTask>>> {
     CALLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn found(caller: &Caller, id: &str) -> Option<Arc<ParkedCall>> {
+fn found(caller: &Caller, id: &str) -> Option<Arc<ApprovalTask>> {
     locked().get(id).filter(|call| call.principal == caller.principal.name).cloned()
 }
 
@@ -110,13 +113,13 @@ pub(super) async fn get(caller: &Caller, id: &str) -> Result<GetTaskResult, Erro
     let state = call.state.borrow().clone();
     let (task, payload) = match state {
         State::Open => {
-            let page = match call.wait.parked().filter(|_| call.asks_person) {
-                Some(parked) => caller.approval_page(&parked).await.map(|page| (parked, page)),
+            let page = match call.wait.approval().filter(|_| call.asks_person) {
+                Some(id) => caller.approval_page(&id).await.map(|page| (id, page)),
                 None => None,
             };
             let payload = match page {
-                Some((parked, page)) => {
-                    let input_requests = InputRequests::from([(QUESTION.to_owned(), question(&parked, page))]);
+                Some((id, page)) => {
+                    let input_requests = InputRequests::from([(QUESTION.to_owned(), question(&id, page))]);
                     TaskPayload::InputRequired { input_requests }
                 }
                 None => TaskPayload::Working,
@@ -162,7 +165,7 @@ pub(super) async fn cancel(caller: &Caller, id: &str) -> Result<(), ErrorData> {
     let Some(call) = found(caller, id) else {
         return if is_id(id) { Ok(()) } else { tasks::cancel(caller, id).await };
     };
-    if call.wait.parked().is_none() {
+    if call.wait.approval().is_none() {
         let mut state = call.state.subscribe();
         let over = state.wait_for(|state| !matches!(state, State::Open));
         let _ = tokio::time::timeout(TASK_CANCEL_WAIT, over).await;
@@ -213,7 +216,7 @@ fn forgotten(caller: &Caller, id: &str) -> DetailedTask {
     DetailedTask::new(task, TaskPayload::Completed { result })
 }
 
-impl ParkedCall {
+impl ApprovalTask {
     /// Goes on with the call to its answer.
     async fn follow(&self, mut work: Work, gone: Option<CancellationToken>) {
         let gone = async {
@@ -231,7 +234,7 @@ impl ParkedCall {
                 () = self.cancel.cancelled() => break State::Cancelled(SystemTime::now()),
                 () = &mut gone, if is_here => {
                     is_here = false;
-                    if self.wait.parked().is_some() {
+                    if self.wait.approval().is_some() {
                         break State::Cancelled(SystemTime::now());
                     }
                 }
@@ -271,7 +274,7 @@ impl ParkedCall {
     }
 
     fn message(&self) -> String {
-        match self.wait.parked() {
+        match self.wait.approval() {
             Some(id) => tasks::status_message(self.begun.elapsed(), &format!("waiting for approval {id}")),
             None => tasks::status_message(self.begun.elapsed(), "allowed"),
         }

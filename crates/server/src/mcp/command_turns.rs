@@ -172,7 +172,7 @@ impl CommandTurns {
         let command = InTurn::Command { session, timeout: Duration::ZERO };
         let ticket = self.locked().enter(request, command).ok_or(NoTurn::Full)?;
         let turn = CommandTurn { turns: Arc::clone(self), ticket };
-        // A call that waits for a person gives way.
+        // A call that waits for a person ends its wait.
         self.changed.notify_waiters();
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
@@ -202,9 +202,7 @@ impl CommandTurn {
         let session = own.next().map(|it| &it.session);
         own.any(|it| !it.is_input && Some(&it.session) == session)
     }
-}
 
-impl CommandTurn {
     /// Waits until a later command of the client waits for this one's answer.
     pub async fn awaited(&self) {
         loop {

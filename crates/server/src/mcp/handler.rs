@@ -24,13 +24,13 @@ use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::approval_tasks;
 use super::caller::Caller;
 use super::command_turns::{CommandTurn, InTurn};
 use super::deliveries;
 use super::dispatch_port::Server;
 use super::handshake::{StructuredAnswers, ToolSet};
 use super::log_notifications::Log;
-use super::parked_calls;
 use super::progress;
 use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
@@ -195,9 +195,10 @@ impl Handler {
         tokio::select! {
             biased;
             answer = &mut work => return answer,
-            _ = approval.is_parked() => {}
+            _ = approval.begins() => {}
         }
-        // A call that waits for a person holds up no other call of its client: the next one of the session ends the wait, or goes before a task.
+        // A call that waits for a person holds up no other call of its client: the next one of the session ends the wait, or
+        // goes before a task.
         match turn {
             Some(turn) if !becomes_task => {
                 tokio::select! {
@@ -239,42 +240,44 @@ impl Handler {
         let (arguments, support) = (arguments.unwrap_or_default(), tasks::support(context));
         let is_asked_again = request_state.is_some();
         if input_responses.is_some_and(|replies| {
-            replies.get(parked_calls::QUESTION).is_some_and(|reply| tasks::reply_of(reply) != PersonReply::Accepted)
+            replies.get(approval_tasks::QUESTION).is_some_and(|reply| tasks::reply_of(reply) != PersonReply::Accepted)
         }) {
             approval.give_up();
         }
         let (handler, id, its_caller) = (self.clone(), context.id.clone(), caller.clone());
-        let mut work: parked_calls::Work =
+        let mut work: approval_tasks::Work =
             Box::pin(async move { handler.answer(&its_caller, tool, arguments, &id, number, support).await });
-        let parked = tokio::select! {
+        let id = tokio::select! {
             biased;
             answer = &mut work => return answer,
-            parked = approval.is_parked() => parked,
+            id = approval.begins() => id,
         };
         let asks_person = tasks::sends_to_pages(context);
         if support != TaskSupport::None {
             // Over stdio the end of the connection is the end of the client.
             let gone = self.is_asked_again.then(|| context.ct.clone());
-            return match parked_calls::open(&caller, &parked, &approval, asks_person, gone, work) {
+            return match approval_tasks::open(&caller, &id, &approval, asks_person, gone, work) {
                 Ok(task) => CallToolResponse::Task(task),
                 Err(work) => work.await,
             };
         }
-        let page = if asks_person && !is_asked_again { caller.approval_page(&parked).await } else { None };
+        let page = if asks_person && !is_asked_again { caller.approval_page(&id).await } else { None };
         let Some(page) = page else { return work.await };
         if tasks::has_tasks(context) {
             // The client sends the call again once its person was at the page.
             let asked =
-                InputRequests::from([(parked_calls::QUESTION.to_owned(), parked_calls::question(&parked, page))]);
-            return InputRequiredResult::new(Some(asked), Some(parked.to_string())).into();
+                InputRequests::from([(approval_tasks::QUESTION.to_owned(), approval_tasks::question(&id, page))]);
+            return InputRequiredResult::new(Some(asked), Some(id.to_string())).into();
         }
         if self.stream.is_none() {
             return work.await;
         }
         let asking = async {
-            let request = ServerRequest::ElicitRequest(Request::new(parked_calls::asking(&parked, page)));
+            let request = ServerRequest::ElicitRequest(Request::new(approval_tasks::asking(&id, page)));
             match context.peer.send_request(request).await {
-                Ok(ClientResult::ElicitResult(reply)) if parked_calls::is_declined(&reply.action) => approval.give_up(),
+                Ok(ClientResult::ElicitResult(reply)) if approval_tasks::is_declined(&reply.action) => {
+                    approval.give_up()
+                }
                 // Its person is at the page, or the client cannot do it after all.
                 Ok(_) | Err(_) => {}
             }
@@ -404,7 +407,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
         tasks::begun(&context)?;
-        self.unless_asked_again(parked_calls::get(&self.caller(&context), &request.task_id).await).await
+        self.unless_asked_again(approval_tasks::get(&self.caller(&context), &request.task_id).await).await
     }
 
     async fn update_task(
@@ -413,7 +416,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         tasks::begun(&context)?;
-        self.unless_asked_again(parked_calls::update(&self.caller, &request.task_id, &request.input_responses).await)
+        self.unless_asked_again(approval_tasks::update(&self.caller, &request.task_id, &request.input_responses).await)
             .await
     }
 
@@ -423,7 +426,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         tasks::begun(&context)?;
-        self.unless_asked_again(parked_calls::cancel(&self.caller, &request.task_id).await).await
+        self.unless_asked_again(approval_tasks::cancel(&self.caller, &request.task_id).await).await
     }
 
     async fn list_prompts(

@@ -3,6 +3,7 @@
 //! It parses requests into actions and renders outcomes; it owns no session and keeps only what it has reported. Both
 //! eras of the protocol are rmcp's; a terminal session is an explicit handle and never an MCP session.
 
+mod approval_tasks;
 mod caller;
 mod command_turns;
 #[cfg(test)]
@@ -18,7 +19,6 @@ mod http_sessions;
 #[cfg(test)]
 mod http_sessions_tests;
 mod log_notifications;
-mod parked_calls;
 mod password_place;
 mod progress;
 mod reported_state;

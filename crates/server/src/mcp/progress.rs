@@ -31,9 +31,9 @@ pub(super) async fn while_waiting<T>(
     };
     tell(0.0, "started".to_owned()).await;
     let mut work = std::pin::pin!(work);
-    let mut parked = std::pin::pin!(async {
+    let mut approval_begins = std::pin::pin!(async {
         match approval {
-            Some(approval) => approval.is_parked().await,
+            Some(approval) => approval.begins().await,
             None => std::future::pending().await,
         }
     });
@@ -44,13 +44,13 @@ pub(super) async fn while_waiting<T>(
             done = &mut work => return Ok(done),
             // rmcp sends nothing for a cancelled request, so this text is never sent.
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),
-            id = &mut parked, if !is_told => {
+            id = &mut approval_begins, if !is_told => {
                 is_told = true;
                 tell(begun.elapsed().as_secs_f64(), format!("waiting for approval {id}")).await;
             }
             () = tokio::time::sleep(EVERY), if token.is_some() => {
                 let waited = begun.elapsed();
-                let message = match approval.and_then(ApprovalWait::parked) {
+                let message = match approval.and_then(ApprovalWait::approval) {
                     Some(id) => format!("waiting for approval {id}"),
                     None => format!("running {}", seconds(waited)),
                 };

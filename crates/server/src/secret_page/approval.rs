@@ -1,7 +1,7 @@
 //! The same page for an approval: a person sees what a policy asks about, and allows or denies it.
 //!
-//! The address proves nothing here either. It is told to the client that made the request and not to its model; the core decides whether
-//! whoever sends the form may decide.
+//! The address proves nothing here either. It is told to the client that made the request and not to its model; the core
+//! decides whether whoever sends the form may decide.
 
 use std::fmt::Write as _;
 

@@ -176,7 +176,8 @@ impl HolderBackend {
             let tagged = lineage.iter().find_map(|pid| sys::process::variable(*pid, TAG));
             return Ok(tagged.and_then(|id| SessionId::parse(std::str::from_utf8(&id).ok()?).ok()));
         }
-        // An orphan there is a child of the container's first process, whose parent is none of ours. The tag of such a process is its own word.
+        // An orphan there is a child of the container's first process, whose parent is none of ours. The tag of such a
+        // process is its own word.
         let is_here = |id: &SessionId| {
             let Liveness::Alive((holder, _)) = self.liveness(&self.folder(id), None) else { return false };
             sys::process::first_in_container(holder).is_some_and(|first| lineage.contains(&first))
