@@ -29,7 +29,22 @@ pub trait Feed: fmt::Debug + Send + Sync {
     fn next(&mut self, most: usize) -> Boxed<'_, Result<Piece, ActionError>>;
     /// The present screen; moves the cursor behind the output in it, so that unsent output before it is skipped. `None`
     /// if there is no live screen.
-    fn snapshot(&mut self) -> Boxed<'_, Result<Option<Piece>, ActionError>>;
+    fn snapshot(&mut self) -> Boxed<'_, Result<Option<ViewerSnapshot>, ActionError>>;
+}
+
+/// The screen at an offset, for a viewer.
+#[derive(Debug, Clone)]
+pub struct ViewerSnapshot {
+    /// Events before it that this viewer was not sent.
+    pub events: Vec<Arc<SessionEvent>>,
+    /// The offset up to which output is part of it.
+    pub at: u64,
+    /// The width in cells.
+    pub cols: u16,
+    /// The height in cells.
+    pub rows: u16,
+    /// Bytes that paint it in any terminal of this size.
+    pub bytes: Vec<u8>,
 }
 
 /// A piece of a viewer's stream.
@@ -52,17 +67,6 @@ pub enum Piece {
         /// The offset at which output continues.
         to: u64,
     },
-    /// The screen.
-    Snapshot {
-        /// The offset up to which output is part of it.
-        at: u64,
-        /// The width in cells.
-        cols: u16,
-        /// The height in cells.
-        rows: u16,
-        /// Bytes that paint it in any terminal of this size.
-        bytes: Vec<u8>,
-    },
     /// An event of the session.
     Event(Arc<SessionEvent>),
     /// The session has ended and there is nothing more.
@@ -76,6 +80,8 @@ pub enum SessionEvent {
     Started(Arc<CommandView>),
     /// A command has ended.
     Completed(Arc<CommandView>),
+    /// The session was being created, and runs.
+    Ready,
     /// The foreground state changed.
     Foreground(Foreground),
     /// The terminal was resized.

@@ -153,6 +153,35 @@ async fn a_tilde_is_the_home_of_the_session() {
     assert!(matches!(refused, Err(ActionError::Invalid { field: "cwd", .. })), "{refused:?}");
 }
 
+/// The viewer came while the session was being created, and its snapshot has the first prompt already.
+#[tokio::test]
+// promise: view-6
+async fn a_viewer_is_told_that_the_session_runs_although_no_output_follows() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let gate = dir.path().join("gate");
+    assert!(std::process::Command::new("mkfifo").arg(&gate).status().expect("mkfifo").success());
+    std::fs::write(dir.path().join(".bashrc"), format!("read -r _ < {}\n", gate.display())).expect("written");
+    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
+    let session = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
+    let watch = Action::Watch { session: session.clone(), since: None };
+    let Outcome::Watching(watching) = registry.act(&me(), &watch).await.expect("alive") else {
+        panic!("another outcome")
+    };
+    assert_eq!(watching.session.status, SessionStatus::Creating);
+    let mut feed = watching.feed;
+    tokio::task::spawn_blocking(move || std::fs::write(gate, "go\n")).await.expect("no panic").expect("it reads");
+    let handle = registry.live(&me(), &session).await.expect("alive");
+    handle.ask(Request::Prompt).await.expect("alive");
+    let snapshot = feed.snapshot().await.expect("alive").expect("a screen");
+    let is_ready = |event: &SessionEvent| matches!(event, SessionEvent::Ready);
+    if !snapshot.events.iter().any(|event| is_ready(event)) {
+        let next = async { while !matches!(feed.next(1 << 20).await, Ok(Piece::Event(event)) if is_ready(&event)) {} };
+        tokio::time::timeout(Duration::from_secs(30), next).await.expect("the event");
+    }
+    let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
+    registry.terminate(&me(), &end).await.expect("it ends");
+}
+
 #[tokio::test]
 // promise: view-2
 async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
@@ -190,7 +219,7 @@ async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
                 at = to;
                 shown.extend(bytes);
             }
-            other @ (Piece::Snapshot { .. } | Piece::Over) => panic!("{other:?}"),
+            Piece::Over => panic!("it lives"),
         }
     }
     assert!(missed >= limits::EVENTS_KEPT as u64, "{missed} events");

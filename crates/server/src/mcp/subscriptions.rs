@@ -150,10 +150,10 @@ impl Subscriber {
 async fn changes(feed: &mut dyn Feed) -> Result<bool, ActionError> {
     loop {
         match feed.next(PIECE_BYTES).await? {
-            Piece::Data { .. } | Piece::Gap { .. } | Piece::Snapshot { .. } => return Ok(true),
+            Piece::Data { .. } | Piece::Gap { .. } => return Ok(true),
             Piece::Over => return Ok(false),
             Piece::Event(event) => match *event {
-                SessionEvent::Resized { .. } => return Ok(true),
+                SessionEvent::Ready | SessionEvent::Resized { .. } => return Ok(true),
                 SessionEvent::Exited(_) => return Ok(false),
                 SessionEvent::Started(_)
                 | SessionEvent::Completed(_)

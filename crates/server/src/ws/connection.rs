@@ -17,7 +17,9 @@ use super::input_task::{InputTask, Typed};
 use super::json;
 use super::query::{Mode, Query};
 use super::whole_characters::{WholeCharacters, WholeText};
-use ptyd_core::action::{Action, ActionError, Feed, Outcome, Piece, SessionEvent, SessionStatus, Watching};
+use ptyd_core::action::{
+    Action, ActionError, Feed, Outcome, Piece, SessionEvent, SessionStatus, ViewerSnapshot, Watching,
+};
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::ids::SessionId;
 use ptyd_core::limits;
@@ -231,7 +233,12 @@ impl OpenConnection<'_> {
     /// Sends the present screen, and continues behind it.
     async fn show_present(&mut self, says_gap: bool) -> Result<(), End> {
         let from = self.characters.forget().unwrap_or_else(|| self.feed.cursor());
-        let Some(Piece::Snapshot { at, cols, rows, bytes }) = self.feed.snapshot().await? else { return Ok(()) };
+        let Some(snapshot) = self.feed.snapshot().await? else { return Ok(()) };
+        // Before it: an older size would spoil it.
+        for event in &snapshot.events {
+            self.give_event(event).await?;
+        }
+        let ViewerSnapshot { at, cols, rows, bytes, .. } = snapshot;
         self.was_stopped = false;
         self.snapshot_at = Instant::now() + limits::SNAPSHOT_EVERY;
         match self.connection.mode {
@@ -265,10 +272,7 @@ impl OpenConnection<'_> {
         match piece {
             Piece::Data { from, to, bytes } => self.frame(&FromServer::Data { from, to, bytes: &bytes }).await,
             Piece::Gap { from, to } => self.frame(&FromServer::Gap { from, to }).await,
-            Piece::Snapshot { at, cols, rows, bytes } => {
-                self.frame(&FromServer::Snapshot { at, cols, rows, bytes: &bytes }).await
-            }
-            Piece::Event(event) => self.text(&event::render(&event)).await,
+            Piece::Event(event) => self.give_event(&event).await,
             Piece::Over => Err(ended()),
         }
     }
@@ -276,12 +280,10 @@ impl OpenConnection<'_> {
     async fn give_raw(&mut self, piece: Piece) -> Result<(), End> {
         match piece {
             Piece::Data { bytes, .. } if bytes.is_empty() => Ok(()),
-            Piece::Data { bytes, .. } | Piece::Snapshot { bytes, .. } => {
-                self.unacknowledged(Message::Binary(bytes.into())).await
-            }
+            Piece::Data { bytes, .. } => self.unacknowledged(Message::Binary(bytes.into())).await,
             // Raw mode cannot report the gap, but the screen can be repaired.
             Piece::Gap { .. } => self.show_present(false).await,
-            Piece::Event(_) => Ok(()),
+            Piece::Event(event) => self.give_event(&event).await,
             Piece::Over => Err(ended()),
         }
     }
@@ -290,23 +292,13 @@ impl OpenConnection<'_> {
         match piece {
             Piece::Data { from, to, bytes } => {
                 let text = self.characters.add(from, to, bytes);
-                self.give_text(text).await?;
-                self.notify_ready().await
+                self.give_text(text).await
             }
             Piece::Gap { from, to } => {
                 self.give_held_back().await?;
                 self.text(&json::gap(from, to)).await
             }
-            Piece::Snapshot { at, cols, rows, bytes } => self.text(&json::snapshot(at, cols, rows, &bytes)).await,
-            Piece::Event(event) => {
-                if json::ends_output(&event) {
-                    self.give_held_back().await?;
-                }
-                if matches!(*event, SessionEvent::Exited(_)) {
-                    self.status = SessionStatus::Terminated;
-                }
-                self.text(&json::status(self.status, event::render(&event))).await
-            }
+            Piece::Event(event) => self.give_event(&event).await,
             Piece::Over => {
                 self.give_held_back().await?;
                 Err(ended())
@@ -314,19 +306,22 @@ impl OpenConnection<'_> {
         }
     }
 
-    /// Tells that the shell has shown its first prompt, of which there is output but no event.
-    async fn notify_ready(&mut self) -> Result<(), End> {
-        if self.status != SessionStatus::Creating {
-            return Ok(());
+    async fn give_event(&mut self, event: &SessionEvent) -> Result<(), End> {
+        match self.connection.mode {
+            Mode::Framed => self.text(&event::render(event)).await,
+            Mode::Raw => Ok(()),
+            Mode::Json => {
+                if json::ends_output(event) {
+                    self.give_held_back().await?;
+                }
+                match event {
+                    SessionEvent::Ready => self.status = SessionStatus::Running,
+                    SessionEvent::Exited(_) => self.status = SessionStatus::Terminated,
+                    _ => {}
+                }
+                self.text(&json::status(self.status, event::render(event))).await
+            }
         }
-        let SocketConnection { dispatcher, principal, session, .. } = &self.connection;
-        if let Outcome::Session(now) = Box::pin(dispatcher.dispatch(principal, Action::Show(session.clone()))).await? {
-            self.status = now.status;
-        }
-        if self.status != SessionStatus::Running {
-            return Ok(());
-        }
-        self.text(&json::status(self.status, serde_json::json!({ "event": "ready" }))).await
     }
 
     async fn give_held_back(&mut self) -> Result<(), End> {

@@ -37,6 +37,7 @@ pub(super) fn render(event: &SessionEvent) -> Value {
     match event {
         SessionEvent::Started(view) => json!({ "event": "command.started", "command": command(view) }),
         SessionEvent::Completed(view) => json!({ "event": "command.completed", "command": command(view) }),
+        SessionEvent::Ready => json!({ "event": "ready" }),
         SessionEvent::Foreground(now) => json!({ "event": "foreground", "foreground": now.name() }),
         SessionEvent::Resized { cols, rows } => {
             json!({ "event": "resize", "dimensions": { "cols": cols, "rows": rows } })

@@ -1,7 +1,7 @@
 //! Actions of viewers: a cursor in a session's output, typed keys, a ticket for a browser.
 
 use super::report::with_key;
-use crate::action::{ActionError, InputBytes, Outcome, SessionEvent, TicketView, Watching};
+use crate::action::{ActionError, InputBytes, Outcome, SessionEvent, SessionStatus, TicketView, Watching};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::{Grant, Principal, TicketTarget};
@@ -21,8 +21,13 @@ impl Registry {
             SessionRef::Live(handle) => {
                 let place = handle.permits.viewer()?;
                 // The actor answers once the replay of earlier output is complete.
-                let snapshot = handle.ask(Request::Look).await?;
-                (snapshot.view, snapshot.shown_to, ViewerCursor::live(handle, since, place))
+                let mut snapshot = handle.ask(Request::Look).await?;
+                let feed = ViewerCursor::live(handle.clone(), since, place);
+                // If the first prompt came before the cursor, the cursor gives no event for it.
+                if snapshot.view.status == SessionStatus::Creating {
+                    snapshot = handle.ask(Request::Look).await?;
+                }
+                (snapshot.view, snapshot.shown_to, feed)
             }
             SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
             SessionRef::EndedSession(past) => {

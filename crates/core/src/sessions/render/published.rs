@@ -55,6 +55,14 @@ impl Published {
         self.oldest() + self.events.iter().take_while(|n| n.at < offset).count() as u64
     }
 
+    /// The events from one number up to another; the first says how many of them are no longer kept.
+    pub(super) fn between(&self, from: u64, to: u64) -> Vec<Arc<SessionEvent>> {
+        let missed = self.oldest().min(to).saturating_sub(from);
+        let missed = (missed > 0).then(|| Arc::new(SessionEvent::Missed(missed)));
+        let kept = (from.max(self.oldest())..to).filter_map(|number| self.event(number));
+        missed.into_iter().chain(kept.map(|noted| Arc::clone(&noted.event))).collect()
+    }
+
     pub(super) fn event(&self, number: u64) -> Option<&Noted> {
         self.events.get(usize::try_from(number.checked_sub(self.oldest())?).ok()?)
     }
@@ -73,5 +81,7 @@ mod tests {
         }
         assert_eq!((published.oldest(), published.number_at(0), published.number_at(8)), (5, 5, 8));
         assert!(published.event(4).is_none() && published.event(5).is_some_and(|n| n.at == 5));
+        assert!(matches!(*published.between(2, 7), [ref missed, _, _] if matches!(**missed, SessionEvent::Missed(3))));
+        assert!(published.between(7, 7).is_empty() && published.between(8, 7).is_empty());
     }
 }

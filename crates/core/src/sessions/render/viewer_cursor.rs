@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use super::handover::Handovers;
 use super::published::{Noted, Published};
 use super::stream::stream;
-use crate::action::{ActionError, Boxed, Feed, Piece, SessionEvent};
+use crate::action::{ActionError, Boxed, Feed, Piece, SessionEvent, ViewerSnapshot};
 use crate::sessions::ended_session::EndedSession;
 use crate::sessions::handle::Handle;
 use crate::sessions::session::{Request, ScreenSnapshot};
@@ -54,7 +54,7 @@ impl Feed for ViewerCursor {
         Box::pin(self.next_piece(most))
     }
 
-    fn snapshot(&mut self) -> Boxed<'_, Result<Option<Piece>, ActionError>> {
+    fn snapshot(&mut self) -> Boxed<'_, Result<Option<ViewerSnapshot>, ActionError>> {
         Box::pin(self.picture())
     }
 }
@@ -178,14 +178,15 @@ impl ViewerCursor {
     }
 
     /// The screen and the cursor come from one turn of the actor, so no byte is in both or in neither.
-    async fn picture(&mut self) -> Result<Option<Piece>, ActionError> {
+    async fn picture(&mut self) -> Result<Option<ViewerSnapshot>, ActionError> {
         let Some(handle) = &self.handle else { return Ok(None) };
         let ScreenSnapshot { screen, rows, count } = match handle.ask(Request::Picture).await {
             Ok(picture) => picture,
             Err(ActionError::Ended { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
+        let events = self.published.borrow().between(self.seen, count);
         (self.cursor, self.seen) = (screen.at, count.max(self.seen));
-        Ok(Some(Piece::Snapshot { at: screen.at, cols: screen.cols, rows, bytes: screen.ansi }))
+        Ok(Some(ViewerSnapshot { events, at: screen.at, cols: screen.cols, rows, bytes: screen.ansi }))
     }
 }

@@ -9,10 +9,11 @@ use tokio::sync::watch;
 
 use super::machine::session::Session;
 use super::now::Now;
-use crate::action::{EndedBy, Foreground, ServerEventKind, SessionEvent};
+use crate::action::{EndedBy, Foreground, ServerEventKind, SessionEvent, SessionStatus};
 use crate::sessions::render::published::{Noted, Published};
 use crate::sessions::server_events::ServerEvents;
 use crate::sessions::shared::Shared;
+use crate::sessions::summary::Summary;
 use crate::store::HistoryRow;
 
 /// The channels on which viewers follow the session.
@@ -65,6 +66,11 @@ impl Publisher {
                 if now.foreground.replace(foreground).is_some() {
                     notes.push(Noted { at: held_from, event: Arc::new(SessionEvent::Foreground(foreground)) });
                 }
+            }
+            let status = |summary: &Option<Summary>| summary.as_ref().map(|summary| summary.status);
+            if status(&now.summary) == Some(SessionStatus::Creating) && status(&summary) == Some(SessionStatus::Running)
+            {
+                notes.push(Noted { at: held_from, event: Arc::new(SessionEvent::Ready) });
             }
             let has_markers = timeline.output().markers.back() != now.markers.last();
             let changed = has_markers || !notes.is_empty() || (to, is_over) != (now.to, now.is_over);
@@ -119,7 +125,10 @@ impl Publisher {
                 ServerEventKind::Terminated(exit.clone())
             }
             SessionEvent::LimitHit(hit) => ServerEventKind::LimitHit(*hit),
-            SessionEvent::Foreground(_) | SessionEvent::Resized { .. } | SessionEvent::Missed(_) => return,
+            SessionEvent::Ready
+            | SessionEvent::Foreground(_)
+            | SessionEvent::Resized { .. }
+            | SessionEvent::Missed(_) => return,
         };
         self.server_events.notify(&session.shared, what);
     }
