@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use policy::{Policies, Ruling, Standing, Verdict};
 use tokio::time::Instant;
+use wire::Key;
 
 use super::approvals::{Answer, ApprovalUse, Asked, Words};
 use super::registry::{Registry, SessionRef, on_disk};
@@ -27,13 +28,20 @@ const INTERRUPT: u8 = 3;
 /// paths in the system's folders.
 const SHELLS: [&str; 5] = ["bash", "dash", "fish", "sh", "zsh"];
 
+/// A policy judges commands and input.
+#[derive(Debug, Clone, Copy)]
+enum Subject {
+    Command,
+    Input,
+}
+
 /// The verdict of a session's policy on an action.
 #[derive(Debug)]
 pub(crate) struct Judged {
     shared: Arc<Shared>,
     policy: String,
     ruling: Ruling,
-    what: &'static str,
+    subject: Subject,
     /// A person's decision, where the verdict leaves it to one.
     answer: Option<Answer>,
 }
@@ -61,63 +69,85 @@ impl Registry {
             }
             Err(error) => return Err(error),
         };
-        let hides_input = handle.feed.borrow().foreground == Some(Foreground::PasswordWanted);
         let shared = Arc::clone(&handle.shared);
-        let of_token = principal.policy().filter(|name| shared.meta.policy.as_deref() != Some(name));
-        let both = [shared.meta.policy.as_deref(), of_token];
-        // The stricter one counts; the session's own where both say the same.
-        let ruled = both.into_iter().flatten().map(|name| (name.to_owned(), self.ruling(&shared, name, action)));
-        let ruled = ruled.reduce(|(one, before), (other, ruling)| {
-            let (taints, is_proven) = (before.taints || ruling.taints, before.is_proven && ruling.is_proven);
-            let is_remembered = before.is_remembered || ruling.is_remembered;
-            let counts = ruling.verdict > before.verdict || (ruling.verdict == before.verdict && ruling.is_remembered);
-            let (name, of) = if counts { (other, ruling) } else { (one, before) };
-            (name, Ruling { taints, is_proven, is_remembered, ..of })
-        });
-        let Some((name, mut ruling)) = ruled else { return Ok(None) };
+        let Some((policy, mut ruling)) = self.ruling_of_both(principal, &shared, action) else { return Ok(None) };
         // It may quote the command.
         if let Some(masks) = shared.folder.masks() {
             ruling.why = masks.masked_text(ruling.why);
         }
-        let what = if matches!(action, Action::Execute(_)) { "not run" } else { "nothing was typed" };
+        let subject = if matches!(action, Action::Execute(_)) { Subject::Command } else { Subject::Input };
+        let mut judged = Judged { shared, policy, ruling, subject, answer: None };
         let key = match action {
             Action::Execute(execute) if execute.key.is_some() => Some(self.key_of_command(execute)),
             _ => None,
         };
-        let approvals = &self.person_requests.approvals;
-        let answer = loop {
+        let hides_input = handle.feed.borrow().foreground == Some(Foreground::PasswordWanted);
+        loop {
             // A repetition is answered with its command, and runs nothing.
-            if let Some(key) = key.filter(|_| ruling.verdict != Verdict::Allow)
+            if let Some(key) = key.filter(|_| judged.ruling.verdict != Verdict::Allow)
                 && handle.ask(|reply| Request::HasBegun(key, reply)).await.unwrap_or(false)
             {
                 return Ok(None);
             }
-            let answer = Asked::of(action, principal).and_then(|asked| {
-                match ruling.verdict {
-                    Verdict::Ask => {}
-                    // A decision on this very request goes before the rule that was made of one.
-                    Verdict::Allow if ruling.is_remembered => {
-                        return approvals.decision_before(&asked, key, Instant::now());
-                    }
-                    Verdict::Allow | Verdict::Deny => return None,
-                }
-                let (owner, session_name) = (shared.meta.owner.clone(), shared.meta.name.clone());
-                let (rule, why) = (ruling.rule.clone(), ruling.why.clone());
-                let masks = shared.folder.masks().cloned();
-                let never_provable = shared.meta.unprovable.clone();
-                let policy = name.clone();
-                let words = Words { session_name, owner, policy, rule, why, hides_input, never_provable, masks };
-                Some(approvals.answer(asked, key, principal.origin.door, words, Instant::now()))
-            });
-            match answer {
-                Some(Answer::Underway) => approvals.changes_within(UNDERWAY_INTERVAL).await,
-                answer => break answer,
+            judged.answer = Asked::of(action, principal)
+                .and_then(|asked| self.answer_of_person(principal, &judged, asked, key, hides_input));
+            match judged.answer {
+                Some(Answer::Underway) => self.person_requests.approvals.changes_within(UNDERWAY_INTERVAL).await,
+                _ => break,
             }
-        };
-        if let Some(Answer::Pending { id: Some(id), is_new: true }) = &answer {
-            self.server_events.notify(&shared, ServerEventKind::Approval { id: id.clone(), decision: None });
         }
-        Ok(Some(Judged { shared, policy: name, ruling, what, answer }))
+        if let Some(Answer::Pending { id: Some(id), is_new: true }) = &judged.answer {
+            self.server_events.notify(&judged.shared, ServerEventKind::Approval { id: id.clone(), decision: None });
+        }
+        Ok(Some(judged))
+    }
+
+    /// A person's decision about the request, or a new approval for it, where the ruling leaves it to one.
+    fn answer_of_person(
+        &self,
+        principal: &Principal,
+        judged: &Judged,
+        asked: Asked,
+        key: Option<Key>,
+        hides_input: bool,
+    ) -> Option<Answer> {
+        let Judged { shared, policy, ruling, .. } = judged;
+        let approvals = &self.person_requests.approvals;
+        match ruling.verdict {
+            Verdict::Ask => {}
+            // A decision on this very request goes before the rule that was made of one.
+            Verdict::Allow if ruling.is_remembered => return approvals.decision_before(&asked, key, Instant::now()),
+            Verdict::Allow | Verdict::Deny => return None,
+        }
+        let words = Words {
+            session_name: shared.meta.name.clone(),
+            owner: shared.meta.owner.clone(),
+            policy: policy.clone(),
+            rule: ruling.rule.clone(),
+            why: ruling.why.clone(),
+            hides_input,
+            never_provable: shared.meta.unprovable.clone(),
+            masks: shared.folder.masks().cloned(),
+        };
+        Some(approvals.answer(asked, key, principal.origin.door, words, Instant::now()))
+    }
+
+    /// The ruling of the session's policy and of the token's, with the name of the policy that gave it. The stricter one
+    /// counts; the session's own where both say the same.
+    fn ruling_of_both(&self, principal: &Principal, shared: &Shared, action: &Action) -> Option<(String, Ruling)> {
+        let of_session = shared.meta.policy.as_deref();
+        let of_token = principal.policy().filter(|name| of_session != Some(name));
+        let ruled = [of_session, of_token].into_iter().flatten();
+        ruled.map(|name| (name.to_owned(), self.ruling(shared, name, action))).reduce(
+            |(one, before), (other, ruling)| {
+                let (taints, is_proven) = (before.taints || ruling.taints, before.is_proven && ruling.is_proven);
+                let is_remembered = before.is_remembered || ruling.is_remembered;
+                let counts =
+                    ruling.verdict > before.verdict || (ruling.verdict == before.verdict && ruling.is_remembered);
+                let (name, of) = if counts { (other, ruling) } else { (one, before) };
+                (name, Ruling { taints, is_proven, is_remembered, ..of })
+            },
+        )
     }
 
     fn ruling(&self, shared: &Shared, name: &str, action: &Action) -> Ruling {
@@ -250,17 +280,24 @@ impl Judged {
 
     /// Why it is not performed, if it is not.
     pub(crate) fn refusal(&self) -> Option<ActionError> {
-        let is_advisory = self.shared.meta.confinement.tier.is_none();
         match &self.answer {
             Some(Answer::Allowed(_)) => None,
-            Some(Answer::Denied { id, by }) => {
-                let why = format!("{by} has denied approval {id}");
-                let ruling = Ruling { verdict: Verdict::Deny, why, ..self.ruling.clone() };
-                refusal(self.what, &self.policy, &ruling, is_advisory, None)
-            }
-            Some(Answer::Pending { id, .. }) => refusal(self.what, &self.policy, &self.ruling, is_advisory, id.clone()),
-            Some(Answer::Underway) | None => refusal(self.what, &self.policy, &self.ruling, is_advisory, None),
+            Some(Answer::Denied { id, by }) => self.denial(format!("{by} has denied approval {id}")),
+            Some(Answer::Pending { id, .. }) => self.refusal_of(&self.ruling, id.clone()),
+            Some(Answer::Underway) | None => self.refusal_of(&self.ruling, None),
         }
+    }
+
+    fn denial(&self, why: String) -> Option<ActionError> {
+        self.refusal_of(&Ruling { verdict: Verdict::Deny, why, ..self.ruling.clone() }, None)
+    }
+
+    fn refusal_of(&self, ruling: &Ruling, approval: Option<String>) -> Option<ActionError> {
+        let undone = match self.subject {
+            Subject::Command => "not run",
+            Subject::Input => "nothing was typed",
+        };
+        refusal(undone, &self.policy, ruling, self.shared.meta.confinement.tier.is_none(), approval)
     }
 
     /// Prepares the session for it: a proven command runs in the shell for which it was proven, and what is not proven
@@ -286,10 +323,12 @@ impl Judged {
 
     /// Leaves the session unprovable. Returns false if it was so before.
     async fn taint(&self) -> Result<bool, ActionError> {
-        let reason = match self.what {
-            "not run" if self.ruling.is_proven => format!("a command ran that changes later ones: {}", self.ruling.why),
-            "not run" => format!("a command ran that is not proven: {}", self.ruling.why),
-            _ => "input was typed".to_owned(),
+        let reason = match self.subject {
+            Subject::Command if self.ruling.is_proven => {
+                format!("a command ran that changes later ones: {}", self.ruling.why)
+            }
+            Subject::Command => format!("a command ran that is not proven: {}", self.ruling.why),
+            Subject::Input => "input was typed".to_owned(),
         };
         let shared = Arc::clone(&self.shared);
         on_disk(move || shared.taint.record(&shared.folder, &reason)).await
@@ -297,9 +336,10 @@ impl Judged {
 
     /// The refusal of a remembered command before which another request has left the session unprovable.
     fn overtaken(&self) -> Option<ActionError> {
-        let why = "another request has made the session unprovable meanwhile; send it again, and a person is asked";
-        let ruling = Ruling { verdict: Verdict::Deny, why: why.to_owned(), ..self.ruling.clone() };
-        refusal(self.what, &self.policy, &ruling, self.shared.meta.confinement.tier.is_none(), None)
+        self.denial(
+            "another request has made the session unprovable meanwhile; send it again, and a person is asked"
+                .to_owned(),
+        )
     }
 }
 

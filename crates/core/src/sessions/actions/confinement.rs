@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use wire::{Namespaces, Rules};
 
-use super::create::from_home;
+use super::directory::from_home;
 use super::environment::Setting;
 use crate::action::ActionError;
 use crate::confinement_tier::ConfinementTier;

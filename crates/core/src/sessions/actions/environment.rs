@@ -8,7 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::create::{RESERVED, check_variable, from_home, get, set};
+use super::directory::from_home;
+use super::variables::{RESERVED, check_variable, get, set};
 use crate::action::{ActionError, Create, EnvironmentView, Variables};
 use crate::config_file::ConfigFile;
 use crate::host::holders::start_error_of;
@@ -222,7 +223,7 @@ mod tests {
         let text =
             |(n, v): (Vec<u8>, Vec<u8>)| format!("{}={}", String::from_utf8_lossy(&n), String::from_utf8_lossy(&v));
         let mut all: Vec<_> = setting
-            .variables(super::super::create::base_environment(request), request)
+            .variables(super::super::variables::base_environment(request), request)
             .map_err(|e| e.to_string())?
             .into_iter()
             .map(text)

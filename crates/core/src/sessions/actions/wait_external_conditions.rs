@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::create::from_home;
+use super::directory::from_home;
 use super::silent_listener;
 use crate::action::{ActionError, ConfinementTier, EndedBy, Until, Wait};
 use crate::host::{FileFacts, Host};

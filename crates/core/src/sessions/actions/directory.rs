@@ -1,0 +1,83 @@
+//! The directory in which a new session's shell starts.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::variables::{get, set};
+use crate::action::{ActionError, Variables};
+use crate::host::Host;
+
+/// Expands `~` to the session's home, which may differ from the server's.
+pub(super) fn from_home(path: &Path, home: Option<&[u8]>) -> PathBuf {
+    match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => Path::new(OsStr::from_bytes(home)).join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+/// The directory that is asked for, or the host's default one; it exists.
+pub(super) fn checked_directory(
+    host: &dyn Host,
+    cwd: Option<&PathBuf>,
+    home: Option<&[u8]>,
+) -> Result<PathBuf, ActionError> {
+    let Some(cwd) = full_directory(cwd, home)? else {
+        return Ok(host.default_directory());
+    };
+    let problem = match host.file(&cwd) {
+        None => format!("{} does not exist", cwd.display()),
+        Some(file) if !file.is_directory => format!("{} is not a directory", cwd.display()),
+        Some(_) => return Ok(cwd),
+    };
+    Err(ActionError::Invalid { field: "cwd", problem })
+}
+
+/// The directory that is asked for, as a whole path.
+pub(super) fn full_directory(cwd: Option<&PathBuf>, home: Option<&[u8]>) -> Result<Option<PathBuf>, ActionError> {
+    let Some(cwd) = cwd else { return Ok(None) };
+    if cwd.starts_with("~") && home.is_none() {
+        let problem = format!("{}: HOME is not set in this session's environment", cwd.display());
+        return Err(ActionError::Invalid { field: "cwd", problem });
+    }
+    let cwd = from_home(cwd, home);
+    if cwd.is_absolute() && !cwd.as_os_str().as_bytes().contains(&0) {
+        return Ok(Some(cwd));
+    }
+    Err(ActionError::Invalid { field: "cwd", problem: format!("{} is not an absolute path", cwd.display()) })
+}
+
+/// Sets `PWD` if it names another directory than the session's, for example the client's own.
+pub(super) fn set_directory(host: &dyn Host, env: &mut Variables, cwd: &Path) {
+    let which = |path: &Path| host.file(path).map(|file| file.which);
+    let told = get(env, b"PWD").map(|told| which(Path::new(OsStr::from_bytes(told))));
+    if told.is_none_or(|told| told != which(cwd)) {
+        let physical = host.real_path(cwd).unwrap_or_else(|| cwd.to_owned());
+        set(env, b"PWD", physical.as_os_str().as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::LocalHost;
+
+    #[test]
+    fn the_variable_for_the_directory_is_the_sessions_and_keeps_the_way_that_led_there() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (real, connection) =
+            (dir.path().canonicalize().expect("it is there").join("real"), dir.path().join("link"));
+        std::fs::create_dir(&real).expect("made");
+        std::os::unix::fs::symlink(&real, &connection).expect("made");
+        for (told, cwd, expected) in [
+            (Some("/"), &connection, &real),
+            (None, &real, &real),
+            (connection.to_str(), &real, &connection),
+            (Some(""), &real, &real),
+        ] {
+            let mut env: Vec<_> = told.map(|told| (b"PWD".to_vec(), told.as_bytes().to_vec())).into_iter().collect();
+            set_directory(&LocalHost::default(), &mut env, cwd);
+            assert_eq!(env, [(b"PWD".to_vec(), expected.as_os_str().as_bytes().to_vec())], "{told:?}");
+        }
+    }
+}

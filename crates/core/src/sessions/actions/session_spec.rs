@@ -1,0 +1,275 @@
+//! Builds the spec of a new session from a request: shell, environment, directory, size; and again for a reset.
+
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use wire::Spec;
+
+use super::directory::{checked_directory, full_directory, set_directory};
+use super::environment::Setting;
+use super::report::fnv;
+use super::resize::checked_size;
+use super::variables::{base_environment, get, set};
+use crate::action::{ActionError, Create, Limits, Variables};
+use crate::confinement_tier::ConfinementTier;
+use crate::host::TAG;
+use crate::host::containers::{ContainerSettings, ContainerView, Containers};
+use crate::ids::SessionId;
+use crate::limits;
+use crate::principal::Principal;
+use crate::profile::{Profile, StartFiles};
+use crate::sessions::policy_gate::unprovable;
+use crate::sessions::registry::Registry;
+use crate::sessions::resource_limits;
+use crate::sessions::session_metadata::{ConfinementMetadata, SessionMetadata};
+use crate::sessions::shared::Shared;
+use crate::sessions::timeline::micros;
+use crate::shell::{ScriptAccess, Shell, Wanted};
+
+impl Registry {
+    /// The spec of a new session. Waits for the disk. `start_files`: those that its shell reads, if the profile leaves them to
+    /// the user.
+    fn spec(
+        &self,
+        id: &SessionId,
+        principal: &Principal,
+        request: &Create,
+        start_files: StartFiles,
+    ) -> Result<Spec, ActionError> {
+        let owner = self.owner(principal, request)?;
+        let name = checked_name(request.name.as_deref())?;
+        let mut setting = self.setting(principal, request)?;
+        if start_files == StartFiles::Clean {
+            setting.profile.rc = StartFiles::Clean;
+        }
+        let (profile, otherwise) = (&setting.profile, &request.otherwise);
+        let tier = profile.confinement.as_ref().map(|confinement| confinement.tier);
+        if request.keeps_descendants && tier.is_some_and(ConfinementTier::has_namespaces) {
+            let problem = "a sandbox and a container end with all of their processes; leave out `keep`, or ask for the tier \
+                           `process`";
+            return Err(ActionError::Invalid { field: "onEnd", problem: problem.to_owned() });
+        }
+        let (cols, rows) = (request.cols.or(profile.cols), request.rows.or(profile.rows));
+        let (cols, rows) = checked_size(cols.or(otherwise.cols), rows.or(otherwise.rows))?;
+        let mut env = setting.variables(base_environment(request), request)?;
+        let cwd = self.directory(&setting, request, &env)?;
+        set_directory(self.host(), &mut env, &cwd);
+        let mut confinement = self.rules(&setting, &cwd, get(&env, b"HOME"))?;
+        let policy = self.policy_of_new(principal, request, profile)?;
+        let limits = self.resource_limits(principal, request, profile)?;
+        // An engine runs for nothing that is refused anyway.
+        let inside = self.start_container(id, &setting, confinement.as_ref())?;
+        if let Some((_, inside)) = &inside {
+            // An image has its own PATH and HOME, and no variable of the machine says anything in it.
+            env = setting.variables(inside.environment.clone(), request)?;
+            set(&mut env, b"PWD", cwd.as_os_str().as_bytes());
+            if !inside.files.is_directory(&cwd) {
+                let problem = format!("{} is no directory in the container", cwd.display());
+                return Err(ActionError::Invalid { field: "cwd", problem });
+            }
+        }
+        let shell = self.shell(&setting, request, inside.as_ref(), &env)?;
+        let unprovable = policy.as_ref().and_then(|_| unprovable(principal, request, profile, &shell.name, &env));
+        for (name, value) in &shell.env {
+            set(&mut env, name, value);
+        }
+        set(&mut env, b"TERM", profile.term.as_deref().unwrap_or("xterm-256color").as_bytes());
+        set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
+        let folder = self.holders().folder(id);
+        let secrets = setting.secrets.paths(|name| match &inside {
+            Some(_) => Containers::secret(name),
+            None => folder.secret(name),
+        });
+        for (name, path) in secrets {
+            if !request.env.iter().any(|(asked, _)| asked.as_bytes() == name) {
+                set(&mut env, &name, &path);
+            }
+        }
+        if let Some(rules) = &mut confinement {
+            let has_secrets = tier != Some(ConfinementTier::Container) && !setting.secrets.files.is_empty();
+            rules.readable.extend(has_secrets.then(|| folder.secrets()));
+            let has_scripts = tier == Some(ConfinementTier::Sandbox);
+            rules.readable.extend(has_scripts.then(|| self.launch_resources.integration.folder()));
+        }
+        let login = request.login || profile.login;
+        let meta = SessionMetadata {
+            name,
+            owner,
+            shell: shell.name,
+            login,
+            created_us: micros(SystemTime::now()),
+            env: request.env.clone(),
+            client: request.client.clone(),
+            detach: request.detach,
+            is_default: request.is_default,
+            key: request.key.clone(),
+            asked: request.key.is_some().then(|| asked_for(request)),
+            limits,
+            named_actions: request.named_actions.clone(),
+            profile: setting.name,
+            confinement: ConfinementMetadata { tier, container: inside.as_ref().map(|(settings, _)| settings.clone()) },
+            user: setting.user.as_ref().map(|user| user.name.clone()),
+            startup: setting.profile.startup,
+            policy,
+            unprovable,
+            secrets: setting.secrets,
+        };
+        let umask = setting.profile.umask.or(request.otherwise.umask).unwrap_or(self.launch_resources.umask);
+        let mut spec = Spec {
+            session: id.to_string(),
+            program: shell.program.into_os_string().into_vec(),
+            argv: shell.argv,
+            env: env.into_iter().map(|(n, v)| [&n, b"=".as_slice(), &v].concat()).collect(),
+            cwd: cwd.into_os_string().into_vec(),
+            umask: umask & 0o777,
+            cols,
+            rows,
+            journal_bytes_max: self.launch_resources.journal_bytes_max,
+            may_splice: self.holders().may_splice(),
+            keeps_descendants: request.keeps_descendants,
+            meta: meta.encode(),
+            open_files: self.launch_resources.open_files,
+            handover: shell.handover,
+            confinement,
+            identity: match inside {
+                Some((_, inside)) => inside.identity,
+                None => setting.user.map(|it| [vec![it.uid, it.gid], it.groups].concat()).unwrap_or_default(),
+            },
+            ..Spec::default()
+        };
+        resource_limits::plan(self.host(), &mut spec, id, &limits)?;
+        Ok(spec)
+    }
+
+    /// The directory in which the shell starts. In a container that mounts its own folders, only the container knows whether it exists.
+    fn directory(&self, setting: &Setting, request: &Create, env: &Variables) -> Result<PathBuf, ActionError> {
+        let profile = &setting.profile;
+        // Another user may have no access to the client's directory.
+        let at_home = setting.user.as_ref().map(|_| PathBuf::from("~"));
+        let cwd = request.cwd.as_ref().or(profile.cwd.as_ref()).or(at_home.as_ref());
+        let cwd = cwd.or(request.otherwise.cwd.as_ref());
+        if let Some(confinement) = &profile.confinement
+            && confinement.tier == ConfinementTier::Container
+            && !confinement.writable.is_empty()
+        {
+            return Ok(full_directory(cwd, get(env, b"HOME"))?.unwrap_or_else(|| PathBuf::from("/")));
+        }
+        checked_directory(self.host(), cwd, get(env, b"HOME"))
+    }
+
+    fn resource_limits(
+        &self,
+        principal: &Principal,
+        request: &Create,
+        profile: &Profile,
+    ) -> Result<Limits, ActionError> {
+        let asked = request.limits.or(profile.limits.or(self.settings.limits));
+        let limits = resource_limits::within(asked, &self.settings.limits_max)?;
+        // A token that is bound to profiles gets no more by a request than they give.
+        if principal.profiles().is_some() {
+            resource_limits::within(limits, &profile.limits)?;
+        }
+        resource_limits::can_be_kept(self.host(), &limits)?;
+        Ok(limits)
+    }
+
+    /// The shell of a new session, of the machine or of its container.
+    fn shell(
+        &self,
+        setting: &Setting,
+        request: &Create,
+        inside: Option<&(ContainerSettings, ContainerView)>,
+        env: &Variables,
+    ) -> Result<Shell, ActionError> {
+        let profile = &setting.profile;
+        let of_client = request.otherwise.shell.as_deref().filter(|_| inside.is_none());
+        let (scripts, in_container) = (self.launch_resources.integration.folder(), Containers::scripts());
+        let wanted = Wanted {
+            shell: request.shell.as_deref().or(profile.shell.as_deref()).or(of_client),
+            login: request.login || profile.login,
+            path: get(env, b"PATH"),
+            own_shell: get(env, b"SHELL"),
+            env: get(env, b"ENV"),
+            zdotdir: get(env, b"ZDOTDIR"),
+            clean: profile.rc == StartFiles::Clean,
+            scripts: match profile.confinement.as_ref().map(|confinement| confinement.tier) {
+                Some(ConfinementTier::Container) => ScriptAccess::Folder(&in_container),
+                Some(ConfinementTier::Sandbox) => ScriptAccess::Folder(&scripts),
+                tier if tier.is_some() || setting.user.is_some() => ScriptAccess::Descriptor,
+                _ => ScriptAccess::Path,
+            },
+        };
+        match inside {
+            Some((settings, inside)) => self.shell_inside(settings, inside, &wanted),
+            None => self.launch_resources.integration.pick(self.host(), &wanted),
+        }
+    }
+
+    /// The spec of the same session for a reset: the original directory, environment, secrets and size under a new id.
+    pub(super) fn again(&self, old: &Shared, id: &SessionId) -> Result<Spec, ActionError> {
+        let tag = format!("{TAG}=");
+        let mut spec = old.spec.clone();
+        spec.session = id.to_string();
+        for entry in &mut spec.env {
+            if entry.starts_with(tag.as_bytes()) {
+                *entry = format!("{tag}{id}").into_bytes();
+            }
+        }
+        let folder = self.holders().folder(id);
+        let entry = |(name, path): (Vec<u8>, Vec<u8>)| [&name, b"=".as_slice(), &path].concat();
+        let secrets = &old.meta.secrets;
+        let (paths_before, paths_now) =
+            (secrets.paths(|it| old.folder.secret(it)), secrets.paths(|it| folder.secret(it)));
+        for (before, now) in paths_before.into_iter().zip(paths_now) {
+            let (before, now) = (entry(before), entry(now));
+            spec.env.iter_mut().filter(|it| **it == before).for_each(|it| it.clone_from(&now));
+        }
+        for readable in spec.confinement.iter_mut().flat_map(|rules| &mut rules.readable) {
+            if *readable == old.folder.secrets() {
+                *readable = folder.secrets();
+            }
+        }
+        let meta =
+            SessionMetadata { created_us: micros(SystemTime::now()), key: None, asked: None, ..old.meta.clone() };
+        spec.meta = meta.encode();
+        resource_limits::plan(self.host(), &mut spec, id, &meta.limits)?;
+        Ok(spec)
+    }
+
+    pub(super) fn owner(&self, principal: &Principal, request: &Create) -> Result<String, ActionError> {
+        match &request.owner {
+            Some(owner) if *owner != principal.name && !principal.is_admin() => {
+                Err(ActionError::Denied { why: "only an admin starts sessions for others; leave owner out".to_owned() })
+            }
+            Some(owner) => checked_name(Some(owner)).map(|o| o.unwrap_or_else(|| principal.name.clone())),
+            None => Ok(principal.name.clone()),
+        }
+    }
+}
+
+/// Returns the function that makes the spec of a new session.
+pub(super) fn spec_of(
+    id: &SessionId,
+    principal: &Principal,
+    request: &Create,
+    start_files: StartFiles,
+) -> impl FnOnce(&Registry) -> Result<Spec, ActionError> + Send + use<> {
+    let (id, principal, request) = (id.clone(), principal.clone(), request.clone());
+    move |registry| registry.spec(&id, &principal, &request, start_files)
+}
+
+/// A hash that identifies the request, also in a later version. It covers only the caller's own fields: a connection's
+/// additions may differ after a restart.
+pub(super) fn asked_for(request: &Create) -> u64 {
+    fnv(&super::idempotency::created(request))
+}
+
+fn checked_name(name: Option<&str>) -> Result<Option<String>, ActionError> {
+    let Some(name) = name.map(str::trim).filter(|n| !n.is_empty()) else { return Ok(None) };
+    if name.chars().count() > limits::NAME_CHARS_MAX || name.chars().any(char::is_control) {
+        let problem = format!("at most {} characters and no control characters", limits::NAME_CHARS_MAX);
+        return Err(ActionError::Invalid { field: "name", problem });
+    }
+    Ok(Some(name.to_owned()))
+}
