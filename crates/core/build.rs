@@ -33,7 +33,9 @@ fn main() {
         build(&root, &target, &[])
     });
     let built = built.unwrap_or_else(|| panic!("building ptyd-holder for {target} failed"));
-    std::fs::copy(&built, PathBuf::from(var("OUT_DIR")).join("ptyd-holder")).expect("the holder was just built");
+    let holder = std::fs::read(built).expect("the holder was just built");
+    let compressed = lz4_flex::block::compress_prepend_size(&holder);
+    std::fs::write(PathBuf::from(var("OUT_DIR")).join("ptyd-holder.lz4"), compressed).expect("cargo made the folder");
     build_builtins(&root.join("shell-integration/bash_builtins.c"));
 }
 

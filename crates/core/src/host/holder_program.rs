@@ -1,12 +1,17 @@
 //! The holder's program, which is part of this one.
 
-/// Its bytes.
-pub(crate) static HOLDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ptyd-holder"));
+/// In the block format of LZ4, after its size.
+static COMPRESSED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ptyd-holder.lz4"));
+
+/// Its bytes. Unpacking them takes about a millisecond.
+pub(crate) fn holder() -> Vec<u8> {
+    lz4_flex::block::decompress_size_prepended(COMPRESSED).expect("invariant: the build has compressed it")
+}
 
 /// Whether the holder is statically linked: a dynamic one takes almost twice the memory in every session.
 #[must_use]
 pub fn holder_is_static() -> bool {
-    !names_an_interpreter(HOLDER)
+    !names_an_interpreter(&holder())
 }
 
 /// Whether the kernel starts a dynamic linker for this program (elf(5), `PT_INTERP`). The header of a 64-bit program

@@ -16,7 +16,7 @@ use wire::Rules;
 
 use self::engine::EngineError;
 use self::mounts::MountSources;
-use super::holder_program::{HOLDER, holder_is_static};
+use super::holder_program::{holder, holder_is_static};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::mutex::locked;
@@ -155,14 +155,14 @@ impl Containers {
     /// Our program as a file, which each container has a link to.
     fn program(&self) -> io::Result<PathBuf> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        let bytes = HOLDER;
+        let bytes = holder();
         let path = self.folder.join(PROGRAM);
         if std::fs::metadata(&path).is_ok_and(|m| m.is_file()) && std::fs::read(&path)? == bytes {
             return Ok(path);
         }
         let draft = self.folder.join(format!(".{PROGRAM}-{}", SessionId::random(0)));
         let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&draft)?;
-        io::Write::write_all(&mut file, bytes)?;
+        io::Write::write_all(&mut file, &bytes)?;
         file.set_permissions(std::fs::Permissions::from_mode(0o755))?;
         // An image's kernel does not execute a file that is open for writing (ETXTBSY).
         drop(file);

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use tokio::process::{Child, Command};
 use wire::Spec;
 
-use super::super::holder_program::HOLDER;
+use super::super::holder_program::holder;
 use super::super::port::Identity;
 use super::connection::HolderConnection;
 use super::folder::SessionFolder;
@@ -57,7 +57,7 @@ impl HolderBinary {
         use std::io::Write;
         let fd = rustix::fs::memfd_create("ptyd-holder", rustix::fs::MemfdFlags::CLOEXEC)?;
         let mut file = std::fs::File::from(fd);
-        file.write_all(HOLDER)?;
+        file.write_all(&holder())?;
         // Opened again for reading: a file that is open for writing cannot be executed (execve(2), ETXTBSY).
         let writable = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let readable = std::fs::File::open(&writable)?;
@@ -72,7 +72,7 @@ impl HolderBinary {
         let path = state_dir.join(HOLDER_FILE);
         let draft = state_dir.join(format!(".{HOLDER_FILE}-{}", std::process::id()));
         let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o700).open(&draft)?;
-        file.write_all(HOLDER)?;
+        file.write_all(&holder())?;
         drop(file);
         std::fs::rename(&draft, &path)?;
         let may_splice = self_test(&path, sessions)?;
