@@ -167,7 +167,8 @@ fn confinement(
     if let (Namespaces::Container, Some(container)) = (rules.namespaces, sandbox) {
         return Confinement::prepare_in_container(&rules, &container.root(), &path(&spec.handover.script));
     }
-    rules.readable.extend(Some(path(&spec.handover.script)).filter(|script| script.is_absolute()));
+    let script = Some(path(&spec.handover.script)).filter(|script| script.is_absolute());
+    rules.readable.extend(script.map(|script| sys::confinement::resolved(&script)));
     rules.writable.push(match sandbox {
         Some(_) => folder.join(TEMPORARY_FOLDER).canonicalize()?,
         None => temporary_folder(folder, 0o700)?,

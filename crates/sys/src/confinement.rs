@@ -26,9 +26,10 @@ const SHARED_MEMORY: &str = "/dev/shm";
 /// The files, devices and sockets that a confined process may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Files and hierarchies that can be read and executed.
+    /// Files and hierarchies that can be read and executed. Nobody follows a link in this list or in the next one: somebody may
+    /// have made it after these rules.
     pub readable: Vec<PathBuf>,
-    /// Those that can also be changed. No link is followed: somebody may have made it after these rules.
+    /// Those that can also be changed.
     pub writable: Vec<PathBuf>,
     /// Devices that can be opened for reading and writing.
     pub devices: Vec<PathBuf>,
@@ -82,13 +83,13 @@ impl Confinement {
         let mut granting = Granting { ruleset: ruleset()?, hidden: resolved_all(&rules.hidden) };
         let (read, write) = (reading(), writing());
         let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
-        for (paths, rights) in [(&rules.readable, read), (&rules.devices, device)] {
-            for path in paths {
-                granting.grant_root(path, rights)?;
-            }
+        for path in &rules.devices {
+            granting.grant_root(path, device)?;
         }
-        for path in &rules.writable {
-            granting.grant(path, write)?;
+        for (paths, rights) in [(&rules.readable, read), (&rules.writable, write)] {
+            for path in paths {
+                granting.grant(path, rights)?;
+            }
         }
         let own = [("proc", read), ("dev", read), ("dev/pts", device | AccessFs::ReadDir), ("dev/shm", write)];
         for (root, (path, rights)) in sandbox.into_iter().flat_map(|root| own.map(|own| (root, own))) {

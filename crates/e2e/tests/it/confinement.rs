@@ -2,7 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::{Boundary, ConfinementTier, CreateRequest, EndedBy, ErrorCode, Limits, TokenRequest, TokenScope};
 use client::{Client, ClientError};
@@ -16,6 +19,8 @@ use crate::shell_matrix::{ALL, Dialect};
 
 /// Programs that try to get out.
 const ATTACKS: &str = include_str!("attacks.py");
+/// Sessions that are started in a folder while it is exchanged.
+const EXCHANGED_STARTS: usize = 15;
 /// How many attempts there are in a tier.
 fn attempts(tier: ConfinementTier) -> usize {
     if tier == ConfinementTier::Sandbox { 72 } else { 69 }
@@ -417,4 +422,53 @@ async fn a_request_gets_no_more_by_the_home_that_it_names() {
             assert_ne!(shell.gives(&format!("cat {}", secret.display())).await.0, 0, "{named:?}: {secret:?}");
         }
     }
+}
+
+/// Exchanges two paths until it is dropped, as another session could.
+struct Exchange(Arc<AtomicBool>);
+
+impl Exchange {
+    fn of(here: PathBuf, there: PathBuf) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&is_over);
+        let at = rustix::fs::CWD;
+        let exchange = move || rustix::fs::renameat_with(at, &here, at, &there, rustix::fs::RenameFlags::EXCHANGE);
+        std::thread::spawn(move || while !seen.load(Ordering::Relaxed) && exchange().is_ok() {});
+        Self(is_over)
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+// promise: access-13
+async fn a_workspace_that_is_exchanged_for_a_link_during_the_start_gives_no_secret() {
+    let Some(server) = start().await else { return };
+    let [secrets, workspace, link] = [".ssh", "files/work", "files/link"].map(|name| server.home().path().join(name));
+    std::os::unix::fs::symlink(&secrets, &link).expect("made");
+    let _exchange = Exchange::of(workspace.clone(), link);
+    let tries = format!("cat {0}/id; echo w >{0}/id; ls {0}", secrets.display());
+    for (_, profile) in TIERS {
+        let (mut started, mut refused) = (0, 0);
+        while started < EXCHANGED_STARTS {
+            match server.client().create(&by(profile, &workspace), None).await {
+                Ok(session) => {
+                    let shell = Session::new(Arc::clone(server.client()), session.id);
+                    let shown = shell.gives(&tries).await.1;
+                    assert!(!shown.contains("ssh/id\n") && !shown.contains("known_hosts\n"), "{profile}: {shown}");
+                    shell.ends().await;
+                    started += 1;
+                }
+                // It was the link.
+                Err(ClientError::Refused(_)) => refused += 1,
+                Err(other) => panic!("{other}"),
+            }
+            assert!(refused < 50 * EXCHANGED_STARTS, "{profile}: {started} started");
+        }
+    }
+    assert_eq!(fs::read_to_string(secrets.join("id")).expect("it is there"), ".ssh/id\n");
 }

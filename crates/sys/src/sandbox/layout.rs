@@ -114,8 +114,8 @@ impl Layout {
         }
         plan.set("/dev".into(), Kind::Devices, PathBuf::new());
         plan.show(&rules.devices, Kind::Device);
-        let mut readable: Vec<_> = rules.readable.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        readable.retain(|path| path != Path::new("/") && !is_own(path));
+        let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok() && *path != Path::new("/") && !is_own(path);
+        let mut readable: Vec<_> = rules.readable.iter().filter(is_there).cloned().collect();
         // The outer ones first.
         while let Some(at) = (0..readable.len()).min_by_key(|at| readable.get(*at)) {
             read(&mut plan, readable.swap_remove(at), &hidden)?;

@@ -82,18 +82,58 @@ pub(super) fn secrets(places: &Places<'_>) -> Vec<PathBuf> {
     places.own.iter().cloned().chain(of_homes).collect()
 }
 
+/// A path as it is named, and the place where it led when it was looked at. The rules have this place and nobody follows links
+/// again: a session could exchange a folder of its own for a link in between.
+#[derive(Debug)]
+pub(super) struct NamedPlace {
+    pub(super) name: PathBuf,
+    pub(super) at: PathBuf,
+}
+
+/// The places that a session's programs may change, and those that a profile lets them read.
+pub(super) struct NamedPlaces {
+    pub(super) writable: Vec<NamedPlace>,
+    pub(super) readable: Vec<NamedPlace>,
+}
+
+impl NamedPlaces {
+    /// Follows the links of every path, and checks the workspace where the profile names no writable one.
+    pub(super) fn of(confinement: &Confinement, places: &Places<'_>, secrets: &[PathBuf]) -> Result<Self, ActionError> {
+        let place = |path: &PathBuf| {
+            let name = below(places.home, path);
+            NamedPlace { at: (places.resolved)(&name), name }
+        };
+        let mut writable: Vec<_> = confinement.writable.iter().map(place).collect();
+        if writable.is_empty() {
+            check_workspace(places, secrets)?;
+            let workspace = places.workspace.to_owned();
+            writable.push(NamedPlace { name: workspace.clone(), at: workspace });
+        }
+        let readable: Vec<_> = confinement.readable.iter().map(place).collect();
+        for place in writable.iter().chain(&readable) {
+            check_link(place, &writable)?;
+        }
+        Ok(Self { writable, readable })
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &NamedPlace> {
+        self.writable.iter().chain(&self.readable)
+    }
+
+    /// The places to change and those to read.
+    pub(super) fn paths(self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let paths = |places: Vec<NamedPlace>| places.into_iter().map(|place| place.at).collect();
+        (paths(self.writable), paths(self.readable))
+    }
+}
+
 /// The rules for a session with this confinement.
 pub(super) fn rules(confinement: &Confinement, places: &Places<'_>) -> Result<Rules, ActionError> {
-    let all = |paths: &[PathBuf]| paths.iter().map(|path| below(places.home, path)).collect::<Vec<_>>();
     let mut secrets = secrets(places);
-    secrets.extend(all(&confinement.hidden));
-    let (mut writable, named) = (all(&confinement.writable), all(&confinement.readable));
-    if writable.is_empty() {
-        check_workspace(places, &secrets)?;
-        writable.push(places.workspace.to_owned());
-    }
+    secrets.extend(confinement.hidden.iter().map(|path| below(places.home, path)));
+    let named = NamedPlaces::of(confinement, places, &secrets)?;
     if confinement.tier == ConfinementTier::Sandbox {
-        let settings = writable.iter().chain(&named).chain(&confinement.hidden);
+        let settings = named.all().map(|place| &place.name).chain(&confinement.hidden);
         if let Some(path) = settings.into_iter().find(|path| OWN_OF_SANDBOX.iter().any(|own| path.starts_with(own))) {
             let shown = path.display();
             let problem =
@@ -101,13 +141,11 @@ pub(super) fn rules(confinement: &Confinement, places: &Places<'_>) -> Result<Ru
             return Err(ActionError::Invalid { field: "profile", problem });
         }
     }
-    for path in writable.iter().chain(&named) {
-        check_link(path, &writable, places)?;
-    }
-    let readable = ["/"].iter().chain(&NAME_SERVERS).map(PathBuf::from).chain(places.home.map(Path::to_owned));
+    let (writable, readable) = named.paths();
+    let system = ["/"].iter().chain(&NAME_SERVERS).map(Path::new).chain(places.home);
     Ok(Rules {
-        readable: readable.chain(named).collect(),
-        writable: writable.iter().map(|path| (places.resolved)(path)).collect(),
+        readable: system.map(|path| (places.resolved)(path)).chain(readable).collect(),
+        writable,
         devices: DEVICES.map(PathBuf::from).to_vec(),
         hidden: secrets.into_iter().chain(HIDDEN.map(PathBuf::from)).collect(),
         network: confinement.network,
@@ -119,22 +157,21 @@ pub(super) fn rules(confinement: &Confinement, places: &Places<'_>) -> Result<Ru
 }
 
 /// Refuses a path of the profile that leads out of a folder that its sessions can change: they could have made the link.
-pub(super) fn check_link(path: &Path, writable: &[PathBuf], places: &Places<'_>) -> Result<(), ActionError> {
-    let leaves = |folder: &&PathBuf| {
-        let folder = folder.as_path();
-        path != folder && path.starts_with(folder) && !(places.resolved)(path).starts_with((places.resolved)(folder))
+fn check_link(place: &NamedPlace, writable: &[NamedPlace]) -> Result<(), ActionError> {
+    let leaves = |folder: &&NamedPlace| {
+        place.name != folder.name && place.name.starts_with(&folder.name) && !place.at.starts_with(&folder.at)
     };
     let Some(folder) = writable.iter().find(leaves) else { return Ok(()) };
     let problem = format!(
         "confinement: {} leads out of {}, which its sessions can change, by a link; name the place itself",
-        path.display(),
-        folder.display()
+        place.name.display(),
+        folder.name.display()
     );
     Err(ActionError::Invalid { field: "profile", problem })
 }
 
 /// Refuses a workspace that holds a secret, lies in one, or is no project's: a request chooses it, and gets no more by it.
-pub(super) fn check_workspace(places: &Places<'_>, secrets: &[PathBuf]) -> Result<(), ActionError> {
+fn check_workspace(places: &Places<'_>, secrets: &[PathBuf]) -> Result<(), ActionError> {
     let workspace = places.workspace;
     let shown = workspace.display();
     let secrets: Vec<_> = secrets.iter().map(|secret| (places.resolved)(secret)).collect();
@@ -179,6 +216,9 @@ fn is_a_projects(places: &Places<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::collections::HashSet;
+
     use super::*;
 
     fn places(workspace: &str) -> Places<'_> {
@@ -254,6 +294,25 @@ mod tests {
             let said = refused(&confinement, &places("/home/ann/a"));
             assert!(said.is_some_and(|said| said.contains("leads out of /home/ann/a")), "{confinement:?}");
         }
+    }
+
+    #[test]
+    // promise: access-13
+    fn no_link_is_followed_after_a_place_was_checked() {
+        let looks = RefCell::new(HashSet::new());
+        let exchanged = |path: &Path| match looks.borrow_mut().insert(path.to_owned()) {
+            true => path.to_owned(),
+            false => "/home/ann/.ssh".into(),
+        };
+        let places = Places { resolved: &exchanged, ..places("/home/ann/src") };
+        exchanged(places.workspace);
+        let given = rules(&Confinement::default(), &places).expect("a project");
+        assert_eq!(given.writable, [Path::new("/home/ann/src")]);
+        let paths = |path: &str| vec![PathBuf::from(path)];
+        let named = Confinement { writable: paths("/srv/a"), readable: paths("/srv/a/b"), ..Confinement::default() };
+        let given = rules(&named, &places).expect("both are places of the profile");
+        assert_eq!(given.writable, [Path::new("/srv/a")]);
+        assert_eq!(given.readable.last().map(PathBuf::as_path), Some(Path::new("/srv/a/b")));
     }
 
     #[test]

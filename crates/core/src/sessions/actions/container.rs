@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use wire::{Namespaces, Rules};
 
-use super::confinement::{self, Places, below, check_link, check_workspace, secrets};
+use super::confinement::{self, NamedPlace, NamedPlaces, Places, secrets};
 use super::environment::Setting;
 use crate::action::ActionError;
 use crate::confinement_tier::ConfinementTier;
@@ -152,39 +152,37 @@ pub(super) fn mounts(confinement: &Confinement, places: &Places<'_>) -> Result<R
             "a container has nothing of the machine but what is named, so leave out `hidden`".to_owned(),
         ));
     }
-    let all = |paths: &[PathBuf]| paths.iter().map(|path| below(places.home, path)).collect::<Vec<_>>();
-    let (mut writable, readable, secrets) = (all(&confinement.writable), all(&confinement.readable), secrets(places));
-    if writable.is_empty() {
-        check_workspace(places, &secrets)?;
-        writable.push(places.workspace.to_owned());
-    }
-    let resolved = |path: &Path| (places.resolved)(path);
+    let secrets = secrets(places);
+    let named = NamedPlaces::of(confinement, places, &secrets)?;
+    let resolved = |path: &PathBuf| (places.resolved)(path);
+    let (secrets, own): (Vec<_>, Vec<_>) =
+        (secrets.iter().map(resolved).collect(), places.own.iter().map(resolved).collect());
     let mut places_before = HashSet::new();
-    for path in writable.iter().chain(&readable) {
-        check_link(path, &writable, places)?;
-        let (at, shown) = (resolved(path), path.display());
-        if !path.is_absolute() || at.parent().is_none() {
+    for NamedPlace { name, at } in named.all() {
+        let shown = name.display();
+        if !name.is_absolute() || at.parent().is_none() {
             return Err(invalid(format!("{shown} cannot be mounted in a container: name a folder or a file below /")));
         }
         if at.starts_with(IN_CONTAINER) {
             return Err(invalid(format!("{shown} cannot be mounted in a container: ptyd's own files are there")));
         }
-        if !places_before.insert(at.clone()) {
+        if !places_before.insert(at) {
             let problem = format!("{shown} is named twice among what is mounted in a container; leave one out");
             return Err(invalid(problem));
         }
-        if let Some(secret) = secrets.iter().map(|secret| resolved(secret)).find(|secret| secret.starts_with(&at)) {
+        if let Some(secret) = secrets.iter().find(|secret| secret.starts_with(at)) {
             let problem =
                 format!("{shown} holds {}, and a container would have all of it; name other folders", secret.display());
             return Err(invalid(problem));
         }
-        if places.own.iter().any(|own| at.starts_with(resolved(own))) {
+        if own.iter().any(|own| at.starts_with(own)) {
             return Err(invalid(format!("{shown} is the server's own and is not mounted in a container")));
         }
     }
+    let (writable, readable) = named.paths();
     Ok(Rules {
-        readable: readable.iter().map(|path| resolved(path)).collect(),
-        writable: writable.iter().map(|path| resolved(path)).collect(),
+        readable,
+        writable,
         network: confinement.network,
         namespaces: Namespaces::Container,
         ..Rules::default()

@@ -88,9 +88,10 @@ impl Registry {
         }
         if let Some(rules) = &mut confinement {
             let has_secrets = tier != Some(ConfinementTier::Container) && !setting.secrets.files.is_empty();
-            rules.readable.extend(has_secrets.then(|| folder.secrets()));
+            rules.readable.extend(has_secrets.then(|| self.host().resolved_path(&folder.secrets())));
             let has_scripts = tier == Some(ConfinementTier::Sandbox);
-            rules.readable.extend(has_scripts.then(|| self.launch_resources.integration.folder()));
+            let scripts = self.launch_resources.integration.folder();
+            rules.readable.extend(has_scripts.then(|| self.host().resolved_path(&scripts)));
         }
         let login = request.login || profile.login;
         let meta = SessionMetadata {
@@ -225,9 +226,11 @@ impl Registry {
             let (before, now) = (entry(before), entry(now));
             spec.env.iter_mut().filter(|it| **it == before).for_each(|it| it.clone_from(&now));
         }
+        let [secrets_before, secrets_now] =
+            [old.folder.secrets(), folder.secrets()].map(|path| self.host().resolved_path(&path));
         for readable in spec.confinement.iter_mut().flat_map(|rules| &mut rules.readable) {
-            if *readable == old.folder.secrets() {
-                *readable = folder.secrets();
+            if *readable == secrets_before {
+                readable.clone_from(&secrets_now);
             }
         }
         let meta =
