@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::directory::from_home;
-use super::variables::{RESERVED, check_variable, get, set};
+use super::variables::{RESERVED, base_environment, check_variable, get, set};
 use crate::action::{ActionError, Create, EnvironmentView, Variables};
 use crate::config_file::ConfigFile;
 use crate::host::holders::start_error_of;
@@ -20,8 +20,13 @@ use crate::profile::{self, Profile, StartFiles};
 use crate::sessions::registry::{Registry, SessionRef};
 use crate::sessions::session_metadata::{self, GivenSecrets};
 
-/// Variables of the server's user (places and services) that do not apply to another user's shell.
-const NOT_OF_ANOTHER_USER: [&[u8]; 5] = [b"MAIL", b"DBUS_SESSION_BUS_ADDRESS", b"SSH_AUTH_SOCK", b"ZDOTDIR", b"OLDPWD"];
+/// The variables that a confined shell or another user's inherits, besides `LC_*`. All others may hold keys and tokens, or
+/// name services of the server's user.
+const INHERITED_BY_ALL: [&[u8]; 10] =
+    [b"PATH", b"HOME", b"USER", b"LOGNAME", b"SHELL", b"PWD", b"LANG", b"LANGUAGE", b"TZ", b"COLORTERM"];
+
+/// The programs of another user's shell; the server's own PATH may have folders of the server's user.
+const PATH_OF_ANOTHER_USER: &[u8] = b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The profile of a new session, and its shell's user.
 #[derive(Debug, Default)]
@@ -127,6 +132,18 @@ impl Registry {
 }
 
 impl Setting {
+    /// The variables that the session inherits from the client, or else from the server.
+    pub(super) fn inherited(&self, request: &Create) -> Variables {
+        let mut env = base_environment(request);
+        if self.profile.confinement.is_some() || self.user.is_some() {
+            env.retain(|(name, _)| name.starts_with(b"LC_") || INHERITED_BY_ALL.contains(&name.as_slice()));
+        }
+        if self.user.is_some() {
+            set(&mut env, b"PATH", PATH_OF_ANOTHER_USER);
+        }
+        env
+    }
+
     /// All variables except those of the shell itself and the session's tag. `base`: what the server, the client or an image gives.
     pub(super) fn variables(&self, base: Variables, request: &Create) -> Result<Variables, ActionError> {
         let (profile, mut env) = (&self.profile, base);
@@ -135,7 +152,6 @@ impl Setting {
         }
         env.retain(|(name, _)| !profile.unset.iter().any(|unset| unset.as_bytes() == name));
         if let Some(user) = &self.user {
-            env.retain(|(n, _)| !n.starts_with(b"XDG_") && !NOT_OF_ANOTHER_USER.contains(&n.as_slice()));
             let name = user.name.as_bytes();
             for (variable, value) in [
                 (b"HOME".as_slice(), user.home.as_slice()),
@@ -208,6 +224,7 @@ fn invalid(problem: String) -> ActionError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::Confinement;
 
     fn of(profile: Profile) -> Setting {
         Setting { name: Some("web".to_owned()), profile, ..Setting::default() }
@@ -223,7 +240,7 @@ mod tests {
         let text =
             |(n, v): (Vec<u8>, Vec<u8>)| format!("{}={}", String::from_utf8_lossy(&n), String::from_utf8_lossy(&v));
         let mut all: Vec<_> = setting
-            .variables(super::super::variables::base_environment(request), request)
+            .variables(setting.inherited(request), request)
             .map_err(|e| e.to_string())?
             .into_iter()
             .map(text)
@@ -272,9 +289,20 @@ mod tests {
         };
         let setting = Setting { user: Some(user), ..Setting::default() };
         let base =
-            [("HOME", "/root"), ("USER", "root"), ("XDG_RUNTIME_DIR", "/run/user/0"), ("MAIL", "x"), ("KEPT", "1")];
-        let expected = ["HOME=/home/ann", "KEPT=1", "LOGNAME=ann", "SHELL=/bin/sh", "USER=ann"];
+            [("HOME", "/root"), ("USER", "root"), ("PATH", "/root/bin"), ("GITHUB_TOKEN", "x"), ("LC_ALL", "C.UTF-8")];
+        let path = format!("PATH={}", String::from_utf8_lossy(PATH_OF_ANOTHER_USER));
+        let expected = ["HOME=/home/ann", "LC_ALL=C.UTF-8", "LOGNAME=ann", &path, "SHELL=/bin/sh", "USER=ann"];
         assert_eq!(shown(&setting, &request(&base, &[])), Ok(expected.map(str::to_owned).into()));
+    }
+
+    #[test]
+    // promise: access-13
+    fn a_confined_shell_inherits_no_keys_and_tokens() {
+        let env = [("CI".to_owned(), "1".to_owned())].into();
+        let setting = of(Profile { confinement: Some(Confinement::default()), env, ..Profile::default() });
+        let base = [("PATH", "/opt/bin:/bin"), ("AWS_SECRET_ACCESS_KEY", "x"), ("TZ", "UTC"), ("SSH_AUTH_SOCK", "/s")];
+        let expected = ["A=1", "CI=1", "PATH=/opt/bin:/bin", "TZ=UTC"];
+        assert_eq!(shown(&setting, &request(&base, &[("A", "1")])), Ok(expected.map(str::to_owned).into()));
     }
 
     #[test]

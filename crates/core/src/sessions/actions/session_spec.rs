@@ -10,7 +10,7 @@ use super::directory::{checked_directory, full_directory, set_directory};
 use super::environment::Setting;
 use super::report::fnv;
 use super::resize::checked_size;
-use super::variables::{base_environment, get, set};
+use super::variables::{get, set};
 use crate::action::{ActionError, Create, Limits, Variables};
 use crate::confinement_tier::ConfinementTier;
 use crate::host::TAG;
@@ -52,7 +52,7 @@ impl Registry {
         }
         let (cols, rows) = (request.cols.or(profile.cols), request.rows.or(profile.rows));
         let (cols, rows) = checked_size(cols.or(otherwise.cols), rows.or(otherwise.rows))?;
-        let mut env = setting.variables(base_environment(request), request)?;
+        let mut env = setting.variables(setting.inherited(request), request)?;
         let cwd = self.directory(&setting, request, &env)?;
         set_directory(self.host(), &mut env, &cwd);
         let mut confinement = self.rules(&setting, &cwd, get(&env, b"HOME"))?;
