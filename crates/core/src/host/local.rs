@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::OnceLock;
@@ -81,12 +81,11 @@ impl Programs for LocalHost {
 
 impl Host for LocalHost {
     fn file(&self, path: &Path) -> Option<FileFacts> {
-        let m = std::fs::metadata(path).ok()?;
-        Some(FileFacts { is_directory: m.is_dir(), which: (m.dev(), m.ino()), modified: (m.mtime(), m.mtime_nsec()) })
+        std::fs::metadata(path).ok().map(|metadata| FileFacts::from(&metadata))
     }
 
     fn file_inside(&self, pid: u32, path: &Path) -> Option<FileFacts> {
-        self.file(&PathBuf::from(format!("/proc/{pid}/root")).join(path.strip_prefix("/").ok()?))
+        containers::ContainerFiles::of_process(pid).facts(path)
     }
 
     fn resolved_path(&self, path: &Path) -> PathBuf {

@@ -11,8 +11,10 @@
 
 use std::collections::HashSet;
 use std::fmt::Debug;
+use std::fs::Metadata;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
@@ -78,6 +80,12 @@ pub(crate) struct FileFacts {
     pub(crate) which: (u64, u64),
     /// Seconds and nanoseconds of the last modification.
     pub(crate) modified: (i64, i64),
+}
+
+impl From<&Metadata> for FileFacts {
+    fn from(of: &Metadata) -> Self {
+        Self { is_directory: of.is_dir(), which: (of.dev(), of.ino()), modified: (of.mtime(), of.mtime_nsec()) }
+    }
 }
 
 /// The programs of a file system: the machine's, or a container's.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 
-use super::super::port::Programs;
+use super::super::port::{FileFacts, Programs};
 
 /// The file system that a process in the container has.
 #[derive(Debug, Clone)]
@@ -24,6 +24,11 @@ impl ContainerFiles {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let root = rustix::fs::open(&self.root, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
         openat2(root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT).ok()
+    }
+
+    /// The facts of what is there, behind every link.
+    pub(crate) fn facts(&self, path: &Path) -> Option<FileFacts> {
+        std::fs::File::from(self.open(path)?).metadata().ok().map(|metadata| FileFacts::from(&metadata))
     }
 
     /// The type and permissions of what is there, behind every link.
@@ -83,6 +88,8 @@ mod tests {
         assert_eq!(files.resolve_program("/bin/tool", None), Some("/bin/tool".into()));
         let real = files.real_path(Path::new("/bin/here"));
         assert_eq!(real, Some(at("bin/tool").canonicalize().expect("there")), "a mount of its own would be the root");
+        let facts = |path: &str| files.facts(Path::new(path));
+        assert!(facts("/bin/here").is_some() && facts("/bin/here") == facts("/bin/tool") && facts("/bin/sh").is_none());
         assert!(files.is_directory(Path::new("/bin")) && !files.is_directory(Path::new("/usr")));
     }
 }
