@@ -164,6 +164,12 @@ impl Principal {
         Ok(())
     }
 
+    /// The name of the first principal of the chain in which each has made the token of the next; its own where the user has made its token.
+    /// A principal has the tokens that it makes, so all with the same first maker may be one.
+    pub(crate) fn first_maker(&self) -> &str {
+        self.pass.as_ref().and_then(|pass| pass.first_maker.as_deref()).unwrap_or(&self.name)
+    }
+
     /// Whether it may see and use the sessions of others.
     pub fn is_admin(&self) -> bool {
         self.scope == Scope::Admin
@@ -219,6 +225,7 @@ pub(crate) fn local_name() -> String {
 pub struct Pass {
     revoked: watch::Receiver<bool>,
     until: Option<SystemTime>,
+    first_maker: Option<Arc<str>>,
     bounds: Arc<TokenBounds>,
 }
 
@@ -249,8 +256,13 @@ pub struct TokenSecret {
 }
 
 impl Pass {
-    pub(crate) fn new(revoked: watch::Receiver<bool>, until: Option<SystemTime>, bounds: TokenBounds) -> Self {
-        Self { revoked, until, bounds: Arc::new(bounds) }
+    pub(crate) fn new(
+        revoked: watch::Receiver<bool>,
+        until: Option<SystemTime>,
+        first_maker: Option<String>,
+        bounds: TokenBounds,
+    ) -> Self {
+        Self { revoked, until, first_maker: first_maker.map(Into::into), bounds: Arc::new(bounds) }
     }
 
     fn is_over(&self) -> bool {

@@ -71,8 +71,9 @@ def server():
         assert process.stdout.readline(), (home / "log").read_text()
         address = (home / "state/listen").read_text().strip()
         served = Server(home, f"http://{address}", token)
-        # The server's own token manages no secrets over TCP.
-        served.token = json.loads(served.ask("POST", "/tokens", {"name": "tests", "scope": "admin"})[2])["token"]
+        # The server's own token makes no tokens and manages no secrets over TCP.
+        make = [program, "token", "new", "tests", "--scope", "admin"]
+        served.token = subprocess.run(make, env=env, check=True, capture_output=True, text=True, **as_nobody).stdout.strip()
         yield served
         end_sessions(served)
         assert left_in(home) == []

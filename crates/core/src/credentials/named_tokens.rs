@@ -39,6 +39,10 @@ struct StoredToken {
     created: SystemTime,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires: Option<SystemTime>,
+    /// The named token at the head of its chain of makers; none where the user has made it. A token that an earlier version has kept
+    /// has none either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first_maker: Option<String>,
     #[serde(flatten)]
     bounds: TokenBounds,
 }
@@ -82,8 +86,8 @@ impl TokenEntry {
         if self.has_expired(SystemTime::now()) {
             return None;
         }
-        let StoredToken { expires, bounds, .. } = self.kept.clone();
-        let pass = Some(Pass::new(self.revoked.subscribe(), expires, bounds));
+        let StoredToken { expires, first_maker, bounds, .. } = self.kept.clone();
+        let pass = Some(Pass::new(self.revoked.subscribe(), expires, first_maker, bounds));
         Some(Principal { pass, ..Principal::named(&self.kept.name, self.kept.scope) })
     }
 }
@@ -121,8 +125,8 @@ impl Tokens {
         self.locked().iter().find(|token| token.kept.name == name)?.principal()
     }
 
-    /// Makes a token; it is shown only this once.
-    pub(crate) fn make(&self, request: &MakeToken) -> Result<FreshToken, ActionError> {
+    /// Makes a token for a principal; it is shown only this once.
+    pub(crate) fn make(&self, maker: &Principal, request: &MakeToken) -> Result<FreshToken, ActionError> {
         let MakeToken { name, scope, lifetime, bounds } = request.clone();
         check_name(&name)?;
         check_profiles(scope, &bounds.profiles)?;
@@ -145,6 +149,7 @@ impl Tokens {
             sha256: URL_SAFE_NO_PAD.encode(Sha256::digest(token.as_bytes())),
             created: now,
             expires: lifetime.and_then(|lifetime| now.checked_add(lifetime)),
+            first_maker: maker.pass.as_ref().map(|_| maker.first_maker().to_owned()),
             bounds,
         };
         let fresh = TokenEntry::new(kept).expect("invariant: what was encoded can be decoded");
@@ -274,7 +279,7 @@ mod tests {
     // promise: access-3
     fn a_named_token_is_kept_as_a_hash_that_only_its_owner_can_read() {
         let dir = tempfile::tempdir().expect("a directory");
-        let made = tokens(&dir).make(&request("agent-1", Scope::Write, None)).expect("made");
+        let made = tokens(&dir).make(&Principal::local(), &request("agent-1", Scope::Write, None)).expect("made");
         let path = dir.path().join("tokens.json");
         let text = fs::read_to_string(&path).expect("kept");
         assert!(text.contains("agent-1") && !text.contains(&made.token) && !text.contains(&made.token[5..]));
@@ -293,7 +298,7 @@ mod tests {
     fn a_token_whose_hash_begins_like_another_one_s_is_another_one() {
         let dir = tempfile::tempdir().expect("a directory");
         let tokens = tokens(&dir);
-        let good = tokens.make(&request("a", Scope::Read, None)).expect("made").token;
+        let good = tokens.make(&Principal::local(), &request("a", Scope::Read, None)).expect("made").token;
         let hash = |text: &str| <[u8; 32]>::from(Sha256::digest(text.as_bytes()));
         // One of 256 has the same first byte, and one of 256 the same last.
         let all = || (0..).map(|n: u32| format!("{PREFIX}{n}"));
@@ -307,7 +312,8 @@ mod tests {
     async fn a_revoked_token_lets_nobody_in_and_tells_those_who_are() {
         let dir = tempfile::tempdir().expect("a directory");
         let tokens = tokens(&dir);
-        let [a, b] = ["a", "b"].map(|name| tokens.make(&request(name, Scope::Read, None)).expect("made").token);
+        let [a, b] = ["a", "b"]
+            .map(|name| tokens.make(&Principal::local(), &request(name, Scope::Read, None)).expect("made").token);
         let (visitor, other) = (tokens.find(&a).expect("good"), tokens.find(&b).expect("good"));
         let out = visitor.shut_out();
         assert_eq!(tokens.revoke("a").map(|t| t.name).ok(), Some("a".to_owned()));
@@ -316,7 +322,7 @@ mod tests {
         assert!(tokens.find(&a).is_none() && tokens.find(&b).is_some());
         assert!(matches!(tokens.revoke("a"), Err(ActionError::NoToken { .. })));
         // A new one of the same name is another token.
-        let again = tokens.make(&request("a", Scope::Read, None)).expect("made").token;
+        let again = tokens.make(&Principal::local(), &request("a", Scope::Read, None)).expect("made").token;
         assert!(tokens.find(&again).is_some_and(|p| p != visitor) && tokens.find(&a).is_none());
     }
 
@@ -327,15 +333,17 @@ mod tests {
         let tokens = tokens(&dir);
         // A slow disk may take longer to keep it than it lives.
         let made = [100, 1_000, 10_000].into_iter().find_map(|millis| {
-            let short =
-                tokens.make(&request("short", Scope::Admin, Some(Duration::from_millis(millis)))).expect("made").token;
+            let short = tokens
+                .make(&Principal::local(), &request("short", Scope::Admin, Some(Duration::from_millis(millis))))
+                .expect("made")
+                .token;
             tokens.find(&short).map(|found| (short, found))
         });
         let (short, found) = made.expect("still good");
         found.shut_out().await;
         assert_eq!(principal(&tokens, &short), None);
         // Its name is free.
-        assert!(tokens.make(&request("short", Scope::Read, None)).is_ok());
+        assert!(tokens.make(&Principal::local(), &request("short", Scope::Read, None)).is_ok());
     }
 
     #[test]
@@ -345,7 +353,7 @@ mod tests {
         let secret = |name: &str, variable: &str| TokenSecret { name: name.to_owned(), variable: variable.to_owned() };
         let of = |scope, policy: Option<&str>, secrets: Vec<TokenSecret>| {
             let bounds = TokenBounds { policy: policy.map(str::to_owned), secrets, ..TokenBounds::default() };
-            tokens(&dir).make(&MakeToken { bounds, ..request("bot", scope, None) })
+            tokens(&dir).make(&Principal::local(), &MakeToken { bounds, ..request("bot", scope, None) })
         };
         for refused in [
             of(Scope::Admin, Some("dev"), Vec::new()),
@@ -361,13 +369,34 @@ mod tests {
     }
 
     #[test]
+    // promise: policy-7
+    fn a_token_names_the_first_of_those_who_made_it_and_one_of_an_earlier_version_none() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut maker = Principal::local();
+        for name in ["ada", "puppet", "next"] {
+            let made = tokens(&dir).make(&maker, &request(name, Scope::Admin, None)).expect("made");
+            maker = tokens(&dir).find(&made.token).expect("the next server knows it");
+            assert_eq!(maker.first_maker(), "ada");
+        }
+        let path = dir.path().join("tokens.json");
+        let text = fs::read_to_string(&path).expect("kept");
+        assert_eq!(text.matches("first_maker").count(), 2, "{text}");
+        fs::write(&path, text.replace("first_maker", "of_no_version")).expect("as before");
+        assert_eq!(tokens(&dir).find_by_name("next").expect("readable").first_maker(), "next");
+    }
+
+    #[test]
     fn a_token_has_a_plain_name_of_its_own_that_is_not_the_users() {
         let dir = tempfile::tempdir().expect("a directory");
         let tokens = tokens(&dir);
-        assert!(["a", "Agent_1.x-y"].iter().all(|name| tokens.make(&request(name, Scope::Read, None)).is_ok()));
+        assert!(
+            ["a", "Agent_1.x-y"]
+                .iter()
+                .all(|name| tokens.make(&Principal::local(), &request(name, Scope::Read, None)).is_ok())
+        );
         let user = local_name();
         for bad in ["", "a", "a b", "../x", ".a", "ä", "a/b", &"x".repeat(65), &user] {
-            let refused = tokens.make(&request(bad, Scope::Read, None));
+            let refused = tokens.make(&Principal::local(), &request(bad, Scope::Read, None));
             assert!(matches!(refused, Err(ActionError::Invalid { field: "name", .. })), "{bad}");
         }
         assert_eq!(tokens.list().into_iter().map(|t| t.name).collect::<Vec<_>>(), ["Agent_1.x-y", "a"]);

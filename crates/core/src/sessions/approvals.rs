@@ -28,6 +28,8 @@ use crate::principal::{Door, Principal};
 pub(super) struct Asked {
     session: SessionId,
     principal: String,
+    /// The first of those who made the principal's token, or the principal.
+    first_maker: String,
     request: Request,
 }
 
@@ -138,7 +140,8 @@ impl Asked {
             }
             _ => return None,
         };
-        Some(Self { session: session.clone(), principal: principal.name.clone(), request })
+        let first_maker = principal.first_maker().to_owned();
+        Some(Self { session: session.clone(), principal: principal.name.clone(), first_maker, request })
     }
 
     fn subject(&self, words: &Words) -> ApprovalSubject {
@@ -273,8 +276,8 @@ impl Approvals {
     }
 
     /// Records a decision, and whether it is the first: a later one changes nothing. Nobody decides on a request of their
-    /// own: the caller of a tool is taken for somebody else than the user whose MCP client it is, a program in a session is
-    /// not, and a named token is what its client has. For always, `remember` makes a rule of the policy and the command
+    /// own, nor of one whose token has the same first maker: the caller of a tool is taken for somebody else than the user whose MCP
+    /// client it is, a program in a session is not, and a named token is what its client has. For always, `remember` makes a rule of the policy and the command
     /// first. It may block.
     pub(super) fn decide(
         &self,
@@ -284,8 +287,7 @@ impl Approvals {
         now: Instant,
         remember: &dyn Fn(&str, &str) -> Result<(), ActionError>,
     ) -> Result<(ApprovalView, bool), ActionError> {
-        let denied = |why: &str| Err(ActionError::Denied { why: why.to_owned() });
-        principal.may_be_a_person().map_err(|why| ActionError::Denied { why: why.to_owned() })?;
+        check_person(principal)?;
         let unknown = || {
             let problem = "there is none of this id; it may have been used or have expired".to_owned();
             ActionError::Invalid { field: "approval", problem }
@@ -295,8 +297,10 @@ impl Approvals {
         all.retain(|approval| now < approval.until);
         let approval = all.iter_mut().find(|approval| approval.id == id).ok_or_else(unknown)?;
         let is_users_client = approval.door == Door::Mcp && principal.pass.is_none();
-        if approval.asked.principal == principal.name && !is_users_client {
-            return denied("nobody approves a request of their own; a token of scope admin of another name can");
+        if approval.asked.first_maker == principal.first_maker() && !is_users_client {
+            let why = "nobody approves a request of their own, nor one of a token with the same first maker; \
+                       a token of scope admin of another name, which the user has made at the command line, can";
+            return Err(ActionError::Denied { why: why.to_owned() });
         }
         let stands = match &approval.state {
             ApprovalState::Pending => None,
@@ -412,6 +416,12 @@ impl Approval {
     }
 }
 
+/// Refuses what only a person does: neither a program in a session nor a tool decides on requests, makes tokens, or reads the names of
+/// secrets and changes them.
+pub(super) fn check_person(principal: &Principal) -> Result<(), ActionError> {
+    principal.may_be_a_person().map_err(|why| ActionError::Denied { why: why.to_owned() })
+}
+
 /// The refusal of a decision for always. Nothing is decided then.
 pub(super) fn not_for_always(why: &str) -> ActionError {
     let problem = format!("this cannot be allowed for always: {why}; allow it once, or deny it");
@@ -426,7 +436,7 @@ mod tests {
     fn asked(principal: &str, text: &str) -> Asked {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
         let request = Request::Command { text: text.to_owned(), shell: TargetShell::Own };
-        Asked { session, principal: principal.to_owned(), request }
+        Asked { session, principal: principal.to_owned(), first_maker: principal.to_owned(), request }
     }
 
     fn words() -> Words {
@@ -514,8 +524,14 @@ mod tests {
         assert_eq!([decided(Door::Mcp, tool), decided(Door::Mcp, program)], [false, false]);
         // A token's request over MCP is its own: who shows the token may be who asked with it.
         let mut token = by("ada");
-        token.pass = Some(Pass::new(watch::channel(false).1, None, TokenBounds::default()));
+        let pass = |maker: Option<&str>| {
+            Some(Pass::new(watch::channel(false).1, None, maker.map(str::to_owned), TokenBounds::default()))
+        };
+        token.pass = pass(None);
         assert_eq!([decided(Door::Mcp, token.clone()), decided(Door::Rest, token)], [false, false]);
+        let made_by = |maker| Principal { pass: pass(Some(maker)), ..by("puppet") };
+        assert_eq!([decided(Door::Mcp, made_by("ada")), decided(Door::Rest, made_by("ada"))], [false, false]);
+        assert!(decided(Door::Mcp, made_by("eve")));
     }
 
     #[test]

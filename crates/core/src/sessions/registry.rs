@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::adoption_state::Adoption;
+use super::approvals::check_person;
 use super::backends::Backends;
 use super::clients::Clients;
 use super::create_keys::CreateKeys;
@@ -321,10 +322,11 @@ impl Registry {
             }
             Action::Tokens => Ok(Outcome::Tokens(self.tokens.list())),
             Action::MakeToken(request) => {
-                let (registry, request) = (Arc::clone(self), request.clone());
+                check_person(principal)?;
+                let (registry, maker, request) = (Arc::clone(self), principal.clone(), request.clone());
                 let made = on_disk(move || {
                     registry.check_policy_of_token(&request)?;
-                    registry.tokens.make(&request)
+                    registry.tokens.make(&maker, &request)
                 })
                 .await?;
                 let TokenView { name, scope, bounds, .. } = &made.view;

@@ -147,6 +147,40 @@ async fn requests_with_one_key_share_the_command_of_one_approval() {
 }
 
 #[tokio::test]
+// promise: policy-7
+async fn whoever_asks_makes_no_token_that_decides() {
+    let server = start();
+    let owner = server.client();
+    let admin = |name: &str| TokenRequest { scope: TokenScope::Admin, ..token(name) };
+    // Neither a program in the user's own session, nor the server's own token over TCP, which such a program can read.
+    let shell = server.session_with(by("free")).await;
+    let ptyd = format!("{:?} --socket {:?}", server.ptyd(&[]).get_program(), server.home().socket());
+    let (code, said) = shell.gives(&format!("{ptyd} token new p2 --scope admin 2>&1")).await;
+    assert!(code != 0 && said.contains("no program in a session"), "{said}");
+    let by_file = Client::tcp(server.address(), server.token());
+    for request in [admin("p3"), token("p4")] {
+        let refused = by_file.make_token(&request).await.err().expect("refused");
+        assert!(refused.to_string().contains("own token does not do this over TCP"), "{refused}");
+    }
+    assert!(owner.tokens().await.expect("listed").tokens.is_empty());
+    // A token of scope admin makes others, and all of them are one where a request is decided on.
+    let of = |token: api::NewToken| Arc::new(Client::tcp(server.address(), token.token));
+    let ada = of(owner.make_token(&admin("ada")).await.expect("made"));
+    let puppet = of(ada.make_token(&admin("puppet")).await.expect("an admin makes tokens"));
+    let next = of(puppet.make_token(&admin("next")).await.expect("an admin makes tokens"));
+    for asker in [&ada, &next] {
+        let shell = session_of(asker).await;
+        assert!(shell.try_run(&ask("touch x")).await.is_err());
+        let pending = asked(&server).await;
+        for decider in [&ada, &puppet, &next] {
+            let refused = decider.decide(&pending.id, Decision::Allow).await.expect_err("its own");
+            assert!(refused.to_string().contains("nobody approves a request of their own"), "{refused}");
+        }
+        owner.decide(&pending.id, Decision::Allow).await.expect("the user decides");
+    }
+}
+
+#[tokio::test]
 // promise: policy-8
 async fn the_command_line_says_what_it_waits_for_and_goes_on_with_the_decision() {
     let server = start();

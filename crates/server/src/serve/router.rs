@@ -177,6 +177,19 @@ mod tests {
         app.clone().oneshot(request).await.expect("never fails")
     }
 
+    /// The token `eye`, which the user makes at the Unix socket.
+    async fn token_that_may_only_read(app: &Router) -> String {
+        let request = Request::post("/tokens")
+            .header(header::CONTENT_TYPE, "application/json")
+            .extension(ConnectInfo(over_unix(1_000)))
+            .body(Body::from(r#"{"name":"eye","scope":"read"}"#))
+            .expect("a request");
+        let made = app.clone().oneshot(request).await.expect("never fails").into_body();
+        let made = to_bytes(made, 1 << 20).await.expect("a body");
+        let made: api::NewToken = serde_json::from_slice(&made).expect("a token");
+        made.token
+    }
+
     /// The answer's code; `None` when it is no problem document.
     async fn code(response: Response) -> Option<String> {
         let is_problem = response.headers().get(header::CONTENT_TYPE).is_some_and(|t| t == "application/problem+json");
@@ -273,8 +286,7 @@ mod tests {
             let body = to_bytes(response.into_body(), 1 << 20).await.expect("a body");
             serde_json::from_slice(&body).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&body)))
         };
-        let made = ask_with(&app, &Method::POST, "/tokens", "right", r#"{"name":"eye","scope":"read"}"#).await;
-        let token = json(made).await["token"].as_str().expect("a token").to_owned();
+        let token = token_that_may_only_read(&app).await;
         // A program that prints nothing by itself: a shell's prompt, which comes when it comes, would be a change.
         let made = ask_with(&app, &Method::POST, "/terminals", "right", r#"{"owner":"eye","shell":"cat"}"#).await;
         let made = json(made).await;
@@ -348,9 +360,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let (app, audit) = app_and_audit_in(dir.path()).await;
         let body = async |response: Response| to_bytes(response.into_body(), 1 << 20).await.expect("a body");
-        let made = ask_with(&app, &Method::POST, "/tokens", "right", r#"{"name":"eye","scope":"read"}"#).await;
-        let token: serde_json::Value = serde_json::from_slice(&body(made).await).expect("JSON");
-        let token = token["token"].as_str().expect("a token").to_owned();
+        let token = token_that_may_only_read(&app).await;
         let made = ask_with(&app, &Method::POST, "/terminals", "right", r#"{"owner":"eye","shell":"cat"}"#).await;
         let made: api::TerminalSession = serde_json::from_slice(&body(made).await).expect("a session");
         let id = made.id.as_str();

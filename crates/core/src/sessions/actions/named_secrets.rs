@@ -9,6 +9,7 @@ use crate::host::holders::start_error_of;
 use crate::limits::PROFILE_SECRETS_MAX;
 use crate::principal::{Principal, TokenSecret};
 use crate::profile::Profile;
+use crate::sessions::approvals::check_person;
 use crate::sessions::registry::{Registry, on_disk};
 use crate::sessions::session_metadata::GivenSecrets;
 
@@ -49,7 +50,7 @@ impl Registry {
         self: &Arc<Self>,
         principal: &Principal,
     ) -> Result<Vec<NamedSecretView>, ActionError> {
-        check_caller(principal)?;
+        check_person(principal)?;
         let registry = Arc::clone(self);
         on_disk(move || {
             let of = registry.profiles_by_secret();
@@ -66,7 +67,7 @@ impl Registry {
         name: &str,
         value: &SecretValue,
     ) -> Result<NamedSecretView, ActionError> {
-        check_caller(principal)?;
+        check_person(principal)?;
         let (registry, name, value) = (Arc::clone(self), name.to_owned(), value.clone());
         let by = principal.name.clone();
         on_disk(move || {
@@ -83,7 +84,7 @@ impl Registry {
         principal: &Principal,
         name: &str,
     ) -> Result<NamedSecretView, ActionError> {
-        check_caller(principal)?;
+        check_person(principal)?;
         let (registry, name, by) = (Arc::clone(self), name.to_owned(), principal.name.clone());
         on_disk(move || {
             let set_at = registry.backends.secrets.remove(&name)?;
@@ -106,9 +107,4 @@ impl Registry {
 
 fn not_set(whose: &str, name: &str) -> ActionError {
     start_error_of(format!("its {whose} gives it the secret {name:?}, which is not set; set it with ptyd secret set"))
-}
-
-/// Secrets are a person's: neither a program in a session nor a tool reads their names or changes them.
-fn check_caller(principal: &Principal) -> Result<(), ActionError> {
-    principal.may_be_a_person().map_err(|why| ActionError::Denied { why: why.to_owned() })
 }
