@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use policy::{Policies, Ruling, Standing, Verdict};
 use tokio::time::Instant;
-use wire::Key;
+use wire::{Key, NO_KEY};
 
 use super::approvals::{Answer, ApprovalUse, Asked, Words};
 use super::registry::{Registry, SessionRef, on_disk};
-use super::session::Request;
+use super::session::{Before, Request};
 use super::shared::Shared;
 use crate::action::{
     Action, ActionError, Create, Foreground, InputBytes, MakeToken, PolicyRefusal, ServerEventKind, TargetShell,
@@ -77,17 +77,28 @@ impl Registry {
         }
         let subject = if matches!(action, Action::Execute(_)) { Subject::Command } else { Subject::Input };
         let mut judged = Judged { shared, policy, ruling, subject, answer: None };
-        let key = match action {
-            Action::Execute(execute) if execute.key.is_some() => Some(self.key_of_command(execute)),
-            _ => None,
+        let (name, used) = match action {
+            Action::Execute(execute) => (execute.key.as_deref(), self.key_of_command(execute)),
+            Action::Input(input) => (input.key.as_deref(), self.key_of_input(input)),
+            _ => (None, NO_KEY),
         };
+        let used = name.map(|_| used);
+        let key = used.filter(|_| matches!(action, Action::Execute(_)));
+        if judged.ruling.verdict == Verdict::Ask {
+            self.not_a_creates(principal, name).await?;
+        }
         let hides_input = handle.feed.borrow().foreground == Some(Foreground::PasswordWanted);
         loop {
-            // A repetition is answered with its command, and runs nothing.
-            if let Some(key) = key.filter(|_| judged.ruling.verdict != Verdict::Allow)
-                && handle.ask(|reply| Request::HasBegun(key, reply)).await.unwrap_or(false)
-            {
-                return Ok(None);
+            if let Some(key) = used.filter(|_| judged.ruling.verdict != Verdict::Allow) {
+                match handle.ask(|reply| Request::Before(key, reply)).await {
+                    // A repetition is answered with its command, and runs nothing.
+                    Ok(Before::Command(_)) => return Ok(None),
+                    // A person is asked about nothing that cannot be performed.
+                    Ok(Before::Reused) if judged.ruling.verdict == Verdict::Ask => {
+                        return Err(ActionError::KeyReused { key: name.unwrap_or_default().to_owned() });
+                    }
+                    Ok(Before::Nothing | Before::OnItsWay | Before::Reused) | Err(_) => {}
+                }
             }
             judged.answer = Asked::of(action, principal)
                 .and_then(|asked| self.answer_of_person(principal, &judged, asked, key, hides_input));

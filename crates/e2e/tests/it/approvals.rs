@@ -142,8 +142,14 @@ async fn requests_with_one_key_share_the_command_of_one_approval() {
     let again = bot.execute(&shell.id, &waiting("echo ran >> made; cat made"), Some("one")).await.expect("it has run");
     assert_eq!(again.output.as_deref(), Some("ran\n"));
     assert_eq!(server.client().approvals().await.expect("a list").approvals.len(), 0);
-    let other = bot.execute(&shell.id, &ask("touch other"), Some("one")).await.expect_err("another request");
-    assert_eq!(other.code(), Some(ErrorCode::ApprovalNeeded));
+    // The gate refuses it before it asks a person.
+    let other = bot.execute(&shell.id, &waiting("touch other"), Some("one")).await.expect_err("another request");
+    assert_eq!(other.code(), Some(ErrorCode::KeyReused));
+    let typed = InputRequest { input: Some("x".into()), ..InputRequest::default() };
+    let typed = bot.input(&shell.id, &typed, Some("one")).await.expect_err("another request");
+    assert_eq!(typed.code(), Some(ErrorCode::KeyReused));
+    assert!(typed.to_string().contains("\"one\""), "{typed}");
+    assert_eq!(server.client().approvals().await.expect("a list").approvals.len(), 0);
 }
 
 #[tokio::test]

@@ -135,7 +135,11 @@ impl Registry {
     }
 
     /// Refuses a key that has started a session: any other request with it is a different one.
-    pub(super) async fn not_a_creates(&self, principal: &Principal, key: Option<&str>) -> Result<(), ActionError> {
+    pub(in crate::sessions) async fn not_a_creates(
+        &self,
+        principal: &Principal,
+        key: Option<&str>,
+    ) -> Result<(), ActionError> {
         let Some(key) = key else { return Ok(()) };
         let Some(session) = locked(&self.create_keys.keys).get(&(principal.name.clone(), key.to_owned())).cloned()
         else {

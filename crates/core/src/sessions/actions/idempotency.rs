@@ -159,7 +159,7 @@ impl Registry {
         request.key.as_ref().map_or(NO_KEY, |key| self.key_of(key, &executed(request)))
     }
 
-    pub(super) fn key_of_input(&self, request: &Input) -> Key {
+    pub(in crate::sessions) fn key_of_input(&self, request: &Input) -> Key {
         request.key.as_ref().map_or(NO_KEY, |key| self.key_of(key, &typed(request)))
     }
 

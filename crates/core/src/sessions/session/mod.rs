@@ -40,4 +40,6 @@ pub(crate) use actor::Actor;
 pub(crate) use fullscreen::Painted;
 pub(crate) use machine::session::Session;
 pub(crate) use now::Now;
-pub(crate) use requests::{Ended, Finished, Request, ScreenSnapshot, SecretPrompt, Snapshot, Started, ViewerLimit};
+pub(crate) use requests::{
+    Before, Ended, Finished, Request, ScreenSnapshot, SecretPrompt, Snapshot, Started, ViewerLimit,
+};

@@ -18,8 +18,8 @@ use crate::sessions::render::handover::RecentHandovers;
 pub(crate) enum Request {
     Look(oneshot::Sender<Snapshot>),
     Commands(oneshot::Sender<(Snapshot, Vec<CommandView>)>),
-    /// Whether a command with this key has begun, now or earlier.
-    HasBegun(Key, oneshot::Sender<bool>),
+    /// The earlier request with this key.
+    Before(Key, oneshot::Sender<Before>),
     Run {
         text: Vec<u8>,
         key: Key,
@@ -101,10 +101,22 @@ impl Request {
             | Self::SecretPrompt(_)
             | Self::SecretOver(..)
             | Self::Secret { .. }
-            | Self::HasBegun(..)
+            | Self::Before(..)
             | Self::Prompt(_) => None,
         }
     }
+}
+
+/// The earlier request with the same idempotency key.
+#[derive(Debug)]
+pub(crate) enum Before {
+    Nothing,
+    /// This command was accepted for it.
+    Command(u32),
+    /// The holder has the request and has not answered yet.
+    OnItsWay,
+    /// The key was used for another request.
+    Reused,
 }
 
 /// Tells a caller that its command was accepted.

@@ -11,19 +11,8 @@ use crate::limits;
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::pending_commands::Pending;
 use crate::sessions::session::machine::session::Session;
-use crate::sessions::session::requests::{StartReply, Started};
+use crate::sessions::session::requests::{Before, StartReply, Started};
 use crate::sessions::timeline::Command;
-
-/// The earlier request with the same idempotency key.
-pub(super) enum Before {
-    Nothing,
-    /// This command was accepted for it.
-    Command(u32),
-    /// The holder has the request and has not answered yet.
-    OnItsWay,
-    /// The key was used for another request.
-    Reused,
-}
 
 impl Session {
     pub(super) fn ask_run(
@@ -97,6 +86,9 @@ impl Session {
         let is_same = |other: &Key| wire::is_same_name(key, other);
         if let Some(command) = self.timeline.log().commands.iter().rev().find(|c| is_same(&c.key)) {
             return if command.key == *key { Before::Command(command.id) } else { Before::Reused };
+        }
+        if let Some(Err(())) = self.timeline.log().typed_with(key) {
+            return Before::Reused;
         }
         let is_on_its_way = |call: &Call| matches!(call, Call::Line { key, .. } if is_same(key));
         if self.link.calls.values().any(is_on_its_way) { Before::OnItsWay } else { Before::Nothing }

@@ -4,7 +4,6 @@
 use wire::ToHolder;
 
 use crate::action::{ConfinementTier, TargetShell};
-use crate::sessions::session::machine::command_request::Before;
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::{Request, Snapshot};
@@ -24,7 +23,7 @@ impl Session {
                 let snapshot = Snapshot { handovers, ..self.snapshot(self.timeline.log().newest_running()) };
                 let _ = reply.send((snapshot, all));
             }
-            Request::HasBegun(key, reply) => drop(reply.send(matches!(self.before(&key), Before::Command(_)))),
+            Request::Before(key, reply) => drop(reply.send(self.before(&key))),
             Request::Run { text, key, patience_ms, wait, shell, started } => {
                 let is_nested = match shell {
                     TargetShell::Own => false,

@@ -4,13 +4,12 @@
 use tokio::time::Instant;
 use wire::{Key, Status, ToHolder};
 
-use super::command_request::Before;
 use super::errors::{key_reused, os_error};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, WITHOUT_HOOKS, Wait};
 use crate::limits;
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::session::Session;
-use crate::sessions::session::requests::StartReply;
+use crate::sessions::session::requests::{Before, StartReply};
 use crate::sessions::timeline::Channel;
 use crate::sessions::timeline::judged_end;
 use crate::sessions::timeline::nested_line::NestedLine;

@@ -13,12 +13,11 @@ use super::programs::Program;
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Foreground, TargetShell, Wait};
 use crate::host::Process;
 use crate::limits;
-use crate::sessions::session::machine::command_request::Before;
 use crate::sessions::session::machine::errors::key_reused;
 use crate::sessions::session::machine::pending_commands::PendingNested;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::machine::typed_commands::{Line, TYPED_BEFORE};
-use crate::sessions::session::requests::StartReply;
+use crate::sessions::session::requests::{Before, StartReply};
 use crate::sessions::timeline::nested_line::NestedLine;
 
 /// The error of a command of which only the prompt behind it has come.
