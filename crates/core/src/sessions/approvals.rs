@@ -79,12 +79,14 @@ pub(super) enum Answer {
         id: String,
         by: String,
     },
-    /// A person has to decide; `None` if too many of this principal's wait already.
+    /// A person has to decide.
     Pending {
-        id: Option<String>,
+        id: String,
         /// It is new.
         is_new: bool,
     },
+    /// The principal has as many as it can have.
+    TooMany,
     /// The same request with the same idempotency key is being performed with its approval: it will be known soon, or the
     /// approval good again.
     Underway,
@@ -181,19 +183,19 @@ impl Approvals {
             return Answer::Underway;
         }
         if all.iter().filter(|one| one.asked.principal == asked.principal).count() >= APPROVALS_PER_PRINCIPAL_MAX {
-            return Answer::Pending { id: None, is_new: false };
+            return Answer::TooMany;
         }
         let id = format!("a-{}", random_word());
         let state = ApprovalState::Pending;
         let (asked_at, until) = (SystemTime::now(), now + APPROVAL_LIFETIME);
         all.push(Approval { id: id.clone(), asked, words, door, page: None, state, asked_at, until });
-        Answer::Pending { id: Some(id), is_new: true }
+        Answer::Pending { id, is_new: true }
     }
 
     fn decided_at(&self, all: &mut Vec<Approval>, at: usize, key: Option<Key>) -> Answer {
         let id = all[at].id.clone();
         match all[at].state.clone() {
-            ApprovalState::Pending => Answer::Pending { id: Some(id), is_new: false },
+            ApprovalState::Pending => Answer::Pending { id, is_new: false },
             ApprovalState::Denied { by } => Answer::Denied { id, by },
             ApprovalState::Allowed { .. } => {
                 let approval = all.remove(at);
@@ -222,6 +224,12 @@ impl Approvals {
         // Before a newer one for the same request.
         locked(&self.0.all).insert(0, used.approval);
         // Another request that waits for the same may have it.
+        self.0.decided.send_replace(());
+    }
+
+    /// Forgets those of a session that has ended; who waits for one goes on, and learns of the end.
+    pub(super) fn forget(&self, session: &SessionId) {
+        locked(&self.0.all).retain(|approval| approval.asked.session != *session);
         self.0.decided.send_replace(());
     }
 
@@ -470,7 +478,7 @@ mod tests {
         let ask =
             |principal: &str, text: &str, now| approvals.answer(asked(principal, text), None, Door::Mcp, words(), now);
         let pending = |principal: &str, text: &str, now| match ask(principal, text, now) {
-            Answer::Pending { id, .. } => id.expect("room"),
+            Answer::Pending { id, .. } => id,
             other => panic!("{other:?}"),
         };
         let id = pending("bot", "make", now);
@@ -510,8 +518,7 @@ mod tests {
         let (approvals, now) = (Approvals::default(), Instant::now());
         let decided = |door, approver: Principal| {
             let text = format!("{door:?} {approver:?}");
-            let Answer::Pending { id: Some(id), .. } = approvals.answer(asked("ada", &text), None, door, words(), now)
-            else {
+            let Answer::Pending { id, .. } = approvals.answer(asked("ada", &text), None, door, words(), now) else {
                 panic!("it is pending")
             };
             approvals.decide(&approver, &id, Decision::Allow, now, &forgets).is_ok()
@@ -539,11 +546,16 @@ mod tests {
         let (approvals, now) = (Approvals::default(), Instant::now());
         for number in 0..=APPROVALS_PER_PRINCIPAL_MAX {
             let answer = approvals.answer(asked("bot", &number.to_string()), None, Door::Mcp, words(), now);
-            assert_eq!(matches!(answer, Answer::Pending { id: None, .. }), number == APPROVALS_PER_PRINCIPAL_MAX);
+            assert_eq!(matches!(answer, Answer::TooMany), number == APPROVALS_PER_PRINCIPAL_MAX);
         }
         let seen = |name, scope| approvals.list(&Principal::named(name, scope), now).len();
         assert_eq!(seen("bot", Scope::Read), APPROVALS_PER_PRINCIPAL_MAX);
         assert_eq!([seen("eve", Scope::Write), seen("ada", Scope::Admin)], [0, APPROVALS_PER_PRINCIPAL_MAX]);
+        approvals.forget(&asked("bot", "").session);
+        assert!(matches!(
+            approvals.answer(asked("bot", "x"), None, Door::Mcp, words(), now),
+            Answer::Pending { is_new: true, .. }
+        ));
     }
 
     #[test]
@@ -551,7 +563,7 @@ mod tests {
     fn a_decision_for_always_makes_a_rule_first_and_only_of_a_command() {
         let (approvals, now) = (Approvals::default(), Instant::now());
         let pending = |asked, words| match approvals.answer(asked, None, Door::Rest, words, now) {
-            Answer::Pending { id: Some(id), .. } => id,
+            Answer::Pending { id, .. } => id,
             other => panic!("{other:?}"),
         };
         let made = Mutex::new(Vec::new());

@@ -18,7 +18,7 @@ use crate::action::{
     Variables,
 };
 use crate::keys;
-use crate::limits::UNDERWAY_INTERVAL;
+use crate::limits::{APPROVALS_PER_PRINCIPAL_MAX, UNDERWAY_INTERVAL};
 use crate::principal::Principal;
 use crate::profile::{Profile, StartFiles};
 
@@ -107,7 +107,11 @@ impl Registry {
                 _ => break,
             }
         }
-        if let Some(Answer::Pending { id: Some(id), is_new: true }) = &judged.answer {
+        if let Some(Answer::Pending { id, is_new: true }) = &judged.answer {
+            // It may have ended since it was found.
+            if !self.is_live(&judged.shared.id) {
+                self.person_requests.approvals.forget(&judged.shared.id);
+            }
             self.server_events.notify(&judged.shared, ServerEventKind::Approval { id: id.clone(), decision: None });
         }
         Ok(Some(judged))
@@ -284,7 +288,7 @@ impl Judged {
     /// The approval that a person has still to give.
     pub(crate) fn waits_for(&self) -> Option<&str> {
         match &self.answer {
-            Some(Answer::Pending { id, .. }) => id.as_deref(),
+            Some(Answer::Pending { id, .. }) => Some(id.as_str()),
             _ => None,
         }
     }
@@ -294,7 +298,13 @@ impl Judged {
         match &self.answer {
             Some(Answer::Allowed(_)) => None,
             Some(Answer::Denied { id, by }) => self.denial(format!("{by} has denied approval {id}")),
-            Some(Answer::Pending { id, .. }) => self.refusal_of(&self.ruling, id.clone()),
+            Some(Answer::Pending { id, .. }) => self.refusal_of(&self.ruling, Some(id.clone())),
+            Some(Answer::TooMany) => Some(ActionError::Limit {
+                what: "the number of approvals of one principal",
+                limit: APPROVALS_PER_PRINCIPAL_MAX as u64,
+                hint: "nothing was done, and no person is asked; ptyd approvals lists them: one that is allowed makes room when its request \
+                       runs, any other one 10 minutes after it was asked for or denied",
+            }),
             Some(Answer::Underway) | None => self.refusal_of(&self.ruling, None),
         }
     }

@@ -589,6 +589,9 @@ impl Registry {
             self.end_container(&session.shared.id, &session.shared.meta);
         }
         locked(&self.live).remove(&session.shared.id);
+        if session.is_over() {
+            self.person_requests.approvals.forget(&session.shared.id);
+        }
         self.read_cursors.has_ended(&session.shared.id);
     }
 }

@@ -153,6 +153,30 @@ async fn requests_with_one_key_share_the_command_of_one_approval() {
 }
 
 #[tokio::test]
+// promise: policy-8
+async fn the_end_of_a_session_ends_its_approvals_and_who_waits_for_one() {
+    let server = start();
+    let bot = bot(&server).await;
+    let shell = session_of(&bot).await;
+    // As many as a principal can have.
+    for number in 0..16 {
+        let refused = shell.try_run(&ask(&format!("touch {number}"))).await.expect_err("a person is asked");
+        assert_eq!(refused.code(), Some(ErrorCode::ApprovalNeeded));
+    }
+    let refused = shell.try_run(&ask("touch x")).await.expect_err("there is no room");
+    assert_eq!(refused.code(), Some(ErrorCode::LimitReached));
+    assert!(refused.to_string().contains("at its limit of 16; nothing was done"), "{refused}");
+    let waits = begun(&bot, &shell, waiting("touch 0"));
+    asked(&server).await;
+    server.client().terminate(&shell.id, true, None).await.expect("it ends");
+    let ended = waits.await.expect("no panic").expect_err("the session has ended");
+    assert_eq!(ended.code(), Some(ErrorCode::SessionEnded));
+    assert!(server.client().approvals().await.expect("a list").approvals.is_empty());
+    let refused = session_of(&bot).await.try_run(&ask("touch x")).await.expect_err("a person is asked again");
+    assert_eq!(refused.code(), Some(ErrorCode::ApprovalNeeded));
+}
+
+#[tokio::test]
 // promise: policy-7
 async fn whoever_asks_makes_no_token_that_decides() {
     let server = start();
