@@ -87,7 +87,7 @@ pub enum Door {
     Mcp,
     /// A WebSocket.
     WebSocket,
-    /// The page where a person types a password.
+    /// The page where a person types a password or decides on an approval.
     Page,
 }
 

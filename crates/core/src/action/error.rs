@@ -98,7 +98,7 @@ pub enum ActionError {
         session: SessionId,
     },
     /// A person's secret was not typed.
-    #[error("nothing was typed: {0}")]
+    #[error("{0}")]
     SecretRefused(SecretRefusal),
     /// The caller lacks the permission.
     #[error("not allowed: {why}")]

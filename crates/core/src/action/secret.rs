@@ -89,7 +89,7 @@ impl fmt::Debug for Secret {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretRefusal {
     /// No such request, or not for this caller.
-    #[error("there is no such request: its address is wrong, or its 10 minutes are over")]
+    #[error("there is no such request, or it is not this caller's: its address may be wrong, or its 10 minutes over")]
     Unknown,
     /// It was answered.
     #[error("this request was answered before; each is good once")]

@@ -126,6 +126,18 @@ mod tests {
 
     #[tokio::test]
     // promise: policy-8
+    async fn who_may_not_see_an_approval_is_told_of_no_typing() {
+        let unknown = ActionError::SecretRefused(ptyd_core::action::SecretRefusal::Unknown);
+        let response = refused(&unknown);
+        assert_eq!(response.status(), StatusCode::NOT_FOUND);
+        let body = to_bytes(response.into_body(), 1 << 20).await.expect("a body");
+        let body = String::from_utf8(body.to_vec()).expect("text");
+        assert!(body.contains("Nothing was decided") && body.contains("no such request, or it is not"), "{body}");
+        assert!(!body.contains("typed"), "{body}");
+    }
+
+    #[tokio::test]
+    // promise: policy-8
     async fn the_page_quotes_the_command_whole_and_offers_two_decisions() {
         let text = |text: &str| text.to_owned();
         let mut view = ApprovalView {
