@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -17,7 +18,7 @@ pub struct ApprovalWait {
     /// The id of the approval that is waited for now.
     current: watch::Sender<Option<Arc<str>>>,
     /// It is a part of the timeout of the command or the input.
-    counts: watch::Sender<bool>,
+    counts: Arc<AtomicBool>,
 }
 
 impl ApprovalWait {
@@ -26,13 +27,13 @@ impl ApprovalWait {
         Self {
             until: watch::Sender::new(Instant::now() + time),
             current: watch::Sender::new(None),
-            counts: watch::Sender::new(false),
+            counts: Arc::default(),
         }
     }
 
     /// The same where this time is a part of the timeout of the command or the input.
     pub fn within_timeout(self) -> Self {
-        self.counts.send_replace(true);
+        self.counts.store(true, Ordering::Relaxed);
         self
     }
 
@@ -43,7 +44,7 @@ impl ApprovalWait {
 
     /// From now on waits so long at most, besides the wait of the command or the input.
     pub fn prolong(&self, time: Duration) {
-        self.counts.send_replace(false);
+        self.counts.store(false, Ordering::Relaxed);
         self.until.send_replace(Instant::now() + time);
     }
 
@@ -55,14 +56,8 @@ impl ApprovalWait {
     /// Waits until an approval is waited for, and returns its id.
     pub async fn begins(&self) -> Arc<str> {
         let mut current = self.current.subscribe();
-        loop {
-            if let Some(id) = current.borrow_and_update().clone() {
-                return id;
-            }
-            if current.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        }
+        let id = current.wait_for(Option::is_some).await.expect("invariant: self has the sender").clone();
+        id.expect("invariant: there is one")
     }
 
     /// Waits for the decision; `None` if it did not come in time, else how much of the timeout it took.
@@ -72,16 +67,16 @@ impl ApprovalWait {
         let over = async {
             loop {
                 let at = *until.borrow_and_update();
-                tokio::select! {
-                    () = tokio::time::sleep_until(at) => return,
-                    changed = until.changed() => if changed.is_err() { std::future::pending::<()>().await },
+                // A change is another time, and its wait begins anew.
+                if tokio::time::timeout_at(at, until.changed()).await.is_err() {
+                    return;
                 }
             }
         };
         let _current = CurrentApproval::set(&self.current, id);
         tokio::select! {
             biased;
-            () = decided => Some(if *self.counts.borrow() { begun.elapsed() } else { Duration::ZERO }),
+            () = decided => Some(if self.counts.load(Ordering::Relaxed) { begun.elapsed() } else { Duration::ZERO }),
             () = over => None,
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::approvals::not_for_always;
+use super::approvals::{check_shows_no_secret, not_for_always};
 use super::registry::{Registry, on_disk};
 use crate::action::{ActionError, ApprovalView, Decision};
 use crate::principal::Principal;
@@ -37,9 +37,7 @@ impl Registry {
     /// Makes a rule of this command. Blocks.
     fn remember(&self, principal: &Principal, policy: &str, command: &str) -> Result<(), ActionError> {
         let (_, masks) = self.name_and_masks(None);
-        if masks.iter().any(|masks| masks.masked_text(command.to_owned()) != command) {
-            return Err(not_for_always("the command has the value of a named secret, and the rule would show it"));
-        }
+        check_shows_no_secret(&masks, command)?;
         self.launch_resources.policies.remember(policy, command, &principal.name).map_err(|e| match e.kind() {
             io::ErrorKind::InvalidInput => not_for_always(&e.to_string()),
             _ => ActionError::Exhausted {

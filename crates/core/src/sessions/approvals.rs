@@ -254,8 +254,8 @@ impl Approvals {
         let _ = tokio::time::timeout(time, decided.changed()).await;
     }
 
-    /// The name of the page on which a person decides, for the client that makes the request and for nobody else: whoever has the name
-    /// can be told the decision's place, and a program in a session is told nothing.
+    /// The name of the page on which a person decides. Only the client that made the request over MCP learns it, to send its person
+    /// there, and no program in a session does. The name proves nothing: `decide` judges who sends the form.
     pub(super) fn page(&self, principal: &Principal, id: &str, now: Instant) -> Option<String> {
         if principal.origin.door != Door::Mcp || principal.origin.from_session.is_some() {
             return None;
@@ -386,23 +386,21 @@ impl Approval {
     /// The policy and the command of the rule that a decision for always makes.
     fn rule_of_it(&self) -> Result<(String, String), ActionError> {
         let why = match &self.asked.request {
-            Request::Input { .. } => Some("what is typed means what the program makes of it that reads it".to_owned()),
+            Request::Input { .. } => "what is typed means what the program makes of it that reads it".to_owned(),
             Request::Command { shell: TargetShell::Nested, .. } => {
-                Some("a nested shell runs it, and rules that allow hold only in the session's own".to_owned())
+                "a nested shell runs it, and rules that allow hold only in the session's own".to_owned()
             }
             Request::Command { text, .. } => {
-                if let Some(why) = &self.words.never_provable {
-                    Some(format!("no rule that allows holds in its session: {why}"))
-                } else if self.words.masks.as_ref().is_some_and(|masks| masks.masked_text(text.clone()) != *text) {
-                    Some("the command has the value of a named secret, and the rule would show it".to_owned())
-                } else if let Some(why) = policy::unfit_to_remember(text) {
-                    Some(why)
-                } else {
-                    return Ok((self.words.policy.clone(), text.clone()));
+                check_shows_no_secret(self.words.masks.as_slice(), text)?;
+                let never = self.words.never_provable.as_ref();
+                let never = never.map(|why| format!("no rule that allows holds in its session: {why}"));
+                match never.or_else(|| policy::unfit_to_remember(text)) {
+                    Some(why) => why,
+                    None => return Ok((self.words.policy.clone(), text.clone())),
                 }
             }
         };
-        Err(not_for_always(&why.unwrap_or_default()))
+        Err(not_for_always(&why))
     }
 
     fn view(&self, now: Instant) -> ApprovalView {
@@ -428,6 +426,14 @@ impl Approval {
 /// secrets and changes them.
 pub(super) fn check_person(principal: &Principal) -> Result<(), ActionError> {
     principal.may_be_a_person().map_err(|why| ActionError::Denied { why: why.to_owned() })
+}
+
+/// Refuses a decision for always on a command that has a secret of these.
+pub(super) fn check_shows_no_secret(masks: &[Arc<Masks>], command: &str) -> Result<(), ActionError> {
+    if masks.iter().any(|masks| masks.masked_text(command.to_owned()) != command) {
+        return Err(not_for_always("the command has the value of a named secret, and the rule would show it"));
+    }
+    Ok(())
 }
 
 /// The refusal of a decision for always. Nothing is decided then.
