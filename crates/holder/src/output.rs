@@ -157,11 +157,13 @@ impl Output {
         !self.is_full
     }
 
-    /// Moves what is left in the terminal, also what the throttle holds back.
-    pub(crate) fn pass_held(&mut self, leader: BorrowedFd<'_>, records: &mut Records, now: u64) {
+    /// Moves what is left in the terminal, also what the throttle holds back; true if there was any.
+    pub(crate) fn pass_held(&mut self, leader: BorrowedFd<'_>, records: &mut Records, now: u64) -> bool {
+        let before = records.end();
         if self.retry_at.is_none() {
             self.pump_once(leader, records, now, HELD_BYTES_MAX, Until::Empty);
         }
+        records.end() > before
     }
 
     /// The marker with this nonce is on its way: output before it passes the throttle.

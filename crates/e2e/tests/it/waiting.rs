@@ -1,9 +1,13 @@
 //! Waits: the first condition to be met ends a wait, and no wait ends the program.
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use api::{CommandStatus, EndedBy, ExecuteRequest, WaitRequest};
-use e2e::{Server, count, eventually};
+use e2e::{Home, Server, Start, count, eventually, lacks};
 
 use crate::boundaries::join_all;
 
@@ -443,4 +447,79 @@ async fn a_wait_that_is_asked_again_sees_what_came_while_no_server_ran() {
     };
     asks("go").await;
     asks("on").await;
+}
+
+/// Polls the terminal and a pipe, and asks when the pipe has something.
+const ASKS_LATER: &str = r#"
+import os, select, sys
+go, told = (os.open(path, os.O_RDWR) for path in sys.argv[1:])
+os.write(told, b"polls")
+while 0 not in select.select([0, go], [], [])[0]:
+    os.read(go, 1)
+    os.write(1, b"name? ")
+    os.write(told, b"asked")
+"#;
+
+fn make_fifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().expect("coreutils has it").success());
+}
+
+/// A holder at the point `sampled`, which goes on when the file is closed; the next one waits at another pipe of this path.
+async fn stalled_holder(gate: &Path) -> File {
+    let path = gate.to_owned();
+    let opened = tokio::task::spawn_blocking(move || File::options().write(true).open(path));
+    let opened = opened.await.expect("no panic").expect("a pipe");
+    std::fs::remove_file(gate).expect("ours");
+    opened
+}
+
+/// The question comes between the holder's sample of a program that polled before, and the holder's last look for output before it
+/// sends the sample.
+#[tokio::test]
+// promise: ask-1
+async fn a_question_that_comes_during_a_sample_ends_the_wait() {
+    if lacks(&["python3"]) {
+        return;
+    }
+    let home = Home::make();
+    let [gate, go, told, program] = ["gate", "go", "told", "program.py"].map(|name| home.file(name));
+    let env = vec![("PTYD_FAULT", format!("sampled:{}", gate.display()).into())];
+    let server = Server::start_in(home, Start { env, ..Start::default() });
+    for pipe in [&go, &told] {
+        make_fifo(pipe);
+    }
+    std::fs::write(&program, ASKS_LATER).expect("written");
+    let words = async |expected: &'static str| {
+        let told = told.clone();
+        let read = move || {
+            let mut bytes = vec![0; expected.len()];
+            File::options()
+                .read(true)
+                .write(true)
+                .open(told)
+                .and_then(|mut file| file.read_exact(&mut bytes))
+                .map(|()| bytes)
+        };
+        assert_eq!(tokio::task::spawn_blocking(read).await.expect("no panic").expect("told"), expected.as_bytes());
+    };
+    let shell = server.session().await;
+    let command = format!("python3 {} {} {}", program.display(), go.display(), told.display());
+    let asks = tokio::spawn({
+        let shell = shell.clone();
+        async move { shell.run_as(ExecuteRequest { command, timeout: Some(20.0), ..Default::default() }).await }
+    });
+    words("polls").await;
+    // The first samples may be of a program that works, or tell that it polls.
+    for _ in 0..3 {
+        make_fifo(&gate);
+        let stalled = stalled_holder(&gate).await;
+        drop(stalled);
+    }
+    make_fifo(&gate);
+    let stalled = stalled_holder(&gate).await;
+    std::fs::write(&go, "1").expect("it polls");
+    words("asked").await;
+    drop(stalled);
+    let asks = asks.await.expect("no panic");
+    assert_eq!((asks.ended_by, asks.output.as_deref()), (Some(EndedBy::InputWanted), Some("name? ")));
 }

@@ -257,6 +257,7 @@ impl Holder {
         }
         let shell_pid = self.terminal.shell_pid();
         let Some(sample) = self.sampler.sample_if_due(now, self.terminal.leader(), shell_pid) else { return };
+        sys::fault::stall("sampled");
         let Sample { facts, state, is_new } = sample;
         // At a reported prompt, only the foreground of input that was typed ahead is new to the server.
         let is_typed_ahead = state.group != shell_pid || state.foreground == Activity::ShellReads;
@@ -269,7 +270,11 @@ impl Holder {
             }
         }
         if state.foreground.waits() {
-            self.output.pass_held(self.terminal.leader(), &mut self.records, now);
+            if self.output.pass_held(self.terminal.leader(), &mut self.records, now) {
+                // The output may be newer than the sample, and give the same state another meaning.
+                self.sampler.wrote(now);
+                self.schedule_sample(now);
+            }
             self.drain_attestation(now);
         }
         // "Input wanted" is published only together with all output written before it.
