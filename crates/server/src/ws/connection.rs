@@ -234,7 +234,7 @@ impl OpenConnection<'_> {
     async fn show_present(&mut self, says_gap: bool) -> Result<(), End> {
         let from = self.characters.forget().unwrap_or_else(|| self.feed.cursor());
         let Some(snapshot) = self.feed.snapshot().await? else { return Ok(()) };
-        // Before it: an older size would spoil it.
+        // The events come first: an older size behind the snapshot would spoil the screen.
         for event in &snapshot.events {
             self.give_event(event).await?;
         }
