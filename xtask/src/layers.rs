@@ -48,6 +48,7 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
                 "ids",
                 "keys",
                 "limits",
+                "low_priority",
                 "mutex",
                 "per_principal",
                 "store",

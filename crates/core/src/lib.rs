@@ -20,6 +20,7 @@ pub mod ids;
 pub mod instance_lock;
 pub mod keys;
 pub mod limits;
+pub mod low_priority;
 pub mod metrics;
 mod mutex;
 pub mod per_principal;

@@ -389,8 +389,8 @@ pub const SEARCH_LINE_CHARS_MAX: usize = 1_000;
 /// Commands that one search distinguishes; each costs its range and its first words. The next search continues behind
 /// them.
 pub const SEARCH_COMMANDS_MAX: usize = 20_000;
-/// Threads that read a whole journal (a search, a recording) at once; further ones wait. Each takes some hundred KiB,
-/// and the disk has one head.
+/// Threads of low priority that search a whole journal at once; further searches wait. Each takes some hundred KiB, and
+/// the disk has one head.
 pub const WHOLE_READS_MAX: usize = 8;
 /// The same for one principal, so that its jobs wait for each other and not for those of others.
 pub const WHOLE_READS_PER_PRINCIPAL_MAX: usize = 2;

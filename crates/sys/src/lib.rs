@@ -15,6 +15,7 @@ pub mod memory;
 #[path = "../../e2e/src/not_run.rs"]
 #[allow(dead_code, reason = "it is for all tests")]
 mod not_run;
+pub mod priority;
 pub mod process;
 pub mod pty;
 pub mod removal;

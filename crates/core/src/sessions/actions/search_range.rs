@@ -1,4 +1,4 @@
-//! Searches a session's output: finds the range and the commands in it. The journal is read on the blocking pool.
+//! Searches a session's output: finds the range and the commands in it. The journal is read on a thread of low priority.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,6 +7,7 @@ use super::output::catch_up;
 use crate::action::{ActionError, Budget, CommandView, FoundView, MatchView, OutputKind, Search, Since};
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
+use crate::low_priority::run_at_low_priority;
 use crate::principal::Principal;
 use crate::sessions::registry::{Registry, SessionRef};
 use crate::sessions::render::search::{self, SearchParameters};
@@ -76,13 +77,14 @@ impl Registry {
         let cols = shared.spec.cols;
         let reaches_end = segments.last().is_some_and(|s| s.to == end);
         let (pattern, matches_max) = (request.pattern.clone(), request.limit);
-        let hits = tokio::task::spawn_blocking(move || {
+        let hits = run_at_low_priority(move || {
             let _permit = permit;
             let is_growing = is_growing && reaches_end;
             let wanted = SearchParameters { pattern: &pattern, matches_max, cols, is_growing };
             search::search((&shared.folder, &shared.reader), &segments, &wanted, &is_given_up)
         });
-        let hits = hits.await.map_err(|e| ActionError::Internal { why: e.to_string() })?.map_err(failed)?;
+        let hits =
+            hits.await.map_err(|e| ActionError::Internal { why: format!("the search: {e}") })?.map_err(failed)?;
         drop(given_up);
         let found = hits.hits.into_iter().map(|h| MatchView {
             offset: h.offset,
