@@ -63,8 +63,10 @@ struct Pipe {
 pub(crate) struct Pump {
     /// `None` where splice(2) is refused.
     pipe: Option<Pipe>,
-    /// The bytes of the newest copy. They are in the journal up to `written`.
+    /// The bytes of the newest copy are those before `filled`. They are in the journal up to `written`. It keeps its length,
+    /// because filling it with zeros for each read costs more than the read.
     buffer: Vec<u8>,
+    filled: usize,
     written: usize,
     /// The newest read was a large one.
     is_flood: bool,
@@ -81,7 +83,7 @@ impl Pump {
             Pipe { read, write, inside: 0, size }
         });
         let sizes = ReadSizes::of_environment();
-        Self { pipe, buffer: Vec::new(), written: 0, is_flood: false, sizes, refused: None }
+        Self { pipe, buffer: Vec::new(), filled: 0, written: 0, is_flood: false, sizes, refused: None }
     }
 
     /// Moves at most one turn's bytes, and no more than `most`.
@@ -141,20 +143,19 @@ impl Pump {
         {
             *size = fcntl_setpipe_size(write, PIPE_IDLE_BYTES).unwrap_or(*size);
         }
-        if self.written == self.buffer.len() {
-            (self.buffer, self.written) = (Vec::new(), 0);
+        if self.written == self.filled {
+            (self.buffer, self.filled, self.written) = (Vec::new(), 0, 0);
         }
     }
 
     /// Whether bytes from the terminal wait in the pipe or buffer.
     fn has_taken(&self) -> bool {
-        self.written < self.buffer.len() || self.pipe.as_ref().is_some_and(|pipe| pipe.inside > 0)
+        self.written < self.filled || self.pipe.as_ref().is_some_and(|pipe| pipe.inside > 0)
     }
 
     /// Moves up to `most` bytes from the terminal into the empty pipe or buffer.
     fn fill_from(&mut self, leader: BorrowedFd<'_>, most: usize) -> Result<usize, Errno> {
-        self.buffer.clear();
-        self.written = 0;
+        (self.filled, self.written) = (0, 0);
         match &mut self.pipe {
             Some(Pipe { write, inside, size, .. }) if self.is_flood => {
                 let most = self.sizes.next(*size).min(most);
@@ -167,11 +168,12 @@ impl Pump {
             }
             pipe => {
                 let size = if self.is_flood && pipe.is_none() { BUFFER_FLOOD_BYTES } else { BUFFER_BYTES };
-                self.buffer.resize(self.sizes.next(size).min(most), 0);
-                let read = rustix::io::read(leader, &mut self.buffer[..]);
-                // The rest of the buffer (all of it after an error) holds no output.
-                self.buffer.truncate(read.unwrap_or(0));
-                read
+                let most = self.sizes.next(size).min(most);
+                if self.buffer.len() < most {
+                    self.buffer.resize(most, 0);
+                }
+                self.filled = rustix::io::read(leader, self.buffer.get_mut(..most).unwrap_or_default())?;
+                Ok(self.filled)
             }
         }
     }
@@ -192,7 +194,7 @@ impl Pump {
                 }
             }
         }
-        while let Some(rest) = self.buffer.get(self.written..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = self.buffer.get(self.written..self.filled).filter(|rest| !rest.is_empty()) {
             match journal.append(rest) {
                 Ok(0) => return Err(Errno::NOSPC),
                 Ok(n) => self.written += n,
