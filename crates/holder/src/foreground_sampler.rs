@@ -8,7 +8,6 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
 use foreground::{Activity, LineReader, Observation};
-use sys::process;
 use wire::State;
 
 use crate::foreground_observer::{Observer, modes};
@@ -20,10 +19,6 @@ const START_US: u64 = 3_000;
 /// Delay of the first sample of a shell that has not been at its prompt, after its newest output: most are there sooner, and the
 /// prompt says more. A start-up file may ask something.
 const STARTING_US: u64 = 20_000;
-/// Delay of the next sample where the shell itself runs or waits for a processor: a sample takes longer than most commands.
-const BUSY_SHELL_US: u64 = 10_000;
-/// How many samples of a command are left out so.
-const BUSY_SHELL_MAX: u32 = 3;
 /// Delay of the second sample, which confirms that a process waits for input.
 const CONFIRM_US: u64 = 2_000;
 /// The same for a stopped process: a shell with job control takes the terminal back at once.
@@ -73,8 +68,6 @@ pub(crate) struct Sampler {
     /// A program has been given input and may pass it on; until this time, or until output comes, no process counts as
     /// waiting.
     doubted_until: u64,
-    /// How many samples of this command were left out because the shell itself worked.
-    left_out: u32,
     /// When output came last.
     wrote_at: u64,
     /// When the cost of all samples so far is paid for.
@@ -94,7 +87,6 @@ impl Sampler {
             candidate: None,
             is_typed: false,
             doubted_until: 0,
-            left_out: 0,
             wrote_at: 0,
             paid_at: 0,
         }
@@ -134,7 +126,6 @@ impl Sampler {
     pub(crate) fn start_over(&mut self, now: u64) {
         self.forget();
         self.delay_us = FIRST_US;
-        self.left_out = 0;
         self.next_at = Some(self.payable(now + START_US, AHEAD_IN_SILENCE_US));
     }
 
@@ -179,11 +170,6 @@ impl Sampler {
     /// Samples if it is time; returns the sample if its state changed, or if the same facts lasted for one silence more.
     pub(crate) fn sample_if_due(&mut self, now: u64, leader: BorrowedFd<'_>, shell: u32) -> Option<Sample> {
         if self.next_at.is_none_or(|at| at > now) {
-            return None;
-        }
-        if self.left_out < BUSY_SHELL_MAX && sys::pty::foreground_group(leader) == shell && process::is_running(shell) {
-            self.left_out += 1;
-            self.next_at = Some(now + BUSY_SHELL_US);
             return None;
         }
         let before = sys::time::processor_us();
@@ -251,40 +237,5 @@ impl Sampler {
         let Ok(now) = sys::pty::modes(leader) else { return false };
         let reads = || foreground::reads_lines(&self.observer.shell_process(shell), modes(&now));
         self.is_free(leader, shell) && reads() != LineReader::No
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::fd::AsFd;
-
-    use sys::spawn::{self, Program};
-
-    use super::*;
-
-    #[test]
-    fn a_shell_that_works_itself_is_sampled_late_and_not_never() {
-        let pty = sys::pty::Pty::open(80, 24).expect("a terminal");
-        let argv = ["sh", "-c", "echo begun; while :; do :; done"].map(|word| word.as_bytes().to_vec());
-        let program = Program::new(b"/bin/sh", &argv, &[], b"/", 0o022).expect("no NUL");
-        let shell = spawn::on_terminal(&program, pty.follower.as_fd(), &[]).expect("it starts");
-        let leader = std::fs::File::from(pty.leader);
-        let output = rustix::event::PollFd::new(&leader, rustix::event::PollFlags::IN);
-        rustix::event::poll(&mut [output], None).expect("it writes");
-        let mut sampler = Sampler::new(&pty.path, false);
-        sampler.start_over(0);
-        let mut times = Vec::new();
-        let sample = loop {
-            let now = sampler.next_at().expect("a command runs");
-            times.push(now);
-            if let Some(sample) = sampler.sample_if_due(now, leader.as_fd(), shell) {
-                break sample;
-            }
-        };
-        assert_eq!(times, [3_000, 13_000, 23_000, 33_000]);
-        assert_eq!(sample.state.foreground, Activity::Busy);
-        sys::signal::send(shell.cast_signed(), sys::signal::KILL).expect("ours");
-        let shell = rustix::process::Pid::from_raw(shell.cast_signed());
-        rustix::process::waitpid(shell, rustix::process::WaitOptions::empty()).expect("our child");
     }
 }

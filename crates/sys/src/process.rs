@@ -318,11 +318,6 @@ pub fn is_stopped(pid: u32) -> bool {
     stat(pid).is_some_and(|s| s.state == b'T')
 }
 
-/// Whether the first thread of a process runs or waits for a processor.
-pub fn is_running(pid: u32) -> bool {
-    stat(pid).is_some_and(|s| s.state == b'R')
-}
-
 /// Whether a process exists and is not a zombie.
 pub fn is_alive(pid: u32) -> bool {
     stat(pid).is_some_and(|s| s.state != b'Z')
