@@ -2,8 +2,8 @@
 
 use rustix::process::nice;
 
-/// What a thread of low priority adds to its nice value: beside a thread without, it gets a tenth of a processor, so it
-/// still ends on a busy machine.
+/// The nice value of a thread of low priority, beside the process's: next to a thread of normal priority it gets a tenth
+/// of a processor, so it still ends on a busy machine.
 const LOW: i32 = 10;
 
 /// Gives the calling thread a low priority, for good: only a privileged process may raise a priority again.

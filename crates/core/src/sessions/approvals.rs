@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use wire::Key;
 
+use super::person::check_person;
 use super::secret_requests::random_name;
 use crate::action::{
     APPROVAL_PAGE, Action, ActionError, ApprovalState, ApprovalSubject, ApprovalView, Decision, InputBytes, TargetShell,
@@ -420,12 +421,6 @@ impl Approval {
             left: self.until.saturating_duration_since(now),
         }
     }
-}
-
-/// Refuses what only a person does: neither a program in a session nor a tool decides on requests, makes tokens, or reads the names of
-/// secrets and changes them.
-pub(super) fn check_person(principal: &Principal) -> Result<(), ActionError> {
-    principal.may_be_a_person().map_err(|why| ActionError::Denied { why: why.to_owned() })
 }
 
 /// Refuses a decision for always on a command that has a secret of these.

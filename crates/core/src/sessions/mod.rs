@@ -23,6 +23,7 @@ mod launch_resources;
 mod live_sessions;
 mod name_locks;
 mod permits;
+mod person;
 mod person_requests;
 mod policy_gate;
 mod processes;

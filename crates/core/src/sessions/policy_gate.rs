@@ -11,7 +11,7 @@ use wire::{Key, NO_KEY};
 
 use super::approvals::{Answer, ApprovalUse, Asked, Words};
 use super::registry::{Registry, SessionRef, on_disk};
-use super::session::{Before, Request};
+use super::session::{KeyUse, Request};
 use super::shared::Shared;
 use crate::action::{
     Action, ActionError, Create, Foreground, InputBytes, MakeToken, PolicyRefusal, ServerEventKind, TargetShell,
@@ -90,14 +90,14 @@ impl Registry {
         let hides_input = handle.feed.borrow().foreground == Some(Foreground::PasswordWanted);
         loop {
             if let Some(key) = used.filter(|_| judged.ruling.verdict != Verdict::Allow) {
-                match handle.ask(|reply| Request::Before(key, reply)).await {
+                match handle.ask(|reply| Request::KeyUse(key, reply)).await {
                     // A repetition is answered with its command, and runs nothing.
-                    Ok(Before::Command(_)) => return Ok(None),
+                    Ok(KeyUse::Command(_)) => return Ok(None),
                     // A person is asked about nothing that cannot be performed.
-                    Ok(Before::Reused) if judged.ruling.verdict == Verdict::Ask => {
+                    Ok(KeyUse::OtherRequest) if judged.ruling.verdict == Verdict::Ask => {
                         return Err(ActionError::KeyReused { key: name.unwrap_or_default().to_owned() });
                     }
-                    Ok(Before::Nothing | Before::OnItsWay | Before::Reused) | Err(_) => {}
+                    Ok(KeyUse::Unused | KeyUse::Underway | KeyUse::OtherRequest) | Err(_) => {}
                 }
             }
             judged.answer = Asked::of(action, principal)

@@ -7,7 +7,6 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::adoption_state::Adoption;
-use super::approvals::check_person;
 use super::backends::Backends;
 use super::clients::Clients;
 use super::create_keys::CreateKeys;
@@ -19,6 +18,7 @@ use super::history::History;
 use super::launch_resources::LaunchResources;
 use super::live_sessions::LiveSessions;
 use super::permits::WholeReads;
+use super::person::check_person;
 use super::person_requests::PersonRequests;
 use super::processes::{self, Census};
 use super::quota::Quota;

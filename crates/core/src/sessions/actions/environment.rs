@@ -42,6 +42,13 @@ pub(super) struct Setting {
     pub(in crate::sessions) secrets: GivenSecrets,
 }
 
+impl Setting {
+    /// Whether the shell of this request is a login shell.
+    pub(super) fn is_login(&self, request: &Create) -> bool {
+        request.login || self.profile.login
+    }
+}
+
 impl Registry {
     /// The requested profile, or else the first one of the caller's token, or else the default one; for a model, the one
     /// for agents comes before the default one.

@@ -9,7 +9,7 @@ use crate::host::holders::start_error_of;
 use crate::limits::PROFILE_SECRETS_MAX;
 use crate::principal::{Principal, TokenSecret};
 use crate::profile::Profile;
-use crate::sessions::approvals::check_person;
+use crate::sessions::person::check_person;
 use crate::sessions::registry::{Registry, on_disk};
 use crate::sessions::session_metadata::GivenSecrets;
 

@@ -93,12 +93,11 @@ impl Registry {
             let scripts = self.launch_resources.integration.folder();
             rules.readable.extend(has_scripts.then(|| self.host().resolved_path(&scripts)));
         }
-        let login = request.login || profile.login;
         let meta = SessionMetadata {
             name,
             owner,
             shell: shell.name,
-            login,
+            login: setting.is_login(request),
             created_us: micros(SystemTime::now()),
             env: request.env.clone(),
             client: request.client.clone(),
@@ -188,7 +187,7 @@ impl Registry {
         let (scripts, in_container) = (self.launch_resources.integration.folder(), Containers::scripts());
         let wanted = Wanted {
             shell: request.shell.as_deref().or(profile.shell.as_deref()).or(of_client),
-            login: request.login || profile.login,
+            login: setting.is_login(request),
             path: get(env, b"PATH"),
             own_shell: get(env, b"SHELL"),
             env: get(env, b"ENV"),

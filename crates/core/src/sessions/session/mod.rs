@@ -41,5 +41,5 @@ pub(crate) use fullscreen::Painted;
 pub(crate) use machine::session::Session;
 pub(crate) use now::Now;
 pub(crate) use requests::{
-    Before, Ended, Finished, Request, ScreenSnapshot, SecretPrompt, Snapshot, Started, ViewerLimit,
+    Ended, Finished, KeyUse, Request, ScreenSnapshot, SecretPrompt, Snapshot, Started, ViewerLimit,
 };

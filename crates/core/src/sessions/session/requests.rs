@@ -18,8 +18,8 @@ use crate::sessions::render::handover::RecentHandovers;
 pub(crate) enum Request {
     Look(oneshot::Sender<Snapshot>),
     Commands(oneshot::Sender<(Snapshot, Vec<CommandView>)>),
-    /// The earlier request with this key.
-    Before(Key, oneshot::Sender<Before>),
+    /// The use of this key.
+    KeyUse(Key, oneshot::Sender<KeyUse>),
     Run {
         text: Vec<u8>,
         key: Key,
@@ -101,22 +101,21 @@ impl Request {
             | Self::SecretPrompt(_)
             | Self::SecretOver(..)
             | Self::Secret { .. }
-            | Self::Before(..)
+            | Self::KeyUse(..)
             | Self::Prompt(_) => None,
         }
     }
 }
 
-/// The earlier request with the same idempotency key.
+/// The earlier use of a request's idempotency key.
 #[derive(Debug)]
-pub(crate) enum Before {
-    Nothing,
-    /// This command was accepted for it.
+pub(crate) enum KeyUse {
+    Unused,
+    /// This request, for which this command was accepted.
     Command(u32),
-    /// The holder has the request and has not answered yet.
-    OnItsWay,
-    /// The key was used for another request.
-    Reused,
+    /// This request, which the holder has and has not answered yet.
+    Underway,
+    OtherRequest,
 }
 
 /// Tells a caller that its command was accepted.

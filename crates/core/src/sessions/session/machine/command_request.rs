@@ -11,7 +11,7 @@ use crate::limits;
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::pending_commands::Pending;
 use crate::sessions::session::machine::session::Session;
-use crate::sessions::session::requests::{Before, StartReply, Started};
+use crate::sessions::session::requests::{KeyUse, StartReply, Started};
 use crate::sessions::timeline::Command;
 
 impl Session {
@@ -23,12 +23,12 @@ impl Session {
         wait: Option<Wait>,
         started: StartReply,
     ) {
-        match self.before(&key) {
-            Before::Command(earlier) => return self.hand_out(earlier, wait, started),
-            Before::Reused => return drop(started.send(Err(key_reused()))),
+        match self.key_use(&key) {
+            KeyUse::Command(earlier) => return self.hand_out(earlier, wait, started),
+            KeyUse::OtherRequest => return drop(started.send(Err(key_reused()))),
             // The holder answers with the command that it has under this key.
-            Before::OnItsWay => return self.run_typed(&text, key, wait, started),
-            Before::Nothing => {}
+            KeyUse::Underway => return self.run_typed(&text, key, wait, started),
+            KeyUse::Unused => {}
         }
         if self.has_exited() {
             return drop(started.send(Err(self.ended_error())));
@@ -82,16 +82,16 @@ impl Session {
     }
 
     /// Looks up the request of this key, also one that an earlier server received.
-    pub(super) fn before(&self, key: &Key) -> Before {
+    pub(super) fn key_use(&self, key: &Key) -> KeyUse {
         let is_same = |other: &Key| wire::is_same_name(key, other);
         if let Some(command) = self.timeline.log().commands.iter().rev().find(|c| is_same(&c.key)) {
-            return if command.key == *key { Before::Command(command.id) } else { Before::Reused };
+            return if command.key == *key { KeyUse::Command(command.id) } else { KeyUse::OtherRequest };
         }
         if let Some(Err(())) = self.timeline.log().typed_with(key) {
-            return Before::Reused;
+            return KeyUse::OtherRequest;
         }
         let is_on_its_way = |call: &Call| matches!(call, Call::Line { key, .. } if is_same(key));
-        if self.link.calls.values().any(is_on_its_way) { Before::OnItsWay } else { Before::Nothing }
+        if self.link.calls.values().any(is_on_its_way) { KeyUse::Underway } else { KeyUse::Unused }
     }
 
     /// Answers the caller of a command that was accepted, now or earlier.

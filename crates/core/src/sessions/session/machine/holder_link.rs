@@ -238,7 +238,7 @@ impl HolderLink {
             Request::Terminate { reply, .. } => drop(reply.send(Err(why))),
             other @ (Request::Look(_)
             | Request::Commands(_)
-            | Request::Before(..)
+            | Request::KeyUse(..)
             | Request::Wait { .. }
             | Request::Picture(_)
             | Request::ViewerLimit(_)

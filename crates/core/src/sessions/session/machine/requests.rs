@@ -23,7 +23,7 @@ impl Session {
                 let snapshot = Snapshot { handovers, ..self.snapshot(self.timeline.log().newest_running()) };
                 let _ = reply.send((snapshot, all));
             }
-            Request::Before(key, reply) => drop(reply.send(self.before(&key))),
+            Request::KeyUse(key, reply) => drop(reply.send(self.key_use(&key))),
             Request::Run { text, key, patience_ms, wait, shell, started } => {
                 let is_nested = match shell {
                     TargetShell::Own => false,

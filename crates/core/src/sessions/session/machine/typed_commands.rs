@@ -9,7 +9,7 @@ use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, WITHOUT_HOOKS
 use crate::limits;
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::session::Session;
-use crate::sessions::session::requests::{Before, StartReply};
+use crate::sessions::session::requests::{KeyUse, StartReply};
 use crate::sessions::timeline::Channel;
 use crate::sessions::timeline::judged_end;
 use crate::sessions::timeline::nested_line::NestedLine;
@@ -90,11 +90,11 @@ impl Session {
         let names_command = self.link.protocol >= wire::TYPES_LINES;
         // Of a line that was typed in part, the answer has the command's number in its upper half.
         let (numbered, value) = wire::typed_in_part(value);
-        let id = match (status, self.before(&key)) {
+        let id = match (status, self.key_use(&key)) {
             (Status::Ok | Status::Duplicate, _) if names_command => u32::try_from(value).unwrap_or(id),
             _ if numbered != 0 => numbered,
-            (_, Before::Command(earlier)) => earlier,
-            (_, Before::Nothing | Before::OnItsWay | Before::Reused) => id,
+            (_, KeyUse::Command(earlier)) => earlier,
+            (_, KeyUse::Unused | KeyUse::Underway | KeyUse::OtherRequest) => id,
         };
         let is_inside = self.timeline.log().inside.as_ref().is_some_and(|inside| inside.id == id);
         let is_own = is_inside || self.timeline.log().current == Some(id);

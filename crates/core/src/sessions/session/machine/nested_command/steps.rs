@@ -17,7 +17,7 @@ use crate::sessions::session::machine::errors::key_reused;
 use crate::sessions::session::machine::pending_commands::PendingNested;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::machine::typed_commands::{Line, TYPED_BEFORE};
-use crate::sessions::session::requests::{Before, StartReply};
+use crate::sessions::session::requests::{KeyUse, StartReply};
 use crate::sessions::timeline::nested_line::NestedLine;
 
 /// The error of a command of which only the prompt behind it has come.
@@ -42,10 +42,10 @@ impl Session {
         shell: TargetShell,
         started: StartReply,
     ) {
-        match self.before(&key) {
-            Before::Command(earlier) => return self.hand_out(earlier, wait, started),
-            Before::Reused => return drop(started.send(Err(key_reused()))),
-            Before::OnItsWay | Before::Nothing => {}
+        match self.key_use(&key) {
+            KeyUse::Command(earlier) => return self.hand_out(earlier, wait, started),
+            KeyUse::OtherRequest => return drop(started.send(Err(key_reused()))),
+            KeyUse::Underway | KeyUse::Unused => {}
         }
         let text = String::from_utf8_lossy(&text).into_owned();
         if self.timeline.log().typed_from(&key).is_some() {
@@ -70,17 +70,17 @@ impl Session {
     /// Types the waiting commands if the nested shell reads now.
     pub(in crate::sessions::session::machine) fn run_pending_inside(&mut self) {
         for pending in std::mem::take(&mut self.pending.nested) {
-            match self.before(&pending.key) {
-                Before::Command(earlier) => {
+            match self.key_use(&pending.key) {
+                KeyUse::Command(earlier) => {
                     self.hand_out(earlier, pending.wait, pending.started);
                     continue;
                 }
                 // The holder answers with the command that it has under this key.
-                Before::OnItsWay => {
+                KeyUse::Underway => {
                     self.type_inside(pending);
                     continue;
                 }
-                Before::Reused | Before::Nothing => {}
+                KeyUse::OtherRequest | KeyUse::Unused => {}
             }
             match self.reads_inside() {
                 Ok(()) if self.may_react(pending.shell) && self.now.at < pending.until => {
