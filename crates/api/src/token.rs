@@ -94,6 +94,10 @@ pub struct TokenInfo {
     /// When it is no longer good, if ever; RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
+    /// The named token that made it, or that made the one which did, and so on; none where the user has made it. Tokens with
+    /// one first maker, and that one, decide on none of each other's requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_maker: Option<String>,
     /// The only profiles with which it may start sessions; empty if it may use all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<String>,

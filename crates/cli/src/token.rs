@@ -104,7 +104,17 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
             if *json {
                 print::json(&all)?;
             } else if !all.is_empty() {
-                let head = ["NAME", "SCOPE", "CREATED", "EXPIRES", "PROFILES", "CONFINEMENT", "POLICY", "SECRETS"];
+                let head = [
+                    "NAME",
+                    "SCOPE",
+                    "CREATED",
+                    "EXPIRES",
+                    "FIRST MAKER",
+                    "PROFILES",
+                    "CONFINEMENT",
+                    "POLICY",
+                    "SECRETS",
+                ];
                 let head = head.map(str::to_owned).to_vec();
                 print::data(table(std::iter::once(head).chain(all.iter().map(row)).collect()))?;
             }
@@ -119,11 +129,12 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
 }
 
 fn row(token: &TokenInfo) -> Vec<String> {
-    let expires = token.expires_at.clone().unwrap_or_else(|| "-".to_owned());
+    let of_none = |one: &Option<String>| one.clone().unwrap_or_else(|| "-".to_owned());
+    let expires = of_none(&token.expires_at);
     let or_none = |all: &[String]| if all.is_empty() { "-".to_owned() } else { all.join(", ") };
     let (profiles, secrets) = (or_none(&token.profiles), or_none(&token.secrets));
-    let policy = token.policy.clone().unwrap_or_else(|| "-".to_owned());
+    let (first_maker, policy) = (of_none(&token.first_maker), of_none(&token.policy));
     let confinement = token.confinement.as_ref().map_or_else(|| "-".to_owned(), wire_name);
     let (name, scope) = (token.name.clone(), wire_name(&token.scope));
-    vec![name, scope, token.created_at.clone(), expires, profiles, confinement, policy, secrets]
+    vec![name, scope, token.created_at.clone(), expires, first_maker, profiles, confinement, policy, secrets]
 }

@@ -29,6 +29,8 @@ pub struct TokenView {
     pub created_at: SystemTime,
     /// When it expires, if ever.
     pub expires_at: Option<SystemTime>,
+    /// The named token at the head of its chain of makers; none where the user has made it.
+    pub first_maker: Option<String>,
     /// The bounds of its requests and its sessions.
     pub bounds: TokenBounds,
 }

@@ -73,8 +73,8 @@ impl TokenEntry {
     }
 
     fn view(&self) -> TokenView {
-        let StoredToken { name, scope, created, expires, bounds, .. } = self.kept.clone();
-        TokenView { name, scope, created_at: created, expires_at: expires, bounds }
+        let StoredToken { name, scope, created, expires, first_maker, bounds, .. } = self.kept.clone();
+        TokenView { name, scope, created_at: created, expires_at: expires, first_maker, bounds }
     }
 
     fn has_expired(&self, now: SystemTime) -> bool {

@@ -198,6 +198,9 @@ async fn whoever_asks_makes_no_token_that_decides() {
     let ada = of(owner.make_token(&admin("ada")).await.expect("made"));
     let puppet = of(ada.make_token(&admin("puppet")).await.expect("an admin makes tokens"));
     let next = of(puppet.make_token(&admin("next")).await.expect("an admin makes tokens"));
+    let listed = owner.tokens().await.expect("listed").tokens;
+    let first_makers: Vec<_> = listed.iter().map(|token| (token.name.as_str(), token.first_maker.as_deref())).collect();
+    assert_eq!(first_makers, [("ada", None), ("next", Some("ada")), ("puppet", Some("ada"))]);
     for asker in [&ada, &next] {
         let shell = session_of(asker).await;
         assert!(shell.try_run(&ask("touch x")).await.is_err());

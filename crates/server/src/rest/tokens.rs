@@ -36,7 +36,7 @@ pub(super) async fn create(
     let request = MakeToken { name: body.name, scope, lifetime, bounds };
     match rest.act(&principal, Action::MakeToken(request)).await? {
         Outcome::FreshToken(made) => {
-            let api::TokenInfo { name, scope, created_at, expires_at, profiles, confinement, policy, secrets } =
+            let api::TokenInfo { name, scope, created_at, expires_at, profiles, confinement, policy, secrets, .. } =
                 info(made.view);
             let token = made.token;
             let token =
@@ -97,10 +97,21 @@ fn info(view: TokenView) -> api::TokenInfo {
         Scope::Admin => api::TokenScope::Admin,
     };
     let (created_at, expires_at) = (convert::time(view.created_at), view.expires_at.map(convert::time));
-    let TokenBounds { profiles, confinement, policy, secrets } = view.bounds;
+    let (first_maker, bounds) = (view.first_maker, view.bounds);
+    let TokenBounds { profiles, confinement, policy, secrets } = bounds;
     let confinement = confinement.map(convert::confinement);
     let secrets = secrets.iter().map(shown).collect();
-    api::TokenInfo { name: view.name, scope, created_at, expires_at, profiles, confinement, policy, secrets }
+    api::TokenInfo {
+        name: view.name,
+        scope,
+        created_at,
+        expires_at,
+        first_maker,
+        profiles,
+        confinement,
+        policy,
+        secrets,
+    }
 }
 
 #[cfg(test)]
