@@ -65,7 +65,10 @@ async fn session(paths: &Paths) -> Check {
             let fix = "check whether ~/.bashrc replaces PROMPT_COMMAND or starts another shell";
             Check::warn(NAME, "a command ran, but the shell did not attest its end", fix)
         }
-        Err(failure) => Check::fail(NAME, failure.to_string(), "run `PTYD_LOG=debug ptyd serve` and read its log"),
+        Err(failure) => {
+            let fix = "mend what it names; `PTYD_LOG=debug ptyd serve` logs more";
+            Check::fail(NAME, failure.to_string(), fix)
+        }
     }
 }
 

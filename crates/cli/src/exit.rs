@@ -72,7 +72,6 @@ impl From<ClientError> for Failure {
         let hint = match &error {
             ClientError::NoServer(_) => "; `ptyd new`, `run` and `mcp` start one",
             ClientError::Silent(_) => "; run `ptyd doctor`",
-            ClientError::Refused(problem) if problem.code == ErrorCode::StartFailed => "; `ptyd doctor` may say why",
             ClientError::Refused(_) | ClientError::Closed(_) | ClientError::Broken(_) | ClientError::Strange(_) => "",
         };
         Self::with(code, format!("{error}{hint}"))

@@ -42,8 +42,8 @@ pub enum ServeError {
     /// Another program answers on the socket.
     #[error("another program answers on {}; stop it or choose another --socket", .0.display())]
     SocketTaken(PathBuf),
-    /// The token cannot be sent in a header.
-    #[error("PTYD_TOKEN must be visible ASCII characters without spaces")]
+    /// The token cannot be sent in a header, or can be guessed.
+    #[error("PTYD_TOKEN must have 16 visible ASCII characters at least, and no spaces")]
     Token,
     /// The address cannot be bound, for example because it is in use.
     #[error("cannot listen on {address}: {error}; choose another --listen (port 0 takes a free one)")]

@@ -102,7 +102,10 @@ impl PatternShare {
                 "larger than {} KiB when compiled; repeat less, or write [0-9A-Za-z_] for \\w and [0-9] for \\d",
                 limit >> 10
             )),
-            error => invalid(error.to_string()),
+            // Its last line has the reason, below a drawing of the place.
+            error => {
+                invalid(error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned())
+            }
         })?;
         Ok(Pattern { regex, is_plain, _permit: permit })
     }

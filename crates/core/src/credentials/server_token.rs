@@ -36,6 +36,11 @@ impl Token {
         (!text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic())).then(|| Self(text.to_owned()))
     }
 
+    /// Whether it can be guessed.
+    pub fn is_weak(&self) -> bool {
+        self.0.len() < TOKEN_CHARS_MIN
+    }
+
     /// Reads the token from this file, or creates the file.
     pub fn kept(path: &Path) -> io::Result<Self> {
         match state_dir::read(path) {
@@ -45,7 +50,7 @@ impl Token {
                 let text = std::str::from_utf8(bytes.trim_ascii()).ok();
                 let token =
                     text.and_then(Self::given).ok_or_else(|| wrong("it holds more than visible ASCII characters"))?;
-                if token.0.len() < TOKEN_CHARS_MIN {
+                if token.is_weak() {
                     return Err(wrong("it is so short that it can be guessed"));
                 }
                 Ok(token)
@@ -144,6 +149,7 @@ mod tests {
     #[test]
     fn only_the_whole_token_is_the_token_and_it_is_never_shown() {
         let token = Token::given("s3cret").expect("valid");
+        assert!(token.is_weak() && !Token::given("0123456789abcdef").expect("valid").is_weak());
         assert_eq!(["s3cret", "s3cre", "s3crets", ""].map(|t| token.is(t)), [true, false, false, false]);
         assert_eq!(format!("{token:?}"), "Token(…)");
         assert!(["", "a b", "a\n", "ä"].iter().all(|t| Token::given(t).is_none()));

@@ -201,7 +201,8 @@ impl Registry {
         for (name, is_tokens) in [(Some(name), of_session.is_none()), (of_token, true)] {
             let Some(name) = name else { continue };
             let Some(policy) = policies.get(name) else {
-                let (field, whose) = if is_tokens { ("token", "the token's ") } else { ("profile", "") };
+                let (field, whose) =
+                    if is_tokens { ("token", "the token's policy: ") } else { ("profile", "policy: ") };
                 let problem = format!("{whose}{}", no_policy(&policies, name));
                 return Err(ActionError::Invalid { field, problem });
             };
@@ -249,7 +250,12 @@ pub(super) fn unprovable(
 
 fn no_policy(policies: &Policies, name: &str) -> String {
     let there: Vec<_> = policies.all().map(policy::Policy::name).collect();
-    format!("policy: there is no policy {name:?} in the policy file; it has: {}", there.join(", "))
+    if there.is_empty() {
+        return format!(
+            "there is no policy {name:?}: the policy file is not there, or has no policy (`ptyd policy check` reads it)"
+        );
+    }
+    format!("there is no policy {name:?} in the policy file; it has: {}", there.join(", "))
 }
 
 /// The field of a request that runs other code than the profile says, if there is one.

@@ -530,7 +530,8 @@ impl Registry {
         let mut seen: Vec<&Shared> =
             live.values().map(|h| &*h.shared).filter(|s| may_see(principal, &s.meta)).collect();
         // No text is made of all the others.
-        if seen.len() > NAMED_MAX {
+        let unnamed = seen.len().saturating_sub(NAMED_MAX);
+        if unnamed > 0 {
             seen.select_nth_unstable_by(NAMED_MAX, |a, b| a.id.cmp(&b.id));
             seen.truncate(NAMED_MAX);
         }
@@ -539,7 +540,9 @@ impl Registry {
             None => shared.id.to_string(),
             Some(name) => format!("{} ({})", shared.id, terminal::quote::line(name)),
         };
-        ActionError::NoSession { id: id.to_owned(), live: Some(seen.iter().map(named).collect()) }
+        let others =
+            (unnamed > 0).then(|| format!("and {unnamed} more, which list_terminal_sessions (GET /terminals) names"));
+        ActionError::NoSession { id: id.to_owned(), live: Some(seen.iter().map(named).chain(others).collect()) }
     }
 
     pub(super) async fn live_view(&self, handle: &Handle) -> Result<SessionView, ActionError> {

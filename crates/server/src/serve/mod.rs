@@ -71,7 +71,10 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     state_dir::check_inner(&config.state_dir)?;
     let _lock = lock(&config.state_dir)?;
     let (token, token_file) = match &config.token {
-        Some(given) => (Token::given(given).ok_or(ServeError::Token)?, None),
+        Some(given) => {
+            let token = Token::given(given).filter(|token| !token.is_weak());
+            (token.ok_or(ServeError::Token)?, None)
+        }
         None => {
             let path = config.state_dir.join("token");
             let remedy = "remove it, and the next start makes another one";

@@ -184,7 +184,7 @@ fn check_workspace(places: &Places<'_>, secrets: &[PathBuf]) -> Result<(), Actio
         )
     } else if let Some(inside) = secrets.iter().find(|secret| secret.starts_with(workspace)) {
         format!(
-            "{shown} holds {}, and a confined session can change its working directory: choose a project's folder, or name \
+            "{shown} is above {}, a place of secrets, and a confined session can change its working directory: choose a project's folder, or name \
              writable folders in the profile",
             inside.display()
         )
@@ -263,8 +263,8 @@ mod tests {
             assert_eq!(refused(&confinement, &workspace).is_some(), is_root, "{:?}", workspace.workspace);
         }
         for (workspace, why) in [
-            ("/home/ann", "holds /home/ann/.ssh"),
-            ("/home/ann/files", "holds /home/ann/files/aws"),
+            ("/home/ann", "is above /home/ann/.ssh"),
+            ("/home/ann/files", "is above /home/ann/files/aws"),
             ("/home/ann/files/aws/deeper", "cannot be"),
             ("/home/ann/.config/fish", "cannot be"),
             ("/home/ann/.cargo/bin", "cannot be"),
