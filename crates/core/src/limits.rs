@@ -316,6 +316,8 @@ pub const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(30);
 /// Unused tickets; a user opens a few windows at once, not a thousand.
 pub const TICKETS_MAX: usize = 1_024;
+/// The same of one principal, so that the others have theirs.
+pub const TICKETS_PER_PRINCIPAL_MAX: usize = 128;
 /// How long a person may take to type a secret that a program reads.
 pub const SECRET_REQUEST_LIFETIME: Duration = Duration::from_secs(600);
 /// Open requests for secrets of one principal. A session has one at most, and a person does not answer more.

@@ -13,6 +13,9 @@ pub struct Input {
     pub bytes: InputBytes,
     /// Keep the bytes out of every record.
     pub is_secret: bool,
+    /// A person has allowed it without seeing it, because a program asked for a password: it is typed as a secret, so only
+    /// where the terminal does not echo.
+    pub is_hidden: bool,
     /// The wait afterwards; `None` answers once the input is typed.
     pub wait: Option<Wait>,
     /// The idempotency key: a repeated request with it is not typed again.

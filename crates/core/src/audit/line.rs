@@ -105,6 +105,9 @@ impl Details {
         for field in [session_name, text, named_action].into_iter().chain(of_creation).flatten() {
             *field = masked(std::mem::take(field), masks);
         }
+        for name in creation.iter_mut().flat_map(|of| &mut of.env_names) {
+            *name = masked(std::mem::take(name), masks);
+        }
     }
 }
 

@@ -157,6 +157,7 @@ async fn what_is_typed_and_what_variables_hold_is_in_no_line() {
             wait: None,
             key: None,
             budget: 100.into(),
+            is_hidden: false,
             without_echo: false,
         })
     };

@@ -39,7 +39,8 @@ pub(super) async fn play(caller: Caller<'_>, dialogue: Dialogue) -> Result<Dialo
             let (session, bytes) = (id.clone(), bytes.clone());
             let key = key.as_ref().map(|key| format!("{key}/{i}"));
             let budget = BUDGET_CHARS.into();
-            let input = Input { session, bytes, is_secret: false, wait, key, budget, without_echo: false };
+            let input =
+                Input { session, bytes, is_secret: false, is_hidden: false, wait, key, budget, without_echo: false };
             let report = caller.report(Action::Input(input)).await?;
             sent += report.accepted_bytes.unwrap_or(0);
             from = from.or(Some(report.output.from));

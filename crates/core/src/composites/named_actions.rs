@@ -34,7 +34,16 @@ pub(super) async fn perform(
         NamedAction::Keys(names) => {
             let keys = names.iter().map(|name| keys::parse(name)).collect::<Result<Vec<_>, _>>();
             let bytes = InputBytes::Keys(keys.map_err(|why| ActionError::Internal { why })?.concat());
-            Action::Input(Input { session, bytes, is_secret: false, wait: None, key, budget, without_echo: false })
+            Action::Input(Input {
+                session,
+                bytes,
+                is_secret: false,
+                is_hidden: false,
+                wait: None,
+                key,
+                budget,
+                without_echo: false,
+            })
         }
         NamedAction::Signal(signo) => {
             let signal = Action::Signal { session: session.clone(), target: SignalTarget::Foreground, signo };

@@ -276,7 +276,7 @@ fn wait_of(caller: Caller<'_>, call: &TerminalCall) -> Wait {
 
 fn typing(caller: Caller<'_>, session: SessionId, bytes: InputBytes, call: &TerminalCall) -> Input {
     let (wait, key) = (Some(wait_of(caller, call)), call.key.clone());
-    Input { session, bytes, is_secret: false, wait, key, budget: call.budget, without_echo: true }
+    Input { session, bytes, is_secret: false, is_hidden: false, wait, key, budget: call.budget, without_echo: true }
 }
 
 fn execution(caller: Caller<'_>, session: SessionId, command: String, call: &TerminalCall) -> Execute {

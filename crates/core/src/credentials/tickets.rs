@@ -12,7 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use subtle::ConstantTimeEq;
 
 use crate::action::ActionError;
-use crate::limits::{TICKET_LIFETIME, TICKETS_MAX};
+use crate::limits::{TICKET_LIFETIME, TICKETS_MAX, TICKETS_PER_PRINCIPAL_MAX};
 use crate::principal::Grant;
 
 /// 256 bits, like a token.
@@ -37,8 +37,13 @@ impl Tickets {
         let now = Instant::now();
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         forget_old(&mut open, now);
+        let hint = "use them, or wait until they are no longer good";
+        if open.iter().filter(|(.., of)| of.principal.name == grant.principal.name).count() >= TICKETS_PER_PRINCIPAL_MAX
+        {
+            let (what, limit) = ("the number of this principal's open tickets", TICKETS_PER_PRINCIPAL_MAX as u64);
+            return Err(ActionError::Limit { what, limit, hint });
+        }
         if open.len() == TICKETS_MAX {
-            let hint = "use them, or wait until they are no longer good";
             return Err(ActionError::Limit { what: "the number of open tickets", limit: TICKETS_MAX as u64, hint });
         }
         open.push_back((now + TICKET_LIFETIME, text.clone(), grant));
@@ -91,8 +96,13 @@ mod tests {
     // promise: access-7
     fn open_tickets_are_bounded_and_never_shown() {
         let tickets = Tickets::default();
-        (0..TICKETS_MAX).for_each(|_| drop(tickets.issue(grant()).expect("room")));
-        assert!(matches!(tickets.issue(grant()), Err(ActionError::Limit { .. })));
+        let of = |name: &str| tickets.issue(Grant { principal: Principal::named(name, Scope::Read), ..grant() });
+        for name in 0..TICKETS_MAX / TICKETS_PER_PRINCIPAL_MAX {
+            let name = name.to_string();
+            (0..TICKETS_PER_PRINCIPAL_MAX).for_each(|_| drop(of(&name).expect("room")));
+            assert!(matches!(of(&name), Err(ActionError::Limit { limit: 128, .. })));
+        }
+        assert!(matches!(of("other"), Err(ActionError::Limit { limit: 1_024, .. })));
         assert_eq!(format!("{tickets:?}"), "Tickets(…)");
     }
 }

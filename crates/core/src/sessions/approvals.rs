@@ -31,14 +31,23 @@ pub(super) struct Asked {
     principal: String,
     /// The first of those who made the principal's token, or the principal.
     first_maker: String,
+    /// Whether a program in a session has asked.
+    is_of_program: bool,
     request: Request,
 }
 
 /// The request, to the byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Request {
-    Command { text: String, shell: TargetShell },
-    Input { bytes: InputBytes, is_secret: bool },
+    Command {
+        text: String,
+        shell: TargetShell,
+    },
+    /// Hidden: a person sees its length alone, because it is secret or a program asks for a password.
+    Input {
+        bytes: InputBytes,
+        is_hidden: bool,
+    },
 }
 
 /// The words for a person.
@@ -49,8 +58,6 @@ pub(super) struct Words {
     pub(super) policy: String,
     pub(super) rule: String,
     pub(super) why: String,
-    /// A program asks for a password, so the input is not told.
-    pub(super) hides_input: bool,
     /// Why none of the session's commands can be allowed for always.
     pub(super) never_provable: Option<String>,
     /// The masks of the session.
@@ -132,23 +139,25 @@ struct Shared {
 }
 
 impl Asked {
-    /// The request of this action; `None` for one that no person is asked about.
-    pub(super) fn of(action: &Action, principal: &Principal) -> Option<Self> {
+    /// The request of this action, while a program asks for a password or not; `None` for one that no person is asked about.
+    pub(super) fn of(action: &Action, principal: &Principal, hides_input: bool) -> Option<Self> {
         let (session, request) = match action {
             Action::Execute(execute) => {
                 (&execute.session, Request::Command { text: execute.command.clone(), shell: execute.shell })
             }
             Action::Input(input) => {
-                (&input.session, Request::Input { bytes: input.bytes.clone(), is_secret: input.is_secret })
+                let is_hidden = input.is_secret || hides_input;
+                (&input.session, Request::Input { bytes: input.bytes.clone(), is_hidden })
             }
             _ => return None,
         };
-        let first_maker = principal.first_maker().to_owned();
-        Some(Self { session: session.clone(), principal: principal.name.clone(), first_maker, request })
+        let (first_maker, is_of_program) =
+            (principal.first_maker().to_owned(), principal.origin.from_session.is_some());
+        let (session, principal) = (session.clone(), principal.name.clone());
+        Some(Self { session, principal, first_maker, is_of_program, request })
     }
 
     fn subject(&self, words: &Words) -> ApprovalSubject {
-        let hides_input = words.hides_input;
         let masked = |text: String| match &words.masks {
             Some(masks) => masks.masked_text(text),
             None => text,
@@ -157,16 +166,19 @@ impl Asked {
             Request::Command { text, shell } => {
                 ApprovalSubject::Command { text: masked(text.clone()), inside: *shell == TargetShell::Nested }
             }
-            Request::Input { bytes, is_secret } => {
+            Request::Input { bytes, is_hidden } => {
                 let (text, length) = match bytes {
                     InputBytes::Raw(bytes) => (String::from_utf8_lossy(bytes).into_owned(), bytes.len()),
-                    InputBytes::Paste { text, .. } => (text.clone(), text.len()),
-                    InputBytes::Keys(keys) if hides_input || *is_secret => (String::new(), keys.len()),
+                    InputBytes::Paste { text, enters } => {
+                        let text = text.clone() + if *enters { "\r" } else { "" };
+                        (text.clone(), text.len())
+                    }
+                    InputBytes::Keys(keys) if *is_hidden => (String::new(), keys.len()),
                     InputBytes::Keys(keys) => {
                         return ApprovalSubject::Keys(keys.iter().map(ToString::to_string).collect());
                     }
                 };
-                ApprovalSubject::Input { text: (!is_secret && !hides_input).then(|| masked(text)), length }
+                ApprovalSubject::Input { text: (!is_hidden).then(|| masked(text)), length }
             }
         }
     }
@@ -228,6 +240,12 @@ impl Approvals {
         self.0.decided.send_replace(());
     }
 
+    /// Forgets those of a token that is revoked or made: another token of its name has none of them.
+    pub(super) fn forget_principal(&self, name: &str) {
+        locked(&self.0.all).retain(|approval| approval.asked.principal != name);
+        self.0.decided.send_replace(());
+    }
+
     /// Forgets those of a session that has ended; who waits for one goes on, and learns of the end.
     pub(super) fn forget(&self, session: &SessionId) {
         locked(&self.0.all).retain(|approval| approval.asked.session != *session);
@@ -285,9 +303,10 @@ impl Approvals {
     }
 
     /// Records a decision, and whether it is the first: a later one changes nothing. Nobody decides on a request of their
-    /// own, nor of one whose token has the same first maker: the caller of a tool is taken for somebody else than the user whose MCP
-    /// client it is, a program in a session is not, and a named token is what its client has. For always, `remember` makes a rule of the policy and the command
-    /// first. It may block.
+    /// own, nor of one whose token has the same first maker. The caller of a tool and a program in a session are taken for somebody
+    /// else than the user, whose name they have; a named token is what its client has, and one of scope admin can type into every
+    /// session, so it decides for no program in one. For always, `remember` makes a rule of the policy and the command first. It may
+    /// block.
     pub(super) fn decide(
         &self,
         principal: &Principal,
@@ -305,10 +324,17 @@ impl Approvals {
         let mut all = locked(&self.0.all);
         all.retain(|approval| now < approval.until);
         let approval = all.iter_mut().find(|approval| approval.id == id).ok_or_else(unknown)?;
-        let is_users_client = approval.door == Door::Mcp && principal.pass.is_none();
-        if approval.asked.first_maker == principal.first_maker() && !is_users_client {
+        let is_of_another = approval.door == Door::Mcp || approval.asked.is_of_program;
+        let is_users_decision = is_of_another && principal.pass.is_none();
+        if approval.asked.first_maker == principal.first_maker() && !is_users_decision {
             let why = "nobody approves a request of their own, nor one of a token with the same first maker; \
                        a token of scope admin of another name, which the user has made at the command line, can";
+            return Err(ActionError::Denied { why: why.to_owned() });
+        }
+        // A token of scope admin types into every session, so the program may run for it.
+        if approval.asked.is_of_program && principal.pass.is_some() {
+            let why = "a program in a session asks, and a token of scope admin may have started it: the user decides, at the \
+                       command line";
             return Err(ActionError::Denied { why: why.to_owned() });
         }
         let stands = match &approval.state {
@@ -351,6 +377,12 @@ impl Approvals {
 impl ApprovalClaim {
     pub(super) fn id(&self) -> &str {
         self.approval.as_ref().map_or("", |approval| &approval.id)
+    }
+
+    /// Whether its input was not shown to the person.
+    pub(super) fn is_hidden(&self) -> bool {
+        let request = self.approval.as_ref().map(|approval| &approval.asked.request);
+        matches!(request, Some(Request::Input { is_hidden: true, .. }))
     }
 
     /// The principal that allowed it.
@@ -445,7 +477,13 @@ mod tests {
     fn asked(principal: &str, text: &str) -> Asked {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
         let request = Request::Command { text: text.to_owned(), shell: TargetShell::Own };
-        Asked { session, principal: principal.to_owned(), first_maker: principal.to_owned(), request }
+        Asked {
+            session,
+            principal: principal.to_owned(),
+            first_maker: principal.to_owned(),
+            is_of_program: false,
+            request,
+        }
     }
 
     fn words() -> Words {
@@ -456,7 +494,6 @@ mod tests {
             policy: text(),
             rule: text(),
             why: text(),
-            hides_input: false,
             never_provable: None,
             masks: None,
         }
@@ -576,7 +613,7 @@ mod tests {
         let said = |id: &str| always(id).expect_err("refused").to_string();
         let with = |request| Asked { request, ..asked("bot", "") };
         let nested = Request::Command { text: "ls".to_owned(), shell: TargetShell::Nested };
-        let input = |bytes, is_secret| with(Request::Input { bytes, is_secret });
+        let input = |bytes, is_hidden| with(Request::Input { bytes, is_hidden });
         let key = InputBytes::Keys(crate::keys::parse("Enter").expect("a key"));
         for (asked, why) in [
             (with(nested), "a nested shell runs it"),

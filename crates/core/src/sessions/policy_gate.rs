@@ -100,8 +100,8 @@ impl Registry {
                     Ok(KeyUse::Unused | KeyUse::Underway | KeyUse::OtherRequest) | Err(_) => {}
                 }
             }
-            judged.answer = Asked::of(action, principal)
-                .and_then(|asked| self.answer_of_person(principal, &judged, asked, key, hides_input));
+            judged.answer = Asked::of(action, principal, hides_input)
+                .and_then(|asked| self.answer_of_person(principal, &judged, asked, key));
             match judged.answer {
                 Some(Answer::Underway) => self.person_requests.approvals.changes_within(UNDERWAY_INTERVAL).await,
                 _ => break,
@@ -124,7 +124,6 @@ impl Registry {
         judged: &Judged,
         asked: Asked,
         key: Option<Key>,
-        hides_input: bool,
     ) -> Option<Answer> {
         let Judged { shared, policy, ruling, .. } = judged;
         let approvals = &self.person_requests.approvals;
@@ -140,7 +139,6 @@ impl Registry {
             policy: policy.clone(),
             rule: ruling.rule.clone(),
             why: ruling.why.clone(),
-            hides_input,
             never_provable: shared.meta.unprovable.clone(),
             masks: shared.folder.masks().cloned(),
         };
@@ -334,8 +332,11 @@ impl Judged {
             Some(Answer::Allowed(taken)) => Some(taken),
             _ => None,
         };
-        if let (Action::Execute(execute), true) = (action, self.ruling.is_proven || self.ruling.is_remembered) {
+        if let (Action::Execute(execute), true) = (&mut *action, self.ruling.is_proven || self.ruling.is_remembered) {
             execute.shell = TargetShell::Own;
+        }
+        if let (Action::Input(input), Some(taken)) = (action, &taken) {
+            input.is_hidden = taken.is_hidden();
         }
         let needs_provable = self.ruling.is_remembered && taken.is_none();
         let is_unprovable = self.shared.taint.reason().is_some() || (self.ruling.taints && !self.taint().await?);

@@ -331,12 +331,14 @@ impl Registry {
                 .await?;
                 let TokenView { name, scope, bounds, .. } = &made.view;
                 let profiles = &bounds.profiles;
+                self.person_requests.approvals.forget_principal(name);
                 tracing::info!(by = %principal.name, token = %name, scope = scope.name(), ?profiles, "a token was made");
                 Ok(Outcome::FreshToken(made))
             }
             Action::RevokeToken { name } => {
                 let (tokens, name) = (Arc::clone(&self.tokens), name.clone());
                 let revoked = on_disk(move || tokens.revoke(&name)).await?;
+                self.person_requests.approvals.forget_principal(&revoked.name);
                 tracing::info!(by = %principal.name, token = %revoked.name, "a token was revoked");
                 Ok(Outcome::Token(revoked))
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use api::{
     Approval, ApprovalState, CommandExecution, CreateRequest, Decision, ErrorCode, EventKind, ExecuteRequest,
-    InputRequest, TokenRequest, TokenScope,
+    Foreground, InputRequest, TokenRequest, TokenScope,
 };
 use client::{Client, ClientError};
 use e2e::{PATIENCE, Server, Session, eventually};
@@ -211,6 +211,81 @@ async fn whoever_asks_makes_no_token_that_decides() {
         }
         owner.decide(&pending.id, Decision::Allow).await.expect("the user decides");
     }
+}
+
+/// The approval of this input, which is refused until it is decided on.
+async fn asked_for(server: &Server, shell: &Session, input: &InputRequest) -> Approval {
+    assert_eq!(shell.input_refusal(input).await, Some(ErrorCode::ApprovalNeeded));
+    asked(server).await
+}
+
+#[tokio::test]
+// promise: policy-7
+async fn input_that_a_person_has_not_seen_is_typed_where_a_program_asks_for_a_password_alone() {
+    let server = start();
+    let shell = session_of(&bot(&server).await).await;
+    let line = InputRequest { input: Some("echo stolen\n".into()), ..InputRequest::default() };
+    let reading = "bash -c 'read -rs reply; echo got:$reply'";
+    let reads = shell.run(reading).await;
+    assert_eq!(reads.foreground, Some(Foreground::PasswordWanted), "{reads:?}");
+    let unseen = asked_for(&server, &shell, &line).await;
+    assert_eq!((&unseen.input, unseen.input_length), (&None, Some(12)));
+    server.client().decide(&unseen.id, Decision::Allow).await.expect("decided");
+    // The program is gone, and the shell would read it.
+    shell.signal("INT").await;
+    shell.end_of(&reads).await;
+    let seen = asked_for(&server, &shell, &line).await;
+    assert_eq!(seen.input.as_deref(), Some("echo stolen\n"));
+    assert_ne!(seen.id, unseen.id);
+    // The decision is good where it was given.
+    let reads = shell.run(reading).await;
+    shell.input(&line).await;
+    assert_eq!(shell.end_of(&reads).await.output.as_deref(), Some("got:echo stolen\n"));
+    assert!(!String::from_utf8_lossy(&shell.journal().await).contains("\nstolen"));
+}
+
+#[tokio::test]
+// promise: policy-7
+async fn a_person_sees_the_enter_of_a_paste_and_a_revoked_token_leaves_nothing_to_decide() {
+    let server = start();
+    let shell = session_of(&bot(&server).await).await;
+    let paste = |end_with_newline| InputRequest {
+        input: Some("ls".into()),
+        paste: true,
+        end_with_newline,
+        ..InputRequest::default()
+    };
+    let mut seen = Vec::new();
+    for enters in [false, true] {
+        let pending = asked_for(&server, &shell, &paste(enters)).await;
+        server.client().decide(&pending.id, Decision::Deny).await.expect("decided");
+        seen.push(pending.input.expect("shown"));
+    }
+    assert_eq!(seen, ["ls", "ls\r"]);
+    assert!(shell.try_run(&ask("touch x")).await.is_err());
+    server.client().revoke_token("bot").await.expect("revoked");
+    assert!(server.client().approvals().await.expect("a list").approvals.is_empty());
+}
+
+#[tokio::test]
+// promise: policy-7
+async fn the_user_alone_decides_on_what_a_program_in_a_session_asks() {
+    let server = start();
+    let owner = server.client();
+    let request = TokenRequest { scope: TokenScope::Admin, ..token("ada") };
+    let ada = Arc::new(Client::tcp(server.address(), owner.make_token(&request).await.expect("made").token));
+    let strict = server.session().await;
+    // An admin starts a session for another owner, as whom its programs ask.
+    let name = strict.look().await.owner;
+    let free = ada.create(&CreateRequest { owner: Some(name), ..by("free") }, None).await.expect("started");
+    let free = Session::new(Arc::clone(&ada), free.id);
+    let ptyd = format!("{:?} --socket {:?}", server.ptyd(&[]).get_program(), server.home().socket());
+    let (code, said) = free.gives(&format!("{ptyd} run --session {} 'touch laundered' 2>&1", strict.id)).await;
+    assert!(code != 0 && said.contains("approval"), "{said}");
+    let pending = asked(&server).await;
+    let refused = ada.decide(&pending.id, Decision::Allow).await.expect_err("it may be its own");
+    assert!(refused.to_string().contains("a program in a session asks"), "{refused}");
+    owner.decide(&pending.id, Decision::Allow).await.expect("the user decides");
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ async fn to_input(
     };
     let wait = Wait { pattern, input_wanted: true, ..Wait::at_most(timeout) };
     let wait = waits.then_some(extract::until(patterns, wait, &body.until).await?);
-    Ok(Input { session, bytes, is_secret: body.secret, wait, key, budget, without_echo: false })
+    Ok(Input { session, bytes, is_secret: body.secret, is_hidden: false, wait, key, budget, without_echo: false })
 }
 
 fn raw(field: &'static str, mut bytes: Vec<u8>, ends_with_enter: bool) -> Result<InputBytes, ProblemResponse> {

@@ -290,7 +290,8 @@ mod tests {
             r#"{"command":"echo \"x\"\n","inside":true,"wait":{"pattern":"a|b","until":["bell","listening:80"],"input":true,"timeout_us":1500000},"budget":7}"#
         );
         let bytes = InputBytes::Raw(b"\xff1".to_vec());
-        let raw = Input { session, bytes, is_secret: true, wait: None, key, budget, without_echo: false };
+        let raw =
+            Input { session, bytes, is_secret: true, is_hidden: false, wait: None, key, budget, without_echo: false };
         assert_eq!(text(typed(&raw)), r#"{"raw":[255,49],"secret":true,"wait":null,"budget":7}"#);
         let bytes = InputBytes::Paste { text: "p".to_owned(), enters: true };
         let paste = Input { bytes, ..raw };

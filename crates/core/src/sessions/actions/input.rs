@@ -40,7 +40,8 @@ impl Registry {
         self.not_a_creates(principal, request.key.as_deref()).await?;
         let key = self.key_of_input(request);
         let seen = self.read_cursors.read_to_if_known(principal, &request.session).await;
-        let Input { bytes, is_secret, wait, .. } = request.clone();
+        let Input { bytes, is_secret, is_hidden, wait, .. } = request.clone();
+        let is_secret = is_secret || is_hidden;
         let wait = wait.map(|wait| self.with_grace(wait));
         let asked = wait.clone();
         let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;

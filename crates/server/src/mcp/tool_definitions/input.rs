@@ -189,7 +189,7 @@ async fn type_at(
     key: Option<String>,
 ) -> Result<Report, ToolError> {
     let (session, budget) = (id.clone(), budget(None));
-    let input = Input { session, bytes, is_secret: false, wait, key, budget, without_echo: true };
+    let input = Input { session, bytes, is_secret: false, is_hidden: false, wait, key, budget, without_echo: true };
     let action = Action::Input(input);
     match call.act(action).await? {
         Outcome::Report(report) => Ok(*report),

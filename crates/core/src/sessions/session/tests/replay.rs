@@ -61,6 +61,7 @@ impl Recorder {
             wait: Some(wait),
             key: None,
             budget: Budget::NONE,
+            is_hidden: false,
             without_echo: false,
         };
         self.registry.act(&me(), &Action::Input(input)).await.expect("typed");
