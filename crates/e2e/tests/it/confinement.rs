@@ -296,13 +296,13 @@ async fn a_confined_session_that_could_reach_more_is_not_started() {
     fs::create_dir_all(home.join(".config/fish")).expect("made");
     std::os::unix::fs::symlink(home.join("stored"), home.join(".gnupg")).expect("made");
     for (folder, why) in [
-        (home.clone(), "holds"),
+        (home.clone(), "is above"),
         (home.join(".ssh"), "cannot be the working directory"),
         (server.home().state(), "cannot be the working directory"),
         (home.join(".config/fish"), "cannot be the working directory"),
         (home.join("stored"), "cannot be the working directory"),
         ("/etc".into(), "cannot be the working directory"),
-        ("/".into(), "holds"),
+        ("/".into(), "is above"),
     ] {
         match server.client().create(&by("confined", &folder), None).await {
             Err(ClientError::Refused(problem)) => {
