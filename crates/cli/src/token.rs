@@ -129,11 +129,11 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
 }
 
 fn row(token: &TokenInfo) -> Vec<String> {
-    let of_none = |one: &Option<String>| one.clone().unwrap_or_else(|| "-".to_owned());
-    let expires = of_none(&token.expires_at);
-    let or_none = |all: &[String]| if all.is_empty() { "-".to_owned() } else { all.join(", ") };
-    let (profiles, secrets) = (or_none(&token.profiles), or_none(&token.secrets));
-    let (first_maker, policy) = (of_none(&token.first_maker), of_none(&token.policy));
+    let or_dash = |one: &Option<String>| one.clone().unwrap_or_else(|| "-".to_owned());
+    let expires = or_dash(&token.expires_at);
+    let all_or_dash = |all: &[String]| if all.is_empty() { "-".to_owned() } else { all.join(", ") };
+    let (profiles, secrets) = (all_or_dash(&token.profiles), all_or_dash(&token.secrets));
+    let (first_maker, policy) = (or_dash(&token.first_maker), or_dash(&token.policy));
     let confinement = token.confinement.as_ref().map_or_else(|| "-".to_owned(), wire_name);
     let (name, scope) = (token.name.clone(), wire_name(&token.scope));
     vec![name, scope, token.created_at.clone(), expires, first_maker, profiles, confinement, policy, secrets]

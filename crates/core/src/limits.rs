@@ -1,4 +1,4 @@
-//! Every limit of the server, each with its reason.
+//! The limits of the server, each with its reason; some stand beside the one place that needs them.
 
 use std::time::Duration;
 

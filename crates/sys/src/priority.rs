@@ -8,7 +8,7 @@ const LOW: i32 = 10;
 
 /// Gives the calling thread a low priority, for good: only a privileged process may raise a priority again.
 pub fn lower_this_thread() {
-    // On Linux this changes the calling thread alone (nice(2), "C library/kernel differences"). A filter of system calls
+    // On Linux this changes the calling thread alone (sched(7), "The nice value"). A filter of system calls
     // may refuse it; then the thread keeps its priority.
     let _ = nice(LOW);
 }

@@ -240,15 +240,18 @@ impl Approvals {
         self.0.decided.send_replace(());
     }
 
-    /// Forgets those of a token that is revoked or made: another token of its name has none of them.
+    /// Forgets those of a token that is revoked, or that expired before this one of its name was made.
     pub(super) fn forget_principal(&self, name: &str) {
-        locked(&self.0.all).retain(|approval| approval.asked.principal != name);
-        self.0.decided.send_replace(());
+        self.keep(|asked| asked.principal != name);
     }
 
     /// Forgets those of a session that has ended; who waits for one goes on, and learns of the end.
-    pub(super) fn forget(&self, session: &SessionId) {
-        locked(&self.0.all).retain(|approval| approval.asked.session != *session);
+    pub(super) fn forget_session(&self, session: &SessionId) {
+        self.keep(|asked| asked.session != *session);
+    }
+
+    fn keep(&self, is_kept: impl Fn(&Asked) -> bool) {
+        locked(&self.0.all).retain(|approval| is_kept(&approval.asked));
         self.0.decided.send_replace(());
     }
 
@@ -324,17 +327,17 @@ impl Approvals {
         let mut all = locked(&self.0.all);
         all.retain(|approval| now < approval.until);
         let approval = all.iter_mut().find(|approval| approval.id == id).ok_or_else(unknown)?;
-        let is_of_another = approval.door == Door::Mcp || approval.asked.is_of_program;
-        let is_users_decision = is_of_another && principal.pass.is_none();
-        if approval.asked.first_maker == principal.first_maker() && !is_users_decision {
-            let why = "nobody approves a request of their own, nor one of a token with the same first maker; \
-                       a token of scope admin of another name, which the user has made at the command line, can";
-            return Err(ActionError::Denied { why: why.to_owned() });
-        }
         // A token of scope admin types into every session, so the program may run for it.
         if approval.asked.is_of_program && principal.pass.is_some() {
             let why = "a program in a session asks, and a token of scope admin may have started it: the user decides, at the \
                        command line";
+            return Err(ActionError::Denied { why: why.to_owned() });
+        }
+        let is_users_decision =
+            principal.pass.is_none() && (approval.door == Door::Mcp || approval.asked.is_of_program);
+        if approval.asked.first_maker == principal.first_maker() && !is_users_decision {
+            let why = "nobody approves a request of their own, nor one of a token with the same first maker; \
+                       a token of scope admin of another name, which the user has made at the command line, can";
             return Err(ActionError::Denied { why: why.to_owned() });
         }
         let stands = match &approval.state {
@@ -589,7 +592,7 @@ mod tests {
         let seen = |name, scope| approvals.list(&Principal::named(name, scope), now).len();
         assert_eq!(seen("bot", Scope::Read), APPROVALS_PER_PRINCIPAL_MAX);
         assert_eq!([seen("eve", Scope::Write), seen("ada", Scope::Admin)], [0, APPROVALS_PER_PRINCIPAL_MAX]);
-        approvals.forget(&asked("bot", "").session);
+        approvals.forget_session(&asked("bot", "").session);
         assert!(matches!(
             approvals.answer(asked("bot", "x"), None, Door::Mcp, words(), now),
             Answer::Pending { is_new: true, .. }

@@ -110,7 +110,7 @@ impl Registry {
         if let Some(Answer::Pending { id, is_new: true }) = &judged.answer {
             // It may have ended since it was found.
             if !self.is_live(&judged.shared.id) {
-                self.person_requests.approvals.forget(&judged.shared.id);
+                self.person_requests.approvals.forget_session(&judged.shared.id);
             }
             self.server_events.notify(&judged.shared, ServerEventKind::Approval { id: id.clone(), decision: None });
         }

@@ -595,7 +595,7 @@ impl Registry {
         }
         locked(&self.live).remove(&session.shared.id);
         if session.is_over() {
-            self.person_requests.approvals.forget(&session.shared.id);
+            self.person_requests.approvals.forget_session(&session.shared.id);
         }
         self.read_cursors.has_ended(&session.shared.id);
     }

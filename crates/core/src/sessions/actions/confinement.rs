@@ -184,8 +184,8 @@ fn check_workspace(places: &Places<'_>, secrets: &[PathBuf]) -> Result<(), Actio
         )
     } else if let Some(inside) = secrets.iter().find(|secret| secret.starts_with(workspace)) {
         format!(
-            "{shown} is above {}, a place of secrets, and a confined session can change its working directory: choose a project's folder, or name \
-             writable folders in the profile",
+            "{shown} is above {}, a place of secrets, and a confined session can change its working directory: choose a \
+             project's folder, or name writable folders in the profile",
             inside.display()
         )
     } else {
