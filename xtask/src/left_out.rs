@@ -1,8 +1,6 @@
 //! The tests that skip themselves, and which of them may be skipped when everything is to run.
 
 use crate::suite::LeftOut;
-use crate::tree::{self, TextFile};
-use anyhow::Result;
 use std::fs;
 use std::path::Path;
 
@@ -81,26 +79,6 @@ fn note(line: &str) -> Option<LeftOut> {
     Some(LeftOut { test: test.to_owned(), why: why.to_owned(), in_part: how == "in part" })
 }
 
-/// Rust's tests that only run when they are named, but for `elsewhere`, which is.
-pub fn ignored(root: &Path, elsewhere: &str) -> Result<Vec<LeftOut>> {
-    let files = tree::text_files(root)?;
-    let ours = files.iter().filter(|file| file.extension() == "rs" && !file.path.starts_with("xtask/"));
-    Ok(ours.flat_map(ignored_in).filter(|test| !elsewhere.ends_with(&test.test)).collect())
-}
-
-fn ignored_in(file: &TextFile) -> Vec<LeftOut> {
-    let mut found = Vec::new();
-    let mut lines = file.text.lines();
-    while let Some(line) = lines.next() {
-        let Some(why) = line.trim().strip_prefix("#[ignore = \"").and_then(|rest| rest.strip_suffix("\"]")) else {
-            continue;
-        };
-        let name = lines.find_map(|line| line.split_once("fn ")?.1.split('(').next());
-        found.extend(name.map(|name| LeftOut { test: name.to_owned(), why: why.to_owned(), in_part: false }));
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,13 +104,5 @@ mod tests {
         let in_part = LeftOut { in_part: true, ..left_out("a::b", "no conda") };
         assert_eq!(note("in part\ta::b\tno conda"), Some(in_part));
         assert_eq!(note("half a line"), None);
-    }
-
-    #[test]
-    fn a_test_that_only_runs_when_it_is_named_is_found_with_its_reason() {
-        let text =
-            "#[test]\n#[ignore = \"it takes hours\"]\n#[allow(x)]\nasync fn a_long_one() {}\n#[test]\nfn other() {}\n";
-        let file = TextFile { path: "crates/a/src/lib.rs".to_owned(), text: text.to_owned() };
-        assert_eq!(ignored_in(&file), [left_out("a_long_one", "it takes hours")]);
     }
 }

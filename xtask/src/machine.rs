@@ -163,12 +163,15 @@ fn is_there(probe: &Probe) -> bool {
     match probe {
         Probe::Program(name) => is_program(name),
         Probe::File(path) => Path::new(path).exists(),
-        Probe::PythonModules(modules) => {
-            let mut python = Command::new("python3");
-            python.args(["-c", &format!("import {modules}")]).stdin(Stdio::null()).stderr(Stdio::null());
-            python.status().is_ok_and(|status| status.success())
-        }
+        Probe::PythonModules(modules) => has_python_modules(modules),
     }
+}
+
+/// Whether the machine's Python has these modules.
+pub fn has_python_modules(modules: &str) -> bool {
+    let mut python = Command::new("python3");
+    python.args(["-c", &format!("import {modules}")]).stdin(Stdio::null()).stderr(Stdio::null());
+    python.status().is_ok_and(|status| status.success())
 }
 
 /// Whether this is root.

@@ -5,8 +5,10 @@
 
 mod circles;
 mod deps;
+mod junit;
 mod layers;
 mod left_out;
+mod load;
 mod machine;
 mod promises;
 mod schema;
@@ -17,6 +19,7 @@ mod structure;
 mod suite;
 mod test;
 mod tidy;
+mod tool;
 mod tools_page;
 mod tree;
 mod workspace;
@@ -28,7 +31,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask test [filter]            run every suite; lists what the machine lacks, asks at a terminal, and installs it
                                      --yes: without asking; --no-install: leave out what needs it; --quick: only what needs
-                                     nothing but Rust; --full: the slow ones too; --complete: fail where one was left out
+                                     nothing but Rust; --full: the slow ones too; --complete: fail where one was left out;
+                                     --repeat N: N times; --load M: beside M busy loops
 cargo xtask tidy [--map]             headers, lengths, banned calls, SPECIFICATION.md against the tests; --map: every promise with its tests
 cargo xtask layers                   the walls between the crates, the floors in them, and import circles between files
 cargo xtask deps                     licences, banned crates, sources, the minimum Rust, and dependencies that nobody uses

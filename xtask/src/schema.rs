@@ -47,7 +47,7 @@ pub fn check(root: &Path) -> Result<()> {
 }
 
 fn built(root: &Path) -> Result<PathBuf> {
-    workspace::succeed(workspace::cargo(root).args(["build", "--quiet", "--package", "cli"]))?;
+    workspace::build(root)?;
     Ok(workspace::target_dir(root)?.join("debug/ptyd"))
 }
 

@@ -1,20 +1,24 @@
 //! `cargo xtask test`: the one command that runs every suite, on any Debian or Ubuntu that has Rust's toolchain.
 //!
-//! It keeps three rules: nothing is installed that was not listed first; a test that did not run is counted and named, never
-//! silent; and no test sees the caller's HOME.
+//! It keeps four rules: everything is built once, by one command with one set of features; nothing is installed that was
+//! not listed first; a test that did not run is counted and named, never silent; and no test sees the caller's HOME.
 
 use crate::left_out;
+use crate::load::BusyLoops;
 use crate::machine::{self, Missing};
-use crate::suite::{self, Count, LeftOut, Report, Runner};
+use crate::suite::{self, Count, LeftOut, Report};
+use crate::tool;
 use crate::tree;
 use crate::workspace;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{IsTerminal as _, Write as _};
+use std::num::NonZeroUsize;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The suites in Python, which share one folder of packages.
 const IN_PYTHON: [(&str, &str); 3] =
@@ -24,19 +28,23 @@ const IN_PYTHON: [(&str, &str); 3] =
 const OF_BASH: [&str; 5] = ["delivery", "ends", "forgery", "hostile", "login"];
 
 /// The tests that run again with random read sizes: those of ends, text and screens.
-const IN_PIECES: [&str; 6] = ["boundaries::", "delivery::", "output::", "programs::", "shell_ends::", "shell_texts::"];
+const IN_PIECES: &str = "package(=e2e) and test(/^(boundaries|delivery|output|programs|shell_ends|shell_texts)::/)";
 
-/// The one test that needs packages of npm.
-const CONFORMANCE: &str = "mcp::conformance::with_what_it_asks_for_the_suite_passes_but_for_what_the_page_explains";
+/// The tests that need nothing but Rust and a linker.
+const QUICK: &str = "not package(=e2e)";
 
-/// The crates whose tests need nothing but Rust and a linker.
-const QUICK: [&str; 6] = ["api", "journal", "terminal", "holder", "ptyd-core", "server"];
+/// Tests that run at once for each processor: nearly all wait for shells and timers.
+const PER_PROCESSOR: usize = 3;
+
+/// The number of tests that the table of the slowest names.
+const SLOWEST: usize = 10;
 
 /// The cost of everything on two processors and an empty machine. Measured; existing parts are not fetched again.
 const TAKES: &str =
-    "In all that is up to 150 MB of Debian packages with what they need, 5 GB below target/ and about half an hour.";
+    "In all that is up to 150 MB of Debian packages with what they need, 5 GB below target/ and a quarter of an hour.";
 
-const USAGE: &str = "cargo xtask test [--yes | --no-install] [--quick] [--full] [--complete] [filter]";
+const USAGE: &str =
+    "cargo xtask test [--yes | --no-install] [--quick] [--full] [--complete] [--repeat N] [--load M] [filter]";
 
 /// Whether what is missing may be installed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,25 +63,44 @@ pub struct Options {
     is_quick: bool,
     is_full: bool,
     is_complete: bool,
+    /// Runs of all suites, one after the other.
+    repeat: usize,
+    /// Busy loops that compete with the tests for the processors.
+    load: usize,
     filter: Option<String>,
 }
 
 impl Options {
     /// Reads the command's arguments.
     pub fn parse(args: &[&str]) -> Result<Self> {
-        let mut options =
-            Self { install: Install::Ask, is_quick: false, is_full: false, is_complete: false, filter: None };
-        for arg in args {
+        let mut options = Self {
+            install: Install::Ask,
+            is_quick: false,
+            is_full: false,
+            is_complete: false,
+            repeat: 1,
+            load: 0,
+            filter: None,
+        };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let mut number =
+                || args.next().and_then(|n| n.parse().ok()).with_context(|| format!("{arg} takes a number"));
             match *arg {
                 "--yes" => options.install = Install::Yes,
                 "--no-install" => options.install = Install::No,
                 "--quick" => options.is_quick = true,
                 "--full" => options.is_full = true,
                 "--complete" => options.is_complete = true,
+                "--repeat" => options.repeat = number()?,
+                "--load" => options.load = number()?,
                 flag if flag.starts_with('-') => bail!("there is no `{flag}`: {USAGE}"),
                 _ if options.filter.is_some() => bail!("one filter only"),
                 filter => options.filter = Some(filter.to_owned()),
             }
+        }
+        if options.repeat == 0 {
+            bail!("--repeat takes 1 or more");
         }
         Ok(options)
     }
@@ -83,29 +110,28 @@ impl Options {
 pub fn run(root: &Path, options: &Options) -> Result<()> {
     let target = workspace::target_dir(root)?;
     let missing = if options.is_quick { Missing::nothing() } else { Missing::look() };
-    let rig = Rig { root, options, missing, binary: target.join("debug/ptyd"), target, home: Home::make()? };
-    if options.is_quick {
-        return summarise(options, vec![("quick", rig.quick())]);
-    }
+    let binary = target.join("debug/ptyd");
+    let rig = Rig { root, options, missing, binary, nextest: PathBuf::new(), target, home: Home::make()? };
     let rig = rig.set_up()?;
-    let mut results = vec![("rust", rig.rust()), ("shell scripts", rig.shell_scripts())];
-    if options.filter.is_none() {
-        results.push(("in random pieces", rig.in_random_pieces()));
+    let _load = BusyLoops::start(options.load)?;
+    if options.repeat == 1 {
+        return summarise(options, rig.suites()).1;
     }
-    results.push(("conformance", rig.conformance()));
-    for (name, folder) in IN_PYTHON {
-        if root.join(folder).is_dir() {
-            results.push((name, rig.python(name, &[folder.to_owned()], &[])));
-        } else {
-            println!("{folder} is missing, and with it a suite");
-            results.push((name, Ok(Count::BROKEN.into())));
-        }
+    let (mut runs, mut failures) = (0, BTreeMap::<_, usize>::new());
+    for run in 1..=options.repeat {
+        println!("== run {run} of {}, beside {} busy loops", options.repeat, options.load);
+        let (failed, result) = summarise(options, rig.suites());
+        runs += usize::from(result.is_err());
+        failed.into_iter().for_each(|test| *failures.entry(test).or_default() += 1);
     }
-    let of_bash = OF_BASH.map(|subject| format!("shell-integration/tests/test_{subject}.py"));
-    let name = "bash without builtins";
-    results.push((name, rig.python(name, &of_bash, &[("PTYD_TEST_BUILTINS", "0")])));
-    results.push(("browser", rig.browser()));
-    summarise(options, results)
+    println!("== {runs} of {} runs failed", options.repeat);
+    for (test, times) in failures {
+        println!("failed in {times} of {} runs: {test}", options.repeat);
+    }
+    if runs > 0 {
+        bail!("test: failed");
+    }
+    Ok(())
 }
 
 /// The linter for a script of this kind: shellcheck if it knows the shell, else the shell's own parser.
@@ -157,10 +183,14 @@ fn consent(plan: &[String], install: Install) -> Result<()> {
     Ok(())
 }
 
-fn summarise(options: &Options, results: Vec<(&str, Result<Report>)>) -> Result<()> {
-    let (mut total, mut failed, mut left_out) = (Count::default(), Vec::new(), Vec::new());
+/// A suite's name, its report, and the seconds that it took.
+type Outcome<'a> = (&'a str, Result<Report>, f64);
+
+/// Prints what came of the suites, and returns the tests that failed and whether all is well.
+fn summarise(options: &Options, outcomes: Vec<Outcome<'_>>) -> (Vec<String>, Result<()>) {
+    let (mut total, mut failed, mut left_out, mut slowest) = (Count::default(), Vec::new(), Vec::new(), Vec::new());
     println!("== summary");
-    for (name, result) in results {
+    for (name, result, seconds) in outcomes {
         let mut report = result.unwrap_or_else(|error| {
             println!("{name}: {error:#}");
             Count::BROKEN.into()
@@ -170,12 +200,24 @@ fn summarise(options: &Options, results: Vec<(&str, Result<Report>)>) -> Result<
             println!("{name}: nothing was run, which no suite is for");
             report.count = Count::BROKEN;
         }
-        println!("{name}: {}", report.count);
+        println!("{name}: {} in {seconds:.0} s", report.count);
         total = total.plus(report.count);
-        failed.extend(report.failed.into_iter().map(|test| (name, test)));
+        if report.count.failed > 0 && report.failed.is_empty() {
+            failed.push(format!("{name}: the suite itself"));
+        }
+        for test in report.failed {
+            println!("failed: {name}: {test}; again: cargo xtask test {}", filter_for(&test));
+            failed.push(format!("{name}: {test}"));
+        }
         left_out.extend(report.left_out.into_iter().map(|test| (name, test)));
+        slowest.extend(report.seconds.into_iter().map(|(seconds, test)| (seconds, name, test)));
     }
     println!("{total}");
+    slowest.sort_by(|one, other| other.0.total_cmp(&one.0));
+    println!("== the slowest tests");
+    for (seconds, suite, test) in slowest.iter().take(SLOWEST) {
+        println!("{seconds:6.1} s {suite}: {test}");
+    }
     let is_root = machine::is_root();
     let mut was_to_run = 0;
     for (suite, test) in &left_out {
@@ -189,16 +231,12 @@ fn summarise(options: &Options, results: Vec<(&str, Result<Report>)>) -> Result<
         was_to_run += usize::from(options.is_complete && excuse.is_none());
         println!("{how}: {suite}: {}: {}{because}", test.test, test.why);
     }
-    for (suite, test) in &failed {
-        println!("failed: {suite}: {test}; again: cargo xtask test {}", filter_for(test));
-    }
-    if was_to_run > 0 {
-        bail!("test: {was_to_run} tests were to run here and did not, or not wholly");
-    }
-    if total.failed > 0 || total.passed == 0 {
-        bail!("test: failed");
-    }
-    Ok(())
+    let result = match total {
+        _ if was_to_run > 0 => Err(anyhow!("test: {was_to_run} tests were to run here and did not, or not wholly")),
+        Count { failed: 0, passed: 1.., .. } => Ok(()),
+        _ => Err(anyhow!("test: failed")),
+    };
+    (failed, result)
 }
 
 /// The filter that runs this test and little else.
@@ -213,13 +251,27 @@ struct Rig<'a> {
     options: &'a Options,
     missing: Missing,
     binary: PathBuf,
+    nextest: PathBuf,
     target: PathBuf,
     home: Home,
 }
 
 impl Rig<'_> {
-    /// Lists the packages to install and fetch, asks if there is a terminal, and installs them.
+    /// Lists the packages to install and fetch, asks if there is a terminal, installs them, and builds everything.
     fn set_up(mut self) -> Result<Self> {
+        if !self.options.is_quick {
+            self.install()?;
+        }
+        self.nextest = tool::NEXTEST.find(&self.target)?;
+        println!("== build");
+        let begun = Instant::now();
+        workspace::build(self.root).context("nothing was tested")?;
+        println!("built in {:.0} s", begun.elapsed().as_secs_f64());
+        Ok(self)
+    }
+
+    /// Brings what the suites need and the machine lacks, unless it may not be installed.
+    fn install(&mut self) -> Result<()> {
         let wanted = requirements(self.root)?;
         // The two major versions of the Python SDK exclude each other.
         let wanted_1 = fs::read_to_string(self.root.join("crates/e2e/clients/requirements.txt"))?;
@@ -233,127 +285,92 @@ impl Rig<'_> {
             plan.push(format!("to target/{name}: {}", packages.join(" ")));
         }
         if has_npm && !self.is_npm_made()? {
-            let what = "a terminal for pages, a driver for browsers, other MCP clients, MCP's own suite, vite, a tokenizer, Node, nushell";
-            plan.push(format!("to target/npm: {what}"));
+            let modules = "a terminal for pages, a driver for browsers, other MCP clients, MCP's own suite, vite, a tokenizer, Node, nushell";
+            plan.push(format!("to target/npm: {modules}"));
         }
+        plan.extend(tool::NEXTEST.plan(&self.target));
         consent(&plan, self.options.install)?;
         if is_installed {
             self.missing.install(&self.target.join("without-services"))?;
             self.missing = Missing::nothing();
         }
-
-        println!("== build");
-        workspace::succeed(workspace::cargo(self.root).args(["build", "--workspace"])).context("nothing was tested")?;
         for (name, wanted) in venvs.iter().filter(|_| has_python) {
             self.make_venv(name, wanted)?;
         }
         if has_npm {
             self.make_npm()?;
         }
-        Ok(self)
+        Ok(())
+    }
+
+    /// Runs the suites, one after the other: in each, tests run at once.
+    fn suites(&self) -> Vec<Outcome<'_>> {
+        let mut outcomes = Vec::new();
+        let mut run = |name, suite: &dyn Fn() -> Result<Report>| {
+            println!("== {name}");
+            let begun = Instant::now();
+            outcomes.push((name, suite(), begun.elapsed().as_secs_f64()));
+        };
+        if self.options.is_quick {
+            run("quick", &|| self.rust("quick", &["-E", QUICK], &[]));
+            return outcomes;
+        }
+        run("rust", &|| self.rust("rust", &[], &[]));
+        run("shell scripts", &|| self.shell_scripts());
+        if self.options.filter.is_none() {
+            run("in random pieces", &|| self.in_random_pieces());
+        }
+        for (name, folder) in IN_PYTHON {
+            run(name, &|| self.python(name, &[folder.to_owned()], &[]));
+        }
+        let of_bash = OF_BASH.map(|subject| format!("shell-integration/tests/test_{subject}.py"));
+        let name = "bash without builtins";
+        run(name, &|| self.python(name, &of_bash, &[("PTYD_TEST_BUILTINS", "0")]));
+        run("browser", &|| self.browser());
+        outcomes
     }
 
     /// The report of a suite for which one of these packages is missing.
-    fn without(&self, suite: &str, packages: &[&str]) -> Option<Report> {
+    fn without(&self, packages: &[&str]) -> Option<Report> {
         let package = self.missing.any_of(packages)?;
-        println!("== {suite}: not run: {package} is not installed");
         let why = format!("{package} is not installed");
+        println!("not run: {why}");
         let left_out = LeftOut { test: "the whole suite".to_owned(), why, in_part: false };
         Some(Report { count: Count { not_run: 1, ..Count::NOTHING }, left_out: [left_out].into(), ..Report::default() })
     }
 
-    /// The tests that need nothing but Rust and a linker.
-    fn quick(&self) -> Result<Report> {
-        let has_nextest = machine::is_program("cargo-nextest");
-        let mut cargo = workspace::cargo(self.root);
-        self.home.apply(&mut cargo);
-        cargo.args(if has_nextest { &["nextest", "run"][..] } else { &["test"] });
-        cargo.arg("--no-fail-fast").args(QUICK.iter().flat_map(|name| ["--package", *name]));
-        if has_nextest {
-            cargo.arg("--no-tests=pass").args(self.options.filter.as_deref());
-            return self.suite("quick", &mut cargo, Runner::Nextest);
-        }
-        cargo.args(["--lib", "--tests", "--"]).args(self.options.filter.as_deref());
-        self.suite("quick", &mut cargo, Runner::Libtest)
+    /// nextest for the whole workspace: whatever the filter is, everything is built with one set of features.
+    fn nextest(&self) -> Command {
+        let mut nextest = workspace::command(self.root, &self.nextest);
+        self.home.apply(&mut nextest);
+        nextest.args(["nextest", "run", "--workspace"]);
+        nextest
     }
 
-    fn rust(&self) -> Result<Report> {
-        if !machine::is_program("cargo-nextest") {
-            let mut cargo = self.cargo(&["test", "--no-fail-fast"]);
-            cargo.arg("--").args(self.filter());
-            if self.options.is_full {
-                cargo.arg("--include-ignored");
-            }
-            return self.suite("rust", &mut cargo, Runner::Libtest);
+    /// The tests of Rust that these words select, and the filter besides.
+    fn rust(&self, name: &str, selected: &[&str], env: &[(&str, &str)]) -> Result<Report> {
+        let mut nextest = self.nextest();
+        nextest.args(["--no-fail-fast", "--no-tests=pass", "--test-threads", &at_once().to_string()]).args(selected);
+        if let Some(filter) = &self.options.filter {
+            let is_crate = filter == "xtask" || self.root.join("crates").join(filter).join("Cargo.toml").exists();
+            match filter.as_str() {
+                filter if is_crate => nextest.args(["-E", &format!("package(={})", package_of(filter))]),
+                filter => nextest.arg(filter),
+            };
         }
-        let mut cargo = self.cargo(&["nextest", "run", "--no-fail-fast", "--no-tests=pass"]);
-        cargo.args(self.filter());
-        if self.options.is_full {
-            cargo.args(["--run-ignored", "all"]);
-        }
-        let mut tests = self.suite("rust", &mut cargo, Runner::Nextest)?;
-        if self.options.filter.is_none() && !self.options.is_full {
-            let ignored = left_out::ignored(self.root, CONFORMANCE)?;
-            let count = ignored.len() as u64;
-            // The one that has a suite of its own is among those that the runner left out, too.
-            tests.count.filtered = 0;
-            tests.count.not_run += count;
-            tests.left_out.extend(ignored);
-        }
-
-        // nextest leaves the examples in the documentation out, and a program has none.
-        let has_library = |name| self.root.join("crates").join(name).join("src/lib.rs").exists();
-        if !self.package().is_none_or(has_library) {
-            return Ok(tests);
-        }
-        let mut cargo = self.cargo(&["test", "--quiet", "--doc", "--no-fail-fast"]);
-        cargo.arg("--").args(self.filter());
-        let examples = suite::run_if_any(&mut cargo, Runner::Libtest)?;
-        Ok(tests.plus(examples))
+        nextest.envs(env.iter().copied());
+        self.suite(name, &mut nextest, &self.target.join("nextest/default/junit.xml"))
     }
 
     /// The end-to-end tests about ends and output once more, while holders read their terminals in pieces of any size.
     fn in_random_pieces(&self) -> Result<Report> {
-        let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros());
+        let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros()).to_string();
         // To repeat a failure: the same variable and the same command.
         println!("PTYD_TEST_READ_SIZES={seed}");
-        let mut cargo = workspace::cargo(self.root);
-        self.home.apply(&mut cargo);
-        self.mark(&mut cargo);
-        cargo.env("PTYD_TEST_READ_SIZES", seed.to_string());
-        cargo.args(["test", "--no-fail-fast", "--package", "e2e", "--test", "it", "--"]).args(IN_PIECES);
-        // The tests that it leaves out have run before, with whole reads.
-        let report = self.suite("in random pieces", &mut cargo, Runner::Libtest)?;
-        Ok(Report { count: Count { filtered: 0, ..report.count }, ..report })
-    }
-
-    /// A cargo for the tests of all crates, or for those of the crate that the filter names.
-    fn cargo(&self, args: &[&str]) -> Command {
-        let mut cargo = workspace::cargo(self.root);
-        self.home.apply(&mut cargo);
-        self.mark(&mut cargo);
-        cargo.args(args);
-        match self.package() {
-            Some(name) => cargo.args(["--package", name]),
-            None => cargo.arg("--workspace"),
-        };
-        cargo
-    }
-
-    /// The crate that the filter names, if it names one.
-    fn package(&self) -> Option<&str> {
-        let name = self.options.filter.as_deref()?;
-        let is_crate = name == "xtask" || self.root.join("crates").join(name).join("Cargo.toml").exists();
-        is_crate.then_some(name)
-    }
-
-    /// The filter, where it is one of names of tests.
-    fn filter(&self) -> Option<&str> {
-        self.options.filter.as_deref().filter(|_| self.package().is_none())
+        self.rust("in random pieces", &["-E", IN_PIECES], &[("PTYD_TEST_READ_SIZES", &seed)])
     }
 
     fn shell_scripts(&self) -> Result<Report> {
-        println!("== shell scripts");
         let mut report = Report::default();
         for file in tree::text_files(self.root)? {
             let is_wanted = self.options.filter.as_ref().is_none_or(|filter| file.path.contains(filter));
@@ -380,34 +397,41 @@ impl Rig<'_> {
                 report.failed.insert(file.path);
             }
         }
-        println!("{}", report.count);
         Ok(report)
     }
 
     fn python(&self, name: &str, paths: &[String], env: &[(&str, &str)]) -> Result<Report> {
-        if let Some(report) = self.without(name, &["python3", "python3-venv"]) {
+        if let Some(report) = self.without(&["python3", "python3-venv"]) {
             return Ok(report);
         }
+        let report = self.report(name);
         let mut python = Command::new(self.target.join("venv/bin/python"));
         python
             .args(["-m", "pytest", "--color=no", "-rfEsx", "-p", "no:cacheprovider"])
+            .args(["-n", &at_once().to_string(), "--dist", "worksteal"])
+            .arg(format!("--junitxml={}", report.display()))
             .args(paths)
             .current_dir(self.root);
         if let Some(filter) = &self.options.filter {
             python.args(["-k", filter]);
         }
         self.home.apply(&mut python);
-        self.mark(&mut python);
         python.env("PYTHONDONTWRITEBYTECODE", "1").envs(env.iter().copied());
-        self.suite(name, &mut python, Runner::Pytest)
+        self.suite(name, &mut python, &report)
     }
 
-    fn suite(&self, name: &str, command: &mut Command, runner: Runner) -> Result<Report> {
-        println!("== {name}");
-        let notes = self.home.path.join(format!("not-run-{}", name.replace(['/', ' '], "-")));
-        let report = suite::run(command.env(left_out::FILE, &notes), runner)?.with_notes(left_out::noted(&notes));
-        println!("{}", report.count);
-        Ok(report)
+    /// The place of a suite's JUnit report.
+    fn report(&self, name: &str) -> PathBuf {
+        self.target.join("junit").join(format!("{}.xml", name.replace(' ', "-")))
+    }
+
+    fn suite(&self, name: &str, command: &mut Command, report: &Path) -> Result<Report> {
+        let notes = self.home.path.join(format!("not-run-{}", name.replace(' ', "-")));
+        if notes.exists() {
+            fs::remove_file(&notes)?;
+        }
+        self.mark(command);
+        Ok(suite::run(command.env(left_out::FILE, &notes), report)?.with_notes(left_out::noted(&notes)))
     }
 
     /// Sets the tests' variables: the binary to test, the npm packages, and whether slow tests run.
@@ -423,38 +447,24 @@ impl Rig<'_> {
         }
     }
 
-    /// MCP's own suite against the door with what the suite asks for by name, which is in a test of the server only.
-    fn conformance(&self) -> Result<Report> {
-        // Two filters are either of them for libtest.
-        if !self.options.filter.as_ref().is_none_or(|filter| CONFORMANCE.contains(filter.as_str())) {
-            return Ok(Report::default());
-        }
-        if let Some(report) = self.without("conformance", &["npm"]) {
-            return Ok(report);
-        }
-        let mut cargo = workspace::cargo(self.root);
-        self.home.apply(&mut cargo);
-        self.mark(&mut cargo);
-        cargo.args(["test", "--package", "server", "--lib", CONFORMANCE, "--", "--ignored", "--exact"]);
-        let report = self.suite("conformance", &mut cargo, Runner::Libtest)?;
-        Ok(Report { count: Count { filtered: 0, ..report.count }, ..report })
-    }
-
     /// A page with a terminal, in a real browser.
     fn browser(&self) -> Result<Report> {
-        if let Some(report) = self.without("browser", &["npm", "chromium"]) {
+        if let Some(report) = self.without(&["npm", "chromium"]) {
             return Ok(report);
         }
+        let report = self.report("browser");
         let mut node = Command::new(self.node()?);
         // A test that hangs there fails.
-        node.args(["--test", "--test-reporter=tap", "--test-timeout=120000"]).current_dir(self.root);
+        node.args(["--test", "--test-timeout=120000", "--test-reporter=spec", "--test-reporter-destination=stdout"])
+            .args(["--test-reporter=junit", "--test-reporter-destination"])
+            .arg(&report)
+            .current_dir(self.root);
         if let Some(filter) = &self.options.filter {
             node.arg(format!("--test-name-pattern={filter}"));
         }
         node.arg("crates/e2e/browser/terminal.test.cjs").env("NODE_PATH", self.target.join("npm/node_modules"));
         self.home.apply(&mut node);
-        self.mark(&mut node);
-        self.suite("browser", &mut node, Runner::Node)
+        self.suite("browser", &mut node, &report)
     }
 
     /// Node in the version that the tests were written for: distributions have others, and older ones.
@@ -512,6 +522,16 @@ impl Rig<'_> {
         fs::write(&stamp, wanted)?;
         Ok(())
     }
+}
+
+/// Tests that run at once.
+fn at_once() -> usize {
+    PER_PROCESSOR * std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// The package of a folder below `crates`: they have the same name, with one exception.
+fn package_of(folder: &str) -> &str {
+    if folder == "core" { "ptyd-core" } else { folder }
 }
 
 /// A home of the tests' own, gone with them.
@@ -581,22 +601,28 @@ mod tests {
             is_quick: false,
             is_full: true,
             is_complete: true,
+            repeat: 3,
+            load: 2,
             filter: Some("journal".to_owned()),
         };
-        assert_eq!(options(&["journal", "--full", "--yes", "--complete"]), expected);
+        let words = ["journal", "--full", "--yes", "--complete", "--repeat", "3", "--load", "2"];
+        assert_eq!(options(&words), expected);
         assert_eq!((options(&["--no-install"]).install, options(&[]).install), (Install::No, Install::Ask));
         assert!(options(&["--quick"]).is_quick);
         assert!(Options::parse(&["--fast"]).is_err());
         assert!(Options::parse(&["a", "b"]).is_err());
+        assert!(Options::parse(&["--load"]).is_err());
+        assert!(Options::parse(&["--repeat", "0"]).is_err());
     }
 
     #[test]
     fn a_suite_that_ran_nothing_fails_the_whole_unless_a_filter_asked_for_it() {
         let three = Count { passed: 3, ..Count::NOTHING };
-        let results = |empty: Count| vec![("one", Ok(three.into())), ("two", Ok(empty.into()))];
-        assert!(summarise(&options(&[]), results(Count::default())).is_err());
-        assert!(summarise(&options(&["x"]), results(Count::default())).is_ok());
-        assert!(summarise(&options(&["x"]), results(Count::BROKEN)).is_err());
+        let outcomes = |empty: Count| vec![("one", Ok(three.into()), 1.0), ("two", Ok(empty.into()), 0.0)];
+        assert!(summarise(&options(&[]), outcomes(Count::default())).1.is_err());
+        assert!(summarise(&options(&["x"]), outcomes(Count::default())).1.is_ok());
+        let (failed, result) = summarise(&options(&["x"]), outcomes(Count::BROKEN));
+        assert_eq!((failed, result.is_err()), (vec!["two: the suite itself".to_owned()], true));
     }
 
     #[test]
@@ -605,11 +631,11 @@ mod tests {
         let results = |why: &str| {
             let left_out = LeftOut { test: "nushell::a_code".to_owned(), why: why.to_owned(), in_part: false };
             let count = Count { passed: 3, not_run: 1, ..Count::NOTHING };
-            vec![("one", Ok(Report { count, left_out: [left_out].into(), ..Report::default() }))]
+            vec![("one", Ok(Report { count, left_out: [left_out].into(), ..Report::default() }), 1.0)]
         };
-        assert!(summarise(&options(&[]), results("there is no nu")).is_ok());
-        assert!(summarise(&options(&["--complete"]), results("there is no nu")).is_err());
-        assert!(summarise(&options(&["--complete"]), results("PTYD_TEST_FULL=1")).is_ok());
+        assert!(summarise(&options(&[]), results("there is no nu")).1.is_ok());
+        assert!(summarise(&options(&["--complete"]), results("there is no nu")).1.is_err());
+        assert!(summarise(&options(&["--complete"]), results("PTYD_TEST_FULL=1")).1.is_ok());
     }
 
     #[test]

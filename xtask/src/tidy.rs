@@ -42,7 +42,11 @@ const BANNED: [Banned; 8] = [
         instead: "write it, or return an error that says what is missing",
     },
     Banned { extension: "rs", call: "dbg!(", instead: "use `tracing`, or nothing" },
-    Banned { extension: "rs", call: "#[ignore]", instead: "say why: `#[ignore = \"…\"]`" },
+    Banned {
+        extension: "rs",
+        call: "#[ignore",
+        instead: "let the test note why it has not run: `e2e::not_run`, or count less: `e2e::count`",
+    },
     Banned { extension: "py", call: "time.sleep(", instead: "wait for the event itself, with a deadline" },
     Banned { extension: "py", call: "asyncio.sleep(", instead: "wait for the event itself, with `asyncio.timeout`" },
 ];
@@ -92,6 +96,7 @@ fn file(file: &TextFile) -> Vec<Violation> {
     found.extend(lines(file));
     found.extend(banned(file, &ALLOWED));
     found.extend(walls_of_unsafe(file));
+    found.extend(doc_examples(file));
     found.extend(structure::check(file));
     found.extend(sentences::check(file));
     found.extend(decision(file));
@@ -214,6 +219,22 @@ fn walls_of_unsafe(file: &TextFile) -> Vec<Violation> {
     lines.into_iter().map(|line| Violation::at(&file.path, line, what)).collect()
 }
 
+/// Examples in documentation, which rustdoc would run and nextest does not.
+fn doc_examples(file: &TextFile) -> Vec<Violation> {
+    if file.extension() != "rs" {
+        return Vec::new();
+    }
+    let fence = |line: &str| {
+        let text = ["///", "//!"].into_iter().find_map(|mark| line.trim_start().strip_prefix(mark))?;
+        text.trim_start().strip_prefix("```").map(|language| language.trim().to_owned())
+    };
+    let fences = file.text.lines().enumerate().filter_map(|(i, line)| Some((i + 1, fence(line)?)));
+    // Every second fence ends a block.
+    let examples = fences.step_by(2).filter(|(_, language)| language != "text");
+    let what = "no test runs an example in the documentation: write a test, or mark the block as `text`";
+    examples.map(|(line, _)| Violation::at(&file.path, line, what)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,7 +293,7 @@ mod tests {
         let text = "//! It is.\nstd::thread::sleep(a);\ntime::sleep(b).await;\n// todo!()\nlet s = \"dbg!()\";\ntodo!();\n\
                     #[ignore]\n#[ignore = \"slow\"]\nnot_todo!();\ntime::sleep_until(c);\n";
         let lines: Vec<_> = complaints("a.rs", text).into_iter().map(|(line, _)| line).collect();
-        assert_eq!(lines, [2, 3, 6, 7]);
+        assert_eq!(lines, [2, 3, 6, 7, 8]);
         assert_eq!(complaints("a.py", "# It is.\ntime.sleep(1)\n"), [(2, "`time.sleep(`".to_owned())]);
     }
 
@@ -299,6 +320,13 @@ mod tests {
         let text = format!("see {MACHINE_PATH}main\nin target{MACHINE_PATH}\na\tb\nc \nd");
         let lines: Vec<_> = complaints("a.md", &text).into_iter().map(|(line, _)| line).collect();
         assert_eq!(lines, [1, 3, 4, 5]);
+    }
+
+    #[test]
+    fn an_example_that_no_runner_would_run_is_found() {
+        let text = "//! It is.\n//! ```text\n//! a\n//! ```\n/// ```\n/// b();\n/// ```\nfn b() {}\n";
+        let what = "no test runs an example in the documentation".to_owned();
+        assert_eq!(complaints("a.rs", text), [(5, what)]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,10 +12,15 @@ pub fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// A cargo that knows nothing of the one that runs us: build scripts would otherwise see our package's variables and
-/// build everything again.
+/// A cargo for the workspace.
 pub fn cargo(root: &Path) -> Command {
-    let mut command = Command::new("cargo");
+    command(root, "cargo")
+}
+
+/// A program that builds and knows nothing of the cargo that runs us: build scripts would otherwise see our package's
+/// variables and build everything again.
+pub fn command(root: &Path, program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
     command.current_dir(root);
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
@@ -23,6 +29,11 @@ pub fn cargo(root: &Path) -> Command {
         }
     }
     command
+}
+
+/// Builds everything there is. Any smaller selection has other features of shared dependencies, and builds them again.
+pub fn build(root: &Path) -> Result<()> {
+    succeed(cargo(root).args(["build", "--workspace", "--all-targets"]))
 }
 
 /// Runs a command and fails with its name when it fails.
