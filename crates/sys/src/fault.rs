@@ -1,14 +1,19 @@
-//! Fault injection for tests: a process can be made to die or wait at a named point, and to read in small pieces.
+//! Fault injection for tests: a process can be made to die or wait at a named point, to read in small pieces, and to wait
+//! for less time than it otherwise would.
 //!
 //! A release has none of it: without debug assertions and the feature `faults` every function here is empty.
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
 
 /// `<point>:<file>`: a process at this point kills itself, panics, or waits while the file exists.
 const FAULT: &str = "PTYD_FAULT";
 /// A seed: terminals are read in pieces of 1 to 4,096 bytes.
 const READ_SIZES: &str = "PTYD_TEST_READ_SIZES";
+/// A factor from 0 to 1: a test that sits out one of the server's long waits makes it shorter.
+const TIME_SCALE: &str = "PTYD_TEST_TIME_SCALE";
 /// The largest of those pieces.
 const READ_BYTES_MAX: u64 = 4096;
 
@@ -59,6 +64,14 @@ pub fn stumble(name: &str) {
     let fault = std::env::var(FAULT).unwrap_or_default();
     let wanted = fault.split_once(':').filter(|(point, _)| *point == name);
     assert!(wanted.is_none_or(|(_, file)| std::fs::remove_file(file).is_err()), "a test wants a fault at {name}");
+}
+
+/// A time that the server waits, as long as a test wants it.
+pub fn scaled(time: Duration) -> Duration {
+    static SCALE: OnceLock<Option<f64>> = OnceLock::new();
+    let of_environment = || std::env::var(TIME_SCALE).ok()?.parse().ok().filter(|scale| (0.0..=1.0).contains(scale));
+    let scale = if IS_HEEDED { *SCALE.get_or_init(of_environment) } else { None };
+    scale.map_or(time, |scale| time.mul_f64(scale))
 }
 
 /// How much of a terminal is read at once: as much as there is, or a random size for tests.

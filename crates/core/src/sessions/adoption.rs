@@ -341,7 +341,7 @@ impl Registry {
         if !self.clients.knows(client) {
             let detach = match handle.shared.meta.detach {
                 Detach::Keep => Detach::Keep,
-                Detach::After(grace) => Detach::After(grace.max(limits::CLIENT_RETURNS)),
+                Detach::After(grace) => Detach::After(grace.max(sys::fault::scaled(limits::CLIENT_RETURNS))),
             };
             self.clients.disconnected(client, detach);
         }

@@ -117,7 +117,8 @@ impl Registry {
         if !request.is_by_model {
             return None;
         }
-        let until = Instant::now() + limits::START_FILES_WAIT;
+        let patience = sys::fault::scaled(limits::START_FILES_WAIT);
+        let until = Instant::now() + patience;
         loop {
             let is_late = tokio::time::timeout_at(until, handle.ask(Request::Prompt)).await.is_err();
             let view = match self.view_of(principal, handle).await {
@@ -131,7 +132,7 @@ impl Registry {
             if view.status != SessionStatus::Creating {
                 return None;
             } else if is_late {
-                return Some(format!("no prompt came within {} s", limits::START_FILES_WAIT.as_secs()));
+                return Some(format!("no prompt came within {} s", patience.as_secs_f32()));
             } else if view.foreground != Foreground::Fullscreen {
                 // They ask for input, which a call can give.
                 return None;

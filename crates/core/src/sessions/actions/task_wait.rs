@@ -216,7 +216,8 @@ impl Registry {
                     cancelled_at.get_or_insert_with(Instant::now);
                 }
                 let is_due = task.opened.left().is_zero()
-                    || cancelled_at.is_some_and(|at: Instant| at.elapsed() >= limits::TASK_CANCEL_WAIT);
+                    || cancelled_at
+                        .is_some_and(|at: Instant| at.elapsed() >= sys::fault::scaled(limits::TASK_CANCEL_WAIT));
                 let cancelled = async {
                     while tasks.get(which).is_some_and(|now| now.is_cancelled == task.is_cancelled) {
                         let _ = changes.changed().await;
@@ -288,7 +289,7 @@ impl Registry {
         let command = Some(opened.which.command);
         let ask = |wait, from| handle.ask(move |reply| Request::Wait { wait, command, from: Some(from), reply });
         if task.is_cancelled {
-            let finished = ask(Wait::at_most(limits::TASK_CANCEL_WAIT), opened.from).await;
+            let finished = ask(Wait::at_most(sys::fault::scaled(limits::TASK_CANCEL_WAIT)), opened.from).await;
             return finished.map(|finished| over_of(&finished));
         }
         let patterns = self.server_events.patterns.of(&caller.name, Default::default);
