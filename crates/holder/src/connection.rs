@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-use wire::{Frames, FromHolder, PROTOCOL, ToHolder};
+use wire::{Frames, FromHolder, ToHolder};
 
 /// A connection that does not read its answers is closed at this many unsent bytes.
 const UNSENT_BYTES_MAX: usize = 256 << 10;
@@ -21,8 +21,6 @@ pub(crate) struct Connection {
     frames: Frames,
     unsent: VecDeque<u8>,
     is_attached: bool,
-    /// The server's protocol. The server that started this holder is of its version.
-    protocol: u16,
     /// When it was accepted or last sent a frame.
     last_frame_at: u64,
     /// To be closed once everything is sent.
@@ -41,7 +39,6 @@ impl Connection {
             frames: Frames::default(),
             unsent: VecDeque::new(),
             is_attached,
-            protocol: PROTOCOL,
             last_frame_at: now,
             is_leaving: false,
             is_broken: false,
@@ -58,13 +55,9 @@ impl Connection {
         self.is_attached
     }
 
-    /// This server, of this protocol, takes the session over.
-    pub(crate) fn attach(&mut self, protocol: u16) {
-        (self.is_attached, self.protocol) = (true, protocol);
-    }
-
-    pub(crate) fn protocol(&self) -> u16 {
-        self.protocol
+    /// This server takes the session over.
+    pub(crate) fn attach(&mut self) {
+        self.is_attached = true;
     }
 
     /// Another server takes the session over: this connection is closed once everything is sent.

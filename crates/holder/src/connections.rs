@@ -6,7 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::{socket, time};
-use wire::{Echo, FromHolder, Observed, SENDS_FACTS, Status, ToHolder};
+use wire::{Echo, FromHolder, Status, ToHolder};
 
 use crate::connection::Connection;
 
@@ -105,11 +105,11 @@ impl Connections {
         }
     }
 
-    /// Answers a Hello; a server that attaches is of the given protocol.
-    pub(crate) fn greet(&mut self, id: u64, attaches: Option<u16>, hello: &FromHolder) {
+    /// Answers a Hello.
+    pub(crate) fn greet(&mut self, id: u64, attaches: bool, hello: &FromHolder) {
         if let Some(connection) = self.list.iter_mut().find(|c| c.id == id) {
-            if let Some(protocol) = attaches {
-                connection.attach(protocol);
+            if attaches {
+                connection.attach();
             }
             connection.send(hello);
         }
@@ -118,17 +118,6 @@ impl Connections {
     /// Sends a frame to the attached server.
     pub(crate) fn send_attached(&mut self, frame: &FromHolder) {
         self.list.iter_mut().filter(|c| c.is_attached()).for_each(|c| c.send(frame));
-    }
-
-    /// Sends a sample of the foreground: the facts, or to a server of an earlier version the state.
-    pub(crate) fn send_sample(&mut self, observed: Observed) {
-        let takes_facts = |c: &Connection| c.protocol() >= SENDS_FACTS;
-        if observed.is_new {
-            let state = FromHolder::State(observed.state());
-            self.list.iter_mut().filter(|c| c.is_attached() && !takes_facts(c)).for_each(|c| c.send(&state));
-        }
-        let facts = FromHolder::Observed(observed);
-        self.list.iter_mut().filter(|c| c.is_attached() && takes_facts(c)).for_each(|c| c.send(&facts));
     }
 
     /// Queues a frame to the attached server, to be sent together with the next one.
@@ -246,22 +235,6 @@ mod tests {
         connections.answer((0, 6), Status::Busy, 2);
         let done = |seq, status, value| FromHolder::Done { seq, status, value, echo: Echo::Unknown };
         assert_eq!(received(&mut server), [done(5, Status::Ok, 1), done(6, Status::Busy, 2)]);
-    }
-
-    #[test]
-    // promise: crash-5
-    fn a_server_of_an_earlier_version_gets_states_and_not_facts() {
-        let (_folder, mut connections, mut server) = attached();
-        let facts: foreground::Observation = "foreground group 8 quiet 0 modes".parse().unwrap();
-        let sample = |is_new| Observed { answered: journal::Offset(5), is_new, facts: facts.clone() };
-        connections.send_sample(sample(true));
-        connections.send_sample(sample(false));
-        assert_eq!(received(&mut server), [true, false].map(|is_new| FromHolder::Observed(sample(is_new))));
-        connections.greet(0, Some(SENDS_FACTS - 1), &FromHolder::Displaced);
-        connections.send_sample(sample(true));
-        connections.send_sample(sample(false));
-        let state = FromHolder::State(sample(true).state());
-        assert_eq!(received(&mut server), [FromHolder::Displaced, state]);
     }
 
     #[test]

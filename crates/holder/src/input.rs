@@ -43,8 +43,6 @@ pub(crate) struct InputRequest {
 /// A command that is typed as a line, where no private key hands it over.
 #[derive(Debug)]
 pub(crate) struct Line {
-    /// Its number, or 0 for the next one.
-    pub(crate) id: u32,
     pub(crate) is_inside: bool,
     pub(crate) nonce: u64,
     pub(crate) text: Vec<u8>,

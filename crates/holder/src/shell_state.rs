@@ -241,11 +241,10 @@ impl ShellState {
         self.last_id + 1
     }
 
-    /// Numbers a command that is typed as a line: with its own number, or with the next one if that is 0.
-    pub(crate) fn number(&mut self, own: u32) -> u32 {
-        let id = if own == 0 { self.next_id() } else { own };
-        self.last_id = self.last_id.max(id);
-        id
+    /// Numbers a command that is typed as a line.
+    pub(crate) fn number(&mut self) -> u32 {
+        self.last_id = self.next_id();
+        self.last_id
     }
 
     /// Whether a command was handed over so recently that the shell may not have read its keys yet.

@@ -40,7 +40,7 @@ pub struct Claim {
 /// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holding {
-    /// There is no file: no holder has begun, or it is one of an earlier version.
+    /// There is no file: no holder has begun, or the file was removed.
     Nobody,
     /// A server has given the session up before its holder began.
     GivenUp,

@@ -12,9 +12,8 @@ mod spec;
 
 pub use claim::{Claim, Holding};
 pub use frames::{
-    Activity, ENDS_LINE, Echo, FRAME_BYTES_MAX, FrameTooLarge, Frames, FromHolder, Hello, Key, NO_KEY, NUMBERS_LINES,
-    Observed, PROTOCOL, SENDS_FACTS, State, Status, TYPES_LINES, Tail, Target, ToHolder, in_part, is_same_name,
-    typed_in_part,
+    Activity, ENDS_LINE, Echo, FRAME_BYTES_MAX, FrameTooLarge, Frames, FromHolder, Hello, Key, NO_KEY, Observed,
+    PROTOCOL, State, Status, Tail, Target, ToHolder, in_part, is_same_name, typed_in_part,
 };
 pub use spec::{Handover, HandoverMethod, Spec};
 pub use sys::confinement::{Namespaces, Rules};

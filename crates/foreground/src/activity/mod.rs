@@ -37,7 +37,7 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// Every activity. The wire has its own list, in the order of its numbers.
+    /// Every activity.
     pub const ALL: [Self; 9] = [
         Self::Unknown,
         Self::Editor,

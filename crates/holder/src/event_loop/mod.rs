@@ -279,7 +279,8 @@ impl Holder {
         }
         // "Input wanted" is published only together with all output written before it.
         self.publish_now(now);
-        self.connections.send_sample(Observed { answered: self.replies.answered(), is_new, facts });
+        let observed = Observed { answered: self.replies.answered(), is_new, facts };
+        self.connections.send_attached(&FromHolder::Observed(observed));
     }
 
     /// Publishes the tail if it is due.

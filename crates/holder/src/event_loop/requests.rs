@@ -25,7 +25,8 @@ impl Holder {
     fn handle(&mut self, id: u64, frame: ToHolder, now: u64) {
         match frame {
             ToHolder::Kill => self.end(None, EndReason::FORCED, signal::KILL, 0, now),
-            ToHolder::Hello { protocol, attaches } => self.on_hello(id, attaches.then_some(protocol)),
+            // A server of another protocol sees that in the answer, and lets go.
+            ToHolder::Hello { protocol: _, attaches } => self.on_hello(id, attaches),
             ToHolder::Run { seq, key, patience_ms, text } => {
                 self.accept_command((id, seq), key, text, now + u64::from(patience_ms) * 1000);
                 self.start_waiting_command(now);
@@ -37,9 +38,9 @@ impl Holder {
                     now,
                 );
             }
-            ToHolder::Type { seq, key, patience_ms, id: command, is_inside, nonce, text, line } => {
+            ToHolder::Type { seq, key, patience_ms, is_inside, nonce, text, line } => {
                 let (from, patience_us) = (vec![(id, seq)], u64::from(patience_ms) * 1000);
-                let command = Some(Line { id: command, is_inside, nonce, text });
+                let command = Some(Line { is_inside, nonce, text });
                 let (is_secret, bytes, until) = (false, line, None);
                 self.queue_input(InputRequest { from, key, is_secret, patience_us, bytes, command, until }, now);
             }
@@ -68,15 +69,15 @@ impl Holder {
         }
     }
 
-    /// Only a client that attaches, with its protocol, takes the session over; a mere status query never does.
-    fn on_hello(&mut self, id: u64, attaches: Option<u16>) {
-        if attaches.is_some() {
+    /// Only a client that attaches takes the session over; a mere status query never does.
+    fn on_hello(&mut self, id: u64, attaches: bool) {
+        if attaches {
             self.connections.displace_others(id);
             self.record_answered();
         }
         let hello = self.hello();
         self.connections.greet(id, attaches, &hello);
-        if attaches.is_some() {
+        if attaches {
             // The new server knows no foreground state yet: the next sample must be sent even if nothing changed.
             self.sampler.suspend();
             self.schedule_sample(time::monotonic_us());

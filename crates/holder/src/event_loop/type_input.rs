@@ -73,7 +73,7 @@ impl Holder {
         self.shell.phase() == Phase::Ready && self.terminal.shell_is_foreground()
     }
 
-    fn take(&mut self, mut request: InputRequest, now: u64) {
+    fn take(&mut self, request: InputRequest, now: u64) {
         if self.end.has_exited() {
             return self.connections.answer_all(&request.from, Status::Ended, 0);
         }
@@ -85,10 +85,8 @@ impl Holder {
         // other input counts as a secret too: which program will read it is not known yet.
         let is_hidden = || modes.is_none_or(|m| !m.echo && (m.canonical || !self.shell_edits()));
         let is_hidden = request.is_secret || self.input.is_writing() || is_hidden();
-        if let Some(line) = &mut request.command {
-            line.id = self.shell.number(line.id);
-        }
-        if let Err(e) = self.put_on_record(request.key, &request.bytes, is_hidden, request.command.as_ref()) {
+        let command = request.command.as_ref().map(|line| (self.shell.number(), line));
+        if let Err(e) = self.put_on_record(request.key, &request.bytes, is_hidden, command) {
             return self.answer_untyped(&request.from, Status::Failed, errno_of(&e), now);
         }
         self.shell.typed(&request.bytes);
@@ -96,18 +94,24 @@ impl Holder {
             self.shell.interrupted(now);
         }
         self.publication.typed(now);
-        let command = request.command.as_ref().map_or(0, |line| line.id);
+        let command = command.map_or(0, |(id, _)| id);
         // Behind other input it is written later, in other modes.
         let echo = if self.input.is_writing() { Echo::Unknown } else { modes.map_or(Echo::Unknown, echo_in) };
         self.input.push(request, command, now);
         self.write_input_shown(echo, now);
     }
 
-    fn put_on_record(&mut self, key: Key, bytes: &[u8], is_secret: bool, command: Option<&Line>) -> io::Result<()> {
+    fn put_on_record(
+        &mut self,
+        key: Key,
+        bytes: &[u8],
+        is_secret: bool,
+        command: Option<(u32, &Line)>,
+    ) -> io::Result<()> {
         // The key belongs to the command's record; the record of the bytes that hand it over has none.
         let key = match command {
-            Some(Line { id, is_inside, nonce, text }) => {
-                let line = Record::Typed { id: *id, is_inside: *is_inside, nonce: *nonce, key, text };
+            Some((id, Line { is_inside, nonce, text })) => {
+                let line = Record::Typed { id, is_inside: *is_inside, nonce: *nonce, key, text };
                 self.records.append(&line)?;
                 NO_KEY
             }

@@ -1,21 +1,16 @@
 //! The wire between a server and a holder, both directions in one file.
 //!
 //! A frame is `length u32 | kind u8 | payload`, numbers little-endian, the length counting kind and payload. The wire
-//! is frozen: kinds and trailing fields may be added, a decoder ignores what it does not know, and
-//! [`ToHolder::Kill`] is kind 1 with an empty payload for ever, so that any server can end any holder.
+//! only grows: kinds and trailing fields may be added, a decoder ignores what it does not know, and [`ToHolder::Kill`] is kind 1
+//! with an empty payload for ever, so that any server can end any holder. What is no mere addition gets another [`PROTOCOL`].
 
 pub use foreground::Activity;
 use foreground::{Modes, Observation};
 use journal::Offset;
 
-/// The version that both ends announce; it only says which optional fields to expect.
-pub const PROTOCOL: u16 = 4;
-/// From this version on a holder knows [`ToHolder::Type`] and [`ToHolder::Judge`].
-pub const TYPES_LINES: u16 = 2;
-/// From this version on a holder numbers the commands of [`ToHolder::Type`] that have no number yet.
-pub const NUMBERS_LINES: u16 = 3;
-/// From this version on a holder sends [`FromHolder::Observed`] instead of [`FromHolder::State`], and a server knows it.
-pub const SENDS_FACTS: u16 = 4;
+/// The protocol that both ends announce in their Hello. A server takes on no holder whose protocol it does not know; a later server
+/// that speaks another one knows the earlier ones as well.
+pub const PROTOCOL: u16 = 1;
 /// The largest frame that either end accepts: a command of 1 MiB, the line that is typed for it, and room for what comes with
 /// them.
 pub const FRAME_BYTES_MAX: usize = (2 << 20) + (4 << 10);
@@ -32,7 +27,7 @@ pub fn is_same_name(one: &Key, other: &Key) -> bool {
 }
 
 /// The value of an answer to [`ToHolder::Type`] whose line was typed in part: the command's number and the bytes typed. The
-/// number is 0 in the answer of a holder before [`NUMBERS_LINES`], and if nothing was recorded.
+/// number is 0 if nothing was recorded.
 #[must_use]
 pub fn typed_in_part(value: u64) -> (u32, u64) {
     ((value >> 32) as u32, value & u64::from(u32::MAX))
@@ -141,8 +136,6 @@ pub enum ToHolder {
         key: Key,
         /// As of [`Self::Input`].
         patience_ms: u32,
-        /// The command's number; 0 asks the holder for the next one.
-        id: u32,
         /// It is for a shell inside the session's own.
         is_inside: bool,
         /// By which the marks in its line are known.
@@ -186,7 +179,7 @@ pub enum Target {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Echo {
-    /// It is not shown, or nobody can tell; so from holders of earlier versions.
+    /// It is not shown, or nobody can tell.
     #[default]
     Unknown = 0,
     /// The terminal echoes it as it is written.
@@ -212,8 +205,6 @@ pub enum FromHolder {
     Hello(Hello),
     /// Journal and events may be read up to here.
     Tail(Tail),
-    /// The foreground as the holder's rules understand it.
-    State(State),
     /// The facts about the foreground, of which the server makes a state by its own rules.
     Observed(Observed),
     /// The answer to a request.
@@ -259,7 +250,7 @@ pub struct Tail {
     pub events: u64,
 }
 
-/// A sample of the foreground and its terminal.
+/// The foreground and its terminal, as one end's rules understand the facts of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
     /// The kind of process that has the terminal, and the event it waits for.
@@ -274,7 +265,7 @@ pub struct State {
     pub group: u32,
     /// The process that decided, 0 when none did.
     pub pid: u32,
-    /// Queries up to here were answered before; 0 from a holder that puts each answer on record instead.
+    /// Queries up to here were answered before.
     pub answered: Offset,
 }
 
@@ -371,10 +362,9 @@ mod kind {
     pub const JUDGE: u8 = 0x1a;
     pub const FROM_HELLO: u8 = 0x82;
     pub const TAIL: u8 = 0x83;
-    pub const STATE: u8 = 0x84;
+    pub const OBSERVED: u8 = 0x84;
     pub const DONE: u8 = 0x85;
     pub const DISPLACED: u8 = 0x86;
-    pub const OBSERVED: u8 = 0x87;
 }
 
 impl ToHolder {
@@ -404,12 +394,11 @@ impl ToHolder {
             Self::Report { seq } => e.u8(kind::REPORT).u32(*seq),
             Self::Limited { limit, command, count } => e.u8(kind::LIMITED).u8(*limit).u32(*command).u64(*count),
             Self::Ping { seq } => e.u8(kind::PING).u32(*seq),
-            Self::Type { seq, key, patience_ms, id, is_inside, nonce, text, line } => e
+            Self::Type { seq, key, patience_ms, is_inside, nonce, text, line } => e
                 .u8(kind::TYPE)
                 .u32(*seq)
                 .raw(key)
                 .u32(*patience_ms)
-                .u32(*id)
                 .bool(*is_inside)
                 .u64(*nonce)
                 .bytes(text)
@@ -464,7 +453,6 @@ impl ToHolder {
                 seq: d.u32()?,
                 key: d.key()?,
                 patience_ms: d.u32()?,
-                id: d.u32()?,
                 is_inside: d.bool()?,
                 nonce: d.u64()?,
                 text: d.bytes()?.to_vec(),
@@ -500,15 +488,6 @@ impl FromHolder {
                 .u64(h.tail.journal.0)
                 .u64(h.tail.events),
             Self::Tail(t) => e.u8(kind::TAIL).u64(t.journal.0).u64(t.events),
-            Self::State(s) => e
-                .u8(kind::STATE)
-                .u8(number_of(s.foreground))
-                .bool(s.canonical)
-                .bool(s.echo)
-                .bool(s.isig)
-                .u32(s.group)
-                .u32(s.pid)
-                .u64(s.answered.0),
             Self::Observed(o) => {
                 e.u8(kind::OBSERVED).u64(o.answered.0).bool(o.is_new).raw(o.facts.to_string().as_bytes())
             }
@@ -534,52 +513,18 @@ impl FromHolder {
                 tail: Tail { journal: Offset(d.u64()?), events: d.u64()? },
             }),
             kind::TAIL => Self::Tail(Tail { journal: Offset(d.u64()?), events: d.u64()? }),
-            kind::STATE => Self::State(State {
-                foreground: activity_of(d.u8()?),
-                canonical: d.bool()?,
-                echo: d.bool()?,
-                isig: d.bool()?,
-                group: d.u32()?,
-                pid: d.u32()?,
-                answered: Offset(d.u64().unwrap_or(0)),
-            }),
             kind::OBSERVED => Self::Observed(Observed {
                 answered: Offset(d.u64()?),
                 is_new: d.bool()?,
                 facts: std::str::from_utf8(d.rest()).ok()?.parse().ok()?,
             }),
-            kind::DONE => Self::Done {
-                seq: d.u32()?,
-                status: Status::of(d.u8()?),
-                value: d.u64()?,
-                echo: Echo::of(d.u8().unwrap_or(0)),
-            },
+            kind::DONE => {
+                Self::Done { seq: d.u32()?, status: Status::of(d.u8()?), value: d.u64()?, echo: Echo::of(d.u8()?) }
+            }
             kind::DISPLACED => Self::Displaced,
             _ => return None,
         })
     }
-}
-
-/// The activities, each at the place of its number.
-const ACTIVITIES: [Activity; 9] = [
-    Activity::Unknown,
-    Activity::Editor,
-    Activity::ShellReads,
-    Activity::Busy,
-    Activity::Reads,
-    Activity::Polls,
-    Activity::PollsAndListens,
-    Activity::Stopped,
-    Activity::PollsForATime,
-];
-
-fn number_of(activity: Activity) -> u8 {
-    ACTIVITIES.iter().zip(0..).find(|(known, _)| **known == activity).map_or(0, |(_, number)| number)
-}
-
-/// A number of a later protocol means that we cannot tell.
-fn activity_of(number: u8) -> Activity {
-    ACTIVITIES.get(usize::from(number)).copied().unwrap_or(Activity::Unknown)
 }
 
 impl Status {
@@ -751,11 +696,6 @@ impl<'a> Decoder<'a> {
         let (head, rest) = self.0.split_at_checked(n)?;
         self.0 = rest;
         Some(head)
-    }
-
-    pub(crate) fn list(&mut self) -> Option<Vec<Vec<u8>>> {
-        let n = self.u32()?;
-        (0..n).map(|_| self.bytes().map(<[u8]>::to_vec)).collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

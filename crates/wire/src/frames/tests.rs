@@ -22,7 +22,6 @@ fn every_frame_is_read_back_as_it_was_written_at_any_cut() {
             seq: 8,
             key: [7; 16],
             patience_ms: 9,
-            id: 1_000_001,
             is_inside: true,
             nonce: 1 << 50,
             text: b"1 + 1".to_vec(),
@@ -53,15 +52,6 @@ fn every_frame_is_read_back_as_it_was_written_at_any_cut() {
     let from = [
         FromHolder::Hello(Hello { protocol: 1, holder_pid: 2, shell_pid: 3, cols: 4, rows: 5, command: 6, tail }),
         FromHolder::Tail(tail),
-        FromHolder::State(State {
-            foreground: Activity::Stopped,
-            canonical: true,
-            echo: false,
-            isig: true,
-            group: 8,
-            pid: 9,
-            answered: Offset(10),
-        }),
         FromHolder::Observed(Observed { answered: Offset(11), is_new: true, facts: facts() }),
         FromHolder::Done { seq: 1, status: Status::Stalled, value: 4096, echo: Echo::Editor },
         FromHolder::Displaced,
@@ -100,16 +90,6 @@ fn facts_are_text_behind_two_fields_and_a_later_holder_adds_words() {
     for other in [&b"\xff"[..], b"facts of another kind"] {
         assert_eq!(FromHolder::decode(&[&head, other].concat()), None);
     }
-}
-
-#[test]
-fn a_state_of_an_older_holder_is_read() {
-    let state = [kind::STATE, 4, 1, 0, 1, 8, 0, 0, 0, 9, 0, 0, 0];
-    let told = match FromHolder::decode(&state) {
-        Some(FromHolder::State(s)) => Some((s.foreground, s.group, s.pid, s.answered)),
-        _ => None,
-    };
-    assert_eq!(told, Some((Activity::Reads, 8, 9, Offset(0))));
 }
 
 #[test]

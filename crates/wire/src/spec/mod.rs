@@ -3,11 +3,9 @@
 //! ```text
 //! (tag u8 | length u32 | value)*, crc32 u32, "spec-tag"
 //! ```
-//! A field with its default value is left out, and a reader skips tags that it does not know. [`positional`] reads the
-//! layout of earlier versions.
+//! A field with its default value is left out, and a reader skips tags that it does not know.
 
 mod fields;
-mod positional;
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +20,7 @@ use crate::frames::{Decoder, Encoder};
 pub use fields::{Handover, HandoverMethod, Spec};
 use sys::confinement::{Namespaces, Rules};
 
-/// The end of a spec with tagged fields, behind the checksum of its fields.
+/// The end of a spec, behind the checksum of its fields.
 const TAGGED: [u8; 8] = *b"spec-tag";
 
 /// The longest spec: arguments and environment, of which execve(2) takes 6 MiB at most, and the server's own fields.
@@ -112,9 +110,7 @@ impl Spec {
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let Some((fields, sum)) = bytes.strip_suffix(&TAGGED).and_then(<[u8]>::split_last_chunk) else {
-            return positional::decode(bytes);
-        };
+        let (fields, sum) = bytes.strip_suffix(&TAGGED)?.split_last_chunk()?;
         (crc32fast::hash(fields) == u32::from_le_bytes(*sum)).then(|| Self::decode_fields(fields)).flatten()
     }
 
@@ -140,7 +136,7 @@ impl Spec {
                 tag::GROUPS => spec.groups = items(value)?,
                 tag::OPEN_FILES_MAX => spec.open_files_max = number(value)?,
                 tag::ADDRESS_SPACE_MAX => spec.address_space_max = number(value)?,
-                tag::IDENTITY => spec.identity = positional::ids(value)?,
+                tag::IDENTITY => spec.identity = ids(value)?,
                 tag::OUTPUT_RATE => spec.output_rate = number(value)?,
                 tag::HANDOVER_METHOD => method = number(value)?,
                 tag::HANDOVER_LINE => line = value.to_vec(),
@@ -177,8 +173,7 @@ fn rules_of(value: &[u8]) -> Option<Rules> {
     let network = d.u8()? != 0;
     let mut paths = || Some(items(d.bytes()?)?.into_iter().map(|path| OsString::from_vec(path).into()).collect());
     let (readable, writable, devices, hidden) = (paths()?, paths()?, paths()?, paths()?);
-    // Earlier versions had no sandbox.
-    let namespaces = match if d.is_empty() { 0 } else { d.u8()? } {
+    let namespaces = match d.u8()? {
         0 => Namespaces::Shared,
         1 => Namespaces::Own,
         2 => Namespaces::Container,
@@ -231,6 +226,12 @@ impl Encoder {
 /// A number of eight bytes, if it is in the field's range.
 fn number<T: TryFrom<u64>>(value: &[u8]) -> Option<T> {
     T::try_from(u64::from_le_bytes(value.try_into().ok()?)).ok()
+}
+
+/// Uid, gid and all groups.
+fn ids(value: &[u8]) -> Option<Vec<u32>> {
+    let (ids, rest) = value.as_chunks();
+    rest.is_empty().then(|| ids.iter().map(|id| u32::from_le_bytes(*id)).collect())
 }
 
 fn items(value: &[u8]) -> Option<Vec<Vec<u8>>> {

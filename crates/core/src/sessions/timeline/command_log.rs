@@ -185,14 +185,6 @@ impl CommandLog {
         self.inside.as_ref().map(|inside| inside.id).or(self.current)
     }
 
-    /// An id for a typed command of a holder that does not number them. The oldest holders do not record it either, and a
-    /// later server must not reuse it: ids grow at least as fast as hundredths of a second pass.
-    pub(crate) fn unused_id(&self, started_us: u64, now_us: u64) -> u32 {
-        const FIRST: u32 = 1_000_001;
-        let age = u32::try_from(now_us.saturating_sub(started_us) / 10_000).unwrap_or(u32::MAX / 2);
-        (self.last_id + 1).max(FIRST + age)
-    }
-
     /// The output's end when the input with this key was typed.
     pub(crate) fn typed_from(&self, key: &Key) -> Option<u64> {
         self.input_keys.iter().rev().find(|(of, ..)| of == key).map(|(_, at, _)| *at)

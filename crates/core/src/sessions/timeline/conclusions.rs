@@ -3,11 +3,8 @@
 
 use std::sync::Arc;
 
-use wire::Key;
-
 use super::{Sent, Timeline};
-use crate::action::{Boundary, CommandStatus, Tools};
-use crate::sessions::timeline::nested_line::NestedLine;
+use crate::action::Tools;
 
 impl Timeline {
     /// The holder's greeting, which says what its first event says.
@@ -111,16 +108,5 @@ impl Timeline {
     /// The holder does not record signals to this process: there is none.
     pub(crate) fn forget_signal(&mut self, target: i32) {
         self.signals.on_their_way.retain(|sent| sent.target != target);
-    }
-
-    /// A command was typed under an earlier server whose holder records no commands: it has ended, and nobody knows how.
-    pub(crate) fn record_lost_command(&mut self, (key, text): (Key, &str), why: &str, now_us: u64) -> u32 {
-        let lost = NestedLine::new(self.log.unused_id(self.clock.started_us, now_us));
-        let id = lost.id;
-        let running = self.log.inside.take();
-        self.line_typed((id, key, text), Some(lost), now_us, self.output.scanner.position());
-        self.give_up_inside(CommandStatus::Completed, why, Boundary::Heuristic, now_us);
-        self.log.inside = running;
-        id
     }
 }

@@ -186,8 +186,7 @@ impl Timeline {
             }
             Some(Record::Typed { id, is_inside, nonce, key, text }) => {
                 let inside = is_inside.then(|| NestedLine::known(id, nonce));
-                let text = String::from_utf8_lossy(text);
-                self.line_typed((id, key, &text), inside, event.time_us, event.offset.0);
+                self.line_typed((id, key), text, inside, event);
             }
             Some(Record::Judged { command, status, boundary, is_hookless, end, time_us, why }) => {
                 self.shell.is_hookless |= is_hookless;
@@ -246,21 +245,15 @@ impl Timeline {
     }
 
     /// A command's line was typed, into the session's own program or into a nested shell.
-    pub(crate) fn line_typed(
-        &mut self,
-        (id, key, text): (u32, Key, &str),
-        inside: Option<NestedLine>,
-        now_us: u64,
-        at: u64,
-    ) {
+    fn line_typed(&mut self, (id, key): (u32, Key), text: &[u8], inside: Option<NestedLine>, event: &Event) {
         self.log.last_id = self.log.last_id.max(id);
         self.log.push(Command {
             id,
             key,
-            text: kept_text(text),
-            accepted_us: now_us,
-            accepted_at: at,
-            background_from: at,
+            text: kept_text(&String::from_utf8_lossy(text)),
+            accepted_us: event.time_us,
+            accepted_at: event.offset.0,
+            background_from: event.offset.0,
             start: None,
             end: None,
             limits_hit: Vec::new(),

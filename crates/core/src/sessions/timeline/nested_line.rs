@@ -34,11 +34,11 @@ pub(crate) enum NestedMark {
 }
 
 impl NestedLine {
-    /// With a fresh nonce, unknown to any program before the line is typed.
-    pub(crate) fn new(id: u32) -> Self {
+    /// With a fresh nonce, unknown to any program before the line is typed. The holder numbers the command.
+    pub(crate) fn new() -> Self {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
-        Self::known(id, u64::from_le_bytes(bytes))
+        Self::known(0, u64::from_le_bytes(bytes))
     }
 
     /// A command that was typed with this nonce.
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     // promise: inside-4
     fn what_is_typed_is_one_line_of_plain_characters_without_a_mark() {
-        let inside = NestedLine::new(1);
+        let inside = NestedLine::new();
         let line = inside.line("echo 'a\\b' 100% \"$x\"\n\tcat <<E\né!\u{1b}]7337;D;1\u{7}\nE\n").expect("short");
         assert!(line.bytes().all(|b| (0x20..0x7f).contains(&b)), "{line:?}");
         let text = r#"printf '\'' echo \047a\134b\047 100%% "$x"\012\011cat <<E\012\303\251\041\033]7337;D;1\007\012E\012'\''"#;
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     // promise: inside-2
     fn only_its_own_marks_count_and_each_in_its_turn() {
-        let mut inside = NestedLine::new(1);
+        let mut inside = NestedLine::new();
         let nonce = |word: &str| Nonce::parse(word.as_bytes()).expect("a word");
         let (own, end) = (nonce(&inside.word), nonce(&format!("{}.3", inside.word)));
         assert_eq!(inside.meaning_of(MarkerKind::End, &end), None, "before it has begun");

@@ -42,11 +42,6 @@ impl Session {
     /// Publishes the end and stores the command in the history, which outlives this actor.
     pub(super) fn put_on_record(&mut self, id: u32) {
         self.note_end(id);
-        self.put_row(id);
-    }
-
-    /// Stores only the history row, also of a command that has not ended.
-    pub(super) fn put_row(&mut self, id: u32) {
         if let Some(command) = self.timeline.log().command(id) {
             self.effects.rows.push(views::history_row(&self.shared.id, command));
         }

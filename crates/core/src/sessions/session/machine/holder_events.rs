@@ -19,7 +19,6 @@ impl Session {
         match frame {
             FromHolder::Hello(hello) => self.on_hello(hello),
             FromHolder::Tail(tail) => self.follower.on_tail(tail),
-            FromHolder::State(state) => self.on_state(state),
             FromHolder::Observed(observed) => self.on_observed(&observed),
             FromHolder::Done { seq, status, value, echo } => self.on_done(seq, status, value, echo),
             FromHolder::Displaced => self.link.is_displaced = true,
@@ -27,7 +26,6 @@ impl Session {
     }
 
     pub(super) fn on_hello(&mut self, hello: Hello) {
-        self.link.protocol = hello.protocol;
         self.link.process = self.shared.backends.holders.identity(hello.holder_pid);
         self.timeline.record_hello(hello.holder_pid, hello.shell_pid, hello.cols, hello.rows);
         self.follower.replays_to = hello.tail.journal.0;
@@ -129,9 +127,7 @@ impl Session {
                 let shown = if shown == Echo::Editor && !is_read_here { Echo::Unknown } else { shown };
                 self.on_input_done((status, value, shown), key, wait, (from, offered, is_signal, echo), typed);
             }
-            Some(Call::Line { id, key, wait, started }) => {
-                self.on_line_typed((id, key), (status, value), wait, started);
-            }
+            Some(Call::Line { wait, started, .. }) => self.on_line_typed((status, value), wait, started),
             Some(Call::Signal { is_foreground, reply }) => self.on_signal_done(status, value, is_foreground, reply),
             Some(Call::Plain(reply)) => {
                 let _ = reply.send(self.plain_result(status, value));
@@ -147,12 +143,11 @@ impl Session {
                 self.foreground.editor_since = self.foreground.editor_since.map(|_| self.now.at);
             }
             Some(Call::Report) => {
-                // A shell without the key, and a holder that reports no state after it, are known by the time alone.
+                // A shell without the key is known by the time alone.
                 let handover = &self.shared.spec.handover;
                 let has_key = !handover.is_in_band() && handover.line().is_none();
-                let is_shown = has_key && self.link.protocol >= wire::NUMBERS_LINES;
                 if let Some(key) = &mut self.foreground.report_key {
-                    (key.is_written, key.is_read) = (true, !is_shown);
+                    (key.is_written, key.is_read) = (true, !has_key);
                 }
             }
             None => {}

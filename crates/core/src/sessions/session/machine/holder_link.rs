@@ -72,7 +72,6 @@ pub(crate) enum Call {
     },
     /// A command that is typed as a line.
     Line {
-        id: u32,
         key: Key,
         wait: Option<Wait>,
         started: StartReply,
@@ -105,8 +104,6 @@ pub(crate) struct HolderLink {
     pub(crate) unsent_bytes: usize,
     /// The holder's process.
     pub(crate) process: Option<Identity>,
-    /// The version of the wire protocol that the holder speaks.
-    pub(crate) protocol: u16,
     pub(crate) calls: HashMap<u32, Call>,
     timeout: HolderTimeout,
     pub(crate) terminators: Vec<oneshot::Sender<Result<Ended, ActionError>>>,
@@ -127,7 +124,6 @@ impl HolderLink {
             unsent: Vec::new(),
             unsent_bytes: 0,
             process: None,
-            protocol: 0,
             calls: HashMap::new(),
             timeout: HolderTimeout::default(),
             terminators: Vec::new(),

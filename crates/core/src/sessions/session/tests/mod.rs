@@ -12,6 +12,7 @@ mod waits;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use foreground::{Activity, Job, Modes, Observation, PollCall, Process as Observed, Shell, Wait};
 use journal::{EventsWriter, Offset, Record, Retention, Writer};
 use tokio::sync::watch;
 use wire::{FromHolder, Handover, HandoverMethod, Hello, Spec, Tail, ToHolder};
@@ -79,6 +80,33 @@ fn open(folder: &std::path::Path, now: Now) -> Session {
 fn hello(tail: Tail) -> FromHolder {
     let (holder_pid, shell_pid) = (NO_PROCESS, NO_PROCESS);
     FromHolder::Hello(Hello { protocol: wire::PROTOCOL, holder_pid, shell_pid, cols: 80, rows: 24, command: 0, tail })
+}
+
+/// A holder's sample of this group, whose facts are this activity by the rules.
+fn sample(activity: Activity, modes: Modes, group: u32) -> FromHolder {
+    let of_shell = |takes_lines, first| {
+        let process = Observed { pid: group, first, ..Observed::default() };
+        Observation { shell: Some(Shell { takes_lines, is_stopped: false, process }), ..Observation::default() }
+    };
+    let of_job = |first, listens| {
+        let processes = vec![Observed { pid: group, first, ..Observed::default() }];
+        Observation { jobs: vec![Job { modes, processes, listens, ..Job::default() }], ..Observation::default() }
+    };
+    let polls = |limit_ms| Wait::Polls { call: PollCall::Poll, terminal: 1, others: 1, limit_ms };
+    let facts = match activity {
+        Activity::Unknown => of_job(Wait::Hidden, None),
+        Activity::Editor => of_shell(true, Wait::Reads { bytes: 1024 }),
+        Activity::ShellReads => of_shell(false, Wait::Reads { bytes: 1 }),
+        Activity::Busy => Observation::default(),
+        Activity::Reads => of_job(Wait::Reads { bytes: 1 }, None),
+        Activity::Polls => of_job(polls(None), Some(false)),
+        Activity::PollsAndListens => of_job(polls(None), Some(true)),
+        Activity::Stopped => Observation { stopped: Some(group), ..Observation::default() },
+        Activity::PollsForATime => of_job(polls(Some(100)), None),
+    };
+    let facts = Observation { group, modes, ..facts };
+    assert_eq!(foreground::activity(&facts).activity, activity);
+    FromHolder::Observed(wire::Observed { answered: Offset::ZERO, is_new: true, facts })
 }
 
 /// Handles frames as the actor does: until everything is read and handled.

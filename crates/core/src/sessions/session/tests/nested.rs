@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use journal::{Offset, Record};
+use foreground::Modes;
+use journal::Record;
 use tokio::sync::oneshot;
-use wire::{Activity, Echo, FromHolder, HandoverMethod, State, Status, ToHolder};
+use wire::{Activity, Echo, FromHolder, HandoverMethod, Status, ToHolder};
 
-use super::{NESTED, Rig};
+use super::{NESTED, Rig, sample};
 use crate::action::{ActionError, EndedBy, InputBytes, TargetShell, Wait};
 use crate::limits;
 use crate::sessions::session::requests::{Request, Started};
@@ -39,13 +40,11 @@ impl Nested {
 
     /// The kernel shows that the nested shell waits for a key.
     fn reads(&mut self) {
-        self.is(Activity::Reads, NESTED);
+        self.is(Activity::Reads);
     }
 
-    fn is(&mut self, foreground: Activity, pid: u32) {
-        let (canonical, echo, isig, answered) = (false, false, true, Offset(0));
-        let state = State { foreground, canonical, echo, isig, group: NESTED, pid, answered };
-        self.rig.receive(FromHolder::State(state));
+    fn is(&mut self, activity: Activity) {
+        self.rig.receive(sample(activity, Modes { isig: true, ..Modes::default() }, NESTED));
     }
 
     fn runs(&mut self) -> Answer {
@@ -173,7 +172,7 @@ fn a_line_typed_while_the_shell_works_has_started_no_shell_that_is_known() {
         let mut nested = ran_one();
         if works {
             // Of a process group that works the kernel names no process.
-            nested.is(Activity::Busy, 0);
+            nested.is(Activity::Busy);
         }
         nested.types(b"read -e -p 'really$ ' x\n");
         nested.done();

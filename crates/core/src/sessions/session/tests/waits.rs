@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use foreground::Activity;
-use journal::{Offset, Record};
+use foreground::{Activity, Modes};
+use journal::Record;
 use proptest::prelude::*;
 use tokio::sync::oneshot;
-use wire::{Echo, FromHolder, HandoverMethod, State, Status, Target, ToHolder};
+use wire::{Echo, FromHolder, HandoverMethod, Status, Target, ToHolder};
 
-use super::{NO_PROCESS, Rig, StepInput};
+use super::{NO_PROCESS, Rig, StepInput, sample};
 use crate::action::{ActionError, InputBytes, TargetShell, Until, Wait};
 use crate::sessions::session::requests::{Finished, Request, Started, Typed};
 
@@ -296,9 +296,8 @@ impl Story {
             Happening::Output(bytes) => self.rig.write(bytes),
             Happening::State { activity, canonical, echo, of_shell } => {
                 let group = if *of_shell { NO_PROCESS } else { NO_PROCESS - 1 };
-                let (canonical, echo, answered) = (*canonical, *echo, Offset(0));
-                let state = State { foreground: *activity, canonical, echo, isig: true, group, pid: group, answered };
-                self.rig.receive(FromHolder::State(state));
+                let modes = Modes { canonical: *canonical, echo: *echo, isig: true, ..Modes::default() };
+                self.rig.receive(sample(*activity, modes, group));
             }
             Happening::Later(ms) => self.rig.later(Duration::from_millis(u64::from(*ms))),
             Happening::Leave => self.callers = Callers::default(),

@@ -38,7 +38,7 @@ impl Session {
         is_unknown && self.foreground.first_awaited_until.is_some_and(|until| self.now.at < until)
     }
 
-    /// The rules of this server decide, and not those of the holder, which may be of an earlier version.
+    /// The rules of this server decide, and not those of the holder, which may have been started by another version.
     pub(in crate::sessions::session::machine) fn on_observed(&mut self, observed: &Observed) {
         let state = observed.state();
         let rule = foreground::activity(&observed.facts).rule;
@@ -49,7 +49,7 @@ impl Session {
         }
     }
 
-    pub(in crate::sessions::session::machine) fn on_state(&mut self, state: State) {
+    fn on_state(&mut self, state: State) {
         self.timeline.record_known_answers(state.answered.0);
         // The holder sends another state after the input; one from before it is out of date.
         let is_answer_on_its_way = self.timeline.queries().answered > self.timeline.queries().known_to_holder;

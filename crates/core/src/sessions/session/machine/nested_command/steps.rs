@@ -16,7 +16,7 @@ use crate::limits;
 use crate::sessions::session::machine::errors::key_reused;
 use crate::sessions::session::machine::pending_commands::PendingNested;
 use crate::sessions::session::machine::session::Session;
-use crate::sessions::session::machine::typed_commands::{Line, TYPED_BEFORE};
+use crate::sessions::session::machine::typed_commands::Line;
 use crate::sessions::session::requests::{KeyUse, StartReply};
 use crate::sessions::timeline::nested_line::NestedLine;
 
@@ -48,23 +48,11 @@ impl Session {
             KeyUse::Underway | KeyUse::Unused => {}
         }
         let text = String::from_utf8_lossy(&text).into_owned();
-        if self.timeline.log().typed_from(&key).is_some() {
-            return self.was_typed_before(key, &text, wait, started);
-        }
         let patience_until = self.now.at + std::time::Duration::from_millis(u64::from(patience_ms));
         let until = patience_until.min(self.now.at + limits::INSIDE_SETTLES);
         let pending = PendingNested { text, key, until, patience_until, wait, shell, started };
         self.pending.nested.push(pending);
         self.run_pending_inside();
-    }
-
-    /// Records a command that an earlier server typed through a holder that records no commands. It is not typed again,
-    /// and its end is unknown.
-    fn was_typed_before(&mut self, key: Key, text: &str, wait: Option<Wait>, started: StartReply) {
-        let now_us = self.now.us;
-        let id = self.timeline.record_lost_command((key, text), TYPED_BEFORE, now_us);
-        self.put_on_record(id);
-        self.hand_out(id, wait, started);
     }
 
     /// Types the waiting commands if the nested shell reads now.
@@ -263,7 +251,7 @@ impl Session {
 
     fn type_inside(&mut self, pending: PendingNested) {
         let PendingNested { text, key, wait, started, .. } = pending;
-        let inside = NestedLine::new(self.id_to_propose());
+        let inside = NestedLine::new();
         let line = match inside.line(&text) {
             Ok(line) => line,
             Err(bytes) => {
@@ -275,7 +263,6 @@ impl Session {
                 return drop(started.send(Err(ActionError::Invalid { field: "command", problem })));
             }
         };
-        let id = inside.id;
         if self.timeline.log().inside.is_none() {
             self.inside.begin(self.foreground.state, self.unfinished_line(self.timeline.output().scanner.position()));
         }
@@ -283,7 +270,7 @@ impl Session {
         // the kernel.
         let end = if self.foreground.state.is_some_and(|s| s.canonical) { '\n' } else { '\r' };
         let bytes = format!("{line}{end}").into_bytes();
-        self.type_line(Line { id, key, text, inside: Some(inside), bytes }, wait, started);
+        self.type_line(Line { key, text, nonce: Some(inside.nonce), bytes }, wait, started);
     }
 
     /// Input or a signal was sent that makes a shell discard the rest of its line.
