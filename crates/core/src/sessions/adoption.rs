@@ -28,7 +28,9 @@ use super::unreachable::{Hindrance, Unreachable, does_not_answer};
 use super::{resource_limits, supervision, views};
 use crate::action::ActionError;
 use crate::host::Identity;
-use crate::host::holders::{self, HolderConnection, Liveness, SessionFolder, greeting, start_error};
+use crate::host::holders::{
+    self, HolderConnection, Liveness, NoGreeting, SessionFolder, greeting, speaks_another_protocol, start_error,
+};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::mutex::locked;
@@ -255,7 +257,7 @@ impl Registry {
                     Liveness::Alive(holder) if unreachable_reason == Hindrance::Silent => {
                         self.holders().ends_within(holder, pause).await
                     }
-                    // Damage does not heal, so wait for the holder's end.
+                    // Damage does not heal, and a holder keeps its protocol: only its end changes anything.
                     Liveness::Alive(holder) => self.holders().ends_within(holder, FOR_EVER).await,
                     _ => false,
                 }
@@ -311,8 +313,14 @@ impl Registry {
                 }
             }
         };
-        let Ok(early) = greeted else {
-            return AdoptionResult::Not(Hindrance::Silent, "the connection to its holder broke".to_owned());
+        let early = match greeted {
+            Ok(early) => early,
+            Err(NoGreeting::Foreign(protocol)) => {
+                return AdoptionResult::Not(Hindrance::Foreign, speaks_another_protocol(protocol));
+            }
+            Err(NoGreeting::Refused(_) | NoGreeting::Ended(_)) => {
+                return AdoptionResult::Not(Hindrance::Silent, "the connection to its holder broke".to_owned());
+            }
         };
         let opened = self.open(&adopting.id, &adopting.folder);
         self.server_events.metrics.adopted(opened.is_ok());

@@ -63,7 +63,7 @@ impl EndedSession {
     pub(crate) fn of_unreachable(unreachable: &Arc<Unreachable>, backends: &Arc<Backends>) -> std::io::Result<Self> {
         let (id, folder) = (&unreachable.id, &unreachable.folder);
         let past = match unreachable.unreachable_reason {
-            Hindrance::Silent => Self::read(id, folder, backends, |_| {})?,
+            Hindrance::Silent | Hindrance::Foreign => Self::read(id, folder, backends, |_| {})?,
             Hindrance::Damaged | Hindrance::Faulty => {
                 let (shared, damage) = open(id, folder, backends)?;
                 let shared = Arc::new(shared);

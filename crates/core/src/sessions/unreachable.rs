@@ -23,6 +23,8 @@ use crate::store::SessionRow;
 pub(crate) enum Hindrance {
     /// Its holder does not answer, or does not listen (yet).
     Silent,
+    /// Its holder speaks a protocol that this server does not know.
+    Foreign,
     /// Its holder answers, and its files cannot be read.
     Damaged,
     /// Its holder answers, and this server's actor fails each time it reads the session's output.

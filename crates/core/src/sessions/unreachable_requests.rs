@@ -64,7 +64,7 @@ impl Registry {
         let signo = if request.force { sys::signal::KILL } else { request.signo.unwrap_or(sys::signal::HUP) };
         let grace = request.grace.unwrap_or(limits::TERMINATE_GRACE);
         let asked = match unreachable.unreachable_reason {
-            Hindrance::Silent => None,
+            Hindrance::Silent | Hindrance::Foreign => None,
             Hindrance::Damaged | Hindrance::Faulty => ask_to_end(self.holders(), unreachable, signo, grace).await,
         };
         let ended = match (asked, request.force) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use api::{EndedBy, ErrorCode, ExecuteRequest, SessionStatus, WaitRequest};
-use e2e::{PATIENCE, Pid, Server, Session, Start, eventually};
+use e2e::{PATIENCE, Pid, Server, Session, Start, eventually, lacks};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 
@@ -208,6 +208,59 @@ async fn a_session_without_socket_whose_holder_file_is_damaged_or_gone_lives_on_
         assert_eq!((ended.session.status, ended.left, ended.was_over), (SessionStatus::Terminated, 0, false));
         assert!(ended.killed > 0 && pid.ends_within(PATIENCE), "{ended:?}");
     }
+}
+
+/// Listens on `control` in the working directory as a holder of protocol 65535 does, says when it does, and ends with the process
+/// that is given.
+const FOREIGN_HOLDER: &str = "
+import os, select, socket, struct, sys
+ends = os.pidfd_open(int(sys.argv[1]))
+listener = socket.socket(socket.AF_UNIX)
+listener.bind('control')
+listener.listen(64)
+print('listens', flush=True)
+held = []
+while ends not in select.select([ends, listener], [], [])[0]:
+    held.append(listener.accept()[0])
+    held[-1].sendall(struct.pack('<IBHIIHHIQQ', 35, 0x82, 65535, 1, 1, 80, 24, 0, 0, 64))
+";
+
+#[tokio::test]
+// promise: crash-5
+async fn a_holder_of_a_protocol_that_is_not_known_is_told_left_alone_and_ended_by_force() {
+    if lacks(&["python3"]) {
+        return;
+    }
+    let server = Server::start();
+    let (shell, other) = (server.session().await, server.session().await);
+    shell.gives("echo before").await;
+    let (pid, held) = (Pid::new(shell.look().await.pid.expect("it lives")), holder(&shell).await);
+    server.kill9();
+    let folder = server.home().state().join("sessions").join(&shell.id);
+    std::fs::rename(folder.join("control"), folder.join("control-of-its-own")).expect("there");
+    let mut foreign = std::process::Command::new("python3")
+        .args(["-c", FOREIGN_HOLDER, &held.number().to_string()])
+        .current_dir(&folder)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("it can be executed");
+    let mut line = String::new();
+    let mut told = std::io::BufReader::new(foreign.stdout.take().expect("a pipe"));
+    std::io::BufRead::read_line(&mut told, &mut line).expect("it says that it listens");
+
+    server.again();
+    let seen = shell.look().await;
+    assert_eq!((seen.status, seen.unreachable, seen.exit), (SessionStatus::Running, true, None));
+    assert!(seen.trouble.as_ref().is_some_and(|trouble| trouble.contains("protocol 65535")), "{:?}", seen.trouble);
+    assert_eq!(shell.refusal("true").await, Some(ErrorCode::SessionUnreachable));
+    assert_eq!(shell.command("c1").await.output.as_deref(), Some("before\n"), "its records can be read");
+    assert_eq!(other.gives("echo unharmed").await, (0, "unharmed\n".to_owned()));
+    assert_eq!(refused(server.client().terminate(&shell.id, false, None)).await, Some(ErrorCode::SessionUnreachable));
+    assert!(pid.is_alive() && held.is_alive(), "nothing of it was ended");
+    let ended = server.client().terminate(&shell.id, true, None).await.expect("ended");
+    assert_eq!((ended.session.status, ended.left), (SessionStatus::Terminated, 0));
+    assert!(pid.ends_within(PATIENCE) && held.ends_within(PATIENCE));
+    assert!(foreign.wait().expect("ours to wait for").success());
 }
 
 /// Changes one byte of a file of the session's folder.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use sys::spawn::{SpawnError, Step};
-use wire::{FromHolder, Namespaces, Status};
+use wire::{FromHolder, Namespaces, PROTOCOL, Status};
 
 use super::super::capacity;
 use super::connection::HolderConnection;
@@ -14,10 +14,13 @@ use crate::action::ActionError;
 /// The longest log of a holder that could not start: it has a line or two.
 const LOG_BYTES_MAX: u64 = 64 << 10;
 
-/// The reason why a holder sent no Hello.
+/// The reason why a holder cannot be talked to.
+#[derive(Debug)]
 pub(crate) enum NoGreeting {
     /// The holder reported it: the step, and the errno.
     Refused(u64),
+    /// Its Hello names this protocol, which this server does not know.
+    Foreign(u16),
     /// The connection ended.
     Ended(io::Error),
 }
@@ -32,10 +35,22 @@ pub(crate) async fn greeting(connection: &mut HolderConnection) -> Result<Vec<Fr
             }
             early.push(frame);
         }
-        if early.iter().any(|f| matches!(f, FromHolder::Hello(_))) {
-            return Ok(early);
+        match early
+            .iter()
+            .find_map(|frame| if let FromHolder::Hello(hello) = frame { Some(hello.protocol) } else { None })
+        {
+            Some(PROTOCOL) => return Ok(early),
+            Some(other) => return Err(NoGreeting::Foreign(other)),
+            None => {}
         }
     }
+}
+
+/// The message about a holder of a protocol that this server does not know.
+pub(crate) fn speaks_another_protocol(protocol: u16) -> String {
+    format!(
+        "its holder speaks protocol {protocol}, and this version of ptyd speaks {PROTOCOL}; the version that started it takes it on"
+    )
 }
 
 /// The error of a session that could not be started: `Exhausted` if the machine lacks a resource, else `Start`.
@@ -75,7 +90,7 @@ fn used_up(why: &str, error: &io::Error) -> Option<String> {
 }
 
 impl NoGreeting {
-    /// The error of a session whose new holder sent no Hello.
+    /// The error of a session whose new holder cannot be talked to.
     pub(crate) fn error(self, folder: &SessionFolder) -> ActionError {
         match self {
             NoGreeting::Refused(value) => {
@@ -89,6 +104,7 @@ impl NoGreeting {
                 }
                 start_error(step_name(error.step), &io::Error::from_raw_os_error(error.errno))
             }
+            NoGreeting::Foreign(protocol) => ActionError::Start { why: speaks_another_protocol(protocol) },
             NoGreeting::Ended(e) => match last_words(folder.path()) {
                 Some(words) => start_error_of(format!("the holder ended: {words}")),
                 None => start_error("the holder ended", &e),

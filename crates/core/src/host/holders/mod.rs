@@ -27,7 +27,7 @@ use crate::mutex::locked;
 pub(crate) use connected_process::ConnectedProcess;
 pub(crate) use connection::HolderConnection;
 pub(crate) use folder::SessionFolder;
-pub(crate) use greeting::{greeting, is_passing, start_error, start_error_of};
+pub(crate) use greeting::{NoGreeting, greeting, is_passing, speaks_another_protocol, start_error, start_error_of};
 pub(crate) use liveness::{Dead, Liveness, Traces, sweep};
 pub(crate) use start::StartedHolder;
 pub use start::splice_works;
@@ -124,8 +124,8 @@ impl HolderBackend {
         !liveness::has_left(folder.path()) && self.connect(folder).is_ok()
     }
 
-    /// Examines the folder's holder. `met` is the process behind the folder's socket, if there was a connection: holders
-    /// of earlier versions recorded less about themselves, and the record can be damaged or gone.
+    /// Examines the folder's holder. `met` is the process behind the folder's socket, if there was a connection: the holder's
+    /// record of itself can be damaged or gone.
     pub(crate) fn liveness(&self, folder: &SessionFolder, met: Option<Identity>) -> Liveness {
         liveness::look(folder.path(), met)
     }
