@@ -10,7 +10,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 /// Why the store cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum StoreError {
-    /// The file's contents are damaged.
+    /// The file's contents are damaged, or not of this schema.
     #[error("store.db is damaged: {0}")]
     Damaged(String),
     /// The disk is unavailable; the file may be sound.
@@ -50,7 +50,8 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-const VERSION: i64 = 3;
+/// A file of another version is rebuilt from the sessions' folders, as a damaged one is.
+const VERSION: i64 = 1;
 
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS sessions (
@@ -63,19 +64,7 @@ const SCHEMA: &str = "
         boundary TEXT, PRIMARY KEY (session, id)) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS looks (
         session TEXT NOT NULL, who TEXT NOT NULL, read_to INTEGER NOT NULL, PRIMARY KEY (session, who)) WITHOUT ROWID;
-    PRAGMA user_version = 3;";
-
-/// The columns missing in earlier versions' files: the version, the table, the column, and what its rows had instead.
-/// Version 2 numbered typed commands from 1,000,000 on; only those in a nested shell had an exit code.
-const MISSING: [(i64, &str, &str, &str); 2] = [
-    (1, "sessions", "key", ""),
-    (
-        2,
-        "commands",
-        "boundary",
-        "UPDATE commands SET boundary = CASE WHEN id <= 1000000 THEN 'attested' WHEN exit IS NOT NULL THEN 'nonce' ELSE 'heuristic' END;",
-    ),
-];
+    PRAGMA user_version = 1;";
 
 /// Opens the file, or creates it.
 pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
@@ -90,16 +79,11 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
     // An existing schema is not written again: a full disk has no room for it.
     match connection.query_row("PRAGMA user_version", [], |r| r.get::<_, i64>(0))? {
         VERSION => {}
-        version => {
-            connection.execute_batch("BEGIN IMMEDIATE")?;
-            connection.execute_batch(SCHEMA)?;
-            for (_, table, column, fill) in MISSING.iter().filter(|(last, ..)| (1..=*last).contains(&version)) {
-                let has = "SELECT count(*) FROM pragma_table_info(?1) WHERE name = ?2";
-                if connection.query_row(has, [table, column], |r| r.get::<_, i64>(0))? == 0 {
-                    connection.execute_batch(&format!("ALTER TABLE {table} ADD COLUMN {column} TEXT; {fill}"))?;
-                }
-            }
-            connection.execute_batch("COMMIT")?;
+        // A new file.
+        0 => connection.execute_batch(&format!("BEGIN IMMEDIATE; {SCHEMA} COMMIT"))?,
+        other => {
+            let why = format!("its schema has version {other}, and this version of ptyd reads {VERSION}");
+            return Err(StoreError::Damaged(why));
         }
     }
     Ok(connection)

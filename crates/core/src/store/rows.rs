@@ -12,7 +12,7 @@ pub(crate) struct HistoryRow {
     pub(crate) start_offset: u64,
     pub(crate) end_offset: u64,
     pub(crate) command: String,
-    /// How certain its end is; unknown if an earlier version stored it, or while it runs.
+    /// How certain its end is; `None` while it runs.
     pub(crate) boundary: Option<String>,
 }
 

@@ -84,36 +84,20 @@ fn what_belongs_to_a_file_goes_aside_with_it() {
 }
 
 #[test]
-fn the_file_of_an_earlier_version_is_read_on() {
+// promise: damage-2
+fn a_file_of_another_schema_is_set_aside_with_its_rows_and_a_new_one_is_begun() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("store.db");
-    let old = "CREATE TABLE sessions (id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT, created_us INTEGER NOT NULL,
-               ended_us INTEGER); INSERT INTO sessions VALUES ('s0-a', 'me', NULL, 5, 9); PRAGMA user_version = 1;";
-    Connection::open(&path).and_then(|c| c.execute_batch(old)).expect("an old file");
-    let told =
-        |store: &Store| store.sessions().expect("a query").into_iter().map(|s| (s.id, s.key)).collect::<Vec<_>>();
-    for _ in 0..2 {
-        let store = Store::open(&path).expect("an old file is fine");
-        assert_eq!(told(&store), [("s0-a".to_owned(), None)]);
-    }
-}
-
-#[test]
-fn commands_of_an_earlier_version_keep_how_certain_their_ends_were() {
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let path = dir.path().join("store.db");
-    let old = "CREATE TABLE commands (session TEXT NOT NULL, id INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER,
-               status TEXT NOT NULL, exit INTEGER, start_offset INTEGER NOT NULL, end_offset INTEGER NOT NULL, command TEXT NOT NULL,
-               PRIMARY KEY (session, id)) WITHOUT ROWID;
-               INSERT INTO commands VALUES ('s0-a', 1, 5, 9, 'failed', NULL, 0, 1, 'a'), ('s0-a', 1000002, 5, 9, 'completed', 3, 1, 2, 'b'),
-               ('s0-a', 1000003, 5, 9, 'failed', NULL, 2, 3, 'c'); PRAGMA user_version = 2;";
-    Connection::open(&path).and_then(|c| c.execute_batch(old)).expect("an old file");
-    for _ in 0..2 {
-        let store = Store::open(&path).expect("an old file is fine");
-        let boundaries =
-            [1, 1_000_002, 1_000_003].map(|id| store.command("s0-a", id).expect("a query").expect("kept").boundary);
-        assert_eq!(boundaries, ["attested", "nonce", "heuristic"].map(|name| Some(name.to_owned())));
-    }
+    filled(&path);
+    Connection::open(&path).and_then(|c| c.execute_batch("PRAGMA user_version = 2")).expect("a later file");
+    let store = Store::open(&path).expect("a fresh store in place of the other one");
+    assert_eq!(store.sessions().expect("a query"), []);
+    let aside = Connection::open(dir.path().join("store.damaged")).expect("set aside");
+    let rows = aside.query_row("SELECT count(*) FROM sessions", [], |r| r.get::<_, i64>(0));
+    assert_eq!(rows, Ok(60));
+    store.put_session(session("s0-again", "me", 1, Some(2)));
+    store.flush().expect("written");
+    assert_eq!(store.sessions().expect("a query").len(), 1);
 }
 
 #[test]

@@ -144,9 +144,7 @@ fn from_history(session: &SessionView, row: crate::store::HistoryRow) -> Command
         signal: row.exit.and_then(sys::signal::of_exit_code),
         pipestatus: Vec::new(),
         limits_hit: Vec::new(),
-        // Only the server that typed it could have judged its end.
-        error: (row.status == "running")
-            .then(|| "the server was restarted while it ran: its end is not known".to_owned()),
+        error: None,
         start_offset: row.start_offset,
         end_offset: Some(row.end_offset),
         output_size: row.end_offset.saturating_sub(row.start_offset),
