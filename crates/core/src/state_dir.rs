@@ -59,7 +59,7 @@ pub(crate) fn read(path: &Path) -> std::io::Result<Vec<u8>> {
 pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).custom_flags(no_link()).open(path)?;
-    // An earlier version created it with the umask of the time.
+    // A file that is there, copied or restored, may be readable by others.
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     file.write_all(text.as_bytes())
 }

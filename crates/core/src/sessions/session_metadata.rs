@@ -40,7 +40,6 @@ pub(crate) struct SessionMetadata {
     pub(crate) asked: Option<u64>,
     pub(crate) limits: Limits,
     /// Its named actions.
-    #[serde(rename = "reactions")]
     pub(crate) named_actions: BTreeMap<String, NamedAction>,
     pub(crate) profile: Option<String>,
     /// How its shell and programs are confined.
@@ -216,12 +215,6 @@ mod tests {
             assert_eq!(String::from_utf8_lossy(&shown_value("DATABASE_URL", value.as_bytes())), shown);
         }
         assert_eq!(shown_value("X", b"\xff://u:\xfe@h"), b"\xff://u:***@h");
-    }
-
-    #[test]
-    fn the_named_actions_of_an_earlier_version_are_read() {
-        let meta = SessionMetadata::decode(br#"{"reactions":{"reload":{"Signal":1}}}"#);
-        assert_eq!(meta.named_actions, BTreeMap::from([("reload".to_owned(), NamedAction::Signal(1))]));
     }
 
     #[test]

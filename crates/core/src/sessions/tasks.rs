@@ -65,10 +65,8 @@ pub(super) struct Opened {
     pub(super) own_quiet: bool,
     pub(super) input: bool,
     /// It ends when the program listens and is silent.
-    #[serde(default)]
     pub(super) listens: bool,
     /// Where its pattern begins to match: everything before it has been looked at, or was typed by the request.
-    #[serde(default)]
     pub(super) matches_from: u64,
     pub(super) pattern: Option<String>,
     pub(super) conditions: Vec<String>,
@@ -77,10 +75,8 @@ pub(super) struct Opened {
     pub(super) principal: String,
     pub(super) client: Option<String>,
     /// The client sends a person to a page.
-    #[serde(default)]
     pub(super) asks_person: bool,
     /// The idempotency key of the request.
-    #[serde(default)]
     pub(super) key: Option<String>,
 }
 
@@ -98,7 +94,6 @@ pub(super) struct Over {
     pub(super) foreground: Foreground,
     pub(super) is_running: bool,
     /// Why nobody types the secret that its program reads.
-    #[serde(default)]
     pub(super) person: Option<PersonReply>,
 }
 

@@ -86,7 +86,7 @@ impl Integration {
         Ok(())
     }
 
-    /// File names depend on the contents: shells of an earlier version continue to read theirs.
+    /// File names depend on the contents: shells that another version started continue to read theirs.
     fn write(state_dir: &Path) -> std::io::Result<Vec<(Script, PathBuf)>> {
         let folder = state_dir.join(FOLDER);
         std::fs::create_dir_all(&folder)?;
@@ -157,7 +157,7 @@ fn write_once(path: &Path, text: &[u8]) -> std::io::Result<()> {
     let is_ours =
         std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.uid() == rustix::process::geteuid().as_raw());
     if is_ours && std::fs::read(path).ok().as_deref() == Some(text) {
-        // An earlier version made it private.
+        // A copied or restored one may be private.
         return std::fs::set_permissions(path, readable);
     }
     let draft = path.with_extension(format!("draft-{}", std::process::id()));

@@ -51,15 +51,14 @@ pub(super) fn identity(pid: u32) -> Option<Identity> {
     process::stat(pid).map(|stat| (stat.pid, stat.start_ticks))
 }
 
-/// Examines the folder's holder. `met` is the process behind the folder's socket, if there was a connection: holders of
-/// earlier versions recorded less about themselves, and the record can be damaged or gone.
+/// Examines the folder's holder. `met` is the process behind the folder's socket, if there was a connection: the holder's record
+/// of itself can be damaged or gone.
 pub(super) fn look(folder: &Path, met: Option<Identity>) -> Liveness {
     let without_claim = |why| met.map_or_else(|| search(folder, why), |met| liveness_of(met, true));
     match Claim::load(folder) {
         Ok(Holding::By(claim)) => look_for(&claim, folder),
         Ok(Holding::GivenUp) => Liveness::NeverBegan,
-        Ok(Holding::Nobody) => match without_claim("it has no file `holder`, or an earlier version of ptyd started it")
-        {
+        Ok(Holding::Nobody) => match without_claim("its file `holder` is missing") {
             Liveness::Unknown(_) if has_nothing(folder) => Liveness::NeverBegan,
             found => found,
         },

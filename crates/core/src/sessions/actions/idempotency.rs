@@ -77,7 +77,7 @@ struct Created<'a> {
     keeps_descendants: bool,
     #[serde(skip_serializing_if = "is_default")]
     limits: Limits,
-    #[serde(rename = "reactions", skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     named_actions: &'a std::collections::BTreeMap<String, NamedAction>,
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: &'a Option<String>,
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
     use crate::action::TimeLimit;
 
-    /// Requests that are known again by what a server of an earlier version has kept: these words may only grow.
+    /// A later server knows a request again by what this one has kept: these words may only grow.
     #[test]
     // promise: once-2
     fn a_request_is_named_in_the_same_words_for_ever() {
