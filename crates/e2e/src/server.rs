@@ -231,7 +231,12 @@ impl Server {
         let copy = self.home.file("ptyd-new");
         copy_program(self.state().binary.path(), &copy);
         assert!(self.stop().success(), "it stops cleanly");
-        self.state().binary = Binary::at(copy);
+        self.again_as(Binary::at(copy));
+    }
+
+    /// Starts another binary in its place.
+    pub fn again_as(&self, binary: Binary) {
+        self.state().binary = binary;
         self.again();
     }
 

@@ -11,14 +11,14 @@ use crate::descendants::holder;
 
 /// Prints numbered lines at full speed until the file `stop` is there; ends with a code of its own. The last number
 /// goes into a file, so that what must be in the journal is known without asking ptyd.
-fn printer(number: usize) -> String {
+pub(crate) fn printer(number: usize) -> String {
     format!(
         "for ((i=1;;i++)); do echo $i; ((i%50)) || [[ ! -e stop ]] || break; done; echo $i > last{number}; (exit {number})"
     )
 }
 
 /// All properties of a printer that must hold once it was signalled to stop.
-async fn check(server: &Server, number: usize, shell: &Session, printing: &CommandExecution) {
+pub(crate) async fn check(server: &Server, number: usize, shell: &Session, printing: &CommandExecution) {
     let done = shell.end_of(printing).await;
     assert_eq!(
         (done.status, done.exit_code),

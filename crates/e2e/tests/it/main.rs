@@ -69,4 +69,5 @@ mod time_limits;
 mod tokens;
 mod typed_at_prompt;
 mod unreachable_holder;
+mod upgrade;
 mod waiting;
