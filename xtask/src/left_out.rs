@@ -60,9 +60,9 @@ const EXCUSES: [Excuse; 9] = [
     },
     Excuse {
         test: "upgrade::",
-        why: "there is no tagged version yet",
+        why: "tag",
         is_users: false,
-        because: "nothing is released",
+        because: "nothing is released yet, and a shallow clone or an export of the sources knows no tag",
     },
 ];
 
