@@ -100,42 +100,50 @@ fn is_there(program: &str) -> bool {
     std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join(program).exists())
 }
 
-/// Starts the programs of these rows of the table, and takes samples of each until its rule decides.
+/// Starts the programs of these rows of the table, all at once, and takes samples of each until its rule decides.
 fn check(is_ours: fn(&str) -> bool, at_least: usize) {
-    let is_recording = std::env::var_os("RECORD").is_some();
     // An orphan of a program becomes a child of this process, as it becomes one of a holder.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
-    let (mut wrong, mut count) = (Vec::new(), 0);
-    for row in TABLE.lines().filter(|row| !row.starts_with('#')) {
-        let columns: Vec<&str> = row.split(" | ").map(str::trim).collect();
-        let (name, rule) = (columns[0], columns[3]);
-        let line = columns[1].replace(" / ", " | ");
-        if !is_ours(name) {
-            continue;
-        }
-        if let Some(why) = hindrance(&line) {
-            eprintln!("{name}: not run, because {why}");
-            continue;
-        }
-        count += 1;
-        let mut session = Session::start();
-        let result = session.seen_as("editor polls").and_then(|at_prompt| {
-            if line.is_empty() {
-                return Ok(at_prompt);
+    let (wrong, count) = std::thread::scope(|scope| {
+        let mut rows = Vec::new();
+        for row in TABLE.lines().filter(|row| !row.starts_with('#')) {
+            let columns: Vec<&str> = row.split(" | ").map(str::trim).collect();
+            let (name, rule) = (columns[0], columns[3]);
+            let line = columns[1].replace(" / ", " | ");
+            if !is_ours(name) {
+                continue;
             }
-            rustix::io::write(&session.leader, format!("{line}\n").as_bytes()).unwrap();
-            session.seen_as(rule)
-        });
-        match result {
-            Ok(seen) if is_recording => {
-                std::fs::write(format!("{FOLDER}/{name}.txt"), without_numbers(seen).to_string()).unwrap();
+            if let Some(why) = hindrance(&line) {
+                eprintln!("{name}: not run, because {why}");
+                continue;
             }
-            Ok(_) => {}
-            Err(other) => wrong.push(format!("{name}: not {rule:?} but {other}")),
+            rows.push(scope.spawn(move || other_than_recorded(name, &line, rule)));
         }
-    }
+        let count = rows.len();
+        (rows.into_iter().filter_map(|row| row.join().unwrap()).collect::<Vec<_>>(), count)
+    });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count >= at_least, "{count} programs: this part of the table is empty");
+}
+
+/// Runs one program; where it is not seen as recorded, this says how it is seen instead.
+fn other_than_recorded(name: &str, line: &str, rule: &str) -> Option<String> {
+    let mut session = Session::start();
+    let result = session.seen_as("editor polls").and_then(|at_prompt| {
+        if line.is_empty() {
+            return Ok(at_prompt);
+        }
+        rustix::io::write(&session.leader, format!("{line}\n").as_bytes()).unwrap();
+        session.seen_as(rule)
+    });
+    match result {
+        Ok(seen) if std::env::var_os("RECORD").is_some() => {
+            std::fs::write(format!("{FOLDER}/{name}.txt"), without_numbers(seen).to_string()).unwrap();
+            None
+        }
+        Ok(_) => None,
+        Err(other) => Some(format!("{name}: not {rule:?} but {other}")),
+    }
 }
 
 /// Why this line cannot be run here.
