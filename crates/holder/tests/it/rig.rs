@@ -12,8 +12,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tempfile::TempDir;
 use wire::{Frames, FromHolder, Handover, HandoverMethod, Hello, PROTOCOL, Spec, ToHolder};
 
-/// The longest that anything may take, on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// After this long something counts as hanging, on the busiest machine too.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection to a holder.
 pub struct Caller {
@@ -123,6 +123,8 @@ impl Held {
             .args(&words[1..])
             .arg(&folder)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
+            // As from a server; a pipe would be taken for a container that does not end.
+            .stdout(Stdio::null())
             .spawn()
             .unwrap();
         let mut held = Self { dir, child, server: Caller::new(ours) };
