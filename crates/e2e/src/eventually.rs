@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-/// The longest that anything may take: ten times what is promised, on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// After this long something counts as hanging, also where two processors have the work of ten: it makes no passing test slower.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Looks until there is something, and panics with `what` after [`PATIENCE`].
 pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {

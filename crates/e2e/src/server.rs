@@ -284,7 +284,7 @@ impl Server {
         // Processes may still be exiting after their signal.
         for pid in marked(self.home.path()) {
             let what = pid.command_line();
-            if !pid.ends_within(Duration::from_secs(5)) {
+            if !pid.ends_within(PATIENCE) {
                 trouble.push(format!("left behind: {} {what}", pid.number()));
             }
         }
@@ -305,7 +305,7 @@ impl Drop for Server {
             let left = marked(self.home.path());
             left.iter().for_each(|pid| pid.kill());
             // A group can be removed once no process is in it.
-            left.into_iter().filter(|pid| !pid.ends_within(Duration::from_secs(1))).for_each(Pid::kill);
+            left.into_iter().filter(|pid| !pid.ends_within(PATIENCE)).for_each(Pid::kill);
             let sessions = fs::read_dir(self.home.path().join("state/ptyd/sessions")).into_iter().flatten().flatten();
             let left = sessions.flat_map(|entry| groups(&entry.file_name().to_string_lossy()));
             left.for_each(|group| drop(fs::remove_dir(group)));

@@ -4,10 +4,9 @@
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
 use api::CommandStatus;
-use e2e::{Pid, Server};
+use e2e::{PATIENCE, Pid, Server};
 
 use crate::inside::{enters, is_interrupted, runs_beside, runs_in};
 use crate::shells_inside::is_a_program;
@@ -139,5 +138,5 @@ async fn a_container_that_a_session_started_ends_with_it() {
     let inner = Pid::new(shown.trim().parse().expect("a number"));
     assert!(inner.command_line().contains("sleep 600"), "{}", inner.command_line());
     shell.ends().await;
-    assert!(inner.ends_within(Duration::from_secs(2)), "{}", inner.command_line());
+    assert!(inner.ends_within(PATIENCE), "{}", inner.command_line());
 }

@@ -243,7 +243,7 @@ async fn a_holder_that_dies_while_no_server_runs_is_noticed_by_the_next() {
     })
     .await;
     assert!(session.exit.is_some_and(|exit| exit.reason.contains("holder")));
-    assert!(runs.ends_within(Duration::from_secs(20)), "its shell is gone");
+    assert!(runs.ends_within(PATIENCE), "its shell is gone");
     assert!(shell.journal().await.starts_with(&printed), "what was written can be read");
     assert_eq!(other.gives("echo unaffected").await, (0, "unaffected\n".to_owned()));
 }

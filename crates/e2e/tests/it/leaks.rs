@@ -1,9 +1,7 @@
 //! Leaks: after many sessions, commands and aborted runs the server holds what it held before.
 
-use std::time::Duration;
-
 use api::{CreateRequest, ExecuteRequest};
-use e2e::{Footprint, Server, count, eventually, footprint, marked};
+use e2e::{Footprint, PATIENCE, Server, count, eventually, footprint, marked};
 
 use crate::boundaries::join_all;
 
@@ -16,7 +14,7 @@ async fn is_back(server: &Server, before: Footprint, growth_max: u64) {
             && now.resident_bytes <= before.resident_bytes + growth_max
     };
     let back = async { eventually("the server is back", async || Some(footprint(server.pid())).filter(small)).await };
-    if tokio::time::timeout(Duration::from_secs(20), back).await.is_err() {
+    if tokio::time::timeout(PATIENCE / 2, back).await.is_err() {
         panic!("before {before:?}, now {:?}", footprint(server.pid()));
     }
 }
