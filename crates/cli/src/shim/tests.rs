@@ -4,7 +4,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -237,11 +236,9 @@ fn discover(id: u64, version: &str) -> String {
 fn a_server_that_is_silent_is_discovered_all_the_same_and_its_later_answer_is_hidden() {
     let (mut host, listener, _dir) = Host::start();
     host.say(&discover(1, "2026-07-28"));
-    let begun = Instant::now();
-    // The connection is in the queue of a server that does not take it.
+    // The connection is in the queue of a server that does not take it before this is answered.
     let answer: Value = serde_json::from_str(&host.line()).expect("JSON");
     assert_eq!(answer, json!({ "jsonrpc": "2.0", "id": 1, "result": discovered() }));
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     let mut server = Server::accept(&listener);
     assert_eq!(server.line(), discover(1, "2026-07-28"));
     // The refusal of a revision is the server's to make.
@@ -308,9 +305,9 @@ fn a_closed_stdin_ends_the_shim_at_once_but_answers_on_their_way_arrive() {
     assert_eq!([server.line(), server.line()], [r#"{"id":1,"method":"ping"}"#, r#"{"id":2,"method":"ping"}"#]);
     host.stdin = None;
     server.say(r#"{"id":1,"result":{}}"#);
-    let begun = Instant::now();
     assert_eq!(host.close(), (Ending::HostClosed, "{\"id\":1,\"result\":{}}\n".to_owned()));
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    // Until here the connection was open and the second request unanswered.
+    drop(server);
 }
 
 #[test]

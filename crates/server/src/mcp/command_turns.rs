@@ -270,10 +270,10 @@ mod tests {
     #[tokio::test]
     async fn a_request_without_a_handler_holds_nobody_up_for_long() {
         let turns = Arc::new(CommandTurns::default());
-        turns.note(&id(1), command("a"));
         let begun = Instant::now();
-        turns.turn(&id(2), "a", begun + Duration::from_secs(9)).await.expect("its turn");
-        assert_eq!(begun.elapsed().as_millis() / 100, 10);
+        turns.note(&id(1), command("a"));
+        turns.turn(&id(2), "a", begun + Duration::from_secs(3_600)).await.expect("its turn");
+        assert!(begun.elapsed() >= UNHANDLED_MAX);
     }
 
     #[tokio::test]
@@ -293,9 +293,9 @@ mod tests {
     #[tokio::test]
     async fn an_input_that_is_not_answered_holds_no_command_up_for_long() {
         let turns = Arc::new(CommandTurns::default());
-        let _input = turns.input(&id(1), "a").expect("its place");
         let begun = Instant::now();
-        let turn = turns.turn(&id(2), "a", begun + Duration::from_secs(9)).await.expect("its turn");
+        let _input = turns.input(&id(1), "a").expect("its place");
+        let turn = turns.turn(&id(2), "a", begun + Duration::from_secs(3_600)).await.expect("its turn");
         assert!(begun.elapsed() >= INSIDE_SETTLES);
         assert!(!turn.is_awaited());
     }

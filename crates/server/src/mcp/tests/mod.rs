@@ -204,12 +204,10 @@ async fn when_the_stream_ends_every_wait_ends_at_once_and_the_last_connection_is
     let mut again = Client::connect(server, "goes").await;
     again.initialize("2025-11-25").await;
     assert_eq!(heard.recv().await.as_deref(), Some("goes here"));
-    let begun = std::time::Instant::now();
     drop(client);
     assert_eq!(heard.recv().await.as_deref(), Some("given up"));
     drop(again);
     assert_eq!(heard.recv().await.as_deref(), Some("goes gone After(0ns)"));
-    assert!(begun.elapsed() < std::time::Duration::from_secs(1), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
@@ -303,8 +301,7 @@ async fn a_stopping_servers_answer_is_left_to_the_next_one_and_any_other_comes_a
     let (server, mut heard) = Fake::new(|_| Some(Err(ActionError::Restarting)));
     let mut client = Client::connect(Arc::clone(&server) as _, "asks").await;
     client.initialize("2025-11-25").await;
-    let broken = client.call(1, "terminal", json!({ "command": "make" }));
-    let broken = tokio::time::timeout(std::time::Duration::from_secs(1), broken).await.expect("nothing is waited for");
+    let broken = client.call(1, "terminal", json!({ "command": "make" })).await;
     assert!(text(&broken).contains("retry"), "{broken}");
     server.stopping.store(true, std::sync::atomic::Ordering::Relaxed);
     let params = json!({ "name": "terminal", "arguments": { "command": "make" }, "_meta": { "ptyd/request": 2 } });
