@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ struct Answered {
 }
 
 /// Acts until the server is gone.
-async fn acts(client: Arc<Client>, session: String, round: usize) -> Answered {
+async fn acts(client: Arc<Client>, session: String, round: usize, done: Arc<AtomicUsize>) -> Answered {
     let mut answered = Answered::default();
     for number in 0.. {
         let request = ExecuteRequest { command: "true".to_owned(), ..ExecuteRequest::default() };
@@ -70,6 +70,7 @@ async fn acts(client: Arc<Client>, session: String, round: usize) -> Answered {
             break;
         }
         answered.ended.push(other.id);
+        done.fetch_add(1, Ordering::Relaxed);
     }
     answered
 }
@@ -84,8 +85,12 @@ async fn a_server_that_is_killed_at_any_moment_has_a_line_for_all_that_was_answe
     let shell = server.session().await;
     let mut all = Answered::default();
     for round in 0..count(6, 100) {
-        let acting = tokio::spawn(acts(Arc::clone(server.client()), shell.id.clone(), round));
-        let time = random.moment(Duration::from_millis(300));
+        let done = Arc::new(AtomicUsize::new(0));
+        let acting = tokio::spawn(acts(Arc::clone(server.client()), shell.id.clone(), round, Arc::clone(&done)));
+        // The moment is one of the server's work, however long a busy machine takes for it.
+        let least = 2 + usize::try_from(random.below(3)).expect("small");
+        eventually("it acts", async || (done.load(Ordering::Relaxed) >= least).then_some(())).await;
+        let time = random.moment(Duration::from_millis(100));
         tokio::task::block_in_place(|| server.kill9_after(time));
         let answered = acting.await.expect("it ends with the server");
         all.commands.extend(answered.commands);

@@ -151,35 +151,30 @@ async fn a_shell_that_shows_its_insides_is_not_at_its_end() {
     assert_eq!((code, shown.contains("PATH=")), (3, true));
 }
 
-async fn dies(server: &Server, command: &str) -> (Option<i32>, Option<String>, Duration) {
+async fn dies(server: &Server, command: &str) -> (Option<i32>, Option<String>) {
     let shell = server.session().await;
-    let begun = Instant::now();
     let done = shell.run(command).await;
-    let took = begun.elapsed();
     assert_eq!(done.status, CommandStatus::Terminated, "{command}: {done:?}");
     let session = shell.look().await;
     assert_eq!((session.status, session.pid), (SessionStatus::Terminated, None), "{command}");
     assert_eq!(shell.refusal("true").await, Some(ErrorCode::SessionEnded), "{command}");
     let exit = session.exit.expect("how it ended");
-    (exit.exit_code, exit.signal, took)
+    (exit.exit_code, exit.signal)
 }
 
 #[tokio::test]
 // promise: end-5
 async fn a_shell_that_ends_ends_its_command_at_once_and_with_its_code() {
     let server = Server::start();
-    let at_once = Duration::from_secs(2);
     for (command, code, signal) in [
         ("exit 3", Some(3), None),
         ("set -e; false; echo not here", Some(1), None),
         ("exec true", Some(0), None),
         ("kill -9 $$", None, Some("KILL".to_owned())),
-        // The terminal stays open: only the shell's own end is evidence.
+        // The terminal stays open, for longer than the call waits: only the shell's own end is evidence.
         ("sleep 300 & exit 5", Some(5), None),
     ] {
-        let (ended, by, took) = dies(&server, command).await;
-        assert_eq!((ended, by), (code, signal), "{command}");
-        assert!(took < at_once, "{command} took {took:?}");
+        assert_eq!(dies(&server, command).await, (code, signal), "{command}");
     }
 }
 
@@ -195,15 +190,13 @@ async fn a_command_while_another_runs_is_refused_and_never_typed() {
     assert_eq!(shell.end_of(&cat).await.exit_code, Some(0));
     assert_eq!(std::fs::read(server.home().file("fed")).expect("made"), b"");
 
-    let sleep = shell.begin("sleep 60").await;
+    let sleep = shell.begin("sleep 600").await;
     // A signal before the program is there is for the shell.
-    let runs = async || marked(server.home().path()).iter().any(|pid| pid.command_line() == "sleep 60").then_some(());
+    let runs = async || marked(server.home().path()).iter().any(|pid| pid.command_line() == "sleep 600").then_some(());
     eventually("it runs", runs).await;
     assert_eq!(shell.refusal("echo not now").await, Some(ErrorCode::SessionBusy));
-    let begun = Instant::now();
     shell.signal("INT").await;
     assert_eq!(shell.end_of(&sleep).await.exit_code, Some(130));
-    assert!(begun.elapsed() < Duration::from_secs(2), "interrupted after {:?}", begun.elapsed());
     assert_eq!(shell.gives("echo now").await, (0, "now\n".to_owned()));
     let journal = shell.journal().await;
     assert!(!String::from_utf8_lossy(&journal).contains("not now"), "a refused command is nowhere");

@@ -1,7 +1,6 @@
 //! nushell, which reports ends in its output; tested where it is installed (`PTYD_TEST_NU` names it).
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use api::{Boundary, CommandStatus, CreateRequest, ExecuteRequest, Foreground, InputRequest};
 use e2e::{Server, Session, eventually, marked};
@@ -195,9 +194,8 @@ async fn after_another_configuration_ends_are_right_or_said_to_be_a_guess() {
         let shell = session(&server, &nu).await;
         shell.run(disturbance).await;
         for (command, code, output) in [("print one", 0, "one"), ("^sh -c 'exit 7'", 7, "")] {
-            let begun = Instant::now();
             let done = shell.run(command).await;
-            assert!(begun.elapsed() < Duration::from_secs(10), "{disturbance}: {:?}", begun.elapsed());
+            assert_ne!(done.status, CommandStatus::Running, "{disturbance}: {done:?}");
             match done.boundary {
                 Boundary::Attested => panic!("{disturbance}: {done:?}"),
                 Boundary::Nonce => assert_eq!(done.exit_code, Some(code), "{disturbance}: {done:?}"),

@@ -79,10 +79,9 @@ async fn a_long_poll_for_a_command_gives_nothing_of_what_follows_it() {
     assert_eq!((found.text.as_deref(), Some(found.next_offset)), (Some(""), done.end_offset));
     // A command without output has nothing to wait for once it has ended.
     let silent = shell.run("true").await;
-    let begun = std::time::Instant::now();
+    let of_command = OutputQuery { wait_ms: Some(3_600_000), ..of_command };
     let nothing = shell.output(&OutputQuery { command_id: Some(silent.id), ..of_command }).await;
     assert_eq!((nothing.text.as_deref(), nothing.from_offset == nothing.next_offset), (Some(""), true));
-    assert!(begun.elapsed().as_secs() < 5, "it was waited for nothing");
 }
 
 #[tokio::test]

@@ -1,9 +1,7 @@
 //! dash, busybox's ash and mksh, into which commands are typed: users who redefine our names, and the visibility of our
 //! names.
 
-use std::time::{Duration, Instant};
-
-use api::{Boundary, CreateRequest, Dimensions, ExecuteRequest};
+use api::{Boundary, CommandStatus, CreateRequest, Dimensions, ExecuteRequest};
 use e2e::{PATIENCE, Server, Session};
 
 use crate::boundaries::join_all;
@@ -37,15 +35,14 @@ async fn what_a_user_does_to_our_names_makes_no_code_false() {
         let session = session(&server, shell).await;
         // They are undone at the wrong time, too: after the text and before its end is reported.
         for (command, code) in [(disturbance.as_str(), 0), ("(exit 7)", 7), ("true", 0), ("(exit 9)", 9)] {
-            let begun = Instant::now();
             let patience = Some(PATIENCE.as_secs_f64());
             let request = ExecuteRequest { command: command.to_owned(), timeout: patience, ..Default::default() };
-            let done = session.try_run(&request).await.unwrap_or_else(|refused| {
-                let time = begun.elapsed();
-                panic!("{shell} after {disturbance:?}: {command:?} is refused after {time:?}: {refused}")
-            });
+            let done = session
+                .try_run(&request)
+                .await
+                .unwrap_or_else(|refused| panic!("{shell} after {disturbance:?}: {command:?} is refused: {refused}"));
             let told = format!("{shell} after {disturbance:?}: {done:?}");
-            assert!(begun.elapsed() < Duration::from_secs(10), "{:?}: {told}", begun.elapsed());
+            assert_ne!(done.status, CommandStatus::Running, "{told}");
             match done.boundary {
                 Boundary::Attested | Boundary::Nonce => assert_eq!(done.exit_code, Some(code), "{told}"),
                 Boundary::Heuristic => assert_eq!(done.exit_code, None, "{told}"),
@@ -143,11 +140,10 @@ async fn a_prompt_that_was_set_by_hand_is_said_to_be_perhaps_the_reason_and_an_i
     for shell in SHELLS {
         let session = session(&server, shell).await;
         session.types("PS1='mine> '").await;
-        let begun = Instant::now();
-        let request = ExecuteRequest { command: "echo no".into(), timeout: Some(20.0), ..ExecuteRequest::default() };
+        // The refusal does not wait until the time of the call is up.
+        let request = ExecuteRequest { command: "echo no".into(), timeout: Some(3_600.0), ..ExecuteRequest::default() };
         let refused = session.try_run(&request).await.expect_err("it cannot be known where the shell is").to_string();
         assert!(refused.contains("PS1") && refused.contains("C-c"), "{shell}: {refused}");
-        assert!(begun.elapsed() < Duration::from_secs(5), "{shell}: {:?}", begun.elapsed());
         session.presses(&["C-c"], None).await;
         assert_eq!(session.gives("echo clear").await, (0, "clear\n".to_owned()), "{shell}");
         session.types("echo by-hand").await;

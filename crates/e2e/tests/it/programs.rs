@@ -1,11 +1,9 @@
 //! Programs that need more than lines: passwords, and full-screen programs.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use api::{CommandStatus, EndedBy, ErrorCode, Foreground, InputRequest, WaitRequest};
 use e2e::Server;
+use std::path::Path;
+use std::sync::Arc;
 
 /// The files below a folder that hold this text.
 fn holding(folder: &Path, text: &str) -> Vec<String> {
@@ -69,10 +67,8 @@ async fn an_editor_is_a_screen_that_keys_drive() {
     }
     let server = Server::start();
     let shell = server.session().await;
-    let begun = Instant::now();
     let vim = shell.run("vim -u NONE -i NONE -N note").await;
     assert_eq!(vim.ended_by, Some(EndedBy::InputWanted));
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     assert_eq!((vim.status, vim.foreground), (CommandStatus::Running, Some(Foreground::Fullscreen)), "{vim:?}");
     let screen = vim.screen.clone().expect("it paints");
     assert!(screen.alternate && screen.rows.iter().filter(|row| row.as_str() == "~").count() > 20, "{screen:?}");
@@ -145,10 +141,8 @@ async fn a_screen_that_repaints_itself_answers_when_it_waits_for_a_key() {
     let server = Server::start();
     let shell = server.session().await;
     std::fs::write(server.home().file("monitor.py"), MONITOR).expect("written");
-    let begun = Instant::now();
     let monitor = shell.run("python3 monitor.py").await;
     assert_eq!((monitor.ended_by, monitor.foreground), (Some(EndedBy::InputWanted), Some(Foreground::Fullscreen)));
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     assert_eq!(monitor.screen.clone().expect("it paints").rows[0], "load");
     shell.presses(&["q"], None).await;
     assert_eq!(shell.end_of(&monitor).await.exit_code, Some(0));

@@ -3,11 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use api::{CreateRequest, ErrorCode, ExecuteRequest, SessionListQuery, SessionStatus};
-use e2e::{Server, Start, count, is_full};
-
-/// How long the first answers may take after a kill, where there is time for the long counts.
-const FIRST_ANSWER: Duration = Duration::from_secs(1);
+use api::{CreateRequest, ErrorCode, ExecuteRequest, SessionList, SessionListQuery, SessionStatus};
+use e2e::{Server, Start, count};
 
 /// A session with a small shell.
 fn small() -> CreateRequest {
@@ -77,6 +74,11 @@ async fn a_list_tells_what_was_answered_before_it() {
 // promise: crash-1
 async fn after_a_kill_the_first_list_has_every_session_and_the_first_command_runs() {
     let server = Server::start();
+    let only = server.client().create(&small(), None).await.expect("created").id;
+    let mut alone = Vec::new();
+    for round in 0..3 {
+        alone.push(first_answers(&server, &only, round).await.0);
+    }
     let all = count(30, 3_000);
     let mut making = tokio::task::JoinSet::new();
     for _ in 0..8.min(all) {
@@ -90,24 +92,16 @@ async fn after_a_kill_the_first_list_has_every_session_and_the_first_command_run
         });
     }
     let mut ids = making.join_all().await.concat();
+    ids.push(only);
     ids.sort();
+    let mut among_all = Vec::new();
     for round in 0..3 {
-        server.kill9();
-        let begun = Instant::now();
-        server.again();
-        let query = SessionListQuery { limit: Some(1_000), ..SessionListQuery::default() };
-        let request = ExecuteRequest { command: format!("echo {round}"), ..ExecuteRequest::default() };
-        let (ran, ran_after) = {
-            let ran = server.client().execute(&ids[(7 * round) % ids.len()], &request, None).await.expect("it runs");
-            (ran.output, begun.elapsed())
-        };
-        let first = server.client().list_as(&query).await.expect("a list");
-        let listed_after = begun.elapsed();
-        assert_eq!(ran, Some(format!("{round}\n")));
+        let (took, first) = first_answers(&server, &ids[(7 * round) % ids.len()], round).await;
+        among_all.push(took);
         assert_eq!(first.total as usize, ids.len(), "round {round}");
         let mut told: Vec<_> = first.terminals;
         while told.len() < ids.len() {
-            let query = SessionListQuery { offset: Some(told.len() as u64), ..query.clone() };
+            let query = SessionListQuery { offset: Some(told.len() as u64), ..page() };
             told.extend(server.client().list_as(&query).await.expect("a list").terminals);
         }
         let strange = told.iter().find(|row| row.status != SessionStatus::Running || row.unreachable);
@@ -115,7 +109,26 @@ async fn after_a_kill_the_first_list_has_every_session_and_the_first_command_run
         let mut listed: Vec<_> = told.into_iter().map(|row| row.id).collect();
         listed.sort();
         assert!(listed == ids, "round {round}: {} of {}", listed.len(), ids.len());
-        println!("{all} sessions: a command after {ran_after:?}, a list after {listed_after:?}");
-        assert!(!is_full() || ran_after.max(listed_after) <= FIRST_ANSWER, "{ran_after:?}, {listed_after:?}");
     }
+    // The median of three: the first answers wait for no other session to be taken over.
+    alone.sort();
+    among_all.sort();
+    println!("{all} sessions: {among_all:?}, one alone: {alone:?}");
+    assert!(among_all[1] <= alone[1] * 10, "{among_all:?}, and {alone:?} of one alone");
+}
+
+fn page() -> SessionListQuery {
+    SessionListQuery { limit: Some(1_000), ..SessionListQuery::default() }
+}
+
+/// Kills the server; the time from then until the next one has run a command in this session and told the first list.
+async fn first_answers(server: &Server, id: &str, round: usize) -> (Duration, SessionList) {
+    server.kill9();
+    let begun = Instant::now();
+    server.again();
+    let request = ExecuteRequest { command: format!("echo {round}"), ..ExecuteRequest::default() };
+    let ran = server.client().execute(id, &request, None).await.expect("it runs");
+    let first = server.client().list_as(&page()).await.expect("a list");
+    assert_eq!(ran.output, Some(format!("{round}\n")));
+    (begun.elapsed(), first)
 }

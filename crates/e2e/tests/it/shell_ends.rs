@@ -1,8 +1,6 @@
 //! Ends of commands in every shell: questions, exit codes, forgeries, the shell's own death, refused commands,
 //! interrupts.
 
-use std::time::{Duration, Instant};
-
 use api::{CommandStatus, EndedBy, ErrorCode, Foreground, SessionStatus};
 use e2e::{eventually, marked};
 
@@ -127,10 +125,8 @@ async fn no_other_process_reports_an_end() {
 /// Runs a command that ends the shell, and checks the report.
 async fn dies(t: &Trial<'_>, command: &str, code: Option<i32>, signal: Option<&str>) {
     let shell = t.dialect.session(t.server).await;
-    let begun = Instant::now();
     let done = shell.run(command).await;
     assert_eq!(done.status, CommandStatus::Terminated, "{:?}: {command}: {done:?}", t.dialect);
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}: {command}: {:?}", t.dialect, begun.elapsed());
     let session = shell.look().await;
     assert_eq!((session.status, session.pid), (SessionStatus::Terminated, None), "{:?}: {command}", t.dialect);
     let exit = session.exit.expect("how it ended");
@@ -145,7 +141,7 @@ async fn the_death_of_a_shell_is_told() {
         dies(t, "exit 3", Some(3), None).await;
         dies(t, "exec true", Some(0), None).await;
         dies(t, &t.dialect.kills_itself("KILL"), None, Some("KILL")).await;
-        // The terminal stays open: only the shell's own end is evidence. fish and zsh want `exit` twice while a job runs.
+        // The terminal stays open, for longer than the call waits: only the shell's own end is evidence. fish and zsh want `exit` twice while a job runs.
         if matches!(t.dialect, Dialect::Bash | Dialect::Dash) {
             dies(t, "sleep 300 & exit 5", Some(5), None).await;
         }
@@ -205,11 +201,9 @@ async fn an_interrupt_ends_what_runs_and_not_the_shell() {
         let line = format!("sleep 5{}", t.dialect as u8);
         let pipeline = t.shell.begin(&format!("{line} | {line} | {line}")).await;
         runs(t, &line, 3).await;
-        let begun = Instant::now();
         t.shell.signal("INT").await;
         let done = t.shell.end_of(&pipeline).await;
         assert_eq!((done.exit_code, done.signal.as_deref()), (Some(130), Some("INT")), "{:?}: {done:?}", t.dialect);
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}: {:?}", t.dialect, begun.elapsed());
         runs(t, &line, 0).await;
         assert_eq!(t.gives("echo here").await, t.is(0, "here\n"));
     })

@@ -1,10 +1,9 @@
 //! Input and output of every shell: texts of any shape, secrets, noise, and disturbing settings.
 
-use std::time::{Duration, Instant};
-
-use api::{Boundary, CommandStatus, EndedBy, ErrorCode, Foreground, InputRequest, WaitRequest};
+use api::{Boundary, CommandStatus, EndedBy, ErrorCode, ExecuteRequest, Foreground, InputRequest, WaitRequest};
 use e2e::{count, eventually};
 
+use crate::descendants::passes;
 use crate::shell_matrix::{Dialect, Trial, each};
 
 #[tokio::test]
@@ -43,9 +42,7 @@ async fn tells(t: &Trial<'_>, command: &str) -> (CommandStatus, Option<i32>, Str
 
 /// An unfinished text is refused at once, is no success, and leaves a shell that works.
 async fn is_refused(t: &Trial<'_>, unfinished: &str) {
-    let begun = Instant::now();
     let done = t.shell.run(unfinished).await;
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}: {unfinished:?}: {:?}", t.dialect, begun.elapsed());
     let told = (done.status, done.error.as_deref().is_some_and(|e| e.contains("incomplete")));
     assert_eq!(told, (CommandStatus::Failed, true), "{:?}: {unfinished:?}: {done:?}", t.dialect);
     assert_eq!(t.gives("echo next").await, t.is(0, "next\n"), "after {unfinished:?}");
@@ -91,11 +88,12 @@ async fn an_unfinished_here_document_is_refused() {
 #[tokio::test]
 async fn background_output_is_no_commands() {
     each("10 background output", async |t| {
-        let begun = Instant::now();
-        let late = t.dialect.background("sleep 1; echo late");
+        t.gives("mkfifo gate").await;
+        let late = t.dialect.background("read -r line <gate; echo $line");
         let (_, code, output) = t.gives(&format!("{late} echo hi")).await;
-        assert_eq!((code, output.ends_with("hi\n"), output.contains("late")), (0, true, false), "{:?}", t.dialect);
-        assert!(begun.elapsed() < Duration::from_secs(1), "{:?}: {:?}", t.dialect, begun.elapsed());
+        assert_eq!((code, output.ends_with("hi\n")), (0, true), "{:?}: {output:?}", t.dialect);
+        // The job has waited for this: the command's answer came first.
+        passes(t.folder.join("gate"), "late\n").await;
         eventually("late is in the journal", async || {
             String::from_utf8_lossy(&t.shell.journal().await).contains("late\r\n").then_some(())
         })
@@ -209,19 +207,15 @@ async fn bytes_of_any_kind_come_out_as_what_they_are() {
 #[tokio::test]
 async fn waits_end_by_their_first_reason() {
     each("18 waits", async |t| {
-        let begun = Instant::now();
         let command = t.shell.run_until("sleep 0.2; echo listening on 4711; cat", r"listening on (\d+)").await;
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}: {:?}", t.dialect, begun.elapsed());
         assert_eq!(command.status, CommandStatus::Running, "{:?}", t.dialect);
         t.shell.sends(b"\x04").await;
         assert_eq!(t.shell.end_of(&command).await.exit_code, Some(0), "{:?}", t.dialect);
-        let request = api::ExecuteRequest {
-            command: "sleep 0.5; echo done".to_owned(),
-            timeout: Some(0.1),
-            ..Default::default()
-        };
-        let running = t.shell.run_as(request).await;
+        t.gives("mkfifo gate").await;
+        let waits = "cat gate".to_owned();
+        let running = t.shell.run_as(ExecuteRequest { command: waits, timeout: Some(0.1), ..Default::default() }).await;
         assert_eq!(running.ended_by, Some(EndedBy::TimedOut), "{:?}", t.dialect);
+        passes(t.folder.join("gate"), "done\n").await;
         let (one, two) = tokio::join!(t.shell.end_of(&running), t.shell.end_of(&running));
         assert_eq!([one.output.as_deref(), two.output.as_deref()], [Some("done\n"); 2], "{:?}", t.dialect);
     })
@@ -261,10 +255,9 @@ async fn after_settings_that_disturb_ends_are_right_or_said_to_be_a_guess() {
             let shell = t.dialect.session(t.server).await;
             shell.run(disturbance).await;
             for (command, code, output) in [("echo one".to_owned(), 0, "one"), (t.dialect.code(7), 7, "")] {
-                let begun = Instant::now();
                 let done = shell.run(&command).await;
                 let told = format!("{:?} after {disturbance:?}: {done:?}", t.dialect);
-                assert!(begun.elapsed() < Duration::from_secs(10), "{:?}: {told}", begun.elapsed());
+                assert_ne!(done.status, CommandStatus::Running, "{told}");
                 let shown = done.output.clone().unwrap_or_default();
                 match done.boundary {
                     Boundary::Attested | Boundary::Nonce => assert_eq!(done.exit_code, Some(code), "{told}"),
@@ -293,7 +286,7 @@ async fn what_a_person_types_disturbs_no_command() {
         assert!(!t.folder.join("half").exists(), "{:?}", t.dialect);
         // A line that goes on is not taken away: the command is refused, and C-c helps, as is said.
         t.shell.sends(if t.dialect.is_fish() { b"if true\r" } else { b"if true; then\r" }).await;
-        let request = api::ExecuteRequest { command: "echo no".to_owned(), timeout: Some(0.5), ..Default::default() };
+        let request = ExecuteRequest { command: "echo no".to_owned(), timeout: Some(0.5), ..Default::default() };
         let refused = t.shell.try_run(&request).await.expect_err("a line that goes on");
         assert_eq!(refused.code(), Some(ErrorCode::SessionNotReady), "{:?}: {refused}", t.dialect);
         assert!(refused.to_string().contains("C-c"), "{:?}: {refused}", t.dialect);
@@ -311,8 +304,7 @@ async fn a_command_is_never_typed_into_a_program_that_somebody_typed_ahead() {
             let file = format!("taken{round}");
             let reads = format!("sh -c 'read x; echo \"$x\" >{file}; echo got'");
             t.shell.sends(format!("sleep 0.1\r{reads}\r").as_bytes()).await;
-            let request =
-                api::ExecuteRequest { command: "echo agent".to_owned(), timeout: Some(1.0), ..Default::default() };
+            let request = ExecuteRequest { command: "echo agent".to_owned(), timeout: Some(1.0), ..Default::default() };
             let refused = t.shell.try_run(&request).await.expect_err("somebody's program reads");
             assert_eq!(refused.code(), Some(ErrorCode::SessionBusy), "{:?}: {refused}", t.dialect);
             t.shell.sends(b"mine\r").await;

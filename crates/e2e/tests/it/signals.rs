@@ -1,8 +1,6 @@
 //! Signals: to the foreground, through pipelines, to programs that ignore them, and to programs that stop without
 //! ending.
 
-use std::time::{Duration, Instant};
-
 use api::{EndedBy, ErrorCode, Foreground, NumberOrName, SignalRequest};
 use e2e::{Server, marked};
 
@@ -44,9 +42,7 @@ async fn a_session_that_ignores_its_end_is_ended_all_the_same() {
     shell
         .run_until("trap '' HUP INT TERM; bash -c 'trap \"\" HUP INT TERM; echo deaf; sleep 601; sleep 602'", "deaf")
         .await;
-    let begun = Instant::now();
     let ended = shell.ends().await;
-    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
     assert_eq!((ended.left, ended.killed >= 2), (0, true), "{ended:?}");
     assert_eq!(running(&server, "sleep 601"), 0);
 }
@@ -80,10 +76,8 @@ async fn signal_to(server: &Server, shell: &e2e::Session, signo: u32, pid: u32) 
 async fn a_shell_that_stops_itself_is_told_as_stopped_and_goes_on() {
     let server = Server::start();
     let shell = server.session().await;
-    let begun = Instant::now();
     let stopped = shell.run("kill -STOP $$; echo back; (exit 6)").await;
     assert_eq!((stopped.ended_by, stopped.foreground), (Some(EndedBy::Stopped), Some(Foreground::Stopped)));
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     // A later request is answered at once.
     let wait = api::WaitRequest { input_wanted: true, timeout: Some(20.0), ..Default::default() };
     assert_eq!(shell.wait(&wait).await.ended_by, EndedBy::Stopped);
@@ -166,9 +160,12 @@ async fn a_flood_is_interrupted_at_once() {
     };
     let flood = shell.run_as(request).await;
     assert_eq!((flood.ended_by, flood.foreground), (Some(EndedBy::TimedOut), Some(Foreground::Running)));
-    let begun = Instant::now();
+    // The flood's own bytes are the clock: a busy machine slows both down. Before, it ran for a second.
+    let before = shell.look().await.journal.end_offset;
     shell.signal("INT").await;
-    assert_eq!(shell.end_of(&flood).await.exit_code, Some(130));
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    let done = shell.end_of(&flood).await;
+    assert_eq!(done.exit_code, Some(130));
+    let after = done.end_offset.expect("it has ended").saturating_sub(before);
+    assert!(after < before, "{before} bytes before the interrupt, and {after} after it");
     assert_eq!(shell.gives("echo calm").await, (0, "calm\n".to_owned()));
 }

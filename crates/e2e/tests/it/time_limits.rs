@@ -1,7 +1,5 @@
 //! A command with `onTimeout`: what becomes of it when its time is up, whatever its client does meanwhile.
 
-use std::time::{Duration, Instant};
-
 use api::{CommandExecution, CommandStatus, EndedBy, ErrorCode, ExecuteRequest, OnTimeout, OutputQuery};
 use e2e::{Server, Session, eventually};
 use serde_json::json;
@@ -37,11 +35,9 @@ async fn a_command_whose_time_is_up_is_interrupted_or_ended_by_force_and_the_she
         ("echo begun; bash -c \"trap '' INT TERM; sleep 774; sleep 774\"", OnTimeout::Kill, 137),
         ("echo begun; sleep 775 | (trap '' INT TERM; sleep 776)", OnTimeout::Kill, 137),
     ] {
-        let begun = Instant::now();
         let done = shell.run_as(limited(command, 0.3, on_timeout)).await;
         assert_eq!(how(&done), (ended.0, Some(code), Some(on_timeout), ended.1), "{command}: {done:?}");
         assert!(done.output.as_ref().is_some_and(|output| output.starts_with("begun\n")), "{done:?}");
-        assert!(begun.elapsed() < Duration::from_secs(20), "{command}");
         lives(&shell, pid).await;
     }
     assert_eq!(shell.gives("kill -0 $(< before) && echo it lives").await, (0, "it lives\n".to_owned()));
