@@ -3,19 +3,21 @@
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from mcp_client import CALL_SECONDS, LOOPBACK, free_port
+
 needs_sshd = pytest.mark.skipif(
     not all(shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin") for name in ("ssh", "sshd", "ssh-keygen")),
     reason="ssh or sshd is not installed: apt-get install openssh-server openssh-client",
 )
 
-# Where Debian's sshd locks its unprivileged part in, when root starts it (sshd(8)).
+# Where Debian's sshd locks its unprivileged part in, when root starts it (sshd(8)). Its service makes this folder. Whoever
+# makes it here leaves it there, because another sshd may be in it.
 PRIVILEGE_SEPARATION = Path("/run/sshd")
 
 
@@ -24,13 +26,11 @@ def machine(folder: Path):
     """Starts it in this folder; gives the command that goes there."""
     for name in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
-    is_made = os.getuid() == 0 and not PRIVILEGE_SEPARATION.exists()
-    if is_made:
-        PRIVILEGE_SEPARATION.mkdir(mode=0o755)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    if os.getuid() == 0:
+        PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
+    port = free_port()
     options = {
-        "ListenAddress": f"127.0.0.1:{port}",
+        "ListenAddress": f"{LOOPBACK}:{port}",
         "HostKey": folder / "host",
         "AuthorizedKeysFile": folder / "user.pub",
         "PidFile": "none",
@@ -46,21 +46,17 @@ def machine(folder: Path):
     with open(folder / "sshd.log", "w") as log:
         server = subprocess.Popen([sshd, "-D", "-e", "-f", "/dev/null", *words], stderr=log)
     try:
-        _wait_until_it_listens(server, port)
+        _wait_until_it_listens(server, folder / "sshd.log")
         known = f"-o StrictHostKeyChecking=no -o UserKnownHostsFile={folder / 'known'} -o LogLevel=ERROR"
         user = pwd.getpwuid(os.getuid()).pw_name
-        yield f"ssh -F none {known} -o IdentitiesOnly=yes -i {folder / 'user'} -p {port} {user}@127.0.0.1"
+        yield f"ssh -F none {known} -o IdentitiesOnly=yes -i {folder / 'user'} -p {port} {user}@{LOOPBACK}"
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait(CALL_SECONDS)
         print((folder / "sshd.log").read_text())
-        if is_made:
-            PRIVILEGE_SEPARATION.rmdir()
 
 
-def _wait_until_it_listens(server: subprocess.Popen, port: int):
-    while server.poll() is None:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-    raise AssertionError("sshd ended before it listened")
+def _wait_until_it_listens(server: subprocess.Popen, log: Path):
+    # A newer sshd refuses an address for a while from which a connection came without a log-in, as a probe would be one.
+    while "Server listening on" not in log.read_text():
+        assert server.poll() is None, "sshd ended before it listened"

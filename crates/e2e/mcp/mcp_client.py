@@ -11,6 +11,7 @@ import re
 import select
 import shutil
 import signal
+import socket
 import stat
 import tempfile
 import time
@@ -28,6 +29,9 @@ IS_FULL = os.environ.get("PTYD_TEST_FULL") == "1"
 NOISE = 10
 # No test asks for a longer wait; a call that takes as long hangs.
 CALL_SECONDS = 75.0
+
+# An address of loopback for this process alone (a pid has 22 bits), so that no other one is given a port of it.
+LOOPBACK = f"127.{64 + (os.getpid() >> 16)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
 
 _FACT = re.compile(r'(?:^| · )((?:(?<= )"(?:\\.|[^"\\])*"(?= · |$)|(?! · ).)+)')
 
@@ -364,6 +368,12 @@ class Workspace:
         """The logs of ptyd, for a failed test's report."""
         logs = [*self.state.glob("*.log"), self.root / "shim.log", *self.state.glob("sessions/*/holder.log")]
         return "\n".join(f"--- {p.name}\n{p.read_text(errors='replace')[-4000:]}" for p in logs if p.is_file())
+
+
+def free_port() -> int:
+    """A port for a program that cannot choose one itself."""
+    with socket.create_server((LOOPBACK, 0)) as free:
+        return free.getsockname()[1]
 
 
 def parent(pid: int) -> int | None:

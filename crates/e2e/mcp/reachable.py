@@ -19,7 +19,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mcp_client import PTYD, Workspace
+from mcp_client import LOOPBACK, PTYD, Workspace, free_port
 
 NAME = "terminals.example.com"
 DOCS = Path(__file__).resolve().parents[3] / "docs/proxy.md"
@@ -107,16 +107,12 @@ def code(answer) -> str | None:
 class Nginx:
     """An nginx of its own with the block of the documentation."""
 
-    # No other test asks the kernel for a port of this address.
-    ADDRESS = "127.78.0.1"
-
     def __init__(self, folder: Path, files: tuple[Path, Path], backend: int):
         folder.mkdir()
         block = re.search(r"```nginx\n(.*?)```", DOCS.read_text(), re.DOTALL)[1]
-        with socket.create_server((self.ADDRESS, 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         for here, there in {
-            "listen 443 ssl": f"listen {self.ADDRESS}:{self.port} ssl",
+            "listen 443 ssl": f"listen {LOOPBACK}:{self.port} ssl",
             "/etc/ssl/terminals.example.com.pem": str(files[0]),
             "/etc/ssl/terminals.example.com.key": str(files[1]),
             "127.0.0.1:7893": f"127.0.0.1:{backend}",
@@ -137,7 +133,7 @@ class Nginx:
         """Waits until it takes connections."""
         while self.process.poll() is None:
             try:
-                socket.create_connection((self.ADDRESS, self.port)).close()
+                socket.create_connection((LOOPBACK, self.port)).close()
                 return
             except ConnectionRefusedError:
                 await asyncio.to_thread(self._wait)
@@ -159,7 +155,7 @@ class Nginx:
 def in_a_network(*words: str) -> subprocess.CompletedProcess:
     """Runs this file in a network namespace of its own, as root or, where the kernel lets them, as anybody."""
     unshare = ["unshare", "--net", "--kill-child", "--fork"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
-    return subprocess.run([*unshare, sys.executable, __file__, *words], capture_output=True, text=True, timeout=120)
+    return subprocess.run([*unshare, sys.executable, __file__, *words], capture_output=True, text=True, timeout=600)
 
 
 OURS, OTHER = "10.77.0.1", "10.77.0.2"

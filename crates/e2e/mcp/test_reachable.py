@@ -12,7 +12,7 @@ import websockets
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from mcp_client import PTYD, Agent
+from mcp_client import LOOPBACK, PTYD, Agent
 from reachable import NAME, Nginx, Server, ask, certificate, code, in_a_network, placed, trusting
 
 
@@ -46,7 +46,7 @@ def resolved(monkeypatch):
     real = socket.getaddrinfo
 
     def lookup(host, *arguments, **options):
-        return real(Nginx.ADDRESS if host in (NAME, NAME.encode()) else host, *arguments, **options)
+        return real(LOOPBACK if host in (NAME, NAME.encode()) else host, *arguments, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
 
@@ -169,7 +169,7 @@ async def test_behind_nginx_rest_events_sockets_and_mcp_work_with_a_named_token(
 
         uri = f"wss://{NAME}{at}/socket"
         async with websockets.connect(
-            uri, ssl=proxied.tls, host=Nginx.ADDRESS, port=proxied.nginx, additional_headers=headers
+            uri, ssl=proxied.tls, host=LOOPBACK, port=proxied.nginx, additional_headers=headers
         ) as peer:
             await peer.send(json.dumps({"type": "input", "data": "echo so''cket\n"}))
             async with asyncio.timeout(20):
@@ -192,7 +192,7 @@ async def test_behind_nginx_rest_events_sockets_and_mcp_work_with_a_named_token(
 
 # promise: access-14
 async def test_a_token_has_the_same_rights_from_outside(proxied):
-    here, there = ("127.0.0.1", proxied.port), (Nginx.ADDRESS, proxied.nginx)
+    here, there = ("127.0.0.1", proxied.port), (LOOPBACK, proxied.nginx)
     reader = proxied.token("eye", "--scope", "read")
     for address, options in ((here, {"host": "localhost"}), (there, {"tls": proxied.tls})):
         refused = ask(address, "/terminals", token=reader, method="POST", body={}, **options)
