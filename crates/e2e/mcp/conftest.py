@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from mcp_client import PTYD, Workspace, Lines, within
+from mcp_client import CALL_SECONDS, PTYD, Lines, Workspace
 
 
 def pytest_configure():
@@ -96,7 +96,7 @@ async def lines(machine):
     )
     yield Lines(process)
     process.stdin.close()
-    with within(0.2):
+    async with asyncio.timeout(CALL_SECONDS):
         assert await process.wait() == 0
     await machine.detached()
     # Standard output carries nothing but the protocol, standard error nothing while all is well.

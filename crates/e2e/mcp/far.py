@@ -16,8 +16,8 @@ needs_sshd = pytest.mark.skipif(
     reason="ssh or sshd is not installed: apt-get install openssh-server openssh-client",
 )
 
-# Where Debian's sshd locks its unprivileged part in, when root starts it (sshd(8)). Its service makes this folder. Whoever
-# makes it here leaves it there, because another sshd may be in it.
+# Where Debian's sshd locks its unprivileged part in, when root starts it (sshd(8)). Its service makes this folder. A test
+# that makes it leaves it there, because the sshd of another one may be in it.
 PRIVILEGE_SEPARATION = Path("/run/sshd")
 
 
@@ -57,6 +57,6 @@ def machine(folder: Path):
 
 
 def _wait_until_it_listens(server: subprocess.Popen, log: Path):
-    # A newer sshd refuses an address for a while from which a connection came without a log-in, as a probe would be one.
+    # A probe would be a connection without a log-in. After one of these a newer sshd refuses its address for a while.
     while "Server listening on" not in log.read_text():
         assert server.poll() is None, "sshd ended before it listened"

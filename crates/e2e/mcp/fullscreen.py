@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_client import Answer, Workspace, Session
+from mcp_client import CALL_SECONDS, Answer, Session, Workspace
 
 NEVER = "never-typed"
 
@@ -25,7 +25,7 @@ def needs(*programs: str):
 async def shown(session: Session, pattern: str, cursor: str | None = None) -> Answer:
     """The screen, once it is as expected: a program may paint in several strokes, and the cursor comes last."""
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(CALL_SECONDS):
             while True:
                 screen = await session.read(view="screen", timeout=0.1)
                 if re.search(pattern, screen.output, re.MULTILINE) and cursor in (None, screen.fact("cursor")):
@@ -42,13 +42,13 @@ class Played:
 
     async def press(self, *keys: str, until: str, cursor: str | None = None) -> Answer:
         """Presses keys and gives the screen that they lead to."""
-        typed = await self.session.press(*keys, wait_for=until, timeout=20)
+        typed = await self.session.press(*keys, wait_for=until, timeout=60)
         assert typed.is_running, typed.text
         return await shown(self.session, until, cursor)
 
     async def type(self, text: str, until: str, cursor: str | None = None, paste: bool = False) -> Answer:
         """Types or pastes text and gives the screen that it leads to."""
-        typed = await self.session.type(text, wait_for=until, timeout=20, paste=paste)
+        typed = await self.session.type(text, wait_for=until, timeout=60, paste=paste)
         assert typed.is_running, typed.text
         return await shown(self.session, until, cursor)
 
@@ -64,11 +64,7 @@ class Played:
         """Presses the last keys: the program ends with this code, and nothing of its paint is in the transcript."""
         # Seen on the screen, so that its absence says something.
         await shown(self.session, paint)
-        ended = await self.session.press(*keys, timeout=20)
-        async with asyncio.timeout(20):
-            # Its screen is idle: it writes its file before it leaves, and the disk may be slow.
-            while ended.is_running:
-                ended = await self.session.read(command_id=self.command, timeout=1)
+        ended = await self.session.to_the_end(await self.session.press(*keys, timeout=60), self.command)
         assert ended.exit == exit, ended.text
         transcript = await self.session.read(command_id=self.command)
         assert re.search(paint, transcript.output, re.MULTILINE) is None, transcript.text
@@ -87,7 +83,7 @@ async def played(workspace: Workspace, command: str, until: str, cursor: str | N
     session = await workspace.session(dimensions={"cols": 80, "rows": 12}, env=env)
     if before:
         assert (await session.run(before)).exit == 0
-    begun = await session.run(command, wait_for=until, timeout=20)
+    begun = await session.run(command, wait_for=until, timeout=60)
     assert (begun.is_running, "full-screen" in begun.facts) == (True, True), begun.text
     await shown(session, until, cursor)
     program = Played(workspace, session, begun)

@@ -12,7 +12,7 @@ from mcp import Client as SdkClient
 from mcp import StdioServerParameters, stdio_client
 from mcp.types import ElicitResult
 
-from mcp_client import PTYD, Answer
+from mcp_client import CALL_SECONDS, PTYD, Answer
 from test_policy import CONFIG, POLICY
 from test_secrets import get, page
 from test_tasks import DOORS, GRACE, TASKS, over_http, over_stdio, text
@@ -51,7 +51,7 @@ def decide(url, decision="allow", **headers):
 
 async def asked(machine) -> str:
     """The id of the approval that waits."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(CALL_SECONDS):
         while not (found := re.search(r"^(a-\w{10})  pending", await asyncio.to_thread(ptyd, machine, "approvals"), re.M)):
             pass
     return found[1]
@@ -90,7 +90,7 @@ async def test_a_task_sends_its_person_to_a_page_and_goes_on_with_the_decision(s
     shown = page(get(at).text)
     assert (shown["Command"], shown["Session"]) == (RUN, session), shown
     # Other commands of the session run meanwhile.
-    other = await client.call("execute_in_terminal", session_id=session, command="echo other")
+    other = await client.call("execute_in_terminal", capabilities={}, session_id=session, command="echo other")
     assert text(other).startswith("other\n"), other
     assert decide(at, "maybe").status_code == 422
     assert decide(at).status_code == 200
@@ -147,7 +147,7 @@ async def test_no_program_in_a_session_decides_at_the_page(served, client):
     free = started["structuredContent"]["sessionId"]
     for head, code in (("", "401"), (f"--user x:{served.token}", "403")):
         curl = f"curl -s -o /dev/null -w '%{{http_code}}' {head} -d decision=allow {at}"
-        answer = text(await client.call("execute_in_terminal", session_id=free, command=curl))
+        answer = text(await client.call("execute_in_terminal", capabilities={}, session_id=free, command=curl))
         assert answer.startswith(f"{code}\n"), answer
     assert f"{task}  pending" in ptyd(served, "approvals")
     # Nor does the token alone: whoever shows it may be such a program. A named admin token is a person's.
@@ -175,7 +175,7 @@ async def test_what_an_ended_session_has_left_running_decides_at_no_page(served,
     assert "[exit 0" in text(left), left
     await asyncio.to_thread(ptyd, served, "kill", free)
     (served.project / "gone").touch()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(CALL_SECONDS):
         assert await asyncio.to_thread((served.project / "answer").read_text) == "401"
     assert f"{task}  pending" in ptyd(served, "approvals")
 

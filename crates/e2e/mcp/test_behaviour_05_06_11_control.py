@@ -7,9 +7,11 @@ import asyncio
 import os
 import re
 import signal
+import statistics
+import time
 
 import pytest
-from mcp_client import IS_FULL, NOISE, watched, within
+from mcp_client import CALL_SECONDS, IS_FULL, watched
 
 PYTHON_SLEEPS = "python3 -c 'import signal; signal.pause()'"
 
@@ -19,8 +21,7 @@ async def test_a_new_command_while_one_runs_is_refused_and_never_typed(workspace
     running = await workspace.terminal("sleep 60", timeout=0.2)
     refused = await workspace.terminal("echo NEXT")
     assert (refused.is_error, "busy" in refused.text, "sleep 60" in refused.text) == (True, True, True)
-    with within(0.2):
-        interrupted = await workspace.terminal("C-c")
+    interrupted = await workspace.terminal("C-c")
     assert interrupted.exit == 130
     assert (await workspace.terminal("echo alive")).text == "alive\n[exit 0]"
     assert b"NEXT" not in workspace.journal(running.session_id)
@@ -41,7 +42,7 @@ async def test_a_named_session_refuses_a_second_command_too(workspace):
     assert started.is_running
     refused = await session.run("echo NEXT")
     assert (refused.is_error, "busy" in refused.text) == (True, True)
-    assert (await session.press("C-d", timeout=5)).exit == 0
+    assert (await session.press("C-d", timeout=60)).exit == 0
     assert (workspace.project / "taken").read_text() == ""
 
 
@@ -54,32 +55,40 @@ async def test_execute_runs_a_command_whatever_it_is_called_but_for_three_keys(w
         assert (told.is_error, told.text) == (True, f"not run: {key} is a key; {call} presses it")
 
 
-async def test_every_interrupt_tells_the_end_of_its_command(workspace):
+# promise: signal-1
+async def test_every_interrupt_tells_the_end_of_its_command_as_soon_as_any_command_is_answered(workspace):
     await workspace.terminal("true")
-    told = []
+    told, interrupts, plain = [], [], []
     for _ in range(300 if IS_FULL else 60):
         await workspace.terminal("sleep 60", timeout=0.02)
+        begun = time.monotonic()
         told.append((await workspace.terminal("C-c")).facts)
+        interrupted = time.monotonic()
+        assert (await workspace.terminal("true")).exit == 0
+        interrupts.append(interrupted - begun)
+        plain.append(time.monotonic() - interrupted)
     assert [facts for facts in told if facts != ["exit 130", "INT"]] == []
+    # Each of the two is measured beside the other one, so a slow machine is slow for both.
+    assert statistics.median(interrupts) <= 10 * statistics.median(plain)
 
 
 # promise: signal-1
 async def test_an_interrupt_ends_a_pipeline_whole(workspace):
     # It says so when all of them are there: tee has read what came through the others.
     says = PYTHON_SLEEPS.replace("signal.pause()", "print(0, flush=True); signal.pause()")
-    running = await workspace.terminal(f"{says} | cat | tee /dev/null", wait_for="^0", timeout=10)
+    running = await workspace.terminal(f"{says} | cat | tee /dev/null", wait_for="^0", timeout=60)
     programs = {p: c for p, c in workspace.processes(running.session_id).items() if c.startswith(("python3", "cat", "tee"))}
     assert len(programs) == 3, programs
     with watched(programs) as ends:
         assert (await workspace.terminal("C-c")).exit == 130
-        await ends(0.2 * NOISE)
+        await ends()
 
 
 # promise: signal-2
 async def test_an_interrupt_does_not_cost_output_that_was_printed(workspace):
     session = await workspace.session()
     await session.run(f"bash -c \"trap 'seq 1 900; exit 5' INT; seq 1 900; {PYTHON_SLEEPS}; :\"", wait_for="^900$")
-    await session.press("C-c", timeout=10)
+    await session.press("C-c", timeout=60)
     assert re.findall(r"(\d+)\r\n", workspace.journal(session.id).decode()) == [str(n) for n in range(1, 901)] * 2
 
 
@@ -87,12 +96,12 @@ async def test_an_interrupt_does_not_cost_output_that_was_printed(workspace):
 async def test_a_stopped_program_is_a_job_that_can_be_resumed_in_a_named_session(workspace):
     session = await workspace.session()
     await session.run("sleep 60", timeout=0.2)
-    stopped = await session.press("C-z", timeout=5)
+    stopped = await session.press("C-z", timeout=60)
     assert stopped.facts[:2] == ["exit 148", "TSTP"]
     listed = await session.run("jobs")
     assert re.fullmatch(r"\[1\]\+\s+Stopped\s+sleep 60", listed.output)
     assert (await session.run("fg", timeout=0.2)).is_running
-    assert (await session.press("C-c", timeout=5)).exit == 130
+    assert (await session.press("C-c", timeout=60)).exit == 130
 
 
 # promise: stop-1
@@ -101,24 +110,27 @@ async def test_terminate_kills_what_ignores_every_polite_signal(workspace):
     stubborn = "trap '' INT TERM HUP QUIT; echo ready; while :; do sleep 60; done"
     await session.run(f'bash -c "{stubborn}"', wait_for="ready")
     processes = workspace.processes(session.id)
-    with watched(processes) as ends, within(5):
-        ended = await session.terminate()
-        await ends(5 * NOISE)
+    with watched(processes) as ends:
+        async with workspace.promised(5):
+            ended = await session.terminate()
+            await ends()
     assert (ended.structured["status"], ended.structured["left"], ended.structured["wasOver"]) == ("terminated", 0, False)
 
 
-ORPHANS = "sleep 7771 & setsid sleep 7772 & (nohup sleep 7773 >/dev/null 2>&1 &); (setsid -f sleep 7774); env -i sleep 7775 &"
+# How long they sleep is a number of this process's own: another run of this test has orphans of the same kind.
+TIME = f"777{os.getpid()}"
+ORPHANS = f"sleep {TIME}1 & setsid sleep {TIME}2 & (nohup sleep {TIME}3 >/dev/null 2>&1 &); (setsid -f sleep {TIME}4); env -i sleep {TIME}5 &"
 
 
 async def start_orphans(session):
     """Starts processes that leave the group, the session, the terminal and the environment, and gives them all."""
     await session.run(f"{ORPHANS} wait %1", wait_for_completion=False)
     orphans = {}
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(CALL_SECONDS):
         while len(orphans) < 5:
             # Each look is a round trip; they are there after a few.
             await session.agent.call("list_terminal_sessions")
-            orphans = {p: c for p, c in everything().items() if re.fullmatch(r"sleep 777[1-5]", c)}
+            orphans = {p: c for p, c in everything().items() if re.fullmatch(rf"sleep {TIME}[1-5]", c)}
     return orphans
 
 
@@ -141,7 +153,7 @@ async def test_terminate_leaves_no_orphan(workspace, force):
     orphans = await start_orphans(session)
     with watched(orphans) as ends:
         ended = await session.terminate(force=force)
-        await ends(2)
+        await ends()
     assert ended.structured["left"] == 0
 
 
@@ -155,11 +167,11 @@ async def test_a_killed_holder_takes_its_session_and_its_orphans_and_nobody_else
 
     await session.until(lambda _: len(orphans()) == 3)
     left = orphans()
-    waiting = asyncio.create_task(session.run("echo before; read never", timeout=30, wait_for="never printed"))
-    await session.read(wait_for="before", timeout=10)
+    waiting = asyncio.create_task(session.run("echo before; read never", timeout=60, wait_for="never printed"))
+    await session.read(wait_for="before", timeout=60)
     with watched(left) as ends:
         os.kill(workspace.holder(session.id), signal.SIGKILL)
-        await ends(2 * NOISE)
+        await ends()
     ended = await waiting
     assert "session ended" in ended.facts
     assert ended.output == "before"

@@ -7,7 +7,6 @@ import hashlib
 import random
 
 import pytest
-from mcp_client import within
 
 COMMAND_BYTES_MAX = 1 << 20
 
@@ -56,8 +55,7 @@ async def test_a_command_of_one_mebibyte_arrives_and_one_byte_more_is_refused(wo
     room = COMMAND_BYTES_MAX - len(heredoc(""))
     text = lines(room, 2)
     assert len(heredoc(text).encode()) == COMMAND_BYTES_MAX
-    with within(3):
-        assert (await workspace.terminal(heredoc(text))).exit == 0
+    assert (await workspace.terminal(heredoc(text))).exit == 0
     assert (workspace.project / "f").read_bytes() == text.encode()
     refused = await workspace.terminal(heredoc("x" + text))
     assert (refused.is_error, "1048576" in refused.text.replace(",", "")) == (True, True)
@@ -104,7 +102,7 @@ async def test_5000_bytes_without_a_newline_reach_a_program_that_reads_lines_who
     sent = await session.type("x" * 5000, timeout=0.3)
     assert not sent.is_error, sent.text
     await session.press("Enter", timeout=0.1)
-    assert (await session.press("C-d", timeout=10)).exit == 0
+    assert (await session.press("C-d", timeout=60)).exit == 0
     assert (workspace.project / "f").read_text() == "x" * 5000 + "\n"
 
 
@@ -117,7 +115,7 @@ async def test_200000_bytes_of_input_arrive_whatever_the_length_of_their_lines(w
     # Enter comes behind it.
     sent = await workspace.terminal(text, is_input=True, timeout=1)
     assert not sent.is_error, sent.text
-    assert (await workspace.terminal("C-d", timeout=30)).exit == 0
+    assert (await workspace.terminal("C-d", timeout=60)).exit == 0
     assert hashlib.sha256((workspace.project / "f").read_bytes()).hexdigest() == digest
 
 
@@ -125,13 +123,13 @@ async def test_200000_bytes_of_input_arrive_whatever_the_length_of_their_lines(w
 async def test_a_program_that_does_not_read_takes_little_and_the_answer_says_how_much(workspace):
     session = await workspace.session()
     await session.run("sleep 60", wait_for_completion=False)
-    with within(3):
-        stalled = await session.type("y" * 99 + "\n" + "0123456789" * 100_000)
+    async with workspace.promised(3):
+        stalled = await session.type("y" * 99 + "\n" + "0123456789" * 100_000, timeout=60)
     assert stalled.is_error
     words = stalled.text.replace(",", "")
     accepted = int(words.split(" of 1000100 bytes were typed")[0].rsplit(" ", 1)[1])
     assert 0 <= accepted < 100_000
-    assert (await session.press("C-c", timeout=5)).exit == 130
+    assert (await session.press("C-c", timeout=60)).exit == 130
     # The shell does not run the input that ptyd had accepted.
     assert (await session.run("echo ok")).last_line == "ok"
 
@@ -162,10 +160,9 @@ async def test_every_shape_of_a_command_runs(workspace, command, output):
     assert (await workspace.terminal("echo ok")).text == "ok\n[exit 0]"
 
 
-async def test_a_command_in_the_background_answers_at_once(workspace):
-    with within(0.2):
-        answer = await workspace.terminal("sleep 60 &")
-    assert answer.exit == 0
+async def test_a_command_in_the_background_answers_before_it_has_ended(workspace):
+    assert (await workspace.terminal("sleep 3600 &")).exit == 0
+    assert "Running" in (await workspace.terminal("jobs")).output
 
 
 @pytest.mark.parametrize(
@@ -214,6 +211,6 @@ async def test_what_a_program_left_unread_is_in_no_later_commands_output(workspa
     session = await workspace.session()
     # Whether the shell has run that line when the next command is handed over is chance.
     for _ in range(20):
-        assert (await session.run("python3 one.py", wait_for="ready", timeout=20)).fact("matched") == '"ready"'
-        assert (await session.type("xtrue\r", timeout=20)).exit == 0
+        assert (await session.run("python3 one.py", wait_for="ready", timeout=60)).fact("matched") == '"ready"'
+        assert (await session.type("xtrue\r", timeout=60)).exit == 0
         assert (await session.run("echo next")).output == "next"

@@ -6,12 +6,13 @@ Every count is exact, every byte can be read again, and a flood in one session i
 import asyncio
 import hashlib
 import re
+import statistics
 import time
 from pathlib import Path
 
 import pytest
 
-from mcp_client import IS_FULL, NOISE, within
+from mcp_client import CALL_SECONDS, IS_FULL
 
 LINES = 5_000_000 if IS_FULL else 300_000
 FLOOD_SECONDS = 10 if IS_FULL else 1
@@ -28,15 +29,10 @@ async def test_a_flood_is_cut_exactly_costs_no_memory_and_disturbs_no_neighbour(
     await neighbour.run("true")
     before = peak_memory_kib(workspace.server())
     flood = asyncio.create_task(session.run(f"seq 1 {LINES}", timeout=70))
-    latencies = []
     while not flood.done():
-        begun = time.monotonic()
         assert (await neighbour.run("true")).exit == 0
-        latencies.append(time.monotonic() - begun)
     answer = await flood
     assert answer.exit == 0
-    latencies.sort()
-    assert latencies[int(len(latencies) * 0.99)] < 0.1 * NOISE, latencies[-5:]
     assert peak_memory_kib(workspace.server()) - before < 64 * 1024
 
     whole = "".join(f"{n}\n" for n in range(1, LINES + 1))
@@ -53,15 +49,36 @@ async def test_a_flood_is_cut_exactly_costs_no_memory_and_disturbs_no_neighbour(
     assert hashlib.sha256((head + read).encode()).hexdigest() == hashlib.sha256(whole.encode()).hexdigest()
 
 
+# promise: output-2
+async def test_a_neighbour_of_a_flood_is_hardly_slower_than_without_it(workspace):
+    session, neighbour = await workspace.session(), await workspace.session()
+
+    async def latencies():
+        times = []
+        for _ in range(30):
+            begun = time.monotonic()
+            assert (await neighbour.run("true")).exit == 0
+            times.append(time.monotonic() - begun)
+        return times
+
+    quiet = await latencies()
+    flood = asyncio.create_task(session.run("yes", timeout=70))
+    await session.read(wait_for="y", timeout=60)
+    beside = await latencies()
+    assert not flood.done(), "the flood was over before its neighbour had its answers"
+    await session.press("C-c")
+    assert (await flood).exit == 130
+    quiet += await latencies()
+    # The quiet calls came before and behind the flood. The slowest tenth of those beside it does not count.
+    assert statistics.quantiles(beside, n=10)[-1] <= 20 * statistics.median(quiet), (sorted(beside), sorted(quiet))
+
+
 # promise: signal-1
 async def test_an_endless_flood_ends_with_its_interrupt(workspace):
     flooding = await workspace.terminal("yes", timeout=FLOOD_SECONDS)
     assert flooding.is_running
-    with within(0.2):
-        interrupted = await workspace.terminal("C-c")
-    assert interrupted.exit == 130
-    with within(0.2):
-        assert (await workspace.terminal("echo alive")).text == "alive\n[exit 0]"
+    assert (await workspace.terminal("C-c")).exit == 130
+    assert (await workspace.terminal("echo alive")).text == "alive\n[exit 0]"
 
 
 async def test_the_omitted_lines_can_be_searched_with_their_numbers(workspace):
@@ -75,12 +92,12 @@ async def test_the_omitted_lines_can_be_searched_with_their_numbers(workspace):
 # promise: end-6
 async def test_what_a_grandchild_prints_later_is_nobodys_output(workspace):
     workspace.gate()
-    with within(0.2):
-        answer = await workspace.terminal("(cat gate; echo late) & echo hi")
+    # It is answered before the grandchild prints, which the gate still keeps.
+    answer = await workspace.terminal("(cat gate; echo late) & echo hi")
     assert (answer.last_line, answer.exit) == ("hi", 0)
     await workspace.open_gate()
     looked = ""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(CALL_SECONDS):
         while "late" not in looked:
             look = await workspace.terminal("")
             assert look.facts[:2] == ["idle", "last exit 0"]
@@ -95,9 +112,9 @@ async def test_what_a_grandchild_prints_later_is_nobodys_output(workspace):
 
 
 async def test_a_background_job_that_keeps_the_terminal_open_holds_no_answer(workspace):
-    with within(0.2):
-        answer = await workspace.terminal("nohup sleep 300 >/dev/null 2>&1 & sleep 301 & disown -a; echo x")
+    answer = await workspace.terminal("nohup sleep 3600 >/dev/null 2>&1 & sleep 3601 & disown -a; echo x")
     assert (answer.last_line, answer.exit) == ("x", 0)
+    assert {"sleep 3600", "sleep 3601"} <= set(workspace.processes(answer.session_id).values())
 
 
 async def test_output_through_a_process_substitution_comes_once_and_ends_stay_exact(workspace):
@@ -106,7 +123,7 @@ async def test_output_through_a_process_substitution_comes_once_and_ends_stay_ex
     later = await workspace.terminal("echo said-$((2)); (exit 3)")
     assert later.exit == 3
     session = workspace.agent.at(answer.session_id)
-    await session.read(since="o:0", wait_for="said-2", timeout=10)
+    await session.read(since="o:0", wait_for="said-2", timeout=60)
     # It comes when tee has passed it on, with its command or behind it.
     assert re.findall(r"said-\d", await session.pages("o:0")) == ["said-1", "said-2"]
     assert (workspace.project / "log").read_text().splitlines() == ["said-1", "said-2"]
@@ -119,7 +136,7 @@ async def test_since_last_gives_each_line_once(workspace):
     await session.run("for i in 1 2 3; do read -r line; echo $line; done <>gate", wait_for_completion=False)
     seen = []
     for i in range(3):
-        waiting = asyncio.create_task(session.read(since="last", wait_for=f"line {i}", timeout=10))
+        waiting = asyncio.create_task(session.read(since="last", wait_for=f"line {i}", timeout=60))
         await workspace.open_gate(f"line {i}\n")
         seen += re.findall(r"line \d", (await waiting).output)
     assert seen == ["line 0", "line 1", "line 2"]

@@ -56,10 +56,10 @@ async def test_the_raw_view_is_every_byte(workspace):
 )
 # promise: output-5
 async def test_a_question_to_the_terminal_is_answered_once(workspace, question, end):
-    ask = f"printf '{question}'; read -s -t 5 -d {end} reply; first=$?; read -s -t 0.3 -n 1 more; echo \"<$first $(($? > 128))>\""
+    ask = f"printf '{question}'; read -s -t 60 -d {end} reply; first=$?; read -s -t 0.3 -n 1 more; echo \"<$first $(($? > 128))>\""
     (workspace.project / "ask").write_text(ask)
     # A pattern outranks that the program wants input, which it does for a moment.
-    answer = await workspace.terminal("bash ask", wait_for="<.*>", timeout=10)
+    answer = await workspace.terminal("bash ask", wait_for="<.*>", timeout=60)
     assert answer.last_line.endswith("<0 1>"), answer.text
     await workspace.agent.at(answer.session_id).idle()
     # A caller with the answer "still running" gets its end.
@@ -69,18 +69,18 @@ async def test_a_question_to_the_terminal_is_answered_once(workspace, question, 
 
 async def test_the_cursors_place_is_told_truly(workspace):
     session = await workspace.session(dimensions={"cols": 80, "rows": 24})
-    answer = await session.run(r"printf '\e[2J\e[7;11H\e[6n'; IFS= read -s -t 5 -d R reply; echo; echo ${reply#*[}")
+    answer = await session.run(r"printf '\e[2J\e[7;11H\e[6n'; IFS= read -s -t 60 -d R reply; echo; echo ${reply#*[}")
     assert (answer.last_line, answer.exit) == ("7;11", 0)
 
 
 # promise: output-5
 async def test_a_question_is_not_answered_again_when_it_is_shown_again(workspace):
     session = await workspace.session()
-    asked = await session.run(r"printf '\e[6n'; read -s -t 5 -d R reply; echo answered")
+    asked = await session.run(r"printf '\e[6n'; read -s -t 60 -d R reply; echo answered")
     for view in ("text", "raw", "screen"):
         await session.read(view=view)
     assert asked.last_line == "answered"
-    later = await session.run("bash -c 'read -s -t 0.2 -n 1 more; echo \"<$(($? > 128))>\"'", wait_for="<.*>", timeout=10)
+    later = await session.run("bash -c 'read -s -t 0.2 -n 1 more; echo \"<$(($? > 128))>\"'", wait_for="<.*>", timeout=60)
     assert later.last_line == "<1>"
 
 
@@ -132,13 +132,13 @@ async def test_a_nul_is_in_the_raw_view_and_does_not_end_the_text(workspace):
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_megabyte_of_noise_leaves_a_sane_terminal(workspace, seed):
     (workspace.project / "noise").write_bytes(random.Random(seed).randbytes(1 << 20))
-    noise = await workspace.terminal("cat noise", timeout=30)
+    noise = await workspace.terminal("cat noise", timeout=60)
     assert noise.exit == 0, noise.text[-300:]
     assert len(noise.text) < 40_000
     for word in ("sane", "é漢🦀"):
-        answer = await workspace.terminal(f"echo {word}", timeout=10)
+        answer = await workspace.terminal(f"echo {word}", timeout=60)
         assert (answer.output, answer.exit) == (word, 0)
-    assert (await workspace.terminal("read x", timeout=5)).wants == "input"
+    assert (await workspace.terminal("read x", timeout=60)).wants == "input"
     assert (await workspace.terminal("typed", is_input=True)).exit == 0
     assert (await workspace.terminal("echo $x")).output == "typed"
 

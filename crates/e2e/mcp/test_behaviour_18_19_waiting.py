@@ -7,19 +7,20 @@ import asyncio
 import os
 import re
 import signal
+import statistics
 import time
 
 import pytest
-from mcp_client import IS_FULL, NOISE, at_least, watched, within
+from mcp_client import CALL_SECONDS, IS_FULL, at_least, watched
 
 SERVER = """
 import select, socket, sys, time
 s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen()
-print("listening on", s.getsockname()[1], time.time(), flush=True)
+print("listening on", s.getsockname()[1], flush=True)
 print("press h for help ", end="", flush=True)
 while True:
     ready, _, _ = select.select([s, sys.stdin], [], [])
-    if sys.stdin in ready: print("key", repr(sys.stdin.readline()), flush=True)
+    if sys.stdin in ready: print("key", repr(sys.stdin.readline()), time.time(), flush=True)
     else: s.accept()[0].close()
 """
 
@@ -42,20 +43,23 @@ async def test_a_long_silent_command_is_one_call_with_signs_of_life(workspace, s
 # promise: wait-2
 async def test_a_pattern_ends_the_wait_when_its_line_comes_and_a_server_that_reads_keys_is_running(workspace):
     (workspace.project / "server.py").write_text(SERVER)
-    started = await workspace.terminal("python3 server.py", wait_for=r"listening on \d+ [\d.]+\n", timeout=30)
-    late = time.time() - float(started.output.split()[3])
-    assert started.is_running
-    assert late < 0.05 * NOISE
+    started = await workspace.terminal("python3 server.py", wait_for=r"listening on \d+\n", timeout=60)
+    assert (started.is_running, started.is_timed_out) == (True, False), started.text
     running = await workspace.terminal("", timeout=0.7)
     assert (running.is_running, running.wants, "timeout" in running.facts) == (True, None, True)
-    keyed = await workspace.terminal("h", is_input=True, wait_for="key 'h", timeout=10)
-    assert keyed.is_running
+    late, plain = [], [await workspace.plain_call()]
+    for _ in range(9):
+        keyed = await workspace.terminal("h", is_input=True, wait_for=r"key 'h\\n' [\d.]+\n", timeout=60)
+        late.append(time.time() - float(keyed.output.split()[-1]))
+        assert keyed.is_running
+        plain.append(await workspace.plain_call(1))
+    # Each of the two is measured beside the other one, so a slow machine is slow for both.
+    assert statistics.median(late) <= 5 * statistics.median(plain)
     assert (await workspace.terminal("C-c")).exit == 130
 
 
 async def test_a_pattern_that_never_comes_ends_with_the_command(workspace):
-    with within(0.2):
-        answer = await workspace.terminal("echo other", wait_for="never", timeout=30)
+    answer = await workspace.terminal("echo other", wait_for="never", timeout=60)
     assert (answer.exit, answer.output, answer.fact("matched")) == (0, "other", None)
 
 
@@ -71,8 +75,8 @@ async def test_two_waits_on_one_session_both_end(workspace):
     session = await workspace.session()
     workspace.gate()
     await session.run("cat gate; echo over", wait_for_completion=False)
-    waits = [asyncio.create_task(session.read(command_id="c1", timeout=30)) for _ in range(2)]
-    waits.append(asyncio.create_task(session.read(since="o:0", wait_for="^over", timeout=30)))
+    waits = [asyncio.create_task(session.read(command_id="c1", timeout=60)) for _ in range(2)]
+    waits.append(asyncio.create_task(session.read(since="o:0", wait_for="^over", timeout=60)))
     await session.agent.call("list_terminal_sessions")
     await workspace.open_gate()
     first, second, third = await asyncio.gather(*waits)
@@ -83,14 +87,14 @@ async def test_two_waits_on_one_session_both_end(workspace):
 async def test_what_is_typed_ahead_is_read_before_the_program_counts_as_waiting(workspace):
     for _ in range(5):
         await workspace.terminal("sh -c 'sleep 0.3; read a; echo got:$a'", timeout=0.1)
-        answer = await workspace.terminal("early", is_input=True, timeout=10)
+        answer = await workspace.terminal("early", is_input=True, timeout=60)
         assert (answer.last_line, answer.exit) == ("got:early", 0)
 
 
 @pytest.mark.parametrize("ask", ["read -n 1 -t 1 -s a", "read -t 1 -s -d R a", "read -n 1 -t 1 -p 'any key? ' a", "read -e -t 1 a"])
 async def test_a_shell_that_asks_with_a_time_limit_is_never_typed_at_by_us(workspace, ask):
     # Longer than the moment after which the shell would be asked for its hooks.
-    asked = await workspace.terminal(f"{ask}; printf '<%q>\\n' $? \"$a\"", wait_for="<.*>\\n<.*>", timeout=10)
+    asked = await workspace.terminal(f"{ask}; printf '<%q>\\n' $? \"$a\"", wait_for="<.*>\\n<.*>", timeout=60)
     assert asked.output.endswith("<142>\n<''>"), asked.text
 
 
@@ -104,10 +108,10 @@ async def test_a_client_that_is_killed_loses_nothing_and_another_reads_on_from_i
         seen = await mine.read(since="o:0")
         with watched([watcher.shim]) as ends:
             os.kill(watcher.shim, signal.SIGKILL)
-            await ends(5)
+            await ends()
     await workspace.open_gate()
     session = workspace.agent.at(mine.id)
-    await session.until(lambda summary: summary["foreground"] == "idle", 30)
+    await session.until(lambda summary: summary["foreground"] == "idle")
     text = seen.text[: seen.text.rindex("[")] + await session.pages(seen.next)
     assert re.findall(r"(?m)^L(\d+)$", text) == [str(n) for n in range(1, 60_001)]
 
@@ -137,10 +141,18 @@ async def test_of_two_clients_commands_at_once_one_is_refused(workspace):
 
 
 # promise: wait-4
-async def test_64_sessions_sleep_at_the_same_time(workspace):
+async def test_64_sessions_run_their_commands_at_the_same_time(workspace):
     sessions = await asyncio.gather(*(workspace.session() for _ in range(64)))
-    with within(3):
-        answers = await asyncio.gather(*(s.run(f"sleep 2; echo {i}") for i, s in enumerate(sessions)))
+    # The pipe has no end while the test has it open, so no command goes on before all of them have come.
+    gate = os.open(workspace.gate(), os.O_RDWR)
+    here = "{ touch here-%d; cat; } <gate; echo %d"
+    runs = [asyncio.create_task(s.run(here % (i, i), timeout=60)) for i, s in enumerate(sessions)]
+    async with asyncio.timeout(CALL_SECONDS):
+        while len([*workspace.project.glob("here-*")]) < 64:
+            await workspace.agent.call("list_terminal_sessions")
+    assert not any(run.done() for run in runs)
+    os.close(gate)
+    answers = await asyncio.gather(*runs)
     assert [(a.output, a.exit) for a in answers] == [(str(i), 0) for i in range(64)]
 
 
@@ -164,7 +176,7 @@ async def test_a_killed_server_loses_no_call_no_shell_and_no_byte(workspace):
     session = first.session_id
     for life in range(10 if IS_FULL else 2):
         waiting = asyncio.create_task(workspace.terminal(f"echo begun {life}; cat gate; echo $STATE; (exit 7)", timeout=60))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(CALL_SECONDS):
             while f"begun {life}\r\n".encode() not in workspace.journal(session):
                 await workspace.agent.call("list_terminal_sessions")
         old = workspace.server()
@@ -183,7 +195,7 @@ async def test_a_command_that_ends_while_no_server_lives_has_its_true_end(worksp
     await session.run("cat gate; seq 1 20000; (exit 9)", wait_for_completion=False)
     await workspace.kill_server()
     await workspace.open_gate()
-    ended = await session.read(command_id="c1", timeout=30)
+    ended = await session.read(command_id="c1", timeout=60)
     assert (ended.exit, ended.output.startswith("opened\n1\n2\n"), ended.last_line) == (9, True, "20000")
 
 
@@ -209,7 +221,7 @@ async def test_a_client_that_goes_takes_its_session_when_asked_to(workspace):
         left = workspace.processes(gone.session_id)
     assert left != {}
     with watched(left) as ends:
-        await ends(2 * NOISE)
+        await ends()
 
 
 @pytest.mark.parametrize(
@@ -227,11 +239,11 @@ async def test_a_client_that_goes_takes_its_session_when_asked_to(workspace):
 async def test_a_call_that_is_sent_again_to_the_next_server_runs_its_command_once(workspace, shell, enter, inside, command):
     session = await workspace.session(shell=shell)
     if enter:
-        await session.run(enter, timeout=20)
+        await session.run(enter, timeout=60)
     workspace.gate()
-    call = asyncio.create_task(session.run(command, inside=inside, timeout=20))
+    call = asyncio.create_task(session.run(command, inside=inside, timeout=60))
     ran = workspace.project / "ran"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(CALL_SECONDS):
         while not ran.exists():
             await workspace.agent.call("list_terminal_sessions")
     await workspace.kill_server()

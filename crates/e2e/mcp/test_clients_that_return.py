@@ -36,7 +36,7 @@ async def test_a_continued_conversation_finds_its_shell_and_the_place_up_to_whic
             assert other.output == f"\n{machine.project}", other.text
     async with machine.another_agent("--detach", "0.1", **conversation) as back:
         await machine.open_gate()
-        answer = await back.call("terminal", command="", timeout=10)
+        answer = await back.call("terminal", command="", timeout=60)
         assert answer.output == "opened\nend" and "earlier session" not in answer.text, answer.text
         answer = await back.call("terminal", command="echo $secret; pwd")
         assert answer.output == "kept\n/tmp", answer.text

@@ -103,8 +103,8 @@ async def test_changes_and_log_messages_are_told_until_the_server_stops(served):
             await one.call("terminate_terminal_session", session_id=id, force=True)
             assert (await anext(told))["params"]["data"]["event"] == "session.terminated"
             served.process.send_signal(signal.SIGTERM)
-            async with asyncio.timeout(1.5):
-                assert [word async for word in told] == []
+            # A stream that the server cuts off raises an error instead.
+            assert [word async for word in told] == []
 
 
 # promise: mcp-6

@@ -67,7 +67,7 @@ async def test_whiptail_gives_the_item_that_arrows_go_to(workspace):
 async def test_an_entry_that_is_chosen_by_colour_is_a_change_of_its_row(workspace):
     async with played(workspace, f"whiptail {MENU} 2> picked", "c three") as whiptail:
         before = await whiptail.session.read(view="screen")
-        moved = await whiptail.session.press("Down", wait_for="c three", timeout=20)
+        moved = await whiptail.session.press("Down", wait_for="c three", timeout=60)
         rows = before.output.splitlines()
         # Their text is the same, so the answer names them by showing them.
         assert moved.output.splitlines() == [f"{row}: {rows[row - 1]}".rstrip() for row in (4, 5)]

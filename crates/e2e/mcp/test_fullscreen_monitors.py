@@ -32,10 +32,10 @@ async def test_htop_sorts_by_the_column_that_is_picked_and_survives_a_stop(works
         await htop.press("Home", until="^Sort by.*\\nPID +")
         # The arrow is at the column, and the process with the first number is on top.
         await htop.press("Enter", until="^ *PID△USER .*\\n +1 ")
-        stopped = await htop.session.press("C-z", timeout=20)
+        stopped = await htop.session.press("C-z", timeout=60)
         assert (stopped.exit, stopped.fact("TSTP")) == (148, None), stopped.text
         assert "F10Quit" not in stopped.output
-        again = await htop.session.run("fg", wait_for="F10Quit", timeout=20)
+        again = await htop.session.run("fg", wait_for="F10Quit", timeout=60)
         assert "full-screen" in again.facts
         htop.command = again.fact("command")
         await htop.leave("q", paint="F10Quit")
@@ -46,7 +46,7 @@ async def test_htop_sorts_by_the_column_that_is_picked_and_survives_a_stop(works
 async def test_top_kills_the_process_that_it_is_told(workspace):
     session = await workspace.session(dimensions={"cols": 80, "rows": 12})
     assert (await session.run(NEEDLE)).exit == 0
-    shown = await session.run("top -c -d 99 -p $pid", wait_for="ptyd-need", timeout=20)
+    shown = await session.run("top -c -d 99 -p $pid", wait_for="ptyd-need", timeout=60)
     assert shown.fact("matched") is not None, shown.text
     refused = await session.run(f"touch {NEVER}")
     assert (refused.is_error, "busy" in refused.text) == (True, True)
@@ -57,7 +57,7 @@ async def test_top_kills_the_process_that_it_is_told(workspace):
     ]
     killed = await session.agent.call("send_input_to_terminal", session_id=session.id, steps=steps)
     assert killed.is_running, killed.text
-    assert (await session.press("q", timeout=20)).exit == 0
+    assert (await session.press("q", timeout=60)).exit == 0
     assert (await session.run("wait $pid")).exit == 143
     assert NEVER.encode() not in workspace.journal(session.id)
 
@@ -76,7 +76,7 @@ async def test_tmux_splits_runs_a_command_in_a_pane_and_is_left(workspace):
         assert left.last_line == "[detached (from session 0)]"
         panes = await tmux.session.run("tmux list-panes -F '#{pane_index} #{pane_width}'")
         assert panes.output.splitlines() == ["0 40", "1 39"]
-        again = await tmux.session.run("tmux attach", wait_for="│in-pane-42", timeout=20)
+        again = await tmux.session.run("tmux attach", wait_for="│in-pane-42", timeout=60)
         assert "full-screen" in again.facts
         tmux.command = again.fact("command")
         await tmux.leave("C-b", "d", paint="│")

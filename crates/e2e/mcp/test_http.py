@@ -114,13 +114,13 @@ async def test_whoever_may_not_come_in_does_not(served):
 async def test_a_wait_whose_client_goes_leaves_the_program_running(served):
     async with agent_of(served) as agent:
         session = await agent.session()
-        await session.run("trap 'echo interrupted' INT; read -p 'go? ' x; echo $x", timeout=1)
+        await session.run("trap 'echo interrupted' INT; read -p 'go? ' x; echo $x", timeout=60)
     async with httpx2.AsyncClient() as http:
         call = {"name": "get_terminal_output", "arguments": {"session_id": session.id, "wait_for": "never", "timeout": 50}}
         body = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": call}
         headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
         with pytest.raises(httpx2.ReadTimeout):
-            await http.post(served.url, json=body, headers=headers, timeout=0.5)
+            await http.post(served.url, json=body, headers=headers, timeout=httpx2.Timeout(60, read=0.5))
     async with agent_of(served) as agent:
         assert (await agent.at(session.id).type("on\n")).last_line == "on"
 
@@ -129,7 +129,7 @@ async def test_a_wait_whose_client_goes_leaves_the_program_running(served):
 # promise: limit-1
 async def test_a_session_is_started_with_limits(served, mode):
     async with agent_of(served, mode) as agent:
-        session = await agent.session(limits={"commandSeconds": 0.5, "openFiles": 64})
+        session = await agent.session(limits={"commandSeconds": 2, "openFiles": 64})
         ended = await session.run("ulimit -n; sleep 60")
         assert (ended.output.partition("\n")[0], "commandSeconds" in ended.text) == ("64", True)
         refused = await agent.call("start_terminal_session", limits={"openFiles": 3})

@@ -156,15 +156,18 @@ async def test_a_command_right_behind_an_interrupt_runs_in_the_nested_shell(work
 
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_nested_commands_back_to_back_lose_no_time(workspace, shell):
-    session = await workspace.session()
+    session, plain = await workspace.session(), await workspace.session()
     await session.run(shell)
-    slow = 0
+    differences = []
     for number in range(300 if IS_FULL else 100):
         begun = time.monotonic()
         assert (await session.run(f"echo {number}")).output == str(number)
-        slow += time.monotonic() - begun > 0.9
-    # A busy machine may take its time; waits for the next look at the foreground took one second in one of ten.
-    assert slow <= 2
+        nested = time.monotonic()
+        assert (await plain.run(f"echo {number}")).output == str(number)
+        differences.append(nested - begun - (time.monotonic() - nested))
+    # A busy machine takes its time for either; waits for the next look at the foreground took one second in one of ten.
+    lost, won = sum(d > 0.9 for d in differences), sum(d < -0.9 for d in differences)
+    assert lost <= 2 + 2 * won, (lost, won)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -172,7 +175,7 @@ async def test_a_command_that_takes_its_shells_output_away_ends_without_a_code(w
     session = await workspace.session()
     await session.run(shell)
     assert (await session.run("echo in")).output == "in"
-    ended = await session.run("exec >log", timeout=20)
+    ended = await session.run("exec >log", timeout=60)
     assert "ended, exit code unknown" in ended.text and "exec >/dev/tty" in ended.text, ended.text
     await session.type("exec >/dev/tty", end_with_newline=True)
     assert (await session.run("echo back", inside=True)).output == "back"

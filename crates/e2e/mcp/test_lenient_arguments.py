@@ -22,7 +22,7 @@ async def test_texts_for_numbers_flags_and_lists_are_taken(workspace):
 async def test_a_control_key_as_input_is_pressed_and_not_typed(workspace):
     shows = "python3 -c 'import sys, tty; tty.setraw(0); print(\"ready\", flush=True); print(repr(sys.stdin.read(1)))'"
     for name, byte in (("C-x", "\\x18"), ("^O", "\\x0f"), ("Escape", "\\x1b")):
-        await workspace.terminal(shows, wait_for="ready", timeout=10)
+        await workspace.terminal(shows, wait_for="ready", timeout=60)
         pressed = await workspace.terminal(name, is_input=True)
         assert (pressed.exit, byte in pressed.output) == (0, True), pressed.text
 

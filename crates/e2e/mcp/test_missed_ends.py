@@ -1,18 +1,17 @@
 """A client that was told that a command still runs is told how it ended, whatever it does next."""
 
+import asyncio
 import json
 
-from mcp_client import within
+from mcp_client import CALL_SECONDS
 
 
-def gated(workspace, then: str) -> str:
-    """A command that says `begun`, and goes on when its gate is opened."""
-    return f"mkfifo gate; echo begun; cat gate; {then}"
-
-
-def open_gate(workspace):
-    """Lets it go on."""
-    (workspace.project / "gate").write_text("opened\n")
+async def gated(workspace, then: str):
+    """A command that has said `begun`, and goes on when its gate is opened."""
+    workspace.gate()
+    running = await workspace.terminal(f"echo begun; cat gate; {then}", wait_for="begun", timeout=60)
+    assert running.is_running and running.output == "begun", running.text
+    return running
 
 
 def call_in(fact: str) -> dict:
@@ -22,7 +21,7 @@ def call_in(fact: str) -> dict:
 
 async def next_one(workspace, command: str):
     """Runs a command as soon as the one before it has ended."""
-    with within(2):
+    async with asyncio.timeout(CALL_SECONDS):
         while (answer := await workspace.terminal(command)).is_error:
             assert "busy" in answer.text, answer.text
     return answer
@@ -30,22 +29,20 @@ async def next_one(workspace, command: str):
 
 # promise: wait-6
 async def test_the_next_command_tells_how_the_one_before_it_ended(workspace):
-    running = await workspace.terminal(gated(workspace, "seq 1 50; (exit 3)"), timeout=1)
-    assert running.is_running and running.output == "begun", running.text
-    open_gate(workspace)
+    running = await gated(workspace, "seq 1 50; (exit 3)")
+    await workspace.open_gate()
     after = await next_one(workspace, "echo next")
     assert (after.output.split(), after.exit) == (["opened", *map(str, range(1, 51)), "next"], 0), after.text
     [missed] = [fact for fact in after.facts if "has ended" in fact]
-    assert missed.startswith(f'command {running.fact("command")} "mkfifo gate; echo begun; cat gate;'), missed
+    assert missed.startswith(f'command {running.fact("command")} "echo begun; cat gate; seq 1 50; (exit 3)"'), missed
     assert '" has ended: exit 3, ' in missed and missed.endswith(", its output is lines 1–51"), missed
     assert (await workspace.terminal("echo again")).text == "again\n[exit 0]"
 
 
 # promise: wait-6
 async def test_a_long_output_is_announced_with_the_call_that_reads_it(workspace):
-    running = await workspace.terminal(gated(workspace, "seq 1 1000; (exit 3)"), timeout=1)
-    assert running.is_running and running.output == "begun", running.text
-    open_gate(workspace)
+    await gated(workspace, "seq 1 1000; (exit 3)")
+    await workspace.open_gate()
     after = await next_one(workspace, "echo next")
     assert (after.output, after.exit) == ("next", 0), after.text
     [missed] = [fact for fact in after.facts if "has ended" in fact]
@@ -76,28 +73,27 @@ async def test_reading_an_idle_session_tells_how_its_newest_command_ended(worksp
 
 
 async def test_a_silent_end_is_told_as_well_and_without_a_call(workspace):
-    running = await workspace.terminal("mkfifo gate; read -r _ <gate", timeout=1)
-    open_gate(workspace)
+    workspace.gate()
+    running = await workspace.terminal("read -r _ <gate", timeout=0.3)
+    await workspace.open_gate()
     after = await next_one(workspace, "true")
     [missed] = [fact for fact in after.facts if "has ended" in fact]
-    assert missed.startswith(f'command {running.fact("command")} "mkfifo gate; read -r _ <gate" has ended: exit 0'), missed
+    assert missed.startswith(f'command {running.fact("command")} "read -r _ <gate" has ended: exit 0'), missed
     assert "not read" not in missed, missed
 
 
 async def test_a_look_that_shows_the_end_is_enough(workspace):
-    running = await workspace.terminal(gated(workspace, "(exit 4)"), timeout=1)
-    assert running.is_running
-    open_gate(workspace)
-    ended = await workspace.terminal(timeout=20)
+    await gated(workspace, "(exit 4)")
+    await workspace.open_gate()
+    ended = await workspace.terminal(timeout=60)
     assert ended.output.endswith("opened") and "4" in ended.text, ended.text
     assert "has ended" not in (await workspace.terminal("true")).text
 
 
 # promise: wait-6
 async def test_the_end_of_a_command_that_took_its_shell_with_it_is_told_by_the_fresh_one(workspace):
-    running = await workspace.terminal(gated(workspace, "echo last words; exit 7"), timeout=1)
-    old = running.session_id
-    open_gate(workspace)
+    old = (await gated(workspace, "echo last words; exit 7")).session_id
+    await workspace.open_gate()
     after = await next_one(workspace, "echo fresh")
     assert after.output == "opened\nlast words\nexit\nfresh" and after.session_id != old, after.text
     [missed] = [fact for fact in after.facts if "has ended" in fact]

@@ -7,6 +7,7 @@ is asked from its command line, one process for each call.
 import json
 import os
 import re
+import select
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_client import PTYD, REPOSITORY, within
+from mcp_client import CALL_SECONDS, PTYD, REPOSITORY
 from test_protocol import TOOLS
 
 CLIENTS = REPOSITORY / "crates/e2e/clients"
@@ -52,13 +53,15 @@ def driven(client: str, way: dict, machine, programs=PROGRAMS):
         def ask(tool=None, /, **arguments):
             call = {"tool": tool, "arguments": arguments} if tool else {}
             print(json.dumps(call), file=program.stdin, flush=True)
+            # One line for each call, so nothing of an earlier one is left in the buffer.
+            assert select.select([program.stdout], [], [], CALL_SECONDS)[0], f"{client} hangs at {call}"
             line = program.stdout.readline()
             assert line, f"{client} has ended at {call}"
             return json.loads(line)
 
         yield ask
         program.stdin.close()
-        assert program.wait(20) == 0
+        assert program.wait(CALL_SECONDS) == 0
 
 
 def _inspected(way: dict, env: dict, tool: str | None, arguments: dict):
@@ -70,7 +73,7 @@ def _inspected(way: dict, env: dict, tool: str | None, arguments: dict):
     else:
         words = [word for pair in way["env"].items() for word in ("-e", "=".join(pair))]
         call += ["--transport", "stdio", *words, "--cwd", way["cwd"], "--", way["command"], *way["args"]]
-    done = subprocess.run([NODE, INSPECTOR, "--cli", *call], env=env, text=True, capture_output=True, timeout=60)
+    done = subprocess.run([NODE, INSPECTOR, "--cli", *call], env=env, text=True, capture_output=True, timeout=CALL_SECONDS)
     assert done.returncode in (0, 5), (done.returncode, done.stdout, done.stderr)
     answer = json.loads(done.stdout)
     return answer if tool else sorted(tool["name"] for tool in answer["tools"])
@@ -121,7 +124,7 @@ async def test_other_clients_get_the_same_whole_answers(served, client, way):
         server = {"url": machine.url, "token": machine.token}
     else:
         server = {"command": str(PTYD), "args": ["mcp"], "env": machine.env, "cwd": str(machine.project)}
-    with within(2), driven(client, server, machine) as ask:
+    with driven(client, server, machine) as ask:
         assert ask() == TOOLS
         started = ask("start_terminal_session", cwd=str(machine.project), name="work")
         id = started["structuredContent"]["sessionId"]
@@ -141,7 +144,7 @@ async def test_other_clients_get_the_same_whole_answers(served, client, way):
 @pytest.mark.parametrize("client", PROGRAMS)
 # promise: mcp-4
 async def test_other_clients_go_on_over_http_when_the_server_was_killed_and_started_again(served, client):
-    with within(2), driven(client, {"url": served.url, "token": served.token}, served) as ask:
+    with driven(client, {"url": served.url, "token": served.token}, served) as ask:
         id = ask("start_terminal_session")["structuredContent"]["sessionId"]
         ask("execute_in_terminal", session_id=id, command="x=kept")
         served.serve_again()
@@ -160,7 +163,7 @@ async def test_other_clients_with_tasks_get_the_answer_of_a_call_that_takes_long
         server = {"command": str(PTYD), "args": ["mcp"], "env": machine.env, "cwd": str(machine.project)}
     if client == "inspector":
         server["options"] = ["--protocol-era", "modern"]
-    with within(4), driven(client, server, machine, WITH_TASKS) as ask:
+    with driven(client, server, machine, WITH_TASKS) as ask:
         id = ask("start_terminal_session")["structuredContent"]["sessionId"]
         records = machine.state / "sessions" / id / "tasks"
         # A call that is over in time is no task, for a client that takes them, too.
@@ -187,7 +190,7 @@ async def test_other_clients_send_their_person_to_the_page_for_a_password(served
         server = {"url": machine.url, "token": machine.token}
     else:
         server = {"command": str(PTYD), "args": ["mcp"], "env": machine.env, "cwd": str(machine.project)}
-    with within(4), driven(client, server | {"secret": secret}, machine, WITH_TASKS) as ask:
+    with driven(client, server | {"secret": secret}, machine, WITH_TASKS) as ask:
         id = ask("start_terminal_session")["structuredContent"]["sessionId"]
         answer = ask("execute_in_terminal", session_id=id, command="read -sp 'Word? ' x; echo; echo got ${#x}")
         is_error, text = shown(answer)

@@ -12,7 +12,7 @@ import websockets
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from mcp_client import LOOPBACK, PTYD, Agent
+from mcp_client import CALL_SECONDS, LOOPBACK, PTYD, Agent
 from reachable import NAME, Nginx, Server, ask, certificate, code, in_a_network, placed, trusting
 
 
@@ -92,7 +92,7 @@ async def test_a_new_certificate_is_used_and_a_broken_one_is_not(serve, files, m
 ])  # fmt: skip
 # promise: access-14
 async def test_a_server_that_others_could_reach_unprotected_does_not_start(machine, options, missing):
-    refused = subprocess.run([PTYD, "serve", *options], env=machine.env, capture_output=True, text=True, timeout=20)
+    refused = subprocess.run([PTYD, "serve", *options], env=machine.env, capture_output=True, text=True, timeout=60)
     assert refused.returncode != 0
     for word in missing:
         assert word in refused.stderr
@@ -159,7 +159,7 @@ async def test_behind_nginx_rest_events_sockets_and_mcp_work_with_a_named_token(
             lines = events.aiter_lines()
             typed = "".join(["mar", "ker"])
             assert (await http.post(f"{at}/execute", json={"command": "echo mar''ker"})).json()["exitCode"] == 0
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(CALL_SECONDS):
                 async for line in lines:
                     if typed in line:
                         break
@@ -172,7 +172,7 @@ async def test_behind_nginx_rest_events_sockets_and_mcp_work_with_a_named_token(
             uri, ssl=proxied.tls, host=LOOPBACK, port=proxied.nginx, additional_headers=headers
         ) as peer:
             await peer.send(json.dumps({"type": "input", "data": "echo so''cket\n"}))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(CALL_SECONDS):
                 while "socket" not in await peer.recv():
                     pass
 

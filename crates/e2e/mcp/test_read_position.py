@@ -46,7 +46,7 @@ async def test_the_last_output_of_a_session_that_has_ended_is_shown_to_who_waits
     begun = await session.run(f"echo A; cat {gate}; echo B; exit 5", wait_for="A")
     assert begun.is_running
     await workspace.open_gate()
-    ended = await session.read(since="last", wait_for="never", timeout=20)
+    ended = await session.read(since="last", wait_for="never", timeout=60)
     assert ("B" in ended.output, "session ended" in ended.text) == (True, True), ended.text
     again = await session.read(since="last", timeout=1)
     assert again.output == ""

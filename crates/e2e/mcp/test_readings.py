@@ -1,10 +1,11 @@
 """`get_terminal_output` counts what it leaves out, all of which can be read, and tells an end to a client that awaits it."""
 
+import asyncio
 import os
 import re
 import signal
 
-from mcp_client import watched
+from mcp_client import CALL_SECONDS, watched
 
 
 # promise: wait-6, output-12
@@ -41,9 +42,19 @@ async def test_reading_on_through_a_command_comes_to_its_end_and_stops_there(wor
 # promise: wait-6, output-12
 async def test_whoever_waits_by_reading_is_told_how_the_command_ended(workspace):
     session = await workspace.session()
-    begun = await session.run("sleep 0.5; (exit 3)", wait_for_completion=False)
+    workspace.gate()
+    begun = await session.run("cat gate; (exit 3)", wait_for_completion=False)
     assert begun.is_running, begun.text
-    ended = await session.read(timeout=20)
+    waits = asyncio.Event()
+
+    async def hear(*_):
+        waits.set()
+
+    reading = asyncio.create_task(session.read(timeout=60, on_progress=hear))
+    async with asyncio.timeout(CALL_SECONDS):
+        await waits.wait()
+    await workspace.open_gate()
+    ended = await reading
     assert (ended.exit, ended.fact("command")) == (3, "c1"), ended.text
 
 
@@ -74,11 +85,11 @@ async def test_zeros_are_binary_output(workspace):
 # promise: ask-5
 async def test_a_line_that_is_typed_at_the_prompt_is_waited_for(workspace):
     session = await workspace.session()
-    typed = await session.type("echo ty''ped\n", timeout=20)
+    typed = await session.type("echo ty''ped\n", timeout=60)
     assert "typed" in typed.output, typed.text
-    slow = await session.type("sleep 1; echo sl''ow\n", timeout=20)
+    slow = await session.type("sleep 1; echo sl''ow\n", timeout=60)
     assert ("slow" in slow.output, slow.facts[0]) == (True, "idle"), slow.text
-    reads = await session.type("cat\n", timeout=20)
+    reads = await session.type("cat\n", timeout=60)
     assert "wants input" in reads.facts, reads.text
     await session.press("C-d")
 
@@ -114,11 +125,13 @@ async def test_two_clients_of_one_user_read_on_from_their_own_positions_also_in_
         await mine.run("echo t$((1+1))")
         assert "t2" in (await theirs.read(since="last")).output
         assert "t2" not in (await theirs.read(since="last")).output
-        begun = await mine.run("sleep 0.3; echo late", wait_for_completion=False)
+        workspace.gate()
+        begun = await mine.run("cat gate; echo late", wait_for_completion=False)
         assert begun.is_running
-        await theirs.read(since="last", wait_for="^late", timeout=20)
+        await workspace.open_gate()
+        await theirs.read(since="last", wait_for="^late", timeout=60)
         with watched([workspace.server()]) as ends:
             os.kill(workspace.server(), signal.SIGKILL)
-            await ends(5)
+            await ends()
         assert "late" in (await mine.read(since="last")).output, "the other client has read it, this one has not"
         assert "late" not in (await theirs.read(since="last")).output

@@ -64,7 +64,7 @@ async def test_a_failing_test_is_written_read_mended_and_passes(workspace):
     passed = await workspace.terminal("cargo test --lib", wait_for=r"test result: ok\. 1 passed; 0 failed;", timeout=70)
     assert "matched" in passed.text
     # The line that was waited for is not the last one.
-    await workspace.terminal("", timeout=30)
+    await workspace.terminal("", timeout=60)
     assert (await workspace.terminal("cargo test --lib -q | cat; echo ${PIPESTATUS[0]}", timeout=70)).last_line == "0"
 
 
@@ -81,7 +81,7 @@ async def test_npms_questions_are_answered_one_by_one(workspace):
         "true": "git repository: $",
     }
     for answer, question in answers.items():
-        asked = await session.type(answer, end_with_newline=True, wait_for=question, timeout=30)
+        asked = await session.type(answer, end_with_newline=True, wait_for=question, timeout=60)
         assert asked.fact("matched") is not None, asked.text
     steps = [
         {"input": "\r"},
@@ -89,13 +89,13 @@ async def test_npms_questions_are_answered_one_by_one(workspace):
         {"wait_for": "author: $", "input": "\r"},
         {"wait_for": "license: .*$", "input": "MIT\r"},
     ]
-    asked = await session.agent.call("send_input_to_terminal", session_id=session.id, steps=steps, timeout=30)
+    asked = await session.agent.call("send_input_to_terminal", session_id=session.id, steps=steps, timeout=60)
     if asked.is_running:
         # Newer versions ask for the kind of modules first.
-        asked = await session.read(wait_for=r"type: .*$|Is this OK\? .*$", timeout=30)
+        asked = await session.read(wait_for=r"type: .*$|Is this OK\? .*$", timeout=60)
         if "type:" in asked.last_line:
-            await session.type("", end_with_newline=True, wait_for="Is this OK", timeout=30)
-    ended = await session.type("yes", end_with_newline=True, timeout=30)
+            await session.type("", end_with_newline=True, wait_for="Is this OK", timeout=60)
+    ended = await session.type("yes", end_with_newline=True, timeout=60)
     assert ended.exit == 0, ended.text
     made = json.loads((workspace.project / "package.json").read_text())
     told = {name: made[name] for name in ("name", "version", "description", "scripts", "keywords", "license")}
@@ -112,11 +112,11 @@ async def test_npms_questions_are_answered_one_by_one(workspace):
 async def test_a_development_server_is_started_watched_and_ended(workspace):
     (workspace.project / "index.html").write_text("<h1>served</h1>\n")
     session, other = await workspace.session(), await workspace.session()
-    started = await session.run("python3 -u -m http.server 0 --bind 127.0.0.1", wait_for=r"http://127\.0\.0\.1:(\d+)/", timeout=30)
+    started = await session.run("python3 -u -m http.server 0 --bind 127.0.0.1", wait_for=r"http://127\.0\.0\.1:(\d+)/", timeout=60)
     port = re.search(r":(\d+)/", started.fact("matched")).group(1)
     fetch = f"import urllib.request as u; print(u.urlopen('http://127.0.0.1:{port}/').read().decode(), end='')"
     assert (await other.run(f'python3 -c "{fetch}"')).output == "<h1>served</h1>"
-    seen = await session.read(wait_for='"GET / HTTP/1.1" 200', timeout=10)
+    seen = await session.read(wait_for='"GET / HTTP/1.1" 200', timeout=60)
     assert '"GET / HTTP/1.1" 200' in seen.output
     ended = await session.terminate()
     assert ended.structured["left"] == 0

@@ -9,7 +9,7 @@ import re
 import socket
 
 import pytest
-from mcp_client import IS_FULL, within
+from mcp_client import IS_FULL, at_least
 
 
 async def test_a_directory_change_stays(workspace):
@@ -47,8 +47,9 @@ async def test_a_virtual_environment_stays_and_its_python_is_told(workspace):
 
 # promise: wait-1
 async def test_a_timeout_ends_the_wait_and_says_still_running(workspace):
-    with within(1):
+    with at_least(1):
         late = await workspace.terminal("sleep 60", timeout=1)
+    # Otherwise the silence of 30 s would have ended it, and the answer would say so.
     assert (late.is_running, late.exit, "timeout" in late.facts) == (True, None, True)
 
 
@@ -62,13 +63,13 @@ async def test_a_reset_forgets_everything_and_names_the_new_session(workspace):
 
 async def test_a_silent_command_is_waited_for_again_interrupted_or_given_more_time(workspace):
     workspace.gate()
-    begun = await workspace.terminal("echo begun; cat gate; echo over", wait_for="begun", timeout=30)
+    begun = await workspace.terminal("echo begun; cat gate; echo over", wait_for="begun", timeout=60)
     assert (begun.is_running, begun.fact("matched")) == (True, '"begun"')
     looked = await workspace.terminal("", timeout=0.2)
     assert (looked.is_running, "timeout" in looked.facts) == (True, True)
     await workspace.open_gate()
     await workspace.agent.at(begun.session_id).idle()
-    over = await workspace.terminal("", timeout=30)
+    over = await workspace.terminal("", timeout=60)
     assert (over.output, over.facts[:2]) == ("opened\nover", ["idle", "last exit 0"])
 
 
@@ -89,8 +90,7 @@ async def test_the_silence_that_ends_a_wait_can_be_chosen(machine):
 
 async def test_an_interrupt_ends_the_program_with_the_shells_own_code(workspace):
     await workspace.terminal("sleep 60", timeout=0.2)
-    with within(0.2):
-        interrupted = await workspace.terminal("C-c")
+    interrupted = await workspace.terminal("C-c")
     assert interrupted.facts[:2] == ["exit 130", "INT"]
 
 
@@ -104,7 +104,7 @@ async def test_a_stop_leaves_a_job_that_goes_on_later(workspace):
 
 
 async def test_an_end_of_file_ends_a_reader_with_its_own_code(workspace):
-    await workspace.terminal("cat", timeout=5)
+    await workspace.terminal("cat", timeout=60)
     assert (await workspace.terminal("C-d")).exit == 0
 
 
@@ -228,4 +228,4 @@ async def test_the_directory_is_the_shells_own_while_a_command_runs(workspace):
     [listed] = (await workspace.agent.call("list_terminal_sessions")).structured["terminals"]
     assert listed["cwd"] == str(workspace.project / "deep")
     await workspace.open_gate("x\n")
-    assert (await workspace.terminal("", timeout=10)).fact("cwd") is None
+    assert (await workspace.terminal("", timeout=60)).fact("cwd") is None

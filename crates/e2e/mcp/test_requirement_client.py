@@ -13,6 +13,7 @@ from datetime import datetime
 
 import httpx2
 import pytest
+from mcp_client import CALL_SECONDS
 from test_http import agent_of
 from websockets.asyncio.client import connect
 
@@ -74,7 +75,7 @@ class Service:
 
     async def end_of(self, session_id: str, command_id: str) -> dict:
         """Polls, as a client of the document does."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(CALL_SECONDS):
             while (command := await self.command(session_id, command_id))["status"] == "running":
                 pass
         return command
@@ -158,7 +159,7 @@ async def test_a_socket_carries_input_output_and_status_both_ways(served):
 
             async def until(happened):
                 nonlocal output
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(CALL_SECONDS):
                     while not happened():
                         message = json.loads(await socket.recv())
                         if message["type"] == "status":
@@ -170,7 +171,7 @@ async def test_a_socket_carries_input_output_and_status_both_ways(served):
             await until(lambda: "\rname? " in output)
             await socket.send(json.dumps({"type": "input", "data": "Zoë\n"}))
             await until(lambda: "\nhello Zoë\r\n" in output)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(CALL_SECONDS):
                 await (await socket.ping())
             await service.execute(session["id"], "exit 0")
             await until(lambda: statuses[-1] == "terminated")
@@ -238,7 +239,7 @@ async def test_example_2_watches_a_server_by_what_is_new(served, npm):
         started = await tools.start_terminal_session(shell="bash", cwd=str(served.project), env=npm, dimensions=dimensions)
         session_id = re.search(r"s0-\w+", started["text"]).group()
         await tools.execute_in_terminal(session_id=session_id, command="npm run dev", wait_for_completion=False)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(CALL_SECONDS):
             while "Server started on port" not in (
                 await tools.get_terminal_output(session_id=session_id, since="last", max_lines=None)
             )["output"]:
@@ -258,7 +259,7 @@ async def test_the_one_tool_takes_its_four_parameters_as_the_document_has_them(w
     assert (await call("terminal", command="echo $A; pwd")).output == "1\n/tmp"
     late = await call("terminal", command="cat", timeout=0.2)
     assert late.is_running
-    assert "typed" in (await call("terminal", command="typed", is_input=True, timeout=5)).output
+    assert "typed" in (await call("terminal", command="typed", is_input=True, timeout=60)).output
     # An empty command looks at what runs, C-d ends what reads.
     assert (await call("terminal", command="", timeout=0.2)).is_running
     assert (await call("terminal", command="C-d")).exit == 0

@@ -1,7 +1,8 @@
 """One wait in several sessions: the first that is over answers, or all of them, and no output of another one is lost."""
 
 import asyncio
-import time
+
+from mcp_client import at_least
 
 
 async def sessions(workspace, *commands):
@@ -23,20 +24,20 @@ async def read(workspace, first, *others, **arguments):
 async def test_the_first_session_whose_command_ends_answers_and_the_others_are_listed(workspace):
     workspace.gate()
     slow, gated = await sessions(workspace, "printf be; echo gun; sleep 60", "echo before; cat gate; false")
-    waits = asyncio.create_task(read(workspace, slow, gated, timeout=30))
+    waits = asyncio.create_task(read(workspace, slow, gated, timeout=60))
     await workspace.open_gate()
     answer = await waits
     assert "before" in answer.text and "opened" in answer.text, answer.text
     assert "exit 1" in answer.text and f"session {gated.id}" in answer.text, answer.text
     assert f"[{slow.id} · running · command c1" in answer.text and "begun" not in answer.text, answer.text
     # The output of the other session is still unread.
-    later = await workspace.agent.call("get_terminal_output", session_id=slow.id, since="last")
+    later = await slow.read(since="last", wait_for="begun", timeout=60)
     assert later.output == "begun", later.text
     # An end that was told does not answer a second time.
-    begun = time.monotonic()
-    answer = await read(workspace, slow, gated, timeout=1)
+    with at_least(1):
+        answer = await read(workspace, slow, gated, timeout=1)
     # The facts of each session stand in a line of its own, and nothing was read.
-    assert answer.text.count("\n") == 1 and time.monotonic() - begun >= 1, answer.text
+    assert answer.text.count("\n") == 1, answer.text
 
 
 async def test_an_end_between_two_calls_answers_at_once(workspace):
@@ -44,15 +45,14 @@ async def test_an_end_between_two_calls_answers_at_once(workspace):
     slow, quick = await sessions(workspace, "sleep 60", "cat gate; echo done")
     await workspace.open_gate()
     await quick.idle()
-    begun = time.monotonic()
-    answer = await read(workspace, slow, quick, timeout=30)
-    assert time.monotonic() - begun < 10 and "exit 0" in answer.text, answer.text
+    answer = await read(workspace, slow, quick, timeout=60)
+    assert ("exit 0" in answer.text, "timeout" in answer.text) == (True, False), answer.text
 
 
 async def test_all_of_them_are_awaited_on_request(workspace):
     first, second = workspace.gate(), workspace.gate("second")
     one, other = await sessions(workspace, f"cat {first}", f"cat {second}; exit 3")
-    waits = asyncio.create_task(read(workspace, one, other, timeout=30, wait_for_all=True))
+    waits = asyncio.create_task(read(workspace, one, other, timeout=60, wait_for_all=True))
     await workspace.open_gate("first\n")
     await one.idle()
     assert not waits.done()
@@ -66,18 +66,18 @@ async def test_all_of_them_are_awaited_on_request(workspace):
 
 async def test_a_pattern_and_a_question_end_the_wait(workspace):
     asks, prints = await sessions(workspace, "read -p 'sure? ' x", "sleep 60")
-    answer = await read(workspace, prints, asks, timeout=30)
+    answer = await read(workspace, prints, asks, timeout=60)
     assert "sure?" in answer.text and f"[{prints.id} · running" in answer.text, answer.text
     workspace.gate()
     serves, other = await sessions(workspace, "cat gate; sleep 60", "echo unread; sleep 60")
-    waits = asyncio.create_task(read(workspace, other, serves, timeout=30, wait_for="opened"))
+    waits = asyncio.create_task(read(workspace, other, serves, timeout=60, wait_for="opened"))
     await workspace.open_gate()
     answer = await waits
     assert 'matched "opened"' in answer.text and serves.id in answer.text, answer.text
     # Neither a match elsewhere nor a time-out takes anything from the output of a session that was not over.
     answer = await read(workspace, other, serves, timeout=0.2, wait_for="never")
     assert "unread" not in answer.text.replace('"echo unread', ""), answer.text
-    assert (await other.read(since="last")).output == "unread"
+    assert (await other.read(since="last", wait_for="unread", timeout=60)).output == "unread"
 
 
 async def test_a_part_of_the_output_is_read_where_nothing_runs(workspace):
@@ -105,7 +105,7 @@ async def test_a_session_that_is_purged_is_named_and_the_others_are_read(workspa
     ends, purged, unknown = await sessions(workspace, f"cat {gate}", "true", "true")
     for session in (purged, unknown):
         await workspace.purge(session.id)
-    waits = asyncio.create_task(read(workspace, purged, ends, unknown, timeout=30, wait_for_all=True))
+    waits = asyncio.create_task(read(workspace, purged, ends, unknown, timeout=60, wait_for_all=True))
     await workspace.open_gate("read\n")
     answer = await waits
     assert not answer.is_error, answer.text

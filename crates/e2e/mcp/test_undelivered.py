@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcp_client import PTYD, watched
+from mcp_client import CALL_SECONDS, PTYD, watched
 
 CANCELS = 200
 VERSION = "2025-06-18"
@@ -45,7 +45,7 @@ class Connection:
 
     async def answer(self, *ids):
         """The text of the first answer to one of these calls."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(CALL_SECONDS):
             while (message := json.loads(await self.process.stdout.readline())).get("id") not in ids:
                 pass
         return message["result"]["content"][0]["text"]
@@ -106,7 +106,7 @@ async def test_no_line_is_lost_or_repeated_by_readings_that_are_cancelled(worksp
             if random.random() < 0.5:
                 seen += numbers(await client.call(tool, **arguments))
         (workspace.project / "stop").touch()
-        rest = await client.call("get_terminal_output", session_id=session.id, since="last", wait_for="printed", timeout=30)
+        rest = await client.call("get_terminal_output", session_id=session.id, since="last", wait_for="printed", timeout=60)
         seen += numbers(rest)
     assert seen == list(range(1, len(seen) + 1))
     assert f"printed {len(seen)}" in rest, rest
@@ -139,7 +139,7 @@ async def test_no_line_is_lost_by_connections_that_close(served, is_legacy):
     async def answer(reader, writer):
         """The whole text that came on this connection, which the server then closes."""
         writer.write_eof()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(CALL_SECONDS):
             came = await reader.read()
         writer.close()
         return came.decode()
@@ -147,7 +147,7 @@ async def test_no_line_is_lost_by_connections_that_close(served, is_legacy):
     async def ask(message):
         """An answer that is awaited: the client closes its connection as soon as it has it."""
         reader, writer = await begin(message)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(CALL_SECONDS):
             came = await reader.readuntil(b"\r\n\r\n")
             length = re.search(rb"content-length: (\d+)", came, re.I)
             if length:
@@ -178,7 +178,7 @@ async def test_no_line_is_lost_by_connections_that_close(served, is_legacy):
         if random.random() < 0.2:
             seen += numbers(await ask(call("get_terminal_output", session_id=session, since="last")))
     (served.project / "stop").touch()
-    rest = await ask(call("get_terminal_output", session_id=session, since="last", wait_for="printed", timeout=30))
+    rest = await ask(call("get_terminal_output", session_id=session, since="last", wait_for="printed", timeout=60))
     seen += numbers(rest)
     # A client may call again before the server has noticed that its connection closed; then lines come again.
     assert sorted(set(seen)) == list(range(1, max(seen) + 1))
@@ -228,7 +228,7 @@ async def test_the_end_of_a_command_whose_client_was_killed_is_told_to_its_conve
             await session.until(lambda _: (machine.project / "begun").exists())
             with watched([client.process.pid]) as ends:
                 client.process.send_signal(signal.SIGKILL)
-                await ends(10)
+                await ends()
         await machine.open_gate()
         await session.idle()
         async with over_stdio(machine, **conversation) as client:

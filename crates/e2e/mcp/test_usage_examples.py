@@ -78,11 +78,11 @@ async def test_a_development_server_is_there_when_its_one_call_answers(workspace
 
     assert (started.is_running, started.fact("matched") is not None) == (True, True), started.text
     url = re.search(r"http://127\.0\.0\.1:\d+/", started.output).group()
-    with urllib.request.urlopen(f"{url}main.ts", timeout=20) as reply:
+    with urllib.request.urlopen(f"{url}main.ts", timeout=60) as reply:
         assert (reply.status, reply.readline()) == (200, b"export const answer = 6 * 7;\n")
     # It goes on: it is read further from where it was, and its own keys are answered.
     (workspace.project / "index.html").write_text("<!doctype html><p>changed</p>\n")
-    told = await session.read(since="last", wait_for="page reload index.html", timeout=20)
+    told = await session.read(since="last", wait_for="page reload index.html", timeout=60)
     assert "page reload index.html" in told.output
-    ended = await session.type("q", end_with_newline=True, timeout=20)
+    ended = await session.type("q", end_with_newline=True, timeout=60)
     assert ended.exit == 0, ended.text

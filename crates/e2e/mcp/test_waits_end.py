@@ -1,34 +1,30 @@
 """A wait ends when nothing that it waits for can come any more, and by nothing that the call itself typed."""
 
+import statistics
 import time
 
 import pytest
-from mcp_client import at_least, within
+from mcp_client import at_least
 
 
 @pytest.mark.parametrize("asks", ["read -p 'q? ' x", "read -sp 'password: ' x", "python3 -q"])
 async def test_a_pattern_does_not_outwait_a_program_that_asks_something_else(workspace, asks):
-    with at_least(0.9), within(0.4):
-        asked = await workspace.terminal(asks, wait_for="never", timeout=30)
+    with at_least(0.9):
+        asked = await workspace.terminal(asks, wait_for="never", timeout=60)
     assert (asked.is_running, asked.wants) == (True, "a password" if "-s" in asks else "input"), asked.text
     session = workspace.agent.at(asked.session_id)
-    with within(0.4):
-        again = await session.read(wait_for="never", timeout=30)
+    again = await session.read(wait_for="never", timeout=60)
     assert any("wants" in fact or "waits for" in fact for fact in again.facts), again.text
+    assert (asked.is_timed_out, again.is_timed_out) == (False, False), again.text
 
 
 async def test_a_dialogue_ends_when_the_program_asks_something_else(workspace):
     asked = await workspace.terminal("read -p 'one? ' x; read -p 'two? ' y; echo $x$y")
     session = workspace.agent.at(asked.session_id)
-    with within(0.4):
-        steps = [{"input": "a\r"}, {"wait_for": "three", "input": "b\r"}]
-        told = await workspace.agent.call("send_input_to_terminal", session_id=session.id, steps=steps)
-    assert ("did not match" in told.facts[0], told.wants, "two?" in told.output) == (True, "input", True), told.text
-    with within(0.4):
-        told = await workspace.agent.call(
-            "send_input_to_terminal", session_id=session.id, steps=[{"wait_for": "three", "input": "b\r"}]
-        )
-    assert ("did not match" in told.facts[0], told.wants) == (True, "input"), told.text
+    for steps in ([{"input": "a\r"}, {"wait_for": "three", "input": "b\r"}], [{"wait_for": "three", "input": "b\r"}]):
+        told = await workspace.agent.call("send_input_to_terminal", session_id=session.id, steps=steps, timeout=60)
+        assert ("did not match" in told.facts[0], told.wants, told.is_timed_out) == (True, "input", False), told.text
+        assert ("two?" in told.output) == (len(steps) == 2), told.text
     assert (await workspace.terminal("b", is_input=True)).last_line == "ab"
 
 
@@ -48,17 +44,19 @@ os.read(0, 1)
 
 async def test_a_program_that_always_reads_keys_does_not_end_the_wait_for_a_pattern(workspace):
     (workspace.project / "raw.py").write_text(RAW)
-    answer = await workspace.terminal("python3 raw.py; stty sane", wait_for="ready", timeout=20)
+    answer = await workspace.terminal("python3 raw.py; stty sane", wait_for="ready", timeout=60)
     assert answer.fact("matched") == '"ready"', answer.text
     await workspace.terminal("q", is_input=True)
+
+
 async def test_what_the_call_typed_itself_does_not_match(workspace):
     started = await workspace.terminal("python3 -q")
     session = workspace.agent.at(started.session_id)
     with at_least(1.5):
-        told = await session.type("from time import sleep; sleep(1.5); print('ready')\r", wait_for="ready", timeout=20)
+        told = await session.type("from time import sleep; sleep(1.5); print('ready')\r", wait_for="ready", timeout=60)
     assert (told.fact("matched"), told.output.splitlines()[0]) == ('"ready"', "ready"), told.text
     with at_least(1.5):
-        told = await workspace.terminal("sleep(1.5); print('ready')", is_input=True, wait_for="ready", timeout=20)
+        told = await workspace.terminal("sleep(1.5); print('ready')", is_input=True, wait_for="ready", timeout=60)
     assert told.fact("matched") == '"ready"', told.text
     steps = [{"input": "sleep(1.5); print('ready')\r"}, {"wait_for": "ready", "input": "print('after')\r"}]
     with at_least(1.5):
@@ -70,26 +68,23 @@ async def test_what_the_call_typed_itself_does_not_match(workspace):
 @pytest.mark.parametrize("shell", ["bash", "python3"])
 async def test_the_line_that_runs_a_command_does_not_match(workspace, shell):
     session = await workspace.session(shell=shell)
-    ready = "sleep 1; echo ready; sleep 9" if shell == "bash" else "from time import sleep; sleep(1); print('ready'); sleep(9)"
+    ready = "sleep 1; echo ready; sleep 3600" if shell == "bash" else "from time import sleep; sleep(1); print('ready'); sleep(3600)"
     with at_least(1):
-        told = await session.run(ready, wait_for="ready", timeout=8)
+        told = await session.run(ready, wait_for="ready", timeout=60)
     assert told.fact("matched") == '"ready"', told.text
     await session.press("C-c")
 
 
 async def test_what_a_program_prints_again_matches(workspace):
     await workspace.terminal("read x; echo $x; cat")
-    with within(0.2):
-        told = await workspace.terminal("ready", is_input=True, wait_for="ready", timeout=20)
+    told = await workspace.terminal("ready", is_input=True, wait_for="ready", timeout=60)
     # The echo is neither matched nor shown.
     assert (told.fact("matched"), told.output) == ('"ready"', "ready"), told.text
-    with within(0.2):
-        told = await workspace.terminal("some ready words", is_input=True, wait_for="^some ready words$", timeout=20)
-    assert told.output == "some ready words", told.text
+    told = await workspace.terminal("some ready words", is_input=True, wait_for="^some ready words$", timeout=60)
+    assert (told.output, told.fact("matched") is None) == ("some ready words", False), told.text
     await workspace.terminal("C-c")
     await workspace.terminal("stty -echo; cat", timeout=1)
-    with within(0.2):
-        told = await workspace.terminal("ready", is_input=True, wait_for="ready", timeout=20)
+    told = await workspace.terminal("ready", is_input=True, wait_for="ready", timeout=60)
     assert (told.fact("matched"), told.output.count("ready")) == ('"ready"', 1), told.text
     await workspace.terminal("C-c")
 
@@ -112,32 +107,32 @@ async def test_keys_at_a_slow_full_screen_program_are_answered_with_what_they_di
     (workspace.project / "tui.py").write_text(SLOW_TUI)
     session = workspace.agent.at((await workspace.terminal("python3 tui.py 0.7; stty sane")).session_id)
     for row in range(1, 4):
-        with at_least(0.7), within(0.2):
+        with at_least(0.7):
             pressed = await session.press("j")
         assert (pressed.output, "no row changed" in pressed.facts) == (f"row {row}", False), pressed.text
-    with within(0.3):
-        assert (await session.press("q")).exit == 0
+    assert (await session.press("q")).exit == 0
 
 
 async def test_a_screen_that_may_still_change_is_not_told_as_unchanged(workspace):
     (workspace.project / "tui.py").write_text(SLOW_TUI)
     session = workspace.agent.at((await workspace.terminal("python3 tui.py 4; stty sane")).session_id)
-    pressed = await session.press("j", timeout=1)
-    assert ("no reaction yet" in pressed.facts, "no row changed" in pressed.facts) == (True, False), pressed.text
-    with at_least(1.5):
+    # The program's four seconds begin with the first key.
+    with at_least(4):
+        pressed = await session.press("j", timeout=1)
+        assert ("no reaction yet" in pressed.facts, "no row changed" in pressed.facts) == (True, False), pressed.text
         pressed = await session.press("q")
     assert "no row changed" not in pressed.facts, pressed.text
-    await session.press("q", timeout=20)
-    await workspace.terminal("", timeout=20)
+    await session.press("q", timeout=60)
+    await workspace.terminal("", timeout=60)
 
 
 async def test_what_was_typed_is_answered_when_the_program_asks_again_and_not_when_it_is_silent(workspace):
     started = await workspace.terminal("read x; sleep 1.5; echo got $x; read -p 'more? ' y; sleep 1.5; echo and $y")
     session = workspace.agent.at(started.session_id)
-    with at_least(1.5), within(0.3):
+    with at_least(1.5):
         told = await session.type("one\n")
-    assert (told.output, told.wants) == ("got one\nmore? ", "input"), told.text
-    with at_least(1.5), within(0.3):
+    assert (told.output, told.wants, told.is_timed_out) == ("got one\nmore? ", "input", False), told.text
+    with at_least(1.5):
         steps = [{"wait_for": "more", "input": "two\r"}]
         told = await workspace.agent.call("send_input_to_terminal", session_id=session.id, steps=steps)
     assert (told.output.splitlines()[-1], told.exit) == ("and two", 0), told.text
@@ -151,7 +146,7 @@ if "late" in sys.argv: sleep(1.5)
 s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen()
 print("port", s.getsockname()[1], end="\\r\\n", flush=True)
 if "tests" in sys.argv:
-    for n in range(12): print("test", n, flush=True); sleep(0.3)
+    for n in range(36): print("test", n, flush=True); sleep(0.1)
     print("tests ..", end="", flush=True); sleep(3); sys.exit()
 while True:
     if 0 in select.select([0, s] if "raw" in sys.argv else [s], [], [])[0]: sys.exit()
@@ -164,8 +159,7 @@ async def test_a_server_is_told_as_ready_with_its_port_once_it_is_silent(workspa
     for tool in ("terminal", "execute"):
         session = await workspace.session()
         run = session.run if tool == "execute" else lambda line: workspace.terminal(line, session_id=session.id)
-        with within(0.5):
-            ready = await run(f"python3 listener.py {how}; stty sane")
+        ready = await run(f"python3 listener.py {how}; stty sane")
         port = ready.output.split()[-1]
         assert (ready.is_running, ready.fact("listens on")) == (True, port), ready.text
         await session.terminate(force=True)
@@ -185,7 +179,10 @@ async def test_a_test_suite_with_ports_is_waited_for_and_a_job_in_the_background
 READLINE = """
 import select, sys, time, tty
 tty.setraw(0)
-def ask(words): print(f"\\x1b[1G\\x1b[0J{words}\\x1b[{len(words) + 1}G", end="", flush=True); polls(99)
+def ask(words):
+    print(time.time(), file=open("asked", "a"))
+    print(f"\\x1b[1G\\x1b[0J{words}\\x1b[{len(words) + 1}G", end="", flush=True)
+    polls(3600)
 def polls(seconds):
     ends = time.time() + seconds
     while time.time() < ends:
@@ -199,12 +196,18 @@ print(end="done\\r\\n")
 
 async def test_the_next_question_of_an_event_loop_is_known_sooner_and_its_progress_is_none(workspace):
     (workspace.project / "asks.py").write_text(READLINE)
+
+    def late():
+        """How long ago the last question was asked."""
+        return time.time() - float((workspace.project / "asked").read_text().splitlines()[-1])
+
     first = await workspace.terminal("python3 asks.py; stty sane")
+    by_its_silence, by_its_form = late(), []
     assert first.output == "question 0: ", first.text
     for n in range(1, 4):
-        asked_at = time.monotonic()
         asked = await workspace.terminal("", is_input=True)
+        by_its_form.append(late())
         assert (asked.output.splitlines()[-1], asked.wants) == (f"question {n}: ", "input"), asked.text
-        assert time.monotonic() - asked_at < 1.1, "sooner than by its silence"
+    assert statistics.median(by_its_form) < by_its_silence
     installed = await workspace.terminal("", is_input=True)
     assert (installed.output.splitlines()[-1], installed.exit) == ("Installing (3) done", 0), installed.text

@@ -53,8 +53,8 @@ async def git(task: Transcript, workspace):
     prepare = f"git init -q && git add f.txt && for i in $(seq 30); do {who} commit -q --allow-empty -m \"change $i\"; done"
     await workspace.agent.terminal(prepare, timeout=60)
     (workspace.project / "f.txt").write_text("".join(line.replace("changes", "changed") for line in lines))
-    await task.run("git log", timeout=30)
-    await task.run("git diff", timeout=30)
+    await task.run("git log", timeout=60)
+    await task.run("git diff", timeout=60)
 
 
 async def cargo(task: Transcript, workspace):
