@@ -27,7 +27,7 @@ def tokens(*texts: str) -> list[int]:
         input=json.dumps(texts),
         text=True,
         capture_output=True,
-        timeout=60,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -44,17 +44,20 @@ async def test_recorded_programs_cost_no_more_than_the_text_that_a_person_would_
     shell = await workspace.session(dimensions={"cols": 80, "rows": 24})
     await shell.run("true")
     page = (REPOSITORY / "docs/text-format.md").read_text()
-    rows = []
+    texts, rows = [], []
     for name in PROGRAMS:
         raw = recorded(name)
         Path(workspace.project / name).write_bytes(raw.encode())
         answer = await shell.run(f"cat {name}")
         assert answer.exit == 0, answer.text
-        rendered = (FIXTURES / f"{name}.text").read_text()
-        of_raw, stripped, read, output, whole = tokens(raw, ESCAPES.sub("", raw), rendered, answer.output, answer.text)
+        texts += [raw, ESCAPES.sub("", raw), (FIXTURES / f"{name}.text").read_text(), answer.output, answer.text]
+    # The tokenizer takes half a second to start.
+    counts = iter(tokens(*texts))
+    for name, *of_one in zip(PROGRAMS, *[counts] * 5, strict=True):
+        of_raw, stripped, read, output, whole = of_one
         rows.append(f"| {name} | {of_raw:,} | {stripped:,} | {read:,} | {output:,} | {whole - output} |")
         assert output <= read, rows[-1]
-        assert whole - output <= 10, answer.text
+        assert whole - output <= 10, rows[-1]
     print("\n".join(rows))
     missing = [row for row in rows if row not in page]
     assert not missing, "docs/text-format.md tells other figures than these:\n" + "\n".join(missing)
@@ -88,8 +91,8 @@ async def test_a_line_of_a_repl_costs_ten_tokens_of_facts(workspace):
     await workspace.terminal("python3 -q")
     answers = [await workspace.terminal(f"{i} * {i}", is_input=True) for i in range(26)]
     assert [answer.output.splitlines()[-2] for answer in answers] == [str(i * i) for i in range(26)]
-    facts = tokens(*(answer.text.rpartition("\n")[2] for answer in answers))
-    whole = sum(tokens(*(answer.text for answer in answers)))
+    counts = tokens(*(text for answer in answers for text in (answer.text.rpartition("\n")[2], answer.text)))
+    facts, whole = counts[::2], sum(counts[1::2])
     print(f"26 lines of python: {whole} tokens, of which {sum(facts)} are facts; the most in one answer: {max(facts)}")
     assert max(facts) <= 10, [answer.text for answer in answers]
     await workspace.terminal("exit()", is_input=True)
