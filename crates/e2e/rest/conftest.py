@@ -39,7 +39,7 @@ class Server:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, {"Authorization": f"Bearer {self.token}"}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as reply:
+            with urllib.request.urlopen(request, timeout=75) as reply:
                 return reply.status, reply.headers, reply.read().decode()
         except urllib.error.HTTPError as refused:
             with refused:

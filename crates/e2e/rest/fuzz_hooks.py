@@ -28,7 +28,7 @@ PUNCTUATION = str.maketrans({c: "_" for c in string.punctuation})
 def ask(method, path, body=None):
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(URL + path, data, {"Authorization": f"Bearer {TOKEN}"}, method=method)
-    with urllib.request.urlopen(request, timeout=30) as reply:
+    with urllib.request.urlopen(request, timeout=75) as reply:
         return json.load(reply)
 
 

@@ -33,7 +33,7 @@ def fuzzed(server, folder, seed, operations, phases="examples,coverage,fuzzing")
         Path(sys.executable).with_name("schemathesis"), "--config-file", HERE / "schemathesis.toml", "run",
         f"{server.url}/openapi.json", "--header", f"Authorization: Bearer {server.token}", "--url", server.url,
         "--phases", phases, "--checks", "all", "--max-examples", str(EXAMPLES), "--seed", seed,
-        "--continue-on-failure", "--warnings", "off", "--no-color", "--request-timeout", "20",
+        "--continue-on-failure", "--warnings", "off", "--no-color", "--request-timeout", "60",
         "--suppress-health-check", "all", *operations,
     ]  # fmt: skip
     run = subprocess.run(command, cwd=folder, env=os.environ | fuzz, capture_output=True, text=True)

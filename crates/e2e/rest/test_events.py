@@ -24,7 +24,7 @@ def document(server):
 @contextmanager
 def followed(server, last=None, accept="text/event-stream"):
     """The answer's head, and its lines as they come."""
-    with closing(http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=20)) as connection:
+    with closing(http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)) as connection:
         headers = {"Authorization": f"Bearer {server.token}", "Accept": accept}
         connection.request("GET", PATH, headers=headers | ({} if last is None else {"Last-Event-ID": last}))
         yield connection.getresponse()
@@ -60,9 +60,9 @@ def test_the_data_of_every_event_is_what_the_document_says(server, document):
         session = json.loads(server.ask("POST", "/terminals", {"shell": "/bin/bash", "name": "watched", "limits": limits})[2])
         at = f"/terminals/{session['id']}"
         for command in ["exit() { :; }; (builtin exit 3)", "read x", "while :; do echo flood; done"]:
-            server.ask("POST", f"{at}/execute", {"command": command, "timeout": 10})
+            server.ask("POST", f"{at}/execute", {"command": command, "timeout": 60})
             server.ask("POST", f"{at}/signal", {"signal": "INT"})
-            server.ask("POST", f"{at}/wait", {"timeout": 10})
+            server.ask("POST", f"{at}/wait", {"timeout": 60})
         server.ask("DELETE", f"{at}?force=true")
         seen, fields = [], set()
         for name, id, data in stream:

@@ -113,9 +113,9 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     run(f"mkdir -p {witness.server.home}/$'d\\xff' && cd {witness.server.home}/$'d\\xff'")
     run("bash -c 'kill -9 $$' | cat; bash -c 'kill -9 $$'")
     run("printf 'a\\xffb\\n'; read x; echo got $x", waitFor="a")
-    ask("POST", f"{of}/input", {"input": "x", "endWithNewline": True, "waitFor": "got", "timeout": 10}, **at)
+    ask("POST", f"{of}/input", {"input": "x", "endWithNewline": True, "waitFor": "got", "timeout": 60}, **at)
     # The match may have come before its end.
-    ask("POST", f"{of}/wait", {"timeout": 10}, **at)
+    ask("POST", f"{of}/wait", {"timeout": 60}, **at)
     long = run("for i in {1..2000}; do echo line $i; done", maxChars=200)
     ask("GET", f"{of}/commands/{{commandId}}", query="?format=raw&limit=10", commandId=long["id"], **at)
     ask("GET", f"{of}/output", query=f"?commandId={long['id']}&maxChars=200", **at)
@@ -124,24 +124,24 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     ask("GET", of, **at)
     # A program that has the whole screen, typed at and waited for.
     painter = "printf '\\e[?1049h\\e[2J\\e[7mpaint'; read x; printf '\\e[?1049l'"
-    assert run(painter, timeout=5)["foreground"] == "fullscreen"
+    assert run(painter, timeout=60)["foreground"] == "fullscreen"
     assert ask("GET", of, **at)["currentCommand"]
     ask("GET", f"{of}/screen", **at)
-    ask("POST", f"{of}/wait", {"waitFor": "paint", "timeout": 5, "maxChars": 1}, **at)
+    ask("POST", f"{of}/wait", {"waitFor": "paint", "timeout": 60, "maxChars": 1}, **at)
     ask("POST", f"{of}/signal", {"signal": "INT"}, **at)
     # Else the next command is refused, and the signal after it is the shell's.
-    assert ask("POST", f"{of}/wait", {"timeout": 10}, **at)["endedBy"] == "ended"
+    assert ask("POST", f"{of}/wait", {"timeout": 60}, **at)["endedBy"] == "ended"
     assert run("cat", timeout=0.1)["status"] == "running"
     ask("GET", f"{of}/processes", **at)
     ask("POST", f"{of}/signal", {"signal": "KILL"}, **at)
     ask("GET", f"{of}/signals", **at)
     ask("GET", f"{of}/environment", **at)
-    ask("POST", f"{of}/wait", {"timeout": 5}, **at)
-    run("for i in {1..2000}; do echo line $i; done; read x", timeout=5, waitFor="line 2000")
-    ask("POST", f"{of}/input", {"input": "x", "endWithNewline": True, "timeout": 5, "maxChars": 0}, **at)
+    ask("POST", f"{of}/wait", {"timeout": 60}, **at)
+    run("for i in {1..2000}; do echo line $i; done; read x", timeout=60, waitFor="line 2000")
+    ask("POST", f"{of}/input", {"input": "x", "endWithNewline": True, "timeout": 60, "maxChars": 0}, **at)
     # A limit that is hit, and a command that cannot be.
-    run("while :; do echo 0123456789012345678901234567890123456789012345678901234567890; done", timeout=20)
-    run("if", timeout=5)
+    run("while :; do echo 0123456789012345678901234567890123456789012345678901234567890; done", timeout=60)
+    run("if", timeout=60)
     ask("GET", f"{of}/commands", **at)
     ask("POST", "/batch", {"operations": [{"method": "GET", "path": f"/terminals/{session['id']}"}]})
     ask("POST", "/tickets", {"session": session["id"], "scope": "write"})
