@@ -6,7 +6,7 @@ import select
 import tempfile
 import time
 
-from rig import BASH, Shell, plain_functions, same
+from rig import BASH, DEADLINE_SECONDS, Shell, plain_functions, same
 
 STATE = "shopt -p; set +o; echo HISTFILE=$HISTFILE PS4=$PS4 ENV=${ENV-unset} PTYD_ENV=${PTYD_ENV-unset} POSIX=${POSIXLY_CORRECT-unset}"
 
@@ -43,7 +43,7 @@ def _ordinary(login, home):
         env = {"HOME": str(home), "PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8", "USER": "tester"}
         os.execvpe(BASH, ["bash", "-l"] if login else ["bash"], env)
     os.write(leader, f"( {STATE} ) >{answer}; exit\r".encode())
-    end = time.monotonic() + 10
+    end = time.monotonic() + DEADLINE_SECONDS
     while time.monotonic() < end and select.select([leader], [], [], end - time.monotonic())[0]:
         try:
             os.read(leader, 65536)

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 
-from rig import ZSH, ZSH_SCRIPT, Zsh, plain_functions, same
+from rig import DEADLINE_SECONDS, ZSH, ZSH_SCRIPT, Zsh, plain_functions, same
 
 NAMES = ".zshenv", ".zprofile", ".zshrc", ".zlogin"
 STATE = "setopt; alias; typeset -p ZDOTDIR PTYD_ZDOTDIR HISTFILE PS4 PROMPT fpath path 2>&1; print -r -- $0 $ARGC; functions +; bindkey -L"
@@ -83,7 +83,7 @@ def _ordinary(login, home):
         env = {"HOME": str(home), "PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8", "USER": "tester"}
         os.execvpe(ZSH, ["zsh", "-l"] if login else ["zsh"], env)
     os.write(leader, f"{{ {STATE} }} >{answer}; exit\r".encode())
-    end = time.monotonic() + 10
+    end = time.monotonic() + DEADLINE_SECONDS
     while time.monotonic() < end and select.select([leader], [], [], end - time.monotonic())[0]:
         try:
             os.read(leader, 65536)
