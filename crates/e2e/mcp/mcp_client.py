@@ -27,7 +27,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 PTYD = Path(os.environ.get("PTYD_BIN") or REPOSITORY / "target/debug/ptyd").resolve()
 IS_FULL = os.environ.get("PTYD_TEST_FULL") == "1"
 # The one bound on real time, far beyond any wait of a test. A call that takes as long hangs; a slow machine fails nothing.
-CALL_SECONDS = 75.0
+CALL_SECONDS = 300.0
 
 # An address of loopback for this process alone (a pid has 22 bits), so that no other one is given a port of it.
 LOOPBACK = f"127.{64 + (os.getpid() >> 16)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"

@@ -9,7 +9,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from mcp_client import PTYD, Agent
+from mcp_client import CALL_SECONDS, PTYD, Agent
 
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 
@@ -18,7 +18,7 @@ ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def agent_of(machine, mode="auto", token=None):
     """A client of the server at this workspace."""
     headers = {"Authorization": f"Bearer {token or machine.token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=90) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=CALL_SECONDS) as http:
         async with Client(streamable_http_client(machine.url, http_client=http), mode=mode) as client:
             yield Agent(client, 0)
 

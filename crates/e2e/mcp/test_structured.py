@@ -70,7 +70,7 @@ async def connected(machine, door):
     url = machine.url + ("?structured=true" if "query" in door else "")
     headers = {"Authorization": f"Bearer {machine.token}"} | ({"Ptyd-Structured": "true"} if door == "header" else {})
     mode = "legacy" if "session" in door else "auto"
-    async with httpx2.AsyncClient(headers=headers, timeout=90) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=CALL_SECONDS) as http:
         async with Client(streamable_http_client(url, http_client=http), mode=mode) as client:
             yield client
 

@@ -122,7 +122,7 @@ async def over_stdio(machine, detach="0", *options):
 
 @asynccontextmanager
 async def over_http(machine, token=None):
-    async with httpx2.AsyncClient(timeout=75) as http:
+    async with httpx2.AsyncClient(timeout=CALL_SECONDS) as http:
 
         async def send(message):
             params, method = message["params"], message["method"]
