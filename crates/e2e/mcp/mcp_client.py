@@ -50,8 +50,11 @@ class Answer:
         [block] = result.content
         text, facts = block.text, []
         if not result.is_error:
-            line = text.rpartition("\n")[2]
+            output, newline, line = text.rpartition("\n")
             assert line.startswith("[") and line.endswith("]"), f"no line of facts at the end of {text[-500:]!r}"
+            # The time that a command took is told from a second on, which any of them takes on a slow machine.
+            line = re.sub(r" · [\d.]+s(?= · |\]$)", "", line, count=1)
+            text = output + newline + line
             facts = _FACT.findall(line[1:-1])
         return cls(text, bool(result.is_error), result.structured_content, facts)
 

@@ -53,7 +53,7 @@ class Program:
             if not self.last.is_error and "output" in told:
                 assert (told["output"].removesuffix("\n"), told["facts"]) == (
                     self.text.output.removesuffix("\n"),
-                    self.text.text.rpartition("\n")[2],
+                    self.last.content[0].text.rpartition("\n")[2],
                 )
             return told
 
