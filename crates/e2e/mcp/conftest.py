@@ -18,6 +18,11 @@ def pytest_configure():
         raise pytest.UsageError(f"{PTYD} is not there: build it (cargo build -p cli), or name another in PTYD_BIN")
 
 
+def pytest_collection_modifyitems(items):
+    """Begins with the cases that take longest, for which the other workers would wait at the end."""
+    items.sort(key=lambda item: not any(name in item.name for name in ("ratatui", "inspector")))
+
+
 def pytest_terminal_summary(terminalreporter):
     """The rows of the table of whole tasks, as `docs/text-format.md` has it."""
     reports = [report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, [])]
@@ -34,10 +39,26 @@ def anyio_backend():
     return "asyncio"
 
 
+@pytest.fixture(scope="module")
+def host():
+    """A machine whose server has the sessions of all cases of a module, one case after the other."""
+    host = Workspace()
+    serve = [PTYD, "serve", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(serve, env=host.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+        try:
+            # The first line is printed once it listens.
+            assert server.stdout.readline()
+            yield host
+            asyncio.run(host.close())
+        finally:
+            server.terminate()
+            host.remove()
+
+
 @pytest.fixture
-async def machine():
+async def machine(request):
     """A machine without an agent, for tests that start theirs in their own way."""
-    machine = Workspace()
+    machine = Workspace(request.getfixturevalue("host") if request.node.get_closest_marker("one_server") else None)
     try:
         yield machine
         await machine.close()

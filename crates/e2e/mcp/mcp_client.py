@@ -228,13 +228,14 @@ class Lines:
 
 
 class Workspace:
-    """A user's machine with one agent at work: its own home, state, runtime folder and server."""
+    """A user's machine with one agent at work: its own home, state, runtime folder and server, or the server of a host."""
 
-    def __init__(self):
+    def __init__(self, host: "Workspace | None" = None):
         # Short, because a socket's whole path has 107 bytes.
         self.root = Path(tempfile.mkdtemp(prefix="ptyd-"))
-        self.home, self.state, self.project = self.root / "home", self.root / "state", self.root / "project"
-        for folder in (self.home, self.state, self.project, self.root / "run"):
+        self.home, self.project = self.root / "home", self.root / "project"
+        self.state = (host or self).root / "state"
+        for folder in (self.home, self.project, self.root / "run", *([] if host else [self.state])):
             folder.mkdir(mode=0o700)
         self.agent: Agent = None
         # The session of plain calls, once there is one.
@@ -253,7 +254,7 @@ class Workspace:
             "XDG_DATA_HOME": str(self.home / ".local/share"),
             "XDG_RUNTIME_DIR": str(self.root / "run"),
             "PTYD_STATE_DIR": str(self.state),
-            "PTYD_RUNTIME_DIR": str(self.root / "run"),
+            "PTYD_RUNTIME_DIR": str((host or self).root / "run"),
         }
 
     async def terminal(self, command: str = "", /, **arguments) -> Answer:

@@ -8,6 +8,8 @@ import random
 
 import pytest
 
+pytestmark = pytest.mark.one_server
+
 COMMAND_BYTES_MAX = 1 << 20
 
 

@@ -8,6 +8,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.one_server
+
 
 # promise: output-4
 async def test_a_line_that_is_written_over_is_one_line(workspace):

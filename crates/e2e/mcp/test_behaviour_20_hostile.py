@@ -9,6 +9,8 @@ import shutil
 import far
 import pytest
 
+pytestmark = pytest.mark.one_server
+
 # After each of these the next commands must be right, to the byte and to the code.
 HARMLESS = {
     "prompt and hooks replaced": "PROMPT_COMMAND=; PS1='mine> '",

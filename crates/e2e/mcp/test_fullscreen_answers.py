@@ -3,6 +3,8 @@
 import pytest
 from fullscreen import needs, played
 
+pytestmark = pytest.mark.one_server
+
 MENU = "--menu pick 10 30 3 a one b two c three"
 # Shows a screen and is quiet, while another process reads the terminal: as tmux does.
 QUIET = "printf '\\e[?1049h\\e[Hpainted'; sleep 3600"

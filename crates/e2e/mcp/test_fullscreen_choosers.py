@@ -11,6 +11,8 @@ from mcp_client import PTYD, REPOSITORY
 from fullscreen import lines_of, needs, played
 from test_real_job import toolchain
 
+pytestmark = pytest.mark.one_server
+
 COLOURS = "printf 'red\\ngreen\\nblue\\ngrey\\n' > colours"
 MENU = "--menu pick 10 30 3 a one b two c three"
 # A menu as people write them: it asks for application cursor keys and hides nothing.

@@ -3,7 +3,11 @@
 The modes that an editor sets (application cursor keys, mouse, bracketed paste) change no key's meaning.
 """
 
+import pytest
+
 from fullscreen import lines_of, needs, played
+
+pytestmark = pytest.mark.one_server
 
 ALPHABET = "printf 'alpha\\nbeta\\ngamma\\n' > f"
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from fullscreen import lines_of, needs, played
 
+pytestmark = pytest.mark.one_server
+
 MENU = "--menu pick 10 30 3 a one b two c three"
 
 

@@ -3,7 +3,11 @@
 Where one is told to kill, it is shown one process of the test's own and no other.
 """
 
+import pytest
+
 from fullscreen import NEVER, needs, played
+
+pytestmark = pytest.mark.one_server
 
 # A process to find, which ends with the session at the latest.
 NEEDLE = "exec -a ptyd-needle sleep 600 & pid=$!"

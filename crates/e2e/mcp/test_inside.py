@@ -10,6 +10,8 @@ import pytest
 from fullscreen import needs
 from mcp_client import IS_FULL
 
+pytestmark = pytest.mark.one_server
+
 SHELLS = [pytest.param(shell, marks=needs(shell.split()[0])) for shell in ("bash --norc", "zsh -f", "dash")]
 
 

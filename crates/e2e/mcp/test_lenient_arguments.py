@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.one_server
+
 
 async def test_texts_for_numbers_flags_and_lists_are_taken(workspace):
     begun = await workspace.agent.call("terminal", command="cat > taken", timeout="5")

@@ -6,6 +6,8 @@ import shutil
 import pytest
 from mcp_client import CALL_SECONDS
 
+pytestmark = pytest.mark.one_server
+
 
 async def begun(session, command, asks=""):
     """A command that reads now; its output so far has been shown."""
