@@ -2,7 +2,7 @@
 //!
 //! A frame is `length u32 | kind u8 | payload`, numbers little-endian, the length counting kind and payload. The wire
 //! only grows: kinds and trailing fields may be added, a decoder ignores what it does not know, and [`ToHolder::Kill`] is kind 1
-//! with an empty payload for ever, so that any server can end any holder. What is no mere addition gets another [`PROTOCOL`].
+//! with an empty payload for ever, so that any server can end any holder. A change that is not an addition gets another [`PROTOCOL`].
 
 pub use foreground::Activity;
 use foreground::{Modes, Observation};
