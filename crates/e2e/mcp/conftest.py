@@ -59,6 +59,8 @@ def host():
 async def machine(request):
     """A machine without an agent, for tests that start theirs in their own way."""
     machine = Workspace(request.getfixturevalue("host") if request.node.get_closest_marker("one_server") else None)
+    if scale := request.node.get_closest_marker("time_scale"):
+        machine.env["PTYD_TEST_TIME_SCALE"] = str(*scale.args)
     try:
         yield machine
         await machine.close()

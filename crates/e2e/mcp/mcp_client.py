@@ -237,6 +237,9 @@ class Workspace:
         self.state = (host or self).root / "state"
         for folder in (self.home, self.project, self.root / "run", *([] if host else [self.state])):
             folder.mkdir(mode=0o700)
+        # Without it fish starts a program in the background that reads all manual pages.
+        for cache in ".local/share", ".cache":
+            (self.home / cache / "fish/generated_completions").mkdir(parents=True, exist_ok=True)
         self.agent: Agent = None
         # The session of plain calls, once there is one.
         self.plain: Session | None = None

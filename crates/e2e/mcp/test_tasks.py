@@ -292,6 +292,7 @@ async def test_two_cancellations_interrupt_once(served, client):
 
 
 @DOORS
+@pytest.mark.time_scale(0.1)
 # promise: mcp-8
 async def test_what_goes_on_after_a_cancellation_is_completed(served, client):
     session = await client.session()
@@ -394,6 +395,7 @@ async def test_the_one_tool_shell_has_tasks_and_tells_an_end_once(machine):
     await machine.detached()
 
 
+@pytest.mark.time_scale(0.1)
 # promise: mcp-7
 async def test_a_session_with_an_open_task_outlives_its_client_and_no_longer(machine):
     machine.gate()
@@ -493,6 +495,7 @@ async def test_a_task_whose_holder_does_not_answer_says_so_and_ends_by_its_timeo
     assert "still running" in text(await client.call("get_terminal_output", session_id=session))
 
 
+@pytest.mark.time_scale(0.1)
 # promise: mcp-8
 async def test_the_cancellation_of_a_task_whose_holder_does_not_answer_ends_it(served):
     async with over_http(served) as client:

@@ -29,6 +29,12 @@ impl Home {
         std::fs::create_dir(dir.path().join("config/fish")).expect("a folder of our own");
         let fish = "set -g fish_greeting\nfunction fish_prompt; echo '$ '; end\n";
         std::fs::write(dir.path().join("config/fish/config.fish"), fish).expect("written");
+        // Without them fish starts a program in the background that reads all manual pages: up to 4.0 it looks in the
+        // first, later in the second.
+        for folder in ["data", "cache"] {
+            let generated = dir.path().join(folder).join("fish/generated_completions");
+            std::fs::create_dir_all(generated).expect("a folder of our own");
+        }
         Self { dir }
     }
 
