@@ -72,11 +72,13 @@ impl Session {
     /// The echo of what is typed when the output has come so far.
     pub(super) fn echo_of(&self, bytes: &[u8], from: u64) -> Echo {
         let prompt = self.unfinished_line(from);
-        match self.foreground.state {
-            Some(state) if state.canonical && !state.echo => Echo::none(prompt),
+        let editor_prompt = self.foreground.editor_waited_at.map(|at| self.unfinished_line(at)).unwrap_or_default();
+        let echo = match self.foreground.state {
+            Some(state) if state.canonical && !state.echo => return Echo::none(prompt),
             Some(state) => Echo::of(bytes, prompt, !state.canonical && state.foreground.waits()),
             None => Echo::of(bytes, prompt, false),
-        }
+        };
+        echo.painted_again_behind(&editor_prompt)
     }
 
     /// The text of the line that is unfinished at this offset, as a prompt is.

@@ -61,6 +61,10 @@ impl Session {
             self.timeline.clear_begun_line();
         }
         self.foreground.state = Some(state);
+        let position = self.timeline.output().scanner.position();
+        if state.foreground.waits() && !state.canonical && self.timeline.output().scanner.line_is_open() {
+            self.foreground.editor_waited_at = Some(position);
+        }
         let waits = state.foreground.is_a_waiting_shell();
         if let Some(key) = self.foreground.report_key.as_mut().filter(|key| key.is_written && waits) {
             key.is_read = true;

@@ -68,8 +68,9 @@ impl Matcher {
     }
 }
 
-/// The echo of typed lines, which comes once, from the kernel or from the program's line editor, each at the end of a
-/// line. Output that says the same afterwards is the program's own.
+/// The echo of typed lines, each at the end of a line, from the kernel or from the program's line editor. If the kernel
+/// echoes a line before the editor has the terminal, the editor paints it again behind its prompt. All other output that
+/// says the same afterwards is the program's own.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Echo {
     /// The unfinished line of the output where it was typed.
@@ -82,8 +83,12 @@ pub(crate) struct Echo {
     came: usize,
     /// The last of them was typed without its end, so that output may follow it in its line.
     is_unfinished: bool,
-    /// A program that waits in an editor of its own shows what it is given at once, or never.
+    /// A program that waits in an editor of its own shows the first line that it is given at once, or never.
     is_at_once: bool,
+    /// The prompt behind which an editor paints lines again, without blanks.
+    editor_prompt: String,
+    /// How many lines it has painted again.
+    repainted: usize,
 }
 
 impl Echo {
@@ -98,6 +103,11 @@ impl Echo {
         Self { prompt, typed, is_unfinished, is_at_once, ..Self::default() }
     }
 
+    /// The same where an editor may paint the lines once more, behind a prompt like this one.
+    pub(crate) fn painted_again_behind(self, editor_prompt: &str) -> Self {
+        Self { editor_prompt: squeezed(editor_prompt), ..self }
+    }
+
     /// No echo comes: only the prompt is left out.
     pub(crate) fn none(prompt: String) -> Self {
         Self { prompt, ..Self::default() }
@@ -105,7 +115,8 @@ impl Echo {
 
     /// The text, which begins with a line, without prompt and echo.
     fn leave_out<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
-        if self.is_below_prompt && self.came == self.typed.len() {
+        let may_be_repainted = !self.editor_prompt.is_empty() && self.repainted < self.typed.len();
+        if self.is_below_prompt && self.came == self.typed.len() && !may_be_repainted {
             return Cow::Borrowed(text);
         }
         let mut out = String::with_capacity(text.len());
@@ -126,6 +137,9 @@ impl Echo {
     }
 
     fn without_echo<'a>(&mut self, line: &'a str, is_whole: bool) -> &'a str {
+        if let Some(prompt) = self.repainted_behind(line, is_whole) {
+            return before(line, prompt);
+        }
         let Some(typed) = self.typed.get(self.came) else { return line };
         let shown = squeezed(line);
         let is_last = self.came + 1 == self.typed.len();
@@ -144,7 +158,7 @@ impl Echo {
                 self.came += 1;
                 return before(line, kept);
             }
-            if self.is_at_once && !shown.is_empty() {
+            if self.is_at_once && self.came == 0 && !shown.is_empty() {
                 self.came = self.typed.len();
             }
             return line;
@@ -155,6 +169,40 @@ impl Echo {
         let begun = (1..=shown.len().min(typed.len())).rev().find(is_begun).unwrap_or(0);
         before(line, shown.len() - begun)
     }
+
+    /// The length of the prompt in this line, without blanks, if an editor has painted or begins to paint there a line that
+    /// has been echoed.
+    fn repainted_behind(&mut self, line: &str, is_whole: bool) -> Option<usize> {
+        if self.editor_prompt.is_empty() || self.repainted >= self.came {
+            return None;
+        }
+        let typed = &self.typed[self.repainted];
+        let shown = squeezed(line);
+        let prompt = prompt_length(&shown, &self.editor_prompt)?;
+        let painted = &shown[prompt..];
+        if is_whole && painted == typed {
+            self.repainted += 1;
+            return Some(prompt);
+        }
+        (!is_whole && typed.starts_with(painted)).then_some(prompt)
+    }
+}
+
+/// The length of the beginning of this text that is such a prompt, in which only numbers may differ: prompts count.
+fn prompt_length(text: &str, prompt: &str) -> Option<usize> {
+    let mut rest = text;
+    let mut wanted = prompt;
+    while let Some(c) = wanted.chars().next() {
+        let is_digit = |c: char| c.is_ascii_digit();
+        if is_digit(c) {
+            rest = rest.strip_prefix(is_digit)?.trim_start_matches(is_digit);
+            wanted = wanted.trim_start_matches(is_digit);
+        } else {
+            rest = rest.strip_prefix(c)?;
+            wanted = &wanted[c.len_utf8()..];
+        }
+    }
+    Some(text.len() - rest.len())
 }
 
 /// The text without blanks.
@@ -190,7 +238,8 @@ mod tests {
     /// The first of these chunks of output with which the pattern matches, behind `>>> ` where this was typed.
     fn matches(pattern: &str, typed: &str, is_at_once: bool, output: &[&str]) -> Option<usize> {
         let mut matcher = Matcher::new(compiled(pattern).expect("valid"), 80);
-        matcher.leaves_out(Echo::of(typed.as_bytes(), ">>> ".to_owned(), is_at_once));
+        let echo = Echo::of(typed.as_bytes(), ">>> ".to_owned(), is_at_once);
+        matcher.leaves_out(if is_at_once { echo } else { echo.painted_again_behind("In [9]: ") });
         output.iter().position(|chunk| matcher.feed(chunk.as_bytes()).is_some())
     }
 
@@ -210,6 +259,11 @@ mod tests {
             (&format!("{long}\r"), &[&wrapped, "\r\n", "", "ready\r\n"], true),
             // Not finished by Enter: what follows in its line is the program's.
             ("ready", &["re", "ady", "", " ready"], false),
+            // The kernel echoed it while the program worked, and then its editor paints it behind the next prompt.
+            ("ready\n", &["ready\r\n", "In [10]: re", "ady\r\n", "ready\r\n"], false),
+            ("a\nready\n", &["a\r\nready\r\n", "In [10]: a\r\n", "In [11]: ready\r\n", "ready\r\n"], false),
+            // Of two lines for an editor that waits, each is painted when it is read.
+            ("a\nready\n", &["a\r\n", "1\r\n>>> rea", "dy\r\n", "ready\r\n"], true),
         ] {
             assert_eq!(matches("ready", typed, is_at_once, chunks), Some(3), "{typed:?}");
         }
@@ -221,6 +275,7 @@ mod tests {
         assert_eq!(matches("ready", "get ready\r", true, &["\r\n", "all is ready\r\n"]), Some(1));
         assert_eq!(matches("10 items", "1\n", false, &["10 items\r\n"]), Some(0));
         assert_eq!(matches("ready", "\x1b[A\r", true, &["ready"]), Some(0));
+        assert_eq!(matches("ready", "ready\n", false, &["ready\r\n", "you said: ready\r\n"]), Some(1));
         assert_eq!(
             matches(">>> ", "\r", true, &["\r\n", ">>> "]),
             Some(1),
