@@ -19,9 +19,13 @@ const REMEDY: &str = "the errors above say why. If the static C library is missi
 
 fn main() {
     let root = Path::new(&var("CARGO_MANIFEST_DIR")).join("../..");
-    for watched in ["crates/foreground", "crates/holder", "crates/journal", "crates/sys", "crates/wire", "Cargo.lock"] {
-        println!("cargo::rerun-if-changed={}", root.join(watched).display());
+    for name in ["foreground", "holder", "journal", "sys", "wire"] {
+        // Their tests are not part of it.
+        for watched in ["src", "Cargo.toml"] {
+            println!("cargo::rerun-if-changed={}", root.join("crates").join(name).join(watched).display());
+        }
     }
+    println!("cargo::rerun-if-changed={}", root.join("Cargo.lock").display());
     println!("cargo::rerun-if-env-changed={MAY_BE_DYNAMIC}");
     let host = var("TARGET");
     let musl = host.replace("-gnu", "-musl");
