@@ -20,9 +20,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// The suites in Python, which share one folder of packages.
-const IN_PYTHON: [(&str, &str); 3] =
-    [("shell integration", "shell-integration/tests"), ("mcp", "crates/e2e/mcp"), ("rest", "crates/e2e/rest")];
+/// The folders of the tests in Python, which share one folder of packages and run as one suite.
+const IN_PYTHON: [&str; 3] = ["crates/e2e/mcp", "crates/e2e/rest", "shell-integration/tests"];
+
+/// Plugins that packages of one folder bring for themselves: each process would take seconds to load them.
+const WITHOUT_PLUGINS: [&str; 6] = ["-p", "no:cacheprovider", "-p", "no:schemathesis", "-p", "no:hypothesispytest"];
 
 /// The tests of bash that run again without its builtins, as where it cannot load them.
 const OF_BASH: [&str; 5] = ["delivery", "ends", "forgery", "hostile", "login"];
@@ -147,7 +149,7 @@ fn linter(extension: &str, text: &str) -> Option<(&'static str, &'static [&'stat
 
 /// The packages of the Python suites, each pinned in its own file.
 fn requirements(root: &Path) -> Result<String> {
-    let files = IN_PYTHON.iter().map(|(_, folder)| root.join(folder).join("requirements.txt"));
+    let files = IN_PYTHON.iter().map(|folder| root.join(folder).join("requirements.txt"));
     let texts: Vec<String> = files.filter(|file| file.exists()).map(fs::read_to_string).collect::<Result<_, _>>()?;
     Ok(texts.concat())
 }
@@ -320,9 +322,7 @@ impl Rig<'_> {
         if self.options.filter.is_none() {
             run("in random pieces", &|| self.in_random_pieces());
         }
-        for (name, folder) in IN_PYTHON {
-            run(name, &|| self.python(name, &[folder.to_owned()], &[]));
-        }
+        run("python", &|| self.python("python", &IN_PYTHON.map(str::to_owned), &[]));
         let of_bash = OF_BASH.map(|subject| format!("shell-integration/tests/test_{subject}.py"));
         let name = "bash without builtins";
         run(name, &|| self.python(name, &of_bash, &[("PTYD_TEST_BUILTINS", "0")]));
@@ -407,8 +407,10 @@ impl Rig<'_> {
         let report = self.report(name);
         let mut python = Command::new(self.target.join("venv/bin/python"));
         python
-            .args(["-m", "pytest", "--color=no", "-rfEsx", "-p", "no:cacheprovider"])
-            .args(["-n", &at_once().to_string(), "--dist", "worksteal"])
+            .args(["-m", "pytest", "--color=no", "-rfEsx", "--rootdir=.", "-c", "crates/e2e/mcp/pytest.ini"])
+            .args(WITHOUT_PLUGINS)
+            // One by one, so that the last ones do not wait behind a long one.
+            .args(["-n", &at_once().to_string(), "--maxschedchunk=1"])
             .arg(format!("--junitxml={}", report.display()))
             .args(paths)
             .current_dir(self.root);
@@ -416,7 +418,7 @@ impl Rig<'_> {
             python.args(["-k", filter]);
         }
         self.home.apply(&mut python);
-        python.env("PYTHONDONTWRITEBYTECODE", "1").envs(env.iter().copied());
+        python.env("PYTHONPYCACHEPREFIX", self.target.join("pycache")).envs(env.iter().copied());
         self.suite(name, &mut python, &report)
     }
 
