@@ -293,7 +293,7 @@ async fn a_fork_bomb_stays_small_and_leaves_nothing() {
         }
     };
     shell.gives("mkfifo gate").await;
-    // What waits behind it needs no process of its own.
+    // The `read` behind the bomb needs no process of its own.
     let bomb = shell.begin("bomb() { bomb | bomb & }; bomb; read -r line <gate").await;
     let hits =
         eventually("forks are refused", async || Some(shell.look().await.limits_hit).filter(|hits| !hits.is_empty()))
