@@ -23,9 +23,10 @@ use ptyd_core::per_principal::PerPrincipal;
 
 /// A smaller body is checked and parsed faster than it could be handed to another thread.
 const ASIDE_BYTES_MIN: usize = 64 << 10;
-/// How much of a refused body is still read, and for how long: over loopback the rest comes at once.
+/// How much of a refused body is still read, and how long its sender may fall silent meanwhile. A sender that gets no
+/// processor time for a moment still reads its refusal; the whole takes [`BODY_TIMEOUT`] at most, like any body.
 const LINGER_BYTES: usize = 2 * BODY_BYTES_MAX;
-const LINGER: Duration = Duration::from_secs(1);
+const LINGER_SILENT: Duration = Duration::from_secs(1);
 
 /// Why a body was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -130,13 +131,13 @@ impl Inbox {
         tokio::spawn(async move {
             let rest = async {
                 let mut taken = 0;
-                while let Some(Ok(frame)) = body.frame().await
+                while let Ok(Some(Ok(frame))) = timeout(LINGER_SILENT, body.frame()).await
                     && taken < LINGER_BYTES
                 {
                     taken += frame.data_ref().map_or(0, Bytes::len);
                 }
             };
-            let _ = timeout(LINGER, rest).await;
+            let _ = timeout(BODY_TIMEOUT, rest).await;
             drop(place);
         });
     }
