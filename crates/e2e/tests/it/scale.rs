@@ -98,7 +98,7 @@ async fn after_a_kill_the_first_list_has_every_session_and_the_first_command_run
     for round in 0..3 {
         let (took, first) = first_answers(&server, &ids[(7 * round) % ids.len()], round).await;
         among_all.push(took);
-        assert_eq!(first.total as usize, ids.len(), "round {round}");
+        assert_eq!(first.total, ids.len(), "round {round}");
         let mut told: Vec<_> = first.terminals;
         while told.len() < ids.len() {
             let query = SessionListQuery { offset: Some(told.len() as u64), ..page() };
