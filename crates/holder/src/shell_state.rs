@@ -247,9 +247,10 @@ impl ShellState {
         self.last_id
     }
 
-    /// Whether a command was handed over so recently that the shell may not have read its keys yet.
+    /// Whether a command was handed over so recently that the shell may not have read its keys yet. A shell that has begun the
+    /// command has read them.
     pub(crate) fn may_have_keys_to_read(&self, now: u64) -> bool {
-        self.command() != 0 && now < self.begun_at + KEYS_READ_US
+        self.command() != 0 && self.marker.is_some() && now < self.begun_at + KEYS_READ_US
     }
 
     /// The newest command's output begins with a marker of this nonce, behind this offset.
@@ -365,6 +366,16 @@ mod tests {
         p.has_begun();
         p.report(b"D;;n2;0;0;0;;/");
         assert_eq!((p.awaits_load_key(1), p.short_keys()), (false, Some(ShortKeys::Line)));
+    }
+
+    #[test]
+    fn a_shell_that_has_begun_its_command_has_read_our_keys() {
+        let mut p = ready();
+        p.begin(1, HandoverKeys::Load, 0);
+        p.awaits_marker(7, Offset(0));
+        assert_eq!((p.may_have_keys_to_read(1), p.may_have_keys_to_read(KEYS_READ_US)), (true, false));
+        p.has_begun();
+        assert!(!p.may_have_keys_to_read(1), "an interrupt may throw away what is typed");
     }
 
     #[test]

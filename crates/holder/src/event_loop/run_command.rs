@@ -147,8 +147,10 @@ impl Holder {
     }
 
     /// Whether a command was handed over so recently that the shell may not have read its keys yet.
-    pub(super) fn has_keys_of_ours_to_read(&self) -> bool {
-        self.shell.may_have_keys_to_read(time::monotonic_us()) && self.terminal.shell_is_foreground()
+    pub(super) fn has_keys_of_ours_to_read(&mut self) -> bool {
+        let now = time::monotonic_us();
+        self.note_beginning(now);
+        self.shell.may_have_keys_to_read(now) && self.terminal.shell_is_foreground()
     }
 
     pub(super) fn press_report_key(&mut self, from: Caller) {

@@ -53,17 +53,22 @@ impl Holder {
     /// Whether a command that was handed over has not begun and the shell's line editor still has the terminal: its modes
     /// map no carriage return to a newline, so the command would read a line without an end.
     fn awaits_beginning(&mut self, now: u64) -> bool {
-        let Some((nonce, from)) = self.shell.awaited_marker(now) else { return false };
+        self.note_beginning(now);
+        self.shell.awaited_marker(now).is_some()
+            && self.terminal.shell_is_foreground()
+            && self.terminal.modes().is_some_and(|m| foreground_observer::modes(&m).are_an_editors())
+    }
+
+    /// Notes that the command which was handed over has begun, once its marker has come.
+    pub(super) fn note_beginning(&mut self, now: u64) {
+        let Some((nonce, from)) = self.shell.awaited_marker(now) else { return };
         let bytes = self.records.end().since(from);
         // bash prints another mark with this number before its editor has given the terminal up.
         let mark = format!("C;{nonce}");
         let has_come = || self.records.newest_place_of(mark.as_bytes(), bytes).is_some();
         if bytes > MARKER_SOUGHT_BYTES as u64 || has_come() {
             self.shell.has_begun();
-            return false;
         }
-        self.terminal.shell_is_foreground()
-            && self.terminal.modes().is_some_and(|m| foreground_observer::modes(&m).are_an_editors())
     }
 
     /// Whether the shell is at its prompt, where its line editor echoes input. While a line typed there has not ended,
