@@ -38,7 +38,8 @@ def test_a_megabyte_arrives_whole_and_quickly():
             took += time.monotonic() - began
             same(sh.printed(), hashlib.sha256(body).hexdigest() + "  got\n")
             plain += plain_seconds(BASH, text, sh.home)
-    assert took < 20 * plain, (took, plain)
+    # A delivery whose time grows with the square of the text takes thousands of times as long.
+    assert took < 100 * plain, (took, plain)
 
 
 def test_a_half_typed_line_is_replaced():

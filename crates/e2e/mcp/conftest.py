@@ -20,7 +20,7 @@ def pytest_configure():
 
 def pytest_collection_modifyitems(items):
     """Begins with the cases that take longest, for which the other workers would wait at the end."""
-    items.sort(key=lambda item: not any(name in item.name for name in ("ratatui", "inspector", "nothing_but_what_the_document_says")))
+    items.sort(key=lambda item: not any(name in item.name for name in ("ratatui", "inspector", "document_says", "every_field")))
 
 
 def pytest_terminal_summary(terminalreporter):

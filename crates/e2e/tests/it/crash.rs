@@ -62,7 +62,7 @@ async fn the_spare_holder_takes_the_next_session_can_be_missing_and_ends_with_it
 async fn the_server_can_be_killed_at_any_moment_and_no_byte_is_lost() {
     let mut random = Random::seeded();
     let server = Server::start();
-    let shells = join_all((0..count(10, 20)).map(async |_| server.session().await)).await;
+    let shells = join_all((0..count(4, 20)).map(async |_| server.session().await)).await;
     let printing =
         join_all(shells.iter().enumerate().map(async |(number, shell)| shell.begin(&printer(number)).await)).await;
     for round in 0..count(8, 100) {
