@@ -97,7 +97,11 @@ mod tests {
     // promise: check-1
     fn only_what_is_listed_may_be_left_out_where_everything_is_to_run() {
         let is_excused = |test, why, is_root| excuse(&left_out(test, why), is_root).is_some();
-        assert!(is_excused("crates/e2e/mcp/test_requirement.py:74", "it takes 30 s: PTYD_TEST_FULL=1", true));
+        assert!(is_excused(
+            "crates.e2e.mcp.test_requirement::test_thirty_seconds",
+            "it takes 30 s: PTYD_TEST_FULL=1",
+            true
+        ));
         assert!(is_excused("disk::a_full_disk", "only root can mount a small disk", false));
         assert!(!is_excused("disk::a_full_disk", "only root can mount a small disk", true));
         assert!(!is_excused("nushell::a_code", "there is no nu on PATH", false));

@@ -243,9 +243,17 @@ fn summarise(options: &Options, outcomes: Vec<Outcome<'_>>) -> (Vec<String>, Res
 
 /// The filter that runs this test and little else.
 fn filter_for(test: &str) -> String {
-    let name = test.rsplit("::").next().unwrap_or(test);
-    let name = name.split('[').next().unwrap_or(name);
+    let name = test.split('[').next().unwrap_or(test);
+    let name = name.rsplit("::").next().unwrap_or(name);
     if name.contains(' ') { format!("'{name}'") } else { name.to_owned() }
+}
+
+/// The packages that go below target/.
+#[derive(Default)]
+struct Fetched {
+    /// The folders of Python packages, and the requirements of each.
+    venvs: Vec<(&'static str, String)>,
+    has_npm: bool,
 }
 
 struct Rig<'a> {
@@ -261,19 +269,30 @@ struct Rig<'a> {
 impl Rig<'_> {
     /// Lists the packages to install and fetch, asks if there is a terminal, installs them, and builds everything.
     fn set_up(mut self) -> Result<Self> {
-        if !self.options.is_quick {
-            self.install()?;
-        }
+        let fetched = if self.options.is_quick { Fetched::default() } else { self.install()? };
         self.nextest = tool::NEXTEST.find(&self.target)?;
-        println!("== build");
+        println!("== build, while packages are fetched");
         let begun = Instant::now();
-        workspace::build(self.root).context("nothing was tested")?;
-        println!("built in {:.0} s", begun.elapsed().as_secs_f64());
+        std::thread::scope(|scope| {
+            let fetching = scope.spawn(|| self.fetch(&fetched));
+            workspace::build(self.root).context("nothing was tested")?;
+            println!("built in {:.0} s", begun.elapsed().as_secs_f64());
+            fetching.join().map_err(|_| anyhow!("fetching packages ended by a panic"))?
+        })?;
         Ok(self)
     }
 
-    /// Brings what the suites need and the machine lacks, unless it may not be installed.
-    fn install(&mut self) -> Result<()> {
+    /// Fetches the packages of Python and npm, which go below target/.
+    fn fetch(&self, fetched: &Fetched) -> Result<()> {
+        for (name, wanted) in &fetched.venvs {
+            self.make_venv(name, wanted)?;
+        }
+        if fetched.has_npm { self.make_npm() } else { Ok(()) }
+    }
+
+    /// Installs the packages that the suites need and the machine lacks, unless that is not wanted. Returns what is to be
+    /// fetched besides.
+    fn install(&mut self) -> Result<Fetched> {
         let wanted = requirements(self.root)?;
         // The two major versions of the Python SDK exclude each other.
         let wanted_1 = fs::read_to_string(self.root.join("crates/e2e/clients/requirements.txt"))?;
@@ -296,13 +315,8 @@ impl Rig<'_> {
             self.missing.install(&self.target.join("without-services"))?;
             self.missing = Missing::nothing();
         }
-        for (name, wanted) in venvs.iter().filter(|_| has_python) {
-            self.make_venv(name, wanted)?;
-        }
-        if has_npm {
-            self.make_npm()?;
-        }
-        Ok(())
+        let venvs = if has_python { venvs.into() } else { Vec::new() };
+        Ok(Fetched { venvs, has_npm })
     }
 
     /// Runs the suites, one after the other: in each, tests run at once.
@@ -314,10 +328,10 @@ impl Rig<'_> {
             outcomes.push((name, suite(), begun.elapsed().as_secs_f64()));
         };
         if self.options.is_quick {
-            run("quick", &|| self.rust("quick", &["-E", QUICK], &[]));
+            run("quick", &|| self.rust("quick", Some(QUICK), &[]));
             return outcomes;
         }
-        run("rust", &|| self.rust("rust", &[], &[]));
+        run("rust", &|| self.rust("rust", None, &[]));
         run("shell scripts", &|| self.shell_scripts());
         if self.options.filter.is_none() {
             run("in random pieces", &|| self.in_random_pieces());
@@ -347,19 +361,18 @@ impl Rig<'_> {
         nextest
     }
 
-    /// The tests of Rust that these words select, and the filter besides.
-    fn rust(&self, name: &str, selected: &[&str], env: &[(&str, &str)]) -> Result<Report> {
+    /// The tests of Rust that this expression selects, and the filter besides.
+    fn rust(&self, name: &str, selected: Option<&str>, env: &[(&str, &str)]) -> Result<Report> {
         let mut nextest = self.nextest();
-        nextest.args(["--no-fail-fast", "--no-tests=pass", "--test-threads", &at_once().to_string()]).args(selected);
-        if let Some(filter) = &self.options.filter {
-            let is_crate = filter == "xtask" || self.root.join("crates").join(filter).join("Cargo.toml").exists();
-            match filter.as_str() {
-                filter if is_crate => nextest.args(["-E", &format!("package(={})", package_of(filter))]),
-                filter => nextest.arg(filter),
-            };
+        nextest.args(["--no-fail-fast", "--no-tests=pass", "--test-threads", &at_once().to_string()]);
+        let profile = if self.options.is_full { "full" } else { "default" };
+        nextest.args(["--profile", profile]);
+        let is_crate = |name: &str| name == "xtask" || self.root.join("crates").join(name).join("Cargo.toml").exists();
+        if let Some(expression) = expression(selected, self.options.filter.as_deref(), is_crate) {
+            nextest.args(["-E", &expression]);
         }
         nextest.envs(env.iter().copied());
-        self.suite(name, &mut nextest, &self.target.join("nextest/default/junit.xml"))
+        self.suite(name, &mut nextest, &self.target.join("nextest").join(profile).join("junit.xml"))
     }
 
     /// The end-to-end tests about ends and output once more, while holders read their terminals in pieces of any size.
@@ -367,7 +380,7 @@ impl Rig<'_> {
         let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros()).to_string();
         // To repeat a failure: the same variable and the same command.
         println!("PTYD_TEST_READ_SIZES={seed}");
-        self.rust("in random pieces", &["-E", IN_PIECES], &[("PTYD_TEST_READ_SIZES", &seed)])
+        self.rust("in random pieces", Some(IN_PIECES), &[("PTYD_TEST_READ_SIZES", &seed)])
     }
 
     fn shell_scripts(&self) -> Result<Report> {
@@ -531,6 +544,18 @@ fn at_once() -> usize {
     PER_PROCESSOR * std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
+/// The expression for nextest. It runs what any of several expressions selects, so this is one.
+fn expression(selected: Option<&str>, filter: Option<&str>, is_crate: impl Fn(&str) -> bool) -> Option<String> {
+    let named = filter.map(|filter| match filter {
+        filter if is_crate(filter) => format!("package(={})", package_of(filter)),
+        filter => format!("test(~{filter})"),
+    });
+    match (selected, named) {
+        (Some(selected), Some(named)) => Some(format!("({selected}) and {named}")),
+        (selected, named) => named.or_else(|| selected.map(str::to_owned)),
+    }
+}
+
 /// The package of a folder below `crates`: they have the same name, with one exception.
 fn package_of(folder: &str) -> &str {
     if folder == "core" { "ptyd-core" } else { folder }
@@ -643,8 +668,17 @@ mod tests {
     #[test]
     fn a_failed_test_is_run_again_by_its_own_name() {
         assert_eq!(filter_for("e2e::it life::a_session_ends"), "a_session_ends");
-        assert_eq!(filter_for("crates/e2e/mcp/test_x.py::test_y[bash-1]"), "test_y");
+        assert_eq!(filter_for("crates.e2e.mcp.test_x::test_y[a::b-1]"), "test_y");
         assert_eq!(filter_for("a page shows it"), "'a page shows it'");
+    }
+
+    #[test]
+    fn a_filter_narrows_what_a_suite_selects() {
+        let of = |selected, filter| expression(selected, filter, |name| name == "core");
+        assert_eq!(of(None, None), None);
+        assert_eq!(of(Some("a"), None).as_deref(), Some("a"));
+        assert_eq!(of(None, Some("core")).as_deref(), Some("package(=ptyd-core)"));
+        assert_eq!(of(Some("a or b"), Some("x::y")).as_deref(), Some("(a or b) and test(~x::y)"));
     }
 
     #[test]
