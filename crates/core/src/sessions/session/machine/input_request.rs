@@ -72,13 +72,14 @@ impl Session {
     /// The echo of what is typed when the output has come so far.
     pub(super) fn echo_of(&self, bytes: &[u8], from: u64) -> Echo {
         let prompt = self.unfinished_line(from);
-        let editor_prompt = self.foreground.editor_waited_at.map(|at| self.unfinished_line(at)).unwrap_or_default();
-        let echo = match self.foreground.state {
+        match self.foreground.state {
             Some(state) if state.canonical && !state.echo => return Echo::none(prompt),
-            Some(state) => Echo::of(bytes, prompt, !state.canonical && state.foreground.waits()),
-            None => Echo::of(bytes, prompt, false),
-        };
-        echo.painted_again_behind(&editor_prompt)
+            Some(state) if !state.canonical && state.foreground.waits() => return Echo::of(bytes, prompt, true),
+            Some(_) | None => {}
+        }
+        // The program may work, and paint what it is given when its editor reads again.
+        let editor_prompt = self.foreground.editor_waited_at.map(|at| self.unfinished_line(at)).unwrap_or_default();
+        Echo::of(bytes, prompt, false).painted_again_behind(&editor_prompt)
     }
 
     /// The text of the line that is unfinished at this offset, as a prompt is.

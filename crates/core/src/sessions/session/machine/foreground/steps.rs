@@ -61,9 +61,12 @@ impl Session {
             self.timeline.clear_begun_line();
         }
         self.foreground.state = Some(state);
-        let position = self.timeline.output().scanner.position();
-        if state.foreground.waits() && !state.canonical && self.timeline.output().scanner.line_is_open() {
-            self.foreground.editor_waited_at = Some(position);
+        let scanner = &self.timeline.output().scanner;
+        match (state.foreground.waits(), state.canonical) {
+            (true, false) if scanner.line_is_open() => self.foreground.editor_waited_at = Some(scanner.position()),
+            // This program reads without an editor.
+            (true, true) => self.foreground.editor_waited_at = None,
+            _ => {}
         }
         let waits = state.foreground.is_a_waiting_shell();
         if let Some(key) = self.foreground.report_key.as_mut().filter(|key| key.is_written && waits) {

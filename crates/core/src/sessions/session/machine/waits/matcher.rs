@@ -138,7 +138,9 @@ impl Echo {
 
     fn without_echo<'a>(&mut self, line: &'a str, is_whole: bool) -> &'a str {
         if let Some(prompt) = self.repainted_behind(line, is_whole) {
-            return before(line, prompt);
+            // The blank at the end of the prompt stays.
+            let painted = after(line, prompt).trim_start();
+            return &line[..line.len() - painted.len()];
         }
         let Some(typed) = self.typed.get(self.came) else { return line };
         let shown = squeezed(line);
@@ -184,7 +186,8 @@ impl Echo {
             self.repainted += 1;
             return Some(prompt);
         }
-        (!is_whole && typed.starts_with(painted)).then_some(prompt)
+        // The prompt alone is output that a pattern may wait for.
+        (!is_whole && !painted.is_empty() && typed.starts_with(painted)).then_some(prompt)
     }
 }
 
@@ -235,7 +238,8 @@ mod tests {
     use super::*;
     use crate::action::pattern::tests::compiled;
 
-    /// The first of these chunks of output with which the pattern matches, behind `>>> ` where this was typed.
+    /// The first of these chunks of output with which the pattern matches, behind `>>> ` where this was typed. A program that
+    /// does not show it at once may have an editor with another prompt.
     fn matches(pattern: &str, typed: &str, is_at_once: bool, output: &[&str]) -> Option<usize> {
         let mut matcher = Matcher::new(compiled(pattern).expect("valid"), 80);
         let echo = Echo::of(typed.as_bytes(), ">>> ".to_owned(), is_at_once);
@@ -274,6 +278,7 @@ mod tests {
     fn a_program_that_does_not_echo_matches_at_once() {
         assert_eq!(matches("ready", "get ready\r", true, &["\r\n", "all is ready\r\n"]), Some(1));
         assert_eq!(matches("10 items", "1\n", false, &["10 items\r\n"]), Some(0));
+        assert_eq!(matches(": $", "x = 1\r", false, &["x = 1\r\n", "In [10]: "]), Some(1), "the next prompt matches");
         assert_eq!(matches("ready", "\x1b[A\r", true, &["ready"]), Some(0));
         assert_eq!(matches("ready", "ready\n", false, &["ready\r\n", "you said: ready\r\n"]), Some(1));
         assert_eq!(
