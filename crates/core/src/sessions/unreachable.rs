@@ -1,4 +1,5 @@
-//! Unreachable sessions: their holder does not answer, or their files are damaged. They are listed and can be
+//! Unreachable sessions: their holder does not answer or speaks an unknown protocol, or their files are
+//! damaged. They are listed and can be
 //! terminated, and do not count as ended.
 
 use std::path::PathBuf;

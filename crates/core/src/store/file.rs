@@ -51,7 +51,7 @@ impl From<rusqlite::Error> for StoreError {
 }
 
 /// A file of another version is rebuilt from the sessions' folders, as a damaged one is.
-const VERSION: i64 = 1;
+const VERSION: i64 = 4;
 
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS sessions (
@@ -64,7 +64,7 @@ const SCHEMA: &str = "
         boundary TEXT, PRIMARY KEY (session, id)) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS looks (
         session TEXT NOT NULL, who TEXT NOT NULL, read_to INTEGER NOT NULL, PRIMARY KEY (session, who)) WITHOUT ROWID;
-    PRAGMA user_version = 1;";
+    PRAGMA user_version = 4;";
 
 /// Opens the file, or creates it.
 pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {

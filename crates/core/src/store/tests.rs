@@ -89,7 +89,7 @@ fn a_file_of_another_schema_is_set_aside_with_its_rows_and_a_new_one_is_begun() 
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("store.db");
     filled(&path);
-    Connection::open(&path).and_then(|c| c.execute_batch("PRAGMA user_version = 2")).expect("a later file");
+    Connection::open(&path).and_then(|c| c.execute_batch("PRAGMA user_version = 5")).expect("a later file");
     let store = Store::open(&path).expect("a fresh store in place of the other one");
     assert_eq!(store.sessions().expect("a query"), []);
     let aside = Connection::open(dir.path().join("store.damaged")).expect("set aside");

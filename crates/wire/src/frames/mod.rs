@@ -10,7 +10,7 @@ use journal::Offset;
 
 /// The protocol that both ends announce in their Hello. A server takes on no holder whose protocol it does not know; a later server
 /// that speaks another one knows the earlier ones as well.
-pub const PROTOCOL: u16 = 1;
+pub const PROTOCOL: u16 = 5;
 /// The largest frame that either end accepts: a command of 1 MiB, the line that is typed for it, and room for what comes with
 /// them.
 pub const FRAME_BYTES_MAX: usize = (2 << 20) + (4 << 10);

@@ -49,7 +49,7 @@ pub(crate) async fn greeting(connection: &mut HolderConnection) -> Result<Vec<Fr
 /// The message about a holder of a protocol that this server does not know.
 pub(crate) fn speaks_another_protocol(protocol: u16) -> String {
     format!(
-        "its holder speaks protocol {protocol}, and this version of ptyd speaks {PROTOCOL}; the version that started it takes it on"
+        "its holder speaks protocol {protocol}, and this ptyd speaks {PROTOCOL}: run the version that started it, or end the session by force"
     )
 }
 
