@@ -23,10 +23,11 @@ use ptyd_core::per_principal::PerPrincipal;
 
 /// A smaller body is checked and parsed faster than it could be handed to another thread.
 const ASIDE_BYTES_MIN: usize = 64 << 10;
-/// How much of a refused body is still read, and how long its sender may fall silent meanwhile. A sender that gets no
-/// processor time for a moment still reads its refusal; the whole takes [`BODY_TIMEOUT`] at most, like any body.
+/// How much of a refused body is still read, how long its sender may fall silent meanwhile, and how long that takes in all. A
+/// sender that is silent for a second, or slower than five, may lose its refusal.
 const LINGER_BYTES: usize = 2 * BODY_BYTES_MAX;
 const LINGER_SILENT: Duration = Duration::from_secs(1);
+const LINGER: Duration = Duration::from_secs(5);
 
 /// Why a body was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -137,7 +138,7 @@ impl Inbox {
                     taken += frame.data_ref().map_or(0, Bytes::len);
                 }
             };
-            let _ = timeout(BODY_TIMEOUT, rest).await;
+            let _ = timeout(LINGER, rest).await;
             drop(place);
         });
     }
