@@ -58,8 +58,10 @@ def host():
 @pytest.fixture
 async def machine(request):
     """A machine without an agent, for tests that start theirs in their own way."""
-    machine = Workspace(request.getfixturevalue("host") if request.node.get_closest_marker("one_server") else None)
-    if scale := request.node.get_closest_marker("time_scale"):
+    scale = request.node.get_closest_marker("time_scale")
+    shares_server = request.node.get_closest_marker("one_server") and not scale
+    machine = Workspace(request.getfixturevalue("host") if shares_server else None)
+    if scale:
         machine.env["PTYD_TEST_TIME_SCALE"] = str(*scale.args)
     try:
         yield machine

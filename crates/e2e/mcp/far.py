@@ -4,6 +4,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,5 +59,7 @@ def machine(folder: Path):
 
 def _wait_until_it_listens(server: subprocess.Popen, log: Path):
     # A probe would be a connection without a log-in. After one of these a newer sshd refuses its address for a while.
+    deadline = time.monotonic() + CALL_SECONDS
     while "Server listening on" not in log.read_text():
         assert server.poll() is None, "sshd ended before it listened"
+        assert time.monotonic() < deadline, "sshd does not listen"

@@ -272,6 +272,7 @@ async fn a_memory_hog_is_killed_and_its_shell_is_not() {
         (limited(&server, Limits { memory_mb: Some(64), ..Limits::default() }).await, server.session().await);
     // tail keeps the newest line, and there is only one. It is killed again and again until the other session is through.
     let hog = shell.begin("until [ -e over ]; do sleep 0.1; head -c 400M /dev/zero | tail; done").await;
+    eventually("it is killed", async || Some(shell.look().await.limits_hit).filter(|hits| !hits.is_empty())).await;
     goes_on_beside(&other, &shell, &hog).await;
     std::fs::write(server.home().file("over"), "").expect("written");
     let done = shell.end_of(&hog).await;

@@ -1,6 +1,6 @@
 //! Thousands of mixed commands in every shell, made from a seed, each with the output and the code that it must give.
 //!
-//! `PTYD_TEST_FULL=1 cargo test -p e2e --test it shell_mixes` runs 10,000 in each; `PTYD_TEST_SEED` repeats a run.
+//! `cargo xtask test --full shell_mixes` runs 10,000 in each; `PTYD_TEST_SEED` repeats a run.
 
 use api::{Boundary, CommandStatus};
 use e2e::{Random, Server, count};
