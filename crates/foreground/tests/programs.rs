@@ -1,7 +1,7 @@
 //! Recorded facts of real programs, and the verdict of the rules on each.
 //!
 //! `programs.txt` names the programs with what is expected; `programs/` has the facts, recorded with
-//! `RECORD=1 cargo test -p holder recorded`. The holder's tests run the programs again: the same rule must decide.
+//! `RECORD=1 cargo xtask test recorded`. The holder's tests run the programs again: the same rule must decide.
 
 use foreground::{Observation, Situation, Verdict, activity, activity_rules, missing, verdict};
 

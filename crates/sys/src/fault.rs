@@ -1,7 +1,7 @@
 //! Fault injection for tests: a process can be made to die or wait at a named point, to read in small pieces, and to wait
 //! for less time than it otherwise would.
 //!
-//! A release has none of it: without debug assertions and the feature `faults` every function here is empty.
+//! A release has none of it: without debug assertions and the feature `faults` no function here does anything.
 
 use std::ffi::OsString;
 use std::path::Path;
