@@ -4,6 +4,8 @@ import asyncio
 import os
 import re
 import signal
+import sqlite3
+from contextlib import closing
 
 from mcp_client import CALL_SECONDS, watched
 
@@ -129,7 +131,12 @@ async def test_two_clients_of_one_user_read_on_from_their_own_positions_also_in_
         begun = await mine.run("cat gate; echo late", wait_for_completion=False)
         assert begun.is_running
         await workspace.open_gate()
-        await theirs.read(since="last", wait_for="^late", timeout=60)
+        told = await theirs.read(since="last", wait_for="^late", timeout=60)
+        # A server that is killed before it has written the position down shows the output once more, and loses none.
+        with closing(sqlite3.connect(f"file:{workspace.state / 'store.db'}?mode=ro", uri=True)) as store:
+            async with asyncio.timeout(CALL_SECONDS):
+                while (int(told.next.removeprefix("o:")),) not in store.execute("SELECT read_to FROM looks").fetchall():
+                    await other.client.list_tools()
         with watched([workspace.server()]) as ends:
             os.kill(workspace.server(), signal.SIGKILL)
             await ends()
