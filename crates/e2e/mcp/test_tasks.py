@@ -202,7 +202,7 @@ async def test_a_client_without_tasks_gets_the_answers_of_today(served, client):
 
 @DOORS
 # promise: mcp-7
-async def test_what_is_over_in_time_is_no_task(served, door):
+async def test_a_call_that_ends_in_time_is_not_a_task(served, door):
     # The time has to be enough for a slow machine.
     served.env |= {"PTYD_TASK_GRACE": "30"}
     served.serve_again()
