@@ -42,7 +42,8 @@ pub const STORE_ANEW_EVERY: Duration = Duration::from_secs(60);
 pub const STORE_PATIENCE: Duration = Duration::from_secs(50);
 /// How long a command or input waits for the store to give its caller's read cursor, without which it can do.
 pub const READ_CURSOR_PATIENCE: Duration = Duration::from_millis(100);
-/// How long a query of the store waits for the disk before it fails. A busy disk takes a second or two.
+/// How long a query of the store, or an action's line in the audit log, waits for the disk before it fails. A busy disk takes
+/// a second or two, and a starved machine more.
 pub const DISK_PATIENCE: Duration = Duration::from_secs(10);
 /// Reads of ended sessions that may wait for the disk at once: each occupies one of the 512 threads of the blocking
 /// pool.
@@ -53,6 +54,8 @@ pub const RETENTION_FREE: u64 = 1 << 30;
 pub const RETENTION_FREE_PART: u64 = 20;
 /// Readers of one session whose cursors are in memory: each stdio client is one, and each REST client that names itself.
 pub const READERS_PER_SESSION_MAX: usize = 256;
+/// How long an ended session is kept at least, so that its callers still read its end: only age removes it sooner.
+pub const ENDED_SESSION_STAYS: Duration = Duration::from_secs(10);
 /// How often retention runs.
 pub const RETENTION_EVERY: Duration = Duration::from_secs(600);
 /// The longest command that a policy judges: its analysers read a text more than once.
@@ -438,8 +441,6 @@ pub const AUDIT_FILES: u32 = 8;
 pub const AUDIT_FILES_MAX: u32 = 1_000;
 /// How soon lines about actions that only read, and about ends of commands, are in the audit log.
 pub const AUDIT_FLUSH_EVERY: Duration = Duration::from_secs(1);
-/// How long an action waits for the disk to take its line in the audit log before it is refused.
-pub const AUDIT_PATIENCE: Duration = Duration::from_secs(5);
 /// A write that takes longer shows a busy disk; the next one keeps no other task waiting.
 pub const AUDIT_WRITE_QUICK: Duration = Duration::from_millis(1);
 /// Bytes of lines that wait for the disk; what does not fit is counted.

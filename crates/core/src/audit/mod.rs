@@ -28,7 +28,7 @@ pub use read::{Follower, page};
 use crate::action::{ActionError, AuditView, CommandView, ReadAudit};
 use crate::block_in_place::block_in_place;
 use crate::config::{AuditMode, Config};
-use crate::limits::{AUDIT_FLUSH_EVERY, AUDIT_PATIENCE, AUDIT_PENDING_BYTES_MAX, AUDIT_READS_MAX, AUDIT_WRITE_QUICK};
+use crate::limits::{AUDIT_FLUSH_EVERY, AUDIT_PENDING_BYTES_MAX, AUDIT_READS_MAX, AUDIT_WRITE_QUICK, DISK_PATIENCE};
 use crate::mutex::locked;
 use crate::store::HistoryRow;
 use crate::syslog_address::SyslogAddress;
@@ -121,7 +121,7 @@ impl AuditLog {
                 unrecorded,
                 run: u32::from_ne_bytes(run),
                 ids: AtomicU64::new(0),
-                patience: AUDIT_PATIENCE,
+                patience: DISK_PATIENCE,
                 is_slow: AtomicBool::new(false),
                 file: tokio::sync::Mutex::new(file),
                 pending: Mutex::default(),

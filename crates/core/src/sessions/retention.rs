@@ -2,7 +2,7 @@
 //!
 //! Checked at the server's start and from time to time; the oldest are removed first, and never a live one.
 use std::sync::{Arc, Weak};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::registry::Registry;
 use super::timeline::micros;
@@ -24,27 +24,32 @@ impl Registry {
                 let _ = tokio::time::timeout(limits::RETENTION_EVERY, adoption.wait_for(|is_done| *is_done)).await;
             }
             while let Some(registry) = Weak::upgrade(&registry).filter(|m| !m.is_stopping()) {
-                let next = tokio::time::Instant::now() + limits::RETENTION_EVERY;
+                let now = tokio::time::Instant::now();
                 let server_events = Arc::clone(&registry.server_events);
-                let _ = tokio::task::spawn_blocking(move || registry.enforce_retention()).await;
+                let again = tokio::task::spawn_blocking(move || registry.enforce_retention()).await;
                 // A session that waits for disk space does not wait for the next interval.
+                let next = now + again.unwrap_or(limits::RETENTION_EVERY);
                 let _ = tokio::time::timeout_at(next, server_events.stalled.notified()).await;
             }
         });
     }
 
     /// Removes ended sessions that are too old, and the oldest while all together are too large or too many.
-    pub(super) fn enforce_retention(&self) {
+    /// Returns when to look again: soon if it spared a session because its end is so recent.
+    pub(super) fn enforce_retention(&self) -> Duration {
         let rows = match self.store().sessions() {
             Ok(rows) => rows,
             Err(e) => {
                 tracing::warn!(error = %e, "the list of ended sessions cannot be read; none is removed");
-                return;
+                return limits::RETENTION_EVERY;
             }
         };
         let mut ended: Vec<SessionRow> = rows.into_iter().filter(|r| r.ended_us.is_some()).collect();
         ended.sort_by_key(|row| std::cmp::Reverse(row.ended_us));
-        let too_old = SystemTime::now().checked_sub(self.ended.retention.age).unwrap_or(SystemTime::UNIX_EPOCH);
+        let ago = |age| micros(SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH));
+        let stays = sys::fault::scaled(limits::ENDED_SESSION_STAYS);
+        let (too_old, recent) = (ago(self.ended.retention.age), ago(stays));
+        let mut is_one_spared = false;
         let mut bytes = 0u64;
         // The newest first, so that the older ones go if the newer ones fill the limit.
         let mut kept = Vec::new();
@@ -55,17 +60,24 @@ impl Registry {
                 continue;
             }
             bytes = bytes.saturating_add(self.holders().folder(&id).occupied());
-            let is_old = row.ended_us.is_some_and(|us| us < micros(too_old));
-            if is_old || bytes > self.ended.retention.bytes || i >= PASTS_MAX {
+            let ended_before = |us| row.ended_us.is_some_and(|ended| ended < us);
+            let is_too_much = bytes > self.ended.retention.bytes || i >= PASTS_MAX;
+            if ended_before(too_old) || is_too_much && ended_before(recent) {
                 self.remove_expired(&id);
             } else {
-                kept.push(id);
+                is_one_spared |= is_too_much;
+                kept.push((id, ended_before(recent)));
             }
         }
-        while let (true, Some(id)) = (self.lacks_room(), kept.pop()) {
+        while let (true, Some((id, may_go))) = (self.lacks_room(), kept.pop()) {
+            if !may_go {
+                is_one_spared = true;
+                break;
+            }
             tracing::info!(session = %id, "an ended session makes room on the disk");
             self.remove_expired(&id);
         }
+        if is_one_spared { stays } else { limits::RETENTION_EVERY }
     }
 
     fn remove_expired(&self, id: &SessionId) {

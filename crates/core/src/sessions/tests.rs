@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use super::Registry;
 use super::session::Request;
+use super::timeline::micros;
 use crate::action::{
     Action, ActionError, Budget, ClientContext, Composite, Create, Execute, Fresh, List, Outcome, Piece, SessionEvent,
     SessionStatus, TargetShell, TaskSupport, TerminalCall, Terminate, Wait,
@@ -310,6 +311,22 @@ async fn what_ended_too_long_ago_goes_and_what_ended_since_stays() {
 }
 
 #[tokio::test]
+// promise: stop-5
+async fn a_session_that_has_just_ended_makes_no_room_yet() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let config = Config { retention_bytes: 0, retention_free: u64::MAX, ..config(dir.path()) };
+    let registry = Registry::start(&config).await.expect("a registry");
+    let now = micros(SystemTime::now());
+    let ids = put_ended(&registry, dir.path(), [now, now - 60_000_000]);
+    for id in &ids {
+        std::fs::write(dir.path().join("sessions").join(id.as_str()).join("journal"), "output").expect("written");
+    }
+    assert_eq!(registry.enforce_retention(), limits::ENDED_SESSION_STAYS, "it looks again when the end is old enough");
+    let rows = registry.store().sessions().expect("rows");
+    assert_eq!(rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), [ids[0].as_str()]);
+}
+
+#[tokio::test]
 async fn beyond_a_number_of_ended_sessions_the_oldest_go() {
     const MORE: usize = 3;
     let dir = tempfile::tempdir().expect("a directory");
@@ -327,7 +344,7 @@ async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_ano
     let dir = tempfile::tempdir().expect("a directory");
     let registry = Registry::start(&config(dir.path())).await.expect("a registry");
     // A file's time is that of the kernel's last tick.
-    let begun_us = super::timeline::micros(SystemTime::now() - Duration::from_secs(1));
+    let begun_us = micros(SystemTime::now() - Duration::from_secs(1));
     let id = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
     run(&registry, &id, "cd /; echo one; (exit 3)").await;
     run(&registry, &id, "false | true").await;

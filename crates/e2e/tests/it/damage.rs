@@ -233,7 +233,8 @@ async fn the_oldest_ended_sessions_make_room_for_one_that_lives() {
     let home = Home::make();
     let Some(disk) = Disk::mount(&home, "24m") else { return };
     let start = disk.start();
-    let server = Server::start_in(home, Start { env: vec![("PTYD_RETENTION_FREE", "1000000".into())], ..start });
+    let env = vec![("PTYD_RETENTION_FREE", "1000000".into()), ("PTYD_TEST_TIME_SCALE", "0.01".into())];
+    let server = Server::start_in(home, Start { env, ..start });
     let mut old = Vec::new();
     for _ in 0..3 {
         let shell = server.session().await;

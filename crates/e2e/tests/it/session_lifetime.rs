@@ -99,7 +99,7 @@ async fn an_adopted_session_is_as_inactive_as_it_was() {
 // promise: stop-5
 async fn ended_sessions_are_kept_within_the_room_and_the_oldest_go_first() {
     // Each has a page of the journal and one of the events, and more.
-    let server = started_with(&[("PTYD_RETENTION_BYTES", "4000000")]);
+    let server = started_with(&[("PTYD_RETENTION_BYTES", "4000000"), ("PTYD_TEST_TIME_SCALE", "0.01")]);
     let mut shells = Vec::new();
     for _ in 0..3 {
         let shell = server.session().await;
