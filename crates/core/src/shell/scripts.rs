@@ -96,8 +96,9 @@ impl Integration {
         let install = |script: Script| {
             let text = without_comments(script.text());
             let builtins = script.builtins();
-            let path =
-                folder.join(script.file(crc(&[text.as_bytes(), builtins.map_or(&[], |(_, bytes)| bytes)].concat())));
+            let path = folder.join(
+                script.file(crc32fast::hash(&[text.as_bytes(), builtins.map_or(&[], |(_, bytes)| bytes)].concat())),
+            );
             if let Some(own) = path.parent().filter(|own| *own != folder) {
                 std::fs::create_dir_all(own)?;
                 std::fs::set_permissions(own, std::fs::Permissions::from_mode(0o755))?;
@@ -171,11 +172,4 @@ fn write_once(path: &Path, text: &[u8]) -> std::io::Result<()> {
 /// begins with `#`; a test would fail.
 fn without_comments(script: &str) -> String {
     script.lines().filter(|l| !l.trim_start().starts_with('#')).flat_map(|l| [l, "\n"]).collect()
-}
-
-/// A short hash of the contents, not for security.
-fn crc(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0xffff_ffff_u32, |crc, b| {
-        (0..8).fold(crc ^ u32::from(*b), |c, _| if c & 1 == 1 { c >> 1 ^ 0xedb8_8320 } else { c >> 1 })
-    }) ^ 0xffff_ffff
 }
