@@ -5,9 +5,11 @@ waits on a clock: every wait is for an event and has a deadline.
 """
 
 import asyncio
+import functools
 import json
 import os
 import re
+import secrets
 import select
 import shutil
 import signal
@@ -20,6 +22,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpcore2
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
@@ -28,6 +31,9 @@ PTYD = Path(os.environ.get("PTYD_BIN") or REPOSITORY / "target/debug/ptyd").reso
 IS_FULL = os.environ.get("PTYD_TEST_FULL") == "1"
 # The one bound on real time, far beyond any wait of a test. A call that takes as long hangs; a slow machine fails nothing.
 CALL_SECONDS = 300.0
+
+# Each HTTP client would read all certificate authorities of the machine again.
+httpcore2.default_ssl_context = functools.cache(httpcore2.default_ssl_context)
 
 # An address of loopback for this process alone (a pid has 22 bits), so that no other one is given a port of it.
 LOOPBACK = f"127.{64 + (os.getpid() >> 16)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
@@ -271,17 +277,15 @@ class Workspace:
     @asynccontextmanager
     async def another_agent(self, *options: str, mode: str = "auto", cwd: Path | None = None, **env: str):
         """A further client, with a `ptyd mcp` of its own."""
-        server = StdioServerParameters(
-            command=str(PTYD), args=["mcp", *options], env=self.env | env, cwd=cwd or self.project
-        )
+        # The SDK does not tell the process that it starts.
+        note = self.root / f"shim-{secrets.token_hex(4)}"
+        words = ["-c", 'echo $$ >"$0"; exec "$@"', str(note), str(PTYD), "mcp", *options]
+        server = StdioServerParameters(command="/bin/sh", args=words, env=self.env | env, cwd=cwd or self.project)
         with open(self.root / "shim.log", "a") as log:
-            before = set(self.shims())
             async with Client(stdio_client(server, errlog=log), mode=mode) as client:
                 # Without a handshake only an answer shows that it is there.
                 await client.list_tools()
-                # One that starts the server has for a moment a child that looks like itself.
-                [shim] = [pid for pid in set(self.shims()) - before if parent(pid) == os.getpid()]
-                yield Agent(client, shim)
+                yield Agent(client, int(note.read_text()))
         if "0" in options:
             await self.detached()
 
@@ -314,17 +318,8 @@ class Workspace:
         """Processes that belong to this workspace: its folder (or the needle) is in their command line or environment. The spare holder
         belongs to the server, and ends with it."""
         needle = (needle or str(self.root)).encode()
-        found = {}
-        for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
-            try:
-                command = Path(f"/proc/{pid}/cmdline").read_bytes()
-                belongs = needle in command or needle in Path(f"/proc/{pid}/environ").read_bytes()
-            except OSError:
-                continue
-            # Zombies have neither; another parent reaps them.
-            if belongs and b"/spare-" not in command:
-                found[pid] = command.replace(b"\0", b" ").decode(errors="replace").strip()
-        return found
+        commands = ((int(name), command_if_of(name, needle)) for name in os.listdir("/proc") if name.isdigit())
+        return {pid: command for pid, command in commands if command is not None and "/spare-" not in command}
 
     def shims(self) -> list[int]:
         """The `ptyd mcp` of this workspace."""
@@ -341,7 +336,7 @@ class Workspace:
             pid = int((self.state / "lock").read_text())
         except (OSError, ValueError):
             return None
-        return pid if pid in self.processes() else None
+        return pid if command_if_of(pid, str(self.root).encode()) is not None else None
 
     async def kill_server(self, signo: int = signal.SIGKILL) -> None:
         """Sends the server a signal and waits for its end."""
@@ -419,13 +414,27 @@ def free_port() -> int:
         return free.getsockname()[1]
 
 
-def parent(pid: int) -> int | None:
-    """The process that started this one; `None` when it is gone."""
+def command_if_of(pid: int | str, needle: bytes) -> str | None:
+    """The command line of a process that has this text there or in its environment. A zombie has neither."""
     try:
-        # The name may hold anything, a closing parenthesis too.
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        # Without `open`, which takes ten times as long: each workspace looks at all processes of the machine.
+        command = contents(f"/proc/{pid}/cmdline")
+        if needle in command or needle in contents(f"/proc/{pid}/environ"):
+            return command.replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
-        return None
+        pass
+    return None
+
+
+def contents(path: str) -> bytes:
+    """The bytes of a file, whose size the kernel does not tell."""
+    pieces, fd = [], os.open(path, os.O_RDONLY)
+    try:
+        while piece := os.read(fd, 1 << 16):
+            pieces.append(piece)
+    finally:
+        os.close(fd)
+    return b"".join(pieces)
 
 
 @contextmanager

@@ -127,7 +127,7 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     assert run(painter, timeout=60)["foreground"] == "fullscreen"
     assert ask("GET", of, **at)["currentCommand"]
     ask("GET", f"{of}/screen", **at)
-    ask("POST", f"{of}/wait", {"waitFor": "paint", "timeout": 60, "maxChars": 1}, **at)
+    ask("POST", f"{of}/wait", {"waitFor": "never", "timeout": 0.1, "maxChars": 1}, **at)
     ask("POST", f"{of}/signal", {"signal": "INT"}, **at)
     # Else the next command is refused, and the signal after it is the shell's.
     assert ask("POST", f"{of}/wait", {"timeout": 60}, **at)["endedBy"] == "ended"
