@@ -3,6 +3,9 @@
 use anyhow::{Context as _, Result};
 use roxmltree::{Document, Node};
 
+/// The characters of a failure's message that are kept.
+const MESSAGE_MAX: usize = 1_000;
+
 /// One test of a report.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
@@ -19,8 +22,8 @@ pub struct Case {
 pub enum Outcome {
     /// It passed.
     Passed,
-    /// It failed, did not end in time, or could not be set up.
-    Failed,
+    /// It failed, did not end in time, or could not be set up; this is the beginning of its message.
+    Failed(String),
     /// It is marked as one that cannot pass yet.
     KnownFailure,
     /// It skipped itself, for this reason.
@@ -47,14 +50,22 @@ fn case(node: Node<'_, '_>) -> Case {
 
 fn outcome(case: Node<'_, '_>) -> Outcome {
     let is_wrong = |node: Node<'_, '_>| node.has_tag_name("failure") || node.has_tag_name("error");
-    if case.children().any(is_wrong) {
-        return Outcome::Failed;
+    if let Some(wrong) = case.children().find(|node| is_wrong(*node)) {
+        return Outcome::Failed(message(wrong));
     }
     let Some(skipped) = case.children().find(|node| node.has_tag_name("skipped")) else { return Outcome::Passed };
     if skipped.attribute("type") == Some("pytest.xfail") {
         return Outcome::KnownFailure;
     }
     Outcome::NotRun(skipped.attribute("message").unwrap_or_default().to_owned())
+}
+
+/// The message of a failure, without its backtrace. nextest repeats the first line of it in an attribute, and pytest has it
+/// only there.
+fn message(wrong: Node<'_, '_>) -> String {
+    let (first, text) = (wrong.attribute("message").unwrap_or_default(), wrong.text().unwrap_or_default());
+    let whole = if text.starts_with(first) { text } else { first };
+    whole.split("stack backtrace:").next().unwrap_or_default().trim().chars().take(MESSAGE_MAX).collect()
 }
 
 #[cfg(test)]
@@ -71,10 +82,14 @@ mod tests {
             <testsuites name="nextest-run" tests="3"><testsuite name="e2e::it" tests="3">
             <testcase name="life::one" classname="e2e::it" time="0.417"/>
             <testcase name="life::two" classname="e2e::it" time="2.5"><failure type="test timeout"/></testcase>
+            <testcase name="three" classname="e2e::it"><failure message="panicked at a.rs">panicked at a.rs
+left: 1
+stack backtrace: many</failure></testcase>
             </testsuite><testsuite name="journal"><testcase name="a" classname="journal" time="0"/></testsuite></testsuites>"#;
         let expected = [
             ("e2e::it life::one", Outcome::Passed),
-            ("e2e::it life::two", Outcome::Failed),
+            ("e2e::it life::two", Outcome::Failed(String::new())),
+            ("e2e::it three", Outcome::Failed("panicked at a.rs\nleft: 1".to_owned())),
             ("journal a", Outcome::Passed),
         ];
         assert_eq!(outcomes(text), expected.map(|(name, outcome)| (name.to_owned(), outcome)));
@@ -91,7 +106,7 @@ mod tests {
             </testsuite></testsuites>"#;
         let expected = [
             ("crates.e2e.mcp.test_x::test_y[bash - 1]", Outcome::Passed),
-            ("test_x test_alone", Outcome::Failed),
+            ("test_x test_alone", Outcome::Failed("at setup".to_owned())),
             ("a.test_x::test_z", Outcome::NotRun("it takes 30 s".to_owned())),
             ("a.test_x::test_q", Outcome::KnownFailure),
         ];
@@ -106,7 +121,7 @@ mod tests {
         let expected = [
             ("a page shows it", Outcome::Passed),
             ("a page", Outcome::NotRun("there is no browser".to_owned())),
-            ("alone", Outcome::Failed),
+            ("alone", Outcome::Failed("x".to_owned())),
         ];
         assert_eq!(outcomes(text), expected.map(|(name, outcome)| (name.to_owned(), outcome)));
     }

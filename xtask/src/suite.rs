@@ -2,7 +2,7 @@
 
 use crate::junit::{self, Case, Outcome};
 use anyhow::{Context as _, Result};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -72,8 +72,8 @@ pub struct LeftOut {
 pub struct Report {
     /// The number.
     pub count: Count,
-    /// Tests that failed.
-    pub failed: BTreeSet<String>,
+    /// Tests that failed, and what they said.
+    pub failed: BTreeMap<String, String>,
     /// Tests that did not run, or not wholly.
     pub left_out: BTreeSet<LeftOut>,
     /// The seconds that each test took.
@@ -95,9 +95,9 @@ impl Report {
             match case.outcome {
                 Outcome::Passed => report.count.passed += 1,
                 Outcome::KnownFailure => report.count.known_failures += 1,
-                Outcome::Failed => {
+                Outcome::Failed(message) => {
                     report.count.failed += 1;
-                    report.failed.insert(case.name);
+                    report.failed.insert(case.name, message);
                 }
                 Outcome::NotRun(why) => {
                     report.count.not_run += 1;
@@ -118,7 +118,7 @@ impl Report {
                 continue;
             }
             self.count.not_run += 1;
-            match self.failed.iter().find(|name| is_named(name)).cloned() {
+            match self.failed.keys().find(|name| is_named(name)).cloned() {
                 Some(name) => {
                     self.failed.remove(&name);
                     self.count.failed = self.count.failed.saturating_sub(1);
@@ -198,8 +198,8 @@ mod tests {
         Count { passed, failed, ..Count::NOTHING }
     }
 
-    fn names(names: &[&str]) -> BTreeSet<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
+    fn failed(all: &[&str]) -> BTreeMap<String, String> {
+        all.iter().map(|name| ((*name).to_owned(), String::new())).collect()
     }
 
     fn left_out(test: &str, why: &str, in_part: bool) -> LeftOut {
@@ -223,7 +223,7 @@ mod tests {
                      <testcase name='d'><skipped type='pytest.xfail'/></testcase>";
         let report = ran(&format!("echo \"<testsuites>{cases}</testsuites>\" >\"$1\"; exit 1"));
         assert_eq!(report.count, Count { passed: 1, failed: 1, known_failures: 1, not_run: 1 });
-        assert_eq!((report.failed, report.left_out), (names(&["b"]), [left_out("c", "no zsh", false)].into()));
+        assert_eq!((report.failed, report.left_out), (failed(&["b"]), [left_out("c", "no zsh", false)].into()));
         assert_eq!(report.seconds[0], (2.0, "a".to_owned()));
     }
 
@@ -251,7 +251,7 @@ mod tests {
     // promise: check-1
     fn a_test_that_says_that_it_did_not_run_has_neither_passed_nor_failed() {
         let ran =
-            Report { count: count(5, 2), failed: names(&["e2e::it a::two", "e2e::it b::two"]), ..Report::default() };
+            Report { count: count(5, 2), failed: failed(&["e2e::it a::two", "e2e::it b::two"]), ..Report::default() };
         let notes = [
             left_out("a::one", "only root", false),
             left_out("a::one", "only root", false),
@@ -260,7 +260,7 @@ mod tests {
         ];
         let report = ran.with_notes(notes);
         assert_eq!(report.count, Count { not_run: 2, ..count(4, 1) });
-        assert_eq!((report.failed, report.left_out.len()), (names(&["e2e::it b::two"]), 3));
+        assert_eq!((report.failed, report.left_out.len()), (failed(&["e2e::it b::two"]), 3));
     }
 
     #[test]

@@ -207,8 +207,9 @@ fn summarise(options: &Options, outcomes: Vec<Outcome<'_>>) -> (Vec<String>, Res
         if report.count.failed > 0 && report.failed.is_empty() {
             failed.push(format!("{name}: the suite itself"));
         }
-        for test in report.failed {
+        for (test, message) in report.failed {
             println!("failed: {name}: {test}; again: cargo xtask test {}", filter_for(&test));
+            message.lines().for_each(|line| println!("    {line}"));
             failed.push(format!("{name}: {test}"));
         }
         left_out.extend(report.left_out.into_iter().map(|test| (name, test)));
@@ -407,7 +408,7 @@ impl Rig<'_> {
             report.count.passed += u64::from(is_clean);
             if !is_clean {
                 report.count.failed += 1;
-                report.failed.insert(file.path);
+                report.failed.insert(file.path, String::new());
             }
         }
         Ok(report)
