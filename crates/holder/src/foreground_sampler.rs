@@ -129,11 +129,11 @@ impl Sampler {
         self.next_at = Some(self.payable(now + START_US, AHEAD_IN_SILENCE_US));
     }
 
-    /// Output came: its writer has read the input, or the terminal has echoed it. A state of a polling program or of an
-    /// editor depends on the newest output, so it is reported again.
+    /// Output came: its writer has read the input, or the terminal has echoed it. A program that waits is reported again, for
+    /// the server takes a report from before the newest output for one about what ran then.
     pub(crate) fn wrote(&mut self, now: u64) {
         (self.doubted_until, self.wrote_at) = (0, now);
-        if self.last.is_some_and(|s| s.foreground.depends_on_output()) {
+        if self.last.is_some_and(|s| s.foreground.waits()) {
             self.forget();
         }
     }

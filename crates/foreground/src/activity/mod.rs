@@ -67,12 +67,6 @@ impl Activity {
     pub fn is_settled(self) -> bool {
         matches!(self, Self::Reads | Self::ShellReads | Self::Editor)
     }
-
-    /// Whether more output may give it another meaning.
-    #[must_use]
-    pub fn depends_on_output(self) -> bool {
-        matches!(self, Self::Polls | Self::PollsForATime | Self::Editor)
-    }
 }
 
 /// The meaning of an observation.

@@ -54,3 +54,23 @@ fn the_facts_of_a_program_that_polls_are_sent_again_as_its_silence_grows() {
     assert!(silences.len() > 1, "sent once only, after {silences:?} ms");
     assert!(silences.is_sorted_by(|before, after| before < after), "{silences:?}");
 }
+
+#[test]
+// promise: inside-2
+fn a_program_that_waits_as_before_is_reported_again_behind_new_output() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let gate = dir.path().join("gate");
+    let mut held = Held::running(&format!("mkfifo {0}; (read _ <{0}; echo more) & head -n 1", gate.display()));
+    let mut reports = 0;
+    while reports < 2 {
+        for frame in held.server.hears(PATIENCE).expect("another report") {
+            let FromHolder::Observed(seen) = frame else { continue };
+            if seen.is_new && foreground::activity(&seen.facts).activity == foreground::Activity::Reads {
+                reports += 1;
+                if reports == 1 {
+                    std::fs::write(&gate, "open\n").expect("it is read");
+                }
+            }
+        }
+    }
+}
