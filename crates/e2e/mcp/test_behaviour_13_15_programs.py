@@ -7,7 +7,7 @@ import asyncio
 import shutil
 
 import pytest
-from mcp_client import CALL_SECONDS, at_least
+from mcp_client import CALL_SECONDS, PTYD, at_least
 
 needs_vim = pytest.mark.skipif(shutil.which("vim") is None, reason="vim is not installed: apt-get install vim")
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed: apt-get install nodejs")
@@ -23,6 +23,37 @@ async def test_a_function_is_defined_and_called_in_a_python_dialogue(workspace):
     called = await workspace.terminal("f()", is_input=True)
     assert called.output.splitlines()[-2:] == ["42", ">>> "]
     assert (await workspace.terminal("C-d")).exit == 0
+
+
+# promise: screen-4
+async def test_enter_is_a_carriage_return_on_every_door(workspace):
+    (workspace.project / "raw.py").write_text(
+        "import os, tty\ntty.setraw(0)\nprint('ready', flush=True)\n"
+        "read = b''\nwhile b'.' not in read: read += os.read(0, 99)\nprint(read)\n"
+    )
+
+    async def typed(door) -> str:
+        """The bytes that a program which reads keys is given."""
+        session = await workspace.session()
+        await session.run("python3 raw.py", wait_for="ready")
+        await door(session)
+        return (await session.type(".", wait_for="b'.*'")).output
+
+    async def by_command_line(session):
+        send = await asyncio.create_subprocess_exec(PTYD, "send", session.id, "a", env=workspace.env, stdout=-3)
+        assert await send.wait() == 0
+
+    doors = [
+        lambda session: session.type("a", end_with_newline=True),
+        lambda session: session.press("a", "Enter"),
+        by_command_line,
+    ]
+    for door in doors:
+        assert "b'a\\r.'" in await typed(door)
+    # The one-tool shell adds Enter by itself.
+    await workspace.terminal("python3 raw.py")
+    shown = await workspace.terminal("a\nb.", is_input=True)
+    assert "b'a\\rb.\\r'" in shown.output
 
 
 # promise: signal-1

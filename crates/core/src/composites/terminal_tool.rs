@@ -315,13 +315,17 @@ fn ask(call: &TerminalCall) -> Ask {
 
 /// An input and Enter. A single line may bring its own, for a second one would answer the next question, and so may an empty
 /// last line. The newline of a block's last line is no more than that line's end: python runs `def` behind an empty one.
+///
+/// The key sends a carriage return. A terminal that is read by the line makes a newline of it; a program that reads keys takes
+/// a newline for C-j, which is another command in most editors.
 fn with_enter(text: &str) -> String {
     let line = text.strip_suffix("\r\n").or_else(|| text.strip_suffix(['\n', '\r']));
-    match line {
-        Some(line) if !line.contains(['\n', '\r']) => format!("{line}\n"),
-        Some(line) if line.ends_with(['\n', '\r']) => text.to_owned(),
-        Some(_) | None => format!("{text}\n"),
-    }
+    let lines = match line {
+        Some(line) if !line.contains(['\n', '\r']) => line,
+        Some(line) if line.ends_with(['\n', '\r']) => line,
+        Some(_) | None => text,
+    };
+    lines.replace("\r\n", "\r").replace('\n', "\r") + "\r"
 }
 
 /// The name of the control key that an input consists of: `C-x`, `^X`, `Escape`. The names of other keys are words that a
@@ -363,13 +367,13 @@ mod tests {
 
     #[test]
     fn enter_is_added_but_to_a_single_line_or_an_empty_one_that_has_it() {
-        for text in ["\n", "y\n", "def f():\n  return 1\n\n", "a\r\n\r\n", "a\r\r"] {
-            assert_eq!(with_enter(text), text);
+        let returns = |text: &str| text.replace("\r\n", "\r").replace('\n', "\r");
+        for text in ["\n", "y\n", "y\r", "y\r\n", "def f():\n  return 1\n\n", "a\r\n\r\n", "a\r\r"] {
+            assert_eq!(with_enter(text), returns(text));
         }
         for text in ["", "y", "a\nb", "def f():\n  return 1\n", "a\r\nb\r\n", "a\rb\r"] {
-            assert_eq!(with_enter(text), format!("{text}\n"));
+            assert_eq!(with_enter(text), returns(text) + "\r");
         }
-        assert_eq!(["y\r", "y\r\n"].map(with_enter), ["y\n", "y\n"]);
     }
 
     #[test]

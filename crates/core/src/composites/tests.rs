@@ -152,7 +152,7 @@ async fn a_call_of_the_terminal_tool_is_a_command_at_a_prompt_and_input_at_a_que
     scene.primitives().await;
     let answered = scene.terminal("y", |call| call.is_input = true).await;
     assert_eq!(answered.report.command.and_then(|command| command.exit_code), Some(0));
-    assert_eq!(scene.primitives().await, mine(&["locate", "input \"y\\n\"", "missed"]));
+    assert_eq!(scene.primitives().await, mine(&["locate", "input \"y\\r\"", "missed"]));
     // A key is a signal while a program runs, and nothing at a prompt.
     scene.terminal("C-c", |_| ()).await;
     assert_eq!(scene.primitives().await, mine(&["locate", "unread", "missed"]));
@@ -242,7 +242,7 @@ async fn a_dialogue_is_waits_and_input_and_awaited_output_is_a_wait() {
     scene.primitives().await;
     let patterns = Arc::<PatternShare>::default();
     let words = async |words: &str| Some(patterns.compile("wait_for", "", words).await.expect("a pattern"));
-    let typed = Some(InputBytes::Raw(b"y\n".to_vec()));
+    let typed = Some(InputBytes::Raw(b"y\r".to_vec()));
     let steps =
         vec![Step { wait_for: words("sure").await, bytes: typed }, Step { wait_for: words("y!").await, bytes: None }];
     let limit = Duration::from_secs(20);
@@ -253,7 +253,7 @@ async fn a_dialogue_is_waits_and_input_and_awaited_output_is_a_wait() {
         other => panic!("another outcome: {other:?}"),
     }
     // The question is already there: it is found beside the wait, which is given up.
-    assert_eq!(scene.primitives().await, mine(&["wait", "show", "output", "wait", "input \"y\\n\"", "output"]));
+    assert_eq!(scene.primitives().await, mine(&["wait", "show", "output", "wait", "input \"y\\r\"", "output"]));
     // Of a command that runs, its view is asked for too.
     let ended = Action::Wait {
         session: id.clone(),
