@@ -403,6 +403,7 @@ impl Timeline {
     pub(crate) fn skip_to(&mut self, offset: u64, news: &mut Vec<Change>) {
         let mut fresh = Scanner::new(offset);
         std::mem::swap(&mut self.output.scanner, &mut fresh);
+        self.output.whole_from = offset;
         let waiting: Vec<u32> = self.output.boundaries.waiting_ends().collect();
         for id in waiting {
             self.expire(id, offset, news);
@@ -436,7 +437,7 @@ impl Timeline {
                     news.push(Change::Started(id));
                 }
             }
-            Found::Ended { end, output_end, at, .. } => {
+            Found::Ended { end, output_end, at, marker } => {
                 (self.shell.prompt_seen, self.shell.has_errexit) = (true, end.flags.errexit);
                 (self.shell.has_typed_line, self.shell.unclear) = (false, None);
                 self.log.background_from = at;
@@ -462,9 +463,18 @@ impl Timeline {
                     news.push(Change::Prompt(end.exit));
                     return;
                 };
-                // Only the prompt came back: the shell reported no beginning, so nothing of the text was run.
-                let was_taken = !end.flags.in_band || command.start.is_some();
-                let (status, error) = if lost || !was_taken {
+                // The marker of a beginning is printed before anything of the text runs.
+                let has_begun = command.start.is_some();
+                let would_show = marker.is_some() && self.output.whole_from <= command.accepted_at;
+                if would_show && command.channel == Channel::Hooks && !end.flags.not_run_to_end && !end.flags.incomplete
+                {
+                    self.shell.hides_beginnings = !has_begun;
+                }
+                let is_cut_short = end.flags.not_run_to_end && !end.flags.incomplete;
+                let must_show = end.flags.in_band || is_cut_short && would_show && !self.shell.hides_beginnings;
+                // Only the prompt came back, and the status is of what ran before.
+                let was_taken = !lost && (has_begun || !must_show);
+                let (status, error) = if !was_taken {
                     (CommandStatus::Failed, Some("the shell did not take the command; it was not run".to_owned()))
                 } else if end.flags.incomplete {
                     // Shells that read a text while they run it have run the lines before the error; they parse a line
@@ -481,7 +491,7 @@ impl Timeline {
                     at: output_end.max(command.output_from()),
                     time_us,
                     status,
-                    exit: (!lost && was_taken).then_some(end.exit),
+                    exit: was_taken.then_some(end.exit),
                     // bash leaves PIPESTATUS unchanged after anything but a pipeline (`sleep 1 &`, a function
                     // definition): a single element that differs is an earlier command's.
                     pipestatus: if end.pipestatus.len() == 1 { vec![end.exit] } else { end.pipestatus },

@@ -12,11 +12,18 @@ pub(crate) struct OutputScan {
     pub(crate) scanner: Scanner,
     pub(super) boundaries: Boundaries,
     pub(crate) markers: VecDeque<(u64, u64)>,
+    /// All output from here to the scanner's position was scanned.
+    pub(super) whole_from: u64,
 }
 
 impl OutputScan {
     pub(super) fn new(first: u64) -> Self {
-        Self { scanner: Scanner::new(first), boundaries: Boundaries::new(), markers: VecDeque::new() }
+        Self {
+            scanner: Scanner::new(first),
+            boundaries: Boundaries::new(),
+            markers: VecDeque::new(),
+            whole_from: first,
+        }
     }
 
     /// Remembers an attested marker: views leave it out.

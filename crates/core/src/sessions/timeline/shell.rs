@@ -23,6 +23,8 @@ pub(crate) struct Shell {
     pub(crate) line_is_begun: bool,
     /// The shell has lost its hooks, and commands are typed into it.
     pub(crate) is_hookless: bool,
+    /// The newest command that ran to its end had no marker where it begins: something keeps the shell from printing it.
+    pub(super) hides_beginnings: bool,
     /// The newest report said that the next command that fails ends the shell.
     pub(crate) has_errexit: bool,
 }

@@ -17,6 +17,7 @@ use journal::{EventsWriter, Offset, Record, Retention, Writer};
 use tokio::sync::watch;
 use wire::{FromHolder, Handover, HandoverMethod, Hello, Spec, Tail, ToHolder};
 
+use crate::action::CommandStatus;
 use crate::host::Process;
 use crate::host::containers::Containers;
 use crate::host::fake::{self, FakeHost};
@@ -238,4 +239,46 @@ impl Rig {
 /// How many cases a property is tried with: few in a usual run, more if the environment asks for it.
 fn cases() -> u32 {
     if std::env::var_os("PTYD_TEST_FULL").is_some() { 20_000 } else { 300 }
+}
+
+/// The newest command as its session tells it: its status and its exit code.
+fn newest(rig: &Rig) -> (CommandStatus, Option<i32>) {
+    let end =
+        rig.session.timeline.log().commands.back().and_then(|command| command.end.as_ref()).expect("it has ended");
+    (end.status, end.exit)
+}
+
+/// A prompt after a text that was cut short, which shows the code of what ran before.
+fn cut_short(rig: &mut Rig, command: u32, nonce: &str) {
+    rig.record(&Record::Attested { report: format!("D;;{nonce};{command};38;38;n;/").as_bytes() });
+    rig.write(format!("\x1b]7337;D;{nonce}\x07$ ").as_bytes());
+    rig.publish();
+}
+
+#[test]
+// promise: end-2
+fn a_command_that_never_began_has_not_completed_with_the_code_of_the_one_before() {
+    let mut rig = Rig::new(HandoverMethod::Keys);
+    rig.prompt(0, "first", 0);
+    rig.accept(1, 1, [1; 16], b"sleep 60");
+    cut_short(&mut rig, 1, "second");
+    assert_eq!(newest(&rig), (CommandStatus::Failed, None));
+    // Of one that began, the shell tells its own code.
+    rig.accept(2, 2, [2; 16], b"sleep 60");
+    rig.begin(2);
+    cut_short(&mut rig, 2, "third");
+    assert_eq!(newest(&rig), (CommandStatus::Completed, Some(38)));
+}
+
+#[test]
+// promise: end-2
+fn where_the_shell_shows_no_beginnings_none_is_missed() {
+    let mut rig = Rig::new(HandoverMethod::Keys);
+    rig.prompt(0, "first", 0);
+    // Something keeps the shell from printing its marker, and the command runs to its end.
+    rig.accept(1, 1, [1; 16], b"true");
+    rig.prompt(1, "second", 0);
+    rig.accept(2, 2, [2; 16], b"sleep 60");
+    cut_short(&mut rig, 2, "third");
+    assert_eq!(newest(&rig), (CommandStatus::Completed, Some(38)));
 }
