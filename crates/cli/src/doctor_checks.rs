@@ -67,7 +67,7 @@ pub fn checks(paths: &Paths) -> Vec<Check> {
         socket(&paths.socket),
         token(&paths.state_dir.join("token")),
     ];
-    all.extend([state_dir(&paths.state_dir), runtime_dir(), space(&paths.state_dir)]);
+    all.extend([state_dir(&paths.state_dir), space(&paths.state_dir)]);
     all.extend(survival());
     all.extend(ptyd_core::sessions::kernel_limits().iter().map(of_limit));
     all
@@ -192,13 +192,17 @@ fn socket(path: &Path) -> Check {
             Check::fail("socket", format!("{}: {error}", path.display()), fix)
         }
         Ok(stream) => match client::owner::check(&stream, path, None) {
-            Ok(()) => Check::ok("socket", path.display().to_string()),
+            Ok(()) => {
+                let server = rustix::net::sockopt::socket_peercred(&stream).map(|peer| peer.pid.as_raw_pid());
+                let pid = server.map_or_else(|_| "unknown".to_owned(), |pid| pid.to_string());
+                Check::ok("socket", format!("{}, where a server answers (pid {pid})", path.display()))
+            }
             Err(error) => {
                 let fix = "commands do not connect to it: set PTYD_RUNTIME_DIR or --socket to a path of your own";
                 Check::fail("socket", error.to_string(), fix)
             }
         },
-        Err(_) => Check::ok("socket", path.display().to_string()),
+        Err(_) => Check::ok("socket", format!("{}, where no server runs", path.display())),
     }
 }
 
@@ -231,16 +235,6 @@ fn state_dir(path: &Path) -> Check {
             format!("{} cannot be written: {e}", there.display()),
             "set PTYD_STATE_DIR to a directory of your own",
         ),
-    }
-}
-
-fn runtime_dir() -> Check {
-    if let Some(dir) = std::env::var_os("PTYD_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
-        return Check::ok("runtime", format!("{} (PTYD_RUNTIME_DIR)", Path::new(&dir).display()));
-    }
-    match std::env::var_os("XDG_RUNTIME_DIR").filter(|d| Path::new(d).is_dir()) {
-        Some(dir) => Check::ok("runtime", PathBuf::from(dir).display().to_string()),
-        None => Check::ok("runtime", "XDG_RUNTIME_DIR is not set; the socket is in the state directory"),
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
+use ptyd_core::unix_socket::SOCKET_FILE;
 
 /// The options that every command takes.
 #[derive(Debug, Clone, Default, Args)]
@@ -13,7 +14,7 @@ pub struct PathOptions {
     /// The directory of sessions, token and logs [default: $XDG_STATE_HOME/ptyd]
     #[arg(long, global = true, env = "PTYD_STATE_DIR", value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// The server's Unix socket [default: ptyd.sock in $XDG_RUNTIME_DIR/ptyd, else in the state directory]
+    /// The server's Unix socket [default: ptyd.sock in the state directory]
     #[arg(long, global = true, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// The configuration file [default: $XDG_CONFIG_HOME/ptyd/config.toml]
@@ -52,22 +53,17 @@ impl Paths {
 
     fn choose(options: &PathOptions, xdg: io::Result<Xdg>) -> io::Result<Self> {
         let chosen = options.state_dir.clone().filter(|d| !d.as_os_str().is_empty());
-        let is_chosen = chosen.is_some();
-        let (state_dir, runtime) = match (chosen, xdg) {
-            (Some(dir), xdg) => (dir, xdg.ok().and_then(|x| x.runtime_dir())),
-            (None, xdg) => {
+        let state_dir = match chosen {
+            Some(dir) => dir,
+            None => {
                 let xdg = xdg?;
-                let state = xdg.state_dir().unwrap_or_else(|| xdg.home_dir().join(".local/state"));
-                (state.join("ptyd"), xdg.runtime_dir())
+                xdg.state_dir().unwrap_or_else(|| xdg.home_dir().join(".local/state")).join("ptyd")
             }
         };
-        let runtime_dir = match (options.runtime_dir.clone().filter(|d| !d.as_os_str().is_empty()), runtime) {
-            (Some(dir), _) => dir,
-            // Two servers with two state directories must not share a socket.
-            (None, Some(base)) if !is_chosen => base.join("ptyd"),
-            (None, _) => state_dir.clone(),
-        };
-        let socket = options.socket.clone().unwrap_or_else(|| runtime_dir.join("ptyd.sock"));
+        // Not in XDG_RUNTIME_DIR: many clients start `ptyd mcp` without it, and one state directory has one server.
+        let runtime_dir = options.runtime_dir.clone().filter(|d| !d.as_os_str().is_empty());
+        let runtime_dir = runtime_dir.unwrap_or_else(|| state_dir.clone());
+        let socket = options.socket.clone().unwrap_or_else(|| runtime_dir.join(SOCKET_FILE));
         let named = options.config.clone().filter(|file| !file.as_os_str().is_empty());
         let config = named.map(std::path::absolute).transpose()?;
         Ok(Self { state_dir: std::path::absolute(state_dir)?, socket: std::path::absolute(socket)?, config })

@@ -357,15 +357,11 @@ fn greeting(listening: &Listening, given: &PathOptions) -> [String; 4] {
         None => ("token: as given in PTYD_TOKEN".to_owned(), "$PTYD_TOKEN".to_owned()),
     };
     let mut mcp = format!("claude mcp add ptyd -- {} mcp", quoted(&program));
-    for (option, value) in [("--state-dir", &given.state_dir), ("--socket", &given.socket), ("--config", &given.config)]
-    {
+    // The state directory leads to the socket.
+    for (option, value) in [("--state-dir", &given.state_dir), ("--config", &given.config)] {
         if let Some(value) = value {
             mcp.push_str(&format!(" {option} {}", quoted(&value.display().to_string())));
         }
-    }
-    if given.socket.is_none() && given.runtime_dir.is_some() {
-        // A client's environment may not have the variable.
-        mcp.push_str(&format!(" --socket {}", quoted(&listening.socket.display().to_string())));
     }
     let url = &listening.url;
     let (listens, place, request) = if listening.is_local {

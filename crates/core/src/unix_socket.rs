@@ -1,14 +1,18 @@
 //! The server's Unix socket, inaccessible to other users.
 
 use std::fs::{self, DirBuilder};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 
 use tokio::net::UnixListener;
 
 use crate::limits::SOCKET_PATH_BYTES_MAX;
 use crate::serve_error::ServeError;
 use crate::state_dir::check_private;
+
+/// The socket's name in the state directory.
+pub const SOCKET_FILE: &str = "ptyd.sock";
 
 /// Checks a directory for a socket: it must be private, or like /tmp, where no user can remove another's files.
 fn check_sockets_folder(path: &Path) -> Result<(), ServeError> {
@@ -42,6 +46,34 @@ pub fn listen(path: &Path) -> Result<UnixListener, ServeError> {
     Ok(listener)
 }
 
+/// The link in the state directory to a socket that is elsewhere: clients that know only the directory find the server. It is
+/// removed with this.
+#[derive(Debug)]
+pub struct Link(Option<PathBuf>);
+
+impl Link {
+    /// Makes the link, in the place of an earlier server's socket or link. The caller has locked the directory.
+    pub fn make(state_dir: &Path, socket: &Path) -> io::Result<Self> {
+        let path = state_dir.join(SOCKET_FILE);
+        if path == socket {
+            return Ok(Self(None));
+        }
+        let is_ours = |there: fs::Metadata| there.file_type().is_socket() || there.file_type().is_symlink();
+        if fs::symlink_metadata(&path).is_ok_and(is_ours) {
+            fs::remove_file(&path)?;
+        }
+        symlink(socket, &path)?;
+        Ok(Self(Some(path)))
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // Best effort: the next server replaces what is left.
+        self.0.take().map(fs::remove_file);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +94,29 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).expect("there"), "precious");
         let long = dir.path().join("x".repeat(SOCKET_PATH_BYTES_MAX));
         assert!(matches!(listen(&long), Err(ServeError::SocketPath(p)) if p == long));
+    }
+
+    #[tokio::test]
+    async fn a_socket_elsewhere_is_found_through_the_state_directory() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (state, socket) = (dir.path().join("state"), dir.path().join("run/ptyd.sock"));
+        fs::create_dir(&state).expect("made");
+        let _listener = listen(&socket).expect("bound");
+        let found = state.join(SOCKET_FILE);
+        let connects = || std::os::unix::net::UnixStream::connect(&found).is_ok();
+        // A killed server leaves a link that leads nowhere, or its socket.
+        symlink("/nowhere", &found).expect("linked");
+        let link = Link::make(&state, &socket).expect("linked");
+        assert!(connects());
+        drop(link);
+        assert!(fs::symlink_metadata(&found).is_err());
+        drop(listen(&found).expect("bound"));
+        let link = Link::make(&state, &socket).expect("linked");
+        assert!(connects());
+        drop(link);
+        // A socket in the state directory itself needs no link and keeps its place.
+        let _own = listen(&found).expect("bound");
+        drop(Link::make(&state, &found).expect("nothing to do"));
+        assert!(connects());
     }
 }

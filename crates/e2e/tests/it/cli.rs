@@ -318,6 +318,36 @@ async fn a_server_is_started_when_there_is_none_and_outlives_who_asked() {
 }
 
 #[tokio::test]
+// promise: cli-9
+async fn every_client_of_a_state_directory_finds_its_one_server_whatever_its_environment_lacks() {
+    let server = Server::start();
+    // The server's socket is elsewhere, and this client knows the state directory alone.
+    let mut lists = server.ptyd(&["ls"]);
+    lists.env_remove("PTYD_RUNTIME_DIR").env_remove("XDG_RUNTIME_DIR");
+    assert_eq!(lists.stdout(Stdio::null()).status().expect("it can be executed").code(), Some(0));
+
+    // Codex, cron and SDKs start programs without XDG_RUNTIME_DIR, a login shell with it.
+    let home = server.home().file("person");
+    std::fs::create_dir_all(home.join("run")).expect("made");
+    for first_has_it in [true, false] {
+        for has_it in [first_has_it, !first_has_it] {
+            let mut run = server.ptyd(&["run", "echo here"]);
+            run.env_clear().env("HOME", &home).env("PATH", "/usr/bin:/bin");
+            if has_it {
+                run.env("XDG_RUNTIME_DIR", home.join("run"));
+            }
+            let said = run.output().expect("it can be executed");
+            assert_eq!((said.stdout, said.status.code()), (b"here\n".to_vec(), Some(0)), "{has_it}");
+        }
+        let servers = e2e::marked(&home).into_iter().filter(|pid| pid.command_line().contains(" serve "));
+        let servers: Vec<_> = servers.collect();
+        assert_eq!(servers.len(), 1);
+        servers[0].signal(rustix::process::Signal::TERM);
+        assert!(servers[0].ends_within(e2e::PATIENCE));
+    }
+}
+
+#[tokio::test]
 // promise: limit-1
 async fn a_session_is_made_with_a_lifetime_and_limits() {
     let server = Server::start();

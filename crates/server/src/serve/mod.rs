@@ -86,6 +86,10 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let tcp = TcpListener::bind(network.listen).await.map_err(cannot)?;
     let address = tcp.local_addr().map_err(cannot)?;
     let unix = unix_socket::listen(&config.socket)?;
+    let link = unix_socket::Link::make(&config.state_dir, &config.socket);
+    if let Err(e) = &link {
+        tracing::warn!(error = %e, "clients need --socket: the state directory does not take a link to the socket");
+    }
     let registry = Registry::start(&config).await?;
     registry.start_retention();
     registry.keep_whole();
@@ -145,6 +149,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     // Best effort: the next server removes what is left.
     let _ = fs::remove_file(&config.socket);
     let _ = fs::remove_file(&chosen);
+    drop(link);
     Ok(())
 }
 
