@@ -217,7 +217,7 @@ async fn an_interrupt_ends_what_runs_and_not_the_shell() {
 async fn an_interrupt_at_any_moment_of_a_hand_over_ends_only_what_began() {
     const BEFORE: i32 = 38;
     each("6 interrupts", async |t| {
-        // Not in fish yet: once in 500 times its command stays running for ever.
+        // Not in fish yet: once in 500 times its command stays running.
         if t.dialect.is_fish() {
             return;
         }

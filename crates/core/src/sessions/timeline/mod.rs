@@ -463,7 +463,7 @@ impl Timeline {
                     news.push(Change::Prompt(end.exit));
                     return;
                 };
-                // The marker of a beginning is printed before anything of the text runs.
+                // The marker of a beginning is printed before anything of the text runs; only an end with it has a code of its own.
                 let has_begun = command.start.is_some();
                 let would_show = marker.is_some() && self.output.whole_from <= command.accepted_at;
                 if would_show && command.channel == Channel::Hooks && !end.flags.not_run_to_end && !end.flags.incomplete
@@ -475,7 +475,13 @@ impl Timeline {
                 // Only the prompt came back, and the status is of what ran before.
                 let was_taken = !lost && (has_begun || !must_show);
                 let (status, error) = if !was_taken {
-                    (CommandStatus::Failed, Some("the shell did not take the command; it was not run".to_owned()))
+                    // fish may lose what it prints in the moment of an interrupt.
+                    let why = if lost || end.flags.in_band {
+                        "the shell did not take the command; it was not run"
+                    } else {
+                        "interrupted before its shell reported that it began; whether it ran is not known"
+                    };
+                    (CommandStatus::Failed, Some(why.to_owned()))
                 } else if end.flags.incomplete {
                     // Shells that read a text while they run it have run the lines before the error; they parse a line
                     // before they run anything of it.
