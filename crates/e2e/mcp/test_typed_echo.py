@@ -96,7 +96,7 @@ async def test_the_line_that_an_editor_paints_is_left_out(workspace, program):
 # promise: output-11
 async def test_a_line_whose_reader_says_nothing_else_stays(workspace):
     agent = workspace.agent
-    await agent.terminal("stty raw -echo; printf '> '; head -n 1; stty sane", wait_for="> ")
+    await agent.terminal("stty raw -echo icrnl; printf '> '; head -n 1; stty sane", wait_for="> ")
     answer = await agent.terminal("one", is_input=True)
     assert "one" in answer.output, answer.text
 
