@@ -272,7 +272,7 @@ fn a_command_that_never_began_has_not_completed_with_the_code_of_the_one_before(
 
 #[test]
 // promise: end-2
-fn where_the_shell_shows_no_beginnings_none_is_missed() {
+fn a_shell_that_hides_its_beginnings_keeps_the_codes_of_its_commands() {
     let mut rig = Rig::new(HandoverMethod::Keys);
     rig.prompt(0, "first", 0);
     // Something keeps the shell from printing its marker, and the command runs to its end.
