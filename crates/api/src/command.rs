@@ -187,9 +187,15 @@ pub struct CommandExecution {
     /// The exact amounts left out of `output`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
-    /// The number of bytes of `output` that are no text (NUL, or not UTF-8) and appear as `\xNN`.
+    /// The number of bytes of `output` that are not text (controls that move nothing, or not UTF-8) and appear as `\xNN`.
     #[serde(default)]
     pub escaped: u64,
+    /// The number of lines that the program ended with CR LF. The text ends them with LF.
+    #[serde(default)]
+    pub crlf_lines: u64,
+    /// The number of bytes of control sequences without an end. They are not in the text.
+    #[serde(default)]
+    pub unfinished: u64,
     /// Why the wait is over, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<EndedBy>,

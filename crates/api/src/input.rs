@@ -127,8 +127,14 @@ pub struct WaitAnswer {
     /// The exact amounts left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
-    /// The number of bytes that are no text (NUL, or not UTF-8) and appear as `\xNN`.
+    /// The number of bytes that are not text (controls that move nothing, or not UTF-8) and appear as `\xNN`.
     pub escaped: u64,
+    /// The number of lines that the program ended with CR LF. The text ends them with LF.
+    #[serde(default)]
+    pub crlf_lines: u64,
+    /// The number of bytes of control sequences without an end. They are not in the text.
+    #[serde(default)]
+    pub unfinished: u64,
     /// The text that matched `waitFor`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matched: Option<String>,

@@ -26,7 +26,7 @@ async def test_a_line_that_is_written_over_is_one_line(workspace):
         (r"12345\b\b\b\e[Kx\n", "12x"),
         (r"a\e[1;31mb\e[0mc\e]8;;http://x\e\\link\e]8;;\e\\\n", "abclink"),
         (r"bell\a\n", "bell"),
-        (r"tab\tstop\n", "tab     stop"),
+        (r"tab\tstop\n", "tab\tstop"),
         (r"up\n\e[Adown\n", "down"),
         (r"\e[38;5;196m\e[4:3mcurly\e[m\n", "curly"),
         (r"\ePq#0;2;0;0;0#0~\e\\dcs\n", "dcs"),

@@ -51,10 +51,9 @@ class Program:
             self.text = Answer.of(self.last)
             told = self.last.structured_content
             if not self.last.is_error and "output" in told:
-                assert (told["output"].removesuffix("\n"), told["facts"]) == (
-                    self.text.output.removesuffix("\n"),
-                    self.last.content[0].text.rpartition("\n")[2],
-                )
+                shown = told.get("earlier_output", "").removesuffix("\n") + told["output"].removesuffix("\n")
+                assert shown.replace("\n", "") == self.text.output.replace("\n", "")
+                assert told["facts"] == self.last.content[0].text.rpartition("\n")[2]
             return told
 
         return call

@@ -12,6 +12,8 @@ pub struct HiddenText {
     pub links: u64,
     /// Writes to the clipboard (OSC 52). They are not in the text.
     pub clipboard: u64,
+    /// Bytes of control sequences that were aborted or have not ended. They are not in the text.
+    pub unfinished: u64,
 }
 
 impl std::ops::AddAssign for HiddenText {
@@ -19,6 +21,7 @@ impl std::ops::AddAssign for HiddenText {
         self.concealed += other.concealed;
         self.links += other.links;
         self.clipboard += other.clipboard;
+        self.unfinished += other.unfinished;
     }
 }
 
@@ -32,7 +35,8 @@ pub fn unseen(bytes: &[u8]) -> HiddenText {
     found.clipboard = memchr::memmem::find_iter(bytes, b"\x1b]52;").count() as u64;
     let mut pen = Pen::default();
     let mut run = Run::default();
-    Splitter::new(0).feed(bytes, &mut |_, piece| match piece {
+    let mut splitter = Splitter::new(0);
+    splitter.feed(bytes, &mut |_, piece| match piece {
         Piece::Text(text) if pen.is_invisible() => run.add(text),
         Piece::Text(_) => found.concealed += std::mem::take(&mut run).counted(),
         Piece::Sequence([_, b'[', body @ .., b'm']) => pen.take(body),
@@ -48,6 +52,7 @@ pub fn unseen(bytes: &[u8]) -> HiddenText {
         Piece::Sequence(_) | Piece::Broken(_) => {}
     });
     found.concealed += run.counted();
+    found.unfinished = splitter.unfinished_bytes();
     found
 }
 
@@ -191,6 +196,22 @@ mod tests {
         let output =
             "\x1b]8;;https://a\x1b\\a\x1b]8;;\x1b\\ \x1b]8;id=1;b:\x07b\x1b]8;;\x07\x1b]52;c;aGk=\x07\x1b]52;c;?\x07";
         let long = format!("{output}\x1b]52;c;{}\x07", "aGk".repeat(2000));
-        assert_eq!(unseen(long.as_bytes()), HiddenText { concealed: 0, links: 2, clipboard: 2 });
+        assert_eq!(unseen(long.as_bytes()), HiddenText { links: 2, clipboard: 2, ..HiddenText::default() });
+    }
+    #[test]
+    // promise: output-10
+    fn the_bytes_of_sequences_without_an_end_are_counted() {
+        let endless = "x".repeat(5000);
+        for (output, count) in [
+            ("a\x1b[1m\x1b]0;t\x07\x1b\\", 0),
+            ("a\x1b]0;never\r\nb", 9),
+            ("a\x1b]0;never\r\nb\x1b[m", 9),
+            ("a\x1b\nb\x1b[1\x18c", 5),
+            ("a\x1bPq\nb", 5),
+            (&format!("a\x1bP{endless}"), 5002),
+            (&format!("a\x1b_{endless}\x1b[m"), 5002),
+        ] {
+            assert_eq!(unseen(output.as_bytes()).unfinished, count, "{output:?}");
+        }
     }
 }

@@ -43,6 +43,7 @@ pub use query::{Colour, ModeState, Query, Terminator};
 pub use scan::{MarkerKind, Modes, Nonce, Part, ScanEvent, Scanner, strip};
 pub use screen::{Cursor, Screen, Span};
 pub use transcript::{Text, Transcript, render};
+pub use utf8::unfinished_character;
 pub use viewer_terminal::{Changes, OneScreen};
 
 // An actor owns these and may move between threads.

@@ -1,8 +1,8 @@
 //! Converts output into text for a pipe or a file, line by line.
 //!
-//! A line without control characters is passed on byte for byte, including tabs and trailing blanks, but without the
-//! carriage return that the terminal put before its line feed. Any other line becomes the text that a person would have
-//! read: colours are removed, overwritten text is replaced, and paint on the alternate screen leaves nothing.
+//! A line that only prints is passed on byte for byte, but without the carriage return that the terminal put before its line
+//! feed. Any other line becomes the text that a person would have read: colours are removed, overwritten text is replaced, and
+//! paint on the alternate screen leaves nothing.
 
 use crate::scan::Scanner;
 use crate::transcript::Transcript;
@@ -37,7 +37,10 @@ impl LineText {
             match part.strip_suffix(b"\n") {
                 Some(rest) => {
                     self.take(rest, &mut out);
-                    self.end_line(&mut out);
+                    // The terminal's own comes last.
+                    let returns = returns(&self.line).saturating_sub(1);
+                    self.text(&mut out);
+                    self.end_line(returns, &mut out);
                 }
                 None => self.take(part, &mut out),
             }
@@ -66,15 +69,15 @@ impl LineText {
             self.painted = Some(self.painted_line());
             self.line.clear();
         } else {
-            let returns = self.line.len() - without_returns(&self.line).len();
+            let returns = returns(&self.line);
             out.extend(self.line.drain(..self.line.len() - returns));
         }
     }
 
-    fn end_line(&mut self, out: &mut Vec<u8>) {
-        self.text(out);
+    fn end_line(&mut self, returns: usize, out: &mut Vec<u8>) {
         let is_on_alternate = self.scanner.modes().alt_screen;
         if !is_on_alternate {
+            out.extend(std::iter::repeat_n(b'\r', returns));
             out.push(b'\n');
         }
         self.began_on_alternate = is_on_alternate;
@@ -102,13 +105,18 @@ impl LineText {
     }
 }
 
-fn without_returns(line: &[u8]) -> &[u8] {
-    let end = line.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1);
-    &line[..end]
+/// How many carriage returns the line ends with.
+fn returns(line: &[u8]) -> usize {
+    line.iter().rev().take_while(|byte| **byte == b'\r').count()
 }
 
+fn without_returns(line: &[u8]) -> &[u8] {
+    &line[..line.len() - returns(line)]
+}
+
+/// Whether nothing in the line moves the cursor or begins a sequence.
 fn is_plain(line: &[u8]) -> bool {
-    without_returns(line).iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control())
+    without_returns(line).iter().all(|byte| !matches!(byte, 0x08 | b'\r' | 0x1b))
 }
 
 #[cfg(test)]
@@ -128,13 +136,14 @@ mod tests {
         for (bytes, text) in [
             (&b"hi\r\n"[..], &b"hi\n"[..]),
             (b"a\tb  \r\n\r\nno end", b"a\tb  \n\nno end"),
-            (b"dos\r\r\n\xff\xfe\r\n", b"dos\n\xff\xfe\n"),
+            (b"dos\r\r\n\xff\xfe\r\n", b"dos\r\n\xff\xfe\n"),
+            (b"k\x01\x0c\x07v\x00\r\n", b"k\x01\x0c\x07v\x00\n"),
+            (b"\x1b[1mc\td\x1b[0m\x01\r\r\n", b"c\td\\x01\r\n"),
             (b"\x1b[31mred\x1b[0m and \xc3\xa9\r\n", b"red and \xc3\xa9\n"),
             (b" 10%\r 50%\r100%\r\ndone\r\n", b"100%\ndone\n"),
             (b"ab\x08c\x07\r\n", b"ac\n"),
             (b"before\r\n\x1b[?1049h\x1b[2Jpaint\r\nmore\r\n\x1b[?1049lafter\r\n", b"before\nafter\n"),
             (b"\x1b]0;title\x07\x1b[?2004l", b""),
-            (b"nul \x00\r\n", b"nul \\x00\n"),
         ] {
             for cut in 0..=bytes.len() {
                 let seen = piped(bytes, cut);

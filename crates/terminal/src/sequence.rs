@@ -1,10 +1,12 @@
 //! The splitter of control sequences: bytes in, text and whole sequences out.
 //!
-//! Only this module decides where a sequence begins and ends. The rules are those of the `vte` state machine, with two
+//! Only this module decides where a sequence begins and ends. The rules are those of the `vte` state machine, with these
 //! additions for endless hostile input: a sequence longer than [`SEQUENCE_BYTES_MAX`] is skipped without being kept,
-//! and C1 bytes (0x80–0x9f) never introduce a sequence, because they are parts of UTF-8 characters.
+//! and C1 bytes (0x80–0x9f) never introduce a sequence, because they are parts of UTF-8 characters. An OSC may have line ends, as
+//! the title of a command of several lines has. One that is aborted or overlong has ended with its first line, and the rest is
+//! text, so that an OSC without a terminator hides nothing behind it.
 
-use memchr::memchr;
+use memchr::{memchr, memchr2};
 
 /// The longest sequence that is kept whole. A marker has 90 bytes, a hyperlink or clipboard rarely some hundred; longer
 /// ones (pictures) are irrelevant here, and must not hold output back from viewers.
@@ -22,7 +24,8 @@ pub(crate) enum Piece<'a> {
     Text(&'a [u8]),
     /// A whole sequence, from its ESC to its final byte or terminator.
     Sequence(&'a [u8]),
-    /// A sequence aborted by another ESC, CAN or SUB; the CAN or SUB is its last byte, the ESC is not.
+    /// A sequence aborted by another ESC, CAN or SUB; the CAN or SUB is its last byte, the ESC is not. Of an OSC its first
+    /// line.
     Broken(&'a [u8]),
 }
 
@@ -50,11 +53,13 @@ pub(crate) struct Splitter {
     /// The length of the unfinished sequence, kept or not.
     pending_len: usize,
     position: u64,
+    /// The bytes of the sequences that were aborted.
+    broken: u64,
 }
 
 impl Splitter {
     pub(crate) fn new(offset: u64) -> Self {
-        Self { state: State::Ground, pending: Vec::new(), pending_len: 0, position: offset }
+        Self { state: State::Ground, pending: Vec::new(), pending_len: 0, position: offset, broken: 0 }
     }
 
     /// Offset of the next byte to be fed.
@@ -65,6 +70,30 @@ impl Splitter {
     /// The offset of the first byte whose meaning is still open, or else the position.
     pub(crate) fn held_from(&self) -> u64 {
         if self.is_overlong() { self.position } else { self.position - self.pending_len as u64 }
+    }
+
+    /// Whether the next byte is outside of any sequence, unless it begins one.
+    pub(crate) fn is_in_text(&self) -> bool {
+        self.state == State::Ground
+    }
+
+    /// How many bytes are in sequences that were aborted, and in a string that has not ended.
+    pub(crate) fn unfinished_bytes(&self) -> u64 {
+        let is_open = matches!(self.state, State::String { .. } | State::StringEscape);
+        self.broken + if is_open { self.first_line_of_osc().unwrap_or(self.pending_len) as u64 } else { 0 }
+    }
+
+    /// The output has ended: an OSC that is not finished has ended with its first line.
+    pub(crate) fn end(mut self, sink: &mut impl FnMut(u64, Piece<'_>)) {
+        if self.first_line_of_osc().is_some() {
+            self.emit(sink, false);
+        }
+    }
+
+    /// The length of the first line of an unfinished OSC that has more.
+    fn first_line_of_osc(&self) -> Option<usize> {
+        let is_osc = self.pending.get(1) == Some(&b']') && !self.is_overlong();
+        if is_osc { memchr2(b'\r', b'\n', &self.pending) } else { None }
     }
 
     /// Bytes that bring a new splitter into this one's state.
@@ -151,6 +180,10 @@ impl Splitter {
                 self.emit(sink, false);
                 true
             }
+            (_, _) if self.pending_len == SEQUENCE_BYTES_MAX && self.first_line_of_osc().is_some() => {
+                self.emit(sink, false);
+                false
+            }
             (state, _) => self.go_on(byte, state),
         }
     }
@@ -182,8 +215,15 @@ impl Splitter {
         self.state = State::Ground;
         let from = self.position - self.pending_len as u64;
         let fits = !self.is_overlong();
+        let first_line = if whole { None } else { self.first_line_of_osc() };
+        self.broken += if whole { 0 } else { first_line.unwrap_or(self.pending_len) as u64 };
         self.pending_len = 0;
-        if fits {
+        if let Some(first_line) = first_line {
+            let (line, rest) = self.pending.split_at(first_line);
+            sink(from, Piece::Broken(line));
+            let rest = rest.strip_suffix(&[CAN]).or_else(|| rest.strip_suffix(&[SUB])).unwrap_or(rest);
+            sink(from + first_line as u64, Piece::Text(rest));
+        } else if fits {
             sink(from, if whole { Piece::Sequence(&self.pending) } else { Piece::Broken(&self.pending) });
         }
         self.pending.clear();
@@ -234,6 +274,34 @@ mod tests {
                 Owned::Text(19, b"\ne".to_vec()),
             ]
         );
+    }
+
+    #[test]
+    // promise: output-8
+    fn an_osc_without_an_end_hides_nothing_behind_its_first_line() {
+        assert_eq!(
+            split(b"\x1b]0;never\r\nb\x1bPq\nc\x1b\\\x1b]0;two\nlines\x07d\x1b]e\nf\x18"),
+            [
+                Owned::Broken(0, b"\x1b]0;never".to_vec()),
+                Owned::Text(9, b"\r\nb".to_vec()),
+                Owned::Sequence(12, b"\x1bPq\nc\x1b\\".to_vec()),
+                Owned::Sequence(19, b"\x1b]0;two\nlines\x07".to_vec()),
+                Owned::Text(33, b"d".to_vec()),
+                Owned::Broken(34, b"\x1b]e".to_vec()),
+                Owned::Text(37, b"\nf".to_vec()),
+            ]
+        );
+        let endless = [b"\x1b]0;never\n".as_slice(), &[b'x'; 5000]].concat();
+        assert_eq!(split(&endless), [Owned::Broken(0, endless[..9].to_vec()), Owned::Text(9, endless[9..].to_vec())]);
+        let mut ended = Vec::new();
+        let mut splitter = Splitter::new(0);
+        feed(&mut splitter, b"\x1b]0;never\nb", &mut ended);
+        assert_eq!((ended.as_slice(), splitter.held_from(), splitter.unfinished_bytes()), (&[][..], 0, 9));
+        splitter.end(&mut |from, piece| match piece {
+            Piece::Text(text) => ended.push(Owned::Text(from, text.to_vec())),
+            Piece::Sequence(_) | Piece::Broken(_) => {}
+        });
+        assert_eq!(ended, [Owned::Text(9, b"\nb".to_vec())]);
     }
 
     #[test]

@@ -18,6 +18,13 @@ pub(crate) enum Decoded<'a> {
     Invalid(&'a [u8]),
 }
 
+/// How many bytes at the end are the beginning of a character that is not complete.
+pub fn unfinished_character(bytes: &[u8]) -> usize {
+    let begins = bytes.iter().rev().take(3).position(|byte| *byte >= 0xc0);
+    let len = begins.map_or(0, |continued| continued + 1);
+    if is_unfinished(&bytes[bytes.len() - len..]) { len } else { 0 }
+}
+
 impl Utf8 {
     /// The beginning of an incomplete character.
     pub(crate) fn unfinished(&self) -> &[u8] {

@@ -45,7 +45,8 @@ pub struct MatchView {
     pub offset: u64,
     /// The line number in the searched range, from 1.
     pub line: u64,
-    /// The line, at most [`crate::limits::SEARCH_LINE_CHARS_MAX`] characters of it.
+    /// The line; of a longer one [`crate::limits::SEARCH_LINE_CHARS_MAX`] characters around the match, with `…` where it goes
+    /// on.
     pub text: String,
     /// The command, if it is a command's output.
     pub command: Option<CommandId>,

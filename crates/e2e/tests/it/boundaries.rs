@@ -225,7 +225,7 @@ async fn every_shape_of_command_ends_and_leaves_a_usable_shell() {
     let server = Server::start();
     let shell = server.session().await;
     let done = |code: i32, output: &str| (CommandStatus::Completed, Some(code), output.to_owned());
-    assert_eq!(tells(&shell, "cat <<X\n\tone\nX\necho two").await, done(0, "        one\ntwo\n"));
+    assert_eq!(tells(&shell, "cat <<X\n\tone\nX\necho two").await, done(0, "\tone\ntwo\n"));
     assert_eq!(tells(&shell, "echo one # and no more").await, done(0, "one\n"));
     assert_eq!(tells(&shell, "# nothing").await.1, Some(0));
     assert_eq!(tells(&shell, "echo one; \\\necho two").await, done(0, "one\ntwo\n"));

@@ -55,7 +55,7 @@ async fn a_text_of_any_shape_ends_and_leaves_a_usable_shell() {
         let done = |output: &str| (CommandStatus::Completed, Some(0), output.to_owned());
         let fish = t.dialect.is_fish();
         if !fish {
-            assert_eq!(tells(t, "cat <<X\n\tone\nX\necho two").await, done("        one\ntwo\n"), "{:?}", t.dialect);
+            assert_eq!(tells(t, "cat <<X\n\tone\nX\necho two").await, done("\tone\ntwo\n"), "{:?}", t.dialect);
         }
         let each = if fish { "for i in 1 2\n  echo $i\nend" } else { "for i in 1 2; do\n  echo $i\ndone" };
         assert_eq!(tells(t, each).await, done("1\n2\n"), "{:?}", t.dialect);

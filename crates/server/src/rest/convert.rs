@@ -196,6 +196,8 @@ pub(super) fn command(view: action::CommandView) -> CommandExecution {
         truncated: view.output_size > 0,
         omitted: None,
         escaped: 0,
+        crlf_lines: 0,
+        unfinished: 0,
         ended_by: None,
         waited_ms: None,
         matched: None,
@@ -211,6 +213,8 @@ pub(super) fn execution(report: action::Report) -> Option<CommandExecution> {
     execution.truncated = report.output.omitted.is_some();
     execution.omitted = report.output.omitted.as_ref().map(omitted);
     execution.escaped = report.output.escaped;
+    execution.crlf_lines = report.output.crlf_lines;
+    execution.unfinished = report.output.unseen.unfinished;
     execution.output = Some(text(report.output));
     execution.ended_by = Some(ended_by(report.ended_by));
     execution.waited_ms = Some(millis(report.waited));
@@ -236,6 +240,8 @@ pub(super) fn wait(report: action::Report) -> WaitAnswer {
         truncated: report.output.omitted.is_some(),
         omitted: report.output.omitted.as_ref().map(omitted),
         escaped: report.output.escaped,
+        crlf_lines: report.output.crlf_lines,
+        unfinished: report.output.unseen.unfinished,
         output: text(report.output),
         matched: report.matched,
         command: report.command.map(command),
@@ -259,6 +265,8 @@ pub(super) fn output(view: action::OutputView) -> api::Output {
         gap: view.gap.map(|(from, to)| Gap { from, to }),
         omitted: view.text.omitted.as_ref().map(omitted),
         escaped: view.text.escaped,
+        crlf_lines: view.text.crlf_lines,
+        unfinished: view.text.unseen.unfinished,
         text: is_text.then(|| text(view.text)),
         is_final: view.is_final,
     }

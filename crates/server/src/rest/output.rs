@@ -141,6 +141,8 @@ async fn screen_as_output(
             gap: None,
             omitted: None,
             escaped: 0,
+            crlf_lines: 0,
+            unfinished: 0,
             is_final: tail.is_final && tail.end == screen.at,
         })),
         other => Err(unexpected(&other)),

@@ -10,6 +10,7 @@ use memchr::memchr_iter;
 
 use crate::query::{Colour, ModeState, Query, Terminator};
 use crate::sequence::{Piece, Splitter};
+use crate::utf8::unfinished_character;
 
 /// The longest title: titles are shown in lists.
 const TITLE_CHARS_MAX: usize = 256;
@@ -93,20 +94,28 @@ pub struct Modes {
 pub struct Scanner {
     splitter: Splitter,
     facts: Facts,
+    /// The last bytes of the text, and how many: a character may begin in them.
+    last: ([u8; 3], usize),
 }
 
 impl Scanner {
     /// A scanner whose first byte will be the one at `offset`.
     pub fn new(offset: u64) -> Self {
-        Self { splitter: Splitter::new(offset), facts: Facts::default() }
+        Self { splitter: Splitter::new(offset), facts: Facts::default(), last: ([0; 3], 0) }
     }
 
     /// Scans the next bytes.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(ScanEvent)) {
-        let facts = &mut self.facts;
-        self.splitter.feed(bytes, &mut |from, piece| match piece {
-            Piece::Text(text) => facts.text(text),
+        let Self { splitter, facts, last } = self;
+        splitter.feed(bytes, &mut |from, piece| match piece {
+            Piece::Text(text) => {
+                facts.text(text);
+                for byte in &text[text.len().saturating_sub(3)..] {
+                    *last = ([last.0[1], last.0[2], *byte], (last.1 + 1).min(3));
+                }
+            }
             Piece::Sequence(sequence) => {
+                last.1 = 0;
                 let to = from + sequence.len() as u64;
                 facts.at = from;
                 match facts.sequence(sequence) {
@@ -115,7 +124,7 @@ impl Scanner {
                     None => {}
                 }
             }
-            Piece::Broken(_) => {}
+            Piece::Broken(_) => last.1 = 0,
         });
     }
 
@@ -128,6 +137,13 @@ impl Scanner {
     /// [`position`](Self::position). Viewers are served up to here.
     pub fn held_from(&self) -> u64 {
         self.splitter.held_from()
+    }
+
+    /// The same, but before a character that is not complete.
+    pub fn text_to(&self) -> u64 {
+        let (bytes, len) = &self.last;
+        let cut = if self.splitter.is_in_text() { unfinished_character(&bytes[3 - len..]) } else { 0 };
+        self.held_from() - cut as u64
     }
 
     /// The modes as of [`held_from`](Self::held_from).

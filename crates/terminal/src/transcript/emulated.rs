@@ -7,7 +7,7 @@ use avt::observer::{Observation, Observer};
 use avt::parser::Function;
 use avt::{Operation, ScreenKind, Terminal};
 
-use super::lines::{Lines, WRITTEN_BLANK};
+use super::lines::{Cell, Lines, TAB_HEAD, TAB_REST, WRITTEN_BLANK, tab_len};
 
 /// The terminal's size, in cells.
 #[derive(Clone, Copy)]
@@ -22,16 +22,58 @@ pub(super) struct Emulated {
     cursor_below: Option<(usize, usize)>,
     /// A setting (margins, modes, a saved cursor) differs from a new terminal.
     is_changed: bool,
+    tabs: Tabs,
+}
+
+/// The reasons why a tab is not written into the cells that it moves over.
+#[derive(Clone, Copy, Default)]
+struct Tabs {
+    /// The program sets stops of its own.
+    are_set: bool,
+    /// Characters are inserted, so a tab may not be written into its cells.
+    are_inserted: bool,
+    /// The line ends at the margin.
+    are_clipped: bool,
 }
 
 impl Emulated {
     pub(super) fn new(size: Size) -> Self {
         // The only error is a size of 0, and sizes are clamped earlier.
         let terminal = Terminal::new(size.cols, size.rows).expect("a size above 0");
-        Self { terminal, cursor_below: None, is_changed: false }
+        Self { terminal, cursor_below: None, is_changed: false, tabs: Tabs::default() }
     }
 
-    pub(super) fn feed(&mut self, text: &str, lines: &mut Lines) {
+    /// Text without sequences.
+    pub(super) fn text(&mut self, text: &str, lines: &mut Lines) {
+        for part in text.split_inclusive('\t') {
+            match part.strip_suffix('\t') {
+                Some(before) => {
+                    self.feed(before, lines);
+                    self.tab(lines);
+                }
+                None => self.feed(part, lines),
+            }
+        }
+    }
+
+    /// A tab is written into the cells that it moves over if nothing was written to them. Text has no right margin, so at the
+    /// margin it does not return to the last column, as a terminal's does.
+    fn tab(&mut self, lines: &mut Lines) {
+        let (cursor, cols) = (self.terminal.cursor(), self.terminal.size().0);
+        let (row, col) = if cursor.col < cols { (cursor.row, cursor.col) } else { (cursor.row + 1, 0) };
+        let len = tab_len(col, cols);
+        // There is no row below the last one: it comes when the screen scrolls.
+        let cells = self.terminal.screen().line(row).map_or(&[][..], |line| &line.cells()[col..col + len]);
+        let is_free = cells.iter().all(|cell| cell.char() == ' ' && cell.width() == 1);
+        let Tabs { are_set, are_inserted, are_clipped } = self.tabs;
+        if !is_free || are_set || are_inserted || are_clipped {
+            return self.feed("\t", lines);
+        }
+        let cells: String = std::iter::once(TAB_HEAD).chain(std::iter::repeat_n(TAB_REST, len - 1)).collect();
+        self.feed(&cells, lines);
+    }
+
+    fn feed(&mut self, text: &str, lines: &mut Lines) {
         // SO and SI choose character sets.
         if memchr::memchr2(0x0e, 0x0f, text.as_bytes()).is_some() {
             self.is_changed = true;
@@ -55,9 +97,10 @@ impl Emulated {
             (false, false) => {}
         }
         if sequence == "\x1bc" {
-            self.is_changed = false;
+            (self.is_changed, self.tabs) = (false, Tabs::default());
         } else if !only_moves_or_erases(sequence.as_bytes()) {
             self.is_changed = true;
+            self.tabs.on(sequence.as_bytes());
         }
     }
 
@@ -88,7 +131,7 @@ impl Emulated {
     pub(super) fn write_above(&self, lines: &mut Lines) {
         let rows = self.terminal.cursor().row;
         for line in self.terminal.primary_screen().visible_lines().take(rows) {
-            lines.row(line.chars(), line.is_wrapped());
+            lines.row(cells(line), line.is_wrapped());
         }
     }
 
@@ -99,10 +142,10 @@ impl Emulated {
         let last = last_row(&self.terminal, cursor.0);
         for (row, line) in screen.visible_lines().take(last + 1).enumerate() {
             if row < last {
-                lines.row(line.chars(), line.is_wrapped());
+                lines.row(cells(line), line.is_wrapped());
             } else {
                 let kept = if row == cursor.0 { cursor.1 } else { 0 };
-                lines.last_row(line.chars(), kept);
+                lines.last_row(cells(line), kept);
             }
         }
     }
@@ -111,8 +154,49 @@ impl Emulated {
 /// The last row that output has reached: the cursor's, or the last one with text.
 fn last_row(terminal: &Terminal, cursor_row: usize) -> usize {
     let rows: Vec<_> = terminal.primary_screen().visible_lines().collect();
-    let has_text = |line: &&avt::Line| line.chars().any(|character| !matches!(character, ' ' | WRITTEN_BLANK));
+    let has_text = |line: &&avt::Line| {
+        line.chars().any(|character| !matches!(character, ' ' | WRITTEN_BLANK | TAB_HEAD | TAB_REST))
+    };
     rows.iter().rposition(has_text).unwrap_or(0).max(cursor_row)
+}
+
+impl Tabs {
+    fn on(&mut self, sequence: &[u8]) {
+        let has = |modes: &[u8], mode: &[u8]| modes.split(|byte| *byte == b';').any(|it| it == mode);
+        match sequence {
+            [_, b'H'] | [_, b'[', .., b'g'] => self.are_set = true,
+            [_, b'[', b'?', modes @ .., last @ (b'h' | b'l')] if has(modes, b"7") => self.are_clipped = *last == b'l',
+            [_, b'[', modes @ .., last @ (b'h' | b'l')] if has(modes, b"4") => self.are_inserted = *last == b'h',
+            _ => {}
+        }
+    }
+}
+
+/// The cells of a row: a tab for all cells of one, and an erased cell for what is left of another.
+fn cells(line: &avt::Line) -> impl Iterator<Item = Cell> {
+    let cells = line.cells();
+    let mut tab_until = 0;
+    cells.iter().enumerate().filter(|(_, cell)| cell.width() > 0).filter_map(move |(col, cell)| {
+        if col < tab_until {
+            return None;
+        }
+        let character = match cell.char() {
+            TAB_HEAD => {
+                let until = col + tab_len(col, cells.len());
+                let is_rest = |cell: &avt::Cell| cell.char() == TAB_REST;
+                let is_whole = cells[col + 1..until].iter().all(is_rest) && !cells.get(until).is_some_and(is_rest);
+                if is_whole {
+                    tab_until = until;
+                    '\t'
+                } else {
+                    ' '
+                }
+            }
+            TAB_REST => ' ',
+            character => character,
+        };
+        Some((col, character))
+    })
 }
 
 /// Moves finished rows to the collected text.
@@ -122,7 +206,7 @@ impl Observer for Collector<'_> {
     type Output = ();
 
     fn evicted(&mut self, _: &mut Observation<'_>, line: &avt::Line) {
-        self.0.row(line.chars(), line.is_wrapped());
+        self.0.row(cells(line), line.is_wrapped());
     }
 
     /// A full reset blanks the screen; its text was visible before.
@@ -135,7 +219,7 @@ impl Observer for Collector<'_> {
         let has_text = |line: &avt::Line| line.chars().any(|character| character != ' ');
         let used = last_row(terminal, 0);
         for line in rows.take(used + 1).filter(|line| used > 0 || has_text(line)) {
-            self.0.row(line.chars(), line.is_wrapped());
+            self.0.row(cells(line), line.is_wrapped());
         }
     }
 

@@ -1,8 +1,8 @@
 //! Transcripts: output as the plain text that a person would have read, in logical lines.
 //!
-//! Carriage returns, backspaces, erasures and cursor movements are applied; colours, titles, markers and full-screen
-//! paint leave nothing. Lines that the terminal wrapped are joined again. `\r\n` is a line end, and the text ends with
-//! one exactly if the output did.
+//! Output that only prints is its own text, at every width: lines are not cut or padded at the right margin, and a tab
+//! stays a tab. Carriage returns, backspaces, erasures and cursor movements are applied; colours, titles, markers and
+//! full-screen paint leave nothing. `\r\n` is a line end, and the text ends with one exactly if the output did.
 //!
 //! Two paths lead to the same text. `emulated` feeds a virtual terminal (`avt`), which is always right and slow.
 //! `plain` takes whole plain lines as long as nothing has moved the cursor, which is the case for most output;
@@ -22,11 +22,14 @@ use plain::Plain;
 /// The text of a transcript.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {
-    /// The lines, without control characters except those of C1 that came as characters (U+0080 to U+009F). Blanks at a
-    /// line's end are kept where they were written; in the last, unfinished line, those before the cursor.
+    /// The lines. Of control characters they have tabs, and those of C1 that came as characters (U+0080 to U+009F). Blanks
+    /// and tabs at a line's end are kept where they were written; in the last, unfinished line, those before the cursor.
     pub text: String,
-    /// How many bytes are shown as `\xNN`, because they are no text: NUL, noncharacters, invalid UTF-8.
+    /// How many bytes are shown as `\xNN`, because they are not text: control characters that move nothing, form feeds,
+    /// noncharacters, invalid UTF-8.
     pub escaped: u64,
+    /// How many lines a program ended with CR LF.
+    pub crlf: u64,
 }
 
 /// Rows that stay changeable if the real number is unknown. More is safer: a program that paints progress on forty rows
@@ -40,7 +43,29 @@ const SIDE_MAX: u16 = 1000;
 pub struct Transcript {
     splitter: Splitter,
     utf8: Utf8,
+    line_ends: LineEnds,
     writer: Writer,
+}
+
+/// Counts the lines that a program ended with CR LF: the terminal puts another CR before the LF.
+#[derive(Default)]
+struct LineEnds {
+    /// How many CRs came last, at most two.
+    returns: usize,
+    crlf: u64,
+}
+
+impl LineEnds {
+    fn feed(&mut self, text: &[u8]) {
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            let printed = line.strip_suffix(b"\n");
+            let rest = printed.unwrap_or(line);
+            let returns = rest.iter().rev().take_while(|byte| **byte == b'\r').count();
+            let returns = if returns < rest.len() { returns } else { returns + self.returns };
+            self.crlf += u64::from(printed.is_some() && returns > 1);
+            self.returns = if printed.is_some() { 0 } else { returns.min(2) };
+        }
+    }
 }
 
 /// The part that receives text and sequences.
@@ -50,6 +75,10 @@ struct Writer {
     finished: Lines,
     way: Engine,
     escaped: u64,
+    /// A sequence came last.
+    follows_sequence: bool,
+    /// The program has a second character set to switch to.
+    has_second_charset: bool,
     /// Off in tests that compare the two paths.
     may_be_plain: bool,
 }
@@ -73,11 +102,14 @@ impl Transcript {
         Self {
             splitter: Splitter::new(0),
             utf8: Utf8::default(),
+            line_ends: LineEnds::default(),
             writer: Writer {
                 size,
                 finished: Lines::default(),
                 way: Engine::Plain(Plain::new(size, None)),
                 escaped: 0,
+                follows_sequence: false,
+                has_second_charset: false,
                 may_be_plain: true,
             },
         }
@@ -85,15 +117,8 @@ impl Transcript {
 
     /// Reads the next output bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
-        let Self { splitter, utf8, writer } = self;
-        splitter.feed(bytes, &mut |_, piece| match piece {
-            Piece::Text(text) => utf8.feed(text, &mut |decoded| writer.text(decoded)),
-            Piece::Sequence(sequence) => {
-                utf8.flush(&mut |decoded| writer.text(decoded));
-                writer.sequence(sequence);
-            }
-            Piece::Broken(_) => utf8.flush(&mut |decoded| writer.text(decoded)),
-        });
+        let Self { splitter, utf8, line_ends, writer } = self;
+        splitter.feed(bytes, &mut |_, piece| take(piece, utf8, line_ends, writer));
     }
 
     /// Takes the text that cannot change any more. Memory stays bounded for endless output if this is called regularly.
@@ -116,9 +141,25 @@ impl Transcript {
 
     /// The remaining text. Bytes of an incomplete character are escaped.
     pub fn finish(mut self) -> Text {
-        let Self { utf8, writer, .. } = &mut self;
+        let Self { splitter, utf8, line_ends, writer } = &mut self;
+        splitter.clone().end(&mut |_, piece| take(piece, utf8, line_ends, writer));
         utf8.flush(&mut |decoded| writer.text(decoded));
-        Text { text: self.peek(), escaped: self.writer.escaped }
+        Text { text: self.peek(), escaped: self.writer.escaped, crlf: self.line_ends.crlf }
+    }
+}
+
+fn take(piece: Piece<'_>, utf8: &mut Utf8, line_ends: &mut LineEnds, writer: &mut Writer) {
+    match piece {
+        Piece::Text(text) => {
+            line_ends.feed(text);
+            utf8.feed(text, &mut |decoded| writer.text(decoded));
+        }
+        Piece::Sequence(sequence) => {
+            line_ends.returns = 0;
+            utf8.flush(&mut |decoded| writer.text(decoded));
+            writer.sequence(sequence);
+        }
+        Piece::Broken(_) => utf8.flush(&mut |decoded| writer.text(decoded)),
     }
 }
 
@@ -139,6 +180,7 @@ impl Writer {
             Decoded::Str(text) => self.visible_text(text),
             Decoded::Invalid(bytes) => bytes.iter().for_each(|byte| self.escape(*byte)),
         }
+        self.follows_sequence = false;
     }
 
     fn escape(&mut self, byte: u8) {
@@ -154,23 +196,31 @@ impl Writer {
             }
             let mut characters = rest[at..].chars();
             match characters.next() {
-                Some('\0') => self.escape(0),
+                Some(shift @ (SHIFT_OUT | SHIFT_IN)) if self.selects_charset(at) => {
+                    self.visible_text(shift.encode_utf8(&mut [0; 1]));
+                }
+                Some(control) if control.is_ascii_control() => self.escape(control as u8),
                 Some(control @ '\u{80}'..='\u{9f}') => {
                     self.visible_text(lines::stand_in(control).encode_utf8(&mut [0; 4]))
                 }
-                Some(stand_in @ lines::STAND_IN_FIRST..=lines::STAND_IN_LAST) => {
-                    stand_in.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| self.escape(byte));
-                }
-                _ => {}
+                Some(stand_in) => stand_in.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| self.escape(byte)),
+                None => {}
             }
             rest = characters.as_str();
+            self.follows_sequence = false;
         }
         if !rest.is_empty() {
             self.visible_text(rest);
         }
     }
 
-    /// Text without NUL and DEL, with stand-ins for C1.
+    /// Whether a shift at this place of the text selects a character set: there are two, or it resets the set together with
+    /// the colours, as ncurses does.
+    fn selects_charset(&self, at: usize) -> bool {
+        self.has_second_charset || self.follows_sequence && at == 0
+    }
+
+    /// Text without controls that move nothing, with stand-ins for C1.
     fn visible_text(&mut self, text: &str) {
         let mut rest = text;
         while !rest.is_empty() {
@@ -190,7 +240,7 @@ impl Writer {
                         None
                     };
                     let block = line_end.map_or(rest.len(), |at| at + rest.len().min(PLAIN_BYTES_MIN));
-                    emulated.feed(&rest[..block], &mut self.finished);
+                    emulated.text(&rest[..block], &mut self.finished);
                     rest = &rest[block..];
                     if rest.len() >= PLAIN_BYTES_MIN && emulated.is_at_fresh_line(&self.finished) {
                         self.pass_by();
@@ -201,6 +251,8 @@ impl Writer {
     }
 
     fn sequence(&mut self, sequence: &[u8]) {
+        self.follows_sequence = true;
+        self.has_second_charset |= matches!(sequence, [_, b')', set] if *set != b'B');
         let changes_nothing = match &self.way {
             Engine::Plain(plain) => plain.is_unchanged_by(sequence),
             Engine::Emulated(_) => false,
@@ -241,17 +293,24 @@ impl Writer {
     }
 }
 
-/// NUL is shown; DEL and C1 are invisible, but the terminal would print or execute them. C1 is kept, because other
-/// terminals execute it, too.
+const SHIFT_OUT: char = '\x0e';
+const SHIFT_IN: char = '\x0f';
+
+/// Controls that move nothing are shown; the terminal would drop them. So are vertical tabs and form feeds, which nobody
+/// prints to move a cursor. C1 is kept, because other terminals execute it.
 fn needs_cleaning_char(character: char) -> bool {
-    matches!(character, '\0' | '\u{7f}'..='\u{9f}' | lines::STAND_IN_FIRST..=lines::STAND_IN_LAST)
+    matches!(
+        character,
+        '\0'..='\x06' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{7f}'..='\u{9f}'
+            | lines::STAND_IN_FIRST..=lines::STAND_IN_LAST | lines::TAB_HEAD | lines::TAB_REST
+    )
 }
 
 fn needs_cleaning(text: &str) -> bool {
-    // C1 is 0xc2 0x80–0x9f in UTF-8, a stand-in 0xef 0xb7: most text is cleared without being decoded.
-    let bytes = text.as_bytes();
-    let may = memchr::memchr3(0, 0x7f, 0xc2, bytes).is_some() || memchr::memmem::find(bytes, b"\xef\xb7").is_some();
-    may && text.contains(needs_cleaning_char)
+    // C1 is 0xc2 0x80–0x9f in UTF-8, a stand-in 0xef 0xb7, the cells of a tab 0xf0 0x9f 0xbf: most text is cleared without
+    // being decoded.
+    let may_begin = |byte: &u8| matches!(byte, 0..=0x06 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f | 0xc2 | 0xef | 0xf0);
+    text.as_bytes().iter().any(may_begin) && text.contains(needs_cleaning_char)
 }
 
 /// Whether the sequence changes only colours, titles or keys, never the text.

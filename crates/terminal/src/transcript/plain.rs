@@ -4,7 +4,7 @@
 //! it. So at least a screenful stays here, and [`Plain::replay`] gives it to a terminal when other output comes.
 
 use super::emulated::{Emulated, Size};
-use super::lines::{Lines, SKIPPED};
+use super::lines::{Lines, tab_len};
 
 pub(super) struct Plain {
     size: Size,
@@ -15,24 +15,59 @@ pub(super) struct Plain {
     held: String,
     /// The beginning of the unfinished line in `held`.
     line_from: usize,
+    /// Its end.
+    at: Position,
     /// The number of rows of the whole lines.
     held_rows: usize,
     /// A carriage return came last, which is plain only before a line feed.
     is_returned: bool,
 }
 
-const TAB_COLS: usize = 8;
+/// The end of a line that begins at the left margin.
+#[derive(Clone, Copy, Default)]
+struct Position {
+    /// The number of full rows above.
+    rows: usize,
+    /// The column, which is the number of columns if the row is full and the next character begins another.
+    col: usize,
+}
+
+impl Position {
+    /// Behind as many characters, at least one.
+    fn printed(self, len: usize, cols: usize) -> Self {
+        let before_last = self.col + len - 1;
+        Self { rows: self.rows + before_last / cols, col: before_last % cols + 1 }
+    }
+
+    /// Behind a tab.
+    fn tabbed(self, cols: usize) -> Self {
+        let Self { rows, col } = if self.col < cols { self } else { Self { rows: self.rows + 1, col: 0 } };
+        Self { rows, col: col + tab_len(col, cols) }
+    }
+
+    fn advanced(self, character: char, cols: usize) -> Self {
+        if character == '\t' { self.tabbed(cols) } else { self.printed(1, cols) }
+    }
+
+    fn of(line: &str, cols: usize) -> Self {
+        line.chars().fold(Self::default(), |at, character| at.advanced(character, cols))
+    }
+}
 
 /// How many screenfuls are held before text out of reach is emitted. Moving text costs; holding it does not.
 const SCREENS_HELD_MAX: usize = if cfg!(test) { 2 } else { 16 };
 
 impl Plain {
     pub(super) fn new(size: Size, above: Option<Box<Emulated>>) -> Self {
-        Self { size, above, held: String::new(), line_from: 0, held_rows: 0, is_returned: false }
-    }
-
-    fn line_len(&self) -> usize {
-        self.held.len() - self.line_from
+        Self {
+            size,
+            above,
+            held: String::new(),
+            line_from: 0,
+            at: Position::default(),
+            held_rows: 0,
+            is_returned: false,
+        }
     }
 
     /// Takes as much of the text as is plain, and returns its length.
@@ -50,27 +85,29 @@ impl Plain {
                     let is_printable = |byte: &u8| matches!(byte, 0x20..=0x7e);
                     let rest = &bytes[at..];
                     let len = rest.iter().position(|byte| !is_printable(byte)).unwrap_or(rest.len());
-                    if self.line_len() + len > self.size.cols * self.size.rows {
-                        // The line alone fills the screen, so parts of it are finished before it ends.
+                    if !self.goes_on(&text[at..at + len], self.at.printed(len, self.size.cols)) {
                         break;
                     }
-                    self.held.push_str(&text[at..at + len]);
                     at += len;
                     continue;
                 }
-                b'\t' => {
-                    let stop = (self.line_len() / TAB_COLS + 1) * TAB_COLS;
-                    if stop >= self.size.cols {
-                        break;
-                    }
-                    let blanks = stop - self.line_len();
-                    self.held.extend(std::iter::repeat_n(SKIPPED, blanks));
-                }
+                b'\t' if self.goes_on("\t", self.at.tabbed(self.size.cols)) => {}
                 _ => break,
             }
             at += 1;
         }
         at
+    }
+
+    /// Takes a part of the line. A line that alone fills the screen is refused, because parts of it are finished before it
+    /// ends.
+    fn goes_on(&mut self, part: &str, after: Position) -> bool {
+        let fits = after.rows < self.size.rows;
+        if fits {
+            self.held.push_str(part);
+            self.at = after;
+        }
+        fits
     }
 
     /// Whether the sequence has no effect here: choosing the usual character sets, and erasing to the right of a cursor
@@ -80,18 +117,14 @@ impl Plain {
             [_, b'(' | b')', b'B'] => true,
             [_, b'[', b'K'] | [_, b'[', b'0', b'K'] => {
                 // In the last column the cursor is on a character, not behind it.
-                !self.is_returned && (self.line_len() == 0 || !self.line_len().is_multiple_of(self.size.cols))
+                !self.is_returned && self.at.col < self.size.cols
             }
             _ => false,
         }
     }
 
-    fn rows_of(&self, line_len: usize) -> usize {
-        line_len.div_ceil(self.size.cols).max(1)
-    }
-
     fn end_line(&mut self, finished: &mut Lines) {
-        self.held_rows += self.rows_of(self.line_len());
+        self.held_rows += std::mem::take(&mut self.at).rows + 1;
         self.held.push('\n');
         self.line_from = self.held.len();
         self.is_returned = false;
@@ -111,7 +144,7 @@ impl Plain {
             if kept_rows >= self.size.rows {
                 break;
             }
-            kept_rows += self.rows_of(line.len() - 1);
+            kept_rows += Position::of(line.trim_end_matches('\n'), self.size.cols).rows + 1;
             kept_from -= line.len();
         }
         self.held[..kept_from].lines().for_each(|line| finished.line(line));
@@ -125,12 +158,12 @@ impl Plain {
         let size = self.size;
         let mut emulated = self.above.take().unwrap_or_else(|| Box::new(Emulated::new(size)));
         for line in self.held[..self.line_from].lines() {
-            feed_line(&mut emulated, line, finished);
-            emulated.feed("\r\n", finished);
+            emulated.text(line, finished);
+            emulated.text("\r\n", finished);
         }
-        feed_line(&mut emulated, &self.held[self.line_from..], finished);
+        emulated.text(&self.held[self.line_from..], finished);
         if self.is_returned {
-            emulated.feed("\r", finished);
+            emulated.text("\r", finished);
         }
         emulated
     }
@@ -140,17 +173,20 @@ impl Plain {
             above.write_above(lines);
         }
         self.held[..self.line_from].lines().for_each(|line| lines.line(line));
-        let cursor = if self.is_returned { 0 } else { self.line_len() };
-        lines.last_row(self.held[self.line_from..].chars(), cursor);
-    }
-}
-
-/// Feeds a held line: the cursor moves over the cells that a tab has skipped.
-fn feed_line(emulated: &mut Emulated, line: &str, finished: &mut Lines) {
-    for part in line.split_inclusive(SKIPPED) {
-        emulated.feed(part.trim_end_matches(SKIPPED), finished);
-        if part.ends_with(SKIPPED) {
-            emulated.feed("\x1b[C", finished);
+        let line = &self.held[self.line_from..];
+        if !self.is_returned {
+            return lines.part(line);
         }
+        // The cursor is at the beginning of the last row, and blanks behind it are none.
+        let (mut at, mut row_from) = (Position::default(), 0);
+        for (index, character) in line.char_indices() {
+            let after = at.advanced(character, self.size.cols);
+            if after.rows > at.rows {
+                row_from = index;
+            }
+            at = after;
+        }
+        lines.part(&line[..row_from]);
+        lines.part(line[row_from..].trim_end_matches([' ', '\t']));
     }
 }

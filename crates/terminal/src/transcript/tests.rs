@@ -18,11 +18,20 @@ fn lines_are_kept_as_the_output_had_them() {
         ("a\r\n", "a\n"),
         ("a\r\n\r\n\r\n", "a\n\n\n"),
         ("\r\n\r\na", "\n\na"),
-        ("written   \r\nblanks  \t\r\n\t\r\n   \r\n", "written   \nblanks  \n\n   \n"),
+        ("written   \r\nblanks  \t\r\n\t\r\n   \r\n", "written   \nblanks  \t\n\t\n   \n"),
         ("erased   \x1b[3D\x1b[K\r\nskipped\x1b[5C\r\n", "erased\nskipped\n"),
         ("name? ", "name? "),
         ("\x1b[1mname?\x1b[0m ", "name? "),
-        ("a\tb\r\n", "a       b\n"),
+        ("a\tb\r\n", "a\tb\n"),
+        ("a\tb\rX\r\n", "X\tb\n"),
+        ("a\tb\rXYZ\r\n", "XYZ     b\n"),
+        ("a\tb\r\tc\r\n", "a\tc\n"),
+        ("painted over\r\tc\r\n", "painted cver\n"),
+        ("a\tb\x1b[5GX\r\n", "a   X   b\n"),
+        ("a\tb\x1b[1G\x1b[P\r\n", "       b\n"),
+        ("\x1bH\ta\r\n", "        a\n"),
+        ("x\t", "x\t"),
+        ("x\t\r", "x"),
         ("stairs\n down\r\n", "stairs\n       down\n"),
     ] {
         assert_eq!(read(output), text, "{output:?}");
@@ -67,14 +76,21 @@ fn colours_titles_markers_and_paint_leave_nothing() {
 fn what_is_not_text_is_escaped_and_counted() {
     assert_eq!(
         render(b"a\xffb\0\xe2\x82\r\n\x7f\xc2\x9b31mC1\xc3", 20),
-        Text { text: "a\\xffb\\x00\\xe2\\x82\n\u{9b}31mC1\\xc3".to_owned(), escaped: 5 }
+        Text { text: "a\\xffb\\x00\\xe2\\x82\n\\x7f\u{9b}31mC1\\xc3".to_owned(), escaped: 6, crlf: 0 }
     );
+    assert_eq!(
+        render(b"k1\x01v1\x0b\x0c\x0e\x0f\x1f\x07.\r\n\x1b[m\x0fx\xf0\x9f\xbf\xbe", 9),
+        Text { text: "k1\\x01v1\\x0b\\x0c\\x0e\\x0f\\x1f.\nx\\xf0\\x9f\\xbf\\xbe".to_owned(), escaped: 10, crlf: 0 }
+    );
+    // A program with a second character set draws with it.
+    assert_eq!(render(b"\x1b)0\x0eqq\x0fq\x01", 9).text, "──q\\x01");
     // One character in a line as any, which goes on over the right margin and is written over.
     assert_eq!(
         render("ab\u{85}cdefgh\u{9b}ij\u{80}\u{9f}\r\n\u{9d}0;t\r.\r\n\u{fdcf}\u{fdd0}\u{fdf0}".as_bytes(), 8),
         Text {
             text: "ab\u{85}cdefgh\u{9b}ij\u{80}\u{9f}\n.0;t\n\u{fdcf}\\xef\\xb7\\x90\u{fdf0}".to_owned(),
-            escaped: 3
+            escaped: 3,
+            crlf: 0
         }
     );
 }
@@ -98,6 +114,52 @@ fn finished_text_comes_out_early_and_in_bounded_memory() {
     text += &transcript.finish().text;
     let expected: String = (0..10_000).map(|number| format!("line {number}\n")).collect();
     assert_eq!(text, expected + &"endless € ".repeat(10_000));
+}
+
+#[test]
+// promise: output-8
+fn lines_that_a_program_ends_with_cr_lf_are_counted_wherever_the_output_is_cut() {
+    let output = b"a\r\r\nb\r\n\r\r\nc\r\r\r\n\x1b[1m\r\x1b[m\r\nd\r\r";
+    for cut in 0..output.len() {
+        let mut transcript = Transcript::new(9);
+        transcript.feed(&output[..cut]);
+        transcript.feed(&output[cut..]);
+        assert_eq!(transcript.finish().crlf, 3, "cut at {cut}");
+    }
+}
+
+/// Parts of output with text, tabs, colours and line ends, and the text of each.
+fn printed() -> impl Strategy<Value = Vec<(String, String)>> {
+    let text = prop::sample::select(vec![
+        "\t",
+        "\t",
+        "\t\t",
+        " ",
+        "  ",
+        "a",
+        "bc",
+        "defghijk",
+        "日",
+        "本語",
+        "é",
+        "e\u{301}",
+        "\u{200d}",
+        "👩\u{200d}💻",
+        "🏴",
+        "\u{a0}",
+        "\u{3000}",
+        "\u{85}",
+        "\u{fffe}",
+        "\u{10ffff}",
+        "\u{e000}",
+        "\\x01",
+    ]);
+    let seen = text.prop_map(|text| (text.to_owned(), text.to_owned()));
+    let styles = vec!["\x1b[1;31m", "\x1b[m", "\x1b]0;title\x07", "\x1b]8;;x\x1b\\", "\x1b(B", "\x07", "\x1b[?25l"];
+    let unseen = prop::sample::select(styles).prop_map(|style| (style.to_owned(), String::new()));
+    let end = Just(("\r\n".to_owned(), "\n".to_owned()));
+    let long = (1usize..60).prop_map(|len| ("x".repeat(len), "x".repeat(len)));
+    prop::collection::vec(prop_oneof![8 => seen, 3 => unseen, 3 => end, 1 => long], 0..60)
 }
 
 fn output() -> impl Strategy<Value = Vec<u8>> {
@@ -173,8 +235,39 @@ fn slowly(bytes: &[u8], cols: u16, rows: u16) -> Text {
     transcript.finish()
 }
 
+/// 100,000 with `PTYD_TEST_FULL=1`.
+fn cases(few: u32) -> ProptestConfig {
+    ProptestConfig::with_cases(if std::env::var_os("PTYD_TEST_FULL").is_some() { 100_000 } else { few })
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(cases(600))]
+
+    #[test]
+    // promise: output-8
+    fn what_only_prints_is_its_own_text_at_every_width_and_cut(
+        parts in printed(), (cols, rows) in (2u16..40, 1u16..12), cuts in prop::collection::vec(any::<prop::sample::Index>(), 2),
+        progress in any::<bool>(),
+    ) {
+        let (before, left) = if progress { ("1\r2\r3\r\n", "3\n") } else { ("", "") };
+        let (mut bytes, mut expected) = (before.to_owned(), left.to_owned());
+        parts.iter().for_each(|(printed, text)| {
+            bytes += printed;
+            expected += text;
+        });
+        let bytes = bytes.as_bytes();
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+        cuts.sort_unstable();
+        let mut transcript = Transcript::with_size(cols, rows);
+        let mut text = String::new();
+        for chunk in [&bytes[..cuts[0]], &bytes[cuts[0]..cuts[1]], &bytes[cuts[1]..]] {
+            transcript.feed(chunk);
+            text += &transcript.take_finished();
+        }
+        text += &transcript.finish().text;
+        prop_assert_eq!(&text, &expected, "{}", bytes.escape_ascii().to_string());
+        prop_assert_eq!(slowly(bytes, cols, rows).text, expected, "{}", bytes.escape_ascii().to_string());
+    }
 
     #[test]
     // promise: output-8

@@ -58,6 +58,7 @@ pub(super) fn head_and_tail(
         from: head.from,
         to,
         escaped: head_side.text.escaped + tail_side.text.escaped,
+        crlf_lines: head_side.text.crlf + tail_side.text.crlf,
         unseen,
     })
 }

@@ -50,23 +50,10 @@ pub(crate) fn read(reader: &Reader, from: u64, to: u64) -> std::io::Result<Slice
 
 /// The longest prefix that ends with a whole UTF-8 character.
 pub(crate) fn whole_chars(bytes: &[u8]) -> usize {
-    let mut end = bytes.len();
-    for back in 1..=bytes.len().min(4) {
-        let b = bytes[bytes.len() - back];
-        if b & 0xc0 != 0x80 {
-            let needed = match b {
-                0xc0..=0xdf => 2,
-                0xe0..=0xef => 3,
-                0xf0..=0xff => 4,
-                _ => 1,
-            };
-            if needed > back {
-                end = bytes.len() - back;
-            }
-            break;
-        }
+    match bytes.len() - terminal::unfinished_character(bytes) {
+        0 => bytes.len(),
+        end => end,
     }
-    if end == 0 { bytes.len() } else { end }
 }
 
 /// The number of line ends in a range.

@@ -173,9 +173,7 @@ fn search_block(block: &Block<'_>, segment: &Segment, is_end: bool, wanted: &Sea
     let mut is_open_matched = false;
     for (index, line) in text.lines().enumerate() {
         hits.lines += 1;
-        if !wanted.pattern.is_match(line) {
-            continue;
-        }
+        let Some(found) = wanted.pattern.find(line) else { continue };
         if starts.is_empty() {
             starts.push(0);
             starts
@@ -185,7 +183,7 @@ fn search_block(block: &Block<'_>, segment: &Segment, is_end: bool, wanted: &Sea
         hits.hits.push(Hit {
             offset: from + begin as u64,
             line: hits.lines,
-            text: line.chars().take(limits::SEARCH_LINE_CHARS_MAX).collect(),
+            text: around(line, found.range(), limits::SEARCH_LINE_CHARS_MAX),
             command: segment.command,
         });
         hits.next = from + end as u64;
@@ -201,6 +199,21 @@ fn search_block(block: &Block<'_>, segment: &Segment, is_end: bool, wanted: &Sea
         let whole = memchr::memrchr(b'\n', block.bytes).map_or(0, |i| i + 1);
         hits.next = from + whole as u64;
     }
+}
+
+/// The line, or as many characters of a longer one around the match, with `…` where the line goes on.
+fn around(line: &str, found: Range<usize>, chars_max: usize) -> String {
+    let (before, after) = (&line[..found.start], &line[found.end..]);
+    let (before_chars, found_chars) = (before.chars().count(), line[found].chars().count());
+    let chars = before_chars + found_chars + after.chars().count();
+    if chars <= chars_max {
+        return line.to_owned();
+    }
+    let margin = chars_max.saturating_sub(found_chars) / 2;
+    let from = before_chars.saturating_sub(margin).min(chars - chars_max);
+    let part: String = line.chars().skip(from).take(chars_max).collect();
+    let (begins, ends) = (if from > 0 { "…" } else { "" }, if from + chars_max < chars { "…" } else { "" });
+    format!("{begins}{part}{ends}")
 }
 
 /// The ranges within `from..to`: the commands' outputs and the output between them, in order. The commands are in the
@@ -331,6 +344,23 @@ mod tests {
         let beyond = format!("x{}\r\n", "\u{e9}".repeat(3_000_000)).into_bytes();
         let found = find(&beyond, "\u{e9}", 10);
         assert_eq!((found.hits.len(), find(&beyond, "xa9|xc3|\u{fffd}", 10).hits), (2, vec![]));
+    }
+
+    #[test]
+    // promise: output-13
+    fn a_hit_shows_the_part_of_a_long_line_with_the_match() {
+        for (before, after) in [(0, 5000), (10, 5000), (2500, 2500), (5000, 10), (5000, 0), (400, 400)] {
+            let line = format!("{}NEEDLE{}", "é".repeat(before), "y".repeat(after));
+            let found = find(format!("{line}\r\n").as_bytes(), "NEEDLE", 10);
+            let shown = &found.hits[0].text;
+            let part = shown.trim_matches('…');
+            assert!(part.contains("NEEDLE") && line.contains(part), "{before} {after}: {shown}");
+            assert_eq!(part.chars().count(), (before + 6 + after).min(1000), "{before} {after}");
+            assert_eq!(shown.starts_with('…'), !line.starts_with(part), "{before} {after}");
+            assert_eq!(shown.ends_with('…'), !line.ends_with(part), "{before} {after}");
+        }
+        let long = "x".repeat(3000);
+        assert_eq!(find(format!("{long}\r\n").as_bytes(), "x+", 10).hits[0].text, format!("{}…", "x".repeat(1000)));
     }
 
     #[test]

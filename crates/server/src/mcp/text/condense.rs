@@ -85,12 +85,18 @@ pub(super) fn around_binary(text: &str) -> (&str, &str) {
     (text.get(..lines_before).unwrap_or_default(), if after.trim().is_empty() { "" } else { after })
 }
 
-/// The length of `\xNN`, which represents an invalid byte; NN is 00, or 80 or more.
+/// The length of `\xNN`, which represents a byte that is not text: a control character that moves nothing, or 80 or more.
 const ESCAPE_BYTES: usize = 4;
 
 /// The positions of such bytes.
 fn escapes(text: &str) -> impl Iterator<Item = usize> {
-    let is_escape = |bytes: &[u8]| matches!(bytes, [b'\\', b'x', b'8' | b'9' | b'a'..=b'f', b'0'..=b'9' | b'a'..=b'f'] | [b'\\', b'x', b'0', b'0']);
+    let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let is_escape = move |bytes: &[u8]| match bytes {
+        [b'\\', b'x', b'8' | b'9' | b'a'..=b'f' | b'1', last] => is_hex(*last),
+        [b'\\', b'x', b'0', last] => matches!(last, b'0'..=b'6' | b'b' | b'c' | b'e' | b'f'),
+        [b'\\', b'x', b'7', last] => *last == b'f',
+        _ => false,
+    };
     let is_one = move |(at, bytes): (usize, &[u8])| is_escape(bytes).then_some(at);
     text.as_bytes().windows(ESCAPE_BYTES).enumerate().filter_map(is_one)
 }

@@ -165,9 +165,9 @@ fn missed_end(missed: &MissedEnd, text: Option<&TextView>, lines: &mut String, c
     let id = command.id;
     if let Some(text) = text {
         let first = lines.matches('\n').count() + 1;
-        let (text, notes) = rendered(text, session, Some(id), context);
+        let (mut text, mut notes) = rendered(text, session, Some(id), context);
+        end_output(&mut text, true, &mut notes);
         lines.push_str(&text);
-        end_line(lines);
         match lines.matches('\n').count() {
             last if last > first => end.add(format!("its output is lines {first}–{last}")),
             last if last == first => end.add(format!("its output is line {first}")),
@@ -492,7 +492,8 @@ fn session_end(session: &SessionView) -> String {
 fn body(report: &Report, context: &AnswerContext<'_>) -> (String, Vec<String>) {
     let command = report.command.as_ref().map(|c| c.id);
     let (mut body, mut notes) = rendered(&report.output, &report.session, command, context);
-    end_line(&mut body);
+    let has_ended = report.command.as_ref().is_some_and(|command| command.status != CommandStatus::Running);
+    end_output(&mut body, has_ended, &mut notes);
     if let Some(background) = &report.background {
         let (mut before, more) = rendered(background, &report.session, None, context);
         end_line(&mut before);
@@ -547,6 +548,9 @@ pub(super) fn rendered(
     if text.escaped > 0 && !is_binary(&text.head) && !is_binary(&text.tail) {
         notes.insert(0, escaped(text.escaped));
     }
+    if text.crlf_lines > 0 {
+        notes.push(counted(text.crlf_lines, "line ends in CR LF", "lines end in CR LF"));
+    }
     (body, notes)
 }
 
@@ -579,6 +583,7 @@ pub(super) fn unseen(unseen: HiddenText, written_out: usize) -> Vec<String> {
         (unseen.concealed, "character was concealed from people", "characters were concealed from people"),
         (unseen.links, "link target not shown", "link targets not shown"),
         (unseen.clipboard, "clipboard write not shown", "clipboard writes not shown"),
+        (unseen.unfinished, "byte of an unfinished sequence not shown", "bytes of unfinished sequences not shown"),
     ];
     counts.into_iter().filter(|(count, ..)| *count > 0).map(|(count, one, many)| counted(count, one, many)).collect()
 }
@@ -685,4 +690,12 @@ fn end_line(text: &mut String) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
+}
+
+/// The same of a command's output, with a note if the newline is ours.
+fn end_output(text: &mut String, has_ended: bool, notes: &mut Vec<String>) {
+    if has_ended && !text.is_empty() && !text.ends_with('\n') {
+        notes.push("no newline at the end".to_owned());
+    }
+    end_line(text);
 }

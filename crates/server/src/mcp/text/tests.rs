@@ -57,7 +57,7 @@ fn with(report: &Report, change: impl FnOnce(&mut Report)) -> Report {
 #[test]
 fn a_result_is_the_output_and_then_only_what_is_unusual() {
     assert_eq!(rendered(&done("hi\n")), "hi\n[exit 0]");
-    assert_eq!(rendered(&done("no newline")), "no newline\n[exit 0]");
+    assert_eq!(rendered(&done("no newline")), "no newline\n[exit 0 · no newline at the end]");
     assert_eq!(rendered(&done("")), "[exit 0]");
 }
 
@@ -225,12 +225,12 @@ fn what_is_left_out_is_counted_and_named_with_the_call_that_reads_it() {
 #[test]
 fn what_a_person_would_not_have_seen_is_counted() {
     let odd = with(&done("a\u{202e}b\n"), |r| {
-        r.output.unseen = HiddenText { concealed: 12, links: 1, clipboard: 2 };
+        r.output.unseen = HiddenText { concealed: 12, links: 1, clipboard: 2, unfinished: 9 };
     });
     assert_eq!(
         rendered(&odd),
         "a\\u{202e}b\n[exit 0 · 1 invisible character shown as \\u{…} · 12 characters were concealed from people · \
-         1 link target not shown · 2 clipboard writes not shown]"
+         1 link target not shown · 2 clipboard writes not shown · 9 bytes of unfinished sequences not shown]"
     );
 }
 
@@ -362,7 +362,7 @@ fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
     );
     assert_eq!(
         missed(1_990, Some("two\nlines")),
-        "two\nlines\nhi\n[exit 0 · command c7 \"make -j8\" has ended: exit 2, its output is lines 1–2]"
+        "two\nlines\nhi\n[exit 0 · command c7 \"make -j8\" has ended: exit 2, its output is lines 1–2, no newline at the end]"
     );
     assert_eq!(missed(2_000, None), "hi\n[exit 0 · command c7 \"make -j8\" has ended: exit 2]");
     let revived = TerminalView {

@@ -119,7 +119,9 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             let mut context = call.context(&report.session, before.as_ref(), None).await;
             context.names_command = true;
             let text = text::execution(&report, &missed, &context);
-            Ok(call.answer(text, |text| OutputAnswer::of(&report, text)))
+            Ok(call.answer(text, |text| {
+                OutputAnswer::of(&report, text).earlier(missed.iter().filter_map(|missed| missed.unread.as_ref()))
+            }))
         }
         other => Err(mismatch(other)),
     }

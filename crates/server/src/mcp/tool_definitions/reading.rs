@@ -6,13 +6,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::{budget, pattern};
-use super::structured::{self, OutputAnswer};
+use super::structured::OutputAnswer;
 use super::tool::{Answer, ToolCall, ToolError, mismatch};
 use crate::mcp::text::Over;
 use crate::mcp::{search_results, text};
 use ptyd_core::action::{
     Action, AwaitOutput, AwaitedOutput, Budget, CommandView, EndedBy, Outcome, OutputView, Pattern, ReadOutput, Search,
-    SessionView, Since, View, Wait,
+    SessionView, Since, TextView, View, Wait,
 };
 use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits::{READ_BYTES_MAX, RENDER_BYTES_MAX, SEARCH_MATCHES_MAX};
@@ -135,14 +135,19 @@ impl Reading {
             Some(_) => None,
             None => over.ended.clone().or_else(|| over.last.clone()),
         };
-        let answer = |text: String, ends_line: bool, to: u64| {
-            let read =
-                |text: &str| OutputAnswer::read(&shown, text, ends_line, to).about(about.as_ref()).after(ended_by);
+        let answer = |text: String, to: u64, printed: Option<&TextView>| {
+            let read = |text: &str| {
+                let answer = OutputAnswer::read(&shown, text, to).about(about.as_ref()).after(ended_by);
+                match printed {
+                    Some(printed) => answer.printed(printed),
+                    None => answer,
+                }
+            };
             Ok(call.answer(text, read))
         };
         if form == Form::Screen {
             let (text, at) = screen(call, &shown, &over).await?;
-            return answer(text, true, at);
+            return answer(text, at, None);
         }
         if let Some(pattern) = search {
             let since = match (since, awaited_from) {
@@ -158,7 +163,7 @@ impl Reading {
                     let before = call.note(&shown);
                     let context = call.context(&shown, before.as_ref(), None).await;
                     let (text, next) = search_results::shown(&shown, &view, budget, &context);
-                    answer(text, true, next)
+                    answer(text, next, None)
                 }
                 other => Err(mismatch(other)),
             };
@@ -175,11 +180,12 @@ impl Reading {
         let before = call.note(&shown);
         let context = call.context(&shown, before.as_ref(), None).await;
         if view == View::Raw {
-            let text = text::raw(&shown, &output, visible(&output.bytes), &over, &context);
-            return answer(text, output.bytes.ends_with(b"\n"), output.next);
+            let bytes = TextView { head: visible(&output.bytes), ..TextView::default() };
+            let text = text::raw(&shown, &output, bytes.head.clone(), &over, &context);
+            return answer(text, output.next, Some(&bytes));
         }
         let text = text::output(&shown, &output, command, &over, &context);
-        answer(text, structured::ends_line(&output.text), output.next)
+        answer(text, output.next, Some(&output.text))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The answers for programs (`ptyd mcp --structured`), by the names of terminal-management.md §5: beside the same text as ever.
 //!
-//! The output is that of the text, which is made once; everything else is from the same views.
+//! Everything is from the views of which that text is made. The text marks repeated lines, characters that nobody sees and
+//! what it leaves out; the output here is what was printed.
 
 use api::{Connection, Dimensions, ErrorCode};
 use rmcp::model::JsonObject;
@@ -32,8 +33,14 @@ pub(super) struct OutputAnswer {
     /// Why it failed or has no exit code, or why the call was not performed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// The output as in the text: without the line of facts.
+    /// The output of that command, as it was printed; or the rows of the screen, or the lines that were found.
     output: String,
+    /// The range that a long output leaves out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    omitted: Option<OmittedOutput>,
+    /// Output that came before: of commands that have ended meanwhile, and of the background.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    earlier_output: String,
     /// Where the output goes on: the since of get_terminal_output.
     marker: String,
     /// Why the wait is over, if there was one.
@@ -55,18 +62,30 @@ pub(super) struct OutputAnswer {
     facts: String,
 }
 
+/// A range that an output leaves out of its middle.
+#[derive(Debug, Serialize, JsonSchema)]
+struct OmittedOutput {
+    /// How many characters of the output come before it.
+    after: usize,
+    /// How many bytes it has.
+    bytes: u64,
+    /// Where it begins: the since of get_terminal_output.
+    since: String,
+}
+
 impl OutputAnswer {
     /// The answer to a command, an input or a wait, with its text.
     pub fn of(report: &Report, text: &str) -> Self {
-        let ends_line = report.screen.is_some() || ends_line(&report.output);
-        let answer = Self::read(&report.session, text, ends_line, report.output.to);
-        answer.about(report.command.as_ref()).after(Some(report.ended_by))
+        let output = &report.output;
+        let answer = Self::read(&report.session, text, output.to);
+        let answer = if report.screen.is_some() { answer } else { answer.printed(output) };
+        let background = report.background.as_deref();
+        answer.earlier(background).about(report.command.as_ref()).after(Some(report.ended_by))
     }
 
-    /// The answer to a reading that ends at this position, with its text.
-    pub fn read(session: &SessionView, text: &str, ends_line: bool, to: u64) -> Self {
-        let (body, facts) = text.split_at(text.rfind('\n').map_or(0, |last| last + 1));
-        let output = if ends_line { body } else { body.strip_suffix('\n').unwrap_or(body) };
+    /// The answer to a reading that ends at this position: the lines of its text but the last.
+    pub fn read(session: &SessionView, text: &str, to: u64) -> Self {
+        let (output, facts) = text.split_at(text.rfind('\n').map_or(0, |last| last + 1));
         Self {
             session_id: session.id.to_string(),
             command_id: session.current_command.map(|id| id.to_string()),
@@ -74,6 +93,8 @@ impl OutputAnswer {
             exit_code: None,
             error: None,
             output: output.to_owned(),
+            omitted: None,
+            earlier_output: String::new(),
             marker: format!("o:{to}"),
             ended_by: None,
             session_status: session::status(session.status),
@@ -84,7 +105,23 @@ impl OutputAnswer {
 
     /// The state of a session whose output the caller reads later.
     pub fn unread(session: &SessionView, text: &str) -> Self {
-        Self { marker: "last".to_owned(), ..Self::read(session, text, true, session.end_offset) }
+        Self { marker: "last".to_owned(), ..Self::read(session, text, session.end_offset) }
+    }
+
+    /// The same with output as it was printed.
+    pub fn printed(self, text: &TextView) -> Self {
+        let omitted = text.omitted.as_ref().map(|omitted| OmittedOutput {
+            after: text.head.chars().count(),
+            bytes: omitted.bytes(),
+            since: format!("o:{}", omitted.kept().start),
+        });
+        Self { output: format!("{}{}", text.head, text.tail), omitted, ..self }
+    }
+
+    /// The same with output that came before.
+    pub fn earlier<'v>(mut self, texts: impl IntoIterator<Item = &'v TextView>) -> Self {
+        texts.into_iter().for_each(|text| self.earlier_output.extend([text.head.as_str(), &text.tail]));
+        self
     }
 
     /// The same with a command.
@@ -106,12 +143,6 @@ impl OutputAnswer {
     }
 }
 
-/// Whether a text ends at the end of a line; the text of an answer adds the newline that is missing.
-pub(super) fn ends_line(text: &TextView) -> bool {
-    let last = if text.omitted.is_some() { &text.tail } else { &text.head };
-    last.is_empty() || last.ends_with('\n')
-}
-
 /// The result of a task, the same each time it is asked for: of the session it has the state at the end of the wait.
 pub(in crate::mcp) fn of_task(end: &TaskEnd, text: &str, has_screen: bool) -> Value {
     let report = &end.report;
@@ -120,7 +151,9 @@ pub(in crate::mcp) fn of_task(end: &TaskEnd, text: &str, has_screen: bool) -> Va
         _ => SessionStatus::Running,
     };
     let session = SessionView { status, ..report.session.clone() };
-    let answer = OutputAnswer::read(&session, text, has_screen || ends_line(&report.output), report.output.to);
+    let answer = OutputAnswer::read(&session, text, report.output.to);
+    let is_told_before = report.output.head.is_empty() && report.output.tail.is_empty();
+    let answer = if has_screen || is_told_before { answer } else { answer.printed(&report.output) };
     value(&answer.about(report.command.as_ref()).after(Some(report.ended_by)))
 }
 

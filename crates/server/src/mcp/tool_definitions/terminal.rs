@@ -122,7 +122,10 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             let before = call.note_report(&mut view.report).filter(|_| view.fresh.is_none());
             let context = call.context(&view.report.session, before.as_ref(), Some(view.soft_timeout)).await;
             let text = text::terminal(&view, &context);
-            Ok(call.answer(text, |text| OutputAnswer::of(&view.report, text)))
+            Ok(call.answer(text, |text| {
+                OutputAnswer::of(&view.report, text)
+                    .earlier(view.missed.iter().filter_map(|missed| missed.unread.as_ref()))
+            }))
         }
         other => Err(mismatch(other)),
     }
