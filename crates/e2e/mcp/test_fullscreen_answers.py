@@ -46,3 +46,16 @@ async def test_a_quiet_screen_whose_keys_another_process_reads_is_answered(works
     session = await workspace.session()
     shown = await session.run(QUIET, timeout=60)
     assert ("full-screen" in shown.facts, shown.is_running, shown.is_timed_out) == (True, True, False), shown.text
+
+
+# promise: screen-1
+async def test_a_program_that_starts_anew_is_shown_whole(workspace):
+    """Its screen is compared with none of a program before it."""
+    (workspace.project / "a").write_text("".join(f"{n}\n" for n in range(1, 61)))
+    (workspace.project / "b").write_text("".join(f"{n if n != 7 else 'XX'}\n" for n in range(1, 61)))
+    for name in ("a", "a", "b"):
+        answer = await workspace.terminal(f"less {name}", timeout=60)
+        assert answer.output.splitlines()[:3] == ["1", "2", "3"], answer.text
+        assert "only changed rows" not in answer.facts and "no row changed" not in answer.facts, answer.text
+        await workspace.agent.at(answer.session_id or workspace_session).press("q")
+        workspace_session = answer.session_id or workspace_session

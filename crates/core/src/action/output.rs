@@ -152,15 +152,27 @@ pub struct ScreenView {
     pub moved: Option<MovedRows>,
     /// A program paints the alternate screen.
     pub is_alternate: bool,
+    /// The program that paints it.
+    pub painter: Painter,
     /// Bytes that paint this screen in a new terminal of the same size.
     pub ansi: Vec<u8>,
     /// The offset up to which the journal is part of it.
     pub at: u64,
 }
 
+/// The program that paints a screen: a program that starts anew is not compared with the one before it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Painter {
+    /// The running command.
+    pub command: Option<CommandId>,
+    /// How often the alternate screen was entered.
+    pub alternate_screens: u64,
+}
+
 /// The last screen that a caller was shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownScreen {
+    painter: Painter,
     /// A hash of each row.
     marks: Vec<u64>,
     title: String,
@@ -171,13 +183,14 @@ impl ScreenView {
     pub fn compare(&mut self, before: Option<&ShownScreen>) -> ShownScreen {
         self.is_title_new = before.is_none_or(|before| before.title != self.title);
         (self.changed, self.moved) = (None, None);
-        if let Some(ShownScreen { marks: before, .. }) = before.filter(|it| it.marks.len() == self.marks.len()) {
+        let is_same = |it: &&ShownScreen| it.painter == self.painter && it.marks.len() == self.marks.len();
+        if let Some(ShownScreen { marks: before, .. }) = before.filter(is_same) {
             let is_new = |row: &usize| before[*row] != self.marks[*row];
             let changed = (0..before.len()).filter(is_new).filter_map(|row| u16::try_from(row).ok());
             self.changed = Some(changed.collect());
             self.moved = moved(before, &self.marks);
         }
-        ShownScreen { marks: self.marks.clone(), title: self.title.clone() }
+        ShownScreen { painter: self.painter, marks: self.marks.clone(), title: self.title.clone() }
     }
 }
 

@@ -158,6 +158,11 @@ impl Scanner {
         }
     }
 
+    /// How often the alternate screen was entered.
+    pub fn alternate_screens(&self) -> u64 {
+        self.facts.alternate_screens
+    }
+
     /// The title that the program has set, at most 256 characters.
     pub fn title(&self) -> Option<&str> {
         self.facts.title.as_deref()
@@ -203,6 +208,7 @@ enum Meaning {
 #[derive(Clone, Debug, Default)]
 struct Facts {
     modes: PrivateModes,
+    alternate_screens: u64,
     title: Option<String>,
     line_is_open: bool,
     /// The offset of the present sequence.
@@ -326,7 +332,9 @@ impl Facts {
             }
             ([b'?', numbers @ ..], b'h' | b'l') => {
                 for number in numbers.split(|byte| *byte == b';').filter_map(number_of) {
+                    let was_alternate = self.modes.has(ALT_SCREEN);
                     self.modes.set(number, last == b'h');
+                    self.alternate_screens += u64::from(!was_alternate && self.modes.has(ALT_SCREEN));
                     match (number, last) {
                         (1, b'h') if !self.is_application => {
                             (self.is_application, self.application_from) = (true, Some(self.at));

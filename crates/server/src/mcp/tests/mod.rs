@@ -346,6 +346,7 @@ async fn a_screen_is_shown_with_its_cursor_and_read_as_a_resource() {
                 changed: None,
                 moved: None,
                 is_alternate: true,
+                painter: Default::default(),
                 ansi: Vec::new(),
                 at: 55,
             }),

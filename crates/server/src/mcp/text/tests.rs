@@ -285,6 +285,7 @@ fn a_full_screen_program_is_its_rows_and_its_cursor() {
             changed: None,
             moved: None,
             is_alternate: true,
+            painter: Default::default(),
             ansi: Vec::new(),
             at: 5,
         });

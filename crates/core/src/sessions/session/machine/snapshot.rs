@@ -2,7 +2,8 @@
 
 use terminal::Screen;
 
-use crate::action::{Boundary, Foreground, ScreenView, SessionStatus};
+use crate::action::{Boundary, Foreground, Painter, ScreenView, SessionStatus};
+use crate::ids::CommandId;
 use crate::limits;
 use crate::sessions::render::handover::{Handovers, RecentHandovers};
 use crate::sessions::session::machine::session::Session;
@@ -118,6 +119,10 @@ impl Session {
     pub(super) fn screen_view(&mut self) -> ScreenView {
         let cols = self.timeline.cols();
         let is_alternate = self.timeline.output().scanner.modes().alt_screen;
+        let painter = Painter {
+            command: self.timeline.log().newest_running().map(CommandId),
+            alternate_screens: self.timeline.output().scanner.alternate_screens(),
+        };
         let at = self.shown_to();
         let screen = self.screen_at(at);
         let cursor = screen.cursor();
@@ -134,6 +139,7 @@ impl Session {
             changed: None,
             moved: None,
             is_alternate,
+            painter,
             ansi: screen.ansi(),
             at,
         }
