@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
+use wire::{PROTOCOL, ToHolder};
+
 use super::Registry;
 use super::session::Request;
 use super::timeline::micros;
@@ -89,6 +91,29 @@ async fn run(registry: &Arc<Registry>, session: &SessionId, command: &str) {
     };
     let report = registry.execute(&me(), &execute).await.expect("accepted");
     assert!(report.command.is_some_and(|c| c.end_offset.is_some()), "{command} has ended");
+}
+
+#[tokio::test]
+// promise: crash-1
+async fn a_session_that_ends_while_its_actor_has_lost_it_is_told_as_ended() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
+    let id = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
+    let handle = registry.live(&me(), &id).await.expect("alive");
+    // Another program attaches itself, as a second server would, and then the session ends.
+    let folder = handle.shared.folder.clone();
+    let (mut connection, _) = registry.holders().connect(&folder).expect("it listens");
+    connection.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
+    tokio::time::timeout(Duration::from_secs(60), handle.gone()).await.expect("the actor leaves");
+    registry.kill_holder(&id, &folder, None).await.expect("killed");
+    let until = tokio::time::Instant::now() + Duration::from_secs(60);
+    let status = loop {
+        match registry.show(&me(), &id).await {
+            Err(ActionError::Restarting) if tokio::time::Instant::now() < until => tokio::task::yield_now().await,
+            shown => break shown.map(|session| session.status),
+        }
+    };
+    assert_eq!(status.ok(), Some(SessionStatus::Terminated));
 }
 
 #[tokio::test]

@@ -18,15 +18,11 @@ use crate::limits;
 use crate::mutex::locked;
 
 impl Registry {
-    /// Lists the session as unreachable; a handle whose actor is gone is removed.
+    /// Lists the session as unreachable.
     pub(super) fn mark(&self, unreachable: Unreachable) {
         let id = unreachable.id.clone();
         let news = locked(&self.adoption.unreachable).insert(id.clone(), Arc::new(unreachable));
-        let mut live = locked(&self.live);
-        if live.get(&id).is_some_and(|handle| handle.mailbox.is_closed()) {
-            live.remove(&id);
-        }
-        drop(live);
+        self.forget_gone_actor(&id);
         if news.is_none() {
             let now = locked(&self.adoption.unreachable).get(&id).map(|u| u.why.clone()).unwrap_or_default();
             tracing::warn!(session = %id, why = %now, "unreachable");
@@ -36,10 +32,19 @@ impl Registry {
 
     /// The session is reachable again, or has ended.
     pub(super) fn unmark(&self, id: &SessionId) {
+        self.forget_gone_actor(id);
         if locked(&self.adoption.unreachable).remove(id).is_some() {
             tracing::info!(session = %id, "no longer unreachable");
         }
         self.adoption.changed.send_modify(|n| *n += 1);
+    }
+
+    /// Removes the handle of an actor that lost its session: with it requests would be told to come back for ever.
+    fn forget_gone_actor(&self, id: &SessionId) {
+        let mut live = locked(&self.live);
+        if live.get(id).is_some_and(|handle| handle.mailbox.is_closed()) {
+            live.remove(id);
+        }
     }
 
     /// The session's timeline as far as it is on disk, for requests that only read.
