@@ -4,7 +4,7 @@
 //! writer, and the end of the input is the end of the pipe. The program's output stays on the terminal.
 
 use std::fs::OpenOptions;
-use std::io;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -101,8 +101,22 @@ impl StdinPipe {
             let Ok(mut pipe) = OpenOptions::new().write(true).open(&path) else { return };
             let _ = std::fs::remove_file(&path);
             // The program may close its input early.
-            let _ = io::copy(&mut io::stdin().lock(), &mut pipe);
+            let _ = copy(&mut io::stdin().lock(), &mut pipe);
         });
+    }
+}
+
+/// Copies by reading and writing. [`io::copy`] splices: while it waits for a socket to give something, it holds the pipe's
+/// lock, and the shell cannot close its end.
+fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+    let mut buffer = [0; 64 << 10];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => to.write_all(&buffer[..read])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 

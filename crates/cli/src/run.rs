@@ -17,6 +17,7 @@ use clap::Args;
 use client::{Client, ClientError};
 use terminal::LineText;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Notify;
 
 use crate::attached_terminal::{self, TypingEnd};
 use crate::detach_key::{DetachKey, DetachScanner};
@@ -226,7 +227,7 @@ impl Runner<'_> {
         options: &RunOptions,
         leaving: &mut Leaving,
     ) -> Result<ExitCode, Failure> {
-        let (runs, interrupted) = (Cell::new(false), Cell::new(false));
+        let (runs, begun, interrupted) = (Cell::new(false), Notify::new(), Cell::new(false));
         let feed = match self.input {
             Input::Data if options.inside => {
                 return Err(Failure::usage(
@@ -243,6 +244,7 @@ impl Runner<'_> {
             }
             let command = self.accepted(session, &text, options).await?;
             runs.set(true);
+            begun.notify_one();
             if interrupted.get() {
                 self.interrupt(session).await;
             }
@@ -266,6 +268,18 @@ impl Runner<'_> {
                 // not end.
                 is_interrupt = leaving.asked() => {
                     if !is_interrupt {
+                        // Our own session ends with its command; another's goes on without it.
+                        if options.session.is_some() {
+                            let begins = async {
+                                tokio::select! {
+                                    _ = &mut following => {}
+                                    () = begun.notified() => {}
+                                }
+                            };
+                            if runs.get() || tokio::time::timeout(LAST_WORDS, begins).await.is_ok() && runs.get() {
+                                self.signal(session, "TERM").await;
+                            }
+                        }
                         return Err(Failure::new("terminated"));
                     }
                     if interrupted.replace(true) {
@@ -338,7 +352,11 @@ impl Runner<'_> {
     }
 
     async fn interrupt(&self, session: &TerminalSession) {
-        let request = SignalRequest { signal: NumberOrName::Name("INT".to_owned()), target: None };
+        self.signal(session, "INT").await;
+    }
+
+    async fn signal(&self, session: &TerminalSession, name: &str) {
+        let request = SignalRequest { signal: NumberOrName::Name(name.to_owned()), target: None };
         let _ = self.client.signal(&session.id, &request).await;
     }
 

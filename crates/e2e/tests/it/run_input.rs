@@ -3,9 +3,11 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 
-use e2e::{Person, Server};
+use e2e::{Person, Server, eventually};
 
 fn feeds(command: &mut Command, input: &[u8]) -> (Vec<u8>, String, Option<i32>) {
     let mut child = piped(command);
@@ -72,10 +74,31 @@ async fn a_program_that_does_not_read_its_input_ends_all_the_same() {
     let stdin = child.stdin.take();
     assert!(child.wait().expect("it ends").success());
     drop(stdin);
+    // Nor a socket that stays open, which is what Node gives its children.
+    for command in ["echo hi", "echo hi; sleep 0.3"] {
+        let (_ours, theirs) = UnixStream::pair().expect("a pair");
+        let mut run = server.ptyd(&["run", command]);
+        let output = run.stdin(OwnedFd::from(theirs)).output().expect("it ends");
+        assert_eq!((output.stdout.as_slice(), output.status.code()), (&b"hi\n"[..], Some(0)), "{command}");
+    }
     // Nor a command that its shell does not understand.
     let (_, _, code) = feeds(&mut server.ptyd(&["run", "echo 'never closed' ) ("]), b"data");
     assert!(code.is_some_and(|code| code > 0), "{code:?}");
     assert_eq!(server.client().list(None).await.expect("a list").total, 0);
+}
+
+#[tokio::test]
+// promise: cli-1
+async fn a_run_that_is_terminated_ends_its_command_in_a_session_that_stays() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let run = server.ptyd(&["run", "-s", &shell.id, "sleep 1000"]).stdin(Stdio::null()).spawn().expect("it runs");
+    let begun = eventually("the command runs", async || shell.look().await.current_command).await;
+    rustix::process::kill_process(rustix::process::Pid::from_child(&run), rustix::process::Signal::TERM).expect("sent");
+    assert!(!run.wait_with_output().expect("it ends").status.success());
+    let ended = eventually("it ends", async || shell.command(&begun).await.exit_code).await;
+    assert_eq!(ended, 143);
+    assert_eq!(shell.gives("echo on").await, (0, "on\n".to_owned()));
 }
 
 #[tokio::test]
@@ -150,7 +173,7 @@ async fn a_person_types_at_the_program_and_has_the_terminal_back() {
     person.types(b"line\r");
     person.sees("line\r\nline\r\n");
     person.resizes(101, 33);
-    e2e::eventually("the session has the new size", async || {
+    eventually("the session has the new size", async || {
         let all = server.client().list(None).await.expect("a list").terminals;
         (all[0].dimensions == api::Dimensions { cols: 101, rows: 33 }).then_some(())
     })
