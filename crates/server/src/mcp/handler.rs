@@ -5,6 +5,7 @@
 
 #![expect(deprecated, reason = "later revisions drop log messages; those that have them still have clients")]
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,12 +14,12 @@ use axum::http::request::Parts;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ClientJsonRpcMessage, ClientRequest,
-    ClientResult, ContentBlock, DiscoverResult, ErrorData, GetTaskParams, GetTaskResult, Implementation,
-    InitializeRequestParams, InitializeResult, InputRequests, InputRequiredResult, JsonObject, JsonRpcRequest,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, Request, RequestId, ServerCapabilities,
-    ServerConfig, ServerRequest, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool as ToolModel,
-    UnsubscribeRequestParams, UpdateTaskParams,
+    ClientResult, ContentBlock, CustomRequest, CustomResult, DiscoverResult, ErrorData, GetTaskParams, GetTaskResult,
+    Implementation, InitializeRequestParams, InitializeResult, InputRequests, InputRequiredResult, JsonObject,
+    JsonRpcRequest, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, Request, RequestId,
+    ServerCapabilities, ServerConfig, ServerRequest, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    Tool as ToolModel, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Value, json};
@@ -304,7 +305,8 @@ impl Handler {
         let tool = TOOLS.iter().find(|tool| tool.name == call.params.name && self.caller.offers(tool.name));
         let no_arguments = JsonObject::default();
         let arguments = call.params.arguments.as_ref().unwrap_or(&no_arguments);
-        if let Some(in_turn) = tool.and_then(|tool| (tool.in_turn)(arguments)) {
+        let Some(tool) = tool else { return };
+        if let Some(in_turn) = (tool.in_turn)(&tool_definitions::meant(tool, arguments)) {
             self.caller.turns.note(id, in_turn);
         }
     }
@@ -378,7 +380,7 @@ impl ServerHandler for Handler {
 
     async fn call_tool(
         &self,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = TOOLS.iter().find(|t| t.name == request.name && self.caller.offers(t.name)) else {
@@ -388,6 +390,11 @@ impl ServerHandler for Handler {
                 None,
             ));
         };
+        if let Some(arguments) = &mut request.arguments
+            && let Cow::Owned(meant) = tool_definitions::meant(tool, arguments)
+        {
+            *arguments = meant;
+        }
         let caller = self.caller(&context).with_delivery(deliveries::of(&context.extensions));
         let approval = request.arguments.as_ref().and_then(|arguments| Self::approval_wait(tool, arguments));
         let Some(approval) = approval else {
@@ -399,6 +406,30 @@ impl ServerHandler for Handler {
         let caller = caller.with_approval_wait(Some(approval.clone()));
         let answer = self.answer_or_task(caller, (tool, request), approval.clone(), &context);
         progress::while_waiting(&context, Some(&approval), answer).await
+    }
+
+    /// rmcp takes a request whose parameters do not fit for one whose method it does not know.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        const METHODS: [&str; 8] = [
+            "tools/call",
+            "resources/read",
+            "resources/subscribe",
+            "resources/unsubscribe",
+            "logging/setLevel",
+            "tasks/get",
+            "tasks/update",
+            "tasks/cancel",
+        ];
+        let CustomRequest { method, .. } = request;
+        Err(if METHODS.contains(&method.as_str()) {
+            ErrorData::invalid_params(format!("these are not the parameters of {method}"), None)
+        } else {
+            ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, method, None)
+        })
     }
 
     async fn get_task(

@@ -84,11 +84,15 @@ async fn what_the_model_can_mend_is_its_error_and_the_rest_is_the_protocols() {
     let unknown =
         client.ask(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "shell" } })).await;
     assert_eq!(unknown["error"]["code"], -32602);
+    for (method, code) in [("tools/call", -32602), ("resources/read", -32602), ("no/such", -32601)] {
+        let answer = client.ask(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "x": 1 } })).await;
+        assert_eq!(answer["error"]["code"], code, "{method}: {answer}");
+    }
     for (arguments, words) in [
-        (json!({ "cmd": "ls" }), "unknown field `cmd`"),
+        (json!({ "comand": "ls" }), "terminal has no argument \"comand\"; it has command, inside, is_input"),
         (json!({}), "valid arguments: command (string, required), inside (boolean), is_input (boolean)"),
         (json!({ "command": "x", "is_input": true, "reset": true }), "reset and is_input"),
-        (json!({ "command": "x", "timeout": -1 }), "timeout: -1 is not between 0 and 86400 seconds"),
+        (json!({ "command": "x", "timeout": -1 }), "timeout: -1 is not between 0 and 3600 seconds (not milliseconds)"),
         (json!({ "command": "x", "wait_for": "(" }), "unclosed group"),
     ] {
         let result = client.call(2, "terminal", arguments.clone()).await;

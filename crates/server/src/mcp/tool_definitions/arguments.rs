@@ -9,7 +9,7 @@ use super::tool::{ToolCall, ToolError, mismatch};
 use ptyd_core::action::{Action, Budget, InputBytes, Outcome, Pattern, Wait};
 use ptyd_core::ids::SessionId;
 use ptyd_core::keys;
-use ptyd_core::limits::{BUDGET_CHARS, TIMEOUT_MAX};
+use ptyd_core::limits::BUDGET_CHARS;
 
 /// The longest call that an error proposes.
 const CALL_SHOWN_MAX: usize = 500;
@@ -17,13 +17,20 @@ const CALL_SHOWN_MAX: usize = 500;
 /// Seconds, with fractions.
 #[derive(Debug, Clone, Copy, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
-pub(super) struct Seconds(#[schemars(range(min = 0, max = 86_400))] pub f64);
+pub(super) struct Seconds(#[schemars(range(min = 0, max = 3_600))] pub f64);
+
+/// The longest wait of one call. A longer one is meant in milliseconds, as other tools have them.
+const WAIT_MAX: Duration = Duration::from_secs(3_600);
 
 impl Seconds {
     /// As a duration.
     pub fn duration(self) -> Result<Duration, ToolError> {
-        Duration::try_from_secs_f64(self.0).ok().filter(|d| *d <= TIMEOUT_MAX).ok_or_else(|| {
-            ToolError::Said(format!("timeout: {} is not between 0 and {} seconds", self.0, TIMEOUT_MAX.as_secs()))
+        Duration::try_from_secs_f64(self.0).ok().filter(|d| *d <= WAIT_MAX).ok_or_else(|| {
+            ToolError::Said(format!(
+                "timeout: {} is not between 0 and {} seconds (not milliseconds)",
+                self.0,
+                WAIT_MAX.as_secs()
+            ))
         })
     }
 }

@@ -3,6 +3,7 @@
 //! A file has the arguments, the description for the model, and the conversions to an action and from its outcome to
 //! text. No other code knows a tool's name.
 
+mod argument_aliases;
 pub(in crate::mcp) mod arguments;
 mod coercion;
 mod execute;
@@ -23,6 +24,7 @@ mod tool;
 
 use std::sync::LazyLock;
 
+pub(super) use argument_aliases::meant;
 pub(super) use coercion::seconds;
 pub(super) use output::NAME as READ_TOOL;
 pub(super) use start::NAME as START_TOOL;

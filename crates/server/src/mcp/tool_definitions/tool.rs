@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::argument_aliases::unknown;
 use super::coercion::coerce;
 use super::structured;
 use crate::http::problem::ProblemResponse;
@@ -245,6 +246,11 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema>(
         return Ok(read);
     }
     let schema = schema::of::<T>();
+    if let (Some(Value::Object(properties)), Value::Object(given)) = (schema.get("properties"), &arguments)
+        && let Some(why) = unknown(tool, properties, given)
+    {
+        return Err(ToolError::Said(why));
+    }
     coerce(&schema, &mut arguments);
     T::deserialize(&arguments)
         .map_err(|error| ToolError::Said(format!("{tool}: {error}; valid arguments: {}", schema::in_words(&schema))))
