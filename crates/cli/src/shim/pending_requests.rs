@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -96,7 +97,13 @@ impl PendingRequests {
 
     /// Processes a line from the host.
     pub fn outgoing(&mut self, line: Vec<u8>) -> Outgoing {
-        let Some((id, method, numbered)) = self.read(&line) else { return Outgoing::Send(line) };
+        let line = with_whole_characters(line);
+        let Some((id, method, numbered)) = self.read(&line) else {
+            return match refusal(&line) {
+                Some(error) => Outgoing::Refuse(error),
+                None => Outgoing::Send(line),
+            };
+        };
         let line = numbered.unwrap_or(line);
         match (id, method.as_str()) {
             (Some(id), method) => {
@@ -247,6 +254,54 @@ impl PendingRequests {
             self.open_bytes -= open.line.len();
         }
     }
+}
+
+/// The error for a line that no request can be read from; `None` for all others. The server would drop it, and its sender
+/// would wait.
+fn refusal(line: &[u8]) -> Option<Vec<u8>> {
+    let first = line.iter().find(|byte| !byte.is_ascii_whitespace())?;
+    let (code, why) = match serde_json::from_slice::<IgnoredAny>(line) {
+        Err(error) => (-32700, format!("this line is not JSON: {error}")),
+        Ok(_) if !matches!(first, b'{' | b'[') => (-32600, "a message is a JSON object".to_owned()),
+        Ok(_) => return None,
+    };
+    let error = serde_json::json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": format!("ptyd mcp: {why}") } });
+    Some(error.to_string().into_bytes())
+}
+
+/// The line with U+FFFD for what is half a character: bytes that are not UTF-8, and escaped surrogates without their other
+/// half, which JavaScript writes for half an emoji.
+fn with_whole_characters(line: Vec<u8>) -> Vec<u8> {
+    let has_surrogates = line.windows(3).any(|part| part == b"\\ud" || part == b"\\uD");
+    let line = match std::str::from_utf8(&line) {
+        Ok(_) => line,
+        Err(_) => String::from_utf8_lossy(&line).into_owned().into_bytes(),
+    };
+    if !has_surrogates {
+        return line;
+    }
+    let unit = |at: usize| -> Option<u16> {
+        let digits = line.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let mut whole = Vec::with_capacity(line.len());
+    let mut at = 0;
+    while let Some(byte) = line.get(at) {
+        let len = match (unit(at), unit(at + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                whole.extend_from_slice(b"\\ufffd");
+                at += 6;
+                continue;
+            }
+            // An escaped backslash begins no other escape.
+            _ if *byte == b'\\' => 2.min(line.len() - at),
+            _ => 1,
+        };
+        whole.extend_from_slice(&line[at..at + len]);
+        at += len;
+    }
+    whole
 }
 
 fn push(lines: &mut Vec<u8>, line: &[u8]) {

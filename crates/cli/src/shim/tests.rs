@@ -46,9 +46,32 @@ fn a_tool_call_gets_a_number_and_everything_else_stays_byte_for_byte() {
         ),
         (r#"{"id":6, "method":"tools/list"}"#, r#"{"id":6, "method":"tools/list"}"#),
         (r#"[{"id":7,"method":"tools/call","params":{}}]"#, r#"[{"id":7,"method":"tools/call","params":{}}]"#),
-        ("garbage", "garbage"),
+        (
+            r#"{"id":8,"result":{"text":"\\ud83d \ud83d\ude00"}}"#,
+            r#"{"id":8,"result":{"text":"\\ud83d \ud83d\ude00"}}"#,
+        ),
+        ("", ""),
     ] {
         assert_eq!(pending.outgoing(line.into()), Outgoing::Send(expected.into()), "{line}");
+    }
+}
+
+#[test]
+// promise: mcp-1
+fn a_line_that_is_no_message_is_answered_and_half_a_character_is_replaced() {
+    let mut pending = PendingRequests::default();
+    for (line, code) in [("garbage", -32700), (r#"{"id":1,"#, -32700), ("5", -32600), (r#""text""#, -32600)] {
+        let Outgoing::Refuse(error) = pending.outgoing(line.into()) else { panic!("{line} is sent") };
+        let error: Value = serde_json::from_slice(&error).expect("JSON");
+        assert_eq!((&error["error"]["code"], &error["id"]), (&json!(code), &Value::Null), "{line}");
+    }
+    for (line, sent) in [
+        (&br#"{"result":"a\ud83d"}"#[..], r#"{"result":"a\ufffd"}"#),
+        (br#"{"result":"\uDE00\ud83dx\\ud83d"}"#, r#"{"result":"\ufffd\ufffdx\\ud83d"}"#),
+        (br#"{"result":"\ud83d\u0041"}"#, r#"{"result":"\ufffd\u0041"}"#),
+        (b"{\"result\":\"a\xffb\"}", "{\"result\":\"a\u{fffd}b\"}"),
+    ] {
+        assert_eq!(pending.outgoing(line.to_vec()), Outgoing::Send(sent.into()), "{sent}");
     }
 }
 
