@@ -19,7 +19,7 @@ pub use activity::{
 };
 pub use members::{Member, Terminal, all_are_stopped, at_terminal, members, nested, nested_job};
 pub use observation::{
-    EventLoop, Job, Modes, NESTED_MAX, Observation, PollCall, Process, Shell, THREADS_MAX, Wait, quiet_step,
+    EventLoop, Job, LoopLimit, Modes, NESTED_MAX, Observation, PollCall, Process, Shell, THREADS_MAX, Wait, quiet_step,
 };
 pub use text::Unreadable;
 pub use verdict::{Situation, Verdict, verdict, verdict_rules};

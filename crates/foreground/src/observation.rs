@@ -117,14 +117,26 @@ pub enum PollCall {
 /// An event loop (such as Node's) that waits in epoll_wait(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EventLoop {
-    /// The first thread waits in it without a time limit.
-    pub is_endless: bool,
+    /// How long the first thread waits in it.
+    pub limit: LoopLimit,
     /// How many other threads do something else than to wait for a lock or in an epoll instance of their own.
     pub working_threads: u32,
     /// How many children the process has.
     pub children: u32,
     /// How many descriptors it watches that are neither the terminal, nor events, nor pipes of which it has both ends.
     pub foreign: u32,
+}
+
+/// The time limit of an event loop's wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LoopLimit {
+    /// It wakes up within a second.
+    #[default]
+    Short,
+    /// A second or longer: as V8 does, which frees memory after 8 s.
+    Long,
+    /// It has none.
+    Endless,
 }
 
 /// The modes of a terminal (termios(3)).

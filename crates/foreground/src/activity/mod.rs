@@ -3,7 +3,7 @@
 //! The rules stand in their order, and the first that applies decides. Where a job has given a terminal to a descendant,
 //! the job on that terminal is judged first, by the same rules.
 
-use crate::observation::{EventLoop, Job, Modes, NESTED_MAX, Observation, Process, Shell, Wait};
+use crate::observation::{EventLoop, Job, LoopLimit, Modes, NESTED_MAX, Observation, Process, Shell, Wait};
 
 /// A time limit below this is one of a program that has other work, such as a spinner.
 const SOON_MS: u64 = 10_000;
@@ -242,13 +242,20 @@ const SHELL_RULES: [ShellRule; 7] = [
 const STOPPED: &str = "job is stopped";
 
 /// A job. Line editors and event loops wait in poll, select or epoll; so do spinners and development servers.
-const JOB_RULES: [JobRule; 11] = [
+const JOB_RULES: [JobRule; 12] = [
     JobRule { name: "reads", applies: |j| j.hold == Hold::Reads, activity: Activity::Reads },
     JobRule { name: "polls the terminal alone", applies: |j| j.hold == Hold::PollsAlone, activity: Activity::Reads },
     JobRule {
         name: "listens",
         applies: |j| j.hold.polls() && j.job.listens == Some(true),
         activity: Activity::PollsAndListens,
+    },
+    JobRule {
+        name: "nothing else but its own clock wakes it",
+        applies: |j| {
+            may_have_a_clock(j.job, j.hold, j.quiet_ms) && j.job.event_loop.is_some_and(EventLoop::has_a_clock)
+        },
+        activity: Activity::Reads,
     },
     JobRule {
         name: "wakes up soon, and is silent",
@@ -359,7 +366,10 @@ fn missing_of_jobs(jobs: &[Job], at: usize, quiet_ms: u32) -> Option<Missing> {
     }
     match job.listens {
         None => Some(Missing::Listening(at)),
-        Some(false) if is_settled(hold, quiet_ms) && job.event_loop.is_none() => Some(Missing::EventLoop(at)),
+        Some(false) if job.event_loop.is_none() => {
+            let matters = is_settled(hold, quiet_ms) || may_have_a_clock(job, hold, quiet_ms);
+            matters.then_some(Missing::EventLoop(at))
+        }
         Some(_) => None,
     }
 }
@@ -372,6 +382,11 @@ pub fn depends_on_silence(seen: &Observation) -> bool {
 
 fn is_settled(hold: Hold, quiet_ms: u32) -> bool {
     hold == Hold::Polls && quiet_ms >= SETTLED_MS
+}
+
+/// A program that reads keys and is silent may be woken by a clock of its own that has nothing to do with what it shows.
+fn may_have_a_clock(job: &Job, hold: Hold, quiet_ms: u32) -> bool {
+    hold.may_pass_on() && !job.modes.canonical && quiet_ms >= SILENT_MS
 }
 
 impl Hold {
@@ -400,7 +415,12 @@ impl EventLoop {
     /// Only the terminal and the process itself can wake it: it has no child and no working thread, and watches no file, no
     /// connection and no clock.
     fn is_alone(self) -> bool {
-        self == Self { is_endless: true, ..Self::default() }
+        self == Self { limit: LoopLimit::Endless, ..Self::default() }
+    }
+
+    /// The same but for a clock.
+    fn has_a_clock(self) -> bool {
+        self == Self { limit: LoopLimit::Long, ..Self::default() }
     }
 }
 

@@ -86,7 +86,7 @@ fn every_rule_about_a_job_decides_its_case() {
     let reads_for = with(process(Wait::ForItself), |p| p.others = vec![READ]);
     let relays = with(process(READ), |p| p.has_connection = true);
     let listening = |process| Job { listens: Some(true), ..job(&[process]) };
-    let alone = EventLoop { is_endless: true, ..EventLoop::default() };
+    let alone = EventLoop { limit: LoopLimit::Endless, ..EventLoop::default() };
     let looping = |event_loop| Job { event_loop: Some(event_loop), ..job(&[process(polls(3, None))]) };
     let cases = [
         (0, job(&[process(READ)]), (Activity::Reads, 7, "reads")),
@@ -120,6 +120,25 @@ fn every_rule_about_a_job_decides_its_case() {
         let seen = at(COOKED, quiet_ms, &[job]);
         assert_eq!(told(&seen), expected, "{seen}");
     }
+    // Node, which reads keys and frees memory after 8 s.
+    let clocked = EventLoop { limit: LoopLimit::Long, ..EventLoop::default() };
+    let node = |event_loop| Job { event_loop: Some(event_loop), modes: RAW, ..job(&[process(polls(3, Some(8_000)))]) };
+    let its_clock = (Activity::Reads, 7, "nothing else but its own clock wakes it");
+    let silent = (Activity::Polls, 7, "wakes up soon, and is silent");
+    let cases = [
+        (600, node(clocked), (Activity::PollsForATime, 7, "wakes up soon")),
+        (1_200, node(clocked), its_clock),
+        (1_200, node(EventLoop { foreign: 1, ..clocked }), silent),
+        (1_200, node(EventLoop::default()), silent),
+        (1_200, Job { modes: COOKED, ..node(clocked) }, silent),
+    ];
+    for (quiet_ms, job, expected) in cases {
+        let seen = at(RAW, quiet_ms, &[job]);
+        assert_eq!(told(&seen), expected, "{seen}");
+    }
+    let unseen_node = Job { event_loop: None, listens: Some(false), has_nested: Some(false), ..node(clocked) };
+    assert_eq!(missing(&at(RAW, 1_200, std::slice::from_ref(&unseen_node))), Some(Missing::EventLoop(0)));
+    assert_eq!(missing(&at(RAW, 600, &[unseen_node])), None);
     let stopped = Observation { stopped: Some(9), ..at(COOKED, 0, &[job(&[])]) };
     assert_eq!(told(&stopped), (Activity::Stopped, 9, "job is stopped"));
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::observation::{EventLoop, Job, Modes, Observation, PollCall, Process, Shell, Wait};
+use crate::observation::{EventLoop, Job, LoopLimit, Modes, Observation, PollCall, Process, Shell, Wait};
 
 /// A text that does not begin with the facts that every observation has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +47,12 @@ impl fmt::Display for Job {
                 writeln!(f, "{word} {}", if is { "yes" } else { "no" })?;
             }
         }
-        if let Some(EventLoop { is_endless, working_threads, children, foreign }) = self.event_loop {
-            let limit = if is_endless { "endless" } else { "limited" };
+        if let Some(EventLoop { limit, working_threads, children, foreign }) = self.event_loop {
+            let limit = match limit {
+                LoopLimit::Short => "short",
+                LoopLimit::Long => "long",
+                LoopLimit::Endless => "endless",
+            };
             writeln!(f, "event-loop {limit} threads {working_threads} children {children} foreign {foreign}")?;
         }
         Ok(())
@@ -188,7 +192,11 @@ impl Observation {
                     "nested" => job.has_nested = Some(is),
                     "event-loop" => {
                         job.event_loop = Some(EventLoop {
-                            is_endless: words.at(1) == "endless",
+                            limit: match words.at(1) {
+                                "endless" => LoopLimit::Endless,
+                                "long" => LoopLimit::Long,
+                                _ => LoopLimit::Short,
+                            },
                             working_threads: words.number("threads").unwrap_or(0),
                             children: words.number("children").unwrap_or(0),
                             foreign: words.number("foreign").unwrap_or(0),

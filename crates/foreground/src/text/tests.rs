@@ -20,7 +20,7 @@ fn full() -> Observation {
         ],
         listens: Some(true),
         has_nested: Some(false),
-        event_loop: Some(EventLoop { is_endless: true, working_threads: 1, children: 2, foreign: 3 }),
+        event_loop: Some(EventLoop { limit: LoopLimit::Long, working_threads: 1, children: 2, foreign: 3 }),
     };
     let other = Job {
         modes: Modes { echo: true, ..Modes::default() },

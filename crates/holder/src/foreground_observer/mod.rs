@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use foreground::{
-    EventLoop, Job, Member, Missing, Modes, NESTED_MAX, Observation, PollCall, Process, Shell, THREADS_MAX, Terminal,
-    Wait,
+    EventLoop, Job, LoopLimit, Member, Missing, Modes, NESTED_MAX, Observation, PollCall, Process, Shell, THREADS_MAX,
+    Terminal, Wait,
 };
 use sys::call::{self, Call};
 use sys::process::{self, Stat};
@@ -227,14 +227,18 @@ fn has_connection(pid: u32) -> bool {
             .any(|(epoll, _)| call::watched(pid, epoll).iter().any(|fd| is(&call::target(pid, *fd), b"socket:")))
 }
 
+/// A program that wakes up later than this shows nothing that moves.
+const LONG_MS: u64 = 1_000;
+
 /// The event loop of a process.
 fn event_loop(pid: u32, tty: &Path) -> EventLoop {
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let watched = match call::of(pid, pid) {
-        Ok(Some(Call::Epoll(call::Set { fds, limit_ms: None }))) => fds,
+    let (watched, limit) = match call::of(pid, pid) {
+        Ok(Some(Call::Epoll(call::Set { fds, limit_ms: None }))) => (fds, LoopLimit::Endless),
+        Ok(Some(Call::Epoll(call::Set { fds, limit_ms: Some(LONG_MS..) }))) => (fds, LoopLimit::Long),
         _ => return EventLoop::default(),
     };
-    let mut seen = EventLoop { is_endless: true, ..EventLoop::default() };
+    let mut seen = EventLoop { limit, ..EventLoop::default() };
     process::for_each_task(pid, |tid| {
         let is_idle =
             matches!(call::of(pid, tid), Ok(Some(Call::Futex { .. } | Call::Epoll(call::Set { limit_ms: None, .. }))));
