@@ -5,6 +5,7 @@ import time
 
 import pytest
 from mcp_client import at_least
+from test_other_clients import NODE
 
 
 @pytest.mark.parametrize("asks", ["read -p 'q? ' x", "read -sp 'password: ' x", "python3 -q"])
@@ -211,3 +212,30 @@ async def test_the_next_question_of_an_event_loop_is_known_sooner_and_its_progre
     assert statistics.median(by_its_form) < by_its_silence
     installed = await workspace.terminal("", is_input=True)
     assert (installed.output.splitlines()[-1], installed.exit) == ("Installing (3) done", 0), installed.text
+
+
+# promise: ask-4
+async def test_node_is_said_to_ask_before_it_has_freed_its_memory(workspace):
+    """V8 limits Node's waits to 8 s once there is something to free; the prompt hides the cursor and ends its line."""
+    (workspace.project / "ask.js").write_text(
+        "let a = []; for (let i = 0; i < 1e6; i++) a.push({ i }); a = null;\n"
+        "process.stdin.setRawMode(true); process.stdin.resume();\n"
+        "process.stdout.write('\\x1b[?25l◆  Project name:\\n│  vite-project\\n└\\n');\n"
+        "process.stdin.on('data', d => { console.log(JSON.stringify(String(d))); process.exit(); });\n"
+    )
+    await workspace.terminal("true")
+    async with workspace.promised(3):
+        asked = await workspace.terminal(f"{NODE} ask.js")
+    assert asked.wants == "input", asked.text
+    answered = await workspace.terminal("x", is_input=True)
+    assert (answered.exit, '"x' in answered.output) == (0, True), answered.text
+
+
+# promise: wait-5
+async def test_a_look_at_a_server_that_is_ready_answers_at_once(workspace):
+    serves = "import socket; s = socket.create_server(('127.0.0.1', 0)); print('up', flush=True); s.accept()"
+    begun = await workspace.terminal(f'python3 -c "{serves}"')
+    assert "listens on" in begun.text, begun.text
+    async with workspace.promised(3):
+        looked = await workspace.terminal("")
+    assert "listens on" in looked.text, looked.text

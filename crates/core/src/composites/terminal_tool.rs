@@ -97,7 +97,8 @@ async fn call_once(caller: Caller<'_>, call: &TerminalCall) -> Result<TerminalVi
         Ask::Look if is_idle(&at.session) => (unread(caller, id, call).await?, Some(Look::Idle)),
         Ask::Look => {
             // By its id: it may end before the wait begins.
-            let wait = wait_of(caller, call);
+            // A server that is ready has nothing more to say; a caller that gives a time waits for it.
+            let wait = Wait { listens: call.timeout.is_none(), ..wait_of(caller, call) };
             (wait_for(caller, &at.session, wait, call).await?, Some(Look::Running))
         }
         Ask::Signal(signo) => interrupt(caller, &at, call, signo).await?,

@@ -21,7 +21,7 @@ pub(super) fn ends(wait: Option<&Wait>) -> bool {
 /// Waits until the foreground job listens and has been silent for a while, and returns its ports. A test suite that
 /// opens ports prints meanwhile, or leaves its line unfinished.
 pub(super) async fn ready(handle: &Handle) -> String {
-    let mut silent = (u64::MAX, Instant::now());
+    let mut silent: Option<(u64, Instant)> = None;
     // The ports that were open at the look before: a port of a moment is not a server's.
     let mut open = HashSet::new();
     let mut pause = LISTENER_EVERY_MIN;
@@ -29,12 +29,21 @@ pub(super) async fn ready(handle: &Handle) -> String {
         tokio::time::sleep_until(Instant::now() + pause).await;
         // The end of the session ends the wait by itself.
         let Ok(now) = handle.ask(Request::Look).await else { return std::future::pending().await };
-        if now.view.end_offset != silent.0 {
-            (silent, pause) = ((now.view.end_offset, Instant::now()), LISTENER_EVERY_MIN);
-            open.clear();
-            continue;
-        }
-        if silent.1.elapsed() < LISTENER_SILENT || now.line_is_open || now.view.foreground != Foreground::Running {
+        let since = match silent {
+            Some((end, since)) if end == now.view.end_offset => since,
+            // A server that was looked at may have been silent for long.
+            None => {
+                let quiet = now.view.last_activity.elapsed().unwrap_or_default();
+                Instant::now().checked_sub(quiet).unwrap_or_else(Instant::now)
+            }
+            Some(_) => {
+                pause = LISTENER_EVERY_MIN;
+                open.clear();
+                Instant::now()
+            }
+        };
+        silent = Some((now.view.end_offset, since));
+        if since.elapsed() < LISTENER_SILENT || now.line_is_open || now.view.foreground != Foreground::Running {
             continue;
         }
         let before = std::mem::replace(&mut open, ports(handle, now.holder_pid, now.view.pid).await);
