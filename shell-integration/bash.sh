@@ -133,6 +133,8 @@ else
     . ~/.profile
   fi
 fi
+# bash cuts the history file to its own default of lines where no file of the user's has set another.
+[[ -z ${PTYD_CLEAN-} ]] || unset HISTFILE
 unset PTYD_CLEAN
 
 # After the user's files, so that the hook is the first to see $?, even if they set PROMPT_COMMAND.

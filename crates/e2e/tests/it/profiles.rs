@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use api::{Boundary, CreateRequest, Dimensions, InputRequest, SessionStatus};
 use client::ClientError;
-use e2e::{Home, Server, Start};
+use e2e::{Home, Server, Start, eventually};
 use serde_json::{Value, json};
 
 use crate::delivery::has_builtins;
@@ -160,6 +160,35 @@ async fn commands_at_the_start_that_fail_are_told_and_the_session_can_be_used() 
 
 #[tokio::test]
 // promise: shell-3
+async fn a_clean_bash_leaves_the_history_file_as_it_is() {
+    let server = with_file("[profiles.clean]\nrc = \"clean\"\n[profiles.login]\nrc = \"clean\"\nlogin = true\n");
+    let history = server.home().path().join(".bash_history");
+    let lines: String = (0..5_000).map(|number| format!("echo {number}\n")).collect();
+    std::fs::write(&history, &lines).expect("ours");
+    for profile in ["clean", "login"] {
+        let shell = server.session_with(by(profile)).await;
+        assert_eq!(shell.gives("echo on").await, (0, "on\n".to_owned()));
+        shell.begin("exit").await;
+        eventually("it ends", async || shell.look().await.exit).await;
+        assert!(std::fs::read_to_string(&history).expect("ours") == lines, "{profile}");
+    }
+}
+
+#[tokio::test]
+// promise: profile-1
+async fn a_session_has_a_locale_where_its_host_has_none() {
+    let server = Server::start();
+    for (given, expected) in [(&[][..], "C.UTF-8 "), (&[("LC_CTYPE", "C")], " C"), (&[("LANG", "C")], "C ")] {
+        let none = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| (name.to_owned(), String::new()));
+        let env = none.into_iter().chain(given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let wish = CreateRequest { env: env.collect(), ..CreateRequest::default() };
+        let shell = server.session_with(wish).await;
+        assert_eq!(shell.gives("echo \"$LANG $LC_CTYPE\"").await, (0, format!("{expected}\n")));
+    }
+}
+
+#[tokio::test]
+// promise: shell-3
 async fn a_clean_shell_reads_none_of_the_users_start_up_files() {
     let server = with_file("[profiles.clean]\nrc = \"clean\"\n[profiles.login]\nrc = \"clean\"\nlogin = true\n");
     for file in [".bashrc", ".bash_profile", ".zshenv", ".zshrc", ".zprofile", ".profile"] {
@@ -247,7 +276,7 @@ async fn a_shell_is_another_users_where_root_serves_and_is_refused_where_not() {
     let shown = "echo \"who: $(id -un) $USER $LOGNAME $(id -G) $(stat -c %U \"$(tty)\") $PWD\"";
     let line = InputRequest { input: Some(shown.to_owned()), end_with_newline: true, ..InputRequest::default() };
     server.client().input(&shell.id, &line, None).await.expect("it is typed");
-    e2e::eventually("it is nobody's", async || {
+    eventually("it is nobody's", async || {
         let text = String::from_utf8_lossy(&shell.journal().await).into_owned();
         text.contains("who: nobody nobody nobody 65534 nobody /tmp").then_some(())
     })

@@ -74,6 +74,11 @@ impl Registry {
         for (name, value) in &shell.env {
             set(&mut env, name, value);
         }
+        // Hosts that a desktop or systemd starts have no locale, and then no program knows the terminal's characters.
+        let is_set = |name: &&[u8]| get(&env, name).is_some_and(|value| !value.is_empty());
+        if ![&b"LC_ALL"[..], b"LC_CTYPE", b"LANG"].iter().any(is_set) {
+            set(&mut env, b"LANG", b"C.UTF-8");
+        }
         set(&mut env, b"TERM", profile.term.as_deref().unwrap_or("xterm-256color").as_bytes());
         set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
         let folder = self.holders().folder(id);
