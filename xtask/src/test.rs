@@ -285,7 +285,7 @@ impl Rig<'_> {
 
     /// Fetches the packages of Python and npm, which go below target/.
     fn fetch(&self, fetched: &Fetched) -> Result<()> {
-        for (name, wanted) in &fetched.venvs {
+        for (name, wanted) in fetched.venvs.iter().filter(|(name, wanted)| !self.is_venv_made(name, wanted)) {
             self.make_venv(name, wanted)?;
         }
         if fetched.has_npm { self.make_npm() } else { Ok(()) }
@@ -309,6 +309,9 @@ impl Rig<'_> {
         if has_npm && !self.is_npm_made()? {
             let modules = "a terminal for pages, a driver for browsers, other MCP clients, MCP's own suite, vite, a tokenizer, Node, nushell";
             plan.push(format!("to target/npm: {modules}"));
+        }
+        if has_python && !venvs.iter().all(|(name, wanted)| self.is_venv_made(name, wanted)) {
+            plan.extend(tool::UV.plan(&self.target));
         }
         plan.extend(tool::NEXTEST.plan(&self.target));
         consent(&plan, self.options.install)?;
@@ -492,18 +495,18 @@ impl Rig<'_> {
 
     /// Makes a folder of Python packages, once for each change of the requirements.
     fn make_venv(&self, name: &str, requirements: &str) -> Result<()> {
-        if self.is_venv_made(name, requirements) {
-            return Ok(());
-        }
         println!("== python packages: {}", packages(requirements).collect::<Vec<_>>().join(" "));
         let venv = self.target.join(name);
         let stamp = venv.join("requirements.txt");
-        workspace::succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
+        let uv = tool::UV.find(&self.target)?;
+        workspace::succeed(Command::new(&uv).args(["venv", "--quiet", "--clear", "--python", "python3"]).arg(&venv))?;
         let wanted = venv.join("wanted.txt");
         fs::write(&wanted, requirements)?;
-        let mut pip = Command::new(venv.join("bin/python"));
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&wanted);
-        workspace::succeed(&mut pip)?;
+        let mut install = Command::new(&uv);
+        install.args(["pip", "install", "--quiet", "--python"]).arg(venv.join("bin/python"));
+        // Beside the packages, so that they are linked and not copied.
+        install.arg("--cache-dir").arg(self.target.join("uv-cache")).arg("-r").arg(&wanted);
+        workspace::succeed(&mut install)?;
         // Only now, so that an installation that was cut short begins again.
         fs::rename(&wanted, &stamp)?;
         Ok(())
