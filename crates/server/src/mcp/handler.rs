@@ -306,7 +306,7 @@ impl Handler {
         let no_arguments = JsonObject::default();
         let arguments = call.params.arguments.as_ref().unwrap_or(&no_arguments);
         let Some(tool) = tool else { return };
-        if let Some(in_turn) = (tool.in_turn)(&tool_definitions::meant(tool, arguments)) {
+        if let Some(in_turn) = (tool.in_turn)(&tool_definitions::meant(&tool.schema, arguments)) {
             self.caller.turns.note(id, in_turn);
         }
     }
@@ -391,7 +391,7 @@ impl ServerHandler for Handler {
             ));
         };
         if let Some(arguments) = &mut request.arguments
-            && let Cow::Owned(meant) = tool_definitions::meant(tool, arguments)
+            && let Cow::Owned(meant) = tool_definitions::meant(&tool.schema, arguments)
         {
             *arguments = meant;
         }

@@ -9,7 +9,6 @@ use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
 use super::coercion::flag;
-use super::tool::Tool;
 
 /// The names that other tools have for an argument, in snake case, and its name here.
 const ALIASES: [(&str, &str); 25] = [
@@ -44,9 +43,9 @@ const COMMENTS: [&str; 3] = ["description", "explanation", "is_dangerous"];
 const MILLISECONDS: [&str; 4] = ["timeout_ms", "yield_time_ms", "wait_ms", "timeout_milliseconds"];
 const BACKGROUND: [&str; 4] = ["run_in_background", "background", "is_background", "in_background"];
 
-/// The arguments by the tool's own names.
-pub(in crate::mcp) fn meant<'a>(tool: &Tool, arguments: &'a JsonObject) -> Cow<'a, JsonObject> {
-    let has = |name: &str| tool.schema.get("properties").is_some_and(|all| all.get(name).is_some());
+/// The arguments by the own names of the tool with this schema.
+pub(in crate::mcp) fn meant<'a>(schema: &JsonObject, arguments: &'a JsonObject) -> Cow<'a, JsonObject> {
+    let has = |name: &str| schema.get("properties").is_some_and(|all| all.get(name).is_some());
     // A reset by itself runs nothing.
     let is_reset = flag(arguments, "reset") && !arguments.contains_key("command") && has("command");
     if !is_reset && arguments.iter().all(|(name, value)| has(name) && own_value(name, value).is_none()) {
@@ -152,7 +151,7 @@ mod tests {
 
     fn of(tool: &str, arguments: Value) -> Value {
         let tool = TOOLS.iter().find(|it| it.name == tool).expect("it is offered");
-        Value::Object(meant(tool, arguments.as_object().expect("an object")).into_owned())
+        Value::Object(meant(&tool.schema, arguments.as_object().expect("an object")).into_owned())
     }
 
     #[test]
