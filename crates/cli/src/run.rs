@@ -270,13 +270,19 @@ impl Runner<'_> {
                     if !is_interrupt {
                         // Our own session ends with its command; another's goes on without it.
                         if options.session.is_some() {
-                            let begins = async {
-                                tokio::select! {
-                                    _ = &mut following => {}
-                                    () = begun.notified() => {}
-                                }
-                            };
-                            if runs.get() || tokio::time::timeout(LAST_WORDS, begins).await.is_ok() && runs.get() {
+                            let begins = tokio::time::timeout(LAST_WORDS, begun.notified());
+                            tokio::select! {
+                                _ = &mut following => return Err(Failure::new("terminated")),
+                                begins = begins, if !runs.get() => if begins.is_err() {
+                                    return Err(Failure::new("terminated"));
+                                },
+                                () = std::future::ready(()), if runs.get() => {}
+                            }
+                            // C-c comes first: after a TERM a shell goes on with the next command of a list. In a shell inside,
+                            // TERM would end that shell.
+                            self.interrupt(session).await;
+                            let is_over = tokio::time::timeout(LAST_WORDS, &mut following).await.is_ok();
+                            if !is_over && !options.inside {
                                 self.signal(session, "TERM").await;
                             }
                         }

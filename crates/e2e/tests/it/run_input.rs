@@ -92,13 +92,14 @@ async fn a_program_that_does_not_read_its_input_ends_all_the_same() {
 async fn a_run_that_is_terminated_ends_its_command_in_a_session_that_stays() {
     let server = Server::start();
     let shell = server.session().await;
-    let run = server.ptyd(&["run", "-s", &shell.id, "sleep 1000"]).stdin(Stdio::null()).spawn().expect("it runs");
+    let list = "sleep 1000; echo went on > after";
+    let run = server.ptyd(&["run", "-s", &shell.id, list]).stdin(Stdio::null()).spawn().expect("it runs");
     let begun = eventually("the command runs", async || shell.look().await.current_command).await;
     rustix::process::kill_process(rustix::process::Pid::from_child(&run), rustix::process::Signal::TERM).expect("sent");
     assert!(!run.wait_with_output().expect("it ends").status.success());
     let ended = eventually("it ends", async || shell.command(&begun).await.exit_code).await;
-    assert_eq!(ended, 143);
-    assert_eq!(shell.gives("echo on").await, (0, "on\n".to_owned()));
+    assert_eq!(ended, 130);
+    assert_eq!(shell.gives("ls after").await.0, 2, "the rest of the list is not run");
 }
 
 #[tokio::test]
