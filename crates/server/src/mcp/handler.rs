@@ -408,18 +408,20 @@ impl ServerHandler for Handler {
         progress::while_waiting(&context, Some(&approval), answer).await
     }
 
-    /// rmcp takes a request whose parameters do not fit for one whose method it does not know.
+    /// rmcp treats a request with wrong parameters as one with an unknown method.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        const METHODS: [&str; 8] = [
+        // Those of every revision: others are unknown in some.
+        const METHODS: [&str; 9] = [
+            "tools/list",
             "tools/call",
+            "prompts/list",
+            "resources/list",
+            "resources/templates/list",
             "resources/read",
-            "resources/subscribe",
-            "resources/unsubscribe",
-            "logging/setLevel",
             "tasks/get",
             "tasks/update",
             "tasks/cancel",

@@ -692,7 +692,7 @@ fn end_line(text: &mut String) {
     }
 }
 
-/// The same of a command's output, with a note if the newline is ours.
+/// Ends a command's output with a newline, and notes it if the program did not print one.
 fn end_output(text: &mut String, has_ended: bool, notes: &mut Vec<String>) {
     if has_ended && !text.is_empty() && !text.ends_with('\n') {
         notes.push("no newline at the end".to_owned());

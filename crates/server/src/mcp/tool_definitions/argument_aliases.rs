@@ -46,13 +46,18 @@ const BACKGROUND: [&str; 4] = ["run_in_background", "background", "is_background
 /// The arguments by the own names of the tool with this schema.
 pub(in crate::mcp) fn meant<'a>(schema: &JsonObject, arguments: &'a JsonObject) -> Cow<'a, JsonObject> {
     let has = |name: &str| schema.get("properties").is_some_and(|all| all.get(name).is_some());
+    // Models write null for arguments that they leave out.
+    let given = |(_, value): &(&String, &Value)| !value.is_null();
     // A reset by itself runs nothing.
-    let is_reset = flag(arguments, "reset") && !arguments.contains_key("command") && has("command");
+    let is_reset = flag(arguments, "reset") && arguments.get("command").is_none_or(Value::is_null) && has("command");
+    // Typed text is the program's, whatever it looks like.
+    let may_be_key = has("is_input") && !flag(arguments, "is_input");
+    let own_value = |name: &str, value: &Value| own_value(name, value, may_be_key);
     if !is_reset && arguments.iter().all(|(name, value)| has(name) && own_value(name, value).is_none()) {
         return Cow::Borrowed(arguments);
     }
     let mut meant = JsonObject::new();
-    let (own, others): (Vec<_>, Vec<_>) = arguments.iter().partition(|(name, _)| has(name));
+    let (own, others): (Vec<_>, Vec<_>) = arguments.iter().filter(given).partition(|(name, _)| has(name));
     for (name, value) in own {
         meant.insert(name.clone(), own_value(name, value).unwrap_or_else(|| value.clone()));
     }
@@ -66,15 +71,20 @@ pub(in crate::mcp) fn meant<'a>(schema: &JsonObject, arguments: &'a JsonObject) 
             (None, comment) if COMMENTS.contains(&comment) => continue,
             (None, in_ms) if MILLISECONDS.contains(&in_ms) && has("timeout") => ("timeout", seconds().map(Value::from)),
             (None, background) if BACKGROUND.contains(&background) && has("timeout") => match as_text(value).as_str() {
-                "true" => ("timeout", Some(json!(0))),
+                // Its time limit is for a command that is waited for.
+                "true" => {
+                    meant.insert("timeout".to_owned(), json!(0));
+                    continue;
+                }
                 "false" => continue,
                 _ => (name.as_str(), None),
             },
             (None, "cols" | "columns" | "width" | "rows" | "height") if has("dimensions") => {
                 let side = if matches!(snake.as_str(), "rows" | "height") { "rows" } else { "cols" };
                 let dimensions = meant.entry("dimensions").or_insert_with(|| json!({}));
-                if let Some(sides) = dimensions.as_object_mut() {
-                    sides.entry(side).or_insert_with(|| value.clone());
+                match dimensions.as_object_mut() {
+                    Some(sides) if !sides.contains_key(side) => drop(sides.insert(side.to_owned(), value.clone())),
+                    _ => drop(meant.insert(name.clone(), value.clone())),
                 }
                 continue;
             }
@@ -110,11 +120,11 @@ pub(super) fn unknown(tool: &str, properties: &JsonObject, arguments: &JsonObjec
 
 /// The value in this tool's form: other tools take a bare number for a position or a command, and a key by another name.
 /// `None` if it has this form already.
-fn own_value(name: &str, value: &Value) -> Option<Value> {
+fn own_value(name: &str, value: &Value, may_be_key: bool) -> Option<Value> {
     match name {
         "since" if is_whole(value) => Some(format!("o:{}", as_text(value)).into()),
         "command_id" if is_whole(value) => Some(format!("c{}", as_text(value)).into()),
-        "command" => {
+        "command" if may_be_key => {
             let text = value.as_str().filter(|text| text.len() <= "Ctrl+C".len())?.to_ascii_lowercase();
             let key = ["^", "ctrl+", "ctrl-"].iter().find_map(|prefix| text.strip_prefix(prefix))?;
             matches!(key, "c" | "z" | "d").then(|| format!("C-{key}").into())
@@ -168,6 +178,18 @@ mod tests {
             ("terminal", json!({ "command": "ls", "isBackground": true }), json!({ "command": "ls", "timeout": 0 })),
             ("terminal", json!({ "reset": true }), json!({ "reset": true, "command": "" })),
             ("terminal", json!({ "command": "Ctrl+C" }), json!({ "command": "C-c" })),
+            ("terminal", json!({ "command": null, "cmd": "ls" }), json!({ "command": "ls" })),
+            ("terminal", json!({ "command": "^d", "is_input": true }), json!({ "command": "^d", "is_input": true })),
+            (
+                "execute_in_terminal",
+                json!({ "session_id": "s", "command": "^C" }),
+                json!({ "session_id": "s", "command": "^C" }),
+            ),
+            (
+                "terminal",
+                json!({ "command": "x", "background": true, "timeout": 60 }),
+                json!({ "command": "x", "timeout": 0 }),
+            ),
             ("terminal", json!({ "command": "^Z" }), json!({ "command": "C-z" })),
             ("terminal", json!({ "command": "ls", "background": "false" }), json!({ "command": "ls" })),
             (
@@ -219,6 +241,7 @@ mod tests {
             ("terminal", json!({ "command": "ls", "timeout": 1, "timeout_ms": 5 })),
             ("terminal", json!({ "command": "ls", "timeout_ms": "soon" })),
             ("list_terminal_sessions", json!({ "limit": 3, "tail": 4 })),
+            ("start_terminal_session", json!({ "cols": 80, "dimensions": { "cols": 100 } })),
         ] {
             assert_eq!(of(tool, given.clone()), given, "{tool}");
         }
