@@ -198,6 +198,7 @@ mod tests {
         let long = format!("{output}\x1b]52;c;{}\x07", "aGk".repeat(2000));
         assert_eq!(unseen(long.as_bytes()), HiddenText { links: 2, clipboard: 2, ..HiddenText::default() });
     }
+
     #[test]
     // promise: output-10
     fn the_bytes_of_sequences_without_an_end_are_counted() {

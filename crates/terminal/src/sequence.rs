@@ -72,11 +72,6 @@ impl Splitter {
         if self.is_overlong() { self.position } else { self.position - self.pending_len as u64 }
     }
 
-    /// Whether the next byte is outside of any sequence, unless it begins one.
-    pub(crate) fn is_in_text(&self) -> bool {
-        self.state == State::Ground
-    }
-
     /// How many bytes are in sequences that were aborted, and in a string that has not ended.
     pub(crate) fn unfinished_bytes(&self) -> u64 {
         let is_open = matches!(self.state, State::String { .. } | State::StringEscape);
@@ -202,10 +197,8 @@ impl Splitter {
 
     /// The ESC that was taken for half a terminator begins a new sequence instead.
     fn restart_at_last_escape(&mut self, sink: &mut impl FnMut(u64, Piece<'_>)) {
-        if !self.is_overlong() {
-            self.pending.pop();
-        }
         self.pending_len -= 1;
+        self.pending.truncate(self.pending_len);
         self.position -= 1;
         self.emit(sink, false);
         self.begin();
@@ -291,6 +284,13 @@ mod tests {
                 Owned::Text(37, b"\nf".to_vec()),
             ]
         );
+        // An ESC at the limit begins the next one.
+        let full = [b"\x1b]0;n\n".as_slice(), &[b'x'; SEQUENCE_BYTES_MAX - 6], b"\x1b[1mb"].concat();
+        let text = full[5..SEQUENCE_BYTES_MAX].to_vec();
+        let [broken, rest, bold, after] = split(&full).try_into().expect("four pieces");
+        assert_eq!((broken, rest), (Owned::Broken(0, full[..5].to_vec()), Owned::Text(5, text)));
+        let at = SEQUENCE_BYTES_MAX as u64;
+        assert_eq!((bold, after), (Owned::Sequence(at, b"\x1b[1m".to_vec()), Owned::Text(at + 4, b"b".to_vec())));
         let endless = [b"\x1b]0;never\n".as_slice(), &[b'x'; 5000]].concat();
         assert_eq!(split(&endless), [Owned::Broken(0, endless[..9].to_vec()), Owned::Text(9, endless[9..].to_vec())]);
         let mut ended = Vec::new();

@@ -39,7 +39,7 @@ impl Registry {
         self.adoption.changed.send_modify(|n| *n += 1);
     }
 
-    /// Removes the handle of an actor that lost its session: with it requests would be told to come back for ever.
+    /// Removes the handle of an actor that lost its session: otherwise requests would be told to retry for ever.
     fn forget_gone_actor(&self, id: &SessionId) {
         let mut live = locked(&self.live);
         if live.get(id).is_some_and(|handle| handle.mailbox.is_closed()) {

@@ -94,14 +94,14 @@ pub struct Modes {
 pub struct Scanner {
     splitter: Splitter,
     facts: Facts,
-    /// The last bytes of the text, and how many: a character may begin in them.
-    last: ([u8; 3], usize),
+    /// The last bytes of the text, how many, and where they end: a character may begin in them.
+    last: ([u8; 3], usize, u64),
 }
 
 impl Scanner {
     /// A scanner whose first byte will be the one at `offset`.
     pub fn new(offset: u64) -> Self {
-        Self { splitter: Splitter::new(offset), facts: Facts::default(), last: ([0; 3], 0) }
+        Self { splitter: Splitter::new(offset), facts: Facts::default(), last: ([0; 3], 0, 0) }
     }
 
     /// Scans the next bytes.
@@ -110,12 +110,15 @@ impl Scanner {
         splitter.feed(bytes, &mut |from, piece| match piece {
             Piece::Text(text) => {
                 facts.text(text);
-                for byte in &text[text.len().saturating_sub(3)..] {
-                    *last = ([last.0[1], last.0[2], *byte], (last.1 + 1).min(3));
+                if last.2 != from {
+                    last.1 = 0;
                 }
+                for byte in &text[text.len().saturating_sub(3)..] {
+                    (last.0, last.1) = ([last.0[1], last.0[2], *byte], (last.1 + 1).min(3));
+                }
+                last.2 = from + text.len() as u64;
             }
             Piece::Sequence(sequence) => {
-                last.1 = 0;
                 let to = from + sequence.len() as u64;
                 facts.at = from;
                 match facts.sequence(sequence) {
@@ -124,7 +127,7 @@ impl Scanner {
                     None => {}
                 }
             }
-            Piece::Broken(_) => last.1 = 0,
+            Piece::Broken(_) => {}
         });
     }
 
@@ -139,10 +142,10 @@ impl Scanner {
         self.splitter.held_from()
     }
 
-    /// The same, but before a character that is not complete.
+    /// Like [`held_from`](Self::held_from), but before an incomplete character at the end.
     pub fn text_to(&self) -> u64 {
-        let (bytes, len) = &self.last;
-        let cut = if self.splitter.is_in_text() { unfinished_character(&bytes[3 - len..]) } else { 0 };
+        let (bytes, len, to) = &self.last;
+        let cut = if *to == self.position() { unfinished_character(&bytes[3 - len..]) } else { 0 };
         self.held_from() - cut as u64
     }
 

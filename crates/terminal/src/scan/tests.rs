@@ -163,6 +163,29 @@ fn a_title_is_cut_and_holds_no_controls() {
 }
 
 #[test]
+// promise: output-4
+fn text_ends_before_a_character_that_has_not_come_whole() {
+    let long = ["\u{e9}".as_bytes(), b"\xc3\x1bP", &[b'x'; 5000], b"\x1b\\"].concat();
+    for (output, missing) in [
+        (&b"a"[..], 0),
+        (b"a\xe6", 1),
+        (b"a\xe6\x97", 2),
+        ("a\u{65e5}".as_bytes(), 0),
+        (b"\xf0\x9f\x98", 3),
+        (b"a\xff", 0),
+        (b"a\xe6\x1b[m", 0),
+        (&long, 0),
+    ] {
+        for cut in 0..=output.len() {
+            let mut scanner = Scanner::new(7);
+            scanner.feed(&output[..cut], &mut |_| {});
+            scanner.feed(&output[cut..], &mut |_| {});
+            assert_eq!(scanner.position() - scanner.text_to(), missing, "{:?}", output.escape_ascii().to_string());
+        }
+    }
+}
+
+#[test]
 fn a_line_is_open_while_the_cursor_stands_behind_text() {
     for (output, is_open) in [
         ("", false),

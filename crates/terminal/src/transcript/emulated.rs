@@ -166,7 +166,10 @@ impl Tabs {
         match sequence {
             [_, b'H'] | [_, b'[', .., b'g'] => self.are_set = true,
             [_, b'[', b'?', modes @ .., last @ (b'h' | b'l')] if has(modes, b"7") => self.are_clipped = *last == b'l',
-            [_, b'[', modes @ .., last @ (b'h' | b'l')] if has(modes, b"4") => self.are_inserted = *last == b'h',
+            [_, b'[', modes @ .., last @ (b'h' | b'l')] if has(modes, b"4") && !modes.starts_with(b"?") => {
+                self.are_inserted = *last == b'h';
+            }
+            [_, b'[', b'!', b'p'] => self.are_inserted = false,
             _ => {}
         }
     }

@@ -303,7 +303,11 @@ impl Registry {
 
 /// The offset up to which this view may be read.
 fn limit_of(shown: &ViewerLimit, view: View) -> u64 {
-    if view == View::Raw { shown.to } else { shown.stream_to }
+    match view {
+        View::Raw => shown.to,
+        View::Stream => shown.stream_to,
+        View::Text => shown.text_to,
+    }
 }
 
 /// Waits until this server has read as much as an earlier one had published, if there is so much. Each request costs

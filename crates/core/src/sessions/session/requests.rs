@@ -137,6 +137,8 @@ pub(crate) struct ViewerLimit {
     pub(crate) to: u64,
     /// Viewers may be sent bytes up to here.
     pub(crate) stream_to: u64,
+    /// Text may be read up to here: not a part of a character that has not come whole.
+    pub(crate) text_to: u64,
     /// The ranges of attested markers.
     pub(crate) markers: Vec<(u64, u64)>,
     pub(crate) handovers: RecentHandovers,

@@ -385,10 +385,9 @@ impl Timeline {
         }
     }
 
-    /// The offset up to which viewers may read: no part of a character or of a sequence, and not a hand-over that is not
-    /// complete, unless that takes too long.
+    /// The offset up to which viewers may read: not a hand-over that is not complete, unless that takes too long.
     pub(crate) fn shown_to(&self, now_us: u64) -> u64 {
-        let held_from = self.output.scanner.text_to();
+        let held_from = self.output.scanner.held_from();
         let is_held = self.handover_until_us().is_some_and(|until| now_us < until);
         let begins = self.log.being_handed_over().filter(|_| is_held).map(|command| command.accepted_at);
         begins.map_or(held_from, |at| held_from.min(at))

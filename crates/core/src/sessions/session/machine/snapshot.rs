@@ -84,6 +84,7 @@ impl Session {
         ViewerLimit {
             to: self.timeline.output().scanner.held_from(),
             stream_to: self.shown_to(),
+            text_to: self.shown_to().min(self.timeline.output().scanner.text_to()),
             markers: self.timeline.output().markers.iter().copied().collect(),
             handovers: self.timeline.log().handovers(0),
             has_exited: self.timeline.end().exit.is_some(),
