@@ -13,7 +13,7 @@ const INTRODUCTION: &str = "# The MCP tools\n\n\
     (`schema/mcp-tools-structured.json`). The request is `ptyd mcp --structured`, or over HTTP the header `Ptyd-Structured: true` or\n\
     `/mcp?structured=true`, of each request for itself. A refused call has `error` and `error_code`, and no other field.\n\n\
     ptyd also takes arguments by names that models know from other tools, such as `cmd`, `workdir`, `timeout_ms`, `run_in_background` or\n\
-    camelCase, unless the argument that they stand for is given, too, and it ignores `description`. Any other name is an error.\n";
+    camelCase, unless the argument that they stand for is given, too, and it ignores comments such as `description`. Any other name is an error.\n";
 
 /// The page of this list of tools.
 pub fn page(tools: String) -> Result<String> {

@@ -187,7 +187,7 @@ pub struct CommandExecution {
     /// The exact amounts left out of `output`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
-    /// The number of bytes of `output` that are not text (controls that move nothing, or not UTF-8) and appear as `\xNN`.
+    /// The number of bytes of `output` that are not text (most control characters, or not UTF-8) and appear as `\xNN`.
     #[serde(default)]
     pub escaped: u64,
     /// The number of lines that the program ended with CR LF. The text ends them with LF.

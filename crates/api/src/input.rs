@@ -127,7 +127,7 @@ pub struct WaitAnswer {
     /// The exact amounts left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
-    /// The number of bytes that are not text (controls that move nothing, or not UTF-8) and appear as `\xNN`.
+    /// The number of bytes that are not text (most control characters, or not UTF-8) and appear as `\xNN`.
     pub escaped: u64,
     /// The number of lines that the program ended with CR LF. The text ends them with LF.
     #[serde(default)]

@@ -133,7 +133,7 @@ pub enum LoopLimit {
     /// It wakes up within a second.
     #[default]
     Short,
-    /// A second or longer: as V8 does, which frees memory after 8 s.
+    /// It waits a second or longer, as V8 does before it frees memory.
     Long,
     /// It has none.
     Endless,

@@ -418,7 +418,7 @@ impl EventLoop {
         self == Self { limit: LoopLimit::Endless, ..Self::default() }
     }
 
-    /// The same but for a clock.
+    /// Like [`Self::is_alone`], but a clock may wake it.
     fn has_a_clock(self) -> bool {
         self == Self { limit: LoopLimit::Long, ..Self::default() }
     }
