@@ -47,11 +47,13 @@ impl Fullscreen {
         self.now = Some((from, canvas));
     }
 
-    /// Another process group has the terminal: painting on the main screen has ended.
-    pub(super) fn is_left_to(&mut self, group: u32) -> bool {
-        let is_left = matches!(self.now, Some((_, Painted::Main { painter })) if painter != group);
-        self.now = self.now.filter(|_| !is_left);
-        is_left
+    /// Another process group has the terminal: painting on the main screen has ended. Output up to `end` was read; behind it
+    /// may come what the program did as it left.
+    pub(super) fn is_left_to(&mut self, group: u32, end: u64) -> bool {
+        let left = self.now.take_if(|(_, canvas)| matches!(canvas, Painted::Main { painter } if *painter != group));
+        let Some((from, canvas)) = left else { return false };
+        self.last = Some((from..end + 1, canvas));
+        true
     }
 
     pub(super) fn is_on(&self) -> bool {
@@ -71,5 +73,34 @@ impl Fullscreen {
     /// The screen that was painted on at this offset, if that range is finished.
     pub(crate) fn was_at(&self, offset: u64) -> Option<Painted> {
         self.last.as_ref().filter(|(range, _)| range.contains(&offset)).map(|(_, canvas)| *canvas)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    // promise: screen-3
+    fn paint_is_remembered_whether_its_last_output_or_the_next_program_is_seen_first() {
+        let painted = Painted::Main { painter: 7 };
+        let begun = || {
+            let mut paint = Fullscreen::default();
+            paint.on_output(150, false, Some(100), || Some(7));
+            assert!(paint.covers(100) && !paint.is_left_to(7, 150));
+            paint
+        };
+        let mut by_output = begun();
+        by_output.on_output(180, false, None, || None);
+        assert_eq!((by_output.was_at(150), by_output.is_on()), (Some(painted), false));
+        // The shell has the terminal before the program's last output was read.
+        let mut by_group = begun();
+        assert!(by_group.is_left_to(1, 150));
+        by_group.on_output(180, false, None, || None);
+        assert_eq!(
+            (by_group.was_at(100), by_group.was_at(150), by_group.is_on()),
+            (Some(painted), Some(painted), false)
+        );
+        assert_eq!((by_group.was_at(99), by_group.was_at(151)), (None, None));
     }
 }

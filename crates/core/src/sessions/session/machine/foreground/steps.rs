@@ -76,7 +76,8 @@ impl Session {
         self.foreground.sampled_at = self.follower.tail().journal.0;
         // The painting program was killed or disconnected; the process group that has the terminal now has painted
         // nothing.
-        if self.foreground.paint.is_left_to(state.group) {
+        let read_to = self.timeline.output().scanner.position();
+        if self.foreground.paint.is_left_to(state.group, read_to) {
             self.timeline.end_main_paint();
         }
         if self.paints() {
