@@ -114,7 +114,9 @@ async def test_what_a_grandchild_prints_later_is_nobodys_output(workspace):
 async def test_a_background_job_that_keeps_the_terminal_open_holds_no_answer(workspace):
     answer = await workspace.terminal("nohup sleep 3600 >/dev/null 2>&1 & sleep 3601 & disown -a; echo x")
     assert (answer.last_line, answer.exit) == ("x", 0)
-    assert {"sleep 3600", "sleep 3601"} <= set(workspace.processes(answer.session_id).values())
+    # A job is a copy of the shell until it has become its program.
+    there = workspace.agent.at(answer.session_id)
+    await there.until(lambda _: {"sleep 3600", "sleep 3601"} <= set(workspace.processes(answer.session_id).values()))
 
 
 async def test_output_through_a_process_substitution_comes_once_and_ends_stay_exact(workspace):
