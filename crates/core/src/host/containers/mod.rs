@@ -286,9 +286,5 @@ fn environment(pid: u32) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let at = entry.iter().position(|b| *b == b'=').filter(|at| *at > 0)?;
         Some((entry[..at].to_vec(), entry[at + 1..].to_vec()))
     });
-    let mut variables: Vec<_> = variables.collect();
-    if !variables.iter().any(|(name, _)| name == b"LANG" || name == b"LC_ALL") {
-        variables.push((b"LANG".to_vec(), b"C.UTF-8".to_vec()));
-    }
-    Ok(variables)
+    Ok(variables.collect())
 }
