@@ -88,7 +88,7 @@ def lines_of(text: str) -> list[str]:
 
 @pytest.mark.parametrize("cols", [20, 80, 120])
 # promise: output-4
-async def test_what_only_prints_is_its_own_text_at_every_door(doors, cols):
+async def test_printed_text_is_exact_at_every_door(doors, cols):
     for seed in range(100 if FULL else 3):
         output, text = printed(seed * 1000 + cols)
         seen = await doors(output.encode(), cols)

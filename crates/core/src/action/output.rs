@@ -90,7 +90,7 @@ pub struct TextView {
     pub from: u64,
     /// Its end.
     pub to: u64,
-    /// How many bytes were not text (controls that move nothing, or not UTF-8) and are shown as `\xNN`.
+    /// How many bytes were not text (most control characters, or not UTF-8) and are shown as `\xNN`.
     pub escaped: u64,
     /// How many lines a program ended with CR LF. The text ends them with LF.
     pub crlf_lines: u64,

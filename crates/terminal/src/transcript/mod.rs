@@ -25,11 +25,11 @@ pub struct Text {
     /// The lines. Of control characters they have tabs, and those of C1 that came as characters (U+0080 to U+009F). Blanks
     /// and tabs at a line's end are kept where they were written; in the last, unfinished line, those before the cursor.
     pub text: String,
-    /// How many bytes are shown as `\xNN`, because they are not text: control characters that move nothing, form feeds,
+    /// How many bytes are shown as `\xNN`, because they are not text: most control characters, some
     /// noncharacters, invalid UTF-8.
     pub escaped: u64,
     /// How many lines a program ended with CR LF.
-    pub crlf: u64,
+    pub crlf_lines: u64,
 }
 
 /// Rows that stay changeable if the real number is unknown. More is safer: a program that paints progress on forty rows
@@ -52,7 +52,7 @@ pub struct Transcript {
 struct LineEnds {
     /// How many CRs came last, at most two.
     returns: usize,
-    crlf: u64,
+    crlf_lines: u64,
 }
 
 impl LineEnds {
@@ -62,7 +62,7 @@ impl LineEnds {
             let rest = printed.unwrap_or(line);
             let returns = rest.iter().rev().take_while(|byte| **byte == b'\r').count();
             let returns = if returns < rest.len() { returns } else { returns + self.returns };
-            self.crlf += u64::from(printed.is_some() && returns > 1);
+            self.crlf_lines += u64::from(printed.is_some() && returns > 1);
             self.returns = if printed.is_some() { 0 } else { returns.min(2) };
         }
     }
@@ -144,7 +144,7 @@ impl Transcript {
         let Self { splitter, utf8, line_ends, writer } = &mut self;
         splitter.clone().end(&mut |_, piece| take(piece, utf8, line_ends, writer));
         utf8.flush(&mut |decoded| writer.text(decoded));
-        Text { text: self.peek(), escaped: self.writer.escaped, crlf: self.line_ends.crlf }
+        Text { text: self.peek(), escaped: self.writer.escaped, crlf_lines: self.line_ends.crlf_lines }
     }
 }
 

@@ -76,11 +76,15 @@ fn colours_titles_markers_and_paint_leave_nothing() {
 fn what_is_not_text_is_escaped_and_counted() {
     assert_eq!(
         render(b"a\xffb\0\xe2\x82\r\n\x7f\xc2\x9b31mC1\xc3", 20),
-        Text { text: "a\\xffb\\x00\\xe2\\x82\n\\x7f\u{9b}31mC1\\xc3".to_owned(), escaped: 6, crlf: 0 }
+        Text { text: "a\\xffb\\x00\\xe2\\x82\n\\x7f\u{9b}31mC1\\xc3".to_owned(), escaped: 6, crlf_lines: 0 }
     );
     assert_eq!(
         render(b"k1\x01v1\x0b\x0c\x0e\x0f\x1f\x07.\r\n\x1b[m\x0fx\xf0\x9f\xbf\xbe", 9),
-        Text { text: "k1\\x01v1\\x0b\\x0c\\x0e\\x0f\\x1f.\nx\\xf0\\x9f\\xbf\\xbe".to_owned(), escaped: 10, crlf: 0 }
+        Text {
+            text: "k1\\x01v1\\x0b\\x0c\\x0e\\x0f\\x1f.\nx\\xf0\\x9f\\xbf\\xbe".to_owned(),
+            escaped: 10,
+            crlf_lines: 0
+        }
     );
     // A program with a second character set draws with it.
     assert_eq!(render(b"\x1b)0\x0eqq\x0fq\x01", 9).text, "──q\\x01");
@@ -90,7 +94,7 @@ fn what_is_not_text_is_escaped_and_counted() {
         Text {
             text: "ab\u{85}cdefgh\u{9b}ij\u{80}\u{9f}\n.0;t\n\u{fdcf}\\xef\\xb7\\x90\u{fdf0}".to_owned(),
             escaped: 3,
-            crlf: 0
+            crlf_lines: 0
         }
     );
 }
@@ -124,7 +128,7 @@ fn lines_that_a_program_ends_with_cr_lf_are_counted_wherever_the_output_is_cut()
         let mut transcript = Transcript::new(9);
         transcript.feed(&output[..cut]);
         transcript.feed(&output[cut..]);
-        assert_eq!(transcript.finish().crlf, 3, "cut at {cut}");
+        assert_eq!(transcript.finish().crlf_lines, 3, "cut at {cut}");
     }
 }
 
@@ -235,6 +239,20 @@ fn slowly(bytes: &[u8], cols: u16, rows: u16) -> Text {
     transcript.finish()
 }
 
+/// The text of output that comes in pieces, taken as it is finished.
+fn in_pieces(bytes: &[u8], cols: u16, rows: u16, cuts: &[prop::sample::Index]) -> Text {
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+    cuts.sort_unstable();
+    let mut transcript = Transcript::with_size(cols, rows);
+    let mut text = String::new();
+    for chunk in [&bytes[..cuts[0]], &bytes[cuts[0]..cuts[1]], &bytes[cuts[1]..]] {
+        transcript.feed(chunk);
+        text += &transcript.take_finished();
+    }
+    let rest = transcript.finish();
+    Text { text: text + &rest.text, ..rest }
+}
+
 /// 100,000 with `PTYD_TEST_FULL=1`.
 fn cases(few: u32) -> ProptestConfig {
     ProptestConfig::with_cases(if std::env::var_os("PTYD_TEST_FULL").is_some() { 100_000 } else { few })
@@ -245,7 +263,7 @@ proptest! {
 
     #[test]
     // promise: output-8
-    fn what_only_prints_is_its_own_text_at_every_width_and_cut(
+    fn printed_text_is_exact_at_every_width_and_cut(
         parts in printed(), (cols, rows) in (2u16..40, 1u16..12), cuts in prop::collection::vec(any::<prop::sample::Index>(), 2),
         progress in any::<bool>(),
     ) {
@@ -256,16 +274,7 @@ proptest! {
             expected += text;
         });
         let bytes = bytes.as_bytes();
-        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
-        cuts.sort_unstable();
-        let mut transcript = Transcript::with_size(cols, rows);
-        let mut text = String::new();
-        for chunk in [&bytes[..cuts[0]], &bytes[cuts[0]..cuts[1]], &bytes[cuts[1]..]] {
-            transcript.feed(chunk);
-            text += &transcript.take_finished();
-        }
-        text += &transcript.finish().text;
-        prop_assert_eq!(&text, &expected, "{}", bytes.escape_ascii().to_string());
+        prop_assert_eq!(&in_pieces(bytes, cols, rows, &cuts).text, &expected, "{}", bytes.escape_ascii().to_string());
         prop_assert_eq!(slowly(bytes, cols, rows).text, expected, "{}", bytes.escape_ascii().to_string());
     }
 
@@ -275,16 +284,6 @@ proptest! {
         bytes in output(), (cols, rows) in (2u16..12, 1u16..6), cuts in prop::collection::vec(any::<prop::sample::Index>(), 2),
     ) {
         let slow = slowly(&bytes, cols, rows);
-        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
-        cuts.sort_unstable();
-        let mut transcript = Transcript::with_size(cols, rows);
-        let mut text = String::new();
-        for chunk in [&bytes[..cuts[0]], &bytes[cuts[0]..cuts[1]], &bytes[cuts[1]..]] {
-            transcript.feed(chunk);
-            text += &transcript.take_finished();
-        }
-        let rest = transcript.finish();
-        text += &rest.text;
-        prop_assert_eq!((text, rest.escaped), (slow.text, slow.escaped), "{}", bytes.escape_ascii().to_string());
+        prop_assert_eq!(in_pieces(&bytes, cols, rows, &cuts), slow, "{}", bytes.escape_ascii().to_string());
     }
 }

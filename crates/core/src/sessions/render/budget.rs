@@ -58,7 +58,7 @@ pub(super) fn head_and_tail(
         from: head.from,
         to,
         escaped: head_side.text.escaped + tail_side.text.escaped,
-        crlf_lines: head_side.text.crlf + tail_side.text.crlf,
+        crlf_lines: head_side.text.crlf_lines + tail_side.text.crlf_lines,
         unseen,
     })
 }

@@ -23,7 +23,7 @@ pub(crate) fn text(source: &mut TextSource<'_>, from: u64, to: u64, budget: Budg
                 from: slice.from,
                 to,
                 escaped: whole.text.escaped,
-                crlf_lines: whole.text.crlf,
+                crlf_lines: whole.text.crlf_lines,
                 unseen: whole.unseen,
                 omitted: (end < to).then(|| Omitted { freed: to - end, from: end, to, first_line: 0, last_line: 0 }),
                 ..TextView::default()

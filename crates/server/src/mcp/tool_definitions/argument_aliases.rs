@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_nothing_or_is_given_twice_is_left_for_the_error() {
+    fn unknown_and_doubled_arguments_are_left_for_the_error() {
         for (tool, given) in [
             ("terminal", json!({ "command": "ls", "cmd": "pwd" })),
             ("terminal", json!({ "command": "ls", "cwd": "/usr" })),
