@@ -1,28 +1,42 @@
 //! A list to pick from, drawn by ratatui: it takes the whole screen, the mouse and pasted text, and its exit code is
 //! the row that was picked. It shows the last key with its modifiers, or what was pasted, so that tests see what arrived.
 
-use ratatui::crossterm::event::{self, DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste};
-use ratatui::crossterm::event::{
-    EnableMouseCapture, Event, KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind,
+use crossterm::event::{
+    self, DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture, Event, KeyCode,
+    KeyEvent, KeyModifiers, MouseEvent, MouseEventKind,
 };
-use ratatui::crossterm::execute;
+use crossterm::execute;
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
 use ratatui::layout::{Constraint, Layout};
-use ratatui::widgets::{List, ListState, Paragraph};
+use ratatui::widgets::{List, ListItem, ListState, Paragraph};
 use std::io::{Result, stdout};
 use std::process::ExitCode;
 
 const NAMES: [&str; 3] = ["red", "green", "blue"];
 
 fn main() -> Result<ExitCode> {
-    let mut terminal = ratatui::init();
-    execute!(stdout(), EnableBracketedPaste, EnableMouseCapture)?;
-    let mut state = ListState::default().with_selected(Some(0));
-    let mut last = String::new();
-    let picked = loop {
+    enable_raw_mode()?;
+    execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste, EnableMouseCapture)?;
+    let picked = pick()?;
+    execute!(stdout(), DisableMouseCapture, DisableBracketedPaste, LeaveAlternateScreen)?;
+    disable_raw_mode()?;
+    println!("picked {}", NAMES[picked]);
+    Ok(ExitCode::from(picked as u8))
+}
+
+/// Draws the list until a row is picked.
+fn pick() -> Result<usize> {
+    let mut terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
+    let (mut selected, mut last) = (0, String::new());
+    loop {
         terminal.draw(|frame| {
-            let [top, bottom] = Layout::vertical([Constraint::Fill(1), Constraint::Length(1)]).areas(frame.area());
-            frame.render_stateful_widget(List::new(NAMES).highlight_symbol("> "), top, &mut state);
-            frame.render_widget(Paragraph::new(format!("last: {last}")), bottom);
+            let rows = [Constraint::Min(0), Constraint::Length(1)];
+            let rows = Layout::default().constraints(rows).split(frame.size());
+            let list = List::new(NAMES.map(ListItem::new)).highlight_symbol("> ");
+            frame.render_stateful_widget(list, rows[0], &mut ListState::default().with_selected(Some(selected)));
+            frame.render_widget(Paragraph::new(format!("last: {last}")), rows[1]);
         })?;
         let KeyEvent { code, modifiers, .. } = match event::read()? {
             Event::Key(key) => key,
@@ -31,23 +45,26 @@ fn main() -> Result<ExitCode> {
                 continue;
             }
             Event::Mouse(MouseEvent { kind: MouseEventKind::Down(_), row, .. }) => {
-                state.select(Some(row.into()));
+                selected = usize::from(row).min(NAMES.len() - 1);
                 continue;
             }
             _ => continue,
         };
         match code {
-            KeyCode::Enter => break state.selected().unwrap_or(0),
-            KeyCode::Down if modifiers == KeyModifiers::NONE => state.select_next(),
-            KeyCode::Up => state.select_previous(),
-            KeyCode::End => state.select_last(),
-            KeyCode::PageUp => state.select_first(),
+            KeyCode::Enter => return Ok(selected),
+            KeyCode::Down if modifiers.is_empty() => selected = (selected + 1).min(NAMES.len() - 1),
+            KeyCode::Up => selected = selected.saturating_sub(1),
+            KeyCode::End => selected = NAMES.len() - 1,
+            KeyCode::PageUp => selected = 0,
             _ => {}
         }
-        last = if modifiers.is_empty() { code.to_string() } else { format!("{modifiers}-{code}") };
-    };
-    execute!(stdout(), DisableMouseCapture, DisableBracketedPaste)?;
-    ratatui::restore();
-    println!("picked {}", NAMES[picked]);
-    Ok(ExitCode::from(picked as u8))
+        last = name(code, modifiers);
+    }
+}
+
+/// The key as the tests name it, such as `Alt-x`.
+fn name(code: KeyCode, modifiers: KeyModifiers) -> String {
+    let code = if let KeyCode::Char(letter) = code { letter.to_string() } else { format!("{code:?}") };
+    let held = [(KeyModifiers::ALT, "Alt-"), (KeyModifiers::CONTROL, "Control-"), (KeyModifiers::SHIFT, "Shift-")];
+    held.into_iter().filter(|(key, _)| modifiers.contains(*key)).map(|(_, name)| name).collect::<String>() + &code
 }
