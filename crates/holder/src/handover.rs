@@ -30,6 +30,8 @@ const UNFINISHED_US: u64 = 300_000;
 pub(crate) const READY_RETRY_US: u64 = 50;
 /// The same for a shell whose state is read from /proc.
 const LINE_RETRY_US: u64 = 200;
+/// A command that has waited for long polls once in this part of its wait, so that it costs little and adds little.
+const RETRY_PART: u64 = 64;
 /// How long a command waits for a line that was typed at the prompt to end. Most lines end within a moment; one that
 /// does not counts as a running program, and the command is refused.
 const TYPED_PATIENCE_US: u64 = 500_000;
@@ -129,7 +131,8 @@ impl CommandHandover {
     /// When to check again whether the waiting command can be handed over.
     pub(crate) fn next_at(&self, now: u64) -> Option<u64> {
         let by_proc = self.takes_lines() || self.is_in_band();
-        self.waiting.as_ref().map(|_| now + if by_proc { LINE_RETRY_US } else { READY_RETRY_US })
+        let least = if by_proc { LINE_RETRY_US } else { READY_RETRY_US };
+        self.waiting.as_ref().map(|waiting| now + least.max(now.saturating_sub(waiting.since) / RETRY_PART))
     }
 
     /// Writes the command into the place from which the shell loads it.

@@ -152,3 +152,27 @@ async fn a_shell_whose_line_editor_was_turned_off_says_how_it_comes_back() {
         assert_eq!(session.gives("echo back; (exit 4)").await, (4, "back\n".to_owned()), "{off}");
     }
 }
+
+#[tokio::test]
+// promise: shell-12
+async fn a_command_waits_for_a_program_of_the_prompt_and_is_refused_with_its_name() {
+    let server = Server::start();
+    let slow = "[ ! -e slow ] || { cat gate; rm slow; }";
+    for (shell, hook) in [("bash", format!("PROMPT_COMMAND='{slow}'")), ("zsh", format!("precmd() {{ {slow} }}"))] {
+        let request = CreateRequest { shell: Some(shell.to_owned()), ..CreateRequest::default() };
+        let (session, other) = (server.session_with(request).await, server.session().await);
+        session.run(&format!("cd \"$(mktemp -d)\" && mkfifo gate; {hook}")).await;
+        let gate = format!("{}/gate", session.gives("pwd").await.1.trim());
+        // An earlier answer to a program is not a line typed at the prompt.
+        let asks = session.run("read -r answer").await;
+        session.types("an answer").await;
+        session.end_of(&asks).await;
+        session.run("touch slow").await;
+        let request = ExecuteRequest { command: "echo no".into(), timeout: Some(1.0), ..ExecuteRequest::default() };
+        let refused = session.try_run(&request).await.expect_err("it waits").to_string();
+        assert!(refused.contains("its prompt still runs cat; wait longer"), "{shell}: {refused}");
+        // Longer than a line typed at the prompt would be waited for.
+        other.begin(&format!("sleep 1; echo now > {gate}")).await;
+        assert_eq!(session.gives("echo yes; rm -r \"$PWD\"").await, (0, "yes\n".to_owned()), "{shell}");
+    }
+}

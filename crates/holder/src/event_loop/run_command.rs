@@ -55,7 +55,7 @@ impl Holder {
         let is_quiet = !self.input.is_writing() && !self.shell.is_unsettled(now);
         let is_ready = self.shell.phase() == Phase::Ready && is_quiet;
         if !is_ready || !self.shell_reads_commands() {
-            if self.handover.is_overdue(now) || self.waits_at_unfinished_line(now) || self.foreign_program_runs(now) {
+            if self.handover.is_overdue(now) || self.waits_at_unfinished_line(now) || self.typed_line_runs(now) {
                 let status = if self.shell.phase() == Phase::Typed { Status::Typed } else { Status::NotReady };
                 self.refuse_waiting(status);
             }
@@ -94,11 +94,10 @@ impl Holder {
         self.handover.is_at_unfinished_line(waits, now)
     }
 
-    /// Whether a line typed at the prompt still runs while a command waits.
-    fn foreign_program_runs(&self, now: u64) -> bool {
-        self.shell.phase() != Phase::Starting
-            && self.handover.has_waited_for_typed_line(now)
-            && (self.shell.phase() == Phase::Typed || !self.terminal.shell_is_foreground())
+    /// Whether a line typed at the prompt still runs while a command waits. The command waits for a program of the prompt itself
+    /// as long as its caller does.
+    fn typed_line_runs(&self, now: u64) -> bool {
+        self.shell.phase() == Phase::Typed && self.handover.has_waited_for_typed_line(now)
     }
 
     /// Whether typed bytes are read as a command now: by the line editor that has the terminal, or by a shell that

@@ -62,7 +62,7 @@ impl Session {
             Status::Busy => Err(self.busy_error(id)),
             Status::Ended => Err(self.ended_error()),
             Status::KeyReused => Err(key_reused()),
-            Status::Typed | Status::NotReady if self.foreign_program_runs() => Err(self.typed_busy_error()),
+            Status::Typed if self.foreign_program_runs() => Err(self.typed_busy_error()),
             Status::Typed => {
                 self.timeline.set_typed_line(true);
                 let or = if self.takes_lines() {

@@ -37,6 +37,10 @@ impl Session {
             return "it is not waiting for a command; use send_input_to_terminal to type into the running program"
                 .to_owned();
         }
+        if let Some(program) = self.program_of_the_prompt() {
+            let program = terminal::quote::line(&program);
+            return format!("its prompt still runs {program}; wait longer (timeout), or interrupt it (C-c)");
+        }
         match (self.timeline.shell().prompt_seen, self.foreground()) {
             (false, Foreground::InputWanted | Foreground::PasswordWanted) => {
                 "its start-up file waits for input; send some with send_input_to_terminal".to_owned()
@@ -55,6 +59,13 @@ impl Session {
             }
             (true, _) => "its line editor does not have the terminal; send C-c, or reset the session".to_owned(),
         }
+    }
+
+    /// The name of the program that has the terminal although the shell has been at its prompt and runs no command.
+    fn program_of_the_prompt(&self) -> Option<String> {
+        let shell = self.host().process(self.timeline.shell().pid).filter(|_| self.timeline.shell().prompt_seen)?;
+        let group = shell.foreground_group.filter(|group| *group != shell.group)?;
+        Some(self.host().process(group)?.name)
     }
 
     pub(super) fn ended_error(&self) -> ActionError {
