@@ -169,3 +169,40 @@ async fn a_flood_is_interrupted_at_once() {
     assert!(after < before, "{before} bytes before the interrupt, and {after} after it");
     assert_eq!(shell.gives("echo calm").await, (0, "calm\n".to_owned()));
 }
+
+#[tokio::test]
+// promise: signal-1
+async fn an_interrupt_ends_what_reads_no_key_of_a_terminal_that_makes_no_signals() {
+    let server = Server::start();
+    let shell = server.session().await;
+    for modes in ["stty -isig", "stty raw -echo"] {
+        for is_key in [true, false] {
+            let sleeps = shell.begin(&format!("{modes}; sleep 504")).await;
+            e2e::eventually("it sleeps", async || (running(&server, "sleep 504") == 1).then_some(())).await;
+            if is_key {
+                shell.presses(&["C-c"], None).await;
+            } else {
+                shell.signal("INT").await;
+            }
+            assert_eq!(shell.end_of(&sleeps).await.exit_code, Some(130), "{modes}");
+            assert_eq!(shell.gives("stty sane; echo fine").await, (0, "fine\n".to_owned()), "{modes}");
+        }
+    }
+    // A program that reads has the key, and only that.
+    let other = server.session().await;
+    for (reads, line) in [("stty raw -echo; head -c 1", &b""[..]), ("stty -isig -echo; head -n 1", b"\r")] {
+        let asks = shell.run(&format!("({reads}) | od -An -tx1; stty sane")).await;
+        shell.presses(&["C-c"], None).await;
+        // Longer than the holder waits for a reader.
+        other.run("sleep 1").await;
+        if !line.is_empty() {
+            shell.sends(line).await;
+        }
+        let done = shell.end_of(&asks).await;
+        assert_eq!(
+            (done.exit_code, done.output.expect("text").split_whitespace().next()),
+            (Some(0), Some("03")),
+            "{reads}"
+        );
+    }
+}

@@ -33,7 +33,7 @@ use crate::connections::{Caller, Connections};
 use crate::folder::Folder;
 use crate::foreground_sampler::{Sample, Sampler};
 use crate::handover::CommandHandover;
-use crate::input::Input;
+use crate::input::{Input, SignalKey};
 use crate::nonces::Nonces;
 use crate::output::Output;
 use crate::output_pump::Until;
@@ -64,6 +64,7 @@ struct Holder {
     handover: CommandHandover,
     nonces: Nonces,
     input: Input,
+    unread_key: Option<SignalKey>,
     replies: QueryReplies,
     sampler: Sampler,
     end: SessionEnd,
@@ -162,6 +163,7 @@ impl Holder {
             handover: CommandHandover::new(spec.handover, command),
             nonces: Nonces::default(),
             input: Input::default(),
+            unread_key: None,
             replies: QueryReplies::default(),
             sampler: Sampler::new(tty, takes_lines),
             end: SessionEnd::new(spec.keeps_descendants),
@@ -203,6 +205,7 @@ impl Holder {
         }
         self.write_input(now);
         self.start_input(now);
+        self.check_unread_key(now);
         self.send_query_replies(now);
         self.start_waiting_command(now);
         self.press_load_key_again(now);

@@ -9,6 +9,7 @@ use wire::{Status, Target};
 
 use super::Holder;
 use crate::connections::Caller;
+use crate::input::SignalKey;
 use crate::termination;
 
 impl Holder {
@@ -58,14 +59,45 @@ impl Holder {
                 }
                 pty::signal_foreground(self.terminal.leader(), signo)
             }
-            Some(byte) => Ok(self.terminal.write(&[byte]).map(drop)?),
-            None => {
-                let group = i32::try_from(pty::foreground_group(self.terminal.leader())).unwrap_or(0);
-                if group <= 0 {
-                    return Err(io::Error::from_raw_os_error(Errno::SRCH.raw_os_error()));
-                }
-                signal::send(-group, signo)
+            Some(byte) => {
+                self.terminal.write(&[byte])?;
+                self.unread_key = Some(SignalKey::written(signo, time::monotonic_us()));
+                Ok(())
             }
+            None => self.kill_foreground(signo),
+        }
+    }
+
+    fn kill_foreground(&self, signo: i32) -> io::Result<()> {
+        let group = i32::try_from(pty::foreground_group(self.terminal.leader())).unwrap_or(0);
+        if group <= 0 {
+            return Err(io::Error::from_raw_os_error(Errno::SRCH.raw_os_error()));
+        }
+        signal::send(-group, signo)
+    }
+
+    /// Sends the signal of a key by kill(2) if no program has read the key: an earlier one has left a terminal behind that
+    /// makes no signals. A program that reads lines or keys takes the key, whenever it does.
+    pub(super) fn check_unread_key(&mut self, now: u64) {
+        let Some(SignalKey { signo, .. }) = self.unread_key.take_if(|key| now >= key.due_at) else { return };
+        let leader = self.terminal.leader();
+        let is_unread = match pty::modes(leader) {
+            Ok(modes) if modes.isig || self.terminal.shell_is_foreground() => false,
+            // The line discipline keeps an unfinished line to itself, so the kernel shows whether somebody reads it.
+            Ok(modes) if modes.canonical => {
+                let sample = self.sampler.sample(leader, self.terminal.shell_pid());
+                sample.is_some_and(|sample| !sample.state.foreground.waits())
+            }
+            Ok(_) => pty::unread(leader) > 0,
+            Err(_) => false,
+        };
+        if is_unread {
+            // The next program would read the key. The signal is sent even if this fails.
+            let _ = pty::discard_typed(leader);
+            let result = self.kill_foreground(signo);
+            let errno = result.err().and_then(|error| error.raw_os_error()).unwrap_or(0);
+            self.records.note(&Record::Signalled { target: 0, signo, errno });
+            self.schedule_sample(now);
         }
     }
 
