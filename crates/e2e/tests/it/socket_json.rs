@@ -179,7 +179,8 @@ async fn cut_off_anywhere_it_goes_on_with_the_next_byte_and_a_slow_reader_loses_
     let at = shell.look().await.journal.end_offset;
     let count: usize = e2e::count(10_000, 40_000);
     // It stops four times until somebody presses Enter, so that there are four more connections at least.
-    let lines = format!("for i in {{1..{count}}}; do echo \"$i é€😀\"; ((i % {})) || read -rp 'more? '; done", count / 4);
+    let lines =
+        format!("for i in {{1..{count}}}; do echo \"$i é€😀\"; ((i % {})) || read -rp 'more? '; done", count / 4);
     let begun = shell.begin(&lines).await;
     let (mut next, mut all, mut connections) = (at, Vec::new(), 0);
     let mut end = None;
