@@ -273,6 +273,15 @@ pub fn users(pid: u32) -> Option<Users> {
     Some(Users { real, effective, is_set_user_id: file.is_ok_and(|file| file.mode() & 0o4000 != 0) })
 }
 
+/// Whether a process ignores a signal (proc(5), `SigIgn` of `status`).
+pub fn ignores(pid: u32, signo: i32) -> bool {
+    let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    (1..=64).contains(&signo) && mask >> (signo - 1) & 1 == 1
+}
+
 /// The pid of a process in the innermost pid namespace that has it (proc(5), `NSpid` of `status`).
 pub fn innermost_pid(pid: u32) -> Option<u32> {
     let status = fs::read(format!("/proc/{pid}/status")).ok()?;

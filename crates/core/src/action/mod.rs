@@ -443,6 +443,8 @@ pub enum Outcome {
     SessionId(SessionId),
     /// A session.
     Session(Box<SessionView>),
+    /// A session behind a signal, and the foreground's program if all of it ignores the signal.
+    Signalled(Box<SessionView>, Option<String>),
     /// A session that was started, or that an earlier request started.
     Created(Box<Created>),
     /// Some sessions, and their total number.
@@ -523,6 +525,7 @@ impl Outcome {
         match self {
             Self::SessionId(_) => "a session's id",
             Self::Session(_) => "a session",
+            Self::Signalled(..) => "a signal",
             Self::Created(_) => "a new session",
             Self::Located(_) => "where a session is",
             Self::Dialogue(_) => "a dialogue",

@@ -106,13 +106,15 @@ pub enum Fresh {
         session: SessionId,
         /// How it ended, as text.
         how: String,
+        /// Whether this one is in its directory.
+        keeps_cwd: bool,
     },
     /// A reset was requested; the command that it killed, if one ran.
     Reset(Option<String>),
 }
 
 /// The result of a call that runs nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
     /// A program runs.
     Running,
@@ -120,6 +122,13 @@ pub enum Look {
     Idle,
     /// A key was requested, but nothing runs, so nothing was sent.
     NothingToInterrupt,
+    /// A key was sent, and the program that runs ignores its signal.
+    Ignored {
+        /// The key's name.
+        key: &'static str,
+        /// The program's name.
+        program: String,
+    },
     /// Only a reset was requested.
     Reset,
 }
@@ -146,6 +155,8 @@ pub enum LocatedSession {
         how: String,
         /// The caller's read cursor in it.
         read_to: u64,
+        /// Whether the next one begins in its directory.
+        keeps_cwd: bool,
     },
     /// The client has had no default session.
     Nothing,

@@ -43,7 +43,7 @@ impl Caller<'_> {
 
     pub(super) async fn session(&self, action: Action) -> Result<SessionView, ActionError> {
         match self.act(action).await? {
-            Outcome::Session(session) => Ok(*session),
+            Outcome::Session(session) | Outcome::Signalled(session, _) => Ok(*session),
             other => Err(mismatch(&other)),
         }
     }

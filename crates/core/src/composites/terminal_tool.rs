@@ -18,6 +18,9 @@ use crate::limits;
 /// How long an interrupted program may take to end before the answer says that it still runs.
 const INTERRUPT_WAIT: Duration = Duration::from_secs(5);
 
+/// The same for a program that ignores the signal: long enough to see that it still asks.
+const IGNORED_WAIT: Duration = Duration::from_secs(1);
+
 /// The byte of C-d.
 const END_OF_FILE: &[u8] = b"\x04";
 
@@ -158,11 +161,11 @@ async fn target(caller: Caller<'_>, call: &TerminalCall) -> Result<Target, Actio
     };
     let (mut fresh, before) = match locate(caller, Locate::DefaultOf(client.clone())).await? {
         LocatedSession::Live(live) => return Ok(at(live, None)),
-        LocatedSession::Ended { session, how, read_to } => {
+        LocatedSession::Ended { session, how, read_to, keeps_cwd } => {
             if let Some(report) = done_before(caller, &session, call).await? {
                 return Ok(Target::Done(report, read_to));
             }
-            (Fresh::Ended { session: session.clone(), how }, Some((session, read_to)))
+            (Fresh::Ended { session: session.clone(), how, keeps_cwd }, Some((session, read_to)))
         }
         LocatedSession::Nothing => (Fresh::First(Vec::new()), None),
     };
@@ -251,11 +254,18 @@ async fn interrupt(
     if !at.was_not_ready && is_idle(&at.session) {
         return Ok((unread(caller, id, call).await?, Some(Look::NothingToInterrupt)));
     }
-    caller.session(Action::Signal { session: id, target: SignalTarget::Foreground, signo }).await?;
-    let timeout = call.timeout.unwrap_or(INTERRUPT_WAIT);
+    let signal = Action::Signal { session: id, target: SignalTarget::Foreground, signo };
+    let ignored_by = match caller.act(signal).await? {
+        Outcome::Signalled(_, ignored_by) => ignored_by,
+        other => return Err(mismatch(&other)),
+    };
+    let longest = if ignored_by.is_some() { IGNORED_WAIT } else { INTERRUPT_WAIT };
+    let timeout = call.timeout.unwrap_or(longest);
+    let key = if signo == sys::signal::INT { "C-c" } else { "C-z" };
+    let look = ignored_by.map(|program| Look::Ignored { key, program });
     // The input wanted before the signal is forgotten, so the wait ends on input wanted after it.
     let wait = Wait { pattern: call.pattern.clone(), input_wanted: true, ..Wait::at_most(timeout) };
-    Ok((wait_for(caller, &at.session, wait, call).await?, None))
+    Ok((wait_for(caller, &at.session, wait, call).await?, look))
 }
 
 /// A given timeout bounds the whole wait; without one, silence ends it, and so does the total timeout.

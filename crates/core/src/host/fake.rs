@@ -147,6 +147,10 @@ impl Host for FakeHost {
         None
     }
 
+    fn ignores(&self, _: u32, _: i32) -> bool {
+        false
+    }
+
     fn image(&self, _: u32) -> Option<u64> {
         None
     }

@@ -159,6 +159,10 @@ impl Host for LocalHost {
         process::tcp_user(own, peer)
     }
 
+    fn ignores(&self, pid: u32, signo: i32) -> bool {
+        process::ignores(pid, signo)
+    }
+
     fn image(&self, pid: u32) -> Option<u64> {
         process::image(pid)
     }

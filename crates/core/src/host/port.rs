@@ -150,6 +150,9 @@ pub(crate) trait Host: Programs + Send + Sync {
     /// The user who has opened the TCP socket with these addresses on this machine; blocks.
     fn tcp_user(&self, own: SocketAddr, peer: SocketAddr) -> Option<u32>;
 
+    /// Whether a process ignores a signal.
+    fn ignores(&self, pid: u32, signo: i32) -> bool;
+
     /// A number that changes with each execve(2) of a process, if it may be looked at.
     fn image(&self, pid: u32) -> Option<u64>;
 

@@ -41,7 +41,7 @@ impl Rest {
         action: Action,
     ) -> Result<Json<api::TerminalSession>, ProblemResponse> {
         match self.act(principal, action).await? {
-            Outcome::Session(view) => Ok(Json(convert::session(*view, &self.base_url))),
+            Outcome::Session(view) | Outcome::Signalled(view, _) => Ok(Json(convert::session(*view, &self.base_url))),
             other => Err(unexpected(&other)),
         }
     }

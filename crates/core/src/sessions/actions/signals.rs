@@ -23,12 +23,12 @@ impl Registry {
             SignalTarget::Session => Target::Session,
             SignalTarget::Process(pid) => Target::Process(pid),
         };
-        handle.ask(|reply| Request::Signal { target, signo, reply }).await??;
+        let ignored_by = handle.ask(|reply| Request::Signal { target, signo, reply }).await??;
         let view = match self.live_view(&handle).await {
             Err(ActionError::Ended { .. }) => self.after(principal, &handle).await?.0,
             view => view?,
         };
-        Ok(Outcome::Session(Box::new(view)))
+        Ok(Outcome::Signalled(Box::new(view), ignored_by))
     }
 
     pub(in crate::sessions) async fn signals(

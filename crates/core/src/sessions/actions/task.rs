@@ -92,7 +92,7 @@ impl Registry {
         let Ok(handle) = self.live(principal, &id.session).await else { return false };
         let runs = handle.ask(Request::Look).await.is_ok_and(|now| now.view.current_command == Some(id.command));
         let (target, signo) = (Target::Foreground, sys::signal::INT);
-        runs && matches!(handle.ask(|reply| Request::Signal { target, signo, reply }).await, Ok(Ok(())))
+        runs && matches!(handle.ask(|reply| Request::Signal { target, signo, reply }).await, Ok(Ok(_)))
     }
 
     pub(super) async fn add_to_task(

@@ -57,10 +57,11 @@ pub(crate) enum Request {
         rows: u16,
         reply: oneshot::Sender<Result<(), ActionError>>,
     },
+    /// Answered with the program that ignores the signal, if all of the foreground do.
     Signal {
         target: Target,
         signo: i32,
-        reply: oneshot::Sender<Result<(), ActionError>>,
+        reply: oneshot::Sender<Result<Option<String>, ActionError>>,
     },
     Terminate {
         signo: i32,

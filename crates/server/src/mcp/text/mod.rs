@@ -80,8 +80,12 @@ pub(super) fn report(report: &Report, context: &AnswerContext<'_>) -> String {
 pub(super) fn terminal(view: &TerminalView, context: &AnswerContext<'_>) -> String {
     let report = &view.report;
     let mut facts = Facts::default();
-    match view.look {
+    match &view.look {
         None | Some(Look::Running) => state(&mut facts, report, context),
+        Some(Look::Ignored { key, program }) => {
+            state(&mut facts, report, context);
+            facts.add(format!("{} ignores {key}: send C-\\ with is_input, or reset", plain(program)));
+        }
         Some(Look::Idle) => {
             facts.add("idle");
             last_result(&mut facts, report);
@@ -95,11 +99,12 @@ pub(super) fn terminal(view: &TerminalView, context: &AnswerContext<'_>) -> Stri
     match &view.fresh {
         None => {}
         Some(Fresh::First(left_behind)) => sessions_left_behind(&mut facts, left_behind),
-        Some(Fresh::Ended { how, .. }) => {
-            facts.add(format!("fresh shell, all state is lost: the last one ended ({})", plain(how)))
+        Some(Fresh::Ended { how, keeps_cwd, .. }) => {
+            let state = if *keeps_cwd { "all state but the directory" } else { "all state" };
+            facts.add(format!("fresh shell, {state} is lost: the last one ended ({})", plain(how)))
         }
         Some(Fresh::Reset(lost)) => {
-            if view.look != Some(Look::Reset) {
+            if view.look.as_ref() != Some(&Look::Reset) {
                 facts.add("terminal reset: all previous state is lost");
             }
             if let Some(lost) = lost {

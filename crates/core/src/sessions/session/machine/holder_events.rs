@@ -128,7 +128,9 @@ impl Session {
                 self.on_input_done((status, value, shown), key, wait, (from, offered, is_signal, echo), typed);
             }
             Some(Call::Line { wait, started, .. }) => self.on_line_typed((status, value), wait, started),
-            Some(Call::Signal { is_foreground, reply }) => self.on_signal_done(status, value, is_foreground, reply),
+            Some(Call::Signal { is_foreground, ignored_by, reply }) => {
+                self.on_signal_done(status, value, (is_foreground, ignored_by), reply);
+            }
             Some(Call::Plain(reply)) => {
                 let _ = reply.send(self.plain_result(status, value));
             }

@@ -79,7 +79,8 @@ pub(crate) enum Call {
     Plain(oneshot::Sender<Result<(), ActionError>>),
     Signal {
         is_foreground: bool,
-        reply: oneshot::Sender<Result<(), ActionError>>,
+        ignored_by: Option<String>,
+        reply: oneshot::Sender<Result<Option<String>, ActionError>>,
     },
     Terminate(oneshot::Sender<Result<Ended, ActionError>>),
     Report,
@@ -230,7 +231,8 @@ impl HolderLink {
         match request {
             Request::Run { started, .. } => drop(started.send(Err(why))),
             Request::Input { typed, .. } | Request::Secret { typed, .. } => drop(typed.send(Err(why))),
-            Request::Resize { reply, .. } | Request::Signal { reply, .. } => drop(reply.send(Err(why))),
+            Request::Resize { reply, .. } => drop(reply.send(Err(why))),
+            Request::Signal { reply, .. } => drop(reply.send(Err(why))),
             Request::Terminate { reply, .. } => drop(reply.send(Err(why))),
             other @ (Request::Look(_)
             | Request::Commands(_)
@@ -255,7 +257,8 @@ fn give_up(call: Call, why: ActionError) {
     match call {
         Call::Run { started, .. } | Call::Line { started, .. } => drop(started.send(Err(why))),
         Call::Input { typed, .. } => drop(typed.send(Err(why))),
-        Call::Plain(reply) | Call::Signal { reply, .. } => drop(reply.send(Err(why))),
+        Call::Plain(reply) => drop(reply.send(Err(why))),
+        Call::Signal { reply, .. } => drop(reply.send(Err(why))),
         Call::Terminate(reply) => drop(reply.send(Err(why))),
         Call::Report => {}
     }

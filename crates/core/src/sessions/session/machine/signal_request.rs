@@ -14,9 +14,16 @@ use crate::sessions::timeline::Sent;
 const NO_SUCH_PROCESS: u64 = 3;
 
 impl Session {
-    pub(super) fn ask_signal(&mut self, target: Target, signo: i32, reply: oneshot::Sender<Result<(), ActionError>>) {
+    pub(super) fn ask_signal(
+        &mut self,
+        target: Target,
+        signo: i32,
+        reply: oneshot::Sender<Result<Option<String>, ActionError>>,
+    ) {
         self.jobs.may_have_stopped |= signo == sys::signal::TSTP;
         let is_foreground = target == Target::Foreground;
+        // For a program that reads keys it may be a key.
+        let may_be_key = self.foreground.state.is_some_and(|state| !state.canonical);
         if is_foreground {
             self.foreground.forget_state();
         }
@@ -28,8 +35,11 @@ impl Session {
             }
         }
         let sent = self.about_to_send(target, signo);
+        let ignore = || sent.receivers.iter().all(|(process, _)| self.host().ignores(process.0, signo));
+        let is_ignored = is_foreground && !may_be_key && ignore();
+        let ignored_by = sent.receivers.first().filter(|_| is_ignored).map(|(_, name)| name.clone());
         self.timeline.expect_signal(sent);
-        self.link.call(self.now.at, Call::Signal { is_foreground, reply }, |seq| ToHolder::Signal {
+        self.link.call(self.now.at, Call::Signal { is_foreground, ignored_by, reply }, |seq| ToHolder::Signal {
             seq,
             target,
             signo,
@@ -59,8 +69,8 @@ impl Session {
         &mut self,
         status: Status,
         value: u64,
-        is_foreground: bool,
-        reply: oneshot::Sender<Result<(), ActionError>>,
+        (is_foreground, ignored_by): (bool, Option<String>),
+        reply: oneshot::Sender<Result<Option<String>, ActionError>>,
     ) {
         if is_foreground {
             self.foreground.on_typed();
@@ -74,6 +84,6 @@ impl Session {
         // server's.
         let is_nobody = is_foreground && status == Status::Failed && value == NO_SUCH_PROCESS;
         let nothing = || Err(ActionError::NothingRuns { session: self.shared.id.clone() });
-        let _ = reply.send(if is_nobody { nothing() } else { self.plain_result(status, value) });
+        let _ = reply.send(if is_nobody { nothing() } else { self.plain_result(status, value).map(|()| ignored_by) });
     }
 }

@@ -158,6 +158,7 @@ struct Callers {
     inputs: Vec<oneshot::Receiver<Result<Typed, ActionError>>>,
     waits: Vec<oneshot::Receiver<Finished>>,
     plain: Vec<oneshot::Receiver<Result<(), ActionError>>>,
+    signals: Vec<oneshot::Receiver<Result<Option<String>, ActionError>>>,
     ends: Vec<oneshot::Receiver<Result<super::super::Ended, ActionError>>>,
 }
 
@@ -182,11 +183,13 @@ impl Callers {
         });
         self.waits.retain_mut(|wait| wait.try_recv() == Err(Empty));
         self.plain.retain_mut(|plain| plain.try_recv().is_err_and(|e| e == Empty));
+        self.signals.retain_mut(|signal| signal.try_recv().is_err_and(|e| e == Empty));
         self.ends.retain_mut(|end| end.try_recv().is_err_and(|e| e == Empty));
     }
 
-    fn open(&self) -> [usize; 5] {
-        [self.runs.len(), self.inputs.len(), self.waits.len(), self.plain.len(), self.ends.len()]
+    fn open(&self) -> [usize; 6] {
+        let (plain, signals) = (self.plain.len(), self.signals.len());
+        [self.runs.len(), self.inputs.len(), self.waits.len(), plain, signals, self.ends.len()]
     }
 }
 
@@ -271,8 +274,8 @@ impl Story {
                 self.rig.request(Request::Resize { cols: 100, rows: 30, reply });
             }
             Happening::Signal(signo) => {
-                let (reply, plain) = oneshot::channel();
-                self.callers.plain.push(plain);
+                let (reply, signal) = oneshot::channel();
+                self.callers.signals.push(signal);
                 self.rig.request(Request::Signal { target: Target::Foreground, signo: *signo, reply });
             }
             Happening::Terminate => {
@@ -446,6 +449,6 @@ proptest! {
             story.happens(happening);
         }
         story.ends(last);
-        prop_assert_eq!(story.callers.open(), [0; 5], "runs, inputs, waits, signals and resizes, ends");
+        prop_assert_eq!(story.callers.open(), [0; 6], "runs, inputs, waits, resizes, signals, ends");
     }
 }
