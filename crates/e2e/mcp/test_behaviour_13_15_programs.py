@@ -5,6 +5,8 @@ ptyd tells that a program wants input the moment that it does; text typed at a s
 
 import asyncio
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 from mcp_client import CALL_SECONDS, PTYD, at_least
@@ -56,6 +58,28 @@ async def test_enter_is_a_carriage_return_on_every_door(workspace):
     assert "b'a\\rb.\\r'" in shown.output
 
 
+TWO_LEVELS = "def count(n):\n    if n:\n        return count(n - 1)\n    return 'two levels'\n"
+
+
+# promise: screen-4
+async def test_editors_that_indent_by_themselves_run_the_program_that_was_sent(workspace):
+    # IPython asks for pastes and indents what is typed; bash asks for them and does not; python does neither.
+    ipython = f"{Path(sys.executable).with_name('ipython')} --no-banner --colors=NoColor"
+    for program, block, call, expected in [
+        (ipython, TWO_LEVELS, "count(3)", "Out[2]: 'two levels'"),
+        ("python3 -q", TWO_LEVELS, "count(3)", "'two levels'"),
+        ("bash --norc", "count() {\n    echo two\n    echo levels\n}", "count", "two\nlevels"),
+    ]:
+        session = await workspace.session()
+        await session.run(program)
+        await session.type(block, end_with_newline=True)
+        assert expected in (await session.type(call, end_with_newline=True)).output, program
+        assert "Error" not in (await session.read()).output, program
+    await workspace.terminal(ipython)
+    shown = await workspace.terminal("for x in range(2):\n    print('v', x)\nprint('end')", is_input=True)
+    assert [line for line in shown.output.splitlines() if line in ("v 0", "v 1", "end")] == ["v 0", "v 1", "end"]
+
+
 # promise: signal-1
 async def test_an_interrupted_dialogue_answers_when_it_asks_again(workspace):
     await workspace.terminal("python3 -q")
@@ -95,6 +119,21 @@ async def test_a_program_that_is_deaf_to_interrupts_still_wants_input(workspace)
     assert (await workspace.terminal("sh -c 'trap \"\" INT; exec cat'")).wants == "input"
     interrupted = await workspace.terminal("C-c")
     assert (interrupted.wants, interrupted.is_timed_out) == ("input", False), interrupted.text
+    assert "cat ignores C-c: send C-\\ with is_input, or reset" in interrupted.facts
+    assert (await workspace.terminal("C-\\", is_input=True)).exit == 131
+
+
+# promise: signal-1
+async def test_a_program_that_ignores_an_interrupt_is_named_before_the_wait_for_its_end_is_over(workspace):
+    for ignores, name in [("trap '' INT; sleep 60", "sleep"), ("(trap '' INT; exec sleep 60) | cat", None)]:
+        await workspace.terminal(ignores, timeout=0)
+        interrupted = await workspace.terminal("C-c", timeout=1)
+        named = [fact for fact in interrupted.facts if "ignores" in fact]
+        # cat ends in the second one, so the interrupt is not ignored by all.
+        assert (interrupted.is_running, named) == (True, [f"{name} ignores C-c: send C-\\ with is_input, or reset"] if name else []), interrupted.text
+        ended = await workspace.terminal("C-\\", is_input=True)
+        assert not ended.is_running, ended.text
+        assert (await workspace.terminal("trap - INT; echo fine")).output == "fine"
 
 
 @needs_vim

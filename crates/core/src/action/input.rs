@@ -41,3 +41,39 @@ pub enum InputBytes {
         enters: bool,
     },
 }
+
+impl InputBytes {
+    /// Text as a person hands it over. A block with indented lines is a paste: typed, an editor that indents by itself would indent
+    /// it twice. Without indented lines it is typed, because some programs run each line of what is typed and none of a paste (gdb).
+    pub fn of_text(text: String) -> Self {
+        let mut lines = text.split(['\n', '\r']).skip(1);
+        if !lines.any(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty()) {
+            return Self::Raw(text.into_bytes());
+        }
+        // Inside of a paste the last line end would be text; behind it, it is Enter.
+        let block = text.strip_suffix("\r\n").or_else(|| text.strip_suffix(['\n', '\r']));
+        let enters = block.is_some();
+        Self::Paste { text: block.map(str::to_owned).unwrap_or(text), enters }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_with_indented_lines_is_a_paste_and_other_text_is_typed() {
+        for text in ["", "y\r", "  y\r", "print 1\rprint 2\r", "if x:\r  \r", "a\r\n\r\n"] {
+            assert_eq!(InputBytes::of_text(text.to_owned()), InputBytes::Raw(text.into()), "{text:?}");
+        }
+        for (text, pasted, enters) in [
+            ("for x in y:\r  z()\r", "for x in y:\r  z()", true),
+            ("f() {\n\tx\n}\r\n", "f() {\n\tx\n}", true),
+            ("def f():\n  x\n\n", "def f():\n  x\n", true),
+            ("def f():\n  x", "def f():\n  x", false),
+        ] {
+            let expected = InputBytes::Paste { text: pasted.to_owned(), enters };
+            assert_eq!(InputBytes::of_text(text.to_owned()), expected);
+        }
+    }
+}

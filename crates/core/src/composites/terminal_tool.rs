@@ -317,7 +317,7 @@ fn ask(call: &TerminalCall) -> Ask {
             if let Some(keys) = key.as_deref().and_then(|name| keys::parse(name).ok()) {
                 return Ask::Input(InputBytes::Keys(keys));
             }
-            Ask::Input(InputBytes::Raw(with_enter(text).into_bytes()))
+            Ask::Input(InputBytes::of_text(with_enter(text)))
         }
         text if !TerminalCall::is_command(text) => Ask::Look,
         text => Ask::Command(text.to_owned()),

@@ -88,12 +88,9 @@ pub(super) fn typing(input: &str, names: &[String], end_with_newline: bool) -> R
     match (input.is_empty() && !end_with_newline, names) {
         (true, []) => Ok(None),
         (false, []) => {
-            let mut bytes = input.as_bytes().to_vec();
-            if end_with_newline {
-                // The byte of the Enter key: the terminal makes a newline of it, and programs in raw mode expect it.
-                bytes.push(b'\r');
-            }
-            Ok(Some(InputBytes::Raw(bytes)))
+            // The byte of the Enter key: the terminal makes a newline of it, and programs in raw mode expect it.
+            let enter = if end_with_newline { "\r" } else { "" };
+            Ok(Some(InputBytes::of_text(input.to_owned() + enter)))
         }
         (true, names) => {
             let mut keys = Vec::new();

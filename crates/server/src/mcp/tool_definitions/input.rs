@@ -42,9 +42,10 @@ struct Arguments {
     /// Names in order.
     #[serde(default)]
     keys: Vec<String>,
-    /// Hand input over as a paste.
+    /// Hand input over as a paste; without it, a block with indented lines is one.
     #[serde(default)]
-    paste: bool,
+    #[schemars(with = "bool")]
+    paste: Option<bool>,
     /// Press Enter after input.
     #[serde(default)]
     end_with_newline: bool,
@@ -100,14 +101,17 @@ pub(super) fn tool() -> Tool {
 async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     let id = session(call, &arguments.session_id).await?;
-    let bytes = match typing(&arguments.input, &arguments.keys, arguments.end_with_newline)? {
-        Some(InputBytes::Raw(_)) if arguments.paste => {
-            Some(InputBytes::Paste { text: arguments.input.clone(), enters: arguments.end_with_newline })
-        }
-        Some(InputBytes::Keys(_)) if arguments.paste => {
+    let bytes = match (typing(&arguments.input, &arguments.keys, arguments.end_with_newline)?, arguments.paste) {
+        (Some(InputBytes::Keys(_)), Some(true)) => {
             return Err(ToolError::Said("paste: is for text, which is given as input".to_owned()));
         }
-        bytes => bytes,
+        (Some(InputBytes::Raw(_) | InputBytes::Paste { .. }), Some(true)) => {
+            Some(InputBytes::Paste { text: arguments.input.clone(), enters: arguments.end_with_newline })
+        }
+        (Some(InputBytes::Paste { text, enters }), Some(false)) => {
+            Some(InputBytes::Raw((text + if enters { "\r" } else { "" }).into_bytes()))
+        }
+        (bytes, _) => bytes,
     };
     let ready = pattern(call, "wait_for", &arguments.wait_for).await?;
     let timeout = arguments.timeout.map(Seconds::duration).transpose()?;
