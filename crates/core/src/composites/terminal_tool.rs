@@ -259,8 +259,8 @@ async fn interrupt(
         Outcome::Signalled(_, ignored_by) => ignored_by,
         other => return Err(mismatch(&other)),
     };
-    let longest = if ignored_by.is_some() { IGNORED_WAIT } else { INTERRUPT_WAIT };
-    let timeout = call.timeout.unwrap_or(longest);
+    let timeout = call.timeout.unwrap_or(INTERRUPT_WAIT);
+    let timeout = if ignored_by.is_some() { timeout.min(IGNORED_WAIT) } else { timeout };
     let key = if signo == sys::signal::INT { "C-c" } else { "C-z" };
     let look = ignored_by.map(|program| Look::Ignored { key, program });
     // The input wanted before the signal is forgotten, so the wait ends on input wanted after it.

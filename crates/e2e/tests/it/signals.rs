@@ -188,6 +188,15 @@ async fn an_interrupt_ends_what_reads_no_key_of_a_terminal_that_makes_no_signals
             assert_eq!(shell.gives("stty sane; echo fine").await, (0, "fine\n".to_owned()), "{modes}");
         }
     }
+    // So does the shell itself.
+    let loops = shell.begin("stty -isig; echo on; while :; do :; done").await;
+    e2e::eventually("it loops", async || {
+        (shell.look().await.journal.end_offset > loops.start_offset + 3).then_some(())
+    })
+    .await;
+    shell.presses(&["C-c"], None).await;
+    assert_eq!(shell.end_of(&loops).await.exit_code, Some(130));
+    assert_eq!(shell.gives("stty sane; echo fine").await, (0, "fine\n".to_owned()));
     // A program that reads has the key, and only that.
     let other = server.session().await;
     for (reads, line) in [("stty raw -echo; head -c 1", &b""[..]), ("stty -isig -echo; head -n 1", b"\r")] {

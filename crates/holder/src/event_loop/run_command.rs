@@ -56,7 +56,10 @@ impl Holder {
         let is_ready = self.shell.phase() == Phase::Ready && is_quiet;
         if !is_ready || !self.shell_reads_commands() {
             if self.handover.is_overdue(now) || self.waits_at_unfinished_line(now) || self.typed_line_runs(now) {
-                let status = if self.shell.phase() == Phase::Typed { Status::Typed } else { Status::NotReady };
+                // It may be a line that was typed ahead.
+                let is_ahead = self.shell.input_since_handover() && !self.terminal.shell_is_foreground();
+                let is_typed = self.shell.phase() == Phase::Typed || is_ahead;
+                let status = if is_typed { Status::Typed } else { Status::NotReady };
                 self.refuse_waiting(status);
             }
             return;

@@ -10,6 +10,7 @@ use wire::{Status, Target};
 use super::Holder;
 use crate::connections::Caller;
 use crate::input::SignalKey;
+use crate::shell_state::Phase;
 use crate::termination;
 
 impl Holder {
@@ -81,8 +82,10 @@ impl Holder {
     pub(super) fn check_unread_key(&mut self, now: u64) {
         let Some(SignalKey { signo, .. }) = self.unread_key.take_if(|key| now >= key.due_at) else { return };
         let leader = self.terminal.leader();
+        // At its prompt the shell reads keys, however late.
+        let runs = matches!(self.shell.phase(), Phase::Running(_)) || !self.terminal.shell_is_foreground();
         let is_unread = match pty::modes(leader) {
-            Ok(modes) if modes.isig || self.terminal.shell_is_foreground() => false,
+            Ok(modes) if modes.isig || !runs => false,
             // The line discipline keeps an unfinished line to itself, so the kernel shows whether somebody reads it.
             Ok(modes) if modes.canonical => {
                 let sample = self.sampler.sample(leader, self.terminal.shell_pid());

@@ -42,7 +42,7 @@ struct Arguments {
     /// Names in order.
     #[serde(default)]
     keys: Vec<String>,
-    /// Hand input over as a paste; without it, a block with indented lines is one.
+    /// As a paste.
     #[serde(default)]
     #[schemars(with = "bool")]
     paste: Option<bool>,

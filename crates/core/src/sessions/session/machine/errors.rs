@@ -21,7 +21,12 @@ impl Session {
     }
 
     pub(super) fn typed_busy_error(&self) -> ActionError {
-        let with = "a line typed at its prompt".to_owned();
+        let with = match self.program_of_the_prompt() {
+            Some(program) => {
+                format!("{}, run by a line typed at its prompt or by the prompt", terminal::quote::line(&program))
+            }
+            None => "a line typed at its prompt".to_owned(),
+        };
         ActionError::Busy { session: self.shared.id.clone(), with, may_be_a_shell: self.may_be_a_shell() }
     }
 
