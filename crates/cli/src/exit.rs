@@ -44,6 +44,12 @@ impl Failure {
         Self::with(124, message)
     }
 
+    /// The same failure with other advice: what begins with `from` is left out.
+    pub fn advising(self, from: &str, advice: &str) -> Self {
+        let why = self.message.split(from).next().unwrap_or_default();
+        Self { message: format!("{why}; {advice}"), ..self }
+    }
+
     fn with(code: u8, message: impl fmt::Display) -> Self {
         Self { code, message: message.to_string() }
     }

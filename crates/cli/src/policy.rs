@@ -98,7 +98,7 @@ pub fn policy(given: &PathOptions, options: &PolicyOptions) -> Result<ExitCode, 
             let (verdict, why) = (ruling.verdict.name(), quote::line(&ruling.why));
             print::line(format_args!("{verdict}: rule {} of policy {}: {why}", ruling.rule, policy.name()))?;
             print::note(
-                "A policy is advisory in a session whose profile has no confinement: docs/policy.md says what it cannot do.",
+                "This holds in a session whose profile has rc = \"clean\", and where that has no confinement it is advisory: docs/policy.md.",
             );
             Ok(ExitCode::from(if ruling.verdict == Verdict::Allow { 0 } else { NOT_ALLOWED }))
         }

@@ -398,6 +398,16 @@ impl Runner<'_> {
                     print::note(format_args!("ptyd: {e}"));
                     request.approval_timeout = options.approval_timeout.map(|time| time.as_secs_f64());
                 }
+                // The approval ends with the session of this one command.
+                Err(e)
+                    if e.code() == Some(ErrorCode::ApprovalNeeded) && is_ours && request.approval_timeout.is_none() =>
+                {
+                    let failure = Failure::from(e);
+                    return Err(failure.advising(
+                        "; waiting for approval ",
+                        "wait for it with --approval-timeout 5m, or use a session (ptyd run -s)",
+                    ));
+                }
                 // A server that died had accepted it, and it has ended its shell since: no other command runs in this
                 // session.
                 Err(e) if e.code() == Some(ErrorCode::SessionEnded) && is_ours => {

@@ -13,8 +13,11 @@ const PAGE: &str = include_str!("../../../docs/policy.md");
 const ORDINARY: &str = include_str!("ordinary.txt");
 
 fn example() -> Policies {
-    let text =
-        PAGE.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("the page has an example");
+    let text = PAGE
+        .split("```toml\n")
+        .nth(2)
+        .and_then(|rest| rest.split("```").next())
+        .expect("the page has a profile, then a policy");
     Policies::parse(text).unwrap_or_else(|mistake| panic!("docs/policy.md, in the example, {mistake}"))
 }
 

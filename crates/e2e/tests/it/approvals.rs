@@ -9,11 +9,12 @@ use api::{
     Foreground, InputRequest, TokenRequest, TokenScope,
 };
 use client::{Client, ClientError};
-use e2e::{PATIENCE, Server, Session, eventually};
+use e2e::{Home, PATIENCE, Server, Session, Start, eventually};
 use serde_json::Value;
 
 use crate::audit::lines;
 use crate::policy::{POLICY, ask, by, start};
+use crate::profiles::configure;
 use crate::server_events::Follower;
 
 pub(crate) fn token(name: &str) -> TokenRequest {
@@ -372,4 +373,42 @@ async fn a_tokens_policy_counts_besides_the_sessions_and_the_stricter_decides() 
     let next = owner.make_token(&token("bot")).await.expect("made");
     let own = Session::new(Arc::new(Client::tcp(server.address(), next.token)), shell.id.clone());
     assert_eq!(own.gives("ls /nowhere 2>/dev/null || echo b").await, (0, "b\n".to_owned()));
+}
+
+/// The files of the page's example.
+fn pages_example() -> [&'static str; 2] {
+    let page = include_str!("../../../../docs/policy.md");
+    let mut blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().expect("it ends"));
+    [blocks.next().expect("the profile"), blocks.next().expect("the policy")]
+}
+
+#[tokio::test]
+// promise: policy-1, policy-8
+async fn the_pages_example_allows_ls_and_a_command_of_one_session_waits_for_its_approval() {
+    let [profile, policy] = pages_example();
+    let home = Home::make();
+    configure(&home, profile);
+    std::fs::write(home.path().join("config/ptyd/policy.toml"), policy).expect("written");
+    let server = Server::start_in(home, Start::default());
+    let ptyd = async |words: &[&str]| {
+        let mut ptyd = tokio::process::Command::from(server.ptyd(words));
+        let done = ptyd.stdin(Stdio::null()).output().await.expect("it runs");
+        let said = [done.stdout, done.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+        (done.status.code(), said[0].clone(), said[1].clone())
+    };
+    let (code, listed, said) = ptyd(&["run", "ls /"]).await;
+    assert_eq!((code, listed.contains("etc")), (Some(0), true), "{said}");
+    let (_, told, note) = ptyd(&["policy", "test", "ls -la"]).await;
+    assert!(told.starts_with("allow: rule look") && note.contains("rc = \"clean\""), "{told}{note}");
+    let (code, _, said) = ptyd(&["run", "base64 --version"]).await;
+    let advice = "wait for it with --approval-timeout 5m, or use a session (ptyd run -s)";
+    assert_eq!((code, said.contains(advice), said.contains("waiting for")), (Some(4), true, false), "{said}");
+    let admin = TokenRequest { scope: TokenScope::Admin, ..token("ada") };
+    let ada = Client::tcp(server.address(), server.client().make_token(&admin).await.expect("made").token);
+    let decide = async {
+        let pending = asked(&server).await;
+        ada.decide(&pending.id, Decision::Allow).await.expect("decided");
+    };
+    let (done, ()) = tokio::join!(ptyd(&["run", "--approval-timeout", "5m", "base64 --version"]), decide);
+    assert_eq!((done.0, done.1.contains("base64")), (Some(0), true), "{}", done.2);
 }
