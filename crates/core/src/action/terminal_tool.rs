@@ -106,8 +106,6 @@ pub enum Fresh {
         session: SessionId,
         /// How it ended, as text.
         how: String,
-        /// Whether this one is in its directory.
-        keeps_cwd: bool,
     },
     /// A reset was requested; the command that it killed, if one ran.
     Reset(Option<String>),
@@ -122,13 +120,8 @@ pub enum Look {
     Idle,
     /// A key was requested, but nothing runs, so nothing was sent.
     NothingToInterrupt,
-    /// A key was sent, and the program that runs ignores its signal.
-    Ignored {
-        /// The key's name.
-        key: &'static str,
-        /// The program's name.
-        program: String,
-    },
+    /// C-c was sent, and the program of this name runs on because it ignores the signal.
+    Ignored(String),
     /// Only a reset was requested.
     Reset,
 }
@@ -155,8 +148,6 @@ pub enum LocatedSession {
         how: String,
         /// The caller's read cursor in it.
         read_to: u64,
-        /// Whether the next one begins in its directory.
-        keeps_cwd: bool,
     },
     /// The client has had no default session.
     Nothing,

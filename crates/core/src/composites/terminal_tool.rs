@@ -161,11 +161,11 @@ async fn target(caller: Caller<'_>, call: &TerminalCall) -> Result<Target, Actio
     };
     let (mut fresh, before) = match locate(caller, Locate::DefaultOf(client.clone())).await? {
         LocatedSession::Live(live) => return Ok(at(live, None)),
-        LocatedSession::Ended { session, how, read_to, keeps_cwd } => {
+        LocatedSession::Ended { session, how, read_to } => {
             if let Some(report) = done_before(caller, &session, call).await? {
                 return Ok(Target::Done(report, read_to));
             }
-            (Fresh::Ended { session: session.clone(), how, keeps_cwd }, Some((session, read_to)))
+            (Fresh::Ended { session: session.clone(), how }, Some((session, read_to)))
         }
         LocatedSession::Nothing => (Fresh::First(Vec::new()), None),
     };
@@ -260,12 +260,14 @@ async fn interrupt(
         other => return Err(mismatch(&other)),
     };
     let timeout = call.timeout.unwrap_or(INTERRUPT_WAIT);
+    let ignored_by = ignored_by.filter(|_| signo == sys::signal::INT);
     let timeout = if ignored_by.is_some() { timeout.min(IGNORED_WAIT) } else { timeout };
-    let key = if signo == sys::signal::INT { "C-c" } else { "C-z" };
-    let look = ignored_by.map(|program| Look::Ignored { key, program });
     // The input wanted before the signal is forgotten, so the wait ends on input wanted after it.
     let wait = Wait { pattern: call.pattern.clone(), input_wanted: true, ..Wait::at_most(timeout) };
-    Ok((wait_for(caller, &at.session, wait, call).await?, look))
+    let report = wait_for(caller, &at.session, wait, call).await?;
+    let runs = report.command.as_ref().is_some_and(|command| command.status == CommandStatus::Running);
+    let look = ignored_by.filter(|_| runs).map(Look::Ignored);
+    Ok((report, look))
 }
 
 /// A given timeout bounds the whole wait; without one, silence ends it, and so does the total timeout.

@@ -171,11 +171,6 @@ impl EndedSession {
         view
     }
 
-    /// Whether nobody asked for its end.
-    pub(crate) fn ended_by_itself(&self) -> bool {
-        self.timeline.end().ending.is_none() && self.unreachable.is_none()
-    }
-
     /// Refuses what would be empty without a journal and look as if nothing had been printed.
     pub(crate) fn has_journal(&self) -> Result<(), ActionError> {
         if self.shared.reader.has_journal() {

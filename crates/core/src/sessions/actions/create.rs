@@ -1,6 +1,5 @@
 //! Starts a session, or returns the one that an earlier request with the same key or client started.
 
-use std::os::unix::ffi::OsStringExt as _;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -65,10 +64,7 @@ impl Registry {
         let handle = match self.default_of(client).await? {
             DefaultSession::Live(_, snapshot) => return Ok(not_new(snapshot.view)),
             DefaultSession::Ended(old) => {
-                let mut spec = self.again(&old.shared, &id)?;
-                if let Some(cwd) = self.kept_directory(&old) {
-                    spec.cwd = cwd.into_os_string().into_vec();
-                }
+                let spec = self.again(&old.shared, &id)?;
                 self.launch(&id, old.shared.meta.owner.clone(), |_| Ok(spec)).await?
             }
             DefaultSession::Nothing => {

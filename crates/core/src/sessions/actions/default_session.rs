@@ -1,7 +1,6 @@
 //! The default session of a stdio client, and what its caller has seen of it: the primitives of the `terminal` tool
 //! (`composites/terminal_tool.rs`).
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::OwnedMutexGuard;
@@ -60,8 +59,7 @@ impl Registry {
                     DefaultSession::Ended(old) => {
                         let (session, how) = (old.shared.id.clone(), reason(&old.view()));
                         let read_to = self.read_cursors.read_to(principal, &session).await?.unwrap_or(0);
-                        let keeps_cwd = self.kept_directory(&old).is_some();
-                        return Ok(LocatedSession::Ended { session, how, read_to, keeps_cwd });
+                        return Ok(LocatedSession::Ended { session, how, read_to });
                     }
                 }
             }
@@ -108,14 +106,6 @@ impl Registry {
             return Err(unreachable.error());
         }
         Ok(self.last_default(client).await.map_or(DefaultSession::Nothing, DefaultSession::Ended))
-    }
-
-    /// The directory of an ended session in which the next one begins: where it was at its last prompt, if its shell ended by itself.
-    /// The directory of a confined session belongs to its bounds, which a program must not choose.
-    pub(super) fn kept_directory(&self, old: &EndedSession) -> Option<PathBuf> {
-        let view = old.view();
-        let is_free = view.confinement.is_none() && view.profile.is_none() && old.ended_by_itself();
-        Some(view.cwd).filter(|cwd| is_free && self.host().file(cwd).is_some_and(|it| it.is_directory))
     }
 
     /// The newest ended default session of a client.

@@ -82,9 +82,9 @@ pub(super) fn terminal(view: &TerminalView, context: &AnswerContext<'_>) -> Stri
     let mut facts = Facts::default();
     match &view.look {
         None | Some(Look::Running) => state(&mut facts, report, context),
-        Some(Look::Ignored { key, program }) => {
+        Some(Look::Ignored(program)) => {
             state(&mut facts, report, context);
-            facts.add(format!("{} ignores {key}: send C-\\ with is_input, or reset", plain(program)));
+            facts.add(format!("{} ignores C-c: send C-\\ with is_input, or reset", plain(program)));
         }
         Some(Look::Idle) => {
             facts.add("idle");
@@ -99,9 +99,8 @@ pub(super) fn terminal(view: &TerminalView, context: &AnswerContext<'_>) -> Stri
     match &view.fresh {
         None => {}
         Some(Fresh::First(left_behind)) => sessions_left_behind(&mut facts, left_behind),
-        Some(Fresh::Ended { how, keeps_cwd, .. }) => {
-            let state = if *keeps_cwd { "all state but the directory" } else { "all state" };
-            facts.add(format!("fresh shell, {state} is lost: the last one ended ({})", plain(how)))
+        Some(Fresh::Ended { how, .. }) => {
+            facts.add(format!("fresh shell, all state is lost: the last one ended ({})", plain(how)))
         }
         Some(Fresh::Reset(lost)) => {
             if view.look.as_ref() != Some(&Look::Reset) {
