@@ -30,7 +30,7 @@ const UNFINISHED_US: u64 = 300_000;
 pub(crate) const READY_RETRY_US: u64 = 50;
 /// The same for a shell whose state is read from /proc.
 const LINE_RETRY_US: u64 = 200;
-/// A command that has waited for long polls once in this part of its wait, so that it costs little and adds little.
+/// A command polls again after this part of its wait so far.
 const RETRY_PART: u64 = 64;
 /// How long a command waits for a line that was typed at the prompt to end. Most lines end within a moment; one that
 /// does not counts as a running program, and the command is refused.
@@ -132,7 +132,8 @@ impl CommandHandover {
     pub(crate) fn next_at(&self, now: u64) -> Option<u64> {
         let by_proc = self.takes_lines() || self.is_in_band();
         let least = if by_proc { LINE_RETRY_US } else { READY_RETRY_US };
-        self.waiting.as_ref().map(|waiting| now + least.max(now.saturating_sub(waiting.since) / RETRY_PART))
+        let retry = |waiting: &WaitingCommand| now + least.max(now.saturating_sub(waiting.since) / RETRY_PART);
+        self.waiting.as_ref().map(|waiting| retry(waiting).min(waiting.until.max(now + least)))
     }
 
     /// Writes the command into the place from which the shell loads it.

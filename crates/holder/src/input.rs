@@ -165,21 +165,14 @@ fn again() -> u64 {
     rustix::io::Errno::AGAIN.raw_os_error().unsigned_abs().into()
 }
 
-/// After this time a program that reads keys has read one.
-const KEY_UNREAD_US: u64 = 500_000;
-
-/// The key of a signal, written to a terminal that makes no signal of it.
+/// The key of a signal, written to a terminal that makes no signal of it. Later input makes it forgotten.
 #[derive(Debug)]
 pub(crate) struct SignalKey {
     pub(crate) signo: i32,
+    /// The command that ran then.
+    pub(crate) command: u32,
     /// When a program has read it, or none will.
     pub(crate) due_at: u64,
-}
-
-impl SignalKey {
-    pub(crate) fn written(signo: i32, now: u64) -> Self {
-        Self { signo, due_at: now + KEY_UNREAD_US }
-    }
 }
 
 #[cfg(test)]

@@ -170,7 +170,7 @@ async fn a_command_waits_for_a_program_of_the_prompt_and_is_refused_with_its_nam
         session.run("touch slow").await;
         let request = ExecuteRequest { command: "echo no".into(), timeout: Some(1.0), ..ExecuteRequest::default() };
         let refused = session.try_run(&request).await.expect_err("it waits").to_string();
-        assert!(refused.contains("its prompt still runs cat; wait longer"), "{shell}: {refused}");
+        assert!(refused.contains("cat has the terminal, perhaps run by its prompt; wait longer"), "{shell}: {refused}");
         // Longer than a line typed at the prompt would be waited for.
         other.begin(&format!("sleep 1; echo now > {gate}")).await;
         assert_eq!(session.gives("echo yes; rm -r \"$PWD\"").await, (0, "yes\n".to_owned()), "{shell}");

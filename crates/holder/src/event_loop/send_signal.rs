@@ -5,13 +5,15 @@ use std::io;
 use journal::Record;
 use rustix::io::Errno;
 use sys::{pty, signal, time};
-use wire::{Status, Target};
+use wire::{Activity, Status, Target};
 
 use super::Holder;
 use crate::connections::Caller;
 use crate::input::SignalKey;
-use crate::shell_state::Phase;
 use crate::termination;
+
+/// After this time a program that reads keys has read one.
+const KEY_UNREAD_US: u64 = 500_000;
 
 impl Holder {
     pub(super) fn signal(&mut self, from: Caller, target: Target, signo: i32, now: u64) {
@@ -61,9 +63,17 @@ impl Holder {
                 pty::signal_foreground(self.terminal.leader(), signo)
             }
             Some(byte) => {
-                self.terminal.write(&[byte])?;
-                self.unread_key = Some(SignalKey::written(signo, time::monotonic_us()));
-                Ok(())
+                let written = self.terminal.write(&[byte]);
+                // At its prompt the shell reads keys, however late.
+                self.unread_key = match self.shell.command() {
+                    0 => None,
+                    command => Some(SignalKey { signo, command, due_at: time::monotonic_us() + KEY_UNREAD_US }),
+                };
+                match written {
+                    // A terminal that is full of input takes no key; its program reads none.
+                    Err(Errno::AGAIN) => Ok(()),
+                    written => Ok(written.map(drop)?),
+                }
             }
             None => self.kill_foreground(signo),
         }
@@ -77,31 +87,36 @@ impl Holder {
         signal::send(-group, signo)
     }
 
-    /// Sends the signal of a key by kill(2) if no program has read the key: an earlier one has left a terminal behind that
-    /// makes no signals. A program that reads lines or keys takes the key, whenever it does.
+    /// Sends the signal of a key by kill(2) if the command that ran then still runs, reads nothing, and has not read the key: an
+    /// earlier program has left a terminal behind that makes no signals.
     pub(super) fn check_unread_key(&mut self, now: u64) {
-        let Some(SignalKey { signo, .. }) = self.unread_key.take_if(|key| now >= key.due_at) else { return };
-        let leader = self.terminal.leader();
-        // At its prompt the shell reads keys, however late.
-        let runs = matches!(self.shell.phase(), Phase::Running(_)) || !self.terminal.shell_is_foreground();
-        let is_unread = match pty::modes(leader) {
-            Ok(modes) if modes.isig || !runs => false,
-            // The line discipline keeps an unfinished line to itself, so the kernel shows whether somebody reads it.
-            Ok(modes) if modes.canonical => {
-                let sample = self.sampler.sample(leader, self.terminal.shell_pid());
-                sample.is_some_and(|sample| !sample.state.foreground.waits())
-            }
-            Ok(_) => pty::unread(leader) > 0,
-            Err(_) => false,
-        };
-        if is_unread {
-            // The next program would read the key. The signal is sent even if this fails.
-            let _ = pty::discard_typed(leader);
-            let result = self.kill_foreground(signo);
-            let errno = result.err().and_then(|error| error.raw_os_error()).unwrap_or(0);
-            self.records.note(&Record::Signalled { target: 0, signo, errno });
-            self.schedule_sample(now);
+        let Some(SignalKey { signo, command, .. }) = self.unread_key.take_if(|key| now >= key.due_at) else { return };
+        if self.output.blocked_until().is_some() {
+            // The program may read keys again when its output moves on.
+            self.unread_key = Some(SignalKey { signo, command, due_at: now + KEY_UNREAD_US });
+            return;
         }
+        let leader = self.terminal.leader();
+        let Ok(modes) = pty::modes(leader) else { return };
+        let works = || {
+            let sample = self.sampler.sample(leader, self.terminal.shell_pid());
+            sample.is_some_and(|sample| sample.state.foreground == Activity::Busy)
+        };
+        // The line discipline counts no byte of an unfinished line.
+        let is_unread = || modes.canonical || pty::unread(leader) > 0;
+        if modes.isig || self.shell.command() != command || !is_unread() || !works() {
+            return;
+        }
+        self.on_signal_sent(signo, now);
+        if modes.flushes {
+            self.drop_queued_input(now);
+            // The signal is sent even if this fails.
+            let _ = pty::discard_typed(self.terminal.leader());
+        }
+        let result = self.kill_foreground(signo);
+        let errno = result.err().and_then(|error| error.raw_os_error()).unwrap_or(0);
+        self.records.note(&Record::Signalled { target: 0, signo, errno });
+        self.schedule_sample(now);
     }
 
     /// An interrupt makes the shell discard its unfinished line.

@@ -94,6 +94,7 @@ impl Holder {
         if let Err(e) = self.put_on_record(request.key, &request.bytes, is_hidden, command) {
             return self.answer_untyped(&request.from, Status::Failed, errno_of(&e), now);
         }
+        self.unread_key = None;
         self.shell.typed(&request.bytes);
         if request.bytes.last() == Some(&0x03) {
             self.shell.interrupted(now);

@@ -44,7 +44,9 @@ impl Session {
         }
         if let Some(program) = self.program_of_the_prompt() {
             let program = terminal::quote::line(&program);
-            return format!("its prompt still runs {program}; wait longer (timeout), or interrupt it (C-c)");
+            return format!(
+                "{program} has the terminal, perhaps run by its prompt; wait longer (timeout), or interrupt it (C-c)"
+            );
         }
         match (self.timeline.shell().prompt_seen, self.foreground()) {
             (false, Foreground::InputWanted | Foreground::PasswordWanted) => {
@@ -68,7 +70,8 @@ impl Session {
 
     /// The name of the program that has the terminal although the shell has been at its prompt and runs no command.
     fn program_of_the_prompt(&self) -> Option<String> {
-        let shell = self.host().process(self.timeline.shell().pid).filter(|_| self.timeline.shell().prompt_seen)?;
+        let may_run = self.timeline.shell().prompt_seen && !self.foreground.is_heuristic;
+        let shell = self.host().process(self.timeline.shell().pid).filter(|_| may_run)?;
         let group = shell.foreground_group.filter(|group| *group != shell.group)?;
         Some(self.host().process(group)?.name)
     }
