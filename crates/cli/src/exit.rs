@@ -44,10 +44,10 @@ impl Failure {
         Self::with(124, message)
     }
 
-    /// The same failure with other advice: what begins with `from` is left out.
+    /// The same failure with this advice in the place of its own, which begins with `from`.
     pub fn advising(self, from: &str, advice: &str) -> Self {
-        let why = self.message.split(from).next().unwrap_or_default();
-        Self { message: format!("{why}; {advice}"), ..self }
+        let Some((why, _)) = self.message.split_once(from) else { return self };
+        Self { message: format!("{why}; {advice}"), code: self.code }
     }
 
     fn with(code: u8, message: impl fmt::Display) -> Self {

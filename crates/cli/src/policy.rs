@@ -97,8 +97,13 @@ pub fn policy(given: &PathOptions, options: &PolicyOptions) -> Result<ExitCode, 
             let ruling = policy.command(command, standing);
             let (verdict, why) = (ruling.verdict.name(), quote::line(&ruling.why));
             print::line(format_args!("{verdict}: rule {} of policy {}: {why}", ruling.rule, policy.name()))?;
+            if ruling.verdict == Verdict::Allow {
+                print::note(
+                    "The session needs a profile with rc = \"clean\": elsewhere nothing is proven (docs/policy.md).",
+                );
+            }
             print::note(
-                "This holds in a session whose profile has rc = \"clean\", and where that has no confinement it is advisory: docs/policy.md.",
+                "A policy is advisory in a session whose profile has no confinement: docs/policy.md says what it cannot do.",
             );
             Ok(ExitCode::from(if ruling.verdict == Verdict::Allow { 0 } else { NOT_ALLOWED }))
         }

@@ -47,7 +47,9 @@ impl InputBytes {
     /// it twice. Without indented lines it is typed, because some programs run each line of what is typed and none of a paste (gdb).
     pub fn of_text(text: String) -> Self {
         let mut lines = text.split(['\n', '\r']).skip(1);
-        if !lines.any(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty()) {
+        let is_block = lines.any(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty());
+        // Other control characters are keys.
+        if !is_block || text.contains(|c: char| c.is_control() && !"\t\r\n".contains(c)) {
             return Self::Raw(text.into_bytes());
         }
         // Inside of a paste the last line end would be text; behind it, it is Enter.
@@ -63,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_block_with_indented_lines_is_a_paste_and_other_text_is_typed() {
-        for text in ["", "y\r", "  y\r", "print 1\rprint 2\r", "if x:\r  \r", "a\r\n\r\n"] {
+        for text in ["", "y\r", "  y\r", "print 1\rprint 2\r", "if x:\r  \r", "a\r\n\r\n", "ia\r  b\r\u{1b}:wq\r"] {
             assert_eq!(InputBytes::of_text(text.to_owned()), InputBytes::Raw(text.into()), "{text:?}");
         }
         for (text, pasted, enters) in [
