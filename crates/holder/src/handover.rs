@@ -30,7 +30,7 @@ const UNFINISHED_US: u64 = 300_000;
 pub(crate) const READY_RETRY_US: u64 = 50;
 /// The same for a shell whose state is read from /proc.
 const LINE_RETRY_US: u64 = 200;
-/// A command polls again after this part of its wait so far.
+/// A command that waits polls again after a 64th of its wait so far.
 const RETRY_PART: u64 = 64;
 /// How long a command waits for a line that was typed at the prompt to end. Most lines end within a moment; one that
 /// does not counts as a running program, and the command is refused.

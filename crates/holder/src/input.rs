@@ -165,13 +165,13 @@ fn again() -> u64 {
     rustix::io::Errno::AGAIN.raw_os_error().unsigned_abs().into()
 }
 
-/// The key of a signal, written to a terminal that makes no signal of it. Later input makes it forgotten.
+/// The key of a signal, written to a terminal that makes no signal of it. The holder forgets it at the next input.
 #[derive(Debug)]
 pub(crate) struct SignalKey {
     pub(crate) signo: i32,
     /// The command that ran then.
     pub(crate) command: u32,
-    /// When a program has read it, or none will.
+    /// When the holder checks whether a program has read it.
     pub(crate) due_at: u64,
 }
 

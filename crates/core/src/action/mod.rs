@@ -443,7 +443,7 @@ pub enum Outcome {
     SessionId(SessionId),
     /// A session.
     Session(Box<SessionView>),
-    /// A session behind a signal, and the foreground's program if all of it ignores the signal.
+    /// The session after a signal, and the name of a foreground program if all of them ignore an interrupt.
     Signalled(Box<SessionView>, Option<String>),
     /// A session that was started, or that an earlier request started.
     Created(Box<Created>),

@@ -260,7 +260,6 @@ async fn interrupt(
         other => return Err(mismatch(&other)),
     };
     let timeout = call.timeout.unwrap_or(INTERRUPT_WAIT);
-    let ignored_by = ignored_by.filter(|_| signo == sys::signal::INT);
     let timeout = if ignored_by.is_some() { timeout.min(IGNORED_WAIT) } else { timeout };
     // The input wanted before the signal is forgotten, so the wait ends on input wanted after it.
     let wait = Wait { pattern: call.pattern.clone(), input_wanted: true, ..Wait::at_most(timeout) };

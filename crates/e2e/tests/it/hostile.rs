@@ -163,7 +163,7 @@ async fn a_command_waits_for_a_program_of_the_prompt_and_is_refused_with_its_nam
         let (session, other) = (server.session_with(request).await, server.session().await);
         session.run(&format!("cd \"$(mktemp -d)\" && mkfifo gate; {hook}")).await;
         let gate = format!("{}/gate", session.gives("pwd").await.1.trim());
-        // An earlier answer to a program is not a line typed at the prompt.
+        // Input for an earlier program does not matter.
         let asks = session.run("read -r answer").await;
         session.types("an answer").await;
         session.end_of(&asks).await;

@@ -57,7 +57,7 @@ pub(crate) enum Request {
         rows: u16,
         reply: oneshot::Sender<Result<(), ActionError>>,
     },
-    /// Answered with the program that ignores the signal, if all of the foreground do.
+    /// The answer names a foreground program if all of them ignore an interrupt.
     Signal {
         target: Target,
         signo: i32,

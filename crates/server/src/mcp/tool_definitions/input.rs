@@ -108,8 +108,9 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         (Some(InputBytes::Raw(_) | InputBytes::Paste { .. }), Some(true)) => {
             Some(InputBytes::Paste { text: arguments.input.clone(), enters: arguments.end_with_newline })
         }
-        (Some(InputBytes::Paste { text, enters }), Some(false)) => {
-            Some(InputBytes::Raw((text + if enters { "\r" } else { "" }).into_bytes()))
+        (Some(InputBytes::Paste { .. }), Some(false)) => {
+            let enter = if arguments.end_with_newline { "\r" } else { "" };
+            Some(InputBytes::Raw((arguments.input.clone() + enter).into_bytes()))
         }
         (bytes, _) => bytes,
     };

@@ -70,8 +70,10 @@ impl Session {
 
     /// The name of the program that has the terminal although the shell has been at its prompt and runs no command.
     fn program_of_the_prompt(&self) -> Option<String> {
-        let may_run = self.timeline.shell().prompt_seen && !self.foreground.is_heuristic;
-        let shell = self.host().process(self.timeline.shell().pid).filter(|_| may_run)?;
+        if !self.timeline.shell().prompt_seen || self.foreground.is_heuristic {
+            return None;
+        }
+        let shell = self.host().process(self.timeline.shell().pid)?;
         let group = shell.foreground_group.filter(|group| *group != shell.group)?;
         Some(self.host().process(group)?.name)
     }

@@ -36,7 +36,7 @@ impl Session {
         }
         let sent = self.about_to_send(target, signo);
         let ignore = || sent.receivers.iter().all(|(process, _)| self.host().ignores(process.0, signo));
-        let is_ignored = is_foreground && !may_be_key && ignore();
+        let is_ignored = is_foreground && signo == sys::signal::INT && !may_be_key && ignore();
         let ignored_by = sent.receivers.first().filter(|_| is_ignored).map(|(_, name)| name.clone());
         self.timeline.expect_signal(sent);
         self.link.call(self.now.at, Call::Signal { is_foreground, ignored_by, reply }, |seq| ToHolder::Signal {
