@@ -195,8 +195,16 @@ impl Approvals {
         if key.is_some_and(|key| locked(&self.0.underway).iter().any(|(_, of, its)| *of == asked && *its == key)) {
             return Answer::Underway;
         }
-        if all.iter().filter(|one| one.asked.principal == asked.principal).count() >= APPROVALS_PER_PRINCIPAL_MAX {
+        let is_denied = |one: &Approval| matches!(one.state, ApprovalState::Denied { .. });
+        let of_principal = |one: &&Approval| one.asked.principal == asked.principal;
+        let (denied, open): (Vec<_>, Vec<_>) = all.iter().filter(of_principal).partition(|one| is_denied(one));
+        if open.len() >= APPROVALS_PER_PRINCIPAL_MAX {
             return Answer::TooMany;
+        }
+        // A denied one is kept so that a repetition learns of it. It takes no room from what a person has still to decide.
+        if let Some(oldest) = denied.first().filter(|_| denied.len() >= APPROVALS_PER_PRINCIPAL_MAX) {
+            let oldest = oldest.id.clone();
+            all.retain(|approval| approval.id != oldest);
         }
         let id = format!("a-{}", random_word());
         let state = ApprovalState::Pending;
@@ -597,6 +605,23 @@ mod tests {
             approvals.answer(asked("bot", "x"), None, Door::Mcp, words(), now),
             Answer::Pending { is_new: true, .. }
         ));
+    }
+
+    #[test]
+    fn denied_approvals_leave_room_for_others() {
+        let (approvals, now) = (Approvals::default(), Instant::now());
+        let ada = Principal::named("ada", Scope::Admin);
+        for number in 0..3 * APPROVALS_PER_PRINCIPAL_MAX {
+            let answer = approvals.answer(asked("bot", &number.to_string()), None, Door::Mcp, words(), now);
+            let Answer::Pending { id, is_new: true } = answer else { panic!("{number}: {answer:?}") };
+            approvals.decide(&ada, &id, Decision::Deny, now, &|_, _| Ok(())).expect("decided");
+        }
+        let again = |number: usize| approvals.answer(asked("bot", &number.to_string()), None, Door::Mcp, words(), now);
+        assert!(
+            matches!(again(3 * APPROVALS_PER_PRINCIPAL_MAX - 1), Answer::Denied { .. }),
+            "a repetition learns of it"
+        );
+        assert_eq!(approvals.list(&ada, now).len(), APPROVALS_PER_PRINCIPAL_MAX);
     }
 
     #[test]

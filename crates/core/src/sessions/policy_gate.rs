@@ -306,8 +306,8 @@ impl Judged {
             Some(Answer::TooMany) => Some(ActionError::Limit {
                 what: "the number of approvals of one principal",
                 limit: APPROVALS_PER_PRINCIPAL_MAX as u64,
-                hint: "nothing was done, and no person is asked; ptyd approvals lists them: one that is allowed makes room when its request \
-                       runs, any other one 10 minutes after it was asked for or denied",
+                hint: "nothing was done, and no person is asked; ptyd approvals lists them: one makes room when it is denied, when its \
+                       request has run, or 10 minutes after it was asked for",
             }),
             Some(Answer::Underway) | None => self.refusal_of(&self.ruling, None),
         }
