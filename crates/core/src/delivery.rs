@@ -3,10 +3,12 @@
 //! The door knows when an answer is delivered, and the sessions know what it shows. Neither knows the other, so an action
 //! leaves with the [`Delivery`] of its request how to take back each of its notes.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use crate::ids::SessionId;
 use crate::mutex::locked;
 
 /// The delivery of one request's answer; clones are of the same one.
@@ -20,6 +22,10 @@ pub struct Delivery {
 struct Notes {
     is_given_up: bool,
     undo: Vec<Box<dyn FnOnce() + Send>>,
+    /// How far the answer reads in each session.
+    read_to: BTreeMap<SessionId, u64>,
+    /// Stores these positions.
+    store: Vec<Box<dyn FnOnce() + Send>>,
 }
 
 impl Default for Delivery {
@@ -56,11 +62,32 @@ impl Delivery {
         undo();
     }
 
+    /// Notes that the answer reads to `read_to` in this session; `store` runs once the answer is delivered.
+    pub(crate) fn reads_to(&self, session: &SessionId, read_to: u64, store: impl FnOnce() + Send + 'static) {
+        let mut notes = locked(&self.notes);
+        if !notes.is_given_up {
+            notes.read_to.insert(session.clone(), read_to);
+            notes.store.push(Box::new(store));
+        }
+    }
+
+    /// How far the answer reads in each session, for a client that keeps its own read positions.
+    pub fn read_to(&self) -> BTreeMap<SessionId, u64> {
+        locked(&self.notes).read_to.clone()
+    }
+
+    /// The caller has the answer: its read positions are stored for the next server.
+    pub fn delivered(&self) {
+        let store = std::mem::take(&mut locked(&self.notes).store);
+        store.into_iter().for_each(|store| store());
+    }
+
     /// The answer does not reach its caller: takes all notes back, the last one first.
     pub fn give_up(&self) {
         let notes = {
             let mut notes = locked(&self.notes);
             notes.is_given_up = true;
+            notes.store.clear();
             std::mem::take(&mut notes.undo)
         };
         notes.into_iter().rev().for_each(|undo| undo());
@@ -93,7 +120,12 @@ impl Undelivered {
     }
 
     /// It was delivered; the caller may still say that it does not take it.
-    pub fn delivered(mut self) -> Option<Delivery> {
+    pub fn delivered(self) {
+        self.on_its_way().iter().for_each(Delivery::delivered);
+    }
+
+    /// Its delivery, which another part of the server awaits.
+    pub fn on_its_way(mut self) -> Option<Delivery> {
         self.0.take()
     }
 }
@@ -123,7 +155,7 @@ mod tests {
             noted(&lost, &log, note);
             noted(&arrives, &log, note + 10);
         }
-        drop(Undelivered::new(arrives.clone()).delivered());
+        Undelivered::new(arrives.clone()).delivered();
         drop(Undelivered::new(lost.clone()));
         assert_eq!(*locked(&log), [2, 1]);
         noted(&lost, &log, 3);
@@ -132,5 +164,25 @@ mod tests {
         lost.give_up();
         arrives.give_up();
         assert_eq!(*locked(&log), [2, 1, 3, 12, 11], "each once; a client may cancel an answer that was under way");
+    }
+
+    #[test]
+    fn a_read_position_is_stored_when_its_answer_is_delivered_and_never_before() {
+        let (session, log) = (SessionId::parse("s0-aaaaaaaaaa").expect("an id"), Arc::new(Mutex::new(Vec::new())));
+        let reads = |on: &Delivery, to: u64| {
+            let log = Arc::clone(&log);
+            on.reads_to(&session, to, move || locked(&log).push(to));
+        };
+        let (lost, arrives) = (Delivery::default(), Delivery::default());
+        reads(&lost, 10);
+        reads(&arrives, 20);
+        reads(&arrives, 30);
+        lost.give_up();
+        lost.delivered();
+        assert_eq!(*locked(&log), [] as [u64; 0]);
+        assert_eq!(arrives.read_to(), BTreeMap::from([(session.clone(), 30)]));
+        Undelivered::new(arrives.clone()).delivered();
+        arrives.delivered();
+        assert_eq!(*locked(&log), [20, 30], "each once");
     }
 }

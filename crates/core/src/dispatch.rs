@@ -5,6 +5,7 @@
 //! and recorded with the session, the text or keys, and the principal that it has in the end. Dropping the future of
 //! [`Dispatcher::dispatch`] cancels the *wait*, never the program.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use crate::composites;
 pub use crate::composites::{Caller, TimeLimits, expand};
 use crate::credentials::named_tokens::Tokens;
 use crate::credentials::tickets::Tickets;
+use crate::ids::SessionId;
 use crate::metrics::Metrics;
 use crate::principal::{Detach, Principal};
 use crate::sessions::{ApprovalUse, Judged, Registry, UnixPeers};
@@ -252,6 +254,13 @@ impl Dispatcher {
     /// A stdio client has connected: its sessions continue.
     pub fn client_here(&self, client: &str) {
         self.registry.clients.connected(client);
+    }
+
+    /// A client that was connected to an earlier server has the output of these sessions up to these positions.
+    pub fn resume_reading(&self, principal: &Principal, read_to: &BTreeMap<SessionId, u64>) {
+        for (id, read_to) in read_to {
+            self.registry.resume_reading(principal, id, *read_to);
+        }
     }
 
     /// Ends the sessions of stdio clients whose grace period is over, until the server stops.

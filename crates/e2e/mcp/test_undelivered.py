@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcp_client import CALL_SECONDS, PTYD, watched
+from mcp_client import CALL_SECONDS, IS_FULL, PTYD, watched
 
 CANCELS = 200
+KILLS = 1_000 if IS_FULL else 12
 VERSION = "2025-06-18"
 
 
@@ -112,6 +113,31 @@ async def test_no_line_is_lost_or_repeated_by_readings_that_are_cancelled(worksp
     assert f"printed {len(seen)}" in rest, rest
 
 
+@pytest.mark.parametrize("tool", ["get_terminal_output", "terminal"])
+# promise: crash-1
+async def test_no_line_is_lost_or_repeated_by_readings_whose_servers_are_killed(workspace, tool):
+    os.mkfifo(workspace.project / "never")
+    session = await workspace.session(shell="bash", cwd=str(workspace.project))
+    async with over_stdio(workspace) as client:
+        arguments = {"session_id": session.id, "timeout": 0.02} | {
+            "get_terminal_output": {"since": "last", "wait_for": "never printed"},
+            "terminal": {"command": ""},
+        }[tool]
+        seen = numbers(await client.call("execute_in_terminal", session_id=session.id, command=PRINTS, wait_for="begun"))
+        for _ in range(KILLS):
+            seen += numbers(await client.call(tool, **arguments))
+            id = await client.begin(tool, **arguments)
+            await a_moment(0.06)
+            # Its answer may be anywhere between the journal and the shim.
+            await workspace.kill_server()
+            seen += numbers(await client.answer(id))
+        (workspace.project / "stop").touch()
+        rest = await client.call("get_terminal_output", session_id=session.id, since="last", wait_for="printed", timeout=60)
+        seen += numbers(rest)
+    assert seen == list(range(1, len(seen) + 1))
+    assert f"printed {len(seen)}" in rest, rest
+
+
 @pytest.mark.parametrize("is_legacy", [False, True])
 # promise: wait-6
 async def test_no_line_is_lost_by_connections_that_close(served, is_legacy):
@@ -183,6 +209,59 @@ async def test_no_line_is_lost_by_connections_that_close(served, is_legacy):
     # A client may call again before the server has noticed that its connection closed; then lines come again.
     assert sorted(set(seen)) == list(range(1, max(seen) + 1))
     assert f"printed {max(seen)}" in rest, rest
+
+
+# promise: crash-1
+async def test_no_line_is_lost_by_a_rest_client_that_closes_and_whose_servers_are_killed(served):
+    os.mkfifo(served.project / "never")
+    address = urlsplit(served.url)
+
+    async def begin(method, path, body=None):
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        content = json.dumps(body or {}).encode()
+        head = f"Host: {address.netloc}\r\nAuthorization: Bearer {served.token}\r\nPtyd-Client: one\r\nConnection: close\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n"
+        writer.write(f"{method} /terminals{path} HTTP/1.1\r\n{head}\r\n".encode() + content)
+        await writer.drain()
+        return reader, writer
+
+    async def answer(reader, writer):
+        """The answer on this connection, or nothing if the connection ended before it."""
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                came = await reader.read()
+        except ConnectionError:
+            came = b""
+        writer.close()
+        head, _, body = came.partition(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head, re.I)
+        return json.loads(body) if length and len(body) == int(length[1]) else None
+
+    async def ask(method, path, body=None):
+        return await answer(*await begin(method, path, body))
+
+    session = (await ask("POST", "", {"shell": "bash", "cwd": str(served.project)}))["id"]
+    command = {"command": PRINTS, "waitFor": "begun"}
+    begun = await ask("POST", f"/{session}/execute", command)
+    seen = numbers(begun["output"])
+    reading = f"/{session}/output?since=last&view=text&waitMs=20"
+    for round in range(4 * KILLS):
+        connection = await begin("GET", reading)
+        await a_moment(0.04)
+        if round % 4 == 0:
+            served.serve_again()
+        elif round % 4 == 1:
+            # The server may have written its answer before it notices.
+            connection[1].write_eof()
+        read = await answer(*connection)
+        seen += numbers(read["text"]) if read else []
+    (served.project / "stop").touch()
+    while not (rest := await ask("GET", reading))["text"] or "printed" not in rest["text"]:
+        seen += numbers(rest["text"])
+    seen += numbers(rest["text"])
+    # What the server cannot know to be delivered comes again.
+    assert sorted(set(seen)) == list(range(1, max(seen) + 1))
+    assert f"printed {max(seen)}" in rest["text"], rest
 
 
 @pytest.mark.parametrize("teller", ["terminal", "execute_in_terminal"])

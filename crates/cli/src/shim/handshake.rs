@@ -1,5 +1,6 @@
 //! The hello line to the server, with this client's directory and environment, so that its shells start there.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -73,7 +74,7 @@ fn take(id: &str) -> Option<OwnedFd> {
     net::bind(&socket, &address).ok().map(|()| socket)
 }
 
-/// The hello line of this process; the same line introduces it to the next server.
+/// The hello line of this process.
 pub(super) fn line(options: &Options, name: &Name) -> Vec<u8> {
     // A deleted directory has no path; the server then chooses one.
     let cwd = std::env::current_dir().unwrap_or_default();
@@ -89,6 +90,14 @@ pub(super) fn line(options: &Options, name: &Name) -> Vec<u8> {
         "detach": match options.detach { Detach::Keep => Value::from("keep"), Detach::After(seconds) => Value::from(seconds) },
     });
     format!("{hello}\n").into_bytes()
+}
+
+/// The hello line for the next server: how far the client has read in each session.
+pub(super) fn with_read_positions(line: &[u8], read_to: &BTreeMap<&str, u64>) -> Vec<u8> {
+    match line.strip_suffix(b"}\n") {
+        Some(open) if !read_to.is_empty() => [open, format!(",\"readTo\":{}}}\n", json!(read_to)).as_bytes()].concat(),
+        Some(_) | None => line.to_owned(),
+    }
 }
 
 fn base64(text: &OsStr) -> String {

@@ -1,9 +1,10 @@
-//! The requests to repeat at the next server when one dies: the handshake, and every request without an answer.
+//! The requests to repeat at the next server when one dies: the handshake, and every request without an answer. And how
+//! far the answers that the host has read, so that the next server shows no line twice and none never.
 //!
 //! No I/O: lines in, lines out. Only the id and method of a message are parsed, and only tool calls are changed: each
 //! gets a number, so that the next server recognises it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
@@ -20,8 +21,14 @@ const OPEN_BYTES_MAX: usize = 64 << 20;
 const SUBSCRIBED_MAX: usize = 256;
 /// How often one request is sent: a request that kills every server must not do so for ever.
 const SENDS_MAX: u32 = 3;
+/// Sessions whose read positions are kept; the next server reads the others from its own records.
+const READ_POSITIONS_MAX: usize = 64;
+/// Answers that the host may still refuse with a cancellation: as many as the server takes back.
+const CROSSED_MAX: usize = 16;
 /// The field in which the server expects the number.
 const REQUEST_NUMBER: &str = "ptyd/request";
+/// The field in which an answer says how far it reads in each session.
+const READ_TO: &str = "ptyd/readTo";
 
 /// The requests of one host.
 #[derive(Debug, Default)]
@@ -35,6 +42,10 @@ pub(super) struct PendingRequests {
     open: BTreeMap<u64, OpenRequest>,
     open_bytes: usize,
     number: u64,
+    /// How far the answers read in each session, the newest last.
+    read_to: VecDeque<(String, u64)>,
+    /// The newest answers that read something, by their requests' ids.
+    answered: VecDeque<(String, Vec<String>)>,
 }
 
 #[derive(Debug)]
@@ -77,6 +88,24 @@ struct Params<'a> {
     /// Null counts as present: a second `_meta` would be an error.
     #[serde(borrow, default, rename = "_meta", deserialize_with = "present")]
     meta: Option<&'a RawValue>,
+}
+
+/// The part of an answer that says how far it reads.
+#[derive(Deserialize)]
+struct Answer {
+    result: AnswerResult,
+}
+
+#[derive(Deserialize)]
+struct AnswerResult {
+    #[serde(rename = "_meta")]
+    meta: AnswerMeta,
+}
+
+#[derive(Deserialize)]
+struct AnswerMeta {
+    #[serde(rename = "ptyd/readTo")]
+    read_to: BTreeMap<String, u64>,
 }
 
 #[derive(Deserialize)]
@@ -125,7 +154,9 @@ impl PendingRequests {
                 // A cancelled request gets no answer, so it would stay open for ever.
                 let request = serde_json::from_slice::<Value>(&line).ok().map(|mut message| message["params"].take());
                 if let Some(cancelled) = request.and_then(|p| serde_json::from_value::<CancelledParams>(p).ok()) {
-                    self.close(&cancelled.request.to_string());
+                    let id = cancelled.request.to_string();
+                    self.close(&id);
+                    self.take_back(&id);
                 }
             }
             (None, _) => {}
@@ -174,8 +205,38 @@ impl PendingRequests {
             self.swallowed.swap_remove(at);
             return false;
         }
-        self.close(&id);
+        if self.close(&id) {
+            self.note_read(id, line);
+        }
         true
+    }
+
+    /// Notes how far this answer reads.
+    fn note_read(&mut self, id: String, line: &[u8]) {
+        if !line.windows(READ_TO.len()).any(|part| part == READ_TO.as_bytes()) {
+            return;
+        }
+        let Ok(Answer { result }) = serde_json::from_slice(line) else { return };
+        let sessions = result.meta.read_to.keys().cloned().collect();
+        for (session, at) in result.meta.read_to {
+            self.read_to.retain(|(other, _)| *other != session);
+            self.read_to.push_back((session, at));
+        }
+        self.answered.push_back((id, sessions));
+        self.read_to.drain(..self.read_to.len().saturating_sub(READ_POSITIONS_MAX));
+        self.answered.drain(..self.answered.len().saturating_sub(CROSSED_MAX));
+    }
+
+    /// The host does not take this answer: the server knows from where it reads on.
+    fn take_back(&mut self, id: &str) {
+        let Some(at) = self.answered.iter().position(|(answered, _)| answered == id) else { return };
+        let (_, sessions) = self.answered.remove(at).unwrap_or_default();
+        self.read_to.retain(|(session, _)| !sessions.contains(session));
+    }
+
+    /// How far the answers that the host has read in each session.
+    pub fn read_to(&self) -> BTreeMap<&str, u64> {
+        self.read_to.iter().map(|(session, at)| (session.as_str(), *at)).collect()
     }
 
     /// The lines for the next server, in order, and the answers to requests that were sent too often.
@@ -248,11 +309,12 @@ impl PendingRequests {
         !self.open.is_empty()
     }
 
-    fn close(&mut self, id: &str) {
+    /// Whether the request was open.
+    fn close(&mut self, id: &str) -> bool {
         let number = self.open.iter().find(|(_, open)| open.id == id).map(|(number, _)| *number);
-        if let Some(open) = number.and_then(|number| self.open.remove(&number)) {
-            self.open_bytes -= open.line.len();
-        }
+        let closed = number.and_then(|number| self.open.remove(&number));
+        self.open_bytes -= closed.as_ref().map_or(0, |open| open.line.len());
+        closed.is_some()
     }
 }
 

@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::discovery::Discovery;
+use super::handshake;
 use super::lines::{Line, Lines};
 use super::pending_requests::{Outgoing, PendingRequests};
 use super::upgrade::{NotUpgraded, upgrade};
@@ -55,7 +56,7 @@ pub(super) fn carry(
 ) -> io::Result<Ending> {
     let mut shim = Shim {
         connect: Arc::new(Mutex::new(connect)),
-        hello: hello.into(),
+        hello,
         discovery,
         stdin: stdin.as_fd(),
         stdout: stdout.as_fd(),
@@ -82,7 +83,7 @@ pub(super) fn carry(
 
 struct Shim<'a, C> {
     connect: Arc<Mutex<C>>,
-    hello: Arc<[u8]>,
+    hello: &'a [u8],
     discovery: &'a Discovery,
     stdin: BorrowedFd<'a>,
     stdout: BorrowedFd<'a>,
@@ -121,7 +122,8 @@ impl<C: FnMut() -> io::Result<UnixStream> + Send + 'static> Shim<'_, C> {
         self.trouble_since.get_or_insert_with(Instant::now);
         let (ends, end) = UnixStream::pair()?;
         let (found, result) = mpsc::sync_channel(1);
-        let (connect, hello) = (Arc::clone(&self.connect), Arc::clone(&self.hello));
+        let connect = Arc::clone(&self.connect);
+        let hello = handshake::with_read_positions(self.hello, &self.pending.read_to());
         std::thread::Builder::new().name("connect".to_owned()).spawn(move || {
             let stream = (connect.lock().unwrap_or_else(PoisonError::into_inner))();
             let _ = found.send(stream.map_err(NotUpgraded::unreached).and_then(|stream| upgrade(stream, &hello)));

@@ -1,8 +1,9 @@
 //! The read cursor of each reader in each session, with the last screen shown to it and the commands whose ends it is to
 //! be told.
 //!
-//! The read cursor outlives the server, so a repeated wait sees output that came while no server ran. It is stored a
-//! moment later, and at once where a caller depends on it ([`ReadCursors::flush`]).
+//! The read cursor outlives the server, so a repeated wait sees output that came while no server ran. It is stored
+//! once the answer is delivered, a moment later, and at once where a caller depends on it ([`ReadCursors::flush`]). A client
+//! that keeps its own read positions tells them to the next server ([`ReadCursors::resume`]).
 //!
 //! All of it is noted while an answer is made, and taken back if the answer is not delivered ([`crate::delivery`]).
 
@@ -77,20 +78,32 @@ impl ReadCursors {
     /// Moves the read cursor of this caller behind the output that its answer shows. If the cursor was taken back since the
     /// request came, it stays: what was lost may lie before the output that this answer shows.
     pub(super) fn has_read(&self, principal: &Principal, id: &SessionId, (from, to): (u64, u64)) {
+        let mut moved = None;
         self.note(principal, id, |reader| {
-            let moved = {
+            moved = {
                 let mut all = locked(&self.cursors);
                 let seen = entry(&mut all, reader, id);
                 let is_older =
                     |at| principal.delivery.as_ref().is_some_and(|delivery| delivery.was_received_before(at));
                 if seen.taken_back.is_some_and(is_older) { None } else { Some(seen.read_to.replace(to)) }
             };
-            if moved.is_some_and(|before| before != Some(to)) {
-                self.history.store.put_read_cursor((id.to_string(), reader.to_owned()), to);
-            }
             let before = moved.map(|before| before.unwrap_or(from));
             move |cursors, reader, id| before.into_iter().for_each(|before| cursors.take_back_to(reader, id, before))
         });
+        let Some(before) = moved.filter(|before| *before != Some(to)) else { return };
+        let key = (id.to_string(), principal.reader());
+        let history = Arc::clone(&self.history);
+        let Some(delivery) = &principal.delivery else { return history.store.put_read_cursor(key, to) };
+        if before.is_none() {
+            // If this answer is lost with the server, the next server reads from here.
+            history.store.put_read_cursor(key.clone(), from);
+        }
+        delivery.reads_to(id, to, move || history.store.put_read_cursor(key, to));
+    }
+
+    /// The client of an earlier server has the output up to here.
+    pub(super) fn resume(&self, principal: &Principal, id: &SessionId, read_to: u64) {
+        self.move_to(&principal.reader(), id, read_to);
     }
 
     /// Begins the read cursor of a caller that has none in this session: an accepted command or input shows nothing.

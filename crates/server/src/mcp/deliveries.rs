@@ -19,11 +19,18 @@ pub(super) struct Delivering<T> {
     messages: T,
     undelivered: HashMap<RequestId, Undelivered>,
     delivered: VecDeque<(RequestId, Delivery)>,
+    /// Over HTTP the body of the response has an answer after this transport, and says when it is delivered.
+    has_bodies: bool,
 }
 
 impl<T> Delivering<T> {
     pub fn on(messages: T) -> Self {
-        Self { messages, undelivered: HashMap::new(), delivered: VecDeque::new() }
+        Self { messages, undelivered: HashMap::new(), delivered: VecDeque::new(), has_bodies: false }
+    }
+
+    /// The same for the messages of an MCP session over HTTP.
+    pub fn in_bodies(messages: T) -> Self {
+        Self { has_bodies: true, ..Self::on(messages) }
     }
 
     fn received(&mut self, message: &mut ClientJsonRpcMessage) {
@@ -64,7 +71,7 @@ impl<T> Delivering<T> {
             }
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => return None,
         };
-        let delivery = self.undelivered.remove(&response.id)?.delivered()?;
+        let delivery = self.undelivered.remove(&response.id)?.on_its_way()?;
         self.delivered.push_back((response.id.clone(), delivery.clone()));
         if self.delivered.len() > CROSSED_MAX {
             self.delivered.pop_front();
@@ -89,10 +96,12 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Delivering<T> {
         // Before it is written: the client's next call must find what this answer has shown.
         let delivery = self.answered(&message);
         let sent = self.messages.send(message);
+        let has_bodies = self.has_bodies;
         async move {
             let writing = delivery.map(Undelivered::new);
             sent.await?;
-            drop(writing.map(Undelivered::delivered));
+            let delivery = writing.and_then(Undelivered::on_its_way).filter(|_| !has_bodies);
+            delivery.iter().for_each(Delivery::delivered);
             Ok(())
         }
     }

@@ -3,10 +3,13 @@
 //!
 //! A trait, so that tests can run the handler without a shell; [`Dispatcher`] is the only real implementation.
 
+use std::collections::BTreeMap;
+
 pub(super) use ptyd_core::action::Boxed;
 use ptyd_core::action::Dispatch;
 use ptyd_core::dispatch::Dispatcher;
-use ptyd_core::principal::Detach;
+use ptyd_core::ids::SessionId;
+use ptyd_core::principal::{Detach, Principal};
 
 /// The server as the handler sees it.
 pub(super) trait Server: Dispatch + 'static {
@@ -16,6 +19,8 @@ pub(super) trait Server: Dispatch + 'static {
     fn stopping(&self) -> Boxed<'static, ()>;
     /// A stdio client has connected.
     fn client_here(&self, client: &str);
+    /// A stdio client of an earlier server has read so far.
+    fn resume_reading(&self, principal: &Principal, read_to: &BTreeMap<SessionId, u64>);
     /// A stdio client has disconnected.
     fn client_gone(&self, client: &str, grace: Detach);
 }
@@ -31,6 +36,10 @@ impl Server for Dispatcher {
 
     fn client_here(&self, client: &str) {
         self.client_here(client);
+    }
+
+    fn resume_reading(&self, principal: &Principal, read_to: &BTreeMap<SessionId, u64>) {
+        self.resume_reading(principal, read_to);
     }
 
     fn client_gone(&self, client: &str, grace: Detach) {

@@ -16,7 +16,7 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ClientJsonRpcMessage, ClientRequest,
     ClientResult, ContentBlock, CustomRequest, CustomResult, DiscoverResult, ErrorData, GetTaskParams, GetTaskResult,
     Implementation, InitializeRequestParams, InitializeResult, InputRequests, InputRequiredResult, JsonObject,
-    JsonRpcRequest, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    JsonRpcRequest, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
     PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, Request, RequestId,
     ServerCapabilities, ServerConfig, ServerRequest, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
     Tool as ToolModel, UnsubscribeRequestParams, UpdateTaskParams,
@@ -46,6 +46,8 @@ use ptyd_core::principal::Principal;
 
 /// The field for the shim's number of a request, which stays the same when the request is sent again.
 pub const REQUEST_NUMBER: &str = "ptyd/request";
+/// The field in which an answer tells the shim how far it reads in each session.
+pub const READ_TO: &str = "ptyd/readTo";
 
 const INSTRUCTIONS: &str = "Real terminals that stay alive. Answers are the output as a person sees it, then one line of \
 facts: [exit 0], [exit 2 · 3.4s · cwd /app], [still running · 10s · wants input]. A timeout ends only the wait; the program \
@@ -136,6 +138,7 @@ impl Handler {
             Ok(Answer { text, structured, task: None }) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
                 result.structured_content = structured;
+                result.meta = self.read_positions(caller);
                 result
             }
             Err(ToolError::Said(why)) => refused(caller, ErrorCode::InvalidField, why),
@@ -154,6 +157,14 @@ impl Handler {
 }
 
 impl Handler {
+    /// How far this answer reads, for a shim that tells it to the next server.
+    fn read_positions(&self, caller: &Caller) -> Option<MetaObject> {
+        let read_to = caller.principal.delivery.as_ref().filter(|_| self.is_asked_again)?.read_to();
+        let positions: JsonObject = read_to.iter().map(|(id, at)| (id.to_string(), Value::from(*at))).collect();
+        let meta = JsonObject::from_iter([(READ_TO.to_owned(), Value::Object(positions))]);
+        (!read_to.is_empty()).then_some(MetaObject(meta))
+    }
+
     /// Performs a call; one that runs a command waits for its turn, and its time begins before that.
     async fn answer_in_turn(
         &self,

@@ -2,6 +2,7 @@
 //!
 //! The shim writes the line and this module parses it; unknown fields are ignored, because new ones may come.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use ptyd_core::action::ClientContext;
+use ptyd_core::ids::SessionId;
 use ptyd_core::limits::TIMEOUT_MAX;
 use ptyd_core::principal::Detach;
 
@@ -55,6 +57,8 @@ pub(super) struct Handshake {
     pub tools: ToolSet,
     /// It asks for structured answers.
     pub structured: bool,
+    /// How far it has read in sessions of an earlier server.
+    pub read_to: BTreeMap<SessionId, u64>,
 }
 
 #[derive(Deserialize)]
@@ -70,6 +74,8 @@ struct Wire {
     structured: bool,
     #[serde(default)]
     detach: Option<WireDetach>,
+    #[serde(default, rename = "readTo")]
+    read_to: BTreeMap<String, u64>,
 }
 
 #[derive(Deserialize)]
@@ -111,7 +117,8 @@ impl Handshake {
             umask: Some(wire.umask),
             detach,
         };
-        Ok(Self { client, tools: wire.tools, structured: wire.structured })
+        let read_to = wire.read_to.iter().filter_map(|(id, read_to)| Some((SessionId::parse(id).ok()?, *read_to)));
+        Ok(Self { client, tools: wire.tools, structured: wire.structured, read_to: read_to.collect() })
     }
 }
 

@@ -317,7 +317,7 @@ impl hyper::body::Body for AnswerStream {
         };
         if is_out {
             this.cancel = None;
-            drop(this.undelivered.take().map(Undelivered::delivered));
+            this.undelivered.take().into_iter().for_each(Undelivered::delivered);
         }
         polled
     }

@@ -160,7 +160,7 @@ impl SessionManager for HttpSessions {
         let place = self.take_place().await?;
         let (id, transport) = self.local.create_session().await?;
         self.begun(&id, place);
-        Ok((id, Delivering::on(transport)))
+        Ok((id, Delivering::in_bodies(transport)))
     }
 
     async fn initialize_session(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<ServerJsonRpcMessage> {
@@ -185,7 +185,7 @@ impl SessionManager for HttpSessions {
         Ok(match self.local.restore_session(Arc::clone(&id)).await? {
             RestoreOutcome::Restored(transport) => {
                 self.begun(&id, place);
-                RestoreOutcome::Restored(Delivering::on(transport))
+                RestoreOutcome::Restored(Delivering::in_bodies(transport))
             }
             RestoreOutcome::AlreadyPresent => RestoreOutcome::AlreadyPresent,
             _ => RestoreOutcome::NotSupported,

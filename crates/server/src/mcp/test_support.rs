@@ -1,6 +1,7 @@
 //! Test support of the MCP modules: a dispatch that answers from a script, sessions and reports to answer with, and a client
 //! that speaks the wire line by line, because what is on the wire is what is promised.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -108,6 +109,12 @@ impl Server for Fake {
 
     fn client_here(&self, client: &str) {
         let _ = self.words.try_send(format!("{client} here"));
+    }
+
+    fn resume_reading(&self, _: &Principal, read_to: &BTreeMap<SessionId, u64>) {
+        if !read_to.is_empty() {
+            let _ = self.words.try_send(format!("read {read_to:?}"));
+        }
     }
 
     fn client_gone(&self, client: &str, grace: Detach) {

@@ -189,6 +189,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Reader {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemResponse> {
         let Extension(principal) = principal(parts, state).await?;
+        let principal = Principal { delivery: parts.extensions.get().cloned(), ..principal };
         let mut names = parts.headers.get_all(CLIENT).iter();
         let Some(name) = names.next() else { return Ok(Self(principal)) };
         let name = name.to_str().ok().filter(|name| is_client_name(name));

@@ -15,6 +15,7 @@ mod body_stream;
 mod capabilities;
 mod commands;
 mod convert;
+mod delivery;
 mod docs;
 mod events_sse;
 mod extract;
@@ -37,6 +38,7 @@ mod tokens;
 mod unrouted;
 
 use axum::Router;
+use axum::middleware::from_fn;
 
 pub(crate) use docs::PAGE as DOCS;
 pub use openapi::document;
@@ -52,5 +54,6 @@ pub(crate) fn router(dispatcher: Dispatcher, base_url: &str) -> Router {
 
 fn router_without(left_out: &[&str], rest: Rest) -> Router {
     let served = routes().into_iter().filter(|route| !left_out.contains(&route.path));
-    served.fold(Router::new(), |router, route| router.route(route.path, route.handler)).with_state(rest)
+    let router = served.fold(Router::new(), |router, route| router.route(route.path, route.handler));
+    router.layer(from_fn(delivery::of_answer)).with_state(rest)
 }

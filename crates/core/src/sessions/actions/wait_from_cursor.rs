@@ -12,6 +12,13 @@ use crate::sessions::registry::{Registry, SessionRef};
 use crate::sessions::session::Request;
 
 impl Registry {
+    /// The caller has the output of this session up to here, as far as there is such a session.
+    pub(crate) fn resume_reading(&self, principal: &Principal, id: &SessionId, read_to: u64) {
+        if self.holders().folder(id).path().exists() {
+            self.read_cursors.resume(principal, id, read_to);
+        }
+    }
+
     pub(in crate::sessions) async fn wait(
         self: &Arc<Self>,
         principal: &Principal,
@@ -33,7 +40,6 @@ impl Registry {
         let from = self.waits_from(principal, &handle, wait.pattern.is_some()).await?;
         let outside = ExternalConditions::of(&handle, Some(&wait), true).await?;
         let command = command.map(|c| c.0);
-        let has_pattern = wait.pattern.is_some();
         let (asked, ports) = (wait.clone(), open_ports(&handle, Some(&wait)));
         let finished = handle.ask(|reply| Request::Wait { wait, command, from: Some(from), reply });
         let finished = wait_external_conditions::either(&handle, finished, outside, (command, Some(from))).await?;
@@ -47,11 +53,6 @@ impl Registry {
             return Ok(report);
         }
         self.is_shown(principal, &mut report);
-        if has_pattern {
-            // Output that matched must not match again. A disk that does not answer delays the report and does not take
-            // it back: this server would not match that output again.
-            let _ = self.read_cursors.flush().await;
-        }
         Ok(report)
     }
 
