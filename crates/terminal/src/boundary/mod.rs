@@ -74,6 +74,8 @@ pub struct Flags {
     pub hooks_lost: bool,
     /// `n`: the command's text did not run to its end (a syntax error, or an interrupt).
     pub not_run_to_end: bool,
+    /// `c`: the command was interrupted before it began; nothing of it ran.
+    pub not_begun: bool,
     /// `b`: the end was reported by a prompt mark in the output, and not by a report of the shell.
     pub in_band: bool,
     /// `e`: the shell ends with the next command that fails (`set -e`).
@@ -154,6 +156,7 @@ pub fn parse_record(bytes: &[u8]) -> Option<Record> {
                         incomplete: flags.contains(&b'i'),
                         hooks_lost: flags.contains(&b'l'),
                         not_run_to_end: flags.contains(&b'n'),
+                        not_begun: flags.contains(&b'c'),
                         in_band: flags.contains(&b'b'),
                         errexit: flags.contains(&b'e'),
                     },

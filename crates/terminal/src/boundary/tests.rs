@@ -28,14 +28,21 @@ fn lost(id: u32, at: u64) -> Boundary {
 fn a_record_is_read_to_the_letter() {
     assert_eq!(parse_record(b"C;s3cret;n.1;42"), Some(Record::Started { nonce: nonce("n.1"), id: 42 }));
     assert_eq!(
-        parse_record(b"D;s;n;7;130;1 0 130;ilnbe;/a;b\n\xff"),
+        parse_record(b"D;s;n;7;130;1 0 130;ilncbe;/a;b\n\xff"),
         Some(Record::Ended {
             nonce: nonce("n"),
             end: End {
                 id: 7,
                 exit: 130,
                 pipestatus: vec![1, 0, 130],
-                flags: Flags { incomplete: true, hooks_lost: true, not_run_to_end: true, in_band: true, errexit: true },
+                flags: Flags {
+                    incomplete: true,
+                    hooks_lost: true,
+                    not_run_to_end: true,
+                    not_begun: true,
+                    in_band: true,
+                    errexit: true
+                },
                 cwd: b"/a;b\n\xff".to_vec(),
             }
         })

@@ -473,11 +473,12 @@ impl Timeline {
                 let is_cut_short = end.flags.not_run_to_end && !end.flags.incomplete;
                 let must_show = end.flags.in_band || is_cut_short && would_show && !self.shell.hides_beginnings;
                 // Only the prompt came back, and the status is of what ran before.
-                let was_taken = !lost && (has_begun || !must_show);
+                let was_taken = !lost && !end.flags.not_begun && (has_begun || !must_show);
                 let (status, error) = if !was_taken {
-                    // fish may lose what it prints in the moment of an interrupt.
                     let why = if lost || end.flags.in_band {
                         "the shell did not take the command; it was not run"
+                    } else if end.flags.not_begun {
+                        "interrupted before it began; it was not run"
                     } else {
                         "interrupted before its shell reported that it began; whether it ran is not known"
                     };

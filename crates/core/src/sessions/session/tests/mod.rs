@@ -282,3 +282,17 @@ fn a_shell_that_hides_its_beginnings_keeps_the_codes_of_its_commands() {
     cut_short(&mut rig, 2, "third");
     assert_eq!(newest(&rig), (CommandStatus::Completed, Some(38)));
 }
+
+#[test]
+// promise: end-2
+fn a_command_that_its_shell_did_not_begin_after_an_interrupt_was_not_run() {
+    let mut rig = Rig::new(HandoverMethod::Keys);
+    rig.prompt(0, "first", 0);
+    rig.accept(1, 1, [1; 16], b"sleep 60");
+    rig.record(&Record::Attested { report: b"D;;second;1;130;130;nc;/" });
+    rig.write(b"\x1b]7337;D;second\x07$ ");
+    rig.publish();
+    assert_eq!(newest(&rig), (CommandStatus::Failed, None));
+    let end = rig.session.timeline.log().commands.back().and_then(|command| command.end.clone()).expect("it has ended");
+    assert_eq!(end.error.as_deref(), Some("interrupted before it began; it was not run"));
+}
