@@ -23,6 +23,7 @@ use crate::host::containers::Containers;
 use crate::host::fake::{self, FakeHost};
 use crate::host::holders::{HolderBackend, SessionFolder};
 use crate::ids::SessionId;
+use crate::limits;
 use crate::sessions::backends::Backends;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::now::Now;
@@ -295,4 +296,22 @@ fn a_command_that_its_shell_did_not_begin_after_an_interrupt_was_not_run() {
     assert_eq!(newest(&rig), (CommandStatus::Failed, None));
     let end = rig.session.timeline.log().commands.back().and_then(|command| command.end.clone()).expect("it has ended");
     assert_eq!(end.error.as_deref(), Some("interrupted before it began; it was not run"));
+}
+
+#[test]
+fn a_shell_that_waits_after_an_interrupt_is_asked_what_became_of_its_command() {
+    for is_interrupted in [true, false] {
+        let mut rig = Rig::new(HandoverMethod::Keys);
+        rig.prompt(0, "first", 0);
+        rig.publish();
+        rig.accept(1, 1, [1; 16], b"sleep 60");
+        if is_interrupted {
+            rig.record(&Record::Signalled { target: 0, signo: sys::signal::INT, errno: 0 });
+        }
+        rig.publish();
+        rig.receive(sample(Activity::Editor, Modes::default(), NO_PROCESS));
+        rig.later(limits::KEYS_READ / 2);
+        let asked = rig.sent.iter().filter(|frame| matches!(frame, ToHolder::Report { .. })).count();
+        assert_eq!(asked, usize::from(is_interrupted), "interrupted: {is_interrupted}");
+    }
 }
