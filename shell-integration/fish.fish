@@ -17,8 +17,9 @@ if not set -q __ptyd_secret
     /bin/sh -c 'read -r a; read -r b; printf "%s\n%s\n" "$a" "$b"' <&97 | read -g --line __ptyd_secret __ptyd_file
     test -n "$__ptyd_file"; or return 0
     # This file, the text to evaluate and how it was given, the line that does so, the command's id (0: none), the last id taken, its flags,
-    # its start marker, the statuses of the pipeline that the last command of ours was, whether a line runs, the lines that
-    # run within it, whether its end is reported, the statuses to report at the prompt, and the last reported PATH.
+    # its start marker while it is not printed, whether it was interrupted until then, the statuses of the pipeline that the
+    # last command of ours was, whether a line runs, the lines that run within it, whether its end is reported, the statuses
+    # to report at the prompt, and the last reported PATH.
     set -g __ptyd_script (status filename)
     set -g __ptyd_text
     set -g __ptyd_given
@@ -27,6 +28,7 @@ if not set -q __ptyd_secret
     set -g __ptyd_taken 0
     set -g __ptyd_flags ''
     set -g __ptyd_mark
+    set -g __ptyd_cut
     set -g __ptyd_last
     set -g __ptyd_busy
     set -g __ptyd_nested
@@ -62,7 +64,8 @@ function __ptyd_take
         set -g __ptyd_id $id
         set -g __ptyd_taken $id
         set -g __ptyd_busy 1
-        builtin functions -e __ptyd_interrupt
+        set -g __ptyd_cut
+        set -g __ptyd_end
         set -g __ptyd_mark \e']7337;C;'$nonce\a
         set -g __ptyd_given "$text"
         # The editor's own parser says whether the text is whole. It sees only what the key leaves behind at its end.
@@ -92,7 +95,8 @@ function __ptyd_take
             set line "$line; "
         end
         # The space in front keeps it out of the history file, the one behind it out of the reach of abbreviations.
-        set line " __ptyd_begin; "$line'builtin eval $__ptyd_text; __ptyd_finish '
+        # If an interrupt ends an `eval`, fish sets its status to 130, wherever the interrupt came.
+        set line " builtin eval '__ptyd_begin; $line"'builtin eval $__ptyd_text; __ptyd_finish'"' "
         # As Enter does in vi's other modes.
         switch "$fish_bind_mode:$fish_key_bindings"
             case 'default:*vi_key*' 'default:*hybrid*' 'visual:*' 'replace*' 'operator:*'
@@ -114,16 +118,25 @@ end
 
 # Whether a line runs now, so that the editor is that of a `read` in it.
 function __ptyd_is_running
-    set -l line (status current-commandline)
-    string match -qr '[^\s]' -- $line
+    status is-breakpoint; and return
+    # A command substitution would be subject to the user's $fish_read_limit.
+    status current-commandline | string match -qr '[^\s]'
 end
 
-# Prints the start marker, and passes $status on.
+# Prints the start marker, and passes $status on. An interrupt that came since the command was taken is handled by
+# the event: the text is not begun then. From where its handler is erased on, an interrupt ends what runs.
 function __ptyd_begin
     set -l status_before $status
     set -l fish_trace
+    builtin emit __ptyd_begins
+    if set -q __ptyd_cut[1]
+        set -g __ptyd_flags nc
+        set -g __ptyd_text '__ptyd_tell 130 130'
+        return 130
+    end
     builtin printf %s $__ptyd_mark
     set -g __ptyd_mark
+    builtin functions -e __ptyd_interrupt
     return $status_before
 end
 
@@ -135,6 +148,11 @@ end
 # Reports an end, record and marker: $argv is the status and those of the pipeline.
 function __ptyd_tell
     set -l fish_trace
+    # If an interrupt comes before its handler is back, the end is told behind the line.
+    set -g __ptyd_end $argv
+    function __ptyd_interrupt --on-signal INT
+        __ptyd_stay
+    end
     # The nonce is made here and now, so nothing that ran before could print it.
     read -l -d - nonce a b c d </proc/sys/kernel/random/uuid
     set nonce $nonce$a$b$c$d
@@ -177,12 +195,14 @@ function __ptyd_preexec --on-event fish_preexec
             end
             __ptyd_refuse $__ptyd_id
             set -g __ptyd_id 0
+            set -g __ptyd_mark
             set -g __ptyd_flags ''
         end
         set -g __ptyd_busy 1
-        builtin functions -e __ptyd_interrupt
         set -g __ptyd_told
+        set -g __ptyd_end
         set -g __ptyd_last
+        builtin functions -e __ptyd_interrupt
     end
 end
 
@@ -195,8 +215,17 @@ function __ptyd_postexec --on-event fish_postexec
         set -e __ptyd_nested[1]
         return
     end
+    # A second interrupt would end what follows.
+    function __ptyd_interrupt --on-signal INT
+        __ptyd_stay
+    end
     set -g __ptyd_busy
     if test -z "$__ptyd_told"
+        if set -q __ptyd_end[1]
+            # The text ran to its end, and an interrupt came before the report.
+            __ptyd_tell $__ptyd_end
+            return
+        end
         set -g __ptyd_end $statuses
         if test $__ptyd_id != 0
             set -g __ptyd_flags n
@@ -209,9 +238,15 @@ end
 function __ptyd_prompt --on-event fish_prompt
     set -l statuses $status $pipestatus
     set -l fish_trace
-    test -z "$__ptyd_busy"; or return
+    if test -n "$__ptyd_busy"; and __ptyd_is_running
+        return
+    end
     if test -z "$__ptyd_told"
-        if set -q __ptyd_end[1]
+        if set -q __ptyd_mark[1]
+            # A command was taken, and its line is lost.
+            set -g __ptyd_flags nc"$__ptyd_flags"
+            __ptyd_tell 130 130
+        else if set -q __ptyd_end[1]
             __ptyd_tell $__ptyd_end
         else
             __ptyd_tell $statuses
@@ -225,8 +260,8 @@ function __ptyd_prompt --on-event fish_prompt
     set -g __ptyd_line
     set -g __ptyd_mark
     set -g __ptyd_end
-    # An interrupt at the prompt, with or without something typed. Only there: a loop of the shell's own does not end by
-    # an interrupt that has a handler.
+    # A loop of the shell's own does not end by an interrupt that has a handler. So there is one while none of the
+    # user's code runs: an interrupt without a handler would end ours anywhere.
     function __ptyd_interrupt --on-signal INT
         __ptyd_stay
     end
@@ -234,12 +269,18 @@ function __ptyd_prompt --on-event fish_prompt
     builtin bind -M $fish_bind_mode \e\x1e >/dev/null 2>&1; or __ptyd_bind
 end
 
-# A line that a person typed cannot be parsed: the same prompt continues.
+# A line that a person typed cannot be parsed, or an interrupt came, with or without something typed: the same prompt
+# continues. A command that was taken is not begun any more.
 function __ptyd_stay --on-event fish_posterror
     set -l statuses $status $pipestatus
     set -l fish_trace
-    __ptyd_tell $statuses
-    set -g __ptyd_told
+    if set -q __ptyd_mark[1]
+        set -g __ptyd_cut 1
+    else if test $__ptyd_id = 0
+        __ptyd_tell $statuses
+        set -g __ptyd_told
+        set -g __ptyd_end
+    end
 end
 
 # The window's title is the running line; for a line of ours, the command's text. A function that the
@@ -247,6 +288,16 @@ end
 if not functions -q __ptyd_title; and functions -q fish_title
     functions -c fish_title __ptyd_title
     function fish_title
+        set -l statuses $status $pipestatus
+        if test -n "$__ptyd_busy"; and not set -q argv[1]; and not __ptyd_is_running
+            # It is the prompt's title: the second of two interrupts has ended the events behind the line and those of
+            # this prompt.
+            function __ptyd_interrupt --on-signal INT
+                __ptyd_stay
+            end
+            set -q __ptyd_end[1]; or set -g __ptyd_end $statuses
+            __ptyd_prompt >&2
+        end
         if set -q argv[1]; and test "$argv[1]" = "$__ptyd_line"
             # The text of a title must not contain its end.
             string replace -ar '[[:cntrl:]]+' ' ' -- "$__ptyd_given" | read -l --line given
@@ -263,7 +314,7 @@ function __ptyd_report
     else
         set -q __ptyd_end[1]; or set -g __ptyd_end $__ptyd_seen
         set -g __ptyd_flags "$__ptyd_flags"l
-        __ptyd_tell $__ptyd_end
+        set -g __ptyd_told
         set -g __ptyd_busy
         __ptyd_prompt
     end

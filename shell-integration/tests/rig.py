@@ -325,8 +325,12 @@ class Shell:
 
     def sleeps(self):
         """Waits until the shell itself sleeps for input."""
-        wchan = Path(f"/proc/{self.pid}/wchan")
-        self.kernel("sleep", lambda: any(w in wchan.read_text() for w in SLEEPS))
+        self.kernel("sleep", self.sleeps_now)
+
+    def sleeps_now(self):
+        """Whether the shell itself sleeps for input."""
+        wchan = Path(f"/proc/{self.pid}/wchan").read_text()
+        return any(w in wchan for w in SLEEPS)
 
     def foreground(self, name):
         """Waits until a program of that name has the terminal, and gives its process group."""

@@ -35,12 +35,13 @@ const CHARACTERS_MIN: usize = 3;
 
 /// The beginnings and ends of the lines that the scripts in shell-integration/ put into the editor, or that are typed at shells
 /// without an editor of ours. A line is added here, and none is removed: sessions outlive the version that started them.
-const LINES: [(&str, &str); 9] = [
+const LINES: [(&str, &str); 10] = [
     ("{ __ptyd_begin && :; } 2>/dev/null;", "__ptyd_finish && :"),
     ("__ptyd_pass ", "__ptyd_finish && :"),
     ("\\builtin eval -- \"$__ptyd_text\"", "__ptyd_finish && :"),
     ("{ __ptyd_code=$?; \\unsetopt xtrace;", "__ptyd_finish && :; } 2>/dev/null"),
     ("{ \\builtin \\eval \"${", "__ptyd_finish && :"),
+    ("builtin eval '__ptyd_begin; ", "__ptyd_finish'"),
     ("__ptyd_begin; ", "__ptyd_finish"),
     ("\\__ptyd_c ", "\\__ptyd_d"),
     ("source /proc/", "#__ptyd_"),
@@ -501,8 +502,10 @@ mod tests {
         let nu = "source\x1b[0m \x1b[36m/proc/18843/fd/11\x1b[0m #__ptyd_";
         let fish = "__ptyd_begin; builtin eval $__ptyd_text; __ptyd_finish \r\x1b[73C\x1b[55D\x1b[34m__ptyd_begin\x1b[32m;\x1b[30m\
                     \x1b(B\x1b[m \x1b[34mbuiltin eval \x1b[96m$__ptyd_text\x1b[32m; \x1b[34m__ptyd_finish";
+        let fish_eval = "builtin eval '__ptyd_begin; builtin eval $__ptyd_text; __ptyd_finish' \r\x1b[82C\x1b[70D\x1b[34mbuiltin\x1b[30m\x1b(B\x1b[m \
+                         \x1b[34meval\x1b[30m\x1b(B\x1b[m \x1b[33m'__ptyd_begin; builtin eval $__ptyd_text; __ptyd_finish'";
         let careful = format!("{{ __ptyd_begin && :; }} 2>/dev/null; __ptyd_pass 1 | __ptyd_pass 0;{BASH}");
-        let lines = [BASH.trim_start(), SHORT_LINE, &careful, zsh, traced, typed, fish];
+        let lines = [BASH.trim_start(), SHORT_LINE, &careful, zsh, traced, typed, fish, fish_eval];
         let mut all: Vec<_> = lines.into_iter().map(whole).collect();
         for between in [" \r", "\r\n", "\x1b[0m\x1b[32m"] {
             for at in [4, 22, 40, 56] {
