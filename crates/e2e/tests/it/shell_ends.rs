@@ -217,10 +217,6 @@ async fn an_interrupt_ends_what_runs_and_not_the_shell() {
 async fn an_interrupt_at_any_moment_of_a_hand_over_ends_only_what_began() {
     const BEFORE: i32 = 38;
     each("6 interrupts", async |t| {
-        // Not in fish yet: once in 500 times its command stays running.
-        if t.dialect.is_fish() {
-            return;
-        }
         let mut random = 1_u64;
         for round in 0..count(25, 1_000) {
             t.shell.gives(&t.dialect.code(BEFORE)).await;
