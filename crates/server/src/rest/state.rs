@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::convert;
 use crate::http::problem::ProblemResponse;
-use ptyd_core::action::{Action, Outcome, PatternShare};
+use ptyd_core::action::{Action, Boxed, Outcome, PatternShare};
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::principal::Principal;
 
@@ -30,8 +30,14 @@ impl Rest {
         self.dispatcher.patterns(principal)
     }
 
-    pub(super) async fn act(&self, principal: &Principal, action: Action) -> Result<Outcome, ProblemResponse> {
-        self.dispatcher.dispatch(principal, action).await.map_err(ProblemResponse::from)
+    /// Performs an action. Boxed, because axum names the whole type of each handler's future again and again: the compiler
+    /// took a minute for it.
+    pub(super) fn act<'a>(
+        &'a self,
+        principal: &'a Principal,
+        action: Action,
+    ) -> Boxed<'a, Result<Outcome, ProblemResponse>> {
+        Box::pin(async move { self.dispatcher.dispatch(principal, action).await.map_err(ProblemResponse::from) })
     }
 
     /// Performs an action that answers with the session.
