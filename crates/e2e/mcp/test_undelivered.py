@@ -18,7 +18,7 @@ import pytest
 from mcp_client import CALL_SECONDS, IS_FULL, PTYD, watched
 
 CANCELS = 200
-KILLS = 1_000 if IS_FULL else 12
+KILLS = 1_000 if IS_FULL else 8
 VERSION = "2025-06-18"
 
 

@@ -62,7 +62,7 @@ async fn the_spare_holder_takes_the_next_session_can_be_missing_and_ends_with_it
 async fn the_server_can_be_killed_at_any_moment_and_no_byte_is_lost() {
     let mut random = Random::seeded();
     let server = Server::start();
-    let shells = join_all((0..count(4, 20)).map(async |_| server.session().await)).await;
+    let shells = join_all((0..count(2, 20)).map(async |_| server.session().await)).await;
     let printing =
         join_all(shells.iter().enumerate().map(async |(number, shell)| shell.begin(&printer(number)).await)).await;
     for round in 0..count(8, 100) {
@@ -127,7 +127,7 @@ fn doomed(point: &str) -> (Server, PathBuf) {
 async fn a_server_that_dies_before_it_indexes_or_while_it_adopts_loses_nothing() {
     for point in ["index", "adopt"] {
         let (server, doom) = doomed(point);
-        let shells = join_all((0..4).map(async |_| server.session().await)).await;
+        let shells = join_all((0..count(2, 4)).map(async |_| server.session().await)).await;
         let printing =
             join_all(shells.iter().enumerate().map(async |(number, shell)| shell.begin(&printer(number)).await)).await;
         std::fs::write(&doom, "").expect("written");
@@ -182,7 +182,7 @@ async fn a_holder_that_dies_between_reading_and_telling_leaves_a_journal_that_is
 // promise: crash-3
 async fn an_upgrade_ends_nothing() {
     let server = Server::start();
-    let shells = join_all((0..4).map(async |_| server.session().await)).await;
+    let shells = join_all((0..count(2, 4)).map(async |_| server.session().await)).await;
     let printing =
         join_all(shells.iter().enumerate().map(async |(number, shell)| shell.begin(&printer(number)).await)).await;
     let before = join_all(shells.iter().map(async |shell| shell.look().await.pid)).await;
