@@ -198,7 +198,8 @@ __ptyd_tell() {
   fi
   # The record goes first, so a reader that finds the marker in the output has the record already. The marker goes to the
   # terminal itself, for a command may have redirected 1 and 2 for good.
-  builtin printf 'D;%s;%s;%s;%s;%s;%s;%s\0' "$__ptyd_secret" "${__ptyd_end[2]}" "$__ptyd_id" \
+  # Where the socket was closed, bash saves the stderr that `2>&96` replaces at its number: 97 may be the terminal.
+  [[ -S /dev/fd/97 ]] && builtin printf 'D;%s;%s;%s;%s;%s;%s;%s\0' "$__ptyd_secret" "${__ptyd_end[2]}" "$__ptyd_id" \
     "${__ptyd_end[0]}" "${__ptyd_end[1]}" "$__ptyd_flags${__ptyd_end[5]-}" "${PWD-}" >&97 &&
     { builtin printf '\e]7337;D;%s\a' "${__ptyd_end[2]}" >&"$__ptyd_tty" ||
       builtin printf '\e]7337;D;%s\a' "${__ptyd_end[2]}" >/dev/tty; } && __ptyd_end[3]=told
@@ -291,7 +292,7 @@ __ptyd_claim_history() {
 __ptyd_tell_path() {
   __ptyd_path=${PATH-}
   # A datagram that the socket does not take would spoil the next one, too (unix(7), EMSGSIZE).
-  ((${#__ptyd_path} < 60000)) || return 0
+  [[ ${#__ptyd_path} -lt 60000 && -S /dev/fd/97 ]] || return 0
   builtin printf 'P;%s;%s\0' "$__ptyd_secret" "$__ptyd_path" >&97
 }
 
@@ -426,7 +427,7 @@ __ptyd_repeat_pipestatus() {
 
 # $1 is the id of the command that was not taken, or that is running.
 __ptyd_say_running() {
-  builtin printf 'R;%s;%s;%s\0' "$__ptyd_secret" "${SRANDOM:-$RANDOM$RANDOM}${EPOCHREALTIME//[!0-9]/}" "$1" >&97
+  [[ ! -S /dev/fd/97 ]] || builtin printf 'R;%s;%s;%s\0' "$__ptyd_secret" "${SRANDOM:-$RANDOM$RANDOM}${EPOCHREALTIME//[!0-9]/}" "$1" >&97
 }
 
 # Prints the start marker where PS0 cannot, and passes $? on.

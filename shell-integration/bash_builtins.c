@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* bash's own declarations. */
@@ -115,8 +116,10 @@ static char *add_decimal(char *to, uint64_t number) {
 
 static int write_all(int fd, const char *bytes, size_t left) {
   while (left) {
-    /* The holder takes no longer datagram; a record may come in several. */
-    ssize_t n = write(fd, bytes, left < PIECE_BYTES ? left : PIECE_BYTES);
+    /* The holder takes no longer datagram; a record may come in several. Where the socket was closed, its number may be that of another
+     * file, such as the terminal: `send` never writes there. */
+    size_t piece = left < PIECE_BYTES ? left : PIECE_BYTES;
+    ssize_t n = fd == REPORTS_FD ? send(fd, bytes, piece, MSG_NOSIGNAL) : write(fd, bytes, piece);
     if (n < 0 && errno != EINTR) return -1;
     if (n > 0) bytes += n, left -= (size_t)n;
   }
