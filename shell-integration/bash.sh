@@ -56,10 +56,10 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # The text to evaluate, the command's id (0: none is running), its flags, its end ($?, PIPESTATUS, nonce, `told`: reported,
   # `usual`: in the state below, and the flags that say so), its start marker, the PIPESTATUS of the one before, the state of the shell in which a command is
   # taken with the short line (none where it must not be), whether to turn `set -x` on again, whether stderr left the terminal, the
-  # line number that the editor has after the last prompt and the last reported PATH. Arrays where an assignment may happen
+  # line number that the editor has after the last prompt, the last reported PATH and the user's prompt commands behind ours. Arrays where an assignment may happen
   # under `set -a`, for bash does not export them. The state is the only key of its array.
   __ptyd_text='' __ptyd_id=0 __ptyd_taken=0 __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_last='' \
-    __ptyd_staged=() __ptyd_xtrace=() __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1'
+    __ptyd_staged=() __ptyd_xtrace=() __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1' __ptyd_hooks=''
   declare -A __ptyd_state=()
   # bash's own descriptor of the terminal; children do not inherit it. With few descriptors allowed, it has another number.
   if [[ -t 255 ]]; then __ptyd_tty=255; else exec {__ptyd_tty}>/dev/tty; fi
@@ -74,7 +74,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     __ptyd_key=k __ptyd_prompt='{ __ptyd_at_prompt "$LINENO" && :; } 2>&96'
   fi
   declare +x __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_text __ptyd_id __ptyd_taken \
-    __ptyd_flags __ptyd_mark __ptyd_last __ptyd_line __ptyd_path __ptyd_tty __ptyd_is_5_0 __ptyd_key
+    __ptyd_flags __ptyd_mark __ptyd_last __ptyd_line __ptyd_path __ptyd_hooks __ptyd_tty __ptyd_is_5_0 __ptyd_key
 
   # Calls a rarely needed function, with $? as it is. Those are parsed only then, from the last part of this file; with the builtins
   # those of every round trip are rarely needed, too.
@@ -139,6 +139,7 @@ unset PTYD_CLEAN
 
 # After the user's files, so that the hook is the first to see $?, even if they set PROMPT_COMMAND.
 if [[ -n ${__ptyd_key-} && $- != *[aeu]* && ${PROMPT_COMMAND@a} != *r* && ${PROMPT_COMMAND[*]-} != *__ptyd* ]]; then
+  ((${#PROMPT_COMMAND[@]} == 0)) || builtin printf -v __ptyd_hooks '\1%s' "${PROMPT_COMMAND[@]}"
   PROMPT_COMMAND=("$__ptyd_prompt" "${PROMPT_COMMAND[@]}")
 elif declare -F __ptyd_seldom >/dev/null; then
   __ptyd_seldom __ptyd_install || __ptyd_seldom __ptyd_hook "$LINENO" l
@@ -303,12 +304,27 @@ __ptyd_install() {
   [[ ${PROMPT_COMMAND[0]-} != "$__ptyd_prompt"* ]] || return 0
   # Assigning to a readonly variable would throw the whole line away.
   [[ ${PROMPT_COMMAND@a} != *r* ]] || return 1
-  local old hooks=()
+  local old hooks=() first='' rest='' dead=${__ptyd_prompt//__ptyd_hook/__ptyd_no_hook}
+  dead=${dead//__ptyd_at_prompt/__ptyd_no_hook}
   for old in "${PROMPT_COMMAND[@]}"; do
     # An element like `mine; <hook>` keeps its shape, but its hook no longer reports a second end.
     old=${old//__ptyd_hook/__ptyd_no_hook}
-    [[ -z $old ]] || hooks+=("${old//__ptyd_at_prompt/__ptyd_no_hook}")
+    hooks+=("${old//__ptyd_at_prompt/__ptyd_no_hook}")
   done
+  first=${hooks[0]-}
+  ((${#hooks[@]} < 2)) || builtin printf -v rest '\1%s' "${hooks[@]:1}"
+  if [[ $first != *"$dead"* ]]; then
+    # `PROMPT_COMMAND=mine` replaces the user's first element, which stands behind ours.
+    [[ $rest != "$__ptyd_hooks" ]] || hooks=("$first" "${hooks[@]:2}")
+  elif [[ $rest$'\1' == *$'\1'"$first"$'\1'* ]]; then
+    # A hook that puts itself before ours at each prompt is there already.
+    hooks=("${hooks[@]:1}")
+  fi
+  for old in "${!hooks[@]}"; do
+    [[ -n ${hooks[old]} && ${hooks[old]} != "$dead" ]] || unset "hooks[old]"
+  done
+  hooks=("${hooks[@]}") __ptyd_hooks=''
+  ((${#hooks[@]} == 0)) || builtin printf -v __ptyd_hooks '\1%s' "${hooks[@]}"
   if ((!__ptyd_is_5_0)); then
     # An element of its own leaves $? and PIPESTATUS as they were for the ones behind it.
     PROMPT_COMMAND=("$__ptyd_prompt" "${hooks[@]}")
