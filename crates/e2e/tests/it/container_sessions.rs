@@ -1,7 +1,9 @@
 //! Sessions in containers, with real podman. Images are imported from folders that are made of programs of this machine, and need no
 //! registry.
 
+use std::ffi::OsString;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,6 +30,9 @@ const WITH_BASH: &str = "localhost/with-bash:1";
 const WITH_BUSYBOX: &str = "localhost/with-busybox:1";
 /// The image without a shell.
 const WITHOUT_SHELL: &str = "localhost/without-shell:1";
+
+/// What the tests need of the machine.
+const NEEDED: [&str; 5] = ["podman", "busybox", "tar", "ldd", "unshare"];
 
 /// The programs beside bash.
 const PROGRAMS: [&str; 25] = [
@@ -64,12 +69,72 @@ fn add(folder: &Path, program: &str) {
     }
 }
 
-/// The folders of the images in this home, and the profiles of sessions in them; `None` if podman is not there.
-fn images(home: &Home) -> Option<Podman> {
-    if lacks(&["podman", "busybox", "tar", "ldd", "unshare"]) {
+/// Makes the images in this podman's storage; the error says why podman cannot have them.
+fn make_images(home: &Home, podman: &Podman) -> Result<(), String> {
+    let bash = image_folder(home, "with-bash");
+    ["bash"].into_iter().chain(PROGRAMS).for_each(|program| add(&bash, program));
+    let busybox = image_folder(home, "with-busybox");
+    add(&busybox, "busybox");
+    let applets = Command::new("busybox").arg("--list").output().expect("busybox").stdout;
+    for applet in String::from_utf8_lossy(&applets).lines().filter(|name| *name != "busybox") {
+        symlink("busybox", busybox.join("bin").join(applet)).expect("made");
+    }
+    let shellless = image_folder(home, "without-shell");
+    add(&shellless, "cat");
+    for (folder, image) in [(bash, WITH_BASH), (busybox, WITH_BUSYBOX), (shellless, WITHOUT_SHELL)] {
+        podman.imports(&folder, image).map_err(|why| format!("podman cannot import an image here: {why}"))?;
+    }
+    let tried = podman.does(&["run", "--rm", "--network", "none", WITH_BASH, "bash", "-c", "exit 7"]);
+    match tried.status.code() {
+        Some(7) => Ok(()),
+        _ => Err(format!("podman cannot run here: {}", String::from_utf8_lossy(&tried.stderr))),
+    }
+}
+
+/// A storage with the images, which root's tests share: making them takes longer than most of these tests. It is made once for the
+/// programs that this machine has now.
+fn shared_images() -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("container-images");
+    fs::create_dir_all(&folder).expect("a folder of our own");
+    let lock = fs::File::create(folder.join("lock")).expect("ours");
+    lock.lock().expect("no other test makes them now");
+    let mut programs = DefaultHasher::new();
+    for program in ["bash", "busybox"].into_iter().chain(PROGRAMS) {
+        let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().expect("sh");
+        let path = String::from_utf8_lossy(&found.stdout).trim().to_owned();
+        let made = fs::metadata(&path).and_then(|found| found.modified()).ok();
+        (path, made).hash(&mut programs);
+    }
+    let storage = folder.join(format!("{:x}", programs.finish()));
+    if !storage.exists() {
+        let home = Home::make();
+        make_images(&home, &Podman::set_up(&home, None))?;
+        let unfinished = folder.join("unfinished");
+        let copied = Command::new("sh")
+            .args(["-c", "rm -rf \"$2\" && cp -a \"$1\" \"$2\" && mv \"$2\" \"$3\"", "sh"])
+            .args([&home.file("storage/graph"), &unfinished, &storage])
+            .status();
+        assert!(copied.is_ok_and(|status| status.success()), "the storage is copied");
+    }
+    Ok(storage)
+}
+
+/// podman with these images for sessions of this home's server; `None` if it cannot have them, which is reported.
+fn podman_with_images(home: &Home) -> Option<Podman> {
+    if lacks(&NEEDED) {
         return None;
     }
-    let podman = Podman::set_up(home);
+    let made = if is_root() {
+        shared_images().map(|images| Podman::set_up(home, Some(&images)))
+    } else {
+        let podman = Podman::set_up(home, None);
+        make_images(home, &podman).map(|()| podman)
+    };
+    made.inspect(|podman| configure_profiles(home, podman)).map_err(not_run).ok()
+}
+
+/// The profiles of sessions in the images.
+fn configure_profiles(home: &Home, podman: &Podman) {
     let engine = podman.program.display();
     let profile = |name: &str, image: &str, more: &str| {
         format!(
@@ -92,41 +157,19 @@ fn images(home: &Home) -> Option<Podman> {
         profile("app", WITH_BASH, ", user = \"app\"") + "secrets = [\"A_KEY\"]\nsecret_files = [\"A_KEY\"]\n\n",
     ];
     configure(home, &profiles.concat());
-    let bash = image_folder(home, "with-bash");
-    ["bash"].into_iter().chain(PROGRAMS).for_each(|program| add(&bash, program));
-    let busybox = image_folder(home, "with-busybox");
-    add(&busybox, "busybox");
-    let applets = Command::new("busybox").arg("--list").output().expect("busybox").stdout;
-    for applet in String::from_utf8_lossy(&applets).lines().filter(|name| *name != "busybox") {
-        symlink("busybox", busybox.join("bin").join(applet)).expect("made");
-    }
-    let shellless = image_folder(home, "without-shell");
-    add(&shellless, "cat");
     fs::create_dir_all(home.file("work")).expect("made");
-    Some(podman)
-}
-
-/// The server with these images; `None` if podman cannot have them, which is reported.
-fn having_images(server: Server, podman: Podman) -> Option<(Server, Podman)> {
-    for (folder, image) in [("with-bash", WITH_BASH), ("with-busybox", WITH_BUSYBOX), ("without-shell", WITHOUT_SHELL)]
-    {
-        if let Err(why) = podman.imports(&server.home().file(folder), image) {
-            not_run(format!("podman cannot import an image here: {why}"));
-            return None;
-        }
-    }
-    let tried = podman.does(&["run", "--rm", "--network", "none", WITH_BASH, "bash", "-c", "exit 7"]);
-    if tried.status.code() != Some(7) {
-        not_run(format!("podman cannot run here: {}", String::from_utf8_lossy(&tried.stderr)));
-        return None;
-    }
-    Some((server, podman))
 }
 
 fn start() -> Option<(Server, Podman)> {
+    start_with(|_| Vec::new())
+}
+
+/// The server with these variables.
+fn start_with(env: impl FnOnce(&Home) -> Vec<(&'static str, OsString)>) -> Option<(Server, Podman)> {
     let home = Home::make();
-    let podman = images(&home)?;
-    having_images(Server::start_in(home, Start::default()), podman)
+    let podman = podman_with_images(&home)?;
+    let env = env(&home);
+    Some((Server::start_in(home, Start { env, ..Start::default() }), podman))
 }
 
 /// A program that runs this before it is podman.
@@ -317,14 +360,9 @@ async fn a_container_outlives_its_server_and_what_an_earlier_one_left_is_removed
 #[tokio::test]
 // promise: access-16
 async fn a_container_whose_server_dies_during_its_start_is_removed() {
-    let home = Home::make();
-    let Some(podman) = images(&home) else { return };
-    let doom = home.file("doom");
-    let env = vec![("PTYD_FAULT", format!("container:{}", doom.display()).into())];
-    let Some((server, podman)) = having_images(Server::start_in(home, Start { env, ..Start::default() }), podman)
-    else {
-        return;
-    };
+    let env = |home: &Home| vec![("PTYD_FAULT", format!("container:{}", home.file("doom").display()).into())];
+    let Some((server, podman)) = start_with(env) else { return };
+    let doom = server.home().file("doom");
     fs::write(&doom, "").expect("written");
     assert!(server.client().create(&by("bash", &server), None).await.is_err());
     server.kill9();
@@ -554,14 +592,24 @@ async fn are_kept(server: &Server) {
 // promise: access-16
 async fn an_ordinary_user_has_containers() {
     let home = Home::make();
-    let Some(mut podman) = images(&home) else { return };
+    if lacks(&NEEDED) {
+        return;
+    }
+    // Not root's images: their files are another user's.
+    let mut podman = Podman::set_up(&home, None);
+    configure_profiles(&home, &podman);
     if is_root() {
         // An ordinary user's podman does all in the mount namespace of its first call.
         let without_second = "umount /sys/fs/cgroup/unified 2>/dev/null; exec \"$@\"";
         podman.behind = ["unshare", "-m", "sh", "-c", without_second, "sh"].map(str::to_owned).into();
         podman.behind.extend(run_as(USER));
     }
-    let Some((server, podman)) = having_images(serve(home), podman) else { return };
+    let server = serve(home);
+    // Before the server, it ends what an ordinary user's podman leaves.
+    let podman = podman;
+    if let Err(why) = make_images(server.home(), &podman) {
+        return not_run(why);
+    }
     let shell = server.session_with(by("bash", &server)).await;
     let done = shell.run("sh -c 'exit 7'").await;
     assert_eq!((done.exit_code, done.boundary), (Some(7), Boundary::Attested));
@@ -651,13 +699,8 @@ async fn what_is_readable_cannot_be_changed_below_another_mount() {
 #[tokio::test]
 // promise: access-16
 async fn no_container_is_started_for_a_request_that_is_refused() {
-    let home = Home::make();
-    let Some(podman) = images(&home) else { return };
-    let env = vec![("PTYD_SESSIONS_MAX", "1".into()), ("PTYD_LIMITS_MAX", "openFiles=256".into())];
-    let Some((server, podman)) = having_images(Server::start_in(home, Start { env, ..Start::default() }), podman)
-    else {
-        return;
-    };
+    let env = |_: &Home| vec![("PTYD_SESSIONS_MAX", "1".into()), ("PTYD_LIMITS_MAX", "openFiles=256".into())];
+    let Some((server, podman)) = start_with(env) else { return };
     let ran = server.home().file("ran");
     let engine = engine_that(&server, &podman, &format!("[ \"$1\" = run ] && touch {}", ran.display()));
     let unknown = of_engine("unknown", &engine, "") + "policy = \"nobody\"\n";

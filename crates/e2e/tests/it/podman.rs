@@ -29,7 +29,8 @@ impl Drop for Podman {
 }
 
 impl Podman {
-    pub(crate) fn set_up(home: &Home) -> Self {
+    /// `images` is a storage of images that root's containers share, if there is one.
+    pub(crate) fn set_up(home: &Home, images: Option<&Path>) -> Self {
         let program = home.file("podman");
         let files = home.file("");
         fs::create_dir_all(home.file("storage")).expect("a folder of our own");
@@ -42,8 +43,11 @@ impl Podman {
              tmp_dir = \"{0}storage/tmp\"\n",
             files.display(),
         );
+        let shared = images.map_or_else(String::new, |images| {
+            format!("[storage.options]\nadditionalimagestores = [\"{}\"]\n", images.display())
+        });
         let storage = format!(
-            "[storage]\ndriver = \"vfs\"\ngraphroot = \"{0}storage/graph\"\nrunroot = \"{0}storage/run\"\n",
+            "[storage]\ndriver = \"vfs\"\ngraphroot = \"{0}storage/graph\"\nrunroot = \"{0}storage/run\"\n{shared}",
             files.display()
         );
         fs::write(home.file("containers.conf"), containers).expect("written");
