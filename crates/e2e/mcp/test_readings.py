@@ -142,3 +142,25 @@ async def test_two_clients_of_one_user_read_on_from_their_own_positions_also_in_
             await ends()
         assert "late" in (await mine.read(since="last")).output, "the other client has read it, this one has not"
         assert "late" not in (await theirs.read(since="last")).output
+
+
+# promise: output-13
+async def test_a_search_gives_the_newest_matches_first_below_their_commands(workspace):
+    session = await workspace.session()
+    # What is typed does not match: it stands outside of commands, behind the prompt.
+    await session.run("echo FAI''LED old")
+    await session.run("echo fine")
+    await session.run("printf 'FAI''LED one\\nok\\nFAI''LED two\\n'")
+    newest = await session.read(search="FAILED")
+    command = "printf 'FAI''LED one\\nok\\nFAI''LED two\\n'"
+    headings = re.findall(r"^(c\d+) \"(.*)\":$", newest.text, re.M)
+    assert headings == [("c3", command.replace("\\", "\\\\")), ("c1", "echo FAI''LED old")], newest.text
+    assert re.findall(r"^\d+: (.*)$", newest.text, re.M) == ["FAILED one", "FAILED two", "FAILED old"]
+    part = await session.read(search="FAILED", max_lines=1)
+    assert re.findall(r"^\d+: (.*)$", part.text, re.M) == ["FAILED two"]
+    assert part.facts[0].startswith("newest 1 of 3 matching lines in "), part.text
+    # From a position on it goes forward.
+    pages = await session.read(search="FAILED", since="o:0", max_lines=2)
+    assert re.findall(r"^\d+: (.*)$", pages.text, re.M) == ["FAILED old", "FAILED one"]
+    rest = await session.read(search="FAILED", since=pages.fact("next"))
+    assert re.findall(r"^\d+: (.*)$", rest.text, re.M) == ["FAILED two"]

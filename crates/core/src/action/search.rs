@@ -19,6 +19,8 @@ pub struct Search {
     pub pattern: Pattern,
     /// At most this many matches.
     pub limit: usize,
+    /// The newest matches and not the first ones: the whole range is searched.
+    pub newest: bool,
 }
 
 /// The result of a search.
@@ -26,6 +28,10 @@ pub struct Search {
 pub struct FoundView {
     /// The matching lines, in order.
     pub matches: Vec<MatchView>,
+    /// How many lines match, which are more than `matches` if only the newest were asked for.
+    pub matching: u64,
+    /// The commands with these matches, in order, and their texts; only for the newest matches.
+    pub commands: Vec<(CommandId, String)>,
     /// How many lines were searched.
     pub lines: u64,
     /// The offset at which to continue.

@@ -310,15 +310,16 @@ impl Store {
         session: &str,
         left_out: &[u32],
         (from, to): (u64, u64),
-        limit: usize,
+        (limit, newest): (usize, bool),
     ) -> Result<Vec<CommandRange>, StoreError> {
+        let way = if newest { "DESC" } else { "ASC" };
         let left_out = serde_json::to_string(left_out).expect("invariant: numbers are JSON");
         self.read(|connection| {
-        let mut query = connection.prepare_cached(
+        let mut query = connection.prepare_cached(&format!(
             "SELECT id, start_offset, end_offset FROM commands
              WHERE session = ?1 AND id NOT IN (SELECT value FROM json_each(?2)) AND end_offset >= ?3 AND start_offset < ?4
-             ORDER BY start_offset, id LIMIT ?5",
-        )?;
+             ORDER BY start_offset {way}, id {way} LIMIT ?5",
+        ))?;
         let place = |r: &rusqlite::Row<'_>| {
             let (start, end) = (r.get::<_, i64>(1)?.unsigned_abs(), r.get::<_, i64>(2)?.unsigned_abs());
             Ok((r.get(0)?, start, Some(end)))

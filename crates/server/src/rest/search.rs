@@ -45,6 +45,7 @@ async fn to_search(
         kind: query.kind.map(to_kind),
         pattern,
         limit: extract::count("limit", query.limit, MATCHES, 1, limits::SEARCH_MATCHES_MAX)?,
+        newest: false,
     })
 }
 

@@ -59,14 +59,15 @@ impl Registry {
         }
         let failed = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
         let from = asked.max(shared.reader.first().map_err(failed)?.0).min(end);
-        let (commands, to) = self.places(&request.session, recent, (from, end)).await?;
+        let (commands, (searched_from, to)) =
+            self.places(&request.session, recent, (from, end), request.newest).await?;
         if let Some(id) = request.command
             && !commands.iter().any(|c| c.0 == id.0)
         {
             // A command that does not exist is an error; one whose output is outside of the range is not.
             Box::pin(self.command(principal, &request.session, id, Budget::NONE)).await?;
         }
-        let mut segments = search::segments(&commands, from, to);
+        let mut segments = search::segments(&commands, searched_from, to);
         segments.retain(|s| {
             request.command.is_none_or(|id| s.command == Some(id.0))
                 && request.kind.is_none_or(|kind| (kind == OutputKind::Command) == s.command.is_some())
@@ -76,16 +77,23 @@ impl Registry {
         let is_given_up = given_up.asks();
         let cols = shared.spec.cols;
         let reaches_end = segments.last().is_some_and(|s| s.to == end);
-        let (pattern, matches_max) = (request.pattern.clone(), request.limit);
+        let (pattern, matches_max, newest) = (request.pattern.clone(), request.limit, request.newest);
         let hits = run_at_low_priority(move || {
             let _permit = permit;
             let is_growing = is_growing && reaches_end;
-            let wanted = SearchParameters { pattern: &pattern, matches_max, cols, is_growing };
+            let wanted = SearchParameters { pattern: &pattern, matches_max, newest, cols, is_growing };
             search::search((&shared.folder, &shared.reader), &segments, &wanted, &is_given_up)
         });
         let hits =
             hits.await.map_err(|e| ActionError::Internal { why: format!("the search: {e}") })?.map_err(failed)?;
         drop(given_up);
+        let mut commands: Vec<(CommandId, String)> = Vec::new();
+        for id in hits.hits.iter().filter_map(|hit| hit.command.map(CommandId)).filter(|_| newest) {
+            if commands.last().is_none_or(|(last, _)| *last != id) {
+                let known = Box::pin(self.known(principal, &request.session, id)).await?;
+                commands.push((id, known.command.command));
+            }
+        }
         let found = hits.hits.into_iter().map(|h| MatchView {
             offset: h.offset,
             line: h.line,
@@ -94,12 +102,14 @@ impl Registry {
         });
         Ok(FoundView {
             matches: found.collect(),
+            matching: hits.matching,
+            commands,
             lines: hits.lines,
             // Behind the searched ranges there may be output of another kind, which need not be searched again.
             next: if hits.is_full || (is_growing && reaches_end) { hits.next } else { to },
             end,
             gap: (asked < from).then_some((asked, from)),
-            has_more: hits.is_full || to < end,
+            has_more: hits.is_full || to < end || from < searched_from,
         })
     }
 
@@ -111,36 +121,39 @@ impl Registry {
         recent: &[CommandView],
         (from, end): (u64, u64),
     ) -> Result<(u64, u64), ActionError> {
-        let (commands, known_to) = self.places(session, recent.to_vec(), (from, end)).await?;
+        let (commands, (from, known_to)) = self.places(session, recent.to_vec(), (from, end), false).await?;
         let segments = search::segments(&commands, from, known_to);
         let first = segments.into_iter().find(|s| (kind == OutputKind::Command) == s.command.is_some());
         Ok(first.map_or((known_to, known_to), |s| (s.from, s.to)))
     }
 
-    /// The commands with output in a range, and the offset up to which they are complete: the rest is for the next
-    /// search.
+    /// The commands with output in a range, and the part of the range in which they are complete: its beginning, or its end for
+    /// the newest. The rest is for another search.
     async fn places(
         &self,
         session: &SessionId,
         recent: Vec<CommandView>,
         (from, to): (u64, u64),
-    ) -> Result<(Vec<CommandRange>, u64), ActionError> {
+        is_newest: bool,
+    ) -> Result<(Vec<CommandRange>, (u64, u64)), ActionError> {
         let newest: Vec<u32> = recent.iter().map(|c| c.id.0).collect();
         let id = session.as_str().to_owned();
         let mut places = self
             .history(move |store| {
                 store.flush_as_far_as_possible()?;
-                store.places(&id, &newest, (from, to), limits::SEARCH_COMMANDS_MAX)
+                store.places(&id, &newest, (from, to), (limits::SEARCH_COMMANDS_MAX, is_newest))
             })
             .await?;
-        if places.len() == limits::SEARCH_COMMANDS_MAX {
+        let is_part = places.len() == limits::SEARCH_COMMANDS_MAX;
+        let from = if is_part && is_newest { places.last().map_or(from, |p| p.1.max(from)) } else { from };
+        if is_part && !is_newest {
             let known_to = places.last().and_then(|p| p.2).unwrap_or(to);
-            return Ok((places, known_to.min(to)));
+            return Ok((places, (from, known_to.min(to))));
         }
         let is_in_range = |c: &CommandView| c.start_offset < to && c.end_offset.is_none_or(|end| end >= from);
         let recent = recent.into_iter().filter(is_in_range);
         places.extend(recent.map(|c| (c.id.0, c.start_offset, c.end_offset)));
         places.sort_by_key(|p| (p.1, p.0));
-        Ok((places, to))
+        Ok((places, (from, to)))
     }
 }

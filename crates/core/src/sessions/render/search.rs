@@ -4,6 +4,7 @@
 //! journal's size, and a command's output is never mixed with the text around it. An offset is verified before it is
 //! returned: the line there, or the text that ends with that line, reads as the match does.
 
+use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
@@ -34,6 +35,8 @@ pub(in crate::sessions) struct Segment {
 pub(in crate::sessions) struct SearchParameters<'a> {
     pub(in crate::sessions) pattern: &'a Regex,
     pub(in crate::sessions) matches_max: usize,
+    /// The newest matches of all, and not the first ones.
+    pub(in crate::sessions) newest: bool,
     pub(in crate::sessions) cols: u16,
     /// The last line may still grow.
     pub(in crate::sessions) is_growing: bool,
@@ -53,7 +56,9 @@ pub(in crate::sessions) struct Hit {
 /// The result of a search.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::sessions) struct Hits {
-    pub(in crate::sessions) hits: Vec<Hit>,
+    pub(in crate::sessions) hits: VecDeque<Hit>,
+    /// How many lines match, also those that are not among the hits.
+    pub(in crate::sessions) matching: u64,
     /// How many lines were searched.
     pub(in crate::sessions) lines: u64,
     /// The offset at which to continue.
@@ -180,7 +185,11 @@ fn search_block(block: &Block<'_>, segment: &Segment, is_end: bool, wanted: &Sea
                 .extend(memchr::memchr_iter(b'\n', block.bytes).map(|at| at + 1).filter(|at| *at < block.bytes.len()));
         }
         let (begin, end) = block.place(&starts, index, line);
-        hits.hits.push(Hit {
+        hits.matching += 1;
+        if wanted.newest && hits.hits.len() >= wanted.matches_max {
+            hits.hits.pop_front();
+        }
+        hits.hits.push_back(Hit {
             offset: from + begin as u64,
             line: hits.lines,
             text: around(line, found.range(), limits::SEARCH_LINE_CHARS_MAX),
@@ -188,7 +197,7 @@ fn search_block(block: &Block<'_>, segment: &Segment, is_end: bool, wanted: &Sea
         });
         hits.next = from + end as u64;
         is_open_matched = end == block.bytes.len();
-        if hits.hits.len() >= wanted.matches_max {
+        if !wanted.newest && hits.hits.len() >= wanted.matches_max {
             hits.is_full = true;
             return;
         }
@@ -256,9 +265,13 @@ mod tests {
     }
 
     fn find(bytes: &[u8], pattern: &str, matches_max: usize) -> Hits {
+        find_in_order(bytes, pattern, matches_max, false)
+    }
+
+    fn find_in_order(bytes: &[u8], pattern: &str, matches_max: usize, newest: bool) -> Hits {
         let (dir, reader) = journal(bytes);
         let pattern = Regex::new(pattern).expect("valid");
-        let wanted = SearchParameters { pattern: &pattern, matches_max, cols: 80, is_growing: true };
+        let wanted = SearchParameters { pattern: &pattern, matches_max, newest, cols: 80, is_growing: true };
         let whole = [Segment { from: 0, to: bytes.len() as u64, command: Some(1) }];
         search((&SessionFolder::of_test(dir.path()), &reader), &whole, &wanted, &|| false).expect("readable")
     }
@@ -272,6 +285,15 @@ mod tests {
         let found = find(b"one\r\n\x1b[31mtwo\x1b[0m\r\nthree\r\ntw", "t[wh]", 10);
         assert_eq!(found.hits, [hit(5, 2, "two"), hit(19, 3, "three"), hit(26, 4, "tw")]);
         assert_eq!((found.lines, found.next, found.is_full), (4, 28, false));
+    }
+
+    #[test]
+    fn the_newest_matches_are_the_last_ones_and_all_are_counted() {
+        let printed = b"a1\r\nb\r\na2\r\na3\r\nb\r\n";
+        let found = find_in_order(printed, "a", 2, true);
+        assert_eq!(found.hits, [hit(7, 3, "a2"), hit(11, 4, "a3")]);
+        assert_eq!((found.matching, found.lines, found.next, found.is_full), (3, 5, 18, false));
+        assert_eq!(find_in_order(printed, "c", 2, true).matching, 0);
     }
 
     #[test]
@@ -293,7 +315,7 @@ mod tests {
         }
         output.extend(b"\x1b[?1049lneedle\r\n");
         let found = find(&output, "needle", 10);
-        assert_eq!(found.hits.len(), 1, "{:?}", found.hits.first());
+        assert_eq!(found.hits.len(), 1, "{:?}", found.hits.front());
         assert_eq!(found.hits[0].text, "needle");
     }
 
@@ -306,7 +328,8 @@ mod tests {
         }
         let (dir, reader) = journal(&output);
         let pattern = Regex::new("7$").expect("valid");
-        let wanted = SearchParameters { pattern: &pattern, matches_max: 700, cols: 80, is_growing: false };
+        let wanted =
+            SearchParameters { pattern: &pattern, matches_max: 700, newest: false, cols: 80, is_growing: false };
         let (mut from, mut texts) = (0, Vec::new());
         loop {
             let rest = [Segment { from, to: output.len() as u64, command: None }];
@@ -343,7 +366,7 @@ mod tests {
         // Beyond all measure it is cut, with a character.
         let beyond = format!("x{}\r\n", "\u{e9}".repeat(3_000_000)).into_bytes();
         let found = find(&beyond, "\u{e9}", 10);
-        assert_eq!((found.hits.len(), find(&beyond, "xa9|xc3|\u{fffd}", 10).hits), (2, vec![]));
+        assert_eq!((found.hits.len(), find(&beyond, "xa9|xc3|\u{fffd}", 10).hits.len()), (2, 0));
     }
 
     #[test]

@@ -150,6 +150,8 @@ impl Reading {
             return answer(text, at, None);
         }
         if let Some(pattern) = search {
+            // From a position on the search goes forward in pages; without one, what is newest counts.
+            let newest = since.is_none();
             let since = match (since, awaited_from) {
                 (Some(Since::Last), Some(from)) => Since::Offset(from),
                 (Some(since), _) => since,
@@ -157,12 +159,12 @@ impl Reading {
             };
             let limit = if max_lines == 0 { MATCHES_DEFAULT } else { max_lines as usize };
             let limit = limit.min(SEARCH_MATCHES_MAX);
-            let request = Search { session: id.clone(), since, command, kind: None, pattern, limit };
+            let request = Search { session: id.clone(), since, command, kind: None, pattern, limit, newest };
             return match call.act(Action::Search(request)).await? {
                 Outcome::Found(view) => {
                     let before = call.note(&shown);
                     let context = call.context(&shown, before.as_ref(), None).await;
-                    let (text, next) = search_results::shown(&shown, &view, budget, &context);
+                    let (text, next) = search_results::shown(&shown, &view, (newest, command), budget, &context);
                     answer(text, next, None)
                 }
                 other => Err(mismatch(other)),
