@@ -46,7 +46,7 @@ PROMPT_COMMAND+=("$last")
 """
 
 
-# What a hook does at each prompt.
+# The bodies of hooks.
 HOOKS = {
     "sets the variable": "PROMPT_COMMAND=f",
     "sets the array": "PROMPT_COMMAND=(f)",

@@ -147,7 +147,7 @@ async def test_two_clients_of_one_user_read_on_from_their_own_positions_also_in_
 # promise: output-13
 async def test_a_search_gives_the_newest_matches_first_below_their_commands(workspace):
     session = await workspace.session()
-    # What is typed does not match: it stands outside of commands, behind the prompt.
+    # The typed lines are not to match: they stand behind the prompt, outside of commands.
     await session.run("echo FAI''LED old")
     await session.run("echo fine")
     await session.run("printf 'FAI''LED one\\nok\\nFAI''LED two\\n'")
@@ -159,7 +159,7 @@ async def test_a_search_gives_the_newest_matches_first_below_their_commands(work
     part = await session.read(search="FAILED", max_lines=1)
     assert re.findall(r"^\d+: (.*)$", part.text, re.M) == ["FAILED two"]
     assert part.facts[0].startswith("newest 1 of 3 matching lines in "), part.text
-    # From a position on it goes forward.
+    # From a position on, a search goes forward.
     pages = await session.read(search="FAILED", since="o:0", max_lines=2)
     assert re.findall(r"^\d+: (.*)$", pages.text, re.M) == ["FAILED old", "FAILED one"]
     rest = await session.read(search="FAILED", since=pages.fact("next"))

@@ -259,7 +259,7 @@ async def test_no_line_is_lost_by_a_rest_client_that_closes_and_whose_servers_ar
     while not (rest := await ask("GET", reading))["text"] or "printed" not in rest["text"]:
         seen += numbers(rest["text"])
     seen += numbers(rest["text"])
-    # What the server cannot know to be delivered comes again.
+    # The server shows an answer again if it does not know whether its client has it.
     assert sorted(set(seen)) == list(range(1, max(seen) + 1))
     assert f"printed {max(seen)}" in rest["text"], rest
 

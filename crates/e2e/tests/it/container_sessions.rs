@@ -31,7 +31,7 @@ const WITH_BUSYBOX: &str = "localhost/with-busybox:1";
 /// The image without a shell.
 const WITHOUT_SHELL: &str = "localhost/without-shell:1";
 
-/// What the tests need of the machine.
+/// The programs that make images and run containers.
 const NEEDED: [&str; 5] = ["podman", "busybox", "tar", "ldd", "unshare"];
 
 /// The programs beside bash.
