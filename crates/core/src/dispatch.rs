@@ -257,9 +257,9 @@ impl Dispatcher {
     }
 
     /// A client that was connected to an earlier server has the output of these sessions up to these positions.
-    pub fn resume_reading(&self, principal: &Principal, read_to: &BTreeMap<SessionId, u64>) {
+    pub async fn resume_reading(&self, principal: &Principal, read_to: &BTreeMap<SessionId, u64>) {
         for (id, read_to) in read_to {
-            self.registry.resume_reading(principal, id, *read_to);
+            self.registry.resume_reading(principal, id, *read_to).await;
         }
     }
 

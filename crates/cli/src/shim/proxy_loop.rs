@@ -217,9 +217,13 @@ impl<C: FnMut() -> io::Result<UnixStream> + Send + 'static> Shim<'_, C> {
         }
         // Bytes just read are written in the same turn; a socket or pipe is almost always ready.
         if !self.to_server.is_empty() && self.server.is_some() && !self.write_server() {
+            // Its last answers may still be there.
+            while self.server.as_ref().is_some_and(|server| is_ready(server.as_fd(), PollFlags::IN))
+                && self.read_server()
+            {}
             self.lose_server();
         }
-        if !self.to_host.is_empty() && is_ready(self.stdout) && self.write_host().is_err() {
+        if !self.to_host.is_empty() && is_ready(self.stdout, PollFlags::OUT) && self.write_host().is_err() {
             return Ok(Some(Ending::HostClosed));
         }
         Ok(None)
@@ -338,9 +342,9 @@ struct PollResult {
     server: PollFlags,
 }
 
-/// Whether a write to it would not block.
-fn is_ready(fd: BorrowedFd<'_>) -> bool {
-    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];
+/// Whether a read of it or a write to it would not block.
+fn is_ready(fd: BorrowedFd<'_>, what: PollFlags) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(fd, what)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     // An error or a hang-up counts as ready: the write then reports it.
     poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)

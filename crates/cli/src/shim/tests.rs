@@ -76,6 +76,34 @@ fn a_line_that_is_no_message_is_answered_and_half_a_character_is_replaced() {
 }
 
 #[test]
+// promise: crash-1
+fn the_next_server_learns_how_far_the_answers_read_that_the_host_takes() {
+    let mut pending = PendingRequests::default();
+    let call = |id: u32| format!(r#"{{"id":{id},"method":"tools/call","params":{{"name":"t"}}}}"#).into_bytes();
+    let answer = |id: u32, session: &str, at: u64| {
+        format!(r#"{{"id":{id},"result":{{"content":[],"_meta":{{"ptyd/readTo":{{"{session}":{at}}}}}}}}}"#)
+            .into_bytes()
+    };
+    for id in 1..=3 {
+        pending.outgoing(call(id));
+    }
+    assert!(pending.incoming(&answer(1, "s0-a", 10)) && pending.incoming(&answer(2, "s0-b", 20)));
+    pending.incoming(&answer(7, "s0-a", 99));
+    pending.incoming(br#"{"id":3,"result":{"content":[{"type":"text","text":"\"ptyd/readTo\":{\"s0-a\":99}"}]}}"#);
+    let hello = |pending: &PendingRequests| handshake::with_read_positions(b"{\"v\":1}\n", &pending.read_to());
+    assert_eq!(hello(&pending), b"{\"v\":1,\"readTo\":{\"s0-a\":10,\"s0-b\":20}}\n");
+    let cancelled = br#"{"method":"notifications/cancelled","params":{"requestId":1}}"#;
+    pending.outgoing(cancelled.to_vec());
+    assert_eq!(hello(&pending), b"{\"v\":1,\"readTo\":{\"s0-b\":20}}\n");
+    assert_eq!(hello(&PendingRequests::default()), b"{\"v\":1}\n");
+    for id in 10..200 {
+        pending.outgoing(call(id));
+        pending.incoming(&answer(id, &format!("s0-{id}"), 1));
+    }
+    assert_eq!(pending.read_to().len(), 64, "it is bounded");
+}
+
+#[test]
 fn the_next_server_gets_the_handshake_and_what_is_open_and_the_host_does_not_see_the_second_handshake() {
     let mut pending = PendingRequests::default();
     let say = |pending: &mut PendingRequests, line: &str| drop(pending.outgoing(line.into()));

@@ -101,9 +101,12 @@ impl ReadCursors {
         delivery.reads_to(id, to, move || history.store.put_read_cursor(key, to));
     }
 
-    /// The client of an earlier server has the output up to here.
-    pub(super) fn resume(&self, principal: &Principal, id: &SessionId, read_to: u64) {
-        self.move_to(&principal.reader(), id, read_to);
+    /// The client of an earlier server has the output up to here. The stored position lies behind it if that server ended before it
+    /// stored more, and ahead of it if the client was shown the result of a task.
+    pub(super) async fn resume(&self, principal: &Principal, id: &SessionId, read_to: u64) {
+        if self.read_to_if_known(principal, id).await.is_none_or(|known| known < read_to) {
+            self.move_to(&principal.reader(), id, read_to);
+        }
     }
 
     /// Begins the read cursor of a caller that has none in this session: an accepted command or input shows nothing.

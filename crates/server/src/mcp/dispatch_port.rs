@@ -20,7 +20,7 @@ pub(super) trait Server: Dispatch + 'static {
     /// A stdio client has connected.
     fn client_here(&self, client: &str);
     /// A stdio client of an earlier server has read so far.
-    fn resume_reading(&self, principal: &Principal, read_to: &BTreeMap<SessionId, u64>);
+    fn resume_reading<'a>(&'a self, principal: &'a Principal, read_to: &'a BTreeMap<SessionId, u64>) -> Boxed<'a, ()>;
     /// A stdio client has disconnected.
     fn client_gone(&self, client: &str, grace: Detach);
 }
@@ -38,8 +38,8 @@ impl Server for Dispatcher {
         self.client_here(client);
     }
 
-    fn resume_reading(&self, principal: &Principal, read_to: &BTreeMap<SessionId, u64>) {
-        self.resume_reading(principal, read_to);
+    fn resume_reading<'a>(&'a self, principal: &'a Principal, read_to: &'a BTreeMap<SessionId, u64>) -> Boxed<'a, ()> {
+        Box::pin(self.resume_reading(principal, read_to))
     }
 
     fn client_gone(&self, client: &str, grace: Detach) {

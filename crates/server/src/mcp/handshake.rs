@@ -128,13 +128,15 @@ mod tests {
 
     #[test]
     fn a_hello_carries_bytes_that_are_not_utf8() {
-        let line = br#"{"v":1,"client":"c1","cwd":"L2H/","env":[["QQ==","/w=="]],"umask":18,"tools":"terminal","structured":true,"detach":"keep","new":1}"#;
+        let line = br#"{"v":1,"client":"c1","cwd":"L2H/","env":[["QQ==","/w=="]],"umask":18,"tools":"terminal","structured":true,"detach":"keep","readTo":{"s0-aaaaaaaaaa":7,"no session":8},"new":1}"#;
         let hello = Handshake::parse(line).expect("a good hello");
         assert_eq!(hello.client.client.as_deref(), Some("c1"));
         assert_eq!(hello.client.cwd, Some(PathBuf::from(OsString::from_vec(b"/a\xff".to_vec()))));
         assert_eq!(hello.client.env, Some(Arc::new(vec![(b"A".to_vec(), b"\xff".to_vec())])));
         assert_eq!((hello.client.umask, hello.tools, hello.client.detach), (Some(18), ToolSet::Terminal, Detach::Keep));
         assert!(hello.structured);
+        let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+        assert_eq!(hello.read_to, BTreeMap::from([(session, 7)]));
     }
 
     #[test]

@@ -57,7 +57,7 @@ where
     let _presence = Presence::of(name, server.clone(), hello.client.detach);
     let gone = CancellationToken::new();
     let principal = Principal { client: hello.client.client.clone(), ..principal };
-    server.resume_reading(&principal, &hello.read_to);
+    server.resume_reading(&principal, &hello.read_to).await;
     let handler = Handler::on(server, principal, hello.client, hello.tools, base_url);
     let handler = handler.with_structured_answers(hello.structured).behind_a_shim();
     let messages = Messages::on(read, write, gone.clone());

@@ -13,9 +13,9 @@ use crate::sessions::session::Request;
 
 impl Registry {
     /// The caller has the output of this session up to here, as far as there is such a session.
-    pub(crate) fn resume_reading(&self, principal: &Principal, id: &SessionId, read_to: u64) {
+    pub(crate) async fn resume_reading(&self, principal: &Principal, id: &SessionId, read_to: u64) {
         if self.holders().folder(id).path().exists() {
-            self.read_cursors.resume(principal, id, read_to);
+            self.read_cursors.resume(principal, id, read_to).await;
         }
     }
 
