@@ -216,10 +216,11 @@ async def test_no_line_is_lost_by_a_rest_client_that_closes_and_whose_servers_ar
     os.mkfifo(served.project / "never")
     address = urlsplit(served.url)
 
-    async def begin(method, path, body=None):
+    async def begin(method, path, body=None, accept="application/json"):
         reader, writer = await asyncio.open_connection(address.hostname, address.port)
         content = json.dumps(body or {}).encode()
         head = f"Host: {address.netloc}\r\nAuthorization: Bearer {served.token}\r\nPtyd-Client: one\r\nConnection: close\r\n"
+        head += f"Accept: {accept}\r\n"
         head += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n"
         writer.write(f"{method} /terminals{path} HTTP/1.1\r\n{head}\r\n".encode() + content)
         await writer.drain()
@@ -256,11 +257,22 @@ async def test_no_line_is_lost_by_a_rest_client_that_closes_and_whose_servers_ar
             connection[1].write_eof()
         read = await answer(*connection)
         seen += numbers(read["text"]) if read else []
+    # A stream moves the position with each event, and leaves it there when its client goes.
+    reader, writer = await begin("GET", f"/{session}/output?since=last&view=text", accept="text/event-stream")
+    followed = []
+    async with asyncio.timeout(CALL_SECONDS):
+        while len(followed) < 20:
+            followed += numbers((await reader.readline()).decode())
+    writer.close()
+    behind = numbers((await ask("GET", reading))["text"])
+    assert not behind or behind[0] > followed[0], (followed, behind)
+    seen += list(range(followed[0], (behind or followed)[0])) + followed + behind
     (served.project / "stop").touch()
     rest = ""
-    while "printed" not in rest:
-        rest = (await ask("GET", reading) or {"text": ""})["text"]
-        seen += numbers(rest)
+    async with asyncio.timeout(CALL_SECONDS):
+        while "printed" not in rest:
+            rest = (await ask("GET", reading) or {"text": ""})["text"]
+            seen += numbers(rest)
     # The server shows an answer again if it does not know whether its client has it.
     assert sorted(set(seen)) == list(range(1, max(seen) + 1))
     assert f"printed {max(seen)}" in rest, rest

@@ -189,7 +189,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Reader {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemResponse> {
         let Extension(principal) = principal(parts, state).await?;
-        let principal = Principal { delivery: parts.extensions.get().cloned(), ..principal };
+        // An operation of a batch has the delivery of the batch.
+        let delivery = principal.delivery.clone().or_else(|| parts.extensions.get().cloned());
+        let principal = Principal { delivery, ..principal };
         let mut names = parts.headers.get_all(CLIENT).iter();
         let Some(name) = names.next() else { return Ok(Self(principal)) };
         let name = name.to_str().ok().filter(|name| is_client_name(name));

@@ -54,6 +54,8 @@ pub(super) async fn follow(
     mut read: ReadOutput,
     is_resumed: bool,
 ) -> Result<Response, ProblemResponse> {
+    // One answer without an end: its events name offsets, from which a client that reconnects goes on.
+    let principal = Principal { delivery: None, ..principal };
     read.limit = read.limit.min(limits::EVENT_BYTES_MAX);
     read.budget = limits::BUDGET_CHARS_MAX.into();
     let silence = if read.wait.is_zero() { limits::HEARTBEAT } else { read.wait.min(limits::HEARTBEAT) };
