@@ -330,7 +330,7 @@ pub const APPROVAL_LIFETIME: Duration = Duration::from_secs(600);
 /// How often a repetition looks whether the command of the first request has begun; that takes a write to the disk and a
 /// call to the holder.
 pub const UNDERWAY_INTERVAL: Duration = Duration::from_millis(10);
-/// Approvals of one principal that wait for a decision or for their request; and so many denied ones are kept. A person reads
+/// Approvals of one principal that wait for a decision or for their request; and as many denied ones are kept. A person reads
 /// each of them.
 pub const APPROVALS_PER_PRINCIPAL_MAX: usize = 16;
 /// HTTP requests per second of one principal: an agent that sends nothing but requests reaches some hundreds, and a

@@ -197,15 +197,15 @@ impl Approvals {
         }
         let is_denied = |one: &Approval| matches!(one.state, ApprovalState::Denied { .. });
         let of_principal = |one: &&Approval| one.asked.principal == asked.principal;
-        let (denied, open): (Vec<_>, Vec<_>) = all.iter().filter(of_principal).partition(|one| is_denied(one));
+        let (mut denied, open): (Vec<_>, Vec<_>) = all.iter().filter(of_principal).partition(|one| is_denied(one));
         if open.len() >= APPROVALS_PER_PRINCIPAL_MAX {
             return Answer::TooMany;
         }
         // A denied one is kept so that a repetition learns of it. It takes no room from what a person has still to decide.
-        if let Some(oldest) = denied.first().filter(|_| denied.len() >= APPROVALS_PER_PRINCIPAL_MAX) {
-            let oldest = oldest.id.clone();
-            all.retain(|approval| approval.id != oldest);
-        }
+        denied.sort_by_key(|one| one.until);
+        let excess = denied.len().saturating_sub(APPROVALS_PER_PRINCIPAL_MAX - 1);
+        let oldest: Vec<String> = denied[..excess].iter().map(|one| one.id.clone()).collect();
+        all.retain(|approval| !oldest.contains(&approval.id));
         let id = format!("a-{}", random_word());
         let state = ApprovalState::Pending;
         let (asked_at, until) = (SystemTime::now(), now + APPROVAL_LIFETIME);
@@ -621,7 +621,7 @@ mod tests {
             matches!(again(3 * APPROVALS_PER_PRINCIPAL_MAX - 1), Answer::Denied { .. }),
             "a repetition learns of it"
         );
-        assert_eq!(approvals.list(&ada, now).len(), APPROVALS_PER_PRINCIPAL_MAX);
+        assert_eq!(approvals.list(&ada, now).len(), APPROVALS_PER_PRINCIPAL_MAX, "the newest");
     }
 
     #[test]

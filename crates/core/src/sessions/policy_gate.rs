@@ -307,7 +307,7 @@ impl Judged {
                 what: "the number of approvals of one principal",
                 limit: APPROVALS_PER_PRINCIPAL_MAX as u64,
                 hint: "nothing was done, and no person is asked; ptyd approvals lists them: one makes room when it is denied, when its \
-                       request has run, or 10 minutes after it was asked for",
+                       request has run, or 10 minutes after it was asked for or allowed",
             }),
             Some(Answer::Underway) | None => self.refusal_of(&self.ruling, None),
         }
