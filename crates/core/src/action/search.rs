@@ -30,7 +30,7 @@ pub struct FoundView {
     pub matches: Vec<MatchView>,
     /// How many lines match, which are more than `matches` if only the newest were asked for.
     pub matching: u64,
-    /// The commands with these matches, in order, and their texts; only for the newest matches.
+    /// The texts of the commands with these matches, as far as they are known; only for the newest matches.
     pub commands: Vec<(CommandId, String)>,
     /// How many lines were searched.
     pub lines: u64,
@@ -47,7 +47,7 @@ pub struct FoundView {
 /// A line that matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatchView {
-    /// The line's offset in the journal.
+    /// The line's offset in the journal; in a search for the newest an offset before it, from which it can be read.
     pub offset: u64,
     /// The line number in the searched range, from 1.
     pub line: u64,

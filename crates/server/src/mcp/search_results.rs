@@ -46,8 +46,10 @@ pub(super) fn shown(
         facts.add(format!("{} in {searched}", text::counted(fitting as u64, "matching line", "matching lines")));
     }
     text::unseen(HiddenText::default(), written_out).into_iter().for_each(|note| facts.add(note));
-    if has_more {
-        facts.add("more may follow: search again with since");
+    match (has_more, newest) {
+        (true, true) => facts.add("older output was not searched: since \"o:0\" begins with the first"),
+        (true, false) => facts.add("more may follow: search again with since"),
+        (false, _) => {}
     }
     text::metadata(&mut facts, session, context);
     facts.add(format!("next o:{next}"));
@@ -67,6 +69,8 @@ fn fitting<'a>(matches: impl Iterator<Item = &'a MatchView>, budget: Budget) -> 
 /// The line above the matches of this command.
 fn heading(found: &FoundView, command: Option<CommandId>) -> String {
     let Some(id) = command else { return "outside of commands:\n".to_owned() };
-    let text = found.commands.iter().find(|(known, _)| *known == id).map_or("", |(_, text)| text.as_str());
-    format!("{id} {}:\n", quoted(text))
+    match found.commands.iter().find(|(known, _)| *known == id) {
+        Some((_, text)) => format!("{id} {}:\n", quoted(text)),
+        None => format!("{id}:\n"),
+    }
 }

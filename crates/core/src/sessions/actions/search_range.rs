@@ -1,5 +1,6 @@
 //! Searches a session's output: finds the range and the commands in it. The journal is read on a thread of low priority.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -59,6 +60,10 @@ impl Registry {
         }
         let failed = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
         let from = asked.max(shared.reader.first().map_err(failed)?.0).min(end);
+        let mut texts: HashMap<u32, String> = HashMap::new();
+        if request.newest {
+            texts.extend(recent.iter().map(|command| (command.id.0, command.command.clone())));
+        }
         let (commands, (searched_from, to)) =
             self.places(&request.session, recent, (from, end), request.newest).await?;
         if let Some(id) = request.command
@@ -88,11 +93,19 @@ impl Registry {
             hits.await.map_err(|e| ActionError::Internal { why: format!("the search: {e}") })?.map_err(failed)?;
         drop(given_up);
         let mut commands: Vec<(CommandId, String)> = Vec::new();
-        for id in hits.hits.iter().filter_map(|hit| hit.command.map(CommandId)).filter(|_| newest) {
-            if commands.last().is_none_or(|(last, _)| *last != id) {
-                let known = Box::pin(self.known(principal, &request.session, id)).await?;
-                commands.push((id, known.command.command));
+        for id in hits.hits.iter().filter_map(|hit| hit.command).filter(|_| newest) {
+            if commands.last().is_some_and(|(last, _)| last.0 == id) {
+                continue;
             }
+            let text = match texts.remove(&id) {
+                Some(text) => Some(text),
+                // If the store does not give it, the heading has only the command's id.
+                None => Box::pin(self.known(principal, &request.session, CommandId(id)))
+                    .await
+                    .ok()
+                    .map(|it| it.command.command),
+            };
+            commands.extend(text.map(|text| (CommandId(id), text)));
         }
         let found = hits.hits.into_iter().map(|h| MatchView {
             offset: h.offset,

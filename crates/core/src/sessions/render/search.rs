@@ -45,7 +45,7 @@ pub(in crate::sessions) struct SearchParameters<'a> {
 /// A matching line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::sessions) struct Hit {
-    /// The line's offset in the journal.
+    /// The line's offset in the journal; in a search for the newest an offset before it, from which it can be read.
     pub(in crate::sessions) offset: u64,
     /// The line number in the searched range, from 1.
     pub(in crate::sessions) line: u64,
@@ -176,15 +176,21 @@ fn search_block(block: &Block<'_>, segment: &Segment, is_end: bool, wanted: &Sea
     let (from, text) = (block.from, block.render(0..block.bytes.len()));
     let mut starts = Vec::new();
     let mut is_open_matched = false;
+    let last = if wanted.newest { text.lines().count().saturating_sub(1) } else { 0 };
     for (index, line) in text.lines().enumerate() {
         hits.lines += 1;
         let Some(found) = wanted.pattern.find(line) else { continue };
-        if starts.is_empty() {
+        if starts.is_empty() && !wanted.newest {
             starts.push(0);
             starts
                 .extend(memchr::memchr_iter(b'\n', block.bytes).map(|at| at + 1).filter(|at| *at < block.bytes.len()));
         }
-        let (begin, end) = block.place(&starts, index, line);
+        // Of many matches few are the newest, and a place costs the rendering of the block again.
+        let (begin, end) = match wanted.newest {
+            true if index == last => (0, block.bytes.len()),
+            true => (0, 0),
+            false => block.place(&starts, index, line),
+        };
         hits.matching += 1;
         if wanted.newest && hits.hits.len() >= wanted.matches_max {
             hits.hits.pop_front();
@@ -291,7 +297,7 @@ mod tests {
     fn the_newest_matches_are_the_last_ones_and_all_are_counted() {
         let printed = b"a1\r\nb\r\na2\r\na3\r\nb\r\n";
         let found = find_in_order(printed, "a", 2, true);
-        assert_eq!(found.hits, [hit(7, 3, "a2"), hit(11, 4, "a3")]);
+        assert_eq!(found.hits, [hit(0, 3, "a2"), hit(0, 4, "a3")]);
         assert_eq!((found.matching, found.lines, found.next, found.is_full), (3, 5, 18, false));
         assert_eq!(find_in_order(printed, "c", 2, true).matching, 0);
     }
