@@ -199,7 +199,7 @@ __ptyd_tell() {
   fi
   # The record goes first, so a reader that finds the marker in the output has the record already. The marker goes to the
   # terminal itself, for a command may have redirected 1 and 2 for good.
-  # Where the socket was closed, bash saves the stderr that `2>&96` replaces at its number: 97 may be the terminal.
+  # Where the socket was closed, bash saves the stderr that `2>&96` replaces under its number: 97 may be the terminal.
   [[ -S /dev/fd/97 ]] && builtin printf 'D;%s;%s;%s;%s;%s;%s;%s\0' "$__ptyd_secret" "${__ptyd_end[2]}" "$__ptyd_id" \
     "${__ptyd_end[0]}" "${__ptyd_end[1]}" "$__ptyd_flags${__ptyd_end[5]-}" "${PWD-}" >&97 &&
     { builtin printf '\e]7337;D;%s\a' "${__ptyd_end[2]}" >&"$__ptyd_tty" ||

@@ -1,5 +1,5 @@
-//! The requests to repeat at the next server when one dies: the handshake, and every request without an answer. And how
-//! far the answers that the host has read, so that the next server shows no line twice and none never.
+//! The requests to repeat at the next server when one dies: the handshake, and every request without an answer. It also
+//! keeps the place up to which the host has been shown each session, so that the next server shows each line once.
 //!
 //! No I/O: lines in, lines out. Only the id and method of a message are parsed, and only tool calls are changed: each
 //! gets a number, so that the next server recognises it.
@@ -234,7 +234,7 @@ impl PendingRequests {
         self.read_to.retain(|(session, _)| !sessions.contains(session));
     }
 
-    /// How far the answers that the host has read in each session.
+    /// The places up to which the host has been shown its sessions.
     pub fn read_to(&self) -> BTreeMap<&str, u64> {
         self.read_to.iter().map(|(session, at)| (session.as_str(), *at)).collect()
     }

@@ -99,6 +99,7 @@ fn shared_images() -> Result<PathBuf, String> {
     let lock = fs::File::create(folder.join("lock")).expect("ours");
     lock.lock().expect("no other test makes them now");
     let mut programs = DefaultHasher::new();
+    include_str!("container_sessions.rs").hash(&mut programs);
     for program in ["bash", "busybox"].into_iter().chain(PROGRAMS) {
         let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().expect("sh");
         let path = String::from_utf8_lossy(&found.stdout).trim().to_owned();
@@ -107,6 +108,9 @@ fn shared_images() -> Result<PathBuf, String> {
     }
     let storage = folder.join(format!("{:x}", programs.finish()));
     if !storage.exists() {
+        for entry in fs::read_dir(&folder).expect("ours").flatten().filter(|entry| entry.path().is_dir()) {
+            fs::remove_dir_all(entry.path()).expect("it is of other programs, or of another version of this file");
+        }
         let home = Home::make();
         make_images(&home, &Podman::set_up(&home, None))?;
         let unfinished = folder.join("unfinished");
