@@ -206,17 +206,17 @@ impl PendingRequests {
             return false;
         }
         if self.close(&id) {
-            self.note_read(id, line);
+            self.note_read(id, text);
         }
         true
     }
 
     /// Notes how far this answer reads.
-    fn note_read(&mut self, id: String, line: &[u8]) {
-        if !line.windows(READ_TO.len()).any(|part| part == READ_TO.as_bytes()) {
+    fn note_read(&mut self, id: String, line: &str) {
+        if !line.contains(READ_TO) {
             return;
         }
-        let Ok(Answer { result }) = serde_json::from_slice(line) else { return };
+        let Ok(Answer { result }) = serde_json::from_str(line) else { return };
         let sessions = result.meta.read_to.keys().cloned().collect();
         for (session, at) in result.meta.read_to {
             self.read_to.retain(|(other, _)| *other != session);

@@ -1,5 +1,5 @@
-//! The common parts of every protocol over HTTP: connections, problem documents, request bodies and their limits, and
-//! response bodies that can be revoked.
+//! The common parts of every protocol over HTTP: connections, problem documents, request bodies and their limits,
+//! bodies that say when they end, and response bodies that can be revoked.
 
 pub(crate) mod connections;
 pub(crate) mod html_page;
@@ -8,3 +8,4 @@ pub(crate) mod problem;
 pub(crate) mod request_body;
 pub(crate) mod token_revocation;
 pub(crate) mod unread_body;
+pub(crate) mod watched_body;
