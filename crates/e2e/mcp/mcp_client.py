@@ -376,7 +376,11 @@ class Workspace:
 
     async def detached(self) -> None:
         """Waits until nothing but the server is left, for clients that leave with `--detach 0`."""
-        with watched(self.processes().keys() - {self.server(), *self.shims()}) as ends:
+        processes = self.processes()
+        # The server's spare holder has the server's command line until it executes its own program.
+        of_server = processes.get(self.server())
+        left = {pid for pid, command in processes.items() if command != of_server}
+        with watched(left.difference(self.shims())) as ends:
             await ends()
 
     async def end_sessions(self) -> None:
