@@ -11,6 +11,7 @@ use wire::{Echo, FromHolder, HandoverMethod, Status, Target, ToHolder};
 
 use super::{NO_PROCESS, Rig, StepInput, sample};
 use crate::action::{ActionError, InputBytes, TargetShell, Until, Wait};
+use crate::limits;
 use crate::sessions::session::requests::{Finished, Request, Started, Typed};
 
 /// The longest time that a request of these tests may wait.
@@ -427,6 +428,20 @@ fn method() -> impl Strategy<Value = HandoverMethod> {
 fn last() -> impl Strategy<Value = Last> {
     let all = [Last::Answers, Last::Silence, Last::HolderGone, Last::Adrift, Last::Reconnected];
     proptest::sample::select(all.to_vec())
+}
+
+#[test]
+// promise: wait-3
+fn a_screen_before_the_first_prompt_is_told_though_no_state_of_the_kernel_follows_it() {
+    let mut rig = Rig::new(HandoverMethod::Keys);
+    let (reply, mut told) = oneshot::channel();
+    rig.receive(sample(Activity::Busy, Modes { canonical: true, ..Modes::default() }, NO_PROCESS));
+    rig.request(Request::Prompt(reply));
+    rig.write(b"\x1b[?1049h\x1b[2J\x1b[5;5Hfull");
+    rig.publish();
+    assert!(told.try_recv().is_err(), "the screen may be gone in a moment");
+    rig.later(limits::SCREEN_SETTLES);
+    assert_eq!(told.try_recv(), Ok(()));
 }
 
 proptest! {
