@@ -314,16 +314,18 @@ impl Oracle {
             .filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric()))
             .chain(FORBIDDEN)
             .collect();
-        // The log is NUL-separated, and a record ends with an empty name of a program.
-        let stub =
-            "#!/bin/sh\nprintf '%s\\0' \"${0##*/}\" \"$@\" >> \"$STUB_LOG\"\nprintf '\\n\\n\\0' >> \"$STUB_LOG\"\n";
+        // The log is NUL-separated, and two newlines end a record. A pipeline's programs run at once, so each record is one
+        // write, which dash makes of it and bash does not.
+        let record = "printf '%s\\0' \"$@\" '\n\n' >> \"$STUB_LOG\"\n";
+        let stub = format!("#!/bin/dash\nset -- \"${{0##*/}}\" \"$@\"\n{record}");
         for name in names {
             let path = root.join("bin").join(name);
-            fs::write(&path, stub).expect("written");
+            fs::write(&path, &stub).expect("written");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
         }
-        fs::write(root.join("rc"), "command_not_found_handle() { printf '%s\\0' \"$@\" >> \"$STUB_LOG\"; printf '\\n\\n\\0' >> \"$STUB_LOG\"; }\n")
-            .expect("written");
+        fs::write(root.join("record"), record).expect("written");
+        let handler = format!("command_not_found_handle() {{ /bin/dash {} \"$@\"; }}\n", root.join("record").display());
+        fs::write(root.join("rc"), handler).expect("written");
         oracle
     }
 

@@ -644,7 +644,7 @@ async fn whatever_of_the_events_or_the_spec_is_damaged_the_first_delete_ends_the
             assert_eq!((told.session.status, told.left), (SessionStatus::Terminated, 0), "{case}");
             if !purges {
                 let session = shell.look().await;
-                assert_eq!(session.status, SessionStatus::Terminated, "{case}");
+                assert_eq!(session.status, SessionStatus::Terminated, "{case}: {session:?}");
                 assert!(session.trouble.as_ref().is_some_and(|t| t.starts_with("damaged: ")), "{case}: {session:?}");
                 let exit = session.exit.expect("it has ended");
                 assert!(!exit.reason.is_empty(), "{case}");

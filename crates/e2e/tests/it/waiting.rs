@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use api::{CommandStatus, EndedBy, ExecuteRequest, WaitRequest};
-use e2e::{Home, Server, Start, count, eventually, lacks};
+use e2e::{Home, Server, Session, Start, count, eventually, lacks};
 
 use crate::boundaries::join_all;
 use crate::descendants::passes;
@@ -131,7 +131,7 @@ async fn the_end_of_a_session_ends_its_waits() {
 }
 
 /// Runs it until one of the words comes true.
-async fn until(shell: &e2e::Session, command: &str, words: &[&str]) -> api::CommandExecution {
+async fn until(shell: &Session, command: &str, words: &[&str]) -> api::CommandExecution {
     let words = words.iter().map(ToString::to_string).collect();
     let request =
         ExecuteRequest { command: command.to_owned(), until: words, timeout: Some(20.0), ..ExecuteRequest::default() };
@@ -372,7 +372,7 @@ async fn a_pattern_never_sees_what_stands_before_a_commands_beginning() {
 }
 
 /// Begins a command once what was typed before has ended.
-async fn eventually_begins(shell: &e2e::Session, command: &str) -> api::CommandExecution {
+async fn eventually_begins(shell: &Session, command: &str) -> api::CommandExecution {
     eventually("the prompt is back", async || {
         let request = ExecuteRequest {
             command: command.to_owned(),
@@ -478,11 +478,19 @@ fn make_fifo(path: &Path) {
 }
 
 /// A holder at the point `sampled`, which goes on when the file is closed; the next one waits at another pipe of this path.
-async fn stalled_holder(gate: &Path) -> File {
+/// The signal, which no program heeds, makes the holder tell a sample that it has told before.
+async fn stalled_holder(shell: &Session, gate: &Path) -> File {
+    make_fifo(gate);
+    let signalled = tokio::spawn({
+        let shell = shell.clone();
+        async move { shell.signal("WINCH").await }
+    });
     let path = gate.to_owned();
     let opened = tokio::task::spawn_blocking(move || File::options().write(true).open(path));
     let opened = opened.await.expect("no panic").expect("a pipe");
     std::fs::remove_file(gate).expect("ours");
+    // A holder that stalls on an earlier sample answers later.
+    drop(signalled);
     opened
 }
 
@@ -524,12 +532,9 @@ async fn a_question_that_comes_during_a_sample_ends_the_wait() {
     words("polls").await;
     // The first samples may be of a program that works, or tell that it polls.
     for _ in 0..3 {
-        make_fifo(&gate);
-        let stalled = stalled_holder(&gate).await;
-        drop(stalled);
+        drop(stalled_holder(&shell, &gate).await);
     }
-    make_fifo(&gate);
-    let stalled = stalled_holder(&gate).await;
+    let stalled = stalled_holder(&shell, &gate).await;
     std::fs::write(&go, "1").expect("it polls");
     words("asked").await;
     drop(stalled);
