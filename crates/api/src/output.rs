@@ -29,7 +29,7 @@ pub struct OutputQuery {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 86_400_000))]
     pub wait_ms: Option<u64>,
-    /// Keep only this many newest lines (text).
+    /// At most this many lines of text: with `since` the next ones, behind which `nextOffset` is; else the newest.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_lines: Option<u64>,

@@ -25,6 +25,42 @@ async def test_the_newest_lines_of_a_command_say_what_is_left_out(workspace):
     assert (lines, "lines 1–19997;" in omission) == (["19998", "19999", "20000"], True), newest.text
 
 
+# promise: output-12
+async def test_lines_from_a_marker_on_are_pages_and_all_pages_are_the_output(workspace):
+    session = await workspace.session()
+    await session.run("echo before")
+    start = (await session.read()).fact("next")
+    await session.run("seq 1 30")
+    await session.run("printf 'a\\n\\nb\\n'")
+
+    async def pages(**what):
+        """The pages of at most 4 lines, each from the marker of the one before."""
+        since, is_more = start, True
+        while is_more:
+            page = await session.read(since=since, max_lines=4, **what)
+            assert "omitted" not in page.text, page.text
+            yield page.output.splitlines()
+            since, is_more = page.fact("next"), any("more byte" in fact for fact in page.facts)
+
+    for what in ({}, {"command_id": "c2"}):
+        read = [page async for page in pages(**what)]
+        whole = (await session.read(since=start, **what)).output
+        assert [line for page in read for line in page] == whole.splitlines()
+        assert [len(page) for page in read[:-1]] == [4] * (len(read) - 1)
+
+
+# promise: output-12
+async def test_lines_since_the_last_reading_are_pages_too(workspace):
+    session = await workspace.session()
+    await session.run("echo before")
+    workspace.gate()
+    await session.run("cat gate; seq 1 5", wait_for_completion=False)
+    await workspace.open_gate("0\n")
+    first = await session.read(since="last", timeout=60, max_lines=4)
+    second = await session.read(since="last", max_lines=2)
+    assert (first.output.splitlines(), second.output.splitlines()) == (["0", "1", "2", "3"], ["4", "5"]), (first, second)
+
+
 # promise: wait-6, output-12
 async def test_reading_on_through_a_command_comes_to_its_end_and_stops_there(workspace):
     session = await workspace.session()

@@ -18,14 +18,23 @@ pub struct ReadOutput {
     pub view: View,
     /// At most this many bytes of the journal.
     pub limit: usize,
-    /// Only this many of the newest lines (text).
-    pub lines_max: Option<usize>,
+    /// Only some of the lines (text).
+    pub lines: Option<Lines>,
     /// Wait this long for at least one new byte.
     pub wait: Duration,
     /// How many characters of text to give at most.
     pub budget: Budget,
     /// The caller's read cursor moves to the end of this output; not for output that is only searched and never shown.
     pub moves_cursor: bool,
+}
+
+/// Some of the lines of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lines {
+    /// At most this many from the position on; the next ones are behind them.
+    First(usize),
+    /// At most this many, up to the end.
+    Newest(usize),
 }
 
 /// A position in the output.

@@ -57,14 +57,14 @@ impl Caller<'_> {
         limit: usize,
         moves_cursor: bool,
     ) -> Result<OutputView, ActionError> {
-        let (session, lines_max, wait) = (session.clone(), None, Duration::ZERO);
+        let (session, lines, wait) = (session.clone(), None, Duration::ZERO);
         let read = ReadOutput {
             session,
             since,
             kind: None,
             view,
             limit,
-            lines_max,
+            lines,
             wait,
             budget: limits::BUDGET_CHARS.into(),
             moves_cursor,

@@ -153,7 +153,7 @@ async fn add_bytes(
             kind: None,
             view: View::Raw,
             limit,
-            lines_max: None,
+            lines: None,
             wait: std::time::Duration::ZERO,
             budget: Budget::NONE,
             moves_cursor: true,

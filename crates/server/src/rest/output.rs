@@ -11,7 +11,7 @@ use super::extract::{self, Params, Reader, Session};
 use super::state::{Rest, unexpected};
 use super::{convert, output_sse};
 use crate::http::problem::ProblemResponse;
-use ptyd_core::action::{Action, Budget, Outcome, OutputKind, ReadOutput, ScreenView, Since, View};
+use ptyd_core::action::{Action, Budget, Lines, Outcome, OutputKind, ReadOutput, ScreenView, Since, View};
 use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits;
 use ptyd_core::principal::Principal;
@@ -75,16 +75,20 @@ fn to_read(session: SessionId, query: api::OutputQuery, view: View) -> Result<Re
             return Err(ProblemResponse::field("since", "only one of since and commandId can be given"));
         }
     };
+    let is_paged = query.max_lines.is_some() && query.since.is_some();
     let lines = query.max_lines.map(|n| extract::count("maxLines", Some(n), 0, 1, LINES_MAX)).transpose()?;
+    let budget = extract::budget(query.max_chars)?;
+    // Pages leave nothing out of their middle.
+    let limit = if is_paged { budget.chars.clamp(1, LIMIT) } else { LIMIT };
     Ok(ReadOutput {
         session,
         since,
         kind: query.kind.map(to_kind),
         view,
-        limit: extract::count("limit", query.limit, LIMIT, 1, limits::READ_BYTES_MAX)?,
-        lines_max: lines,
+        limit: extract::count("limit", query.limit, limit, 1, limits::READ_BYTES_MAX)?,
+        lines: lines.map(if is_paged { Lines::First } else { Lines::Newest }),
         wait: extract::millis("waitMs", query.wait_ms.unwrap_or(0))?,
-        budget: extract::budget(query.max_chars)?,
+        budget,
         moves_cursor: true,
     })
 }
@@ -124,7 +128,7 @@ async fn screen_as_output(
         kind: None,
         view: View::Raw,
         limit: 1,
-        lines_max: None,
+        lines: None,
         wait: Duration::ZERO,
         budget: Budget::NONE,
         moves_cursor: true,

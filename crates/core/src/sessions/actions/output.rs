@@ -5,7 +5,9 @@ use std::sync::Arc;
 use journal::Reader;
 
 use super::report::CLEARING_UP;
-use crate::action::{ActionError, Budget, CommandView, OutputView, ReadOutput, ScreenView, Since, TextView, View};
+use crate::action::{
+    ActionError, Budget, CommandView, Lines, OutputView, ReadOutput, ScreenView, Since, TextView, View,
+};
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 use crate::principal::Principal;
@@ -197,7 +199,8 @@ impl Registry {
         }
         let first = shared.reader.first().map_err(unreadable)?.0;
         let from = asked.max(first).min(end);
-        let to = end.min(from.saturating_add(read.limit.min(limits::READ_BYTES_MAX) as u64));
+        let limit = read.limit.min(limits::READ_BYTES_MAX) as u64;
+        let to = end.min(from.saturating_add(limit));
         let mut view = OutputView {
             view: read.view,
             bytes: Vec::new(),
@@ -233,16 +236,32 @@ impl Registry {
                 }
             }
             View::Text => {
-                let to = if to < end { line_end(&shared.reader, from, to).map_err(unreadable)? } else { to };
-                let newest = match read.lines_max {
-                    Some(lines) => newest_lines(&shared.reader, from, to, lines).map_err(unreadable)?,
-                    None => from,
+                let reader = &shared.reader;
+                let (from, to) = match read.lines {
+                    // No position was asked for, so it ends where the output does.
+                    Some(Lines::Newest(_)) if matches!(read.since, Since::First | Since::Command(_)) => {
+                        (end.saturating_sub(limit).max(from), end)
+                    }
+                    Some(_) | None if to < end => (from, line_end(reader, from, to).map_err(unreadable)?),
+                    Some(_) | None => (from, to),
                 };
-                view.text = self.text(shared, handovers, (newest, to), shared.spec.cols, read.budget).await?;
+                let (newest, mut to) = match read.lines {
+                    Some(Lines::Newest(lines)) => (newest_lines(reader, from, to, lines).map_err(unreadable)?, to),
+                    Some(Lines::First(_)) | None => (from, to),
+                };
+                let of_range = |range| self.text(shared, handovers.clone(), range, shared.spec.cols, read.budget);
+                view.text = match read.lines {
+                    Some(Lines::First(lines)) => {
+                        let (text, page_end) = first_lines(reader, (from, to), lines, of_range).await?;
+                        to = page_end;
+                        text
+                    }
+                    Some(Lines::Newest(_)) | None => of_range((newest, to)).await?,
+                };
                 if newest > from {
-                    say_left_out(&shared.reader, &mut view.text, from, newest).map_err(unreadable)?;
+                    say_left_out(reader, &mut view.text, from, newest).map_err(unreadable)?;
                 }
-                view.next = to;
+                (view.from, view.next, view.is_final) = (from, to, is_final && to == end);
             }
         }
         Ok(view)
@@ -329,6 +348,44 @@ fn line_end(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
     let slice = range::read(reader, back, to)?;
     let end = slice.bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| range::whole_chars(&slice.bytes), |i| i + 1);
     Ok(slice.from + end as u64)
+}
+
+/// The text of the first lines of a range, and where they end. Lines of the journal that the text does not show (a hand-over,
+/// paint) are made up for in a few rounds; a program that paints without end gets a shorter page.
+async fn first_lines<F: Future<Output = Result<TextView, ActionError>>>(
+    reader: &Reader,
+    (from, to): (u64, u64),
+    lines: usize,
+    text: impl Fn((u64, u64)) -> F,
+) -> Result<(TextView, u64), ActionError> {
+    const ROUNDS_MAX: usize = 16;
+    let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
+    let (mut page, mut end) = (TextView::default(), from);
+    for _ in 0..ROUNDS_MAX {
+        let missing = lines.saturating_sub(page.head.lines().count());
+        if missing == 0 || page.omitted.is_some() || end == to && end > from {
+            break;
+        }
+        end = behind_lines(reader, end, to, missing).map_err(unreadable)?;
+        page = text((from, end)).await?;
+    }
+    Ok((page, end))
+}
+
+/// The offset behind this many lines of a range, or its end.
+fn behind_lines(reader: &Reader, from: u64, to: u64, lines: usize) -> std::io::Result<u64> {
+    const STEP: u64 = 64 << 10;
+    let (mut start, mut left) = (from, lines);
+    while start < to {
+        let slice = range::read(reader, start, to.min(start + STEP))?;
+        let mut ends = slice.bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i);
+        match ends.nth(left - 1) {
+            Some(at) => return Ok(slice.from + at as u64 + 1),
+            None => left -= slice.bytes.iter().filter(|b| **b == b'\n').count(),
+        }
+        start = slice.from + slice.bytes.len().max(1) as u64;
+    }
+    Ok(to)
 }
 
 /// The offset at which the newest `lines` lines of a range begin; the last one may be unfinished.

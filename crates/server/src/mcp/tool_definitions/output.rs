@@ -29,7 +29,7 @@ struct Arguments {
     /// "last", "o:1234" or an RFC 3339 time.
     #[serde(default)]
     since: String,
-    /// Only so many of the newest lines or matches; 0 is all, or 100 matches.
+    /// At most: with since the next lines or matches, else the newest; 0 is all, or 100 matches.
     #[serde(default)]
     max_lines: u32,
     /// Only the output of this command, such as "c7".

@@ -11,8 +11,8 @@ use super::tool::{Answer, ToolCall, ToolError, mismatch};
 use crate::mcp::text::Over;
 use crate::mcp::{search_results, text};
 use ptyd_core::action::{
-    Action, AwaitOutput, AwaitedOutput, Budget, CommandView, EndedBy, Outcome, OutputView, Pattern, ReadOutput, Search,
-    SessionView, Since, TextView, View, Wait,
+    Action, AwaitOutput, AwaitedOutput, Budget, CommandView, EndedBy, Lines, Outcome, OutputView, Pattern, ReadOutput,
+    Search, SessionView, Since, TextView, View, Wait,
 };
 use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits::{READ_BYTES_MAX, RENDER_BYTES_MAX, SEARCH_MATCHES_MAX};
@@ -122,6 +122,9 @@ impl Reading {
         let Self { since, command, search, form, max_lines, budget } = self;
         let Awaited { from: awaited_from, ended_by, mut over } = awaited;
         let view = if form == Form::Raw { View::Raw } else { View::Text };
+        // From a position on the lines are paged; without one, what is newest counts.
+        let some = if since.is_some() { Lines::First } else { Lines::Newest };
+        let lines = Some(max_lines as usize).filter(|n| *n > 0).map(some);
         if let (Some(command), None, View::Text, None) = (command, &since, view, &search) {
             return whole_command(call, id, command, max_lines, ended_by).await;
         }
@@ -172,11 +175,13 @@ impl Reading {
         }
         let range = match (since, awaited_from) {
             // The wait for the pattern has moved `last` already, so the answer begins where that wait began.
-            (Some(Since::Last), Some(from)) => Range { since: Since::Offset(from), limit: READ_BYTES_MAX, end: None },
-            (since, _) => range(call, &shown, since, command, view, budget).await?,
+            (Some(Since::Last), Some(from)) if max_lines == 0 => {
+                Range { since: Since::Offset(from), limit: READ_BYTES_MAX, end: None }
+            }
+            (Some(Since::Last), Some(from)) => Range { since: Since::Offset(from), limit: budget.chars, end: None },
+            (since, _) => range(call, &shown, since, command, view, max_lines, budget).await?,
         };
-        let lines_max = Some(max_lines as usize).filter(|n| *n > 0);
-        let mut output = output(call, id, range.since, view, range.limit, lines_max, budget).await?;
+        let mut output = output(call, id, range.since, view, range.limit, lines, budget).await?;
         // Output after the command does not belong to it.
         output.end = range.end.map_or(output.end, |end| end.min(output.end));
         let before = call.note(&shown);
@@ -206,6 +211,7 @@ async fn range(
     since: Option<Since>,
     command: Option<CommandId>,
     view: View,
+    max_lines: u32,
     budget: Budget,
 ) -> Result<Range, ToolError> {
     // A page whose text always fits the budget, so that reading on from `next` reads everything exactly once.
@@ -221,7 +227,10 @@ async fn range(
             Range { since: Since::Offset(from), limit: page.min(left), end: Some(end) }
         }
         (Some(since @ (Since::Offset(_) | Since::First)), None) => Range { since, limit: page, end: None },
-        (Some(since), None) => Range { since, limit: if view == View::Raw { page } else { READ_BYTES_MAX }, end: None },
+        (Some(since), None) => {
+            let is_page = view == View::Raw || max_lines > 0;
+            Range { since, limit: if is_page { page } else { READ_BYTES_MAX }, end: None }
+        }
         (None, None) => {
             let window = if view == View::Raw { page as u64 } else { RENDER_BYTES_MAX };
             let from = shown.first_offset.max(shown.end_offset.saturating_sub(window));
@@ -271,7 +280,7 @@ async fn whole_command(
             if let (true, Some(of)) = (max_lines > 0, &report.command) {
                 let (from, to) = (of.start_offset, of.end_offset.unwrap_or(report.output.to));
                 let limit = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX);
-                let lines = Some(max_lines as usize);
+                let lines = Some(Lines::Newest(max_lines as usize));
                 report.output =
                     output(call, id, Since::Offset(from), View::Text, limit, lines, budget(None)).await?.text;
             }
@@ -314,7 +323,7 @@ async fn output(
     since: Since,
     view: View,
     limit: usize,
-    lines_max: Option<usize>,
+    lines: Option<Lines>,
     budget: Budget,
 ) -> Result<OutputView, ToolError> {
     let read = ReadOutput {
@@ -323,7 +332,7 @@ async fn output(
         kind: None,
         view,
         limit,
-        lines_max,
+        lines,
         wait: Duration::ZERO,
         budget,
         moves_cursor: true,
