@@ -11,7 +11,8 @@ const INTRODUCTION: &str = "# The MCP tools\n\n\
     [text-format.md](text-format.md). With `--tools terminal` a client gets `terminal` alone.\n\n\
     Programs get **structured answers** on request: `structuredContent` beside the same text, and an `outputSchema` for each tool\n\
     (`schema/mcp-tools-structured.json`). The request is `ptyd mcp --structured`, or over HTTP the header `Ptyd-Structured: true` or\n\
-    `/mcp?structured=true`, of each request for itself. A refused call has `error` and `error_code`, and no other field.\n\n\
+    `/mcp?structured=true`, of each request for itself. A refused call has `error` and `error_code`, and no other field.\n\
+    `list_terminal_sessions`, `resize_terminal`, `start_terminal_session` and `terminate_terminal_session` give the fields without a request.\n\n\
     ptyd also takes arguments by names that models know from other tools, such as `cmd`, `workdir`, `timeout_ms`, `run_in_background` or\n\
     camelCase, unless the argument that they stand for is given, too, and it ignores comments such as `description`. Any other name is an error.\n";
 

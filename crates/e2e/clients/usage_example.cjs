@@ -1,5 +1,6 @@
-// Runs a script that calls `tools.NAME({…})` and reads the structured answers, through the official TypeScript SDK.
-// The SDK itself compares each answer with the schema that its tool declares. Prints every call with its answer.
+// Runs a script that calls `tools.NAME({…})` and reads the structured answers, through the official TypeScript SDK. An answer
+// that is text alone is the `output`. The SDK compares each answer with the schema that its tool declares. Prints every call with its
+// answer.
 "use strict";
 
 const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
@@ -18,9 +19,10 @@ async function main(server, script) {
   await client.connect(way);
   await client.listTools();
   const call = (name) => async (given) => {
-    const { structuredContent } = await client.callTool({ name, arguments: given });
-    console.log(JSON.stringify([name, given, structuredContent]));
-    return structuredContent;
+    const { content, structuredContent } = await client.callTool({ name, arguments: given });
+    const told = structuredContent ?? { output: content[0].text };
+    console.log(JSON.stringify([name, given, told]));
+    return told;
   };
   await new AsyncFunction("tools", script)(new Proxy({}, { get: (_, name) => call(name) }));
   await client.close();

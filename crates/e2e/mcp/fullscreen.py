@@ -54,8 +54,8 @@ class Played:
 
     async def takes_no_command(self) -> None:
         """It is said to have the screen, and a command meanwhile is neither run nor typed."""
-        state = (await self.session.agent.call("list_terminal_sessions")).structured["terminals"]
-        assert [terminal["foreground"] for terminal in state if terminal["id"] == self.session.id] == ["fullscreen"]
+        state = (await self.session.agent.call("list_terminal_sessions")).structured["sessions"]
+        assert [terminal["foreground"] for terminal in state if terminal["session_id"] == self.session.id] == ["fullscreen"]
         refused = await self.session.run(f"touch {NEVER}")
         assert (refused.is_error, "busy" in refused.text) == (True, True), refused.text
         assert NEVER.encode() not in self.workspace.journal(self.session.id)

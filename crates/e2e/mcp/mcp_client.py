@@ -139,7 +139,7 @@ class Agent:
             pytest.skip(f"there is no {shell} on PATH")
         started = await self.call("start_terminal_session", **arguments)
         assert not started.is_error, started.text
-        return Session(self, started.structured["sessionId"], started)
+        return Session(self, started.structured["session_id"], started)
 
     def at(self, session_id: str) -> "Session":
         """A session that is there already."""
@@ -196,7 +196,7 @@ class Session:
         async with asyncio.timeout(CALL_SECONDS):
             while True:
                 listed = await self.agent.call("list_terminal_sessions", limit=200)
-                if any(happened(t) for t in listed.structured["terminals"] if t["id"] == self.id):
+                if any(happened(t) for t in listed.structured["sessions"] if t["session_id"] == self.id):
                     return
 
     async def idle(self) -> None:
@@ -386,8 +386,8 @@ class Workspace:
     async def end_sessions(self) -> None:
         """Ends every session, with the agent at the workspace."""
         listed = await self.agent.call("list_terminal_sessions", limit=200)
-        for terminal in listed.structured["terminals"]:
-            ended = await self.agent.at(terminal["id"]).terminate(force=True)
+        for terminal in listed.structured["sessions"]:
+            ended = await self.agent.at(terminal["session_id"]).terminate(force=True)
             assert not ended.is_error, ended.text
 
     async def close(self) -> None:

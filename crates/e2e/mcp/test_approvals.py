@@ -60,7 +60,7 @@ async def asked(machine) -> str:
 async def begun(client, machine) -> str:
     """A session under the policy, in the project."""
     started = await client.call("start_terminal_session", cwd=str(machine.project))
-    return started["structuredContent"]["sessionId"]
+    return started["structuredContent"]["session_id"]
 
 
 async def parked(client, session, capabilities, command=RUN) -> str:
@@ -144,7 +144,7 @@ async def test_no_program_in_a_session_decides_at_the_page(served, client):
     at = (await question(client, task))["url"]
     # It is in a session that nothing confines, of the same user, and has the server's own token.
     started = await client.call("start_terminal_session", profile="free")
-    free = started["structuredContent"]["sessionId"]
+    free = started["structuredContent"]["session_id"]
     for head, code in (("", "401"), (f"--user x:{served.token}", "403")):
         curl = f"curl -s -o /dev/null -w '%{{http_code}}' {head} -d decision=allow {at}"
         answer = text(await client.call("execute_in_terminal", capabilities={}, session_id=free, command=curl))

@@ -114,7 +114,7 @@ async def test_terminate_kills_what_ignores_every_polite_signal(workspace):
         async with workspace.promised(5):
             ended = await session.terminate()
             await ends()
-    assert (ended.structured["status"], ended.structured["left"], ended.structured["wasOver"]) == ("terminated", 0, False)
+    assert (ended.structured["status"], ended.structured["left"], ended.structured["was_over"]) == ("terminated", 0, False)
 
 
 # How long they sleep is a number of this process's own: another run of this test has orphans of the same kind.
@@ -185,5 +185,5 @@ async def test_terminating_twice_is_no_error_and_the_output_stays_readable(works
     done = await session.run("echo kept")
     assert not (await session.terminate()).is_error
     again = await session.terminate()
-    assert (again.is_error, again.structured["wasOver"]) == (False, True)
+    assert (again.is_error, again.structured["was_over"]) == (False, True)
     assert (await session.read(command_id=done.fact("command"))).output == "kept"

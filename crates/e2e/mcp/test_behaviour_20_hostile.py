@@ -145,7 +145,7 @@ async def test_a_start_up_file_that_asks_is_said_and_can_be_answered(workspace):
     refused = await workspace.terminal("echo ok", timeout=60)
     assert (refused.is_error, "start-up file waits for input" in refused.text) == (True, True), refused.text
     listed = await workspace.agent.call("list_terminal_sessions")
-    [session] = [workspace.agent.at(t["id"]) for t in listed.structured["terminals"]]
+    [session] = [workspace.agent.at(t["session_id"]) for t in listed.structured["sessions"]]
     await session.type("me", end_with_newline=True, timeout=60)
     answer = await workspace.terminal("echo $WHO")
     assert (answer.output, answer.exit) == ("me", 0)

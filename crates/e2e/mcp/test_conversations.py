@@ -51,7 +51,7 @@ class Conversation:
 
     async def start(self):
         """A terminal's handle."""
-        return (await self.call("start_terminal_session"))["structuredContent"]["sessionId"]
+        return (await self.call("start_terminal_session"))["structuredContent"]["session_id"]
 
     async def run(self, id, command, **arguments):
         """The output of a command there."""

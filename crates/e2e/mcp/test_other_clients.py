@@ -127,13 +127,13 @@ async def test_other_clients_get_the_same_whole_answers(served, client, way):
     with driven(client, server, machine) as ask:
         assert ask() == TOOLS
         started = ask("start_terminal_session", cwd=str(machine.project), name="work")
-        id = started["structuredContent"]["sessionId"]
+        id = started["structuredContent"]["session_id"]
         assert shown(started) == (False, "[running · bash · 120×40]")
         for tool, arguments, expected in DIALOGUE:
             assert (tool, *shown(ask(tool, session_id=id, **arguments))) == (tool, False, expected)
             if tool == "resize_terminal":
-                listed = ask("list_terminal_sessions")["structuredContent"]["terminals"]
-                assert [(t["id"], t["name"], t["status"]) for t in listed] == [(id, "work", "running")]
+                listed = ask("list_terminal_sessions")["structuredContent"]["sessions"]
+                assert [(t["session_id"], t["name"], t["status"]) for t in listed] == [(id, "work", "running")]
         is_error, why = shown(ask("execute_in_terminal", session_id=id, command="echo never"))
         assert (is_error, why.partition(";")[0]) == (True, "session SESSION has ended (terminated on request")
         if way == "stdio" and client != "inspector":
@@ -145,7 +145,7 @@ async def test_other_clients_get_the_same_whole_answers(served, client, way):
 # promise: mcp-4
 async def test_other_clients_go_on_over_http_when_the_server_was_killed_and_started_again(served, client):
     with driven(client, {"url": served.url, "token": served.token}, served) as ask:
-        id = ask("start_terminal_session")["structuredContent"]["sessionId"]
+        id = ask("start_terminal_session")["structuredContent"]["session_id"]
         ask("execute_in_terminal", session_id=id, command="x=kept")
         served.serve_again()
         is_error, answer = shown(ask("execute_in_terminal", session_id=id, command="echo $x"))
@@ -164,7 +164,7 @@ async def test_other_clients_with_tasks_get_the_answer_of_a_call_that_takes_long
     if client == "inspector":
         server["options"] = ["--protocol-era", "modern"]
     with driven(client, server, machine, WITH_TASKS) as ask:
-        id = ask("start_terminal_session")["structuredContent"]["sessionId"]
+        id = ask("start_terminal_session")["structuredContent"]["session_id"]
         records = machine.state / "sessions" / id / "tasks"
         # A call that is over in time is no task, for a client that takes them, too.
         short = ask("execute_in_terminal", session_id=id, command="echo short")
@@ -191,7 +191,7 @@ async def test_other_clients_send_their_person_to_the_page_for_a_password(served
     else:
         server = {"command": str(PTYD), "args": ["mcp"], "env": machine.env, "cwd": str(machine.project)}
     with driven(client, server | {"secret": secret}, machine, WITH_TASKS) as ask:
-        id = ask("start_terminal_session")["structuredContent"]["sessionId"]
+        id = ask("start_terminal_session")["structuredContent"]["session_id"]
         answer = ask("execute_in_terminal", session_id=id, command="read -sp 'Word? ' x; echo; echo got ${#x}")
         is_error, text = shown(answer)
         assert (is_error, f"got {len(secret)}" in text.splitlines(), secret in json.dumps(answer)) == (False, True, False), text

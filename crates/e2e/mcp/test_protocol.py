@@ -127,8 +127,8 @@ async def test_a_tool_that_bears_output_answers_text_only_and_a_list_both(worksp
     ran = await workspace.terminal("echo hi")
     assert ran.structured is None
     listed = await workspace.agent.call("list_terminal_sessions")
-    [summary] = listed.structured["terminals"]
-    assert (summary["id"], summary["status"], summary["foreground"], summary["shell"]) == (ran.session_id, "running", "idle", "bash")
+    [summary] = listed.structured["sessions"]
+    assert (summary["session_id"], summary["status"], summary["foreground"], summary["shell"]) == (ran.session_id, "running", "idle", "bash")
     assert summary["cwd"] == str(workspace.project)
     assert ran.session_id in listed.output
 
@@ -139,7 +139,7 @@ async def test_sessions_are_listed_by_status_in_pages(workspace):
 
     async def listed(**arguments):
         answer = await workspace.agent.call("list_terminal_sessions", **arguments)
-        return [t["id"] for t in answer.structured["terminals"]], answer.structured["total"]
+        return [t["session_id"] for t in answer.structured["sessions"]], answer.structured["total"]
 
     assert await listed() == ([ids[0], ids[2]], 2)
     assert await listed(limit=1, offset=1) == ([ids[2]], 2)
@@ -161,9 +161,9 @@ async def test_progress_comes_at_the_beginning(workspace):
     assert not call.done()
     terminals = []
     async with asyncio.timeout(CALL_SECONDS):
-        while not any("currentCommand" in t for t in terminals):
-            terminals = (await workspace.agent.call("list_terminal_sessions")).structured["terminals"]
-    await workspace.agent.at(terminals[0]["id"]).terminate(force=True)
+        while not any("command_id" in t for t in terminals):
+            terminals = (await workspace.agent.call("list_terminal_sessions")).structured["sessions"]
+    await workspace.agent.at(terminals[0]["session_id"]).terminate(force=True)
     assert "session ended" in (await call).facts
 
 

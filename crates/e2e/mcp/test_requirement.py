@@ -225,7 +225,7 @@ async def test_the_directory_is_the_shells_own_while_a_command_runs(workspace):
     await workspace.terminal("true")
     running = await workspace.terminal("cd deep; echo moved; cat ../gate", wait_for="moved")
     assert (running.is_running, running.fact("cwd")) == (True, str(workspace.project / "deep"))
-    [listed] = (await workspace.agent.call("list_terminal_sessions")).structured["terminals"]
+    [listed] = (await workspace.agent.call("list_terminal_sessions")).structured["sessions"]
     assert listed["cwd"] == str(workspace.project / "deep")
     await workspace.open_gate("x\n")
     assert (await workspace.terminal("", timeout=60)).fact("cwd") is None

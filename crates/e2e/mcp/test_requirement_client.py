@@ -6,7 +6,6 @@ finds different.
 
 import asyncio
 import json
-import re
 import stat
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -191,7 +190,7 @@ esac
 class Tools:
     """terminal-management.md §5.1: the tools by their names, each with its parameters as the document has them.
 
-    An answer is text by default; what the document destructures is read out of it.
+    Of tools with output an answer is text by default; what the document destructures is read out of it.
     """
 
     def __init__(self, agent):
@@ -201,7 +200,7 @@ class Tools:
         async def call(**arguments):
             answer = await self.agent.call(name, **arguments)
             assert not answer.is_error, answer.text
-            return {"session_id": answer.session_id, "output": answer.output, "text": answer.text, "exit": answer.exit}
+            return answer.structured or {"output": answer.output, "text": answer.text, "exit": answer.exit}
 
         return call
 
@@ -220,7 +219,7 @@ async def test_example_1_answers_a_programs_questions(served, npm):
     async with agent_of(served) as agent:
         tools = Tools(agent)
         started = await tools.start_terminal_session(shell="bash", cwd=str(served.project), env=npm, dimensions=None)
-        session_id = re.search(r"s0-\w+", started["text"]).group()
+        session_id = started["session_id"]
         await tools.execute_in_terminal(session_id=session_id, command="npm init", timeout=None, wait_for_completion=None)
         await tools.send_input_to_terminal(session_id=session_id, input="my-project\n")
         answered = await tools.send_input_to_terminal(session_id=session_id, input="1.0.0", end_with_newline=True)
@@ -237,18 +236,18 @@ async def test_example_2_watches_a_server_by_what_is_new(served, npm):
         tools = Tools(agent)
         dimensions = {"cols": 100, "rows": 30}
         started = await tools.start_terminal_session(shell="bash", cwd=str(served.project), env=npm, dimensions=dimensions)
-        session_id = re.search(r"s0-\w+", started["text"]).group()
+        session_id = started["session_id"]
         await tools.execute_in_terminal(session_id=session_id, command="npm run dev", wait_for_completion=False)
         async with asyncio.timeout(CALL_SECONDS):
             while "Server started on port" not in (
                 await tools.get_terminal_output(session_id=session_id, since="last", max_lines=None)
             )["output"]:
                 pass
-        await tools.resize_terminal(session_id=session_id, cols=120, rows=40)
+        assert (await tools.resize_terminal(session_id=session_id, cols=120, rows=40))["success"] is True
         listed = await tools.list_terminal_sessions(filter={"owner": None, "status": "running"}, limit=10, offset=0)
-        assert session_id in listed["text"]
+        assert [session["session_id"] for session in listed["sessions"]] == [session_id]
         ended = await tools.terminate_terminal_session(session_id=session_id, force=False, signal="SIGTERM")
-        assert "terminated" in ended["text"]
+        assert ended["status"] == "terminated"
 
 
 # promise: mcp-2

@@ -1,7 +1,7 @@
 """Structured answers for programs: `ptyd mcp --structured`, and a header or a query at `/mcp`.
 
 Each answer is compared with the schema that its tool declares by `jsonschema`, which comes with the SDK. Without the
-request nothing changes.
+request tools with output answer text alone, and the others these same fields.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import http.client
 import http.server
 import io
 import json
+import re
 import subprocess
 import tarfile
 import threading
@@ -279,11 +280,32 @@ async def test_without_the_request_nothing_changes(served):
     async with served.another_agent() as agent:
         assert [tool.output_schema for tool in (await agent.client.list_tools()).tools] == [None] * 8
         session = await agent.session()
-        assert set(session.started.structured) >= {"id", "sessionId", "lastActivity"}
+        assert set(session.started.structured) >= {"session_id", "status", "connection", "facts"}
         assert [(await session.run("echo hi")).structured, (await session.read()).structured] == [None, None]
         assert (await agent.at(UNKNOWN).run("true")).structured is None
     asked, _ = await posted(served, "tools/list", "?structured=true")
     assert asked == 200
+
+
+# promise: mcp-9
+async def test_a_tool_without_output_gives_every_client_the_same_fields(served):
+    schemas = json.loads((REPOSITORY / "schema/mcp-tools-structured.json").read_text())["tools"]
+    validators = {tool["name"]: Draft202012Validator(tool["outputSchema"]) for tool in schemas}
+    given = {}
+    for options in ([], ["--structured"]):
+        async with served.another_agent(*options) as agent:
+            started = (await agent.call("start_terminal_session", cwd=str(served.project), name="mine")).structured
+            one, answers = {"session_id": started["session_id"]}, {"start_terminal_session": started}
+            for tool, arguments in [
+                ("resize_terminal", one | {"cols": 90, "rows": 20}),
+                ("list_terminal_sessions", {"filter": {"status": "running"}}),
+                ("terminate_terminal_session", one),
+            ]:
+                answers[tool] = (await agent.call(tool, **arguments)).structured
+            for tool, told in answers.items():
+                validators[tool].validate(told)
+            given[bool(options)] = {tool: sorted(told) for tool, told in answers.items()}
+    assert given[False] == given[True]
 
 
 # promise: mcp-9
@@ -355,8 +377,8 @@ await tools.terminate_terminal_session({
 
 # The example leaves this to its reader.
 OTHER_PROMPTS = """
-for (let status = "running"; status === "running"; ) {
-  ({ status } = await tools.send_input_to_terminal({ session_id, input: "\\n" }));
+for (let told = { status: "running" }; told.status === "running" || /\\[still running/.test(told.output); ) {
+  told = await tools.send_input_to_terminal({ session_id, input: "\\n" });
 }
 """
 
@@ -438,10 +460,11 @@ def registry():
 
 
 async def played(machine, door, script):
-    """The calls of an example and their structured answers."""
+    """The calls of an example and their answers: structured ones but at the plain door, where output is text."""
     script = script.replace("/project/directory", str(machine.project))
-    if door == "stdio":
-        way = {"command": str(PTYD), "args": ["mcp", "--structured"], "env": machine.env, "cwd": str(machine.project)}
+    if door != "http":
+        options = ["--structured"] if door == "stdio" else []
+        way = {"command": str(PTYD), "args": ["mcp", *options], "env": machine.env, "cwd": str(machine.project)}
     else:
         way = {"url": machine.url + "?structured=true", "token": machine.token}
     env = machine.env | {"NODE_PATH": str(NPM)}
@@ -452,7 +475,7 @@ async def played(machine, door, script):
 
 
 @needs("npm")
-@pytest.mark.parametrize("door", ["stdio", "http"])
+@pytest.mark.parametrize("door", ["plain", "stdio", "http"])
 # promise: mcp-9
 async def test_the_example_of_an_interactive_installation_runs_verbatim(served, door):
     with registry() as url:
@@ -464,13 +487,16 @@ async def test_the_example_of_an_interactive_installation_runs_verbatim(served, 
     made = json.loads((served.project / "package.json").read_text())
     assert (made["name"], made["version"], made["dependencies"]) == ("my-project", "1.0.0", {"express": "^5.1.0"})
     (_, _, installed), (_, _, read), (_, _, ended) = calls[-3:]
-    assert of(installed, "status", "exit_code") == ("completed", 0)
+    if door == "plain":
+        assert "[exit 0 · " in installed["output"]
+    else:
+        assert of(installed, "status", "exit_code") == ("completed", 0)
     assert "added 1 package" in installed["output"] and "added 1 package" in read["output"]
     assert ended["status"] == "terminated"
 
 
 @needs("npm")
-@pytest.mark.parametrize("door", ["stdio", "http"])
+@pytest.mark.parametrize("door", ["plain", "stdio", "http"])
 # promise: mcp-9
 async def test_the_example_of_a_development_server_runs_verbatim(served, door):
     listen = "const s = require('http').createServer().listen(0, () => console.log('Server started on port', s.address().port))"
@@ -478,6 +504,9 @@ async def test_the_example_of_a_development_server_runs_verbatim(served, door):
     (served.project / "package.json").write_text(json.dumps({"name": "shop", "scripts": {"dev": "node server.js"}}))
     calls = await played(served, door, DEVELOPMENT_SERVER)
     (_, _, begun), *_, (_, _, ready), (_, _, ended) = calls[1:]
-    assert of(begun, "command_id", "status", "ended_by") == ("c1", "running", "accepted")
+    if door == "plain":
+        assert re.match(r"\[still running · .* · command c1\]", begun["output"])
+    else:
+        assert of(begun, "command_id", "status", "ended_by") == ("c1", "running", "accepted")
     assert "Server started on port" in ready["output"]
     assert of(ended, "status", "left") == ("terminated", 0)

@@ -109,13 +109,13 @@ async def test_a_change_is_told_over_stdio_and_by_the_next_server_too(machine, s
     follower = Follower(shim, era)
     started, _ = await follower.call("start_terminal_session")
     other, _ = await follower.call("start_terminal_session")
-    id, uri = started["sessionId"], f"ptyd://sessions/{started['sessionId']}/{part}"
+    id, uri = started["session_id"], f"ptyd://sessions/{started['session_id']}/{part}"
     request = await follower.follow(uri)
     # Of another session there is no word, however often it prints. The first prompt of this one may still come.
     async with asyncio.timeout(CALL_SECONDS):
         words = [uri]
         while words:
-            _, words = await follower.call("execute_in_terminal", session_id=other["sessionId"], command="sleep 0.3; echo other")
+            _, words = await follower.call("execute_in_terminal", session_id=other["session_id"], command="sleep 0.3; echo other")
             assert set(words) <= {uri}
     _, told = await follower.call("execute_in_terminal", session_id=id, command="echo one")
     await follower.word(told, uri)
@@ -154,7 +154,7 @@ async def test_a_change_is_told_over_http_until_the_session_or_the_server_ends(s
             answer = await http.post(served.url, **message(1, "tools/call", name=tool, arguments=arguments))
             return answer.json()["result"]
 
-        id, other = [(await call("start_terminal_session"))["structuredContent"]["sessionId"] for _ in range(2)]
+        id, other = [(await call("start_terminal_session"))["structuredContent"]["session_id"] for _ in range(2)]
         uri, uris = f"ptyd://sessions/{id}/output", [f"ptyd://sessions/{of}/output" for of in (id, other)]
         listening = message(7, "subscriptions/listen", notifications={"resourceSubscriptions": uris, "toolsListChanged": True})
         async with http.stream("POST", served.url, **listening) as stream, asyncio.timeout(CALL_SECONDS):

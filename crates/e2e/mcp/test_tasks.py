@@ -73,7 +73,7 @@ class Client:
     async def session(self):
         """A session of its own."""
         started = await self.call("start_terminal_session")
-        return started["structuredContent"]["sessionId"]
+        return started["structuredContent"]["session_id"]
 
 
 def text(result) -> str:

@@ -152,6 +152,6 @@ async fn slow_compute(
     let CallToolResponse::Complete(CallToolResult { structured_content: Some(started), .. }) = started else {
         return Err(ErrorData::internal_error("no session was started", None));
     };
-    let run = json!({ "session_id": started["sessionId"], "command": format!("sleep {seconds}"), "timeout": 100 });
+    let run = json!({ "session_id": started["session_id"], "command": format!("sleep {seconds}"), "timeout": 100 });
     call("execute_in_terminal", run).await
 }

@@ -139,10 +139,11 @@ async fn the_list_has_the_same_facts_twice_and_output_has_only_text() {
          [1 of 1 sessions]"
     );
     let summary = json!({
-        "id": ID, "status": "running", "foreground": "idle", "shell": "bash", "pid": 4711, "cwd": "/app", "owner": "alice",
-        "lastActivity": "1970-01-01T00:00:00Z",
+        "session_id": ID, "status": "running", "foreground": "idle", "shell": "bash", "pid": 4711, "cwd": "/app",
+        "owner": "alice", "created_at": "1970-01-01T00:00:00Z", "last_activity": "1970-01-01T00:00:00Z",
+        "dimensions": { "cols": 120, "rows": 40 },
     });
-    assert_eq!(listed["structuredContent"], json!({ "terminals": [summary], "total": 1, "offset": 0 }));
+    assert_eq!(listed["structuredContent"], json!({ "sessions": [summary], "total": 1, "offset": 0 }));
     let ran = client.call(2, "terminal", json!({ "command": "echo hi" })).await;
     assert!(ran.get("structuredContent").is_none());
     let resources = client.ask(json!({ "jsonrpc": "2.0", "id": 3, "method": "resources/list" })).await;

@@ -98,9 +98,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             let shown = sessions.len();
             let offset = if arguments.offset == 0 { String::new() } else { format!(" · offset {}", arguments.offset) };
             let text = format!("{lines}[{shown} of {total} sessions{offset}]");
-            let terminals: Vec<_> = sessions.iter().map(session::summary).collect();
-            let structured = serde_json::json!({ "terminals": terminals, "total": total, "offset": arguments.offset });
-            Ok(call.answer(text, |_| ListAnswer::of(&sessions, total, arguments.offset)).or_facts(structured))
+            Ok(Answer::with_fields(text, &ListAnswer::of(&sessions, total, arguments.offset)))
         }
         other => Err(mismatch(other)),
     }

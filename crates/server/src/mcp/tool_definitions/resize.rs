@@ -51,9 +51,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     match call.act(action).await? {
         Outcome::Session(session) => {
             let text = format!("[resized · session {} · {}×{}]", session.id, session.cols, session.rows);
-            let dimensions = serde_json::json!({ "cols": session.cols, "rows": session.rows });
-            let structured = serde_json::json!({ "sessionId": session.id.as_str(), "dimensions": dimensions });
-            Ok(call.answer(text, |_| ResizeAnswer::of(&session)).or_facts(structured))
+            Ok(Answer::with_fields(text, &ResizeAnswer::of(&session)))
         }
         other => Err(mismatch(other)),
     }

@@ -1,8 +1,6 @@
-//! A session as one line and as a summary: the same facts for the model and for programs.
+//! A session as one line for the model, and the words that the answers for programs share with it.
 
 use std::time::SystemTime;
-
-use serde_json::{Value, json};
 
 use crate::mcp::text::{Facts, path, plain, quoted};
 use ptyd_core::action::{SessionStatus, SessionView};
@@ -36,34 +34,6 @@ pub(super) fn line(session: &SessionView, caller: &str) -> String {
     }
     facts.add(format!("last activity {}", time(session.last_activity)));
     facts.line()
-}
-
-/// The same facts as a value.
-pub(super) fn summary(session: &SessionView) -> Value {
-    let mut summary = json!({
-        "id": session.id.as_str(),
-        "status": status(session.status),
-        "shell": session.shell,
-        "cwd": session.cwd.to_string_lossy(),
-        "owner": session.owner,
-        "lastActivity": time(session.last_activity),
-    });
-    if session.status != SessionStatus::Terminated {
-        summary["foreground"] = session.foreground.name().into();
-    }
-    if let Some(command) = session.current_command {
-        summary["currentCommand"] = command.to_string().into();
-    }
-    if let Some(text) = command_text(session) {
-        summary["currentCommandText"] = text.into();
-    }
-    if let Some(pid) = session.pid {
-        summary["pid"] = pid.into();
-    }
-    if let Some(name) = &session.name {
-        summary["name"] = name.as_str().into();
-    }
-    summary
 }
 
 /// The beginning of the running command's text.

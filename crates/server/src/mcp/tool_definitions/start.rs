@@ -200,26 +200,11 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             facts.add(text::plain(&view.shell));
             facts.add(format!("{}×{}", view.cols, view.rows));
             text::metadata(&mut facts, &view, &call.context(&view, None, None).await);
-            let mut structured = session::summary(&view);
-            structured["sessionId"] = view.id.as_str().into();
-            structured["dimensions"] = serde_json::json!({ "cols": view.cols, "rows": view.rows });
-            structured["user"] = call.caller.host.user.as_str().into();
-            structured["host"] = call.caller.host.name.as_str().into();
-            for (name, path) in view.tools.named() {
-                if let Some(path) = path {
-                    structured[name] = path.to_string_lossy().into();
-                }
-            }
-            structured["connection"] = serde_json::json!({
-                "url": format!("/terminals/{}", view.id), "attach": format!("ptyd attach {}", view.id),
-            });
-            if let Some(profile) = &view.profile {
-                structured["profile"] = profile.as_str().into();
-            }
             text::startup(&mut facts, &view);
             facts.add(format!("attach: ptyd attach {}", view.id));
-            let answer = call.answer(facts.line(), |facts| StartAnswer::of(&view, &call.caller.base_url, facts));
-            Ok(answer.or_facts(structured))
+            let line = facts.line();
+            let fields = StartAnswer::of(&view, &call.caller.base_url, &line);
+            Ok(Answer::with_fields(line, &fields))
         }
         other => Err(mismatch(other)),
     }

@@ -70,11 +70,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
                 let left = text::counted(ended.left, "process is left", "processes are left");
                 facts.add(format!("{left}; call again with force"));
             }
-            let structured = serde_json::json!({
-                "sessionId": ended.session.id.as_str(), "status": "terminated",
-                "killed": ended.killed, "left": ended.left, "wasOver": ended.was_over,
-            });
-            Ok(call.answer(facts.line(), |_| TerminateAnswer::of(&ended)).or_facts(structured))
+            Ok(Answer::with_fields(facts.line(), &TerminateAnswer::of(&ended)))
         }
         other => Err(mismatch(other)),
     }

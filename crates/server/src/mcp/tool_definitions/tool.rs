@@ -62,9 +62,9 @@ pub(in crate::mcp) struct Answer {
 }
 
 impl Answer {
-    /// The same with these facts for a client that has not requested structured answers.
-    pub fn or_facts(self, facts: Value) -> Self {
-        Self { structured: self.structured.or(Some(facts)), ..self }
+    /// The answer of a tool that gives no output: the fields are for every client.
+    pub fn with_fields(text: String, fields: &impl Serialize) -> Self {
+        Self { text, structured: Some(structured::value(fields)), task: None }
     }
 
     /// The answer that comes later, if this report is of a wait that goes on.
