@@ -20,9 +20,20 @@ TOOLS = [
     "terminate_terminal_session",
 ]
 PARAMETERS = {
-    "terminal": ["command", "inside", "is_input", "max_output", "reset", "session_id", "timeout", "wait_for"],
+    "terminal": ["command", "inside", "is_input", "max_output", "on_timeout", "reset", "session_id", "timeout", "wait_for"],
     "start_terminal_session": ["cwd", "dimensions", "env", "limits", "name", "owner", "profile", "shell"],
-    "execute_in_terminal": ["command", "idempotency_key", "inside", "max_output", "session_id", "timeout", "until", "wait_for", "wait_for_completion"],
+    "execute_in_terminal": [
+        "command",
+        "idempotency_key",
+        "inside",
+        "max_output",
+        "on_timeout",
+        "session_id",
+        "timeout",
+        "until",
+        "wait_for",
+        "wait_for_completion",
+    ],
     "send_input_to_terminal": ["end_with_newline", "input", "keys", "paste", "session_id", "steps", "timeout", "until", "wait_for"],
     "get_terminal_output": [
         "command_id",

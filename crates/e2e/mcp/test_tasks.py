@@ -187,6 +187,17 @@ async def test_a_call_that_takes_long_is_a_task_and_its_end_is_the_answer_of_tod
 
 
 @DOORS
+# promise: limit-9
+async def test_a_task_has_the_end_of_the_command_that_is_ended_at_its_timeout(served, client):
+    session = await client.session()
+    run = {"session_id": session, "command": "sleep 600; sleep 600", "timeout": 1.5}
+    for on_timeout in ("interrupt", "kill"):
+        done = await client.over(await client.start("execute_in_terminal", on_timeout=on_timeout, **run))
+        assert text(done).rpartition("\n")[2].startswith("[exit 130 · INT · "), text(done)
+    assert text(await client.call("execute_in_terminal", session_id=session, command="echo alive")).startswith("alive")
+
+
+@DOORS
 # promise: mcp-7
 async def test_a_client_without_tasks_gets_the_answers_of_today(served, client):
     session = await client.session()

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::command::{CommandView, Execute};
+use super::command::{CommandView, Execute, TimeLimit};
 use super::input::Input;
 use super::output::TextView;
 use super::pattern::Pattern;
@@ -29,6 +29,8 @@ pub struct TerminalCall {
     pub is_inside: bool,
     /// The total timeout.
     pub timeout: Option<Duration>,
+    /// The time limit of its command.
+    pub time_limit: Option<TimeLimit>,
     /// The part of it that is over, because the call waited for its turn.
     pub waited: Duration,
     /// Start a new shell first.

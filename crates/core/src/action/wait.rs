@@ -43,6 +43,8 @@ pub struct TaskOffer {
     pub(crate) default_timeout: Option<Duration>,
     /// The request is answered after this time; the server's settings have it.
     pub(crate) grace: Option<Duration>,
+    /// A task's wait is so much longer than its timeout, at which the server ends the command.
+    pub(crate) ending: Duration,
 }
 
 /// All conditions in one sentence, for errors.
@@ -120,7 +122,8 @@ impl Wait {
     pub fn or_as_task(mut self, has_timeout: bool, tasks: TaskSupport) -> Self {
         let is_task = tasks != TaskSupport::None;
         if is_task && self.until.iter().all(|until| matches!(until, Until::Listening(_) | Until::Input)) {
-            self.task = Some(TaskOffer { default_timeout: (!has_timeout).then_some(self.timeout), grace: None });
+            self.task =
+                Some(TaskOffer { default_timeout: (!has_timeout).then_some(self.timeout), ..TaskOffer::default() });
             self.asks_person = tasks == TaskSupport::TasksThatAsk;
             self.timeout = if has_timeout { self.timeout } else { TASK_TOTAL };
         }

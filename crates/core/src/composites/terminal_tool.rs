@@ -5,7 +5,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::caller::{Caller, mismatch};
-use super::startup;
+use super::{startup, time_limit};
 use crate::action::{
     Action, ActionError, CommandStatus, Create, Created, Earlier, EndReason, Execute, Foreground, Fresh, Input,
     InputBytes, LiveSession, Locate, LocatedSession, Look, MissedEnd, Otherwise, Outcome, ReadMissed, Report,
@@ -111,7 +111,10 @@ async fn call_once(caller: Caller<'_>, call: &TerminalCall) -> Result<TerminalVi
         }
         Ask::Input(_) if is_idle(&at.session) => return Err(ActionError::NothingRuns { session: id }),
         Ask::Input(bytes) => (caller.report(Action::Input(typing(caller, id, bytes, call))).await?, None),
-        Ask::Command(command) => (caller.report(Action::Execute(execution(caller, id, command, call))).await?, None),
+        Ask::Command(command) => {
+            let execute = execution(caller, id, command, call);
+            (Box::pin(time_limit::run(caller, execute)).await?, None)
+        }
     };
     answer(caller, report, fresh, look, before).await
 }
@@ -300,7 +303,7 @@ fn execution(caller: Caller<'_>, session: SessionId, command: String, call: &Ter
         command,
         shell: TargetShell::foremost(call.is_inside),
         wait,
-        time_limit: None,
+        time_limit: call.time_limit,
         key,
         budget: call.budget,
     }

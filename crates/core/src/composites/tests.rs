@@ -100,6 +100,7 @@ impl Scene {
             is_input: false,
             is_inside: false,
             timeout: Some(Duration::from_secs(20)),
+            time_limit: None,
             waited: Duration::ZERO,
             reset: false,
             pattern: None,

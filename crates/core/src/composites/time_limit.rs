@@ -18,7 +18,7 @@ use super::caller::{Caller, mismatch};
 use super::limited_commands::{Enforced, TimeLimits};
 use crate::action::{
     Action, ActionError, Budget, CommandStatus, Dispatch, EndedBy, Ending, Execute, Outcome, ProcessState, Report,
-    SignalTarget, TimeLimit, Wait, signal_number,
+    SignalTarget, TaskNote, TimeLimit, Wait, signal_number,
 };
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
@@ -42,6 +42,9 @@ pub(super) async fn run(caller: Caller<'_>, mut execute: Execute) -> Result<Repo
     let Some(limit) = execute.time_limit else { return caller.report(Action::Execute(execute)).await };
     // By its key the enforcement finds the command of a client that goes away before it is answered.
     execute.key.get_or_insert_with(fresh_key);
+    if let Some(task) = execute.wait.as_mut().and_then(|wait| wait.task.as_mut()) {
+        task.ending = longest(limit.ending);
+    }
     let budget = execute.budget;
     let enforcer = Unanswered::new(caller, &execute, limit);
     let answered = caller.report(Action::Execute(execute)).await;
@@ -50,13 +53,22 @@ pub(super) async fn run(caller: Caller<'_>, mut execute: Execute) -> Result<Repo
     let running = report.command.as_ref().filter(|c| c.status == CommandStatus::Running).map(|c| c.id);
     let Some(command) = running else { return Ok(report) };
     let session = report.session.id.clone();
-    let is_over = report.ended_by == EndedBy::TimedOut;
+    // A task is not waited for: its answer is the end.
+    let is_over = report.ended_by == EndedBy::TimedOut && !matches!(report.task, Some(TaskNote::Opened(_)));
     // The client may go away at any time.
     let enforced = tokio::spawn(async move { enforcer.enforce(command).await });
     if !is_over || !enforced.await.map_err(|e| ActionError::Internal { why: e.to_string() })?? {
         return Ok(report);
     }
     answer(caller, session, command, report, limit.ending, budget).await
+}
+
+/// How long the end of a command takes at most, once its time is up.
+fn longest(ending: Ending) -> Duration {
+    match ending {
+        Ending::Interrupt => INTERRUPT_WAIT,
+        Ending::Kill => INTERRUPT_ALONE + limits::TERMINATE_GRACE + KILL_WAIT,
+    }
 }
 
 fn fresh_key() -> String {

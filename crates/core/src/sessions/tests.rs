@@ -469,6 +469,7 @@ async fn resent(registry: &Arc<Registry>, command: &str, is_input: bool, key: &s
         is_input,
         is_inside: false,
         timeout: Some(Duration::from_secs(20)),
+        time_limit: None,
         waited: Duration::ZERO,
         reset: false,
         pattern: None,

@@ -133,7 +133,7 @@ impl Registry {
             from: finished.from,
             background,
             typed: finished.accepted_bytes,
-            until_us: micros(now + wait.timeout.saturating_sub(passed)),
+            until_us: micros(now + (wait.timeout + offer.ending).saturating_sub(passed)),
             quiet_ms: quiet.map(|quiet| u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX)),
             own_quiet: own_quiet.is_some(),
             input: wait.input_wanted,

@@ -19,9 +19,9 @@ pub(super) use status_line::{Facts, metadata, path, plain, quoted, shell_words, 
 
 use super::password_place::PasswordPlace;
 use ptyd_core::action::{
-    Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, HiddenText, INNER_SHELL_ENDED, Limit, Look,
-    MissedEnd, MovedRows, Omitted, OutputView, PersonReply, Report, ScreenView, SessionStatus, SessionView, TaskEnd,
-    TaskNote, TerminalView, TextView, WITHOUT_HOOKS, signal_name,
+    Boundary, CommandStatus, CommandView, EndedBy, Ending, Foreground, Fresh, HiddenText, INNER_SHELL_ENDED, Limit,
+    Look, MissedEnd, MovedRows, Omitted, OutputView, PersonReply, Report, ScreenView, SessionStatus, SessionView,
+    TaskEnd, TaskNote, TerminalView, TextView, WITHOUT_HOOKS, signal_name,
 };
 use ptyd_core::ids::CommandId;
 use ptyd_core::limits::LEFT_BEHIND_NAMED;
@@ -317,6 +317,11 @@ fn state(facts: &mut Facts, report: &Report, context: &AnswerContext<'_>) {
         None => facts.add(session_state(&report.session, context)),
     }
     reason(report, context.quiet).into_iter().for_each(|why| facts.add(why));
+    match report.time_limit {
+        None => {}
+        Some(Ending::Interrupt) => facts.add("interrupted at its timeout"),
+        Some(Ending::Kill) => facts.add("killed at its timeout"),
+    }
 }
 
 /// Why a wait ended, if the state does not show it.

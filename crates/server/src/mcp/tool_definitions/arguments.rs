@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::tool::{ToolCall, ToolError, mismatch};
-use ptyd_core::action::{Action, Budget, InputBytes, Outcome, Pattern, Wait};
+use ptyd_core::action::{Action, Budget, Ending, InputBytes, Outcome, Pattern, TimeLimit, Wait};
 use ptyd_core::ids::SessionId;
 use ptyd_core::keys;
 use ptyd_core::limits::BUDGET_CHARS;
@@ -32,6 +32,29 @@ impl Seconds {
                 WAIT_MAX.as_secs()
             ))
         })
+    }
+}
+
+/// The server does this with a command whose timeout is over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum OnTimeout {
+    #[default]
+    Continue,
+    Interrupt,
+    Kill,
+}
+
+impl OnTimeout {
+    /// The limit that it sets to a command with this timeout.
+    pub fn time_limit(self, timeout: Option<Duration>) -> Result<Option<TimeLimit>, ToolError> {
+        let ending = match self {
+            Self::Continue => return Ok(None),
+            Self::Interrupt => Ending::Interrupt,
+            Self::Kill => Ending::Kill,
+        };
+        let needed = || ToolError::Said("timeout: is needed with on_timeout interrupt or kill".to_owned());
+        Ok(Some(TimeLimit { after: timeout.ok_or_else(needed)?, ending }))
     }
 }
 

@@ -5,20 +5,21 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::arguments::{Seconds, budget, pattern, session, until};
+use super::arguments::{OnTimeout, Seconds, budget, pattern, session, until};
 use super::structured::{self, OutputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::command_turns::InTurn;
 use crate::mcp::{schema, text};
-use ptyd_core::action::{Action, Execute, MissedEnd, Outcome, ReadMissed, Report, TargetShell, TerminalCall, Wait};
+use ptyd_core::action::{
+    Action, Composite, Execute, MissedEnd, Outcome, ReadMissed, Report, TargetShell, TerminalCall, Wait,
+};
 use ptyd_core::limits::EXECUTE_TIMEOUT;
 
 const NAME: &str = "execute_in_terminal";
 
-const DESCRIPTION: &str = "Run a command in a session and wait for its end. For keys and answers to a running program \
+const DESCRIPTION: &str = "Run a command in a session and wait for its end. For keys and answers \
 use send_input_to_terminal. Answers with the output, then one line of facts like [exit 0 · command c7]; a non-zero \
-exit is a result, not an error. When the wait is over first (timeout, wait_for, the program wants input), it says \
-still running and the program goes on: get_terminal_output with a timeout waits again. \
+exit is a result, not an error. When the wait is over first, it says still running: get_terminal_output with a timeout waits again. \
 Example: {\"session_id\": \"s0-…\", \"command\": \"cargo test\", \"timeout\": 300}.";
 
 /// The arguments.
@@ -29,14 +30,17 @@ struct Arguments {
     session_id: String,
     /// Several lines are allowed.
     command: String,
-    /// Seconds to wait at most, default 30; the program goes on.
+    /// Seconds to wait at most, default 30.
     #[serde(default)]
     #[schemars(with = "Seconds")]
     timeout: Option<Seconds>,
+    /// The command's fate then.
+    #[serde(default)]
+    on_timeout: OnTimeout,
     /// false answers at once.
     #[serde(default = "yes")]
     wait_for_completion: bool,
-    /// Answer as soon as this regex matches new output.
+    /// Answer once this regex matches new output.
     #[serde(default)]
     wait_for: String,
     /// Or on "listening", "listening:5173" (a TCP port of its processes), "file:PATH", "gone:REGEX"
@@ -100,15 +104,19 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT))
     };
     let wait = call.or_as_task(until(call, wait, &arguments.until).await?, timeout);
-    let action = Action::Execute(Execute {
+    let execute = Execute {
         session: session(call, &arguments.session_id).await?,
         command: arguments.command,
         shell: TargetShell::foremost(arguments.inside),
         wait: waits.then_some(wait),
-        time_limit: None,
+        time_limit: arguments.on_timeout.time_limit(timeout)?,
         key: Some(arguments.idempotency_key).filter(|k| !k.is_empty()).or_else(|| call.key.clone()),
         budget: budget(arguments.max_output),
-    });
+    };
+    let action = match execute.time_limit {
+        Some(_) => Action::Composite(Composite::Execute(Box::new(execute))),
+        None => Action::Execute(execute),
+    };
     match call.act(action).await? {
         Outcome::Report(mut report) => {
             if let Some(task) = Answer::of_task(&report) {

@@ -49,7 +49,7 @@ struct Arguments {
     /// Press Enter after input.
     #[serde(default)]
     end_with_newline: bool,
-    /// Answer as soon as this regex matches what comes after it.
+    /// Answer once this regex matches what comes after.
     #[serde(default)]
     wait_for: String,
     /// As in execute_in_terminal.

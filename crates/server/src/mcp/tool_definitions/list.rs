@@ -14,8 +14,8 @@ const NAME: &str = "list_terminal_sessions";
 /// Sessions in one answer at most: as much as a model reads.
 const LIMIT_MAX: u32 = 200;
 
-const DESCRIPTION: &str = "List sessions: id, state, running command, directory. To find a lost id, \
-or to see what still runs. Ended ones only with status terminated; their output can be read. \
+const DESCRIPTION: &str = "List sessions: id, state, running command, directory. Finds a lost id, \
+or what still runs. Ended ones only with status terminated; their output can be read. \
 Example: {\"filter\": {\"status\": \"running\"}}.";
 
 /// The arguments.

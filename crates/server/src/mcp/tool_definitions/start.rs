@@ -18,9 +18,8 @@ pub(in crate::mcp) const NAME: &str = "start_terminal_session";
 
 const DESCRIPTION: &str = "Start another shell and get its session_id for the other tools: to run several things at \
 once (a server and its tests), or for another shell, directory or environment. Not for single commands: terminal has \
-a shell already. Example: {\"cwd\": \"/app\", \"name\": \"server\"}. It lives until it is terminated or its shell \
-exits, and ends 10 minutes after this client has gone. A person can watch it with: ptyd \
-attach <session_id>.";
+a shell already. Example: {\"cwd\": \"/app\", \"name\": \"server\"}. It lives until terminated or its shell \
+exits, and 10 minutes after this client has gone.";
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::arguments::{Seconds, budget, pattern, session};
+use super::arguments::{OnTimeout, Seconds, budget, pattern, session};
 use super::coercion::flag;
 use super::structured::{self, OutputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
@@ -17,8 +17,8 @@ use ptyd_core::limits::TOTAL_TIMEOUT;
 pub(super) const NAME: &str = "terminal";
 
 const DESCRIPTION: &str = "Run a bash command in a shell that stays: directory, variables, virtual environments and \
-jobs persist between calls. Answers with the output and a line of facts like [exit 0]. No timeout kills a \
-command; it answers [still running …]: look again with command \"\", answer its question with is_input, interrupt \
+jobs persist between calls. Answers with the output and a line of facts like [exit 0]. A timeout \
+answers [still running …]: look again with command \"\", answer its question with is_input, interrupt \
 with command \"C-c\". Without timeout it answers after a silence (30 s), 50 s at \
 most, and at once when a program wants input or a password. Calls sent at once run in turn; start_terminal_session gives more \
 shells. Example: {\"command\": \"npm run dev\", \"wait_for\": \"listening on\", \"timeout\": 60}. The shell lives \
@@ -39,10 +39,13 @@ struct Arguments {
     /// Run it in the shell that now reads: ssh, su, docker exec -it.
     #[serde(default)]
     inside: bool,
-    /// Seconds to wait at most; the program goes on.
+    /// Seconds to wait at most.
     #[serde(default)]
     #[schemars(with = "Seconds")]
     timeout: Option<Seconds>,
+    /// The command's fate then.
+    #[serde(default)]
+    on_timeout: OnTimeout,
     /// First kill the shell and all in it; start a fresh one.
     #[serde(default)]
     reset: bool,
@@ -93,6 +96,11 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         let why = "inside: is for a command, with neither reset nor is_input";
         return Err(ToolError::Said(why.to_owned()));
     }
+    let timeout = arguments.timeout.map(Seconds::duration).transpose()?;
+    let time_limit = arguments.on_timeout.time_limit(timeout)?;
+    if time_limit.is_some() && (arguments.is_input || !TerminalCall::is_command(&arguments.command)) {
+        return Err(ToolError::Said("on_timeout: is for a command, with neither a key nor is_input".to_owned()));
+    }
     let session =
         if arguments.session_id.is_empty() { None } else { Some(session(call, &arguments.session_id).await?) };
     if session.is_none() && call.caller.client.client.is_none() {
@@ -105,7 +113,8 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         command: arguments.command,
         is_input: arguments.is_input,
         is_inside: arguments.inside,
-        timeout: arguments.timeout.map(Seconds::duration).transpose()?,
+        timeout,
+        time_limit,
         waited: call.waited,
         reset: arguments.reset,
         pattern: pattern(call, "wait_for", &arguments.wait_for).await?,
