@@ -13,7 +13,8 @@ pub struct ExecuteRequest {
     /// The text, at most 1 MiB; no NUL, which no shell takes.
     #[schemars(length(max = 1_048_576))]
     pub command: String,
-    /// Seconds to wait for it at most; the default is 30. `onTimeout` says what becomes of the command then.
+    /// Seconds to wait for it at most. The default is 1: a command that takes longer is answered with its id and runs on. With
+    /// `waitForCompletion`, `waitFor` or `until` the default is 30. `onTimeout` says what becomes of the command then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 86_400.0))]
     pub timeout: Option<f64>,
@@ -22,7 +23,7 @@ pub struct ExecuteRequest {
     #[serde(default, skip_serializing_if = "OnTimeout::is_continue", deserialize_with = "null_is_default")]
     #[schemars(with = "Option<OnTimeout>")]
     pub on_timeout: OnTimeout,
-    /// `false` answers as soon as the command is accepted.
+    /// `true` waits up to 30 seconds unless `timeout` says otherwise; `false` answers as soon as the command is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_for_completion: Option<bool>,
     /// A regular expression whose match in the output ends the wait.

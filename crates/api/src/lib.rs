@@ -42,7 +42,7 @@ pub use output::{
 pub use process::{NumberOrName, Process, ProcessList, ProcessState, Receiver, SentSignal, SignalList};
 pub use secret::{NamedSecret, SecretList, SecretRequest};
 pub use session::{
-    Boundary, ConfinementTier, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, Order,
+    Boundary, ConfinementTier, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, Order, Resized,
     ResourceUsage, SessionAction, SessionEnvironment, SessionList, SessionListQuery, SessionPolicy, SessionStatus,
     StartupFailure, TerminalSession, TerminateQuery, Terminated,
 };

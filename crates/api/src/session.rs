@@ -441,10 +441,22 @@ pub struct SessionList {
     pub total: usize,
 }
 
+/// `POST …/resize`: the session with its new size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Resized {
+    /// It has this size.
+    pub success: bool,
+    /// The session as it is now.
+    #[serde(flatten)]
+    pub session: TerminalSession,
+}
+
 /// `DELETE /terminals/{sessionId}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Terminated {
+    /// The session's state now.
+    pub status: SessionStatus,
     /// The session as it is now.
     pub session: TerminalSession,
     /// The number of processes that were ended.

@@ -90,6 +90,9 @@ pub const READ_BYTES_MAX: usize = 4 << 20;
 pub const RENDER_BYTES_MAX: u64 = 1 << 20;
 /// The default wait of `execute_in_terminal` and `POST …/execute`.
 pub const EXECUTE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The wait of a REST client that has not asked for one: most commands have ended by then, and a client's own time-out has not.
+pub const EXECUTE_UNASKED: Duration = Duration::from_secs(1);
 /// The default of the `terminal` tool's soft timeout: no new output for this long ends the wait (terminal-mcp.md §4.1).
 pub const SOFT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The shortest soft timeout: a short pause of a program is not silence.

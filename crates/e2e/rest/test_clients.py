@@ -37,7 +37,7 @@ from generated.models import CommandStatus, CreateRequest, ExecuteRequest, Sessi
 
 client = AuthenticatedClient(base_url=sys.argv[1], token=sys.argv[2])
 session = create_session.sync(client=client, body=CreateRequest(shell="/bin/bash", name="generated"))
-done = execute_command.sync(session.id, client=client, body=ExecuteRequest(command="echo hello; false"))
+done = execute_command.sync(session.id, client=client, body=ExecuteRequest(command="echo hello; false", wait_for_completion=True))
 assert (done.status, done.exit_code, done.output) == (CommandStatus.COMPLETED, 1, "hello\\n"), done
 ended = terminate_session.sync(session.id, client=client, force=True)
 assert ended.session.status == SessionStatus.TERMINATED, ended

@@ -43,7 +43,8 @@ struct Answered {
 async fn acts(client: Arc<Client>, session: String, round: usize, done: Arc<AtomicUsize>) -> Answered {
     let mut answered = Answered::default();
     for number in 0.. {
-        let request = ExecuteRequest { command: "true".to_owned(), ..ExecuteRequest::default() };
+        let request =
+            ExecuteRequest { wait_for_completion: Some(true), command: "true".to_owned(), ..ExecuteRequest::default() };
         let Ok(command) = client.execute(&session, &request, None).await else { break };
         answered.commands.push((session.clone(), command.id));
         let name = format!("t{round}-{number}");
@@ -132,7 +133,7 @@ async fn a_server_that_is_killed_at_any_moment_has_a_line_for_all_that_was_answe
 }
 
 fn quick() -> ExecuteRequest {
-    ExecuteRequest { command: "true".to_owned(), ..ExecuteRequest::default() }
+    ExecuteRequest { wait_for_completion: Some(true), command: "true".to_owned(), ..ExecuteRequest::default() }
 }
 
 #[tokio::test]
@@ -183,7 +184,11 @@ async fn on_a_full_disk_nothing_is_run_that_cannot_be_recorded_and_sessions_can_
         let mut filler = std::fs::File::create(inside.join("filler")).expect("room for it");
         while std::io::Write::write(&mut filler, &[0; 4096]).is_ok_and(|written| written > 0) {}
         // Some lines can be written in what is reserved for them.
-        let long = ExecuteRequest { command: format!("true {}", "x".repeat(2_000)), ..ExecuteRequest::default() };
+        let long = ExecuteRequest {
+            wait_for_completion: Some(true),
+            command: format!("true {}", "x".repeat(2_000)),
+            ..ExecuteRequest::default()
+        };
         let refused =
             eventually("a command is refused, or the reserve is used up", async || match shell.try_run(&long).await {
                 Err(error) => Some(Some(error)),
@@ -243,7 +248,11 @@ async fn an_admin_reads_the_log_over_rest_and_at_the_command_line_and_nobody_els
     let of_ann = Client::tcp(server.address(), &ann);
     let hers = of_ann.create(&CreateRequest { name: Some("hers".to_owned()), ..CreateRequest::default() }, None).await;
     let hers = hers.expect("created").id;
-    let run = |command: &str| ExecuteRequest { command: command.to_owned(), ..ExecuteRequest::default() };
+    let run = |command: &str| ExecuteRequest {
+        wait_for_completion: Some(true),
+        command: command.to_owned(),
+        ..ExecuteRequest::default()
+    };
     of_ann.execute(&hers, &run("echo first"), None).await.expect("run");
     of_ann.execute(&hers, &run("echo 'a \u{1b}[2J b'; false"), None).await.expect("run");
     let ask = |token: &str, path: &str| {

@@ -207,7 +207,11 @@ async fn a_command_while_another_runs_is_refused_and_never_typed() {
 async fn of_two_commands_at_once_one_is_refused() {
     let server = Server::start();
     let shell = server.session().await;
-    let ask = api::ExecuteRequest { command: "sleep 0.3; echo one".to_owned(), ..Default::default() };
+    let ask = api::ExecuteRequest {
+        wait_for_completion: Some(true),
+        command: "sleep 0.3; echo one".to_owned(),
+        ..Default::default()
+    };
     let (one, two) = tokio::join!(shell.try_run(&ask), shell.try_run(&ask));
     let (fine, refused) = if one.is_ok() { (one, two) } else { (two, one) };
     assert_eq!(fine.expect("one runs").output.as_deref(), Some("one\n"));

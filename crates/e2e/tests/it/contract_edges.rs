@@ -33,8 +33,14 @@ fn a_session_that_starts_slowly_is_creating_and_a_command_waits_for_its_prompt()
     assert_eq!(early.problem(), (409, "session_not_ready".to_owned(), String::new()));
     let other = &mut server.connect();
     let done = std::thread::scope(|scope| {
-        let running =
-            scope.spawn(|| ask(other, "POST", &format!("{path}/execute"), &json!({ "command": "echo late" })));
+        let running = scope.spawn(|| {
+            ask(
+                other,
+                "POST",
+                &format!("{path}/execute"),
+                &json!({ "waitForCompletion": true, "command": "echo late" }),
+            )
+        });
         std::fs::write(&gate, "go\n").expect("somebody reads");
         running.join().expect("an answer")
     });
@@ -69,7 +75,12 @@ fn lists_are_oldest_first_in_pages_with_the_whole_count() {
     let (_, ended) = ask(http, "GET", "/terminals?status=terminated", &Value::Null);
     assert_eq!((&ended["total"], &ended["terminals"][0]["name"]), (&json!(1), &json!("n2")));
     for text in ["one", "two", "three"] {
-        ask(http, "POST", &format!("{}/execute", paths[0]), &json!({ "command": format!("echo {text}") }));
+        ask(
+            http,
+            "POST",
+            &format!("{}/execute", paths[0]),
+            &json!({ "waitForCompletion": true, "command": format!("echo {text}") }),
+        );
     }
     let (_, commands) = ask(http, "GET", &format!("{}/commands?limit=1&offset=1", paths[0]), &Value::Null);
     assert_eq!((&commands["total"], &commands["commands"][0]["command"]), (&json!(3), &json!("echo two")));
@@ -78,7 +89,8 @@ fn lists_are_oldest_first_in_pages_with_the_whole_count() {
 /// A time with some milliseconds on either side in which the session says nothing, as this machine's clock has it.
 fn between_two_commands(http: &mut Connection, path: &str) -> String {
     let command = "sleep 0.05; date -u +%Y-%m-%dT%H:%M:%S.%6NZ >now; sleep 0.05; cat now";
-    let (_, done) = ask(http, "POST", &format!("{path}/execute"), &json!({ "command": command }));
+    let (_, done) =
+        ask(http, "POST", &format!("{path}/execute"), &json!({ "waitForCompletion": true, "command": command }));
     done["output"].as_str().expect("a time").trim_end().to_owned()
 }
 
@@ -88,10 +100,11 @@ fn a_position_is_an_offset_a_time_or_where_this_caller_stopped() {
     let server = Server::start();
     let http = &mut server.connect();
     let (path, _) = start(http, &json!({}));
-    ask(http, "POST", &format!("{path}/execute"), &json!({ "command": "echo one" }));
+    ask(http, "POST", &format!("{path}/execute"), &json!({ "waitForCompletion": true, "command": "echo one" }));
     let between = between_two_commands(http, &path);
     let mut run = |text: &str| {
-        let (_, done) = ask(http, "POST", &format!("{path}/execute"), &json!({ "command": text }));
+        let (_, done) =
+            ask(http, "POST", &format!("{path}/execute"), &json!({ "waitForCompletion": true, "command": text }));
         done["startOffset"].as_u64().expect("an offset")
     };
     let second = run("echo two");
@@ -128,11 +141,59 @@ fn the_newest_lines_are_kept_and_the_others_counted() {
     let server = Server::start();
     let http = &mut server.connect();
     let (path, _) = start(http, &json!({}));
-    ask(http, "POST", &format!("{path}/execute"), &json!({ "command": "printf '%s\\n' 1 2 3 4 5" }));
+    ask(
+        http,
+        "POST",
+        &format!("{path}/execute"),
+        &json!({ "waitForCompletion": true, "command": "printf '%s\\n' 1 2 3 4 5" }),
+    );
     let (_, output) = ask(http, "GET", &format!("{path}/output?commandId=c1&maxLines=2"), &Value::Null);
     let text = output["text"].as_str().expect("text");
     assert!(text.ends_with("4\n5\n") && !text.contains("3\n"), "{text:?}");
     assert_eq!(output["omitted"]["bytes"], 9, "{output}");
+}
+
+#[test]
+// promise: rest-6
+fn lines_from_a_position_on_are_pages_and_without_one_they_are_the_newest() {
+    let server = Server::start();
+    let http = &mut server.connect();
+    let (path, _) = start(http, &json!({}));
+    let mut run = |command: &str| {
+        let wish = json!({ "command": command, "waitForCompletion": true });
+        ask(http, "POST", &format!("{path}/execute"), &wish).1["startOffset"].as_u64().expect("an offset")
+    };
+    let mut at = run("seq 1 5");
+    // More than one reading has.
+    run("seq 1 200000");
+    for expected in ["1\n2\n", "3\n4\n"] {
+        let (_, page) = ask(http, "GET", &format!("{path}/output?since=o:{at}&maxLines=2"), &Value::Null);
+        assert_eq!((&page["text"], &page["omitted"]), (&json!(expected), &Value::Null), "{page}");
+        at = page["nextOffset"].as_u64().expect("an offset");
+    }
+    let query = format!("kind=command&since=o:{at}&maxLines=2");
+    let (_, page) = ask(http, "GET", &format!("{path}/output?{query}"), &Value::Null);
+    assert_eq!(page["text"], "5\n", "{page}");
+    let (_, newest) = ask(http, "GET", &format!("{path}/output?maxLines=3"), &Value::Null);
+    assert!(newest["text"].as_str().expect("text").contains("199999\n200000\n"), "{newest}");
+    assert_eq!(newest["nextOffset"], newest["endOffset"]);
+}
+
+#[test]
+// promise: rest-11
+fn a_command_that_takes_long_is_answered_with_its_id_unless_a_wait_is_asked_for() {
+    let server = Server::start();
+    let http = &mut server.connect();
+    let (path, _) = start(http, &json!({}));
+    let execute = format!("{path}/execute");
+    ask(http, "POST", &execute, &json!({ "command": "true", "waitForCompletion": true }));
+    let (status, long) = ask(http, "POST", &execute, &json!({ "command": "sleep 600" }));
+    assert_eq!((status, &long["id"], &long["status"]), (202, &json!("c2"), &json!("running")));
+    assert_eq!((&long["endedBy"], long["waitedMs"].as_u64() < Some(30_000)), (&json!("timed_out"), true), "{long}");
+    ask(http, "POST", &format!("{path}/signal"), &json!({ "signal": "INT" }));
+    let awaited = json!({ "command": "sleep 1.5; echo slept", "waitForCompletion": true });
+    let (status, done) = ask(http, "POST", &execute, &awaited);
+    assert_eq!((status, &done["output"]), (200, &json!("slept\n")), "{done}");
 }
 
 #[test]
@@ -145,7 +206,7 @@ fn the_variables_are_shown_without_secrets_and_the_session_has_them() {
     let shown = json!({ "PLAIN": "seen", "API_TOKEN": "***", "DB_PASSWORD": "***" });
     assert_eq!(made["env"], shown);
     assert_eq!(ask(http, "GET", &path, &Value::Null).1["env"], shown);
-    let wish = json!({ "command": "[ $API_TOKEN = hidden ]" });
+    let wish = json!({ "waitForCompletion": true, "command": "[ $API_TOKEN = hidden ]" });
     assert_eq!(ask(http, "POST", &format!("{path}/execute"), &wish).1["exitCode"], 0);
     assert!(!server.logged().contains("hidden"));
 }
@@ -156,7 +217,7 @@ async fn what_a_session_uses_is_that_of_its_whole_tree_and_its_activity_is_told(
     let server = Server::start();
     let http = &mut server.connect();
     let (path, made) = start(http, &json!({}));
-    let wish = json!({ "command": "sleep 1000 & (sleep 1000 & wait) & sleep 1000 &" });
+    let wish = json!({ "waitForCompletion": true, "command": "sleep 1000 & (sleep 1000 & wait) & sleep 1000 &" });
     ask(http, "POST", &format!("{path}/execute"), &wish);
     let now = eventually("the shell, its three jobs and the grandchild", async || {
         let (_, now) = ask(&mut server.connect(), "GET", &path, &Value::Null);

@@ -205,6 +205,7 @@ async fn a_wait_that_the_stopping_server_cuts_short_says_that_it_is_worth_asking
         async move {
             shell
                 .try_run(&api::ExecuteRequest {
+                    wait_for_completion: Some(true),
                     command: "touch began; sleep 1; echo done".to_owned(),
                     ..Default::default()
                 })

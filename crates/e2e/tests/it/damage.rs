@@ -221,7 +221,11 @@ async fn a_full_disk_is_relieved_by_a_purge() {
     assert_eq!((readiness().status, gauge("ptyd_sessions{state=\"stalled\"}").as_str()), (200, "0"));
     assert_eq!(said("waits for room on the disk no longer"), 1, "{}", server.logged());
     assert_eq!(
-        waits.try_run(&ExecuteRequest { command: "true".into(), ..Default::default() }).await.expect("room").exit_code,
+        waits
+            .try_run(&ExecuteRequest { wait_for_completion: Some(true), command: "true".into(), ..Default::default() })
+            .await
+            .expect("room")
+            .exit_code,
         Some(0)
     );
     assert_eq!(ended(&server).await, Vec::<String>::new());

@@ -244,7 +244,7 @@ async fn a_body_is_refused_by_its_length_before_it_comes() {
     assert_eq!(status(&mut stream), Some(413));
     // A command as long as one may be is run.
     let command = format!("true {}", "\u{1}".repeat((1 << 20) - 5));
-    let body = json!({ "command": command }).to_string();
+    let body = json!({ "waitForCompletion": true, "command": command }).to_string();
     assert!(body.len() > 6_000_000);
     let path = format!("/terminals/{}/execute", rig.session);
     let taken = status(&mut sent(address, &[head("POST", &path, &rig.token, body.len()).as_bytes(), body.as_bytes()]));
@@ -348,7 +348,11 @@ async fn searches_of_one_principal_stand_in_nobody_elses_way() {
         ..ExecuteRequest::default()
     };
     attacker.execute(&theirs, &print, None).await.expect("printed");
-    let find = ExecuteRequest { command: "echo needle".to_owned(), ..ExecuteRequest::default() };
+    let find = ExecuteRequest {
+        wait_for_completion: Some(true),
+        command: "echo needle".to_owned(),
+        ..ExecuteRequest::default()
+    };
     rig.victim.execute(&rig.session, &find, None).await.expect("printed");
     let (address, write) = (rig.server.address(), rig.write.clone());
     let costly = r"(?:[0-9]{1,20}\s?){20,30}[\x{3b1}-\x{3c9}]";

@@ -118,7 +118,12 @@ async fn no_reader_sees_a_hand_over_wherever_it_begins() {
             for enter in ["bash --norc", "dash", "fish -N", "zsh -f"] {
                 let entered = enters(&session, enter).await;
                 let inner = format!("echo 'in {enter}'");
-                let inside = ExecuteRequest { command: inner.clone(), inside: true, ..ExecuteRequest::default() };
+                let inside = ExecuteRequest {
+                    wait_for_completion: Some(true),
+                    command: inner.clone(),
+                    inside: true,
+                    ..ExecuteRequest::default()
+                };
                 session.run_as(inside).await;
                 session.types("exit").await;
                 session.end_of(&entered).await;

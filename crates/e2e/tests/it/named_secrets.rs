@@ -433,7 +433,8 @@ async fn secrets_are_set_by_an_admin_and_shown_to_nobody() {
     let text = std::fs::read_to_string(server.home().state().join("audit.jsonl")).expect("there");
     assert!(text.lines().any(|line| line.contains("set secret") && line.contains("DEPLOY_KEY")), "{text}");
     checked("the audit log", text.as_bytes());
-    let asked = ExecuteRequest { command: "true".to_owned(), ..ExecuteRequest::default() };
+    let asked =
+        ExecuteRequest { wait_for_completion: Some(true), command: "true".to_owned(), ..ExecuteRequest::default() };
     assert!(shell.try_run(&asked).await.is_ok());
 }
 
@@ -445,7 +446,9 @@ async fn a_command_with_a_secret_runs_in_a_nested_shell_as_any_other() {
     let shell = session(&server, "deploy").await;
     shell.run("bash --norc").await;
     let command = format!("echo '{VALUE}' | cut -c 1-2; (exit 5)");
-    let done = shell.run_as(ExecuteRequest { command, inside: true, ..ExecuteRequest::default() }).await;
+    let done = shell
+        .run_as(ExecuteRequest { wait_for_completion: Some(true), command, inside: true, ..ExecuteRequest::default() })
+        .await;
     assert_eq!((done.exit_code, done.output.as_deref()), (Some(5), Some("Zk\n")));
     assert!(done.command.contains(&stars(VALUE)));
     look(&server, &shell.id);
@@ -482,7 +485,8 @@ async fn what_a_policy_says_of_a_command_with_a_secret_is_masked() {
     assert!(set(&server, "DEPLOY_KEY", VALUE).status.success());
     let shell = session(&server, "strict").await;
     let command = format!("'{VALUE}' --{VALUE}");
-    let refused = shell.try_run(&ExecuteRequest { command, ..ExecuteRequest::default() }).await;
+    let refused =
+        shell.try_run(&ExecuteRequest { wait_for_completion: Some(true), command, ..ExecuteRequest::default() }).await;
     match refused {
         Err(ClientError::Refused(problem)) => {
             assert_eq!(problem.code, ErrorCode::ApprovalNeeded);

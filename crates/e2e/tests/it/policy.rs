@@ -103,7 +103,7 @@ pub(crate) async fn refused(session: &Session, request: ExecuteRequest) -> (Opti
 }
 
 pub(crate) fn ask(command: &str) -> ExecuteRequest {
-    ExecuteRequest { command: command.to_owned(), ..ExecuteRequest::default() }
+    ExecuteRequest { wait_for_completion: Some(true), command: command.to_owned(), ..ExecuteRequest::default() }
 }
 
 pub(crate) async fn policy_of(session: &Session) -> SessionPolicy {

@@ -116,7 +116,12 @@ fn every_endpoint_of_the_requirement_answers_with_its_data_model() {
     let (status, resized) = ask(http, "POST", &format!("{path}/resize"), &size);
     assert_eq!((status, &resized["dimensions"]), (200, &size));
 
-    let (status, running) = ask(http, "POST", &format!("{path}/execute"), &json!({ "command": "read x; echo got $x" }));
+    let (status, running) = ask(
+        http,
+        "POST",
+        &format!("{path}/execute"),
+        &json!({ "waitForCompletion": true, "command": "read x; echo got $x" }),
+    );
     assert_eq!((status, &running["status"], &running["foreground"]), (202, &json!("running"), &json!("input_wanted")));
     assert_eq!([&running["exitCode"], &running["completedAt"]], [&Value::Null, &Value::Null]);
 
@@ -260,7 +265,7 @@ fn the_same_idempotency_key_runs_once_and_never_another_command() {
     let made = keyed(http, "/terminals", &json!({ "name": "one" })).json();
     assert_eq!(keyed(http, "/terminals", &json!({ "name": "one" })).json()["id"], made["id"]);
     let path = format!("/terminals/{}/execute", made["id"].as_str().expect("an id"));
-    let append = json!({ "command": format!("echo once >> {}", file.display()) });
+    let append = json!({ "waitForCompletion": true, "command": format!("echo once >> {}", file.display()) });
     let first = keyed(http, &path, &append).json();
     server.kill9();
     server.again();
@@ -373,8 +378,7 @@ fn the_operations_of_a_batch_are_done_in_order_each_with_its_own_status() {
     let http = &mut server.connect();
     let (_, made) = ask(http, "POST", "/terminals", &json!({}));
     let path = format!("/terminals/{}", made["id"].as_str().expect("an id"));
-    let run =
-        |command: &str| json!({ "method": "POST", "path": format!("{path}/execute"), "body": { "command": command } });
+    let run = |command: &str| json!({ "method": "POST", "path": format!("{path}/execute"), "body": { "waitForCompletion": true, "command": command } });
     let operations = json!([
         run("X=1"),
         run("echo $X; (exit 3)"),

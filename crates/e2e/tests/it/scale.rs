@@ -126,7 +126,11 @@ async fn first_answers(server: &Server, id: &str, round: usize) -> (Duration, Se
     server.kill9();
     let begun = Instant::now();
     server.again();
-    let request = ExecuteRequest { command: format!("echo {round}"), ..ExecuteRequest::default() };
+    let request = ExecuteRequest {
+        wait_for_completion: Some(true),
+        command: format!("echo {round}"),
+        ..ExecuteRequest::default()
+    };
     let ran = server.client().execute(id, &request, None).await.expect("it runs");
     let first = server.client().list_as(&page()).await.expect("a list");
     assert_eq!(ran.output, Some(format!("{round}\n")));

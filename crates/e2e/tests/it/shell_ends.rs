@@ -250,7 +250,11 @@ async fn an_interrupt_at_any_moment_of_a_hand_over_ends_only_what_began() {
             assert!(is_true, "{:?} round {round}, begun: {}: {ended:?}", t.dialect, began.exists());
             // An interrupt that came late is one of the next line, and a line that it leaves is refused until then.
             eventually("the shell takes the next command", async || {
-                let next = ExecuteRequest { command: "true".to_owned(), ..ExecuteRequest::default() };
+                let next = ExecuteRequest {
+                    wait_for_completion: Some(true),
+                    command: "true".to_owned(),
+                    ..ExecuteRequest::default()
+                };
                 t.shell.try_run(&next).await.ok().filter(|next| next.exit_code == Some(0))
             })
             .await;

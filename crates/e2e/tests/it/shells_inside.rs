@@ -17,7 +17,13 @@ pub async fn is_a_program(shell: &Session, enter: &str) {
     let told = (inside.status, inside.ended_by, inside.foreground);
     let asks = (CommandStatus::Running, Some(EndedBy::InputWanted), Some(Foreground::InputWanted));
     assert_eq!(told, asks, "{enter}: {inside:?}");
-    let refused = shell.try_run(&api::ExecuteRequest { command: "echo no".to_owned(), ..Default::default() }).await;
+    let refused = shell
+        .try_run(&api::ExecuteRequest {
+            wait_for_completion: Some(true),
+            command: "echo no".to_owned(),
+            ..Default::default()
+        })
+        .await;
     let error = refused.expect_err("a program has the terminal");
     assert_eq!(error.code(), Some(ErrorCode::SessionBusy), "{enter}");
     assert!(error.to_string().contains("send it input"), "{enter}: {error}");

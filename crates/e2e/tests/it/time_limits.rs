@@ -94,7 +94,13 @@ async fn a_command_in_a_nested_shell_is_ended_and_both_shells_stay() {
     let shell = server.session().await;
     shell.run("bash --norc").await;
     let inside = |request: ExecuteRequest| ExecuteRequest { inside: true, ..request };
-    let nested = || inside(ExecuteRequest { command: "echo $$".to_owned(), ..ExecuteRequest::default() });
+    let nested = || {
+        inside(ExecuteRequest {
+            wait_for_completion: Some(true),
+            command: "echo $$".to_owned(),
+            ..ExecuteRequest::default()
+        })
+    };
     let before = shell.run_as(nested()).await.output;
     for command in ["sleep 781", "bash -c \"trap '' INT TERM; sleep 782; sleep 782\""] {
         let done = shell.run_as(inside(limited(command, 0.5, OnTimeout::Kill))).await;

@@ -108,7 +108,11 @@ async fn sessions_of_the_last_tagged_version_are_adopted() {
     let question = asks.run("read -p 'name? ' n; echo got $n; (exit 3)").await;
     let ended = server.session().await;
     ended.run("exit 7").await;
-    let keyed = ExecuteRequest { command: "echo once >> keyed; cat keyed".to_owned(), ..ExecuteRequest::default() };
+    let keyed = ExecuteRequest {
+        wait_for_completion: Some(true),
+        command: "echo once >> keyed; cat keyed".to_owned(),
+        ..ExecuteRequest::default()
+    };
     let with_key = server.session().await;
     let first = server.client().execute(&with_key.id, &keyed, Some("one")).await.expect("it runs");
 

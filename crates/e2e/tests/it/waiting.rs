@@ -49,7 +49,11 @@ async fn a_wait_for_a_command_that_has_ended_is_over_once_its_output_was_looked_
     let shell = server.session().await;
     let asks = async |pattern: &str| {
         let wait_for = Some(pattern.to_owned());
-        let request = ExecuteRequest { command: "echo said; (exit 3)".to_owned(), ..Default::default() };
+        let request = ExecuteRequest {
+            wait_for_completion: Some(true),
+            command: "echo said; (exit 3)".to_owned(),
+            ..Default::default()
+        };
         let request = ExecuteRequest { wait_for, timeout: Some(20.0), ..request };
         // A key names the request with its pattern, and asks for the same command again.
         let keyed = async || server.client().execute(&shell.id, &request, Some(pattern)).await.expect("it runs");

@@ -67,10 +67,13 @@ async fn to_execute(
     if body.command.contains('\0') {
         return Err(ProblemResponse::field("command", "holds a NUL, which no shell takes"));
     }
-    let timeout = extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?;
     let pattern = extract::pattern(patterns, "waitFor", body.wait_for.as_deref()).await?;
     // A pattern implies a wait, whatever `waitForCompletion` says.
-    let waits = body.wait_for_completion.unwrap_or(true) || pattern.is_some() || !body.until.is_empty();
+    let has_condition = pattern.is_some() || !body.until.is_empty();
+    let waits = body.wait_for_completion.unwrap_or(true) || has_condition;
+    let is_asked = body.wait_for_completion == Some(true) || has_condition;
+    let longest = if is_asked { limits::EXECUTE_TIMEOUT } else { limits::EXECUTE_UNASKED };
+    let timeout = extract::seconds("timeout", body.timeout, longest)?;
     let wait = Wait { pattern, input_wanted: true, ..Wait::at_most(timeout) };
     let wait = waits.then_some(extract::until(patterns, wait, &body.until).await?);
     let (command, shell, budget) = (body.command, TargetShell::of(body.inside), extract::budget(body.max_chars)?);
@@ -186,8 +189,9 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_waited_for_unless_it_is_said_otherwise() {
-        assert_eq!(waits(r#"{"command":"a"}"#), Some((Duration::from_secs(30), false)));
+    fn a_command_is_waited_for_shortly_unless_it_is_said_otherwise() {
+        assert_eq!(waits(r#"{"command":"a"}"#), Some((Duration::from_secs(1), false)));
+        assert_eq!(waits(r#"{"command":"a","waitForCompletion":true}"#), Some((Duration::from_secs(30), false)));
         assert_eq!(waits(r#"{"command":"a","timeout":0.5}"#), Some((Duration::from_millis(500), false)));
         assert_eq!(waits(r#"{"command":"a","waitForCompletion":false}"#), None);
         assert_eq!(

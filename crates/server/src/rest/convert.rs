@@ -319,7 +319,7 @@ fn omitted(view: &action::Omitted) -> api::Omitted {
     }
 }
 
-fn session_status(status: action::SessionStatus) -> api::SessionStatus {
+pub(super) fn session_status(status: action::SessionStatus) -> api::SessionStatus {
     match status {
         action::SessionStatus::Creating => api::SessionStatus::Creating,
         action::SessionStatus::Running => api::SessionStatus::Running,

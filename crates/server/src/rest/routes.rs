@@ -104,7 +104,7 @@ fn of_sessions() -> Vec<Route> {
             post(sessions::resize),
             say("resizeSession", "Resize a terminal")
                 .body::<api::Dimensions>(json!({ "cols": 100, "rows": 30 }))
-                .json::<api::TerminalSession>(200, "The session with its new size.")
+                .json::<api::Resized>(200, "The session with its new size.")
                 .refuses(&[SessionEnded]),
         ),
     ]

@@ -187,6 +187,7 @@ pub(super) async fn terminate(
     let request = Terminate { session, force: asked.force, signo, grace, purges: asked.purge };
     match rest.act(&principal, Action::Terminate(request)).await? {
         Outcome::Terminated(view) => Ok(Json(api::Terminated {
+            status: convert::session_status(view.session.status),
             session: convert::session(view.session, &rest.base_url),
             killed: view.killed,
             left: view.left,
@@ -223,9 +224,10 @@ pub(super) async fn resize(
     Extension(principal): Extension<Principal>,
     Session(id): Session,
     Body(body): Body<api::Dimensions>,
-) -> Result<Json<api::TerminalSession>, ProblemResponse> {
+) -> Result<Json<api::Resized>, ProblemResponse> {
     let (cols, rows) = extract::size("", body)?;
-    rest.session(&principal, Action::Resize { session: id, cols, rows }).await
+    let Json(session) = rest.session(&principal, Action::Resize { session: id, cols, rows }).await?;
+    Ok(Json(api::Resized { success: true, session }))
 }
 
 #[cfg(test)]
