@@ -1,10 +1,10 @@
 //! The processes of a session: their tree and their resource usage.
 //!
-//! Asked for only on request; percentages are means since the previous request, or since the process started.
+//! Asked for only on request; a percentage is a mean since a request a second or more ago, or else since the process started.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::timeline::{micros, time};
 use crate::action::{ProcessState, ProcessView, Usage};
@@ -15,12 +15,36 @@ const COMMAND_LINE_CHARS_MAX: usize = 1_000;
 
 /// Above this number of sessions, a search takes milliseconds.
 const TREES_AT_ONCE: usize = 16;
-/// For how many sessions the previous measurement is kept; without one, a percentage is since the holder's start.
+/// For how many sessions earlier measurements are kept; without one, a percentage is since the holder's start.
 const LOOKS_KEPT: usize = 10_000;
 
-/// The CPU time of whole sessions at the previous request, by holder.
+/// A percentage is a mean over this time at least: the kernel counts in hundredths of a second.
+const WINDOW: Duration = Duration::from_secs(1);
+/// A request that comes sooner after another one is not remembered.
+const STEP: Duration = Duration::from_millis(100);
+
+/// CPU time at earlier requests, the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Census(HashMap<u32, (Instant, u64)>);
+struct Looks(VecDeque<(Instant, u64)>);
+
+impl Looks {
+    /// The percentage since the newest request that is a window old; `None` before there is one.
+    fn percent(&mut self, now: Instant, used_us: u64) -> Option<f64> {
+        let is_old = |look: &(Instant, u64)| now.saturating_duration_since(look.0) >= WINDOW;
+        while self.0.get(1).is_some_and(is_old) {
+            self.0.pop_front();
+        }
+        let oldest = self.0.front().copied().filter(is_old);
+        if self.0.back().is_none_or(|(at, _)| now.saturating_duration_since(*at) >= STEP) {
+            self.0.push_back((now, used_us));
+        }
+        oldest.map(|(at, before)| percent(used_us.saturating_sub(before), (now - at).as_secs_f64()))
+    }
+}
+
+/// The CPU time of whole sessions at earlier requests, by holder.
+#[derive(Debug, Default)]
+pub(crate) struct Census(HashMap<u32, Looks>);
 
 /// The processes of these sessions, each list beginning with the holder. For many sessions this takes milliseconds, so
 /// it runs on the blocking pool.
@@ -39,22 +63,18 @@ impl Census {
         if self.0.len() >= LOOKS_KEPT {
             self.0.clear();
         }
-        let cpu_percent = match self.0.insert(holder, (Instant::now(), total)) {
-            Some((at, before)) => percent(total.saturating_sub(before), at.elapsed().as_secs_f64().max(0.001)),
-            None => all.first().map_or(0.0, |holder| percent(total, age_seconds(holder, since_boot_us))),
-        };
+        let of_window = self.0.entry(holder).or_default().percent(Instant::now(), total);
+        let since_start = || all.first().map_or(0.0, |holder| percent(total, age_seconds(holder, since_boot_us)));
+        let cpu_percent = of_window.unwrap_or_else(since_start);
         let below: Vec<_> = below.iter().filter(|it| !it.is_first_of_sandbox(holder)).collect();
         let memory: u64 = below.iter().map(|it| it.memory_bytes).sum();
         Usage { cpu_percent, memory_mb: megabytes(memory), processes: u32::try_from(below.len()).unwrap_or(u32::MAX) }
     }
 }
 
-/// The CPU time of each process of a session at the previous list.
+/// The CPU time of each process of a session at earlier lists.
 #[derive(Debug, Default)]
-pub(crate) struct Meter {
-    at: Option<Instant>,
-    each: HashMap<Identity, u64>,
-}
+pub(crate) struct Meter(HashMap<Identity, Looks>);
 
 impl Meter {
     /// Every process, parents before children.
@@ -67,14 +87,15 @@ impl Meter {
     ) -> Vec<ProcessView> {
         let all = descendants(host, holder_pid);
         let pids: HashSet<u32> = all.iter().map(Process::pid).collect();
-        let (elapsed, since_boot_us) = (self.elapsed(), host.since_boot_us());
+        let (now, since_boot_us) = (Instant::now(), host.since_boot_us());
         let boot_us = micros(SystemTime::now()).saturating_sub(since_boot_us);
         let foreground = all.iter().find(|it| it.pid() == shell_pid).and_then(|shell| shell.foreground_group);
-        let view = |it: &Process| {
-            let cpu_percent = match self.each.get(&it.identity) {
-                Some(before) => percent(it.cpu_us.saturating_sub(*before), elapsed),
-                None => percent(it.cpu_us, age_seconds(it, since_boot_us)),
-            };
+        let mut before = std::mem::take(&mut self.0);
+        let mut view = |it: &Process| {
+            let mut looks = before.remove(&it.identity).unwrap_or_default();
+            let of_window = looks.percent(now, it.cpu_us);
+            self.0.insert(it.identity, looks);
+            let cpu_percent = of_window.unwrap_or_else(|| percent(it.cpu_us, age_seconds(it, since_boot_us)));
             let command_line = host.command_line(it.pid());
             ProcessView {
                 pid: it.pid(),
@@ -87,20 +108,13 @@ impl Meter {
                 command_line: command_line.chars().take(COMMAND_LINE_CHARS_MAX).collect(),
                 state: it.state,
                 cpu_percent,
-                cpu_time: std::time::Duration::from_micros(it.cpu_us),
+                cpu_time: Duration::from_micros(it.cpu_us),
                 memory_mb: megabytes(it.memory_bytes),
                 started_at: time(boot_us + it.started_us),
                 is_foreground: foreground == Some(it.group),
             }
         };
-        let views = all.iter().map(view).collect();
-        self.each = all.iter().map(|it| (it.identity, it.cpu_us)).collect();
-        self.at = Some(Instant::now());
-        views
-    }
-
-    fn elapsed(&self) -> f64 {
-        self.at.map_or(f64::INFINITY, |at| at.elapsed().as_secs_f64().max(0.001))
+        all.iter().map(&mut view).collect()
     }
 }
 
@@ -148,7 +162,7 @@ mod tests {
 
     #[test]
     // promise: limit-8
-    fn a_list_has_the_processes_below_the_holder_and_the_load_since_the_list_before() {
+    fn a_list_has_the_processes_below_the_holder_and_their_load() {
         let (host, mut meter) = (FakeHost::default(), Meter::default());
         let shell = Process { foreground_group: Some(3), name: "bash".to_owned(), ..process(2, 1, SECOND) };
         let other = process(9, 8, SECOND);
@@ -156,10 +170,19 @@ mod tests {
         let told: Vec<_> =
             meter.list(&host, 1, 2, false).into_iter().map(|p| (p.pid, p.parent, p.is_foreground)).collect();
         assert_eq!(told, [(2, None, false), (3, Some(2), true)]);
-        let first: Vec<_> = meter.list(&host, 1, 2, false).into_iter().map(|p| p.cpu_percent).collect();
-        assert_eq!(first, [0.0, 0.0], "nothing was used since the last list");
-        let fresh: Vec<_> = Meter::default().list(&host, 1, 2, false).into_iter().map(|p| p.cpu_percent).collect();
-        assert_eq!(fresh, [25.0, 50.0], "since the start");
+        let again: Vec<_> = meter.list(&host, 1, 2, false).into_iter().map(|p| p.cpu_percent).collect();
+        assert_eq!(again, [25.0, 50.0], "since the start, for the other list is no second old");
+    }
+
+    #[test]
+    // promise: limit-8
+    fn a_percentage_is_a_mean_over_a_second_or_more_however_often_it_is_asked_for() {
+        let (start, mut looks) = (Instant::now(), Looks::default());
+        let mut at = |ms: u64, used_ms: u64| looks.percent(start + Duration::from_millis(ms), used_ms * 1_000);
+        assert_eq!([at(0, 0), at(20, 10), at(999, 490)], [None, None, None]);
+        assert_eq!(at(1_000, 500), Some(50.0), "since the first, although there was another a millisecond ago");
+        assert_eq!(at(1_999, 990), Some(50.0), "since the one at 999 ms");
+        assert_eq!(at(10_000, 990), Some(0.0), "since the last one");
     }
 
     #[test]
