@@ -174,6 +174,8 @@ pub struct SessionView {
     pub trouble: Option<String>,
     /// It lives, but the server cannot reach its holder.
     pub is_unreachable: bool,
+    /// Its directory was removed.
+    pub is_cwd_gone: bool,
     /// The toolchains on its PATH.
     pub tools: Tools,
     /// The profile with which it was started.

@@ -127,6 +127,10 @@ impl Host for FakeHost {
         None
     }
 
+    fn is_directory_gone(&self, _: u32) -> bool {
+        false
+    }
+
     fn innermost_pid(&self, pid: u32) -> Option<u32> {
         Some(pid)
     }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::OnceLock;
@@ -133,9 +133,13 @@ impl Host for LocalHost {
     }
 
     fn working_directory(&self, pid: u32) -> Option<PathBuf> {
-        // The kernel adds a word to the path of a directory that is gone. A look at the directory could hang, as on a
-        // file system whose server does not answer.
-        process::working_directory(pid).filter(|path| !path.as_os_str().as_encoded_bytes().ends_with(b" (deleted)"))
+        process::working_directory(pid).filter(|path| !is_said_to_be_gone(path))
+    }
+
+    fn is_directory_gone(&self, pid: u32) -> bool {
+        // A directory may have that name. One that was removed has no links, and is on a file system that has answered.
+        let links = || std::fs::metadata(format!("/proc/{pid}/cwd")).map(|it| it.nlink());
+        process::working_directory(pid).is_some_and(|path| is_said_to_be_gone(&path)) && links().is_ok_and(|n| n == 0)
     }
 
     fn innermost_pid(&self, pid: u32) -> Option<u32> {
@@ -326,4 +330,9 @@ fn below(root: u32, families: &HashMap<u32, Vec<Stat>>) -> Vec<Stat> {
 
 fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+/// The kernel adds a word to the path of a directory that is gone. A look at the directory could hang, as on a file system whose
+/// server does not answer.
+fn is_said_to_be_gone(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b" (deleted)")
 }

@@ -135,6 +135,9 @@ pub(crate) trait Host: Programs + Send + Sync {
     /// The working directory of a process, if it may be looked at and still exists.
     fn working_directory(&self, pid: u32) -> Option<PathBuf>;
 
+    /// Whether the working directory of a process was removed.
+    fn is_directory_gone(&self, pid: u32) -> bool;
+
     /// The pid of a process in the innermost namespace that has it.
     fn innermost_pid(&self, pid: u32) -> Option<u32>;
 

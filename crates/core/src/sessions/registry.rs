@@ -566,6 +566,7 @@ impl Registry {
 
     /// The shell reports its directory with its prompt, so while a command runs the kernel is asked for it.
     pub(super) fn set_running_cwd(&self, view: &mut SessionView) {
+        view.is_cwd_gone = view.pid.is_some_and(|pid| self.host().is_directory_gone(pid));
         if view.current_command.is_some()
             && let Some(cwd) = view.pid.and_then(|pid| self.host().working_directory(pid))
         {

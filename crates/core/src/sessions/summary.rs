@@ -64,6 +64,7 @@ impl Summary {
             exit: self.exit.clone(),
             trouble: self.trouble.clone(),
             is_unreachable: self.is_unreachable,
+            is_cwd_gone: false,
             tools: Tools::clone(&self.tools),
             profile: shared.meta.profile.clone(),
             confinement: shared.meta.confinement.tier,

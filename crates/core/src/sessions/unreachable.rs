@@ -122,6 +122,7 @@ impl Unreachable {
             exit: None,
             trouble: Some(self.why.clone()),
             is_unreachable: true,
+            is_cwd_gone: false,
             tools: Tools::default(),
             profile: self.meta.profile.clone(),
             confinement: self.meta.confinement.tier,
@@ -142,6 +143,7 @@ impl Unreachable {
             pid: None,
             exit: Some(exit),
             is_unreachable: false,
+            is_cwd_gone: false,
             ..self.view()
         }
     }

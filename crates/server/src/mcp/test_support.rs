@@ -209,6 +209,7 @@ pub(super) fn session() -> SessionView {
         exit: None,
         trouble: None,
         is_unreachable: false,
+        is_cwd_gone: false,
         tools: Tools { python: Some(PathBuf::from("/usr/bin/python3")), ..Tools::default() },
         profile: None,
         confinement: None,

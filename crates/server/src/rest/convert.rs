@@ -92,7 +92,7 @@ pub(super) fn session(view: action::SessionView, base_url: &str) -> TerminalSess
         current_command: view.current_command.map(|c| c.to_string()),
         journal: Journal { first_offset: view.first_offset, end_offset: view.end_offset },
         exit: view.exit.map(exit),
-        trouble: view.trouble,
+        trouble: view.trouble.or_else(|| view.is_cwd_gone.then(|| "its directory is gone".to_owned())),
         unreachable: view.is_unreachable,
         python: view.tools.python.map(|p| path(&p).0),
         node: view.tools.node.map(|p| path(&p).0),

@@ -51,6 +51,7 @@ pub(in crate::mcp) fn metadata(facts: &mut Facts, session: &SessionView, context
         facts.add(format!("user {}", plain(&context.host.user)));
         facts.add(format!("host {}", plain(&context.host.name)));
         facts.add(format!("cwd {}", path(&session.cwd)));
+        gone(facts, session);
         if let Some(python) = &session.tools.python {
             facts.add(format!("python {}", path(python)));
         }
@@ -59,10 +60,18 @@ pub(in crate::mcp) fn metadata(facts: &mut Facts, session: &SessionView, context
     if shown.cwd != session.cwd {
         facts.add(format!("cwd {}", path(&session.cwd)));
     }
+    gone(facts, session);
     for ((name, before), (_, now)) in shown.tools.named().into_iter().zip(session.tools.named()) {
         if before != now {
             facts.add(now.map_or_else(|| format!("{name} none"), |p| format!("{name} {}", path(p))));
         }
+    }
+}
+
+/// Each answer says it: a list of such a directory is empty, and looks like any other.
+fn gone(facts: &mut Facts, session: &SessionView) {
+    if session.is_cwd_gone {
+        facts.add("cwd is gone");
     }
 }
 
