@@ -411,6 +411,12 @@ fn ended(facts: &mut Facts, command: &CommandView, context: &AnswerContext<'_>) 
     if context.names_command {
         facts.add(format!("command {}", command.id));
     }
+    // timeout(1) signals its process group, which is the whole pipeline where a shell with job control made it the leader.
+    let others_got_term =
+        |codes: &[i32]| codes.len() > 1 && codes[0] == 124 && codes[1..].iter().all(|code| *code == 143);
+    if others_got_term(&command.pipestatus) && command.command.contains("timeout") {
+        facts.add("timeout ended the whole pipeline: run it as bash -c '…' to keep the output");
+    }
 }
 
 /// Limits that the command hit, which may explain its end.
