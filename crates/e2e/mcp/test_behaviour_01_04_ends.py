@@ -4,6 +4,7 @@ An end is told when the shell says so, and never because of anything that a prog
 """
 
 import asyncio
+import re
 import statistics
 import time
 
@@ -178,8 +179,70 @@ async def test_the_shells_death_is_told_with_how_and_the_next_call_gets_a_fresh_
     assert [fact for fact in died.facts if fact in ("session ended", how)] == ["session ended", how]
     fresh = await workspace.terminal("echo \"ok <$STATE>\"")
     assert (fresh.output, fresh.exit) == ("ok <>", 0)
-    assert any(fact.startswith("fresh shell, all state is lost: the last one ended") for fact in fresh.facts)
+    assert any(fact.startswith("fresh shell, all state but the directory is lost: the last one ended") for fact in fresh.facts)
     assert (await workspace.terminal("echo ok")).text == "ok\n[exit 0]"
+
+
+# promise: end-9
+async def test_a_fresh_shell_begins_where_the_last_one_ended_unless_that_is_gone(workspace):
+    await workspace.terminal("mkdir -p one/two; cd one/two")
+    await workspace.terminal("exit 1")
+    where = "pwd; echo \"$PWD\""
+    fresh = await workspace.terminal(where)
+    inner = f"{workspace.project}/one/two"
+    assert (fresh.output, fresh.fact("cwd")) == (f"{inner}\n{inner}", inner), fresh.text
+    assert "fresh shell, all state but the directory is lost: the last one ended (the shell exited with 1)" in fresh.facts
+    await workspace.terminal("rm -r ../two; exit 1")
+    fresh = await workspace.terminal(where)
+    assert fresh.output == f"{workspace.project}\n{workspace.project}", fresh.text
+    assert "fresh shell, all state is lost: the last one ended (the shell exited with 1)" in fresh.facts
+    # A reset begins where the first shell began.
+    for command in "cd one", "exit 1":
+        await workspace.terminal(command)
+    assert (await workspace.terminal("pwd")).output == f"{workspace.project}/one"
+    assert (await workspace.terminal("pwd", reset=True)).output == str(workspace.project)
+
+
+# promise: end-9
+async def test_the_end_of_a_shell_names_what_ended_with_it(workspace):
+    await workspace.terminal("sleep 600 & setsid -f sleep 600; nohup sleep 600 > /dev/null 2>&1 & true")
+    died = await workspace.terminal("exit 3")
+    [fact] = [fact for fact in died.facts if fact.startswith("the shell exited")]
+    name = r"\w+ \(\d+\)"
+    expected = f"the shell exited with 3; 3 background processes ended with it: {name}, {name}, {name}"
+    assert re.fullmatch(expected, fact), died.text
+    fresh = await workspace.terminal("for n in 1 2 3 4 5 6; do sleep 600 & done")
+    assert f"the last one ended ({fact})" in fresh.text, fresh.text
+    died = await workspace.terminal("exit 3")
+    assert re.search(rf"; 6 background processes ended with it: {name}, {name}, {name}, {name}, …", died.text), died.text
+    # Of those that were to end, nothing is said.
+    assert "background" not in (await workspace.terminal("sleep 600 &", reset=True)).text
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+# promise: end-9
+async def test_a_shell_that_tmout_has_ended_says_so(workspace, shell):
+    session = await workspace.session(shell=shell)
+    assert (await session.run("echo timed out waiting for input: auto-logout; TMOUT=1")).exit == 0
+    while "session ended" not in (answer := await session.read(timeout=60)).facts:
+        pass
+    assert "; TMOUT ended it: no command came in its time" in answer.text, answer.text
+
+
+# promise: end-3
+async def test_a_directory_that_is_gone_is_said_to_be_gone(workspace):
+    await workspace.terminal("mkdir 'one (deleted)'; cd 'one (deleted)'")
+    assert (await workspace.terminal("true")).text == "[exit 0]"
+    await workspace.terminal("rmdir \"$PWD\"")
+    assert (await workspace.terminal("ls")).text == "[exit 0 · cwd is gone]"
+    assert "cwd is gone" not in (await workspace.terminal("cd ..")).facts
+
+
+async def test_a_timeout_that_ended_its_whole_pipeline_is_named_with_the_way_around_it(workspace):
+    cut = await workspace.terminal("timeout 0.2 sh -c 'echo result; sleep 60' | tail -5")
+    assert cut.exit == 143 and "timeout ended the whole pipeline: run it as bash -c '…' to keep the output" in cut.facts, cut.text
+    kept = await workspace.terminal("bash -c \"timeout 0.2 sh -c 'echo result; sleep 60' | tail -5\"")
+    assert kept.text == "result\n[exit 0]"
 
 
 async def test_the_last_words_of_a_shell_are_in_the_answer_that_tells_its_death(workspace):
@@ -197,7 +260,7 @@ async def test_a_shells_death_is_told_as_soon_as_any_end_and_again_by_the_fresh_
         assert (await workspace.terminal("exit 3")).exit == 3
         deaths.append(time.monotonic() - begun)
         fresh = await workspace.terminal("true")
-        assert "fresh shell, all state is lost: the last one ended (the shell exited with 3)" in fresh.facts, fresh.text
+        assert "fresh shell, all state but the directory is lost: the last one ended (the shell exited with 3)" in fresh.facts, fresh.text
         begun = time.monotonic()
         assert (await workspace.terminal("true")).exit == 0
         plain.append(time.monotonic() - begun)

@@ -8,7 +8,7 @@
 use wire::Status;
 
 use crate::connections::Caller;
-use crate::termination::{Progress, Scope, Termination};
+use crate::termination::{self, Progress, Scope, Termination};
 
 /// How often a running termination is checked: a client waits for its end.
 const CHECK_US: u64 = 5_000;
@@ -75,6 +75,11 @@ impl SessionEnd {
     /// The exit waits for disk space; true if that is not recorded yet.
     pub(crate) fn delay_exit(&mut self) -> bool {
         !std::mem::replace(&mut self.is_exit_delayed, true)
+    }
+
+    /// The processes that the shell has left, if they are ended because it has exited by itself: how many, and the first names.
+    pub(crate) fn left_behind(&self) -> (u32, String) {
+        if self.keeps_descendants || self.is_terminating() { (0, String::new()) } else { termination::named_living() }
     }
 
     /// The exit is on record: the rest of the session's programs is ended, or left alone.

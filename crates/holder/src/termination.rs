@@ -173,6 +173,16 @@ pub(crate) fn living() -> Vec<u32> {
     process::descendants(holder, SWEEP_MAX).into_iter().filter(lives).collect()
 }
 
+/// The number of those processes, and the names and numbers of the first of them.
+pub(crate) fn named_living() -> (u32, String) {
+    /// A person reads no more of them.
+    const NAMED_MAX: usize = 4;
+    let all = living();
+    let named = all.iter().filter_map(|pid| process::stat(*pid)).take(NAMED_MAX);
+    let names: Vec<String> = named.map(|process| format!("{} ({})", process.comm, process.pid)).collect();
+    (u32::try_from(all.len()).unwrap_or(u32::MAX), names.join(", "))
+}
+
 /// Only a fork of the holder is in its session (setsid(2)): every shell has a session of its own.
 fn is_first_of_sandbox(process: &Stat, holder: u32) -> bool {
     process.session == holder

@@ -93,9 +93,9 @@ pub enum Record<'a> {
     Input { key: [u8; 16], len: u32, is_secret: bool, bytes: &'a [u8] },
     /// Queries up to this offset were answered.
     Answered { query: Offset },
-    /// The shell's wait(2) status, the end of its output, and how many reports were dropped because they were not its
-    /// own.
-    Exited { wait_status: i32, end: Offset, dropped_records: u64 },
+    /// The shell's wait(2) status, the end of its output, how many reports were dropped because they were not its own, how
+    /// many processes it left, which are ended, and the names of some of them.
+    Exited { wait_status: i32, end: Offset, dropped_records: u64, left: u32, names: &'a [u8] },
     /// The kind of trouble, its errno, and a text.
     Trouble { what: TroubleKind, errno: i32, text: &'a [u8] },
     /// The reason of the termination, and a text.
@@ -158,9 +158,13 @@ impl<'a> Record<'a> {
                 if is_secret { &[] } else { bytes },
             ),
             Self::Answered { query } => (fixed.with(&query.0.to_le_bytes()), &[]),
-            Self::Exited { wait_status, end, dropped_records } => (
-                fixed.with(&wait_status.to_le_bytes()).with(&end.0.to_le_bytes()).with(&dropped_records.to_le_bytes()),
-                &[],
+            Self::Exited { wait_status, end, dropped_records, left, names } => (
+                fixed
+                    .with(&wait_status.to_le_bytes())
+                    .with(&end.0.to_le_bytes())
+                    .with(&dropped_records.to_le_bytes())
+                    .with(&left.to_le_bytes()),
+                names,
             ),
             Self::Trouble { what, errno, text } => (fixed.with(&[what.0]).with(&errno.to_le_bytes()), text),
             Self::Ending { reason, text } => (fixed.with(&[reason.0]), text),
@@ -217,6 +221,9 @@ impl<'a> Record<'a> {
                 wait_status: i32::from_le_bytes(fields.take()?),
                 end: Offset(u64::from_le_bytes(fields.take()?)),
                 dropped_records: u64::from_le_bytes(fields.take()?),
+                // Holders of earlier versions did not look.
+                left: fields.take().map_or(0, u32::from_le_bytes),
+                names: fields.0,
             },
             Kind::TROUBLE => Self::Trouble {
                 what: TroubleKind(u8::from_le_bytes(fields.take()?)),

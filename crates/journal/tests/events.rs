@@ -23,7 +23,7 @@ fn every_record() -> Vec<Record<'static>> {
         Record::Resized { cols: 132, rows: 43 },
         Record::Input { key: [3; 16], len: 5, is_secret: false, bytes: b"John\n" },
         Record::Answered { query: Offset(99) },
-        Record::Exited { wait_status: 0x300, end: Offset(1 << 40), dropped_records: 4 },
+        Record::Exited { wait_status: 0x300, end: Offset(1 << 40), dropped_records: 4, left: 2, names: b"node (7)" },
         Record::Trouble { what: TroubleKind::DISK_FULL, errno: 28, text: b"no room" },
         Record::Ending { reason: EndReason::ASKED, text: b"by its owner" },
         Record::Retained { first: Offset(1 << 20) },

@@ -98,7 +98,7 @@ fn last_words_fit_on_a_disk_that_is_full_and_other_events_leave_them_room() {
         assert_eq!(events.reserve_error(), Some(Errno::NOSPC));
 
         let ending = Record::Ending { reason: EndReason::FORCED, text: &[b'w'; 8000] };
-        let exited = Record::Exited { wait_status: 9, end: Offset(5), dropped_records: 0 };
+        let exited = Record::Exited { wait_status: 9, end: Offset(5), dropped_records: 0, left: 0, names: b"" };
         events.record(2, Offset(5), &ending).unwrap();
         let end = events.record(2, Offset(5), &exited).unwrap();
         let mut reader = EventsReader::open(disk).unwrap();

@@ -108,6 +108,8 @@ pub enum Fresh {
         session: SessionId,
         /// How it ended, as text.
         how: String,
+        /// Whether this one begins in its directory.
+        keeps_cwd: bool,
     },
     /// A reset was requested; the command that it killed, if one ran.
     Reset(Option<String>),
@@ -148,6 +150,8 @@ pub enum LocatedSession {
         session: SessionId,
         /// How it ended, as text.
         how: String,
+        /// Its directory at the end.
+        cwd: PathBuf,
         /// The caller's read cursor in it.
         read_to: u64,
     },

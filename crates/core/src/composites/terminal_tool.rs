@@ -162,19 +162,23 @@ async fn target(caller: Caller<'_>, call: &TerminalCall) -> Result<Target, Actio
             return Err(ActionError::Invalid { field: "session_id", problem });
         }
     };
+    let mut last_cwd = None;
     let (mut fresh, before) = match locate(caller, Locate::DefaultOf(client.clone())).await? {
         LocatedSession::Live(live) => return Ok(at(live, None)),
-        LocatedSession::Ended { session, how, read_to } => {
+        LocatedSession::Ended { session, how, cwd, read_to } => {
             if let Some(report) = done_before(caller, &session, call).await? {
                 return Ok(Target::Done(report, read_to));
             }
-            (Fresh::Ended { session: session.clone(), how }, Some((session, read_to)))
+            last_cwd = Some(cwd);
+            (Fresh::Ended { session: session.clone(), how, keeps_cwd: false }, Some((session, read_to)))
         }
         LocatedSession::Nothing => (Fresh::First(Vec::new()), None),
     };
     let mut created = startup::start(caller, Action::Start(Box::new(request(call, client)))).await?;
-    if let Fresh::First(left_behind) = &mut fresh {
-        *left_behind = std::mem::take(&mut created.left_behind);
+    match &mut fresh {
+        Fresh::First(left_behind) => *left_behind = std::mem::take(&mut created.left_behind),
+        Fresh::Ended { keeps_cwd, .. } => *keeps_cwd = last_cwd.is_some_and(|cwd| cwd == created.session.cwd),
+        Fresh::Reset(_) => {}
     }
     // Another call of this client may have started it meanwhile.
     let fresh = created.is_new.then_some(fresh);

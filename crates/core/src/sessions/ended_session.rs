@@ -171,6 +171,12 @@ impl EndedSession {
         view
     }
 
+    /// Whether its shell ended without anybody's request.
+    pub(crate) fn ended_by_itself(&self) -> bool {
+        let end = self.timeline.end();
+        end.exit.is_some() && end.ending.is_none() && self.unreachable.is_none()
+    }
+
     /// Refuses what would be empty without a journal and look as if nothing had been printed.
     pub(crate) fn has_journal(&self) -> Result<(), ActionError> {
         if self.shared.reader.has_journal() {

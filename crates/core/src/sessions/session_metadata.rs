@@ -33,7 +33,8 @@ pub(crate) struct SessionMetadata {
     /// The fate of the session when that client disconnects.
     pub(crate) detach: Detach,
     /// Whether it is that client's default session.
-    pub(crate) is_default: bool,
+    #[serde(flatten)]
+    pub(crate) default: DefaultMetadata,
     /// The idempotency key that created it.
     pub(crate) key: Option<String>,
     /// The hash of the request with that key.
@@ -56,6 +57,15 @@ pub(crate) struct SessionMetadata {
     /// The named secrets that it was given, with the values of that moment: they are masked also after they were changed or
     /// removed, and a reset gives them again.
     pub(crate) secrets: GivenSecrets,
+}
+
+/// A client's default session, which is started again when its shell has ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct DefaultMetadata {
+    pub(crate) is_default: bool,
+    /// The directory of the first one, if this one was started where the last one ended: a reset goes back to it.
+    pub(crate) first_cwd: Option<Vec<u8>>,
 }
 
 /// The confinement of a session's shell and programs.

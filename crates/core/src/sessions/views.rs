@@ -143,6 +143,9 @@ pub(crate) fn exit_of(timeline: &Timeline) -> Option<SessionExit> {
         (Some(code), _) if code != 0 && ended_by_errexit(timeline) => {
             format!("the shell exited with {code}; it had set -e (errexit) on: a failing command ends it")
         }
+        (Some(code), _) if timed_out_at_prompt(timeline) => {
+            format!("the shell exited with {code}; TMOUT ended it: no command came in its time")
+        }
         (Some(code), _) => format!("the shell exited with {code}"),
         (None, Some(signo)) => format!("the shell was killed by {}", sys::signal::name(signo)),
         (None, None) => "the shell ended".to_owned(),
@@ -158,9 +161,32 @@ pub(crate) fn exit_of(timeline: &Timeline) -> Option<SessionExit> {
         (Some((EndReason::HOLDER, why)), _) => format!("{why}; {how}"),
         (Some(_), Some(limit)) => format!("it reached its {}; {how}", limit.name()),
         (Some(_), None) => format!("terminated on request; {how}"),
-        (None, _) => how,
+        (None, _) => how + &left_behind(timeline),
     };
     Some(SessionExit { code, signal, reason, at: time(us) })
+}
+
+/// Whether the shell ended at its prompt and has said that it waited for as long as its variable TMOUT allows.
+fn timed_out_at_prompt(timeline: &Timeline) -> bool {
+    let said = timeline.output().newest_behind(timeline.log().background_from);
+    let says = |words: &[u8]| memchr::memmem::find(said, words).is_some();
+    let is_cut = |last: &Command| last.end.as_ref().is_none_or(|end| end.status == CommandStatus::Terminated);
+    !timeline.log().commands.back().is_some_and(is_cut)
+        && (says(b"timed out waiting for input: auto-logout") || says(b"zsh: timeout"))
+}
+
+/// The processes that were ended because the shell had exited, in words.
+fn left_behind(timeline: &Timeline) -> String {
+    let (left, names) = &timeline.end().left;
+    let names = terminal::quote::line(names);
+    match left {
+        0 => String::new(),
+        1 => format!("; 1 background process ended with it: {names}"),
+        _ => {
+            let more = if *left as usize > names.matches(", ").count() + 1 { ", …" } else { "" };
+            format!("; {left} background processes ended with it: {names}{more}")
+        }
+    }
 }
 
 /// Whether the shell reported `set -e` before the command with which it ended, and nothing else may have ended it.

@@ -79,8 +79,9 @@ impl Holder {
             let words = b"ended while the disk was full; the last output is lost";
             self.records.trouble(TroubleKind::DISK_FULL, 0, words);
         }
-        let exited =
-            Record::Exited { wait_status, end: self.records.end(), dropped_records: self.attestation.dropped() };
+        let (left, names) = self.end.left_behind();
+        let (end, dropped_records) = (self.records.end(), self.attestation.dropped());
+        let exited = Record::Exited { wait_status, end, dropped_records, left, names: names.as_bytes() };
         if self.records.append(&exited).is_ok() {
             self.publication.announce_now(now);
             self.refuse_waiting(Status::Ended);

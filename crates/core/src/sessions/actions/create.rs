@@ -1,5 +1,6 @@
 //! Starts a session, or returns the one that an earlier request with the same key or client started.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -13,6 +14,7 @@ use crate::limits;
 use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::profile::StartFiles;
+use crate::sessions::ended_session::EndedSession;
 use crate::sessions::handle::Handle;
 use crate::sessions::registry::{NODE, Registry, SessionRef};
 use crate::sessions::session::Request;
@@ -63,10 +65,7 @@ impl Registry {
         let (id, owner) = (SessionId::random(NODE), self.owner(principal, request)?);
         let handle = match self.default_of(client).await? {
             DefaultSession::Live(_, snapshot) => return Ok(not_new(snapshot.view)),
-            DefaultSession::Ended(old) => {
-                let spec = self.again(&old.shared, &id)?;
-                self.launch(&id, old.shared.meta.owner.clone(), |_| Ok(spec)).await?
-            }
+            DefaultSession::Ended(old) => self.launch_again(&old, &id).await?,
             DefaultSession::Nothing => {
                 self.launch(&id, owner.clone(), spec_of(&id, principal, request, StartFiles::User)).await?
             }
@@ -156,9 +155,31 @@ impl Registry {
         let old = self.live(principal, session).await?;
         self.end(&old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
         let id = SessionId::random(NODE);
-        let spec = self.again(&old.shared, &id)?;
+        let spec = self.again(&old.shared, &id, None)?;
         let handle = self.launch(&id, old.shared.meta.owner.clone(), |_| Ok(spec)).await?;
         self.created(principal, &handle).await
+    }
+
+    /// Starts a client's default session again, in the directory where its shell has ended by itself. Where it cannot begin there, as in
+    /// one that is gone by now, it begins in the client's.
+    async fn launch_again(self: &Arc<Self>, old: &EndedSession, id: &SessionId) -> Result<Handle, ActionError> {
+        let owner = &old.shared.meta.owner;
+        if let Some(cwd) = self.kept_directory(old) {
+            let spec = self.again(&old.shared, id, Some(&cwd))?;
+            if let Ok(handle) = self.launch(id, owner.clone(), |_| Ok(spec)).await {
+                return Ok(handle);
+            }
+        }
+        let id = SessionId::random(NODE);
+        let spec = self.again(&old.shared, &id, None)?;
+        self.launch(&id, owner.clone(), |_| Ok(spec)).await
+    }
+
+    /// The directory of a confined session belongs to its bounds, and that of a profile to the profile.
+    fn kept_directory(&self, old: &EndedSession) -> Option<PathBuf> {
+        let view = old.view();
+        let is_free = view.confinement.is_none() && view.profile.is_none() && old.ended_by_itself();
+        Some(view.cwd).filter(|cwd| is_free && self.host().file(cwd).is_some_and(|it| it.is_directory))
     }
 
     async fn created(&self, principal: &Principal, handle: &Handle) -> Result<Created, ActionError> {

@@ -57,9 +57,10 @@ impl Registry {
                     DefaultSession::Live(handle, snapshot) => (handle, snapshot),
                     DefaultSession::Nothing => return Ok(LocatedSession::Nothing),
                     DefaultSession::Ended(old) => {
-                        let (session, how) = (old.shared.id.clone(), reason(&old.view()));
+                        let (session, view) = (old.shared.id.clone(), old.view());
+                        let (how, cwd) = (reason(&view), view.cwd);
                         let read_to = self.read_cursors.read_to(principal, &session).await?.unwrap_or(0);
-                        return Ok(LocatedSession::Ended { session, how, read_to });
+                        return Ok(LocatedSession::Ended { session, how, cwd, read_to });
                     }
                 }
             }
@@ -80,7 +81,7 @@ impl Registry {
 
     /// The present default session of a client, or the newest one that has ended.
     pub(super) async fn default_of(&self, client: &str) -> Result<DefaultSession, ActionError> {
-        let mine = |meta: &SessionMetadata| meta.is_default && meta.client.as_deref() == Some(client);
+        let mine = |meta: &SessionMetadata| meta.default.is_default && meta.client.as_deref() == Some(client);
         let newest = locked(&self.create_keys.defaults).get(client).map(|(_, id)| id.clone());
         let live = {
             let live = locked(&self.live);
@@ -222,7 +223,7 @@ impl Registry {
 
     /// Remembers this session as its client's default, unless a newer one is known.
     pub(in crate::sessions) fn remember_default(&self, meta: &SessionMetadata, id: &SessionId) {
-        let (true, Some(client)) = (meta.is_default, &meta.client) else { return };
+        let (true, Some(client)) = (meta.default.is_default, &meta.client) else { return };
         let mut defaults = locked(&self.create_keys.defaults);
         if defaults.get(client).is_none_or(|(created_us, _)| *created_us <= meta.created_us) {
             defaults.insert(client.clone(), (meta.created_us, id.clone()));

@@ -1,7 +1,7 @@
 //! Builds the spec of a new session from a request: shell, environment, directory, size; and again for a reset.
 
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use wire::Spec;
@@ -22,7 +22,7 @@ use crate::profile::{Profile, StartFiles};
 use crate::sessions::policy_gate::unprovable;
 use crate::sessions::registry::Registry;
 use crate::sessions::resource_limits;
-use crate::sessions::session_metadata::{ConfinementMetadata, SessionMetadata};
+use crate::sessions::session_metadata::{ConfinementMetadata, DefaultMetadata, SessionMetadata};
 use crate::sessions::shared::Shared;
 use crate::sessions::timeline::micros;
 use crate::shell::{ScriptAccess, Shell, Wanted};
@@ -107,7 +107,7 @@ impl Registry {
             env: request.env.clone(),
             client: request.client.clone(),
             detach: request.detach,
-            is_default: request.is_default,
+            default: DefaultMetadata { is_default: request.is_default, first_cwd: None },
             key: request.key.clone(),
             asked: request.key.is_some().then(|| asked_for(request)),
             limits,
@@ -211,8 +211,8 @@ impl Registry {
         }
     }
 
-    /// The spec of the same session for a reset: the original directory, environment, secrets and size under a new id.
-    pub(super) fn again(&self, old: &Shared, id: &SessionId) -> Result<Spec, ActionError> {
+    /// The spec of the same session for a reset: the original directory or this one, environment, secrets and size under a new id.
+    pub(super) fn again(&self, old: &Shared, id: &SessionId, cwd: Option<&Path>) -> Result<Spec, ActionError> {
         let tag = format!("{TAG}=");
         let mut spec = old.spec.clone();
         spec.session = id.to_string();
@@ -237,8 +237,16 @@ impl Registry {
                 readable.clone_from(&secrets_now);
             }
         }
-        let meta =
+        let mut meta =
             SessionMetadata { created_us: micros(SystemTime::now()), key: None, asked: None, ..old.meta.clone() };
+        let first = meta.default.first_cwd.take().unwrap_or_else(|| spec.cwd.clone());
+        let cwd = cwd.map_or_else(|| first.clone(), |cwd| cwd.as_os_str().as_bytes().to_vec());
+        if cwd != spec.cwd {
+            spec.env.retain(|entry| !entry.starts_with(b"PWD="));
+            spec.env.push([b"PWD=", cwd.as_slice()].concat());
+            spec.cwd = cwd;
+        }
+        meta.default.first_cwd = Some(first).filter(|first| *first != spec.cwd);
         spec.meta = meta.encode();
         resource_limits::plan(self.host(), &mut spec, id, &meta.limits)?;
         Ok(spec)

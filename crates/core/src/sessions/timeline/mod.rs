@@ -107,6 +107,8 @@ pub(crate) struct SessionEnd {
     pub(crate) exit: Option<(i32, u64, u64)>,
     /// Number of reports that were not the shell's own.
     pub(crate) dropped_records: u64,
+    /// How many processes the shell left, which were ended, and the names of the first of them.
+    pub(crate) left: (u32, String),
     /// Why its termination began: the requested signal, or the holder's own reason.
     pub(crate) ending: Option<(EndReason, String)>,
     /// How it ended, as text, if no exit is recorded.
@@ -161,8 +163,9 @@ impl Timeline {
             }
             Some(Record::Attested { report }) => self.report(report, event, news),
             Some(Record::Resized { cols, rows }) => self.resize(cols, rows),
-            Some(Record::Exited { wait_status, end, dropped_records }) => {
+            Some(Record::Exited { wait_status, end, dropped_records, left, names }) => {
                 self.end.dropped_records = dropped_records;
+                self.end.left = (left, String::from_utf8_lossy(names).into_owned());
                 self.end.exit = Some((wait_status, end.0, event.time_us));
             }
             Some(Record::Trouble { what, text, .. }) => self.trouble.recorded(what, text, event.offset.0),
@@ -367,6 +370,7 @@ impl Timeline {
 
     /// Applies the next bytes; all bytes before them were applied already.
     pub(crate) fn bytes(&mut self, bytes: &[u8], news: &mut Vec<Change>) {
+        self.output.note_newest(bytes);
         let mut found = Vec::new();
         self.output.scanner.feed(bytes, &mut |f| found.push(f));
         for f in found {
@@ -401,6 +405,7 @@ impl Timeline {
 
     /// Retention has removed output that was not scanned yet.
     pub(crate) fn skip_to(&mut self, offset: u64, news: &mut Vec<Change>) {
+        self.output.newest.clear();
         let mut fresh = Scanner::new(offset);
         std::mem::swap(&mut self.output.scanner, &mut fresh);
         self.output.whole_from = offset;

@@ -99,8 +99,9 @@ pub(super) fn terminal(view: &TerminalView, context: &AnswerContext<'_>) -> Stri
     match &view.fresh {
         None => {}
         Some(Fresh::First(left_behind)) => sessions_left_behind(&mut facts, left_behind),
-        Some(Fresh::Ended { how, .. }) => {
-            facts.add(format!("fresh shell, all state is lost: the last one ended ({})", plain(how)))
+        Some(Fresh::Ended { how, keeps_cwd, .. }) => {
+            let lost = if *keeps_cwd { "all state but the directory" } else { "all state" };
+            facts.add(format!("fresh shell, {lost} is lost: the last one ended ({})", plain(how)))
         }
         Some(Fresh::Reset(lost)) => {
             if view.look.as_ref() != Some(&Look::Reset) {

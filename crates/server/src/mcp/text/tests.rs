@@ -368,7 +368,7 @@ fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
     assert_eq!(missed(2_000, None), "hi\n[exit 0 · command c7 \"make -j8\" has ended: exit 2]");
     let revived = TerminalView {
         report: done("hi\n"),
-        fresh: Some(Fresh::Ended { session: done("").session.id, how: "exit 3".to_owned() }),
+        fresh: Some(Fresh::Ended { session: done("").session.id, how: "exit 3".to_owned(), keeps_cwd: false }),
         look: None,
         missed: Vec::new(),
         soft_timeout: ptyd_core::limits::SOFT_TIMEOUT,

@@ -308,7 +308,7 @@ impl Story {
             Happening::Exit if !self.has_exited => {
                 self.has_exited = true;
                 let end = self.rig.end_of_journal();
-                self.rig.record(&Record::Exited { wait_status: 0, end, dropped_records: 0 });
+                self.rig.record(&Record::Exited { wait_status: 0, end, dropped_records: 0, left: 0, names: b"" });
             }
             Happening::Exit => {}
         }
