@@ -46,6 +46,34 @@ async def test_a_named_session_refuses_a_second_command_too(workspace):
     assert (workspace.project / "taken").read_text() == ""
 
 
+# promise: send-4
+async def test_input_for_a_program_that_has_ended_unseen_is_not_typed_at_the_prompt(workspace):
+    gate = workspace.gate()
+    session = await workspace.session()
+    assert (await session.run(f"cat {gate}", wait_for_completion=False)).is_running
+    await workspace.open_gate()
+    await session.idle()
+    too_late = f"nothing was typed: command c1 (cat {gate}) has ended, and the shell of session {session.id} is at its prompt; sent again, it is typed there"
+    refused = await session.type("touch typed", end_with_newline=True)
+    assert (refused.is_error, refused.text) == (True, too_late)
+    assert not (workspace.project / "typed").exists() and b"touch" not in workspace.journal(session.id)
+    # The refusal has told the end.
+    typed = await session.type("touch \"$PWD/typed\"", end_with_newline=True)
+    assert "typed at the shell's prompt" in typed.facts, typed.text
+    assert (await session.run('test -e "$PWD/typed"')).exit == 0
+
+
+# promise: send-4
+async def test_input_at_the_prompt_is_said_to_be_typed_there_and_input_for_a_program_is_not(workspace):
+    session = await workspace.session()
+    assert (await session.run("read -r line; echo \"got $line\"")).wants == "input"
+    assert (await session.type("a", end_with_newline=True)).text == "got a\n[exit 0]"
+    typed = await session.type("(exit 3)", end_with_newline=True)
+    assert typed.facts[-1] == "typed at the shell's prompt", typed.text
+    refused = await session.run("read -r line", timeout=1)
+    assert refused.wants == "input"
+
+
 async def test_execute_runs_a_command_whatever_it_is_called_but_for_three_keys(workspace):
     session = await workspace.session()
     assert [(await session.run(name)).exit for name in ("C-x", "up", "tab", "end")] == [127] * 4

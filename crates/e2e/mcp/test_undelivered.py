@@ -298,6 +298,24 @@ async def test_the_end_of_a_command_whose_call_was_cancelled_is_told(workspace, 
         assert again.startswith("again\n[exit 0") and "has ended" not in again, again
 
 
+@pytest.mark.parametrize("tool", ["terminal", "execute_in_terminal"])
+# promise: wait-6
+async def test_a_command_whose_call_was_cancelled_is_said_to_run_on(workspace, tool):
+    gate = workspace.gate()
+    session = await workspace.session(shell="bash", cwd=str(workspace.project))
+    async with over_stdio(workspace) as client:
+        command = f"touch begun; cat {gate}"
+        id = await client.begin(tool, session_id=session.id, command=command)
+        await session.until(lambda _: (workspace.project / "begun").exists())
+        await client.cancel(id)
+        busy = await client.call(tool, session_id=session.id, command="echo next")
+        assert f"is busy with command c1 ({command}), whose call was cancelled; wait for it" in busy, busy
+        for told in True, False:
+            look = await client.call("terminal", session_id=session.id, command="", timeout=0)
+            assert ("its call was cancelled: C-c ends it" in look) == told, look
+        assert "[exit 130 · INT" in await client.call("terminal", session_id=session.id, command="C-c")
+
+
 async def test_an_answer_that_its_cancellation_crossed_is_told_again(workspace):
     session = await workspace.session(shell="bash", cwd=str(workspace.project))
     async with over_stdio(workspace) as client:

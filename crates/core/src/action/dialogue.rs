@@ -6,7 +6,7 @@ use super::input::InputBytes;
 use super::pattern::Pattern;
 use super::report::Report;
 use super::wait::Wait;
-use crate::ids::SessionId;
+use crate::ids::{CommandId, SessionId};
 
 /// A request to play a dialogue with the running program.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub struct Dialogue {
     pub deadline: Instant,
     /// The idempotency key: a step of a repeated request with it is not typed again.
     pub key: Option<String>,
+    /// The command that runs, as far as the caller knows; its steps are not typed at the shell's prompt after its end.
+    pub meant_for: Option<CommandId>,
 }
 
 /// One step.
@@ -37,6 +39,8 @@ pub struct Step {
 pub struct DialogueView {
     /// The report on the last step, with the output of the whole dialogue.
     pub report: Report,
-    /// The step (from 0) that ended without its pattern, if one did.
+    /// The step (from 0) that was not typed, if one was not: its pattern did not come, or its program had ended.
     pub unmatched: Option<usize>,
+    /// The program of that step had ended.
+    pub is_too_late: bool,
 }

@@ -6,7 +6,7 @@ use policy::Verdict;
 use terminal::quote;
 
 use super::secret::SecretRefusal;
-use crate::ids::{NoSessionId, SessionId};
+use crate::ids::{CommandId, NoSessionId, SessionId};
 
 /// The hint if the program may be a shell.
 const INSIDE: &str = "; if it is a shell at its prompt, run the command in it with inside";
@@ -45,6 +45,8 @@ pub enum ActionError {
         session: SessionId,
         /// The command with the beginning of its text, or another program that has the terminal.
         with: String,
+        /// That command.
+        command: Option<CommandId>,
         /// Whether the program waits for a line.
         may_be_a_shell: bool,
     },
@@ -61,6 +63,16 @@ pub enum ActionError {
     NothingRuns {
         /// The session.
         session: SessionId,
+    },
+    /// The command that the input was meant for has ended, and the shell would read it.
+    #[error(
+        "nothing was typed: {command} has ended, and the shell of session {session} is at its prompt; sent again, it is typed there"
+    )]
+    InputTooLate {
+        /// The session.
+        session: SessionId,
+        /// The command with the beginning of its text.
+        command: String,
     },
     /// The session has ended.
     #[error("session {session} has ended ({reason}); its output can be read while it is kept; start a new one")]
@@ -199,7 +211,7 @@ impl ActionError {
             Self::Invalid { .. } => "invalid_field",
             Self::Busy { .. } => "session_busy",
             Self::NotReady { .. } => "session_not_ready",
-            Self::NothingRuns { .. } => "nothing_runs",
+            Self::NothingRuns { .. } | Self::InputTooLate { .. } => "nothing_runs",
             Self::Ended { .. } => "session_ended",
             Self::Alive { .. } => "session_alive",
             Self::Stalled { .. } => "input_stalled",

@@ -2,7 +2,7 @@
 
 use super::budget::Budget;
 use super::wait::Wait;
-use crate::ids::SessionId;
+use crate::ids::{CommandId, SessionId};
 
 /// A request to type input.
 #[derive(Debug, Clone)]
@@ -24,6 +24,8 @@ pub struct Input {
     pub budget: Budget,
     /// Leave its echo out of the answer, where that is known to be one.
     pub without_echo: bool,
+    /// The command that it is meant for: once that has ended, it is not typed at the shell's prompt.
+    pub meant_for: Option<CommandId>,
 }
 
 /// The input to type.

@@ -52,6 +52,10 @@ pub struct Report {
     pub screen: Option<ScreenView>,
     /// How many bytes of input were typed, if there was input.
     pub accepted_bytes: Option<usize>,
+    /// The input was typed at the shell's prompt.
+    pub is_typed_at_prompt: bool,
+    /// The command runs on although the call that began it was cancelled; no answer has said so.
+    pub is_given_up: bool,
     /// The text that matched the pattern.
     pub matched: Option<String>,
     /// The way in which the server ended the command, if its time was up.

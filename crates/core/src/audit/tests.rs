@@ -159,6 +159,7 @@ async fn what_is_typed_and_what_variables_hold_is_in_no_line() {
             budget: 100.into(),
             is_hidden: false,
             without_echo: false,
+            meant_for: None,
         })
     };
     let all = [

@@ -13,11 +13,11 @@ use crate::limits::{BUDGET_CHARS, READ_BYTES_MAX};
 
 /// Performs the steps in order; the first one that does not match ends the dialogue.
 pub(super) async fn play(caller: Caller<'_>, dialogue: Dialogue) -> Result<DialogueView, ActionError> {
-    let Dialogue { session: id, steps, finally, deadline, key } = dialogue;
+    let Dialogue { session: id, steps, finally, deadline, key, mut meant_for } = dialogue;
     let mut sent = 0;
     let mut from = None;
     let mut last: Option<Report> = None;
-    let mut unmatched = None;
+    let (mut unmatched, mut is_too_late) = (None, false);
     for (i, step) in steps.iter().enumerate() {
         if let Some(words) = &step.wait_for {
             // A step that typed nothing left its wait to this one.
@@ -39,9 +39,17 @@ pub(super) async fn play(caller: Caller<'_>, dialogue: Dialogue) -> Result<Dialo
             let (session, bytes) = (id.clone(), bytes.clone());
             let key = key.as_ref().map(|key| format!("{key}/{i}"));
             let budget = BUDGET_CHARS.into();
-            let input =
-                Input { session, bytes, is_secret: false, is_hidden: false, wait, key, budget, without_echo: false };
-            let report = caller.report(Action::Input(input)).await?;
+            let (is_secret, is_hidden, without_echo) = (false, false, false);
+            let input = Input { session, bytes, is_secret, is_hidden, wait, key, budget, without_echo, meant_for };
+            let report = match caller.report(Action::Input(input)).await {
+                // The answer tells the output of the steps before this one.
+                Err(ActionError::InputTooLate { .. }) if last.is_some() => {
+                    (unmatched, is_too_late) = (Some(i), true);
+                    break;
+                }
+                report => report?,
+            };
+            meant_for = meant_for.or(report.command.as_ref().map(|command| command.id));
             sent += report.accepted_bytes.unwrap_or(0);
             from = from.or(Some(report.output.from));
             last = Some(report);
@@ -56,7 +64,7 @@ pub(super) async fn play(caller: Caller<'_>, dialogue: Dialogue) -> Result<Dialo
         let limit = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX).min(READ_BYTES_MAX);
         report.output = caller.output(&id, Since::Offset(from), View::Text, limit, true).await?.text;
     }
-    Ok(DialogueView { report, unmatched })
+    Ok(DialogueView { report, unmatched, is_too_late })
 }
 
 /// Waits for a pattern; a match in the program's unfinished last line, or in the cursor's row, counts already.

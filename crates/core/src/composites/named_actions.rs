@@ -43,6 +43,7 @@ pub(super) async fn perform(
                 key,
                 budget,
                 without_echo: false,
+                meant_for: None,
             })
         }
         NamedAction::Signal(signo) => {

@@ -107,10 +107,10 @@ async fn call_once(caller: Caller<'_>, call: &TerminalCall) -> Result<TerminalVi
         Ask::Signal(signo) => interrupt(caller, &at, call, signo).await?,
         Ask::EndOfFile if is_idle(&at.session) => (unread(caller, id, call).await?, Some(Look::NothingToInterrupt)),
         Ask::EndOfFile => {
-            (caller.report(Action::Input(typing(caller, id, InputBytes::Raw(END_OF_FILE.to_vec()), call))).await?, None)
+            (type_at(caller, typing(caller, &at.session, InputBytes::Raw(END_OF_FILE.to_vec()), call)).await?, None)
         }
         Ask::Input(_) if is_idle(&at.session) => return Err(ActionError::NothingRuns { session: id }),
-        Ask::Input(bytes) => (caller.report(Action::Input(typing(caller, id, bytes, call))).await?, None),
+        Ask::Input(bytes) => (type_at(caller, typing(caller, &at.session, bytes, call)).await?, None),
         Ask::Command(command) => {
             let execute = execution(caller, id, command, call);
             (Box::pin(time_limit::run(caller, execute)).await?, None)
@@ -221,8 +221,8 @@ async fn done_before(
     let earlier = match ask(call) {
         _ if call.reset || call.key.is_none() => return Ok(None),
         Ask::Command(command) => Earlier::Execute(execution(caller, old, command, call)),
-        Ask::Input(bytes) => Earlier::Input(typing(caller, old, bytes, call)),
-        Ask::EndOfFile => Earlier::Input(typing(caller, old, InputBytes::Raw(END_OF_FILE.to_vec()), call)),
+        Ask::Input(bytes) => Earlier::Input(earlier_typing(caller, old, bytes, call)),
+        Ask::EndOfFile => Earlier::Input(earlier_typing(caller, old, InputBytes::Raw(END_OF_FILE.to_vec()), call)),
         Ask::Look | Ask::Signal(_) => return Ok(None),
     };
     match caller.act(Action::Earlier(earlier)).await? {
@@ -293,9 +293,23 @@ fn wait_of(caller: Caller<'_>, call: &TerminalCall) -> Wait {
     }
 }
 
-fn typing(caller: Caller<'_>, session: SessionId, bytes: InputBytes, call: &TerminalCall) -> Input {
-    let (wait, key) = (Some(wait_of(caller, call)), call.key.clone());
-    Input { session, bytes, is_secret: false, is_hidden: false, wait, key, budget: call.budget, without_echo: true }
+/// Types at the program that runs. This tool never types at the shell's prompt, also if the program ends at this moment.
+async fn type_at(caller: Caller<'_>, input: Input) -> Result<Report, ActionError> {
+    match caller.report(Action::Input(input)).await {
+        Err(ActionError::InputTooLate { session, .. }) => Err(ActionError::NothingRuns { session }),
+        report => report,
+    }
+}
+
+fn typing(caller: Caller<'_>, at: &SessionView, bytes: InputBytes, call: &TerminalCall) -> Input {
+    let input = earlier_typing(caller, at.id.clone(), bytes, call);
+    Input { meant_for: at.current_command, ..input }
+}
+
+fn earlier_typing(caller: Caller<'_>, session: SessionId, bytes: InputBytes, call: &TerminalCall) -> Input {
+    let (wait, key, budget) = (Some(wait_of(caller, call)), call.key.clone(), call.budget);
+    let (is_secret, is_hidden, without_echo) = (false, false, true);
+    Input { session, bytes, is_secret, is_hidden, wait, key, budget, without_echo, meant_for: None }
 }
 
 fn execution(caller: Caller<'_>, session: SessionId, command: String, call: &TerminalCall) -> Execute {

@@ -248,7 +248,7 @@ async fn a_dialogue_is_waits_and_input_and_awaited_output_is_a_wait() {
         vec![Step { wait_for: words("sure").await, bytes: typed }, Step { wait_for: words("y!").await, bytes: None }];
     let limit = Duration::from_secs(20);
     let (session, finally, deadline) = (id.clone(), Wait::at_most(limit), Instant::now() + limit);
-    let dialogue = Dialogue { session, steps, finally, deadline, key: None };
+    let dialogue = Dialogue { session, steps, finally, deadline, key: None, meant_for: None };
     match scene.act(Action::Composite(Composite::Dialogue(Box::new(dialogue)))).await.expect("played") {
         Outcome::Dialogue(view) => assert_eq!((view.unmatched, view.report.accepted_bytes), (None, Some(2))),
         other => panic!("another outcome: {other:?}"),

@@ -37,6 +37,8 @@ struct ReadCursor {
     screen: Option<ShownScreen>,
     /// Commands whose ends it is to be told: they were reported to it as running, or it was told nothing of them.
     unreported: Vec<CommandId>,
+    /// The newest command whose call was given up before its answer, while the caller has not been told that it runs.
+    given_up: Option<CommandId>,
 }
 
 /// The cursor of this reader; a new one takes the place of another if the session has too many.
@@ -216,6 +218,7 @@ impl ReadCursors {
     ) {
         self.or_undo(principal, id, move |cursors, reader, id| {
             cursors.add_unreported(reader, id, command);
+            cursors.set_given_up(reader, id, Some(command));
             if cursors.in_memory(reader, id).is_none() {
                 cursors.move_to(reader, id, from);
             }
@@ -228,6 +231,25 @@ impl ReadCursors {
         if !unreported.contains(&command) {
             unreported.push(command);
         }
+    }
+
+    fn set_given_up(&self, reader: &str, id: &SessionId, command: Option<CommandId>) {
+        entry(&mut locked(&self.cursors), reader, id).given_up = command;
+    }
+
+    /// Whether the call of this command was given up, and the caller has not been told so.
+    pub(super) fn is_given_up(&self, principal: &Principal, id: &SessionId, command: CommandId) -> bool {
+        let all = locked(&self.cursors);
+        let seen = all.get(id).and_then(|readers| readers.get(&principal.reader()));
+        seen.is_some_and(|seen| seen.given_up == Some(command))
+    }
+
+    /// The caller's answer tells that the command runs although its call was given up.
+    pub(super) fn note_given_up_told(&self, principal: &Principal, id: &SessionId, command: CommandId) {
+        self.note(principal, id, |reader| {
+            self.set_given_up(reader, id, None);
+            move |cursors, reader, id| cursors.set_given_up(reader, id, Some(command))
+        });
     }
 
     /// The caller's answer tells the end of the command.

@@ -51,7 +51,7 @@ impl From<ActionError> for ProblemResponse {
             ActionError::Invalid { field, .. } => (ErrorCode::InvalidField, Some(field.to_owned())),
             ActionError::Busy { .. } => (ErrorCode::SessionBusy, None),
             ActionError::NotReady { .. } => (ErrorCode::SessionNotReady, None),
-            ActionError::NothingRuns { .. } => (ErrorCode::NothingRuns, None),
+            ActionError::NothingRuns { .. } | ActionError::InputTooLate { .. } => (ErrorCode::NothingRuns, None),
             ActionError::Ended { .. } => (ErrorCode::SessionEnded, None),
             ActionError::Alive { .. } => (ErrorCode::SessionAlive, None),
             ActionError::Stalled { .. } => (ErrorCode::InputStalled, None),
@@ -161,7 +161,8 @@ mod tests {
     #[test]
     fn an_error_keeps_its_words_and_gets_its_code_and_field() {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
-        let busy = ActionError::Busy { session, with: "command c7 (sleep 60)".into(), may_be_a_shell: true };
+        let busy =
+            ActionError::Busy { session, with: "command c7 (sleep 60)".into(), command: None, may_be_a_shell: true };
         let words = busy.to_string();
         assert_eq!(
             ProblemResponse::from(busy),
@@ -186,9 +187,10 @@ mod tests {
             ActionError::NoSession { id: text(), live: None },
             ActionError::NoCommand { session: session(), id: text() },
             ActionError::Invalid { field: "x", problem: text() },
-            ActionError::Busy { session: session(), with: text(), may_be_a_shell: false },
+            ActionError::Busy { session: session(), with: text(), command: None, may_be_a_shell: false },
             ActionError::NotReady { session: session(), why: text() },
             ActionError::NothingRuns { session: session() },
+            ActionError::InputTooLate { session: session(), command: "command c1 (less)".to_owned() },
             ActionError::Ended { session: session(), reason: EndReason::DuringRequest },
             ActionError::Alive { session: session() },
             ActionError::Stalled { accepted: 0, offered: 1 },

@@ -73,6 +73,19 @@ impl ReportedStates {
         }
     }
 
+    /// The command that the last answer about this session said to be running.
+    pub fn running(&self, session: &SessionId) -> Option<CommandId> {
+        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.iter().find(|(id, _)| id == session)?.1.running
+    }
+
+    /// A refusal says that this command has ended.
+    pub fn note_end(&self, session: &SessionId, ended: CommandId) {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ours = entries.iter_mut().filter(|(id, _)| id == session);
+        ours.for_each(|(_, shown)| shown.running = shown.running.filter(|running| *running != ended));
+    }
+
     /// The place where a person types a password, if no answer has said it; from now on one has.
     pub fn note_password(&self, session: &SessionId, place: PasswordPlace) -> PasswordPlace {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -255,6 +255,8 @@ pub(super) fn report(output: &str) -> Report {
         output: TextView { head: output.to_owned(), to: 20, ..TextView::default() },
         screen: None,
         accepted_bytes: None,
+        is_typed_at_prompt: false,
+        is_given_up: false,
         time_limit: None,
         task: None,
         matched: None,

@@ -58,7 +58,9 @@ async fn to_input(
     };
     let wait = Wait { pattern, input_wanted: true, ..Wait::at_most(timeout) };
     let wait = waits.then_some(extract::until(patterns, wait, &body.until).await?);
-    Ok(Input { session, bytes, is_secret: body.secret, is_hidden: false, wait, key, budget, without_echo: false })
+    // A REST client is told of an end by what it asks; nothing here remembers what it knows.
+    let (is_secret, is_hidden, without_echo, meant_for) = (body.secret, false, false, None);
+    Ok(Input { session, bytes, is_secret, is_hidden, wait, key, budget, without_echo, meant_for })
 }
 
 fn raw(field: &'static str, mut bytes: Vec<u8>, ends_with_enter: bool) -> Result<InputBytes, ProblemResponse> {

@@ -50,7 +50,7 @@ pub(super) fn code_of(error: &ActionError) -> (ErrorCode, Code) {
         ActionError::Invalid { .. } => (ErrorCode::InvalidField, Code::Conflict),
         ActionError::Busy { .. } => (ErrorCode::SessionBusy, Code::Conflict),
         ActionError::NotReady { .. } => (ErrorCode::SessionNotReady, Code::Conflict),
-        ActionError::NothingRuns { .. } => (ErrorCode::NothingRuns, Code::Conflict),
+        ActionError::NothingRuns { .. } | ActionError::InputTooLate { .. } => (ErrorCode::NothingRuns, Code::Conflict),
         ActionError::Ended { .. } => (ErrorCode::SessionEnded, Code::Ended),
         ActionError::Alive { .. } => (ErrorCode::SessionAlive, Code::Conflict),
         ActionError::Stalled { .. } => (ErrorCode::InputStalled, Code::Conflict),

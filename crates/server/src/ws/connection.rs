@@ -449,6 +449,7 @@ impl OpenConnection<'_> {
             | ActionError::Busy { .. }
             | ActionError::NotReady { .. }
             | ActionError::NothingRuns { .. }
+            | ActionError::InputTooLate { .. }
             | ActionError::Alive { .. }
             | ActionError::SecretRefused(_)
             | ActionError::Denied { .. }

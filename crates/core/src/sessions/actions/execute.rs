@@ -49,7 +49,7 @@ impl Registry {
         let asked = wait.clone();
         let run = move |started| Request::Run { text, key, patience_ms, wait, shell, started };
         let started = self.start_command(principal, &handle, run).await?;
-        let started = started.map_err(|e| with_key(e, request.key.as_deref()))?;
+        let started = started.map_err(|e| self.with_cancelled(principal, with_key(e, request.key.as_deref())))?;
         let mut report = match started.finished {
             None if started.is_history => {
                 self.command(principal, &request.session, CommandId(started.id), request.budget).await?
@@ -88,6 +88,19 @@ impl Registry {
             self.read_cursors.begin(principal, &request.session, report.output.from).await;
         }
         Ok(report)
+    }
+
+    /// A refusal says of the running command that its call was cancelled, because that has left it running.
+    fn with_cancelled(&self, principal: &Principal, error: ActionError) -> ActionError {
+        match error {
+            ActionError::Busy { session, with, command: Some(command), may_be_a_shell }
+                if self.read_cursors.is_given_up(principal, &session, command) =>
+            {
+                let with = format!("{with}, whose call was cancelled");
+                ActionError::Busy { session, with, command: Some(command), may_be_a_shell }
+            }
+            other => other,
+        }
     }
 
     /// Hands a command over. It may start although its caller has gone, who is then to be told its end.

@@ -290,8 +290,9 @@ mod tests {
             r#"{"command":"echo \"x\"\n","inside":true,"wait":{"pattern":"a|b","until":["bell","listening:80"],"input":true,"timeout_us":1500000},"budget":7}"#
         );
         let bytes = InputBytes::Raw(b"\xff1".to_vec());
+        let (is_secret, is_hidden, without_echo) = (true, false, false);
         let raw =
-            Input { session, bytes, is_secret: true, is_hidden: false, wait: None, key, budget, without_echo: false };
+            Input { session, bytes, is_secret, is_hidden, wait: None, key, budget, without_echo, meant_for: None };
         assert_eq!(text(typed(&raw)), r#"{"raw":[255,49],"secret":true,"wait":null,"budget":7}"#);
         let bytes = InputBytes::Paste { text: "p".to_owned(), enters: true };
         let paste = Input { bytes, ..raw };

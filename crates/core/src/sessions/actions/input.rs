@@ -40,12 +40,12 @@ impl Registry {
         self.not_a_creates(principal, request.key.as_deref()).await?;
         let key = self.key_of_input(request);
         let seen = self.read_cursors.read_to_if_known(principal, &request.session).await;
-        let Input { bytes, is_secret, is_hidden, wait, .. } = request.clone();
+        let Input { bytes, is_secret, is_hidden, wait, meant_for, .. } = request.clone();
         let is_secret = is_secret || is_hidden;
         let wait = wait.map(|wait| self.with_grace(wait));
         let asked = wait.clone();
         let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
-        let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await?;
+        let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, meant_for, wait, typed }).await?;
         let typed = typed.map_err(|e| with_key(e, request.key.as_deref()))?;
         let mut report = match typed.finished {
             Some(finished) => {
@@ -88,6 +88,7 @@ impl Registry {
                 report
             }
         };
+        report.is_typed_at_prompt = typed.is_at_prompt;
         if request.wait.is_some() {
             self.is_shown(principal, &mut report);
         } else {

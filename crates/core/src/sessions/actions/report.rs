@@ -33,6 +33,7 @@ impl Registry {
         let (from, to) = (from.min(to), to);
         let running = command.as_ref().filter(|command| command.status == CommandStatus::Running);
         let tells = running.and_then(|command| self.tasks.tells(&principal.reader(), &view.id, command.id));
+        let is_given_up = running.is_some_and(|command| self.read_cursors.is_given_up(principal, &view.id, command.id));
         let is_fullscreen = view.foreground == Foreground::Fullscreen;
         let screen = if is_fullscreen { self.screen(principal, handle).await.ok() } else { None };
         // Paint since the last report is no text: the screen shows its result.
@@ -62,6 +63,8 @@ impl Registry {
             output,
             screen,
             accepted_bytes,
+            is_typed_at_prompt: false,
+            is_given_up,
             matched,
             time_limit: None,
             task: tells.map(TaskNote::TellsEnd),
@@ -76,6 +79,9 @@ impl Registry {
         report.read_before = self.read_cursors.in_memory(&principal.reader(), id).unwrap_or(0);
         let from = report.background.as_ref().map_or(output.from, |before| before.from);
         self.read_cursors.has_read(principal, id, (from, output.to));
+        if let Some(command) = report.command.as_ref().filter(|_| report.is_given_up) {
+            self.read_cursors.note_given_up_told(principal, id, command.id);
+        }
         if let Some(command) = report.command.as_ref().filter(|command| command.status != CommandStatus::Running) {
             self.read_cursors.note_end_reported(principal, id, command.id);
         }
@@ -146,6 +152,8 @@ pub(super) fn plain_report(
         output,
         screen: None,
         accepted_bytes: None,
+        is_typed_at_prompt: false,
+        is_given_up: false,
         matched: None,
         time_limit: None,
         task: None,

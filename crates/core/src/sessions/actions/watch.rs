@@ -60,7 +60,9 @@ impl Registry {
         let bytes = InputBytes::Raw(bytes.to_vec());
         let typed = async {
             let handle = self.live(principal, id).await?;
-            handle.ask(|typed| Request::Input { bytes, key, is_secret: false, wait: None, typed }).await?
+            handle
+                .ask(|typed| Request::Input { bytes, key, is_secret: false, meant_for: None, wait: None, typed })
+                .await?
         };
         match typed.await {
             Ok(typed) => Ok(typed.accepted),

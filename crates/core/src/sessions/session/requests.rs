@@ -11,6 +11,7 @@ use super::fullscreen::Fullscreen;
 use crate::action::{
     ActionError, CommandView, EndedBy, InputBytes, ProcessView, ScreenView, SessionView, SignalView, TargetShell, Wait,
 };
+use crate::ids::CommandId;
 use crate::sessions::render::handover::RecentHandovers;
 
 /// A request to a live session.
@@ -32,6 +33,7 @@ pub(crate) enum Request {
         bytes: InputBytes,
         key: Key,
         is_secret: bool,
+        meant_for: Option<CommandId>,
         wait: Option<Wait>,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
@@ -174,6 +176,7 @@ pub(crate) struct SecretPrompt {
 #[derive(Debug)]
 pub(crate) struct Typed {
     pub(crate) accepted: usize,
+    pub(crate) is_at_prompt: bool,
     pub(crate) from: u64,
     pub(crate) echo: Echo,
     pub(crate) finished: Option<oneshot::Receiver<Finished>>,

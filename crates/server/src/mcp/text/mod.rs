@@ -72,6 +72,9 @@ pub(super) fn report(report: &Report, context: &AnswerContext<'_>) -> String {
     let mut facts = Facts::default();
     let (body, notes) = body(report, context);
     state(&mut facts, report, context);
+    if report.is_typed_at_prompt {
+        facts.add("typed at the shell's prompt");
+    }
     circumstances(&mut facts, report, notes, context);
     body + &facts.line()
 }
@@ -363,6 +366,9 @@ fn running(facts: &mut Facts, report: &Report, command: &CommandView, context: &
     if !is_known {
         facts.add(format!("command {}", command.id));
     }
+    if report.is_given_up {
+        facts.add("its call was cancelled: C-c ends it");
+    }
     match (session.foreground, report.ended_by) {
         (Foreground::PasswordWanted, _) => facts.add(password_wanted(session, context)),
         (Foreground::Fullscreen, EndedBy::InputWanted) => facts.add("full-screen · wants input"),
@@ -405,18 +411,18 @@ fn ended(facts: &mut Facts, command: &CommandView, context: &AnswerContext<'_>) 
         let parts: Vec<String> = command.pipestatus.iter().map(i32::to_string).collect();
         facts.add(format!("pipestatus {}", parts.join("|")));
     }
+    // timeout(1) signals its process group, which is the whole pipeline where a shell with job control made it the leader.
+    let others_got_term =
+        |codes: &[i32]| codes.len() > 1 && codes[0] == 124 && codes[1..].iter().all(|code| *code == 143);
+    if others_got_term(&command.pipestatus) && command.command.contains("timeout") {
+        facts.add("timeout ended the whole pipeline: run it as bash -c '…' to keep the output");
+    }
     let took = command.completed_at.and_then(|at| at.duration_since(command.started_at).ok()).unwrap_or_default();
     if took >= Duration::from_secs(1) {
         facts.add(seconds(took));
     }
     if context.names_command {
         facts.add(format!("command {}", command.id));
-    }
-    // timeout(1) signals its process group, which is the whole pipeline where a shell with job control made it the leader.
-    let others_got_term =
-        |codes: &[i32]| codes.len() > 1 && codes[0] == 124 && codes[1..].iter().all(|code| *code == 143);
-    if others_got_term(&command.pipestatus) && command.command.contains("timeout") {
-        facts.add("timeout ended the whole pipeline: run it as bash -c '…' to keep the output");
     }
 }
 

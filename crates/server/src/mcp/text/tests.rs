@@ -378,3 +378,25 @@ fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
         "hi\n[exit 0 · fresh shell, all state is lost: the last one ended (exit 3)]"
     );
 }
+
+#[test]
+fn what_runs_on_after_its_call_and_what_timeout_has_cut_are_said() {
+    let given_up = with(&running(Foreground::Running, EndedBy::TimedOut, ""), |r| r.is_given_up = true);
+    assert_eq!(rendered(&given_up).matches(" · its call was cancelled: C-c ends it · timeout]").count(), 1);
+    let typed = with(&done("hi\n"), |r| r.is_typed_at_prompt = true);
+    assert_eq!(rendered(&typed), "hi\n[exit 0 · typed at the shell's prompt]");
+    let gone = with(&done(""), |r| r.session.is_cwd_gone = true);
+    assert_eq!(rendered(&gone), "[exit 0 · cwd is gone]");
+    let cut = |text: &str, codes: &[i32]| {
+        rendered(&with(&done(""), |r| {
+            let command = r.command.as_mut().expect("there is one");
+            (command.command, command.exit_code) = (text.to_owned(), codes.last().copied());
+            (command.signal, command.pipestatus) = (Some(15), codes.to_vec());
+        }))
+    };
+    let fact = " · timeout ended the whole pipeline: run it as bash -c '…' to keep the output";
+    assert_eq!(cut("timeout 2 make | tail | cat", &[124, 143, 143]), format!("[exit 143 · TERM{fact}]"));
+    for (text, codes) in [("timeout 2 make", &[143][..]), ("timeout 2 a | b", &[0, 143]), ("a | b", &[124, 143])] {
+        assert!(!cut(text, codes).contains("pipeline"), "{text}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use api::ErrorCode;
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,8 +13,10 @@ use super::structured::{self, InputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::command_turns::InTurn;
 use crate::mcp::{schema, text};
-use ptyd_core::action::{Action, Composite, Dialogue, Input, InputBytes, Outcome, Pattern, Report, Step, Wait};
-use ptyd_core::ids::SessionId;
+use ptyd_core::action::{
+    Action, Composite, Dialogue, DialogueView, Input, InputBytes, Outcome, Pattern, Report, Step, Wait,
+};
+use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits::EXECUTE_TIMEOUT;
 
 const NAME: &str = "send_input_to_terminal";
@@ -121,12 +124,13 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     let longest = timeout.unwrap_or(if is_simple { REACTION_MAX } else { EXECUTE_TIMEOUT });
     let wait = Wait { pattern: ready, input_wanted: true, ..Wait::at_most(longest) };
     let wait = until(call, wait, &arguments.until).await?;
+    let meant_for = call.caller.memory.running(&id);
     match (bytes, arguments.steps.is_empty()) {
         (Some(bytes), true) => {
             // A reaction is waited for shortly, and no task is made of that.
             let waits = timeout.is_some() || wait.pattern.is_some() || !arguments.until.is_empty();
             let wait = if waits { call.or_as_task(wait, timeout) } else { wait };
-            let mut report = type_at(call, &id, bytes, Some(wait), call.key.clone()).await?;
+            let mut report = type_at(call, &id, bytes, wait, meant_for).await?;
             if let Some(task) = Answer::of_task(&report) {
                 return Ok(task);
             }
@@ -144,13 +148,15 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             }
             let deadline = begun + timeout.unwrap_or(EXECUTE_TIMEOUT);
             let words = steps.iter().map(|step| step.wait_for.clone()).collect::<Vec<_>>();
-            let dialogue = Dialogue { session: id, steps, finally: wait, deadline, key: call.key.clone() };
-            match call.act(Action::Composite(Composite::Dialogue(Box::new(dialogue)))).await? {
+            let key = call.key.clone();
+            let dialogue = Dialogue { session: id.clone(), steps, finally: wait, deadline, key, meant_for };
+            let played = call.act(Action::Composite(Composite::Dialogue(Box::new(dialogue)))).await;
+            match played.inspect_err(|why| note_end(call, &id, meant_for, why))? {
                 Outcome::Dialogue(mut view) => {
                     let before = call.note_report(&mut view.report);
                     let context = call.context(&view.report.session, before.as_ref(), None).await;
                     let text = text::report(&view.report, &context);
-                    let text = with_unmatched_step(text, view.unmatched, &words);
+                    let text = with_unmatched_step(text, &view, &words);
                     Ok(call.answer(text, |text| InputAnswer::of(&view.report, text, view.unmatched.is_none())))
                 }
                 other => Err(mismatch(other)),
@@ -170,19 +176,19 @@ async fn step(call: &ToolCall<'_>, step: StepArguments) -> Result<Step, ToolErro
     Ok(Step { wait_for, bytes: typing(&step.input, &step.keys, false)? })
 }
 
-/// If a step did not match, the status line begins with it.
-fn with_unmatched_step(text: String, unmatched: Option<usize>, steps: &[Option<Pattern>]) -> String {
-    let Some(i) = unmatched else { return text };
-    let words = steps[i].as_ref().map_or("", |words| words.as_str());
+/// If a step was not typed, the status line begins with it.
+fn with_unmatched_step(text: String, view: &DialogueView, steps: &[Option<Pattern>]) -> String {
+    let Some(i) = view.unmatched else { return text };
     let (body, facts) = text.rsplit_once('\n').map_or(("", text.as_str()), |(body, facts)| (body, facts));
     let gap = if body.is_empty() { "" } else { "\n" };
     let rest = facts.strip_prefix('[').unwrap_or(facts);
-    format!(
-        "{body}{gap}[step {} of {} did not match {}, nothing of it was typed · {rest}",
-        i + 1,
-        steps.len(),
-        text::quoted(words)
-    )
+    let why = match &steps[i] {
+        Some(words) if !view.is_too_late => {
+            format!("did not match {}, nothing of it was typed", text::quoted(words.as_str()))
+        }
+        Some(_) | None => "was not typed: its program has ended".to_owned(),
+    };
+    format!("{body}{gap}[step {} of {} {why} · {rest}", i + 1, steps.len())
 }
 
 /// Types one input, and reports the reaction.
@@ -190,14 +196,21 @@ async fn type_at(
     call: &ToolCall<'_>,
     id: &SessionId,
     bytes: InputBytes,
-    wait: Option<Wait>,
-    key: Option<String>,
+    wait: Wait,
+    meant_for: Option<CommandId>,
 ) -> Result<Report, ToolError> {
-    let (session, budget) = (id.clone(), budget(None));
-    let input = Input { session, bytes, is_secret: false, is_hidden: false, wait, key, budget, without_echo: true };
-    let action = Action::Input(input);
-    match call.act(action).await? {
+    let (session, budget, wait, key) = (id.clone(), budget(None), Some(wait), call.key.clone());
+    let (is_secret, is_hidden, without_echo) = (false, false, true);
+    let input = Input { session, bytes, is_secret, is_hidden, wait, key, budget, without_echo, meant_for };
+    let typed = call.act(Action::Input(input)).await;
+    match typed.inspect_err(|why| note_end(call, id, meant_for, why))? {
         Outcome::Report(report) => Ok(*report),
         other => Err(mismatch(other)),
     }
+}
+
+/// A refusal that tells the end of the command for which the input was meant; sent again, it is meant for the shell.
+fn note_end(call: &ToolCall<'_>, id: &SessionId, meant_for: Option<CommandId>, why: &ToolError) {
+    let is_too_late = matches!(why, ToolError::Refused(ErrorCode::NothingRuns, _));
+    meant_for.filter(|_| is_too_late).into_iter().for_each(|ended| call.caller.memory.note_end(id, ended));
 }

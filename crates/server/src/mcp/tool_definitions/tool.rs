@@ -108,6 +108,7 @@ impl From<ActionError> for ToolError {
             | ActionError::Busy { .. }
             | ActionError::NotReady { .. }
             | ActionError::NothingRuns { .. }
+            | ActionError::InputTooLate { .. }
             | ActionError::Ended { .. }
             | ActionError::Alive { .. }
             | ActionError::Stalled { .. }

@@ -11,13 +11,23 @@ const SHELL_IN_NESTED: &str = " - a shell that is run as a command in a nested s
 
 impl Session {
     pub(super) fn busy_error(&self, id: u32) -> ActionError {
-        let text = self.timeline.log().command(id).map_or("", |c| &c.text);
-        let words: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
-        let mut with = format!("command {} ({})", CommandId(id), terminal::quote::line(&words));
+        let mut with = self.command_in_words(CommandId(id));
         if self.may_run_a_shell() {
             with.push_str(SHELL_IN_NESTED);
         }
-        ActionError::Busy { session: self.shared.id.clone(), with, may_be_a_shell: self.may_be_a_shell() }
+        self.busy_with(with, Some(CommandId(id)))
+    }
+
+    fn busy_with(&self, with: String, command: Option<CommandId>) -> ActionError {
+        let (session, may_be_a_shell) = (self.shared.id.clone(), self.may_be_a_shell());
+        ActionError::Busy { session, with, command, may_be_a_shell }
+    }
+
+    /// A command with the beginning of its text.
+    pub(super) fn command_in_words(&self, id: CommandId) -> String {
+        let text = self.timeline.log().command(id.0).map_or("", |c| &c.text);
+        let words: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
+        format!("command {id} ({})", terminal::quote::line(&words))
     }
 
     pub(super) fn typed_busy_error(&self) -> ActionError {
@@ -27,7 +37,7 @@ impl Session {
             }
             None => "a line typed at its prompt".to_owned(),
         };
-        ActionError::Busy { session: self.shared.id.clone(), with, may_be_a_shell: self.may_be_a_shell() }
+        self.busy_with(with, None)
     }
 
     pub(super) fn not_ready(&self, why: &str) -> ActionError {

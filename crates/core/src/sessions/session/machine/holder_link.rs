@@ -68,6 +68,7 @@ pub(crate) enum Call {
         echo: Option<Echo>,
         /// The program that reads is known, and passes no keys on to another terminal.
         is_read_here: bool,
+        is_at_prompt: bool,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
     /// A command that is typed as a line.

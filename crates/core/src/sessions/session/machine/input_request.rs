@@ -6,6 +6,7 @@ use wire::{Echo as Shown, Key, Status, Target, ToHolder};
 
 use super::errors::{key_reused, os_error};
 use crate::action::{ActionError, InputBytes, Wait};
+use crate::ids::CommandId;
 use crate::limits;
 use crate::sessions::render::range;
 use crate::sessions::session::machine::holder_link::Call;
@@ -19,7 +20,7 @@ impl Session {
         &mut self,
         bytes: InputBytes,
         key: Key,
-        is_secret: bool,
+        (is_secret, meant_for): (bool, Option<CommandId>),
         wait: Option<Wait>,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     ) {
@@ -27,7 +28,6 @@ impl Session {
             Ok(bytes) => bytes,
             Err((field, problem)) => return drop(typed.send(Err(ActionError::Invalid { field, problem }))),
         };
-        self.jobs.may_have_stopped |= bytes.contains(&0x1a);
         // A signal key works even when the program does not read, and costs it no output.
         let signo = match bytes.as_slice() {
             [0x03] => Some(sys::signal::INT),
@@ -35,6 +35,14 @@ impl Session {
             [0x1a] => Some(sys::signal::TSTP),
             _ => None,
         };
+        // The holder answers a repeated request without typing it again.
+        let is_new = self.timeline.log().typed_with(&key).is_none();
+        let is_at_prompt = signo.is_none() && is_new && self.is_idle();
+        if let Some(id) = meant_for.filter(|_| is_at_prompt) {
+            let (session, command) = (self.shared.id.clone(), self.command_in_words(id));
+            return drop(typed.send(Err(ActionError::InputTooLate { session, command })));
+        }
+        self.jobs.may_have_stopped |= bytes.contains(&0x1a);
         let (from, offered) = (self.timeline.output().scanner.position(), bytes.len());
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
         let echo = wait.as_ref().filter(|wait| wait.pattern.is_some()).map(|_| self.echo_of(&bytes, from));
@@ -50,7 +58,8 @@ impl Session {
         }
         if let Some(signo) = signo {
             self.timeline.clear_begun_line();
-            let call = Call::Input { key, wait, from, offered, is_signal: true, echo: None, is_read_here, typed };
+            let (is_signal, echo) = (true, None);
+            let call = Call::Input { key, wait, from, offered, is_signal, echo, is_read_here, is_at_prompt, typed };
             return self.link.call(self.now.at, call, |seq| ToHolder::Signal {
                 seq,
                 target: Target::Foreground,
@@ -65,7 +74,8 @@ impl Session {
         let (ends_line, is_one_line) = (rest.next().is_some(), rest.next().is_none());
         self.inside.note_line_for(reader.filter(|_| ends_line && is_one_line));
         self.inside.await_reaction(self.now.at, ends_line.then_some(from));
-        let call = Call::Input { key, wait, from, offered, is_signal: false, echo, is_read_here, typed };
+        let is_signal = false;
+        let call = Call::Input { key, wait, from, offered, is_signal, echo, is_read_here, is_at_prompt, typed };
         self.link.call(self.now.at, call, |seq| ToHolder::Input { seq, key, is_secret, patience_ms, bytes });
     }
 
@@ -97,7 +107,7 @@ impl Session {
         (status, value, shown): (Status, u64, Shown),
         key: Key,
         wait: Option<Wait>,
-        (from, offered, is_signal, echo): (u64, usize, bool, Option<Echo>),
+        (from, offered, is_signal, is_at_prompt, echo): (u64, usize, bool, bool, Option<Echo>),
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     ) {
         self.foreground.on_typed();
@@ -127,7 +137,7 @@ impl Session {
                     }
                     finished
                 });
-                Ok(Typed { accepted, from, echo: shown, finished })
+                Ok(Typed { accepted, is_at_prompt, from, echo: shown, finished })
             }
             Status::Stalled => Err(ActionError::Stalled { accepted, offered }),
             Status::LineTooLong => Err(ActionError::Invalid {

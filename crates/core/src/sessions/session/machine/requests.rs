@@ -35,7 +35,9 @@ impl Session {
                     false => self.ask_run(text, key, patience_ms, wait, started),
                 }
             }
-            Request::Input { bytes, key, is_secret, wait, typed } => self.ask_input(bytes, key, is_secret, wait, typed),
+            Request::Input { bytes, key, is_secret, meant_for, wait, typed } => {
+                self.ask_input(bytes, key, (is_secret, meant_for), wait, typed);
+            }
             Request::SecretPrompt(reply) => drop(reply.send(self.secret_prompt())),
             Request::SecretOver(number, reply) => self.ask_secret_over(number, reply),
             Request::Secret { prompt, line, typed } => self.ask_secret(&prompt, line, typed),

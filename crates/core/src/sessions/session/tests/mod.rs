@@ -17,12 +17,12 @@ use journal::{EventsWriter, Offset, Record, Retention, Writer};
 use tokio::sync::watch;
 use wire::{FromHolder, Handover, HandoverMethod, Hello, Spec, Tail, ToHolder};
 
-use crate::action::CommandStatus;
+use crate::action::{CommandStatus, InputBytes};
 use crate::host::Process;
 use crate::host::containers::Containers;
 use crate::host::fake::{self, FakeHost};
 use crate::host::holders::{HolderBackend, SessionFolder};
-use crate::ids::SessionId;
+use crate::ids::{CommandId, SessionId};
 use crate::limits;
 use crate::sessions::backends::Backends;
 use crate::sessions::session::machine::session::Session;
@@ -314,4 +314,33 @@ fn a_shell_that_waits_after_an_interrupt_is_asked_what_became_of_its_command() {
         let asked = rig.sent.iter().filter(|frame| matches!(frame, ToHolder::Report { .. })).count();
         assert_eq!(asked, usize::from(is_interrupted), "interrupted: {is_interrupted}");
     }
+}
+
+#[test]
+// promise: send-4
+fn input_for_a_command_that_has_ended_is_not_typed_at_the_prompt() {
+    let mut rig = Rig::new(HandoverMethod::Keys);
+    rig.prompt(0, "first", 0);
+    rig.accept(1, 1, [1; 16], b"less x");
+    rig.begin(1);
+    rig.publish();
+    let asks = |rig: &mut Rig, key: u8, bytes: &[u8], meant_for| {
+        let (typed, mut answer) = tokio::sync::oneshot::channel();
+        let (bytes, key) = (InputBytes::Raw(bytes.to_vec()), [key; 16]);
+        rig.request(super::Request::Input { bytes, key, is_secret: false, meant_for, wait: None, typed });
+        let is_typed =
+            rig.sent.drain(..).any(|frame| matches!(frame, ToHolder::Input { .. } | ToHolder::Signal { .. }));
+        (is_typed, answer.try_recv().ok().and_then(Result::err).map(|why| why.to_string()))
+    };
+    let less = Some(CommandId(1));
+    assert_eq!(asks(&mut rig, 2, b"q", less), (true, None), "it runs");
+    rig.record(&Record::Input { key: [2; 16], len: 1, is_secret: false, bytes: b"q" });
+    rig.prompt(1, "second", 0);
+    rig.publish();
+    let why = "nothing was typed: command c1 (less x) has ended, and the shell of session s0-aaaaaaaaaa is at its prompt; \
+               sent again, it is typed there";
+    assert_eq!(asks(&mut rig, 3, b"\r", less), (false, Some(why.to_owned())));
+    assert_eq!(asks(&mut rig, 2, b"q", less), (true, None), "the holder answers what was typed before");
+    assert_eq!(asks(&mut rig, 4, b"\x03", less), (true, None), "an interrupt runs nothing");
+    assert_eq!(asks(&mut rig, 5, b"\r", None), (true, None), "it is meant for the shell");
 }

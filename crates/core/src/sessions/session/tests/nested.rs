@@ -61,7 +61,7 @@ impl Nested {
     fn types(&mut self, bytes: &[u8]) {
         let (typed, _) = oneshot::channel();
         let (key, bytes) = (self.key(), InputBytes::Raw(bytes.to_vec()));
-        self.rig.request(Request::Input { bytes, key, is_secret: false, wait: None, typed });
+        self.rig.request(Request::Input { bytes, key, is_secret: false, meant_for: None, wait: None, typed });
     }
 
     /// The holder does what it was asked for last, and the frame that asked.

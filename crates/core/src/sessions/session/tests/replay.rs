@@ -63,6 +63,7 @@ impl Recorder {
             budget: Budget::NONE,
             is_hidden: false,
             without_echo: false,
+            meant_for: None,
         };
         self.registry.act(&me(), &Action::Input(input)).await.expect("typed");
     }

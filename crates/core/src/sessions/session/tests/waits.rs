@@ -260,6 +260,7 @@ impl Story {
                     bytes: InputBytes::Raw(bytes.to_vec()),
                     key: [*key; 16],
                     is_secret: false,
+                    meant_for: None,
                     wait: waits.as_ref().map(to_wait),
                     typed,
                 });

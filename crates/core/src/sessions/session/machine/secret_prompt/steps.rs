@@ -54,6 +54,6 @@ impl Session {
         if self.secret_prompt().as_ref() != Some(prompt) {
             return drop(typed.send(Err(ActionError::SecretRefused(SecretRefusal::Over))));
         }
-        self.ask_input(InputBytes::Raw(line), NO_KEY, true, None, typed);
+        self.ask_input(InputBytes::Raw(line), NO_KEY, (true, None), None, typed);
     }
 }
