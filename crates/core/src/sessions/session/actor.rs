@@ -97,7 +97,7 @@ impl Actor {
             match event {
                 Event::Asked(request) => {
                     let new = self.session.matching_work_of(request.wait());
-                    self.matches(new, StepInput::Request(*request)).await;
+                    self.matches(new, StepInput::Request(request)).await;
                 }
                 Event::Frames(frames) => self.step(StepInput::Received(frames)),
                 Event::Stop => break,

@@ -14,7 +14,7 @@ pub(super) enum StepInput {
     Unread,
     /// The frames and the output of this turn were handled.
     Settled,
-    Request(Request),
+    Request(Box<Request>),
     Received(Vec<FromHolder>),
     /// The connection to the holder broke, and there is another one.
     Reconnected,

@@ -21,7 +21,7 @@ impl Session {
             StepInput::Unread => self.follow_some(),
             StepInput::Settled => self.settle(),
             StepInput::Request(request) => {
-                if let Some(request) = self.link.refuse(request) {
+                if let Some(request) = self.link.refuse(*request) {
                     self.on_request(request);
                 }
             }

@@ -197,7 +197,7 @@ impl Rig {
     }
 
     fn request(&mut self, request: super::Request) {
-        self.session.step(self.now, StepInput::Request(request));
+        self.session.step(self.now, StepInput::Request(Box::new(request)));
         let sent = settle(&mut self.session, self.now);
         self.sent.extend(sent);
     }
