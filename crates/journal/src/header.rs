@@ -18,7 +18,7 @@ const FIRST_AT: u64 = 16;
 
 /// A writer needs nanoseconds to store both halves of `first`; if they still disagree after this many reads, the file
 /// is damaged.
-const LOOKS_MAX: u32 = 1_000;
+const LOOKS_MAX: u32 = 100;
 
 /// Writes the header of a session whose journal begins at zero.
 pub(crate) fn write(file: &File) -> io::Result<()> {

@@ -170,13 +170,19 @@ impl Registry {
         }
     }
 
-    /// Waits until this session has been examined, if it is one from before this server, before all others. Returns whether
-    /// it was waited for.
+    /// Waits until this session has been examined, if it is one from before this server, before all others. False if that
+    /// takes too long and no end of it is on record.
     pub(super) async fn examined(&self, id: &SessionId) -> bool {
-        let Some(mut settled) = self.adoption.unexamined.ask_for(id) else { return false };
+        let Some(mut settled) = self.adoption.unexamined.ask_for(id) else { return true };
         // A disk that hangs must not block the caller for ever.
-        let _ = tokio::time::timeout(2 * limits::ADOPT_PATIENCE, settled.changed()).await;
-        true
+        let is_examined = tokio::time::timeout(2 * limits::ADOPT_PATIENCE, settled.changed()).await.is_ok();
+        is_examined || !self.adoption.unexamined.live().contains(id)
+    }
+
+    /// A session that counts as live until it has been examined.
+    pub(super) fn unexamined(&self, id: &SessionId) -> Arc<Unreachable> {
+        let why = "the server has not connected to it yet".to_owned();
+        Arc::new(Unreachable::silent(id, self.holders().folder(id), why))
     }
 
     /// The sessions in the store; none if it cannot be read, and then each is added again from its folder.

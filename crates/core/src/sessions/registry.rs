@@ -436,8 +436,10 @@ impl Registry {
             return Err(ActionError::Restarting);
         }
         let mut found = self.present(id);
-        if found.is_none() && self.examined(id).await {
-            found = self.present(id);
+        if found.is_none() {
+            // Its records say that it has ended, until it is known to be live.
+            let is_examined = self.examined(id).await;
+            found = self.present(id).or_else(|| (!is_examined).then(|| SessionRef::Unreachable(self.unexamined(id))));
         }
         if let Some(found) = found {
             return if may_see(principal, found.meta()) {

@@ -646,6 +646,7 @@ async fn whatever_of_the_events_or_the_spec_is_damaged_the_first_delete_ends_the
             };
             let told = asked.unwrap_or_else(|e| panic!("{case}: {e}"));
             assert_eq!((told.session.status, told.left), (SessionStatus::Terminated, 0), "{case}");
+            assert!(!told.was_over, "{case}: {told:?}");
             if !purges {
                 let session = shell.look().await;
                 assert_eq!(session.status, SessionStatus::Terminated, "{case}: {session:?}");

@@ -110,11 +110,7 @@ impl Registry {
         };
         // There are some only if the disk or the machine is very slow.
         for id in unexamined {
-            let silent = || {
-                let why = "the server has not connected to it yet".to_owned();
-                Arc::new(Unreachable::silent(&id, self.holders().folder(&id), why))
-            };
-            unreachable.entry(id.clone()).or_insert_with(silent);
+            unreachable.entry(id.clone()).or_insert_with(|| self.unexamined(&id));
         }
         (handles, unreachable)
     }
