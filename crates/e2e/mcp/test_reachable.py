@@ -151,20 +151,20 @@ async def test_behind_nginx_rest_events_sockets_and_mcp_work_with_a_named_token(
         at = f"/terminals/{made['id']}"
         assert made["connection"]["url"] == f"https://{NAME}{at}"
         assert made["connection"]["socket"] == f"wss://{NAME}{at}/socket"
-        done = (await http.post(f"{at}/execute", json={"waitForCompletion": true, "command": "echo through; exit 3 | false"})).json()
+        done = (await http.post(f"{at}/execute", json={"waitForCompletion": True, "command": "echo through; exit 3 | false"})).json()
         assert (done["exitCode"], done["output"].strip()) == (1, "through")
         # Each event comes while the stream stays open.
         async with http.stream("GET", f"{at}/output", headers={"Accept": "text/event-stream"}) as events:
             assert events.headers["content-type"].startswith("text/event-stream")
             lines = events.aiter_lines()
             typed = "".join(["mar", "ker"])
-            assert (await http.post(f"{at}/execute", json={"waitForCompletion": true, "command": "echo mar''ker"})).json()["exitCode"] == 0
+            assert (await http.post(f"{at}/execute", json={"waitForCompletion": True, "command": "echo mar''ker"})).json()["exitCode"] == 0
             async with asyncio.timeout(CALL_SECONDS):
                 async for line in lines:
                     if typed in line:
                         break
         # A command of 1 MiB passes.
-        long = (await http.post(f"{at}/execute", json={"waitForCompletion": true, "command": "#" + "x" * 1_000_000})).json()
+        long = (await http.post(f"{at}/execute", json={"waitForCompletion": True, "command": "#" + "x" * 1_000_000})).json()
         assert long["exitCode"] == 0
 
         uri = f"wss://{NAME}{at}/socket"

@@ -331,6 +331,7 @@ fn below(root: u32, families: &HashMap<u32, Vec<Stat>>) -> Vec<Stat> {
 fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
+
 /// The kernel adds a word to the path of a directory that is gone. A look at the directory could hang, as on a file system whose
 /// server does not answer.
 fn is_said_to_be_gone(path: &Path) -> bool {

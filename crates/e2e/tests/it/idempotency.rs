@@ -347,11 +347,14 @@ async fn a_repeated_input_is_answered_with_the_command_that_it_was_for() {
     shell.gives("echo after").await;
     let told = |answer: &WaitAnswer| {
         let command = answer.command.as_ref().map(|c| (c.id.clone(), c.exit_code));
-        (answer.ended_by, command, answer.output.clone(), answer.next_offset)
+        (answer.ended_by, command, answer.next_offset)
     };
     for _ in 0..2 {
         let again = typed().await;
         assert_eq!(told(&again), told(&first));
+        // A server that took over from a killed one may not know that the question was shown, and shows it again.
+        let before = again.output.strip_suffix(&first.output);
+        assert!(before.is_some_and(|it| it.is_empty() || it == "name? "), "{again:?}");
         server.kill9();
         server.again();
     }
