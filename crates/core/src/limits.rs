@@ -88,10 +88,9 @@ pub const BUDGET_CHARS_MAX: usize = 1_000_000;
 pub const READ_BYTES_MAX: usize = 4 << 20;
 /// Output up to this size is rendered whole; of more, only head and tail, which is all that fits a budget anyway.
 pub const RENDER_BYTES_MAX: u64 = 1 << 20;
-/// The default wait of `execute_in_terminal` and `POST …/execute`.
+/// The default wait of `execute_in_terminal`, and of `POST …/execute` if its client asks for a wait without a time.
 pub const EXECUTE_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The wait of a REST client that has not asked for one: most commands have ended by then, and a client's own time-out has not.
+/// The wait of `POST …/execute` if its client asks for none: most commands end sooner, and no usual HTTP client gives up sooner.
 pub const EXECUTE_UNASKED: Duration = Duration::from_secs(1);
 /// The default of the `terminal` tool's soft timeout: no new output for this long ends the wait (terminal-mcp.md §4.1).
 pub const SOFT_TIMEOUT: Duration = Duration::from_secs(30);

@@ -221,8 +221,7 @@ impl<'a> Record<'a> {
                 wait_status: i32::from_le_bytes(fields.take()?),
                 end: Offset(u64::from_le_bytes(fields.take()?)),
                 dropped_records: u64::from_le_bytes(fields.take()?),
-                // Holders of earlier versions did not look.
-                left: fields.take().map_or(0, u32::from_le_bytes),
+                left: u32::from_le_bytes(fields.take()?),
                 names: fields.0,
             },
             Kind::TROUBLE => Self::Trouble {

@@ -314,8 +314,8 @@ impl Oracle {
             .filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric()))
             .chain(FORBIDDEN)
             .collect();
-        // The log is NUL-separated, and two newlines end a record. A pipeline's programs run at once, so each record is one
-        // write, which dash makes of it and bash does not.
+        // The log is NUL-separated, and two newlines end a record. A pipeline's programs run at once, so each record must be
+        // one write. dash makes one; bash writes each line by itself.
         let record = "printf '%s\\0' \"$@\" '\n\n' >> \"$STUB_LOG\"\n";
         let stub = format!("#!/bin/dash\nset -- \"${{0##*/}}\" \"$@\"\n{record}");
         for name in names {

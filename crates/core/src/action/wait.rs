@@ -43,7 +43,7 @@ pub struct TaskOffer {
     pub(crate) default_timeout: Option<Duration>,
     /// The request is answered after this time; the server's settings have it.
     pub(crate) grace: Option<Duration>,
-    /// A task's wait is so much longer than its timeout, at which the server ends the command.
+    /// The time after its timeout in which a task still waits: the server is ending the command then.
     pub(crate) ending: Duration,
 }
 

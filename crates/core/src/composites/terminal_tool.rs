@@ -293,7 +293,7 @@ fn wait_of(caller: Caller<'_>, call: &TerminalCall) -> Wait {
     }
 }
 
-/// Types at the program that runs. This tool never types at the shell's prompt, also if the program ends at this moment.
+/// Types at the program that runs. Even if that ends at this moment, this tool types nothing at the shell's prompt.
 async fn type_at(caller: Caller<'_>, input: Input) -> Result<Report, ActionError> {
     match caller.report(Action::Input(input)).await {
         Err(ActionError::InputTooLate { session, .. }) => Err(ActionError::NothingRuns { session }),

@@ -437,7 +437,7 @@ impl Registry {
         }
         let mut found = self.present(id);
         if found.is_none() {
-            // Its records say that it has ended, until it is known to be live.
+            // Until a live session is known as one, its records read like those of an ended one.
             let is_examined = self.examined(id).await;
             found = self.present(id).or_else(|| (!is_examined).then(|| SessionRef::Unreachable(self.unexamined(id))));
         }

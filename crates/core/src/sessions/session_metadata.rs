@@ -32,7 +32,7 @@ pub(crate) struct SessionMetadata {
     pub(crate) client: Option<String>,
     /// The fate of the session when that client disconnects.
     pub(crate) detach: Detach,
-    /// Whether it is that client's default session.
+    /// Its part as that client's default session, if it is one.
     #[serde(flatten)]
     pub(crate) default: DefaultMetadata,
     /// The idempotency key that created it.

@@ -482,7 +482,7 @@ fn make_fifo(path: &Path) {
 }
 
 /// A holder at the point `sampled`, which goes on when the file is closed; the next one waits at another pipe of this path.
-/// The signal, which no program heeds, makes the holder tell a sample that it has told before.
+/// The signal, which the program ignores, makes the holder send the same sample again.
 async fn stalled_holder(shell: &Session, gate: &Path) -> File {
     make_fifo(gate);
     let signalled = tokio::spawn({

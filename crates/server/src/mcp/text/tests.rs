@@ -380,7 +380,7 @@ fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
 }
 
 #[test]
-fn what_runs_on_after_its_call_and_what_timeout_has_cut_are_said() {
+fn answers_name_a_cancelled_call_typing_at_the_prompt_a_gone_directory_and_a_cut_pipeline() {
     let given_up = with(&running(Foreground::Running, EndedBy::TimedOut, ""), |r| r.is_given_up = true);
     assert_eq!(rendered(&given_up).matches(" · its call was cancelled: C-c ends it · timeout]").count(), 1);
     let typed = with(&done("hi\n"), |r| r.is_typed_at_prompt = true);

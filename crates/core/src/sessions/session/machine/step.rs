@@ -105,7 +105,7 @@ impl Session {
         let marker = self.follower.marker_missed_at.map(|t| t + limits::MARKER_PATIENCE);
         let settles_at = self.foreground.settles_at().max(self.foreground.believed_at);
         let screen = settles_at.filter(|_| self.foreground.state_pending && !self.has_unread());
-        // The holder tells no state again that it has told, so what a start-up file painted may be all that happens.
+        // The holder does not repeat a state, so nothing may follow the paint of a start-up file.
         let awaits_prompt = !self.waits.at_prompt.is_empty() || !self.pending.at_prompt.is_empty();
         let painted = self.foreground.settles_at().filter(|at| awaits_prompt && *at > self.now.at);
         let still = self.screen_painted_at().and_then(|at| self.waits.open.iter().filter_map(|w| w.still_at(at)).min());
