@@ -35,6 +35,10 @@ struct variable {
 };
 enum { BUILTIN_ENABLED = 1, SEVAL_NOHIST = 4, ATT_READONLY = 2, ATT_ARRAY = 4 };
 extern int last_command_exit_value, echo_command_at_execute, exit_immediately_on_error, mark_modified_vars;
+extern int already_making_children;
+extern volatile int last_made_pid;
+extern int stop_pipeline(int async, void *deferred);
+extern int wait_for(int pid, int flags);
 extern int evalstring(char *text, const char *from, int flags);
 extern char *get_string_value(const char *name);
 extern struct variable *find_variable(const char *name);
@@ -337,6 +341,12 @@ static int is_usual_builtin(struct words *arguments) {
 static int at_prompt(struct words *arguments) {
   char line[DECIMAL_BYTES];
   int status = last_command_exit_value;
+  /* An interrupt came while bash made a child. bash would wait for the child behind this builtin, when the end is reported. */
+  if (already_making_children && last_made_pid > 0) {
+    stop_pipeline(0, NULL);
+    wait_for(last_made_pid, 0);
+    last_command_exit_value = status;
+  }
   echo_command_at_execute |= hidden_trace;
   hidden_trace = 0;
   if (!arguments) return status;
