@@ -29,7 +29,7 @@ use super::{resource_limits, supervision, views};
 use crate::action::ActionError;
 use crate::host::Identity;
 use crate::host::holders::{
-    self, HolderConnection, Liveness, NoGreeting, SessionFolder, greeting, speaks_another_protocol, start_error,
+    self, Dead, HolderConnection, Liveness, NoGreeting, SessionFolder, greeting, speaks_another_protocol, start_error,
 };
 use crate::ids::SessionId;
 use crate::limits;
@@ -379,6 +379,14 @@ impl Registry {
                 }
                 tracing::info!(session = %adopting.id, "removed: its creation was cut short before anything ran in it");
             }
+            Liveness::Dead(dead) if self.is_unborn(adopting) => {
+                let (registry, id, folder) = (Arc::clone(self), adopting.id.clone(), adopting.folder.clone());
+                let removed = tokio::task::spawn_blocking(move || registry.remove_unborn(&id, &folder, dead)).await;
+                if let Ok(Err(e)) = removed {
+                    return AdoptionResult::Not(Hindrance::Silent, format!("its folder cannot be removed: {e}"));
+                }
+                tracing::info!(session = %adopting.id, "removed: its holder has ended before it recorded anything");
+            }
             Liveness::Dead(_) | Liveness::Copy(_) | Liveness::Unknown(_) => {
                 let (registry, id, row) = (Arc::clone(self), adopting.id.clone(), adopting.row.clone());
                 let _ = tokio::task::spawn_blocking(move || registry.bury(&id, row, liveness)).await;
@@ -450,6 +458,22 @@ impl Registry {
             missed.iter().for_each(|row| audit.missed_end(&meta.owner, meta.name.as_deref(), row));
         }
         past.inspect_err(|e| tracing::warn!(session = %id, error = %e, "its folder cannot be read")).ok()
+    }
+
+    /// Whether a session has a spec and nothing else: no record, and no row in the store. No server has told anybody of it, and a
+    /// repetition of its creation starts another one.
+    fn is_unborn(&self, adopting: &Adopting) -> bool {
+        adopting.row.is_none() && !self.holders().has_records(&adopting.folder) && adopting.folder.spec().is_ok()
+    }
+
+    /// Removes a session whose holder has ended before it recorded anything, and kills what it has left behind.
+    fn remove_unborn(&self, id: &SessionId, folder: &SessionFolder, dead: Dead) -> io::Result<()> {
+        holders::sweep(self.host(), id, dead);
+        self.backends.containers.end(id);
+        if let Ok(spec) = folder.spec() {
+            resource_limits::remove_group(self.host(), &spec);
+        }
+        folder.remove()
     }
 
     /// Removes the folder of a session whose holder has not begun, so that none can begin in it later.

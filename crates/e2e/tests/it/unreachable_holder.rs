@@ -523,6 +523,35 @@ async fn a_create_that_the_server_did_not_survive_is_one_session_when_it_is_aske
 }
 
 #[tokio::test]
+// promise: once-1
+async fn a_create_whose_server_and_holder_died_starts_a_session_when_it_is_asked_again() {
+    let (server, file) = stalling("claimed");
+    pipe(&file);
+    let client = std::sync::Arc::clone(server.client());
+    let first = tokio::spawn(async move { client.create(&Default::default(), Some("once")).await });
+    let held = has_come(&file).await;
+    let holders = || {
+        let all = e2e::marked(server.home().path());
+        all.into_iter().filter(|pid| pid.command_line().starts_with("ptyd-holder")).collect::<Vec<_>>()
+    };
+    server.kill9();
+    assert!(first.await.expect("no panic").is_err(), "the server died before it answered");
+    holders().into_iter().for_each(Pid::kill);
+    eventually("no holder is left", async || holders().is_empty().then_some(())).await;
+    drop(held);
+    std::fs::remove_file(&file).expect("there");
+    server.again();
+    let again = server.client().create(&Default::default(), Some("once")).await.expect("asked again");
+    assert_eq!((again.status, &again.exit), (SessionStatus::Running, &None));
+    let shell = Session::new(std::sync::Arc::clone(server.client()), again.id.clone());
+    assert_eq!(shell.gives("echo once").await, (0, "once\n".to_owned()));
+    let ids = async |status| -> Vec<String> {
+        server.client().list(status).await.expect("a list").terminals.into_iter().map(|session| session.id).collect()
+    };
+    assert_eq!((ids(None).await, ids(Some("terminated")).await), (vec![again.id], Vec::new()));
+}
+
+#[tokio::test]
 // promise: crash-6
 async fn a_session_at_which_the_server_fails_again_and_again_says_so_and_its_bytes_can_be_read() {
     let home = e2e::Home::make();

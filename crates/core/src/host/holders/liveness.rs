@@ -59,7 +59,7 @@ pub(super) fn look(folder: &Path, met: Option<Identity>) -> Liveness {
         Ok(Holding::By(claim)) => look_for(&claim, folder),
         Ok(Holding::GivenUp) => Liveness::NeverBegan,
         Ok(Holding::Nobody) => match without_claim("its file `holder` is missing") {
-            Liveness::Unknown(_) if has_nothing(folder) => Liveness::NeverBegan,
+            Liveness::Unknown(_) if !has_records(folder) => Liveness::NeverBegan,
             found => found,
         },
         Err(e) if e.kind() == io::ErrorKind::InvalidData => without_claim("its file `holder` is damaged"),
@@ -67,9 +67,9 @@ pub(super) fn look(folder: &Path, met: Option<Identity>) -> Liveness {
     }
 }
 
-/// Whether no holder has written anything here.
-fn has_nothing(folder: &Path) -> bool {
-    [journal::EVENTS_FILE, journal::JOURNAL_FILE].iter().all(|file| !folder.join(file).exists())
+/// Whether a holder has written anything here.
+pub(super) fn has_records(folder: &Path) -> bool {
+    [journal::EVENTS_FILE, journal::JOURNAL_FILE].iter().any(|file| folder.join(file).exists())
 }
 
 fn liveness_of(holder: Identity, is_own: bool) -> Liveness {

@@ -130,6 +130,11 @@ impl HolderBackend {
         liveness::look(folder.path(), met)
     }
 
+    /// Whether a holder has written anything in this folder.
+    pub(crate) fn has_records(&self, folder: &SessionFolder) -> bool {
+        liveness::has_records(folder.path())
+    }
+
     /// The traces that an ended holder left in its folder.
     pub(crate) fn traces(&self, folder: &SessionFolder) -> Traces {
         Traces::of(folder.path())
