@@ -317,6 +317,12 @@ pub const PING_EVERY: Duration = Duration::from_secs(15);
 pub const PONG_PATIENCE: Duration = Duration::from_secs(10);
 /// How long the peer may take to answer a WebSocket close.
 pub const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
+/// Sockets that wait for a credential in their first message; their clients have shown none yet.
+pub const SOCKETS_WITHOUT_CREDENTIAL_MAX: usize = 64;
+/// How long such a socket waits.
+pub fn first_message_patience() -> Duration {
+    sys::fault::scaled(Duration::from_secs(10))
+}
 /// The lifetime of a ticket: a page requests it and connects at once.
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(30);
 /// Unused tickets; a user opens a few windows at once, not a thousand.

@@ -394,10 +394,11 @@ async fn a_socket_is_entered_by_token_or_by_a_ticket_that_is_good_once() {
     let bearer = format!("Bearer {}", server.token());
     let refused =
         async |path: &str, headers: &[(&str, &str)]| Socket::open(&server, path, headers).await.map(|_| ()).err();
-    assert_eq!(refused(&path, &[v1]).await, Some(401));
     let page = ("origin", "http://localhost:5173");
     let evil = ("origin", "https://evil.example");
     assert_eq!(refused(&path, &[v1, ("authorization", &bearer), evil]).await, Some(403));
+    assert_eq!(refused(&path, &[v1, evil]).await, Some(403), "nor to bring a credential later");
+    assert_eq!(refused(&path, &[v1, ("authorization", "Bearer wrong"), page]).await, Some(401));
     assert_eq!(refused(&path, &[v1, ("authorization", &bearer), page]).await, None);
     let foreign = ("sec-websocket-protocol", "graphql-ws");
     assert_eq!(refused(&path, &[("authorization", &bearer), foreign]).await, Some(422), "no sub-protocol of ours");
@@ -431,4 +432,107 @@ async fn a_socket_is_entered_by_token_or_by_a_ticket_that_is_good_once() {
     assert!(!server.home().file("never").exists());
     let named = shell.look().await.connection.socket;
     assert_eq!(named, format!("ws://{}{path}", server.address()));
+}
+
+/// The message with this credential.
+fn auth(kind: &str, shown: &str) -> String {
+    serde_json::json!({ "type": "auth", kind: shown }).to_string()
+}
+
+#[tokio::test]
+// promise: access-7
+async fn a_socket_without_a_credential_takes_one_in_its_first_message() {
+    let server = Server::start();
+    let (shell, other) = (server.session().await, server.session().await);
+    let path = format!("/terminals/{}/socket", shell.id);
+    let v1 = ("sec-websocket-protocol", "ptyd.v1");
+    let bearer = format!("Bearer {}", server.token());
+    let ticket = |session: &str, scope: &str| {
+        let mut connection = Connection::tcp(server.address()).expect("it listens");
+        let headers = [("Host", "localhost"), ("Authorization", bearer.as_str())];
+        let body = format!(r#"{{"session":"{session}","scope":"{scope}"}}"#);
+        let made = connection.send("POST", "/tickets", &headers, &body).expect("an answer");
+        made.json()["ticket"].as_str().expect("a ticket").to_owned()
+    };
+    let opened = async |path: &str, headers: &[(&str, &str)], first: &str| {
+        let mut socket = Socket::open(&server, path, headers).await.expect("it opens");
+        socket.says(first).await;
+        socket
+    };
+    let mut typed = opened(&path, &[v1], &auth("token", &server.token())).await;
+    assert_eq!(typed.event("control").await["mayWrite"], true);
+    typed.types(1, b"echo by first message\r").await;
+    typed.reads_until("\rby first message\r\n").await;
+
+    let (read, write) = (ticket(&shell.id, "read"), ticket(&shell.id, "write"));
+    let mut plain = opened(&path, &[], &auth("ticket", &write)).await;
+    plain.says(r#"{"type":"input","data":"echo plain$((1+1))\n"}"#).await;
+    plain
+        .until(|heard| match heard {
+            SocketMessage::Event(message) => message["data"].as_str()?.contains("plain2").then_some(()),
+            _ => None,
+        })
+        .await;
+    let mut raw = opened(&format!("{path}?mode=raw"), &[], &auth("token", &server.token())).await;
+    raw.says("echo raw$((1+1))\r").await;
+    let mut shown = Vec::new();
+    while !String::from_utf8_lossy(&shown).contains("raw2") {
+        shown.extend(raw.message().await.into_data());
+    }
+    let mut looks = opened(&path, &[v1], &auth("ticket", &read)).await;
+    assert_eq!(looks.event("control").await["mayWrite"], false);
+
+    let foreign = ticket(&other.id, "write");
+    let unknown = auth("token", "0123456789abcdef0123456789abcdef");
+    for (first, code) in [
+        (auth("ticket", &write), 4401),
+        (auth("ticket", &foreign), 4403),
+        (unknown.clone(), 4401),
+        (auth("password", "x"), 4401),
+        (r#"{"type":"input","data":"touch never\n"}"#.to_owned(), 4401),
+        ("hello".to_owned(), 4401),
+        (r#"{"type":"auth"}"#.to_owned(), 4401),
+        (format!(r#"{{"type":"auth","token":"{0}","ticket":"{0}"}}"#, server.token()), 4401),
+        (format!(r#"{{"type":"auth","token":"{}","more":1}}"#, server.token()), 4401),
+    ] {
+        let mut refused = opened(&path, &[v1], &first).await;
+        let heard = refused.next().await;
+        assert!(matches!(heard, SocketMessage::Closed(told, _) if told == code), "{first}: {heard:?}");
+    }
+    let nowhere = opened("/terminals/s0-aaaaaaaaaa/socket", &[v1], &unknown).await.next().await;
+    assert!(matches!(nowhere, SocketMessage::Closed(4401, _)), "it tells nobody which sessions there are: {nowhere:?}");
+    let log = server.logged();
+    assert!([&read, &write, &foreign].iter().all(|ticket| !log.contains(ticket.as_str())), "in no log");
+    assert!(!log.contains(&server.token()) && !server.home().file("never").exists());
+}
+
+#[tokio::test]
+// promise: access-7
+async fn sockets_that_bring_no_credential_are_few_and_closed() {
+    const PLACES: usize = 64;
+    let server = Server::start();
+    let shell = server.session().await;
+    let path = format!("/terminals/{}/socket", shell.id);
+    let mut silent = Vec::new();
+    let refused = loop {
+        match Socket::open(&server, &path, &[]).await {
+            Ok(socket) => silent.push(socket),
+            Err(status) => break status,
+        }
+    };
+    // On a busy machine the first ones may be closed before the last ones open.
+    assert!(refused == 401 && silent.len() >= PLACES, "{refused} after {}", silent.len());
+    let bearer = format!("Bearer {}", server.token());
+    Socket::open(&server, &path, &[("authorization", &bearer)]).await.expect("a client with a header needs no place");
+    for mut socket in silent {
+        let heard = socket.next().await;
+        assert!(matches!(heard, SocketMessage::Closed(4401, _)), "{heard:?}");
+    }
+    let mut late = Socket::open(&server, &path, &[]).await.expect("the places are free again");
+    late.says(&auth("token", &server.token())).await;
+    assert!(matches!(late.next().await, SocketMessage::Event(_)));
+    let mut waits = Socket::open(&server, &path, &[]).await.expect("a place is free");
+    server.stop();
+    let heard = waits.next().await;
+    assert!(matches!(heard, SocketMessage::Closed(1012, _)), "a server that stops does not wait for it: {heard:?}");
 }

@@ -3,20 +3,23 @@
 //! A request over TCP that `tcp_access` lets pass needs a bearer token; a remote one needs a named token, because the
 //! server's own is for this machine. A connection to the Unix socket must come from the same user or from root, as the kernel
 //! reports. A person's browser at a page for people (`secret_page/`) logs in with a token, or is of the server's user, as the
-//! kernel reports. A handler always gets a [`Principal`], and there is no other way to get one.
+//! kernel reports. A handler always gets a [`Principal`], and there is no other way to get one. A WebSocket that opens without a
+//! credential gets its principal by its first message.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use api::ErrorCode;
 use axum::extract::{ConnectInfo, Request};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hyper::body::Body as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::rate_limit::{Buckets, Rate};
 use super::refusals::{self, RefusalRecorder};
@@ -27,6 +30,7 @@ use crate::http::request_body::RequestBodies;
 use crate::http::token_revocation;
 use crate::rest::DOCS;
 use crate::secret_page;
+use crate::ws::first_message::{Admission, Admit, Admitted, Credential};
 use ptyd_core::action::ActionError;
 use ptyd_core::audit::AuditLog;
 use ptyd_core::config::Config;
@@ -38,6 +42,8 @@ use ptyd_core::limits;
 use ptyd_core::principal::{Grant, PeerSession, Principal, Scope, TicketTarget, UnixPeer};
 use ptyd_core::sessions::UnixPeers;
 
+/// It must not reveal which tokens exist.
+const TOKEN_REFUSED: &str = "the bearer token is not valid here (unknown, revoked or expired)";
 /// Makes a browser ask for a token, as the password of whatever name.
 const BROWSERS_LOG_IN: HeaderValue =
     HeaderValue::from_static("Basic realm=\"ptyd: a token is the password\", charset=\"UTF-8\"");
@@ -76,6 +82,8 @@ pub(super) struct Guard {
     bodies: RequestBodies,
     /// The audit of refused requests.
     refusals: RefusalRecorder,
+    /// Places of sockets that wait for a credential in their first message.
+    waiting: Arc<Semaphore>,
 }
 
 /// Counts requests with wrong credentials between two log lines.
@@ -114,6 +122,7 @@ impl Guard {
             refused: Mutex::default(),
             bodies: RequestBodies::default(),
             refusals: RefusalRecorder::default(),
+            waiting: Arc::new(Semaphore::new(limits::SOCKETS_WITHOUT_CREDENTIAL_MAX)),
         }
     }
 
@@ -183,7 +192,7 @@ impl Guard {
     }
 }
 
-pub(super) async fn check(guard: &Guard, mut request: Request, next: Next) -> Response {
+pub(super) async fn check(guard: &Arc<Guard>, mut request: Request, next: Next) -> Response {
     let transport =
         request.extensions().get::<ConnectInfo<Transport>>().map(|ConnectInfo(transport)| transport.clone());
     let is_for_people = secret_page::is_here(request.uri().path());
@@ -195,6 +204,19 @@ pub(super) async fn check(guard: &Guard, mut request: Request, next: Next) -> Re
         Some(Transport::Unix { peer }) => guard.over_unix(peer.as_ref(), request.headers()),
         None => Err(ProblemResponse::new(ErrorCode::Internal, "the connection has no transport")),
     };
+    if let (Err(refusal), Some(admission)) = (&admitted, guard.admission(transport.as_ref(), &admitted, &request)) {
+        let (code, method, uri) = (refusal.code, request.method().clone(), request.uri().clone());
+        request.extensions_mut().insert(admission);
+        let response = next.run(request).await;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return response;
+        }
+        guard.refusals.record(transport.as_ref(), &method, &uri, code).await;
+        return closing(match guard.paced(transport.as_ref(), admitted) {
+            Err((refusal, Some(_))) => refusal.into_response(),
+            Ok(_) | Err((_, None)) => response,
+        });
+    }
     let has_shown =
         matches!(transport, Some(Transport::Unix { .. })) || request.headers().contains_key(header::AUTHORIZATION);
     if has_shown && admitted.is_err() {
@@ -266,6 +288,37 @@ impl Guard {
         }
     }
 
+    /// The check of the first message, for a socket over TCP that shows no credential; `None` where a credential is shown, and
+    /// where too many sockets wait for theirs.
+    fn admission(
+        self: &Arc<Self>,
+        transport: Option<&Transport>,
+        admitted: &Result<Option<Authenticated>, ProblemResponse>,
+        request: &Request,
+    ) -> Option<Admission> {
+        let Some(transport @ Transport::Tcp { peer, server }) = transport else { return None };
+        let is_missing = matches!(admitted, Err(refusal) if refusal.code == ErrorCode::Unauthorized)
+            && !request.headers().contains_key(header::AUTHORIZATION)
+            && ticket(request.headers(), request.uri()).is_none();
+        let upgrade = request.headers().get(header::UPGRADE).and_then(|value| value.to_str().ok());
+        let is_upgrade =
+            request.method() == Method::GET && upgrade.is_some_and(|name| name.eq_ignore_ascii_case("websocket"));
+        socket_of(request.uri()).filter(|_| is_missing && is_upgrade)?;
+        let ends = Ends { peer: *peer, server: *server };
+        let locality = self.access.check(ends, request.headers(), request.uri()).ok()?;
+        let place = Arc::clone(&self.waiting).try_acquire_owned().ok()?;
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let guard = Arc::clone(self);
+        Some(Admission::new(UnknownClient {
+            guard,
+            transport: transport.clone(),
+            locality,
+            method,
+            uri,
+            _place: place,
+        }))
+    }
+
     /// `None` for the open routes, which need no principal.
     fn with_credential(
         &self,
@@ -284,8 +337,7 @@ impl Guard {
             return self.by_ticket(entrance, shown);
         }
         let help = match shown {
-            // The answer must not reveal which tokens exist.
-            Some(_) => "the bearer token is not valid here (unknown, revoked or expired)",
+            Some(_) => TOKEN_REFUSED,
             None if locality == Locality::Remote => {
                 "send `Authorization: Bearer <token>` with a named token; `ptyd token new NAME` makes one"
             }
@@ -388,6 +440,43 @@ impl Guard {
     }
 }
 
+/// The client of a socket that opened without a credential.
+struct UnknownClient {
+    guard: Arc<Guard>,
+    transport: Transport,
+    locality: Locality,
+    method: Method,
+    uri: Uri,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Admit for UnknownClient {
+    fn admit(&self, credential: Option<Credential>) -> Pin<Box<dyn Future<Output = Admitted> + Send + '_>> {
+        Box::pin(async move {
+            let Self { guard, transport, locality, method, uri, .. } = self;
+            let admitted = match &credential {
+                Some(Credential::Token(shown)) => guard.by_token(*locality, shown),
+                Some(Credential::Ticket(shown)) => {
+                    guard.by_ticket(Entrance::Socket(socket_of(uri).unwrap_or_default()), shown)
+                }
+                None => Ok(None),
+            };
+            let unknown = || ProblemResponse::new(ErrorCode::Unauthorized, TOKEN_REFUSED);
+            let admitted = admitted.and_then(|known| known.map(Some).ok_or_else(unknown));
+            if let Err(refusal) = &admitted {
+                if matches!(credential, Some(Credential::Token(_))) {
+                    guard.log_refused(Some(transport));
+                }
+                guard.refusals.record(Some(transport), method, uri, refusal.code).await;
+            }
+            let paced = guard.paced(Some(transport), admitted).map_err(|(refusal, _)| refusal)?;
+            let Authenticated { mut principal, grant } = paced.ok_or_else(unknown)?;
+            principal.origin = refusals::origin(Some(transport), uri);
+            Ok((principal, grant))
+        })
+    }
+}
+
 /// The place that a ticket admits to; a socket by its session's id in the path.
 #[derive(Debug, Clone, Copy)]
 enum Entrance<'a> {
@@ -398,12 +487,16 @@ enum Entrance<'a> {
 /// The place and the ticket in a request for a socket or the docs: browsers cannot set headers there, only the URL and,
 /// for a socket, the names of sub-protocols.
 fn ticket<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<(Entrance<'a>, &'a str)> {
-    let socket = || uri.path().strip_prefix("/terminals/")?.strip_suffix("/socket").map(Entrance::Socket);
-    let entrance = if uri.path() == DOCS { Entrance::Docs } else { socket()? };
+    let entrance = if uri.path() == DOCS { Entrance::Docs } else { Entrance::Socket(socket_of(uri)?) };
     let in_query = || uri.query()?.split('&').find_map(|pair| pair.strip_prefix("ticket="));
     let mut offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|v| v.to_str().ok());
     let in_names = || offered.find_map(|v| v.split(',').find_map(|name| name.trim().strip_prefix("ptyd.ticket.")));
     in_query().or_else(in_names).map(|shown| (entrance, shown))
+}
+
+/// The session whose socket this address is.
+fn socket_of(uri: &Uri) -> Option<&str> {
+    uri.path().strip_prefix("/terminals/")?.strip_suffix("/socket").filter(|session| !session.contains('/'))
 }
 
 /// The token of an `Authorization` value; the scheme is case-insensitive (RFC 9110 §11.1).
@@ -444,6 +537,7 @@ mod tests {
             refused: Mutex::default(),
             bodies: RequestBodies::default(),
             refusals: RefusalRecorder::default(),
+            waiting: Arc::new(Semaphore::new(1)),
         }
     }
 

@@ -51,7 +51,7 @@ pub(super) fn router(
         .route("/livez", get(async || "ok\n"))
         .fallback(rest::no_route)
         .method_not_allowed_fallback(rest::no_method)
-        .layer(from_fn_with_state(Arc::new(Around { guard, metrics }), around));
+        .layer(from_fn_with_state(Arc::new(Around { guard: Arc::new(guard), metrics }), around));
     match cors(&config.network.allowed_origins) {
         Some(cors) => routes.layer(cors),
         None => routes,
@@ -75,7 +75,7 @@ fn cors(origins: &[WebOrigin]) -> Option<CorsLayer> {
 
 /// The state of the layer around all routes.
 struct Around {
-    guard: Guard,
+    guard: Arc<Guard>,
     metrics: Arc<Metrics>,
 }
 

@@ -22,8 +22,8 @@ pub(super) enum Code {
     Internal = 1011,
     /// The server is stopping; the next one has the same sessions.
     Restarting = 1012,
-    /// The token was revoked or has expired.
-    ShutOut = 4401,
+    /// The token was revoked or has expired, or the first message had no valid credential.
+    Unauthorized = 4401,
     /// The ticket or the token's scope does not allow it.
     Forbidden = 4403,
     /// There is no such session for this client.
@@ -60,7 +60,7 @@ pub(super) fn code_of(error: &ActionError) -> (ErrorCode, Code) {
         ActionError::PolicyDenied(_) => (ErrorCode::PolicyDenied, Code::Forbidden),
         ActionError::ApprovalNeeded(_) => (ErrorCode::ApprovalNeeded, Code::Forbidden),
         ActionError::AlreadyDecided { .. } => (ErrorCode::AlreadyDecided, Code::Conflict),
-        ActionError::ShutOut => (ErrorCode::Unauthorized, Code::ShutOut),
+        ActionError::ShutOut => (ErrorCode::Unauthorized, Code::Unauthorized),
         ActionError::NoToken { .. } => (ErrorCode::TokenNotFound, Code::NotFound),
         ActionError::Limit { .. } => (ErrorCode::LimitReached, Code::TooMany),
         ActionError::KeyReused { .. } => (ErrorCode::KeyReused, Code::Conflict),

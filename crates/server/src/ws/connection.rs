@@ -36,7 +36,7 @@ pub(super) struct SocketConnection {
 }
 
 /// Why the connection ends.
-enum End {
+pub(super) enum End {
     /// We close it, with a code and a reason.
     Close(Code, String),
     /// The client is gone or does not read any more.
@@ -65,10 +65,10 @@ struct Size {
 }
 
 /// Serves a WebSocket to its end.
-pub(super) async fn receive(mut socket: WebSocket, connection: Option<SocketConnection>) {
+pub(super) async fn receive(mut socket: WebSocket, connection: Result<SocketConnection, End>) {
     let end = match connection {
-        Some(connection) => connection.run(&mut socket).await,
-        None => End::Close(Code::NotFound, "no such session".to_owned()),
+        Ok(connection) => connection.run(&mut socket).await,
+        Err(end) => end,
     };
     let End::Close(code, reason) = end else { return };
     let goodbye = async {
@@ -497,7 +497,7 @@ fn ended() -> End {
 }
 
 /// The input is no WebSocket frame, or too long.
-fn broken(error: axum::Error) -> End {
+pub(super) fn broken(error: axum::Error) -> End {
     let text = error.to_string();
     if text.contains("too long") || text.contains("too big") {
         let why = format!("a message has at most {} bytes; send several", limits::MESSAGE_BYTES_MAX);

@@ -10,6 +10,7 @@
 mod close;
 mod connection;
 mod event;
+pub(crate) mod first_message;
 mod frame;
 mod heartbeat;
 mod input_task;
@@ -21,18 +22,20 @@ use api::ErrorCode;
 use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::watch;
 
 use crate::http::problem::ProblemResponse;
-use connection::SocketConnection;
-use ptyd_core::action::{Action, Outcome};
+use close::Code;
+use connection::{End, SocketConnection};
+use first_message::Client;
+use ptyd_core::action::{Action, ActionError, Outcome};
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::limits;
-use ptyd_core::principal::{Grant, Principal, Scope};
+use ptyd_core::principal::Scope;
 use query::{Mode, Query};
 
 /// The route.
@@ -85,8 +88,7 @@ pub fn router(dispatcher: Dispatcher, visits: &SocketCount) -> Router {
 
 async fn enter(
     State(state): State<SocketState>,
-    Extension(principal): Extension<Principal>,
-    grant: Option<Extension<Grant>>,
+    client: Client,
     Path(session): Path<String>,
     uri: Uri,
     headers: HeaderMap,
@@ -116,16 +118,29 @@ async fn enter(
         }
         None => Mode::Json,
     };
-    let may_write = principal.scope >= Scope::Write && grant.is_none_or(|Extension(grant)| grant.may_write);
     let open = state.open.subscribe();
     let dispatcher = state.dispatcher;
-    upgrade.on_upgrade(async move |socket| {
-        // A browser only sees a close code.
-        let connection = match dispatcher.dispatch(&principal, Action::FindSession(session)).await {
-            Ok(Outcome::SessionId(session)) => {
-                Some(SocketConnection { dispatcher, principal, session, mode, query, may_write })
+    upgrade.on_upgrade(async move |mut socket| {
+        let admitted = match client {
+            Client::Known(known) => Ok(*known),
+            Client::Unknown(admission) => tokio::select! {
+                biased;
+                () = dispatcher.stopping() => Err(ActionError::Restarting.into()),
+                admitted = admission.read(&mut socket) => admitted,
+            },
+        };
+        let connection = match admitted {
+            Ok((principal, grant)) => {
+                let may_write = principal.scope >= Scope::Write && grant.is_none_or(|grant| grant.may_write);
+                // A browser only sees a close code.
+                match dispatcher.dispatch(&principal, Action::FindSession(session)).await {
+                    Ok(Outcome::SessionId(session)) => {
+                        Ok(SocketConnection { dispatcher, principal, session, mode, query, may_write })
+                    }
+                    Ok(_) | Err(_) => Err(End::Close(Code::NotFound, "no such session".to_owned())),
+                }
             }
-            Ok(_) | Err(_) => None,
+            Err(end) => Err(end),
         };
         connection::receive(socket, connection).await;
         drop(open);
