@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 
 const INTRODUCTION: &str = "# The MCP tools\n\n\
     Made by `cargo xtask schema` of what the binary serves; `schema/mcp-tools.json` is the same for programs. The form of the answers is in\n\
-    [text-format.md](text-format.md). With `--tools terminal` a client gets `terminal` alone.\n\n\
+    [text-format.md](text-format.md). `--tools terminal` offers a client `terminal` alone; `--tools coding` offers\n\
+    `terminal`, `start_terminal_session`, `send_input_to_terminal` and `get_terminal_output`.\n\n\
     Programs get **structured answers** on request: `structuredContent` beside the same text, and an `outputSchema` for each tool\n\
     (`schema/mcp-tools-structured.json`). The request is `ptyd mcp --structured`, or over HTTP the header `Ptyd-Structured: true` or\n\
     `/mcp?structured=true`, of each request for itself. A refused call has `error` and `error_code`, and no other field.\n\

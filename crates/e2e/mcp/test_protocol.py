@@ -4,6 +4,7 @@ The tests speak through the SDK, and speak revisions that it no longer offers in
 """
 
 import asyncio
+import json
 
 import pytest
 from mcp_client import CALL_SECONDS, PTYD, Lines
@@ -258,10 +259,18 @@ async def test_transcript_and_screen_are_resources(workspace):
         await client.read_resource("ptyd://sessions/s0-nothing000/output")
 
 
-@pytest.mark.parametrize("choice, names", [("terminal", ["terminal"]), ("sessions", [t for t in TOOLS if t != "terminal"]), ("all", TOOLS)])
+CODING = ["get_terminal_output", "send_input_to_terminal", "start_terminal_session", "terminal"]
+
+
+@pytest.mark.parametrize("choice, names", [("terminal", ["terminal"]), ("sessions", [t for t in TOOLS if t != "terminal"]), ("coding", CODING), ("all", TOOLS)])
 async def test_a_client_sees_the_tools_that_it_chose(machine, choice, names):
     async with machine.another_agent("--tools", choice) as agent:
-        assert [tool.name for tool in (await agent.client.list_tools()).tools] == names
+        tools = (await agent.client.list_tools()).tools
+        assert [tool.name for tool in tools] == names
+        shown = json.dumps([tool.model_dump(mode="json") for tool in tools])
+        # `terminal` is a word, too.
+        called = {name: name if name != "terminal" else "terminal has" for name in TOOLS if name not in names}
+        assert [name for name, words in called.items() if words in shown] == [], "a tool refers to one that is not offered"
         hidden = next((tool for tool in TOOLS if tool not in names), None)
         if hidden:
             with pytest.raises(MCPError):

@@ -92,6 +92,16 @@ async def test_the_tools_that_a_model_is_shown_fit_their_budget(workspace):
 
 
 # promise: output-11
+async def test_the_tools_for_agents_that_write_code_fit_a_smaller_budget(machine):
+    async with machine.another_agent("--tools", "coding") as agent:
+        tools = (await agent.client.list_tools()).tools
+    shown = [{"name": t.name, "description": t.description, "parameters": t.input_schema} for t in tools]
+    [told] = tokens(json.dumps(shown, ensure_ascii=False, separators=(",", ":")))
+    print(f"shown to a model: {told} tokens")
+    assert told <= 1_800
+
+
+# promise: output-11
 async def test_a_line_of_a_repl_costs_ten_tokens_of_facts(workspace):
     await workspace.terminal("python3 -q")
     answers = [await workspace.terminal(f"{i} * {i}", is_input=True) for i in range(26)]

@@ -85,7 +85,12 @@ pub(super) fn line(options: &Options, name: &Name) -> Vec<u8> {
         "cwd": base64(cwd.as_os_str()),
         "env": env,
         "umask": umask(),
-        "tools": match options.tools { Tools::All => "all", Tools::Terminal => "terminal", Tools::Sessions => "sessions" },
+        "tools": match options.tools {
+            Tools::All => "all",
+            Tools::Terminal => "terminal",
+            Tools::Sessions => "sessions",
+            Tools::Coding => "coding",
+        },
         "structured": options.structured,
         "detach": match options.detach { Detach::Keep => Value::from("keep"), Detach::After(seconds) => Value::from(seconds) },
     });

@@ -36,6 +36,8 @@ pub enum Tools {
     Terminal,
     /// All but terminal
     Sessions,
+    /// terminal, start_terminal_session, send_input_to_terminal and get_terminal_output, for agents that write code
+    Coding,
 }
 
 pub(super) fn detach(text: &str) -> Result<Detach, String> {

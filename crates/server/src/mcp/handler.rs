@@ -36,9 +36,7 @@ use super::progress;
 use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
 use super::tasks;
-use super::tool_definitions::{
-    self, Answer, MORE_SHELLS, READ_TOOL, START_TOOL, TOOLS, Tool, ToolCall, ToolError, refused,
-};
+use super::tool_definitions::{self, Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError, refused};
 use ptyd_core::action::{ActionError, ClientContext, PersonReply, TaskSupport};
 use ptyd_core::approval_wait::ApprovalWait;
 use ptyd_core::limits::{APPROVAL_LIFETIME, EXECUTE_TIMEOUT, TIMEOUT_MAX};
@@ -378,11 +376,12 @@ impl ServerHandler for Handler {
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = self.caller(&context);
         let model = if caller.structured { structured_model } else { model };
-        let has_more = caller.offers(START_TOOL);
-        let tools = TOOLS.iter().filter(|tool| caller.offers(tool.name)).map(|tool| {
+        let offers = |name: &str| caller.offers(name);
+        let tools = TOOLS.iter().filter(|tool| offers(tool.name)).map(|tool| {
             let mut model = model(tool);
-            if !has_more {
-                model.description = Some(tool.description.replace(MORE_SHELLS, "").into());
+            model.description = Some(tool_definitions::description_among(tool, offers).into());
+            if let Some(schema) = tool_definitions::schema_among(tool, offers) {
+                model.input_schema = Arc::new(schema);
             }
             model
         });

@@ -32,7 +32,12 @@ pub enum ToolSet {
     Terminal,
     /// All but the `terminal` tool.
     Sessions,
+    /// The four tools for an agent that writes code.
+    Coding,
 }
+
+/// An agent that writes code starts shells, types at programs and reads output; `terminal` runs commands in every session.
+const CODING: [&str; 4] = ["get_terminal_output", "send_input_to_terminal", "start_terminal_session", "terminal"];
 
 impl ToolSet {
     pub(super) fn has(self, name: &str) -> bool {
@@ -40,6 +45,7 @@ impl ToolSet {
             Self::All => true,
             Self::Terminal => name == "terminal",
             Self::Sessions => name != "terminal",
+            Self::Coding => CODING.contains(&name),
         }
     }
 }

@@ -15,7 +15,7 @@ use ptyd_core::action::{
 };
 use ptyd_core::limits::EXECUTE_TIMEOUT;
 
-const NAME: &str = "execute_in_terminal";
+pub(super) const NAME: &str = "execute_in_terminal";
 
 const DESCRIPTION: &str = "Run a command in a session and wait for its end. For keys and answers \
 use send_input_to_terminal. Answers with the output, then one line of facts like [exit 0 · command c7]; a non-zero \

@@ -14,12 +14,15 @@ use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, Composite, Create, Limit, Limits, Otherwise, Outcome};
 use ptyd_core::limits::{COLS_DEFAULT, COLS_MAX, ROWS_DEFAULT, ROWS_MAX};
 
-pub(in crate::mcp) const NAME: &str = "start_terminal_session";
+pub(super) const NAME: &str = "start_terminal_session";
 
 const DESCRIPTION: &str = "Start another shell and get its session_id for the other tools: to run several things at \
 once (a server and its tests), or for another shell, directory or environment. Not for single commands: terminal has \
 a shell already. Example: {\"cwd\": \"/app\", \"name\": \"server\"}. It lives until terminated or its shell \
 exits, and 10 minutes after this client has gone.";
+
+/// The part of the description for clients that have `terminal`.
+pub(super) const ONE_SHELL_IS_THERE: &str = " Not for single commands: terminal has a shell already.";
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]

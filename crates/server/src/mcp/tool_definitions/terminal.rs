@@ -25,7 +25,7 @@ shells. Example: {\"command\": \"npm run dev\", \"wait_for\": \"listening on\", 
 until it exits or reset, and 10 minutes after this client has gone.";
 
 /// The part of the description for clients that have the other tools.
-pub(in crate::mcp) const MORE_SHELLS: &str = "; start_terminal_session gives more shells";
+pub(super) const MORE_SHELLS: &str = "; start_terminal_session gives more shells";
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
