@@ -4,12 +4,17 @@ Only here a workspace is made and cleared; a process that is left behind fails t
 """
 
 import asyncio
+import gc
 import signal
 import subprocess
 
 import pytest
 
 from mcp_client import CALL_SECONDS, PTYD, Lines, Workspace
+
+
+# The classes of the SDK stay for ever, so the collector looks at them less often.
+gc.set_threshold(100_000)
 
 
 def pytest_configure():

@@ -65,7 +65,7 @@ async fn the_server_can_be_killed_at_any_moment_and_no_byte_is_lost() {
     let shells = join_all((0..count(2, 20)).map(async |_| server.session().await)).await;
     let printing =
         join_all(shells.iter().enumerate().map(async |(number, shell)| shell.begin(&printer(number)).await)).await;
-    for round in 0..count(8, 100) {
+    for round in 0..count(5, 100) {
         server.kill9_after(random.moment(Duration::from_millis(150)));
         server.launch();
         // Every other time it is killed again while it starts.

@@ -85,7 +85,7 @@ async fn all_ways(server: &Server, shell: &Session, name: &str, commands: &[Stri
     assert_eq!(lossy(&watched(server, shell, 0, end).await), lossy(&streamed), "{name}: viewer");
     shows_only_commands(&format!("{name}: search"), &found(server, shell, ".").await.join("\n"), commands);
     let mut random = Random::seeded();
-    for _ in 0..count(4, 100) {
+    for _ in 0..count(2, 100) {
         let (at, limit) = (random.below(end), 100 + random.below(4000));
         shows_only_commands(&format!("{name}: text from {at}"), &text(shell, at).await, &[]);
         let pieces = stream(shell, at, limit).await;
