@@ -42,7 +42,7 @@ WITH_TASKS = {"python SDK 2": [sys.executable, CLIENTS / "tasks.py"], "typescrip
 @contextmanager
 def driven(client: str, way: dict, machine, programs=PROGRAMS):
     """A client at this server; gives the function that asks it."""
-    env = machine.env | {"NODE_PATH": str(NPM), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = machine.env | {"NODE_PATH": str(NPM), "PYTHONPYCACHEPREFIX": str(TARGET / "pycache")}
     if client == "inspector":
         yield lambda tool=None, /, **arguments: _inspected(way, env, tool, arguments)
         return
