@@ -29,7 +29,7 @@ const WITHOUT_PLUGINS: [&str; 6] = ["-p", "no:cacheprovider", "-p", "no:schemath
 /// The tests of bash that run again without its builtins, as where it cannot load them.
 const OF_BASH: [&str; 5] = ["delivery", "ends", "forgery", "hostile", "login"];
 
-/// The tests that run again with random read sizes: those of ends, text and screens.
+/// The tests with random read sizes: those of ends, text and screens.
 const IN_PIECES: &str = "package(=e2e) and test(/^(boundaries|delivery|output|programs|shell_ends|shell_texts)::/)";
 
 /// The tests that need nothing but Rust and a linker.
@@ -335,9 +335,13 @@ impl Rig<'_> {
             run("quick", &|| self.rust("quick", Some(QUICK), &[]));
             return outcomes;
         }
-        run("rust", &|| self.rust("rust", None, &[]));
+        // Pieces of any size are the harder case, so a run in small has these tests only so.
+        let in_pieces = self.options.filter.is_none();
+        let others = format!("not ({IN_PIECES})");
+        let selected = (in_pieces && !self.options.is_full).then_some(&*others);
+        run("rust", &|| self.rust("rust", selected, &[]));
         run("shell scripts", &|| self.shell_scripts());
-        if self.options.filter.is_none() {
+        if in_pieces {
             run("in random pieces", &|| self.in_random_pieces());
         }
         run("python", &|| self.python("python", &IN_PYTHON.map(str::to_owned), &[]));
@@ -379,7 +383,7 @@ impl Rig<'_> {
         self.suite(name, &mut nextest, &self.target.join("nextest").join(profile).join("junit.xml"))
     }
 
-    /// The end-to-end tests about ends and output once more, while holders read their terminals in pieces of any size.
+    /// The end-to-end tests about ends and output, while holders read their terminals in pieces of any size.
     fn in_random_pieces(&self) -> Result<Report> {
         let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros()).to_string();
         // To repeat a failure: the same variable and the same command.

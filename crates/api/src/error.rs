@@ -374,31 +374,3 @@ impl Problem {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_code_is_the_same_word_in_json_and_in_the_type() {
-        for code in ErrorCode::ALL {
-            assert_eq!(serde_json::to_value(code).expect("plain"), code.as_str());
-        }
-        let distinct: std::collections::HashSet<_> = ErrorCode::ALL.into_iter().collect();
-        assert_eq!(distinct.len(), ErrorCode::ALL.len());
-    }
-
-    #[test]
-    // promise: rest-3
-    fn a_problem_names_its_code_its_request_and_its_field() {
-        let problem =
-            Problem::new(ErrorCode::InvalidField, "cols: 0 is too small".into(), Some("cols".into()), "r1".into());
-        assert_eq!(
-            serde_json::to_value(problem).expect("plain"),
-            serde_json::json!({
-                "type": "urn:ptyd:error:invalid_field", "title": "A field is not valid", "status": 422,
-                "detail": "cols: 0 is too small", "code": "invalid_field", "requestId": "r1", "field": "cols"
-            })
-        );
-    }
-}

@@ -96,24 +96,3 @@ impl EventKind {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_kind_is_the_same_word_in_json_and_in_the_type() {
-        let all = [
-            EventKind::SessionCreated,
-            EventKind::SessionTerminated,
-            EventKind::ApprovalRequested,
-            EventKind::ApprovalDecided,
-            EventKind::CommandStarted,
-            EventKind::CommandCompleted,
-            EventKind::Attention,
-            EventKind::Limit,
-            EventKind::Gap,
-        ];
-        assert!(all.iter().all(|kind| serde_json::to_value(kind).is_ok_and(|word| word == kind.name())));
-    }
-}
