@@ -18,7 +18,8 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 7] {
                 .details(
                     "A WebSocket. Without a sub-protocol it speaks JSON texts (`input`, `output`, `status`); with `ptyd.v1`, \
                      binary frames carry bytes with their offsets, text frames events and what the viewer asks for. \
-                     docs/websocket.md describes both. A session that is not there is told by the close code 4404.",
+                     docs/websocket.md describes both. A client that can send no header gives its token or ticket in the \
+                     first message. If the session is not there, the server closes with 4404.",
                 )
                 .query::<api::SocketQuery>()
                 .empty(101, "The connection is now a WebSocket.")
