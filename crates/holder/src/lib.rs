@@ -18,6 +18,7 @@ mod handover;
 mod input;
 mod input_queue;
 pub mod log;
+mod memory_kills;
 mod nonces;
 mod output;
 mod output_pump;

@@ -132,6 +132,12 @@ pub fn on_removals(folder: BorrowedFd<'_>) -> io::Result<()> {
     if asked == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// The signal that ended a process with this wait status; `None` if it exited (wait(2)).
+pub fn of_wait_status(status: i32) -> Option<i32> {
+    let signo = status & 0x7f;
+    (signo != 0 && signo != 0x7f).then_some(signo)
+}
+
 /// The signal that a shell's exit code above 128 means, if it means one.
 pub fn of_exit_code(code: i32) -> Option<i32> {
     (129..=128 + SIGNO_MAX).contains(&code).then(|| code - 128)

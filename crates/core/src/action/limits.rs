@@ -69,7 +69,7 @@ impl Limit {
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::CpuSeconds => 1,
-            Self::MemoryMb => 2,
+            Self::MemoryMb => wire::MEMORY,
             Self::Processes => 3,
             Self::OpenFiles => 4,
             Self::OutputMb => 5,

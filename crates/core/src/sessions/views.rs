@@ -138,7 +138,7 @@ pub(crate) fn exit_of(timeline: &Timeline) -> Option<SessionExit> {
         return Some(SessionExit { code: None, signal: None, reason, at: time(timeline.clock().last_us) });
     };
     let code = libc_exit_code(status);
-    let signal = libc_signal(status);
+    let signal = sys::signal::of_wait_status(status);
     let how = match (code, signal) {
         (Some(code), _) if code != 0 && ended_by_errexit(timeline) => {
             format!("the shell exited with {code}; it had set -e (errexit) on: a failing command ends it")
@@ -161,6 +161,9 @@ pub(crate) fn exit_of(timeline: &Timeline) -> Option<SessionExit> {
         (Some((EndReason::HOLDER, why)), _) => format!("{why}; {how}"),
         (Some(_), Some(limit)) => format!("it reached its {}; {how}", limit.name()),
         (Some(_), None) => format!("terminated on request; {how}"),
+        (None, Some(Limit::MemoryMb)) if signal == Some(sys::signal::KILL) => {
+            format!("it reached its {}; {how}{}", Limit::MemoryMb.name(), left_behind(timeline))
+        }
         (None, _) => how + &left_behind(timeline),
     };
     Some(SessionExit { code, signal, reason, at: time(us) })
@@ -200,12 +203,6 @@ fn ended_by_errexit(timeline: &Timeline) -> bool {
 /// WEXITSTATUS where WIFEXITED (wait(2)).
 fn libc_exit_code(status: i32) -> Option<i32> {
     (status & 0x7f == 0).then_some(status >> 8 & 0xff)
-}
-
-/// WTERMSIG where WIFSIGNALED (wait(2)).
-fn libc_signal(status: i32) -> Option<i32> {
-    let signo = status & 0x7f;
-    (signo != 0 && signo != 0x7f).then_some(signo)
 }
 
 /// How certain the end of a running command will be.

@@ -281,6 +281,36 @@ async fn a_memory_hog_is_killed_and_its_shell_is_not() {
 
 #[tokio::test]
 // promise: limit-2
+async fn a_shell_that_is_killed_for_its_memory_names_its_limit() {
+    let server = Server::start();
+    let mut ended = Vec::new();
+    for _ in 0..4 {
+        let shell = limited(&server, Limits { memory_mb: Some(64), ..Limits::default() }).await;
+        if !in_group(&shell, Limit::MemoryMb).await {
+            return;
+        }
+        // bash itself keeps the bytes.
+        let hog = shell.begin("x=$(head -c 400M /dev/zero | tr '\\0' x)").await;
+        let done = shell.end_of(&hog).await;
+        assert_eq!((done.status, &done.limits_hit), (CommandStatus::Terminated, &vec![Limit::MemoryMb]), "{done:?}");
+        ended.push(shell);
+    }
+    // The next server tells the same.
+    for _ in 0..2 {
+        for shell in &ended {
+            let session = shell.look().await;
+            let hits: Vec<_> = session.limits_hit.iter().map(|hit| hit.limit).collect();
+            let how = session.exit.map(|exit| exit.reason).unwrap_or_default();
+            assert_eq!(hits, [Limit::MemoryMb], "{how}");
+            assert!(how.starts_with("it reached its memoryMb; the shell was killed by KILL"), "{how}");
+        }
+        server.kill9();
+        server.again();
+    }
+}
+
+#[tokio::test]
+// promise: limit-2
 async fn a_fork_bomb_stays_small_and_leaves_nothing() {
     let server = Server::start();
     let other = server.session().await;

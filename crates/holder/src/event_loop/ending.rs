@@ -79,6 +79,9 @@ impl Holder {
             let words = b"ended while the disk was full; the last output is lost";
             self.records.trouble(TroubleKind::DISK_FULL, 0, words);
         }
+        if signal::of_wait_status(wait_status) == Some(signal::KILL) {
+            self.record_memory_kills();
+        }
         let (left, names) = self.end.left_behind();
         let (end, dropped_records) = (self.records.end(), self.attestation.dropped());
         let exited = Record::Exited { wait_status, end, dropped_records, left, names: names.as_bytes() };
@@ -88,6 +91,14 @@ impl Holder {
             self.end.exit_recorded(now);
         } else {
             self.output.retry_later(now);
+        }
+    }
+
+    /// Records the kernel's kills that no server has counted: the shell's own is one of them.
+    fn record_memory_kills(&mut self) {
+        let command = self.shell.command();
+        if let Some(count) = self.memory_kills.unrecorded(command) {
+            self.records.note(&Record::Limited { limit: wire::MEMORY, command, count });
         }
     }
 

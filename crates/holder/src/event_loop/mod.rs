@@ -34,6 +34,7 @@ use crate::folder::Folder;
 use crate::foreground_sampler::{Sample, Sampler};
 use crate::handover::CommandHandover;
 use crate::input::{Input, SignalKey};
+use crate::memory_kills::MemoryKills;
 use crate::nonces::Nonces;
 use crate::output::Output;
 use crate::output_pump::Until;
@@ -68,6 +69,7 @@ struct Holder {
     replies: QueryReplies,
     sampler: Sampler,
     end: SessionEnd,
+    memory_kills: MemoryKills,
     /// Its first process ends with this.
     _container: Option<Sandbox>,
 }
@@ -167,6 +169,7 @@ impl Holder {
             replies: QueryReplies::default(),
             sampler: Sampler::new(tty, takes_lines),
             end: SessionEnd::new(spec.keeps_descendants),
+            memory_kills: MemoryKills::new(&spec.groups),
             _container: container,
         };
         let (cols, rows) = holder.terminal.size();

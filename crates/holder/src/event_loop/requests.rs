@@ -62,6 +62,9 @@ impl Holder {
             }
             ToHolder::Report { seq } => self.press_report_key((id, seq)),
             ToHolder::Limited { limit, command, count } => {
+                if limit == wire::MEMORY {
+                    self.memory_kills.recorded(command, count);
+                }
                 self.records.note(&Record::Limited { limit, command, count });
                 self.schedule_sample(now);
             }

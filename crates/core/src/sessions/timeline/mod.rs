@@ -65,8 +65,8 @@ pub(crate) enum Change {
         query: Query,
         to: u64,
     },
-    /// The holder hit the limit that it enforces.
-    Held(Hit),
+    /// The holder has recorded a hit that this server did not know.
+    LimitHit(Hit),
     /// The shell searches other directories for programs.
     Path,
 }
@@ -179,8 +179,8 @@ impl Timeline {
             Some(Record::Limited { limit, command, count }) => {
                 if let Some(limit) = Limit::of_code(limit) {
                     let hit = Hit { limit, command, at_us: event.time_us, count, is_recorded: true };
-                    if self.hit(hit) && limit == Limit::OutputMbPerSecond {
-                        news.push(Change::Held(hit));
+                    if self.hit(hit) {
+                        news.push(Change::LimitHit(hit));
                     }
                 }
             }

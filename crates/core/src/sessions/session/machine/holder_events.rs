@@ -52,7 +52,7 @@ impl Session {
                     self.on_prompt();
                 }
                 Change::Query { query, to } => self.on_query(&query, to),
-                Change::Held(hit) => self.notify_limit_hit(hit),
+                Change::LimitHit(hit) => self.notify_limit_hit(hit),
                 Change::Path => {
                     let path = self.timeline.shell().path.as_deref();
                     let tools = match self.follower.is_replaying {
