@@ -81,7 +81,7 @@ impl Session {
         if !((self.takes_lines() || self.shared.spec.handover.is_in_band()) && has_begun) {
             self.goes_without_hooks();
         }
-        let (status, lost) = if has_begun || !self.takes_lines() {
+        let (status, lost) = if has_begun {
             (CommandStatus::Completed, "the shell's hooks are gone")
         } else {
             (

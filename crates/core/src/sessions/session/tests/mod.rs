@@ -317,6 +317,30 @@ fn a_shell_that_waits_after_an_interrupt_is_asked_what_became_of_its_command() {
 }
 
 #[test]
+// promise: end-2
+fn a_command_that_a_silent_shell_did_not_begin_is_not_completed() {
+    for (has_begun, status) in [(true, CommandStatus::Completed), (false, CommandStatus::Failed)] {
+        let mut rig = Rig::new(HandoverMethod::Keys);
+        rig.prompt(0, "first", 0);
+        rig.publish();
+        rig.accept(1, 1, [1; 16], b"sleep 60");
+        if has_begun {
+            rig.begin(1);
+        }
+        rig.publish();
+        rig.receive(sample(Activity::Editor, Modes::default(), NO_PROCESS));
+        // Another process has read the keys, for example. The report key is not answered either.
+        rig.later(limits::KEYS_READ + limits::EDITOR_SUSPICION);
+        let pressed = |frame: &ToHolder| if let ToHolder::Report { seq } = frame { Some(*seq) } else { None };
+        let seq = rig.sent.iter().find_map(pressed).expect("the shell is asked");
+        rig.receive(FromHolder::Done { seq, status: wire::Status::Ok, value: 0, echo: wire::Echo::Unknown });
+        rig.receive(sample(Activity::Editor, Modes::default(), NO_PROCESS));
+        rig.later(limits::REPORT_PATIENCE);
+        assert_eq!(newest(&rig), (status, None), "begun: {has_begun}");
+    }
+}
+
+#[test]
 // promise: send-4
 fn input_for_a_command_that_has_ended_is_not_typed_at_the_prompt() {
     let mut rig = Rig::new(HandoverMethod::Keys);
