@@ -31,12 +31,13 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   declare +x __ptyd_secret __ptyd_file
   readonly __ptyd_secret __ptyd_file __ptyd_parts
 
-  # The beginning of PROMPT_COMMAND. Redirecting the group hides the trace of `set -x`, the call itself included: fd 96 is
-  # open for reading only, so what is written to it is lost, and nothing is opened for that. `&& :`
-  # keeps a status that is not zero from ending a `set -e` shell or firing an ERR trap, yet passes it on to what the
-  # user has behind it in the same element.
+  # The beginning of PROMPT_COMMAND where the builtins are missing. Redirecting the group hides the trace of `set -x`, the call itself included: fd 96 is open for reading only, so what is written
+  # to it is lost, and nothing is opened for that. `&& :` keeps a status that is not zero from ending a `set -e` shell or firing an
+  # ERR trap, yet passes it on to what is behind it.
   # shellcheck disable=SC2016 # PROMPT_COMMAND expands it, not this line.
   __ptyd_prompt='{ __ptyd_hook "$LINENO" && :; } 2>&96'
+  # shellcheck disable=SC2016 # As above.
+  __ptyd_preexec='__bp_precmd_invoke_cmd "$_"'$'\n'
   # The beginning of PS0: empty for a typed line, the start marker for a command of ours. The value must be there
   # when the prompt is made: bash keeps a pointer to it until the line is accepted, so a key must never assign PS0.
   # shellcheck disable=SC2016 # PS0 expands it.
@@ -56,25 +57,25 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # The text to evaluate, the command's id (0: none is running), its flags, its end ($?, PIPESTATUS, nonce, `told`: reported,
   # `usual`: in the state below, and the flags that say so), its start marker, the PIPESTATUS of the one before, the state of the shell in which a command is
   # taken with the short line (none where it must not be), whether to turn `set -x` on again, whether stderr left the terminal, the
-  # line number that the editor has after the last prompt, the last reported PATH and the user's prompt commands behind ours. Arrays where an assignment may happen
-  # under `set -a`, for bash does not export them. The state is the only key of its array.
+  # line number that the editor has after the last prompt and the last reported PATH. Arrays where an assignment may happen under
+  # `set -a`, for bash does not export them. The state is the only key of its array.
   __ptyd_text='' __ptyd_id=0 __ptyd_taken=0 __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_last='' \
-    __ptyd_staged=() __ptyd_xtrace=() __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1' __ptyd_hooks=''
+    __ptyd_staged=() __ptyd_xtrace=() __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1'
   declare -A __ptyd_state=()
   # bash's own descriptor of the terminal; children do not inherit it. With few descriptors allowed, it has another number.
   if [[ -t 255 ]]; then __ptyd_tty=255; else exec {__ptyd_tty}>/dev/tty; fi
-  # bash 5.0 has no SRANDOM, runs only the first prompt command, and ends when a text for `eval` ends early.
+  # bash 5.0 has no SRANDOM, and ends when a text for `eval` ends early.
   __ptyd_is_5_0=$((BASH_VERSINFO[0] == 5 && BASH_VERSINFO[1] == 0))
   # The builtins of bash_builtins.c take a plain text in a fourth of the time. A bash that cannot load them, or whose structures may
   # differ, does without.
   __ptyd_key=''
   if [[ ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]} == 5.[1-3] ]] &&
-    builtin enable -f "${BASH_SOURCE[0]%/*}/bash_builtins.so" __ptyd_run __ptyd_ran __ptyd_is_usual __ptyd_at_prompt 2>/dev/null; then
-    # shellcheck disable=SC2016 # As above.
-    __ptyd_key=k __ptyd_prompt='{ __ptyd_at_prompt "$LINENO" && :; } 2>&96'
+    builtin enable -f "${BASH_SOURCE[0]%/*}/bash_builtins.so" __ptyd_run __ptyd_ran __ptyd_is_usual 2>/dev/null; then
+    # The line editor itself calls the hook, so PROMPT_COMMAND is the user's alone.
+    __ptyd_key=k
   fi
-  declare +x __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_text __ptyd_id __ptyd_taken \
-    __ptyd_flags __ptyd_mark __ptyd_last __ptyd_line __ptyd_path __ptyd_hooks __ptyd_tty __ptyd_is_5_0 __ptyd_key
+  declare +x __ptyd_preexec __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_text __ptyd_id __ptyd_taken \
+    __ptyd_flags __ptyd_mark __ptyd_last __ptyd_line __ptyd_path __ptyd_tty __ptyd_is_5_0 __ptyd_key
 
   # Calls a rarely needed function, with $? as it is. Those are parsed only then, from the last part of this file; with the builtins
   # those of every round trip are rarely needed, too.
@@ -89,7 +90,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # In their original form, independent of the user's settings.
   __ptyd_read_on() {
     local - options=$BASHOPTS
-    set +aeux
+    set +aeuvx
     builtin shopt -u expand_aliases
     builtin shopt -s interactive_comments
     [[ -z $__ptyd_key ]] || builtin eval "${__ptyd_parts[1]}"
@@ -103,7 +104,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
 
   readonly -f __ptyd_seldom __ptyd_read_on __ptyd_pass
 
-  readonly __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_tty __ptyd_is_5_0 __ptyd_key
+  readonly __ptyd_preexec __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_tty __ptyd_is_5_0 __ptyd_key
   [[ -n $__ptyd_key ]] || builtin eval "${__ptyd_parts[1]}"
 
   # Before the user's files, so that the keys are there even if an error in them ends all of bash's startup.
@@ -138,11 +139,11 @@ fi
 unset PTYD_CLEAN
 
 # After the user's files, so that the hook is the first to see $?, even if they set PROMPT_COMMAND.
-if [[ -n ${__ptyd_key-} && $- != *[aeu]* && ${PROMPT_COMMAND@a} != *r* && ${PROMPT_COMMAND[*]-} != *__ptyd* ]]; then
-  ((${#PROMPT_COMMAND[@]} == 0)) || builtin printf -v __ptyd_hooks '\1%s' "${PROMPT_COMMAND[@]}"
-  PROMPT_COMMAND=("$__ptyd_prompt" "${PROMPT_COMMAND[@]}")
-elif declare -F __ptyd_seldom >/dev/null; then
-  __ptyd_seldom __ptyd_install || __ptyd_seldom __ptyd_hook "$LINENO" l
+# It ends in a command that succeeds, for the first prompt's PIPESTATUS.
+if [[ -n ${__ptyd_key-} ]] || ! declare -F __ptyd_install >/dev/null; then
+  :
+else
+  __ptyd_install || __ptyd_hook "$LINENO" l
 fi
 
 # bash parses the code after this, and after each form feed, only when it is needed.
@@ -189,7 +190,7 @@ __ptyd_tell() {
   __ptyd_end[0]=${1-$?} __ptyd_end[1]=${2-"${PIPESTATUS[@]}"} \
     __ptyd_end[2]=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
   # Looked up, which takes a third of the time of a comparison.
-  if [[ -n ${__ptyd_state[$-;${PS0-};${PROMPT_COMMAND-};${HISTIGNORE-};${PATH-}]-} ]]; then
+  if [[ -n ${__ptyd_state[$-;${PS0-};${PROMPT_COMMAND[*]-};${HISTIGNORE-};${PATH-}]-} ]]; then
     __ptyd_end[4]=usual __ptyd_end[5]=$__ptyd_key
   else
     __ptyd_end[5]=u
@@ -213,8 +214,8 @@ __ptyd_look_closer() {
   [[ ${PATH-} == "$__ptyd_path" ]] || __ptyd_tell_path
 }
 
-# Runs at every prompt, first of all prompt commands, and reports the ends that are not reported yet: those of lines that a person
-# typed, and of a command that was cut short. $1 is the line number, $2 a further flag.
+# Runs at every prompt, first of all prompt commands or, with the builtins, behind them all. It reports the ends that are not reported
+# yet: those of lines that a person typed, and of a command that was cut short. $1 is the line number, $2 a further flag.
 __ptyd_hook() {
   # One statement, as above.
   # shellcheck disable=SC2124
@@ -239,6 +240,7 @@ __ptyd_hook_otherwise() {
     set +aeux
   fi
   __ptyd_line=$(($1 + 1))
+  [[ ${PROMPT_COMMAND-} != __bp* || -n $__ptyd_key ]] || pipestatus=${BP_PIPESTATUS[*]}
   if [[ -n ${__ptyd_end-} ]]; then
     status=${__ptyd_end[0]} pipestatus=${__ptyd_end[1]}
   elif ((__ptyd_id)); then
@@ -254,8 +256,7 @@ __ptyd_hook_otherwise() {
     [[ $options != *e* ]] || __ptyd_flags+=e
     __ptyd_tell "$status" "$pipestatus"
   fi
-  __ptyd_last=''
-  ((__ptyd_id == 0)) || __ptyd_last=$pipestatus
+  __ptyd_last=$pipestatus
   __ptyd_restore
 }
 
@@ -268,9 +269,17 @@ __ptyd_restore() {
 # printed before the short line runs, but belongs to the command's output.
 __ptyd_judge() {
   __ptyd_state=()
-  # shellcheck disable=SC2128 # Of PROMPT_COMMAND the first element is meant.
-  [[ $1 == *[aeuxT]* || ${PS0-} != "$__ptyd_ps0" || ${PROMPT_COMMAND-} != "$__ptyd_prompt"* || __ptyd_is_5_0 -ne 0 ||
-    ${HISTIGNORE-} != *'*__ptyd*'* ]] || __ptyd_state=(["$1;$PS0;$PROMPT_COMMAND;$HISTIGNORE;${PATH-}"]=usual)
+  [[ $1 == *[aeuxT]* || ${PS0-} != "$__ptyd_ps0" || __ptyd_is_5_0 -ne 0 || ${HISTIGNORE-} != *'*__ptyd*'* ]] || ! __ptyd_is_hooked ||
+    __ptyd_state=(["$1;$PS0;${PROMPT_COMMAND[*]};$HISTIGNORE;${PATH-}"]=usual)
+}
+
+# Whether the hook runs first, and once. bash-preexec would put its line back before it at each prompt, which takes a second; but that line
+# passes $? on, and keeps PIPESTATUS.
+__ptyd_is_hooked() {
+  [[ -z $__ptyd_key ]] || return 0
+  local all=${PROMPT_COMMAND[*]-}
+  [[ $all != __bp* ]] || all=${all#"$__ptyd_preexec"}
+  [[ ${all:0:${#__ptyd_prompt}} == "$__ptyd_prompt" && ${all:${#__ptyd_prompt}} != *__ptyd_hook* ]]
 }
 
 # Puts the start marker's place in front of the user's PS0. Not from a key, as said above.
@@ -297,43 +306,29 @@ __ptyd_tell_path() {
   builtin printf 'P;%s;%s\0' "$__ptyd_secret" "$__ptyd_path" >&97
 }
 
-# Puts the hook in front of whatever PROMPT_COMMAND has become, and fails where it may not.
+# Puts the hook in front of whatever PROMPT_COMMAND has become, in the same element: tools look there for theirs, and assign that element.
+# It takes out what others moved or doubled of the hook, so nothing grows, and fails where it may not assign.
 __ptyd_install() {
   local -
   set +aeu
-  [[ ${PROMPT_COMMAND[0]-} != "$__ptyd_prompt"* ]] || return 0
+  ! __ptyd_is_hooked || return 0
   # Assigning to a readonly variable would throw the whole line away.
   [[ ${PROMPT_COMMAND@a} != *r* ]] || return 1
-  local old hooks=() first='' rest='' dead=${__ptyd_prompt//__ptyd_hook/__ptyd_no_hook}
-  dead=${dead//__ptyd_at_prompt/__ptyd_no_hook}
-  for old in "${PROMPT_COMMAND[@]}"; do
-    # An element like `mine; <hook>` keeps its shape, but its hook no longer reports a second end.
-    old=${old//__ptyd_hook/__ptyd_no_hook}
-    hooks+=("${old//__ptyd_at_prompt/__ptyd_no_hook}")
+  local at others
+  for at in "${!PROMPT_COMMAND[@]}"; do
+    others=${PROMPT_COMMAND[at]//"$__ptyd_prompt"$'\n'/}
+    others=${others//$'\n'"$__ptyd_prompt"/}
+    others=${others//"$__ptyd_prompt"/:}
+    # shellcheck disable=SC2178 # A scalar stays one.
+    if ((at == 0)); then PROMPT_COMMAND=$others; else PROMPT_COMMAND[at]=$others; fi
+    [[ $others != : ]] || unset "PROMPT_COMMAND[$at]"
   done
-  first=${hooks[0]-}
-  ((${#hooks[@]} < 2)) || builtin printf -v rest '\1%s' "${hooks[@]:1}"
-  if [[ $first != *"$dead"* ]]; then
-    # `PROMPT_COMMAND=mine` replaces the user's first element, which stands behind ours.
-    [[ $rest != "$__ptyd_hooks" ]] || hooks=("$first" "${hooks[@]:2}")
-  elif [[ $rest$'\1' == *$'\1'"$first"$'\1'* ]]; then
-    # A hook that puts itself before ours at each prompt is there already.
-    hooks=("${hooks[@]:1}")
-  fi
-  for old in "${!hooks[@]}"; do
-    [[ -n ${hooks[old]} && ${hooks[old]} != "$dead" ]] || unset "hooks[old]"
-  done
-  hooks=("${hooks[@]}") __ptyd_hooks=''
-  ((${#hooks[@]} == 0)) || builtin printf -v __ptyd_hooks '\1%s' "${hooks[@]}"
-  if ((!__ptyd_is_5_0)); then
-    # An element of its own leaves $? and PIPESTATUS as they were for the ones behind it.
-    PROMPT_COMMAND=("$__ptyd_prompt" "${hooks[@]}")
-  else
-    # shellcheck disable=SC2178 # bash 5.0 runs the first element only, which a plain assignment sets.
-    PROMPT_COMMAND=$__ptyd_prompt${hooks[0]:+$'\n'${hooks[0]}}
-  fi
+  others=${PROMPT_COMMAND-}$'\n' at=''
+  [[ $others != "$__ptyd_preexec"* ]] || at=$__ptyd_preexec others=${others#"$__ptyd_preexec"}
+  others=${others%$'\n'}
+  # shellcheck disable=SC2178 # The first element is meant.
+  PROMPT_COMMAND=$at$__ptyd_prompt${others:+$'\n'$others}
 }
-__ptyd_no_hook() { return; }
 
 # Key 1 (bind -x): takes the staged command (its head, its id, its nonce, its text) and puts a line that evaluates it in the place
 # of what was being typed. $1 is the line number.
@@ -355,8 +350,7 @@ __ptyd_finish() {
 }
 
 readonly -f __ptyd __ptyd_take __ptyd_leave __ptyd_tell __ptyd_look_closer __ptyd_hook __ptyd_hook_otherwise __ptyd_restore __ptyd_judge \
-  __ptyd_claim_ps0 __ptyd_claim_history __ptyd_tell_path __ptyd_install __ptyd_no_hook __ptyd_load \
-  __ptyd_finish
+  __ptyd_is_hooked __ptyd_claim_ps0 __ptyd_claim_history __ptyd_tell_path __ptyd_install __ptyd_load __ptyd_finish
 
 # The same whatever the shell's state and the text are; `status` and `staged` are the loader's.
 # $2 is the shell's options where __ptyd_load_quietly has dealt with them.
@@ -370,7 +364,7 @@ __ptyd_load_carefully() {
   id=${staged[1]}
   # A key that a person pressed by accident finds a command that was taken before.
   ((id > __ptyd_taken)) || return 0
-  if [[ ${PROMPT_COMMAND-} != "$__ptyd_prompt"* ]]; then
+  if ! __ptyd_is_hooked; then
     __ptyd_install
   elif ((${1:-1} > ${__ptyd_line:-1})); then
     # The editor is one line ahead of the prompt; more means a continuation line (PS2) of what a person has begun.
@@ -435,7 +429,7 @@ __ptyd_examine() {
 
 # Makes the line begin with a pipeline that ends as the last command's did; `line` and `status` are the loader's.
 __ptyd_repeat_pipestatus() {
-  local again="__ptyd_pass ${__ptyd_last// / | __ptyd_pass }"
+  local again="__ptyd_pass \"\$?\" && :; __ptyd_pass ${__ptyd_last// / | __ptyd_pass }"
   # `&& :` for the reason given with PROMPT_COMMAND; but a `:` that runs would be the new PIPESTATUS.
   ((status == 0)) || again+=' && :'
   line="$again; $line"
@@ -486,7 +480,7 @@ __ptyd_finish_otherwise() {
   # Readline's echo goes to stderr, and so does PS0.
   if [[ -t 2 ]]; then __ptyd_stderr_gone=(); else __ptyd_stderr_gone=(1); fi
   # The command may have lost the hook (PROMPT_COMMAND=); if it cannot be restored, the end is reported from here.
-  [[ ${PROMPT_COMMAND-} == "$__ptyd_prompt"* ]] || __ptyd_install || __ptyd_hook "$((__ptyd_line - 1))"
+  __ptyd_install || __ptyd_hook "$((__ptyd_line - 1))"
 }
 
 # Finds out why there was no capture: the text has a syntax error, which may be that it is incomplete.
@@ -505,7 +499,7 @@ __ptyd_report() {
   builtin mapfile -d '' last
   # With the hook in place an end would have been reported, so this is a `read -e` inside a command. Without it, the command that the
   # shell ran last decides; before the first end that is a start-up file, which an interrupt may have discarded.
-  if [[ ${PROMPT_COMMAND-} == "$__ptyd_prompt"* || $__ptyd_path == $'\1' && ${last-} == *'read '*-*e* ||
+  if __ptyd_is_hooked || [[ $__ptyd_path == $'\1' && ${last-} == *'read '*-*e* ||
     __ptyd_id -ne 0 && -z ${__ptyd_end-} && (${#FUNCNAME[@]} -gt 2 || ${last-} == *read*) ]]; then
     __ptyd_say_running "$__ptyd_id"
   else

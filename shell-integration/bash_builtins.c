@@ -1,8 +1,9 @@
-/* Four builtins and two keys for bash 5.1 to 5.3, which bash.sh loads with `enable -f`: they take a command and report its end as the
- * functions of that script do, for a fourth of their processor time.
+/* Three builtins, two keys and a hook of the line editor for bash 5.1 to 5.3, which bash.sh loads with `enable -f`: they take a command
+ * and report its end as the functions of that script do, for a fourth of their processor time.
  *
+ * PROMPT_COMMAND has one owner, the user: the end of what a person typed is reported when the line editor begins to read.
  * The variables of bash.sh are the only state that both share, and bash.sh stays in charge of everything unusual: a text that may be
- * incomplete or has a syntax error, a lost hook, a PS0 of the user's own. Of bash, only what its own loadable builtins use is used here, and
+ * incomplete or has a syntax error, a PS0 of the user's own. Of bash, only what its own loadable builtins use is used here, and
  * fields at the beginning of structures that are the same in these versions. No library is linked: bash has its C library loaded. */
 
 #include <errno.h>
@@ -34,12 +35,19 @@ struct variable {
   int attributes, context;
 };
 enum { BUILTIN_ENABLED = 1, SEVAL_NOHIST = 4, ATT_READONLY = 2, ATT_ARRAY = 4 };
-extern int last_command_exit_value, echo_command_at_execute, exit_immediately_on_error, mark_modified_vars;
+extern int last_command_exit_value, echo_command_at_execute, echo_input_at_read, exit_immediately_on_error, mark_modified_vars;
 extern int already_making_children;
 extern volatile int last_made_pid;
 extern int stop_pipeline(int async, void *deferred);
 extern int wait_for(int pid, int flags);
+/* The first is above 0 inside a builtin, as in `read -e`, and the second once a line of a command was read. The prompts are the values of PS0
+ * and PS1 when the present prompt was made. */
+extern int executing_builtin, current_command_line_count;
+extern int have_unwind_protects(void);
+extern char *current_prompt_string, *ps0_prompt, *ps1_prompt;
 extern int evalstring(char *text, const char *from, int flags);
+extern struct variable *find_function(const char *name);
+extern int execute_shell_function(struct variable *function, struct words *words);
 extern char *get_string_value(const char *name);
 extern struct variable *find_variable(const char *name);
 extern struct variable *bind_variable(const char *name, const char *value, int flags);
@@ -48,13 +56,18 @@ extern void set_pipestatus_array(int *statuses, int count);
 extern char *array_to_string(void *array, const char *separator, int quoted);
 extern void *xmalloc(size_t bytes);
 extern void xfree(void *memory);
+/* With NULL it allocates, for `xfree`. */
+extern void *save_parser_state(void *state);
+extern void restore_parser_state(void *state);
 /* readline's, as documented. */
-extern int rl_point, rl_end;
+extern int rl_point, rl_end, rl_done;
 extern FILE *rl_outstream;
 extern struct keymap_entry { char type; int (*function)(int, int); } emacs_standard_keymap[], vi_insertion_keymap[], vi_movement_keymap[];
 extern int rl_bind_keyseq_in_map(const char *keys, int (*function)(int, int), struct keymap_entry *map);
 extern int rl_newline(int count, int key);
 extern void rl_replace_line(const char *text, int clear_undo);
+extern unsigned long rl_readline_state;
+extern void rl_prep_terminal(int meta), (*rl_prep_term_function)(int meta);
 
 enum {
   /* The key for a text that cannot make the code behind it a part of itself; the other one has bash.sh look. */
@@ -68,6 +81,7 @@ enum {
   DECIMAL_BYTES = 24,
   PIECE_BYTES = 4096,
   MARKER_BYTES = 16 + DECIMAL_BYTES,
+  RL_STATE_SIGHANDLER = 0x8000,
   /* Elements of a pipeline whose statuses survive the parsing of bash.sh's functions. */
   PIPELINE_MAX = 256,
 };
@@ -75,8 +89,8 @@ enum {
 /* The code after every text: as in bash.sh, where it calls a function. */
 static const char TELLING[] = "\n\nif __ptyd_ran; then :; fi 2>&96\n";
 
-/* `set -x` was on when our line was accepted, or at the end of its text: our own commands run without it. */
-static int hidden_trace;
+/* `set -x` was on when our line was accepted, or at the end of its text, and `set -v` when it was accepted: our own commands run without. */
+static int hidden_trace, hidden_echo;
 /* The end of the command was reported, and no prompt was made since; and the status that was reported. */
 static int told, told_status;
 /* The next command may come with the key. */
@@ -149,24 +163,55 @@ static void restore_pipestatus(const char *from) {
   set_pipestatus_array(statuses, count);
 }
 
-/* Evaluates code that calls functions of bash.sh, which parses them only now. They see $? and PIPESTATUS as they are. */
-static void evaluate(const char *parts[]) {
+/* Runs code of ours without a trace. If an interrupt ends that code, the next prompt turns the trace on again. */
+struct traces { int trace, echo, hidden_trace, hidden_echo; };
+
+static struct traces hide_traces(void) {
+  struct traces before = {echo_command_at_execute, echo_input_at_read, hidden_trace, hidden_echo};
+  hidden_trace |= echo_command_at_execute, hidden_echo |= echo_input_at_read;
+  echo_command_at_execute = echo_input_at_read = 0;
+  return before;
+}
+
+static void show_traces(struct traces before) {
+  echo_command_at_execute |= before.trace, echo_input_at_read |= before.echo;
+  hidden_trace = before.hidden_trace, hidden_echo = before.hidden_echo;
+}
+
+/* Calls a function of bash.sh with an argument. A call that is no command of its own is seen by no trace and no DEBUG trap. */
+static void call(const char *function, const char *argument) {
+  struct word words[2] = {{(char *)function, 0}, {(char *)argument, 0}};
+  struct words second = {NULL, &words[1]}, first = {argument ? &second : NULL, &words[0]};
+  struct variable *called = find_function(function);
+  struct traces traces = hide_traces();
+  if (called) execute_shell_function(called, &first);
+  show_traces(traces);
+}
+
+/* Has the functions of bash.sh parsed that are not yet. They see $? and PIPESTATUS as they are. */
+static void parse_functions(void) {
   static int parsed;
-  if (!parsed) {
-    int status = last_command_exit_value;
-    char *statuses = pipestatus();
-    parsed = 1;
-    evaluate((const char *[]){"__ptyd_read_on && :", NULL});
-    restore_pipestatus(statuses);
-    xfree(statuses);
-    last_command_exit_value = status;
-  }
+  if (parsed) return;
+  int status = last_command_exit_value;
+  char *statuses = pipestatus();
+  parsed = 1;
+  call("__ptyd_read_on", NULL);
+  restore_pipestatus(statuses);
+  xfree(statuses);
+  last_command_exit_value = status;
+}
+
+/* Evaluates code that calls functions of bash.sh. */
+static void evaluate(const char *parts[]) {
+  parse_functions();
   size_t bytes = 1;
   for (const char **part = parts; *part; part++) bytes += strlen(*part);
   char *code = xmalloc(bytes), *to = code;
   for (const char **part = parts; *part; part++) to = add(to, *part);
   *to = 0;
+  struct traces traces = hide_traces();
   evalstring(code, "eval", SEVAL_NOHIST);
+  show_traces(traces);
 }
 
 /* Returns the place behind the marker. */
@@ -188,13 +233,11 @@ static int write_marker(char kind, const char *number) {
   return -failed;
 }
 
-/* Whether the next command may come with the key: the hook and the pattern that keeps our lines out of the history are in place, a
- * PS0 of the user's own is not printed before the command's output begins, and a syntax error does not end the shell, as it does
- * under `set -e` in `evalstring` but not in a typed line. */
+/* Whether the next command may come with the key: the pattern that keeps our lines out of the history is in place, a PS0 of the user's own
+ * is not printed before the command's output begins, and a syntax error does not end the shell, as it does under `set -e` in
+ * `evalstring` but not in a typed line. */
 static int is_usual(void) {
-  const char *hook = get("__ptyd_prompt");
-  return !exit_immediately_on_error && strcmp(get("PS0"), get("__ptyd_ps0")) == 0 && strncmp(get("PROMPT_COMMAND"), hook, strlen(hook)) == 0 &&
-    strstr(get("HISTIGNORE"), "*__ptyd*");
+  return !exit_immediately_on_error && strcmp(get("PS0"), get("__ptyd_ps0")) == 0 && strstr(get("HISTIGNORE"), "*__ptyd*");
 }
 
 static void report_path(void) {
@@ -281,7 +324,8 @@ static void examine(void) {
 static int run(struct words *arguments) {
   (void)arguments;
   echo_command_at_execute |= hidden_trace;
-  hidden_trace = 0;
+  echo_input_at_read |= hidden_echo;
+  hidden_trace = hidden_echo = 0;
   if (!text) return last_command_exit_value;
   if (!is_plain) examine();
   /* Those of the last command, whose place our own line has taken. */
@@ -336,23 +380,26 @@ static int is_usual_builtin(struct words *arguments) {
   return !is_usual();
 }
 
-/* The first prompt command; its argument is the line number. Reports the ends that are not reported yet: those of lines that a person
- * typed, and of a command that was cut short. */
-static int at_prompt(struct words *arguments) {
+/* Reports the ends that are not reported yet: those of lines that a person typed, and of a command that was cut short. */
+static void at_prompt(void) {
   char line[DECIMAL_BYTES];
   int status = last_command_exit_value;
-  /* An interrupt came while bash made a child. bash would wait for the child behind this builtin, when the end is reported. */
+  /* An interrupt came while bash made a child. bash would wait for the child behind its next simple command. */
   if (already_making_children && last_made_pid > 0) {
     stop_pipeline(0, NULL);
     wait_for(last_made_pid, 0);
     last_command_exit_value = status;
   }
   echo_command_at_execute |= hidden_trace;
-  hidden_trace = 0;
-  if (!arguments) return status;
-  unsigned long number = strtoul(arguments->word->text, NULL, 10);
+  echo_input_at_read |= hidden_echo;
+  hidden_trace = hidden_echo = 0;
+  unsigned long number = strtoul(get("LINENO"), NULL, 10);
   /* These have something where bash.sh has taken a command. */
   int is_ours = !*get("__ptyd_end") && !*get("__ptyd_flags") && !*get("__ptyd_text") && !*get("__ptyd_xtrace");
+  /* Without 96, or where no descriptor is free, the code behind a text cannot run: its end is not known, and the next one would not be. */
+  int spare = told ? -1 : fcntl(COMMAND_FD, F_DUPFD_CLOEXEC, 10);
+  if (!told && spare < 0) return;
+  if (spare >= 0) close(spare);
   if (!told && is_ours) {
     claim("PS0", get("__ptyd_ps0"));
     claim("HISTIGNORE", "*__ptyd*");
@@ -360,21 +407,51 @@ static int at_prompt(struct words *arguments) {
     if (usual) {
       char *statuses = pipestatus();
       told = report_end(status, statuses, strcmp(get("__ptyd_id"), "0") ? "n" : "");
-      set("__ptyd_last", strcmp(get("__ptyd_id"), "0") ? statuses : "");
+      set("__ptyd_last", statuses);
       xfree(statuses);
     }
   }
   if (told) {
     told = 0;
     set("__ptyd_id", "0");
-    /* The editor is one line ahead of the prompt. */
-    add_decimal(line, number + 1);
+    add_decimal(line, number);
     set("__ptyd_line", line);
   } else {
-    add_decimal(line, number);
-    evaluate((const char *[]){"__ptyd_hook ", line, " && :", NULL});
+    /* bash.sh has hidden a trace. */
+    int trace = *get("__ptyd_xtrace");
+    if (trace) set("__ptyd_xtrace", "");
+    /* The parser waits for the line: what it has is kept, with $? and PIPESTATUS; and $_. */
+    void *parser = save_parser_state(NULL);
+    const char *before = get("_");
+    char *last = add(xmalloc(strlen(before) + 1), before) - strlen(before);
+    /* It expects that of a prompt command, one before the editor's. */
+    add_decimal(line, number - 1);
+    parse_functions();
+    call("__ptyd_hook", line);
+    set("_", last);
+    xfree(last);
+    restore_parser_state(parser);
+    xfree(parser);
+    if (trace) echo_command_at_execute = 1;
   }
-  return status;
+  /* The prompt was made before PS0 may have changed. */
+  ps0_prompt = get_string_value("PS0");
+}
+
+/* Whether the line editor begins to read a command. It also begins anew after a signal, after a key that has run an editor on the line, for further
+ * lines of a command (PS2), and for `read -e`, inside which bash has always something to undo. */
+static int reads_command(void) {
+  if (rl_readline_state & RL_STATE_SIGHANDLER || rl_done || current_command_line_count || current_prompt_string != ps1_prompt) return 0;
+  if (executing_builtin && have_unwind_protects()) return 0;
+  /* bash leaves it above 0 when an interrupt ends a `select`. */
+  executing_builtin = 0;
+  return 1;
+}
+
+/* The line editor calls it before it takes the terminal, when all prompt commands have run. */
+static void before_editing(int meta) {
+  if (reads_command()) at_prompt();
+  rl_prep_terminal(meta);
 }
 
 /* The keys: accepts our line in the place of what is in the editor. The line is not painted: a mark stands in its place. `&& :`
@@ -387,7 +464,8 @@ static int accept_run(int count, int key) {
   /* readline writes it with the end of the line; where it draws elsewhere, no mark is wanted. */
   if (isatty(fileno(rl_outstream))) fputs(marker, rl_outstream);
   hidden_trace = echo_command_at_execute;
-  echo_command_at_execute = 0;
+  hidden_echo = echo_input_at_read;
+  echo_command_at_execute = echo_input_at_read = 0;
   rl_replace_line("__ptyd_run && :", 1);
   rl_point = rl_end;
   return rl_newline(count, key);
@@ -396,6 +474,7 @@ static int accept_run(int count, int key) {
 /* `enable -f` calls this, and refuses the builtin where it returns 0. Nine calls of `bind` would take a tenth of a millisecond. */
 int __ptyd_run_builtin_load(char *name) {
   (void)name;
+  rl_prep_term_function = before_editing;
   struct keymap_entry *maps[] = {emacs_standard_keymap, vi_insertion_keymap, vi_movement_keymap};
   for (int i = 0; i < 3; i++) {
     rl_bind_keyseq_in_map("\\e\\x14", accept_run, maps[i]);
@@ -409,4 +488,3 @@ static const char *const documentation[] = {"ptyd's shell integration; see its R
 struct builtin __ptyd_run_struct = {"__ptyd_run", run, BUILTIN_ENABLED, documentation, "__ptyd_run", NULL};
 struct builtin __ptyd_ran_struct = {"__ptyd_ran", ran, BUILTIN_ENABLED, documentation, "__ptyd_ran", NULL};
 struct builtin __ptyd_is_usual_struct = {"__ptyd_is_usual", is_usual_builtin, BUILTIN_ENABLED, documentation, "__ptyd_is_usual", NULL};
-struct builtin __ptyd_at_prompt_struct = {"__ptyd_at_prompt", at_prompt, BUILTIN_ENABLED, documentation, "__ptyd_at_prompt line", NULL};

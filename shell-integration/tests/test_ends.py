@@ -4,7 +4,7 @@ import os
 import re
 import signal
 
-from rig import Shell, plain_functions, same
+from rig import HAS_BUILTINS, Shell, plain_functions, same
 
 
 def facts(*commands, **kind):
@@ -254,16 +254,18 @@ def test_read_e_after_the_hook_was_lost_is_not_an_end():
 
 
 def test_a_lost_hook_is_found_by_the_report_key():
+    # With the builtins the hook is the line editor's, and cannot be lost.
     with Shell() as sh:
         sh.start("PROMPT_COMMAND=; echo on; sleep 60")
         sh.sees(b"on\r\n")
         os.killpg(sh.foreground("sleep"), signal.SIGINT)
         sh.foreground("bash")
         sh.at_prompt()
-        assert sh.records == []
-        sh.report()
+        if not HAS_BUILTINS:
+            assert sh.records == []
+            sh.report()
         end = sh.done()
-        assert (end.id, end.exit, set(end.flags)) == (1, 130, {"l", "n"})
+        assert (end.id, end.exit, set(end.flags)) == (1, 130, {"n"} if HAS_BUILTINS else {"l", "n"})
         same(sh.run("false").facts, (1, [1], ""))
 
 
@@ -272,6 +274,8 @@ def test_a_hook_that_a_person_took_away_comes_back_with_the_next_command():
         sh.at_prompt()
         sh.keys(b"PROMPT_COMMAND=\r")
         sh.sees(b"PROMPT_COMMAND=\r\n")
+        if HAS_BUILTINS:
+            same(sh.done().facts, (0, [0], ""))
         sh.at_prompt()
         same(sh.run("false").facts, (1, [1], ""))
 

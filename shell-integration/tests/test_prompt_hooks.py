@@ -1,6 +1,6 @@
-"""Hooks of the prompt that are not ours: whatever they do to PROMPT_COMMAND, it does not grow."""
+"""Hooks of the prompt that are not ours: each runs once for each prompt, whatever it does to PROMPT_COMMAND, and learns the truth."""
 
-from rig import Shell, plain_functions, same
+from rig import HAS_BUILTINS, Shell, plain_functions, same
 
 # The mechanism of bash-preexec 0.6, without its code: it takes its place around all others at each prompt, is armed by the last
 # prompt command, and calls `preexec` from the DEBUG trap of the next command with the last line of the history.
@@ -46,38 +46,104 @@ PROMPT_COMMAND+=("$last")
 """
 
 
-# The bodies of hooks.
-HOOKS = {
-    "sets the variable": "PROMPT_COMMAND=f",
-    "sets the array": "PROMPT_COMMAND=(f)",
-    "moves to the front": 'PROMPT_COMMAND="f;${PROMPT_COMMAND//f;/}"',
-    "adds what it does not find": '[[ $PROMPT_COMMAND == *"f;"* ]] || PROMPT_COMMAND="$PROMPT_COMMAND;f;"',
-    "moves to the front of the array": """local e o=(); for e in "${PROMPT_COMMAND[@]}"; do [[ $e == f* ]] || o+=("$e"); done
-        PROMPT_COMMAND=(f "${o[@]}")""",
-}
-
-
 def lengths(sh, commands=8):
-    """The greatest length of PROMPT_COMMAND, its elements and its bytes, over a few commands and over as many more."""
-    look = 'IFS=" "; all="${PROMPT_COMMAND[*]}"; echo ${#PROMPT_COMMAND[@]} ${#all}'
-    over = lambda: [tuple(map(int, sh.prints(look).split())) for _ in range(commands)]
-    return max(over()), max(over())
+    """Runs commands, then gives the length of PROMPT_COMMAND after a few of them and after all: its elements and its bytes."""
+    got = []
+    for _ in range(2):
+        for _ in range(commands):
+            sh.run("true")
+            # Without the builtins a hook that assigns PROMPT_COMMAND takes ours away until the next command of ours.
+            (sh.type if HAS_BUILTINS else sh.run)("true")
+        got.append(sh.prints('IFS=" "; all="${PROMPT_COMMAND[*]}"; echo ${#PROMPT_COMMAND[@]} ${#all}'))
+    return got
 
 
-def test_no_hook_of_a_person_makes_the_variable_grow():
-    for name, what_it_does in HOOKS.items():
+def test_a_hook_that_sets_the_variable_runs_once_for_each_prompt():
+    for name, what_it_does in {
+        "sets the variable": "PROMPT_COMMAND=f",
+        "sets the array": "PROMPT_COMMAND=(f)",
+        "moves to the front": 'PROMPT_COMMAND="f;${PROMPT_COMMAND//f;/}"',
+        "adds what it does not find": '[[ $PROMPT_COMMAND == *"f;"* ]] || PROMPT_COMMAND="$PROMPT_COMMAND;f;"',
+        "adds an element when it does not find itself": '[[ $PROMPT_COMMAND == *"f;"* ]] || PROMPT_COMMAND+=("f;")',
+    }.items():
         with Shell(bashrc=f"f() {{ ((n += 1)); {what_it_does}; }}; PROMPT_COMMAND='f;'") as sh:
             early, late = lengths(sh)
             same((name, late), (name, early))
+            # One prompt for each of the commands, and the first.
+            same((name, sh.prints("echo $n")), (name, "35\n"))
 
 
-def test_hooks_around_all_others_are_called_once_for_each_prompt_and_do_not_grow():
+def test_a_hook_that_moves_to_the_front_of_the_array_lengthens_nothing():
+    moves = 'local e o=(); for e in "${PROMPT_COMMAND[@]}"; do [[ $e == f ]] || o+=("$e"); done; PROMPT_COMMAND=(f "${o[@]}")'
+    with Shell(bashrc=f"f() {{ ((n += 1)); {moves}; }}; g() {{ ((m += 1)); }}; PROMPT_COMMAND=(g f)") as sh:
+        early, late = lengths(sh)
+        same(late, early)
+        # Without the builtins our hook is in the first element, so this hook does not find its own name there and runs twice.
+        same(sh.prints("echo $m $n"), "35 35\n" if HAS_BUILTINS else "35 68\n")
+
+
+def test_hooks_around_all_others_keep_their_place():
     with Shell(bashrc=PREEXEC) as sh:
         early, late = lengths(sh)
         same(late, early)
-        # The first prompt, and one for each command but this one.
-        same(sh.prints("echo $prompts"), "17\n")
-        same(sh.run("(exit 4) | (exit 3)").facts, (3, [4, 3], ""))
+        same(sh.prints("echo $prompts $((moves < 3))"), "35 1\n")
+        same(sh.type("(exit 4) | (exit 3)").facts, (3, [4, 3], ""))
+        same(sh.prints('echo "$? ${PIPESTATUS[@]}"'), "3 4 3\n")
+
+
+def test_a_tool_finds_its_hook_in_the_variable():
+    # zoxide 0.9.7 warns where it does not.
+    with Shell(bashrc="PROMPT_COMMAND='__zoxide_hook;'; __zoxide_hook() { :; }") as sh:
+        sh.type("true")
+        same(sh.prints('[[ $PROMPT_COMMAND == *__zoxide_hook* ]] && declare -p PROMPT_COMMAND | head -c 10; echo'), "declare --\n")
+
+
+def test_the_variable_is_the_users_where_the_builtins_are():
+    with Shell(bashrc="PROMPT_COMMAND=mine; mine() { :; }") as sh:
+        sh.type("true")
+        sh.run("false")
+        same(sh.prints('echo "${PROMPT_COMMAND[@]}"') == "mine\n", HAS_BUILTINS)
+
+
+def test_only_a_prompt_for_a_command_is_an_end():
+    for prompts in "", "PS1= PS2=", "unset PS1 PS2":
+        with Shell(env={"EDITOR": "true"}) as sh:
+            sh.run(prompts)
+            sh.at_prompt()
+            sh.keys(b"if (exit 5)\r")
+            sh.sees(b"if (exit 5)\r\n")
+            sh.reads_keys()
+            same((prompts, sh.records), (prompts, []))
+            sh.keys(b"then :; else (exit 4); fi\r")
+            same((prompts, sh.done().facts), (prompts, (4, [4], "")))
+            # An editor of the line runs what it left, and bash keeps $? as it was.
+            sh.at_prompt()
+            sh.keys(b"(exit 7)\x18\x05")
+            sh.sees(b"\r(exit 7)\r\n")
+            sh.reads_keys()
+            same((prompts, sh.records), (prompts, []))
+            same((prompts, sh.type("(exit 3)").facts), (prompts, (3, [3], "")))
+    if HAS_BUILTINS:
+        with Shell(bashrc="asks() { (( n++ )) || read -e -p 'who? ' who; }; PROMPT_COMMAND=asks", wait=False) as sh:
+            sh.sees(b"who? ")
+            sh.reads_keys()
+            same(sh.records, [])
+            sh.keys(b"I\r")
+            same(sh.done().facts, (0, [0], ""))
+            same(sh.prints("echo $who"), "I\n")
+
+
+def test_an_interrupted_select_of_a_person_has_an_end():
+    # bash itself believes from then on that a builtin runs.
+    with Shell() as sh:
+        sh.at_prompt()
+        sh.keys(b"select x in a b; do :; done\r")
+        sh.sees(b"#? ")
+        sh.sleeps()
+        sh.keys(b"\x03")
+        same(sh.done().facts, (130, [130], ""))
+        same(sh.type("(exit 3)").facts, (3, [3], ""))
+        same(sh.prints("echo fine"), "fine\n")
 
 
 load_tests = plain_functions(globals())

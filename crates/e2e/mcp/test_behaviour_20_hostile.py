@@ -269,7 +269,7 @@ async def test_a_command_without_a_pipeline_tells_nothing_of_an_earlier_one(work
 async def test_the_key_that_a_refusal_names_is_sent(workspace):
     await workspace.terminal("set +o emacs; set +o vi")
     refused = await workspace.terminal("echo 1", timeout=1)
-    assert refused.is_error and "send C-c" in refused.text, refused.text
+    assert refused.is_error and "interrupt it (C-c)" in refused.text, refused.text
     interrupted = await workspace.terminal("C-c")
     assert ("nothing was sent" in interrupted.text, interrupted.is_timed_out) == (False, False), interrupted.text
     assert (await workspace.terminal("echo 2")).text == "2\n[exit 0]"
