@@ -163,7 +163,8 @@ __ptyd() { __ptyd_leave "$?"; }
 __ptyd_take() {
   builtin local status=$?
   builtin mapfile -d '' -t -n 4 -u 96 __ptyd_staged
-  if [[ ${__ptyd_staged-} != ptyd* || $- == *[aeuxT]* || ${#__ptyd_state[@]} == 0 || ${__ptyd_staged[1]} -le __ptyd_taken ]]; then
+  if [[ ${__ptyd_staged-} != ptyd* || $- == *[aeuvxT]* || ${#__ptyd_state[@]} == 0 || ${__ptyd_staged[1]} -le __ptyd_taken ||
+    ${BASH_XTRACEFD:+BASH_XTRACEFD}${__ptyd_staged[3]} == *@('set -'*v|BASH_XTRACEFD)* ]]; then
     __ptyd_leave "$status"
   else
     __ptyd_id=${__ptyd_staged[1]} __ptyd_taken=$__ptyd_id __ptyd_text=${__ptyd_staged[3]}$__ptyd_telling
@@ -269,7 +270,7 @@ __ptyd_restore() {
 # printed before the short line runs, but belongs to the command's output.
 __ptyd_judge() {
   __ptyd_state=()
-  [[ $1 == *[aeuxT]* || ${PS0-} != "$__ptyd_ps0" || __ptyd_is_5_0 -ne 0 || ${HISTIGNORE-} != *'*__ptyd*'* ]] || ! __ptyd_is_hooked ||
+  [[ $1 == *[aeuvxT]* || ${PS0-} != "$__ptyd_ps0" || __ptyd_is_5_0 -ne 0 || ${HISTIGNORE-} != *'*__ptyd*'* ]] || ! __ptyd_is_hooked ||
     __ptyd_state=(["$1;$PS0;${PROMPT_COMMAND[*]};$HISTIGNORE;${PATH-}"]=usual)
 }
 
@@ -355,7 +356,7 @@ readonly -f __ptyd __ptyd_take __ptyd_leave __ptyd_tell __ptyd_look_closer __pty
 # The same whatever the shell's state and the text are; `status` and `staged` are the loader's.
 # $2 is the shell's options where __ptyd_load_quietly has dealt with them.
 __ptyd_load_carefully() {
-  local id line
+  local id line telling=$__ptyd_telling
   if [[ $- == *[aeux]* && -z ${2-} ]]; then
     __ptyd_load_quietly "$1"
     return
@@ -376,13 +377,21 @@ __ptyd_load_carefully() {
   __ptyd_id=$id __ptyd_text=${staged[3]-}
   # These alone can make the capture behind them a part of themselves (a here-document, an operator, a function head) or of bash's
   # message (another head). Behind an operator or a head there may be comments.
-  if [[ $__ptyd_text == *[\|\&\)\\[:space:]] || $__ptyd_text == *'#'* || $__ptyd_text == *'<<'* ||
+  if [[ $- == *v* || $__ptyd_text == *'set -'*v* ]]; then
+    # bash prints the lines that it reads, and would print the capture. So none is behind the text, which is known to run to its end.
+    __ptyd_examine e
+    telling=''
+  elif [[ $__ptyd_text == *[\|\&\)\\[:space:]] || $__ptyd_text == *'#'* || $__ptyd_text == *'<<'* ||
     $__ptyd_text == *function* || ${2-} == *e* || __ptyd_is_5_0 -ne 0 ]] || __ptyd_has_head; then
     __ptyd_examine "${2-}"
   fi
-  __ptyd_text+=$__ptyd_telling
+  # A trace goes where the user wants it.
+  [[ -z $telling || ${BASH_XTRACEFD:+BASH_XTRACEFD}$__ptyd_text != *BASH_XTRACEFD* ]] || telling=${telling%$'\n'}' >&96'$'\n'
+  [[ -z $telling || ${BASH_XTRACEFD-} != @([3-9]|[1-8][0-9]) ]] || telling=${telling%$'\n'}" $BASH_XTRACEFD>&96"$'\n'
+  __ptyd_text+=$telling
   [[ ${2-} != *x* ]] || __ptyd_text=$'{ set -x; } 2>/dev/null\n'$__ptyd_text
   line=$__ptyd_evaluating
+  [[ -n $telling || -z $__ptyd_flags ]] || line="$__ptyd_text; __ptyd_finish && :"
   # $? survives from the last command by itself. PIPESTATUS does not, but only a text that names it can tell.
   [[ $__ptyd_last != *' '* || $__ptyd_text != *PIPESTATUS* ]] || __ptyd_repeat_pipestatus
   # PS0 is printed after the line was accepted and before it runs, without a fork and without a command of its own; but
@@ -475,7 +484,14 @@ __ptyd_refuse() {
 
 # `status` is the caller's.
 __ptyd_finish_otherwise() {
-  [[ -n ${__ptyd_end-} ]] || __ptyd_explain "$status"
+  if [[ -n ${__ptyd_end-} ]]; then
+    :
+  elif [[ -n $__ptyd_text && $__ptyd_text != *'if __ptyd_tell; then'* ]]; then
+    # Nothing was behind the text, for `set -v`.
+    __ptyd_tell "$status" "$status"
+  else
+    __ptyd_explain "$status"
+  fi
   status=${__ptyd_end[0]} __ptyd_end[4]=''
   # Readline's echo goes to stderr, and so does PS0.
   if [[ -t 2 ]]; then __ptyd_stderr_gone=(); else __ptyd_stderr_gone=(1); fi

@@ -81,13 +81,14 @@ enum {
   DECIMAL_BYTES = 24,
   PIECE_BYTES = 4096,
   MARKER_BYTES = 16 + DECIMAL_BYTES,
+  TELLING_BYTES = 64 + DECIMAL_BYTES,
   RL_STATE_SIGHANDLER = 0x8000,
   /* Elements of a pipeline whose statuses survive the parsing of bash.sh's functions. */
   PIPELINE_MAX = 256,
 };
 
 /* The code after every text: as in bash.sh, where it calls a function. */
-static const char TELLING[] = "\n\nif __ptyd_ran; then :; fi 2>&96\n";
+static const char TELLING[] = "\n\nif __ptyd_ran; then :; fi 2>&96";
 
 /* `set -x` was on when our line was accepted, or at the end of its text, and `set -v` when it was accepted: our own commands run without. */
 static int hidden_trace, hidden_echo;
@@ -292,64 +293,46 @@ static int read_staged(void) {
   id = head + strlen(head) + 1;
   nonce = id + strlen(id) + 1;
   if (bytes > TEXT_BYTES_MAX || nonce >= head + HEAD_BYTES || atol(id) <= atol(get("__ptyd_taken"))) return 0;
-  text = xmalloc(bytes + sizeof TELLING);
+  text = xmalloc(bytes + TELLING_BYTES);
   size_t have = (size_t)got - HEAD_BYTES < bytes ? (size_t)got - HEAD_BYTES : bytes;
   memcpy(text, head + HEAD_BYTES, have);
   for (; have < bytes; have += (size_t)got) {
     got = pread(COMMAND_FD, text + have, bytes - have, (off_t)(HEAD_BYTES + have));
     if (got <= 0) return 0;
   }
-  memcpy(text + bytes, TELLING, sizeof TELLING);
+  text[bytes] = 0;
   return 1;
 }
 
-/* Has bash.sh examine the text: an incomplete one is replaced by what refuses it. */
-static void examine(void) {
+/* Has bash.sh examine the text: one that is incomplete, or with `e` has a syntax error, is replaced by what refuses it. */
+static void examine(const char *options) {
   int status = last_command_exit_value;
-  text[text_bytes] = 0;
   set("__ptyd_text", text);
-  evaluate((const char *[]){"__ptyd_examine '' && :", NULL});
+  evaluate((const char *[]){"__ptyd_examine '", options, "' && :", NULL});
   if (*get("__ptyd_flags")) {
+    text_bytes = strlen(get("__ptyd_text"));
     xfree(text);
-    text = xmalloc(strlen(get("__ptyd_text")) + sizeof TELLING);
-    add(add(text, get("__ptyd_text")), TELLING);
-  } else {
-    text[text_bytes] = *TELLING;
+    text = xmalloc(text_bytes + TELLING_BYTES);
+    add(text, get("__ptyd_text"));
   }
   set("__ptyd_text", "");
   last_command_exit_value = status;
 }
 
-/* Evaluates the accepted command as `eval` does. The status is the command's own. */
-static int run(struct words *arguments) {
-  (void)arguments;
-  echo_command_at_execute |= hidden_trace;
-  echo_input_at_read |= hidden_echo;
-  hidden_trace = hidden_echo = 0;
-  if (!text) return last_command_exit_value;
-  if (!is_plain) examine();
-  /* Those of the last command, whose place our own line has taken. */
-  if (strchr(get("__ptyd_last"), ' ')) restore_pipestatus(get("__ptyd_last"));
-  char *evaluated = text;
-  text = NULL;
-  told = 0;
-  set("__ptyd_id", id);
-  set("__ptyd_taken", id);
-  write_marker('C', nonce);
-  int status = evalstring(evaluated, "eval", SEVAL_NOHIST);
-  hidden_trace = echo_command_at_execute;
-  echo_command_at_execute = 0;
-  if (told) status = told_status;
-  if (!told || !usual || !isatty(2)) {
-    /* bash.sh finds out why there was no end, or repairs what it can. */
-    char number[DECIMAL_BYTES];
-    add_decimal(number, (uint64_t)status);
-    if (told) evaluate((const char *[]){"__ptyd_end=(", number, " '", get("__ptyd_last"), "' '' told)", NULL});
-    told = 0;
-    last_command_exit_value = status;
-    evaluate((const char *[]){"__ptyd_finish && :", NULL});
-  }
-  return status;
+/* Whether bash would print the lines that it reads: those of the code behind the text, too. A text that may turn that on counts. */
+static int is_echoed(void) {
+  const char *option = strstr(text, "set -");
+  return echo_input_at_read || (option && strchr(option, 'v'));
+}
+
+/* Adds the code behind the text, redirected so that a trace does not show it, wherever the user has it written. */
+static void add_telling(void) {
+  const char *set_here = strstr(text, "BASH_XTRACEFD=");
+  int trace = atoi(set_here ? set_here + sizeof "BASH_XTRACEFD=" - 1 : get("BASH_XTRACEFD"));
+  char *end = add(text + text_bytes, TELLING);
+  if (trace || set_here) end = add(end, " >&96");
+  if (trace > 2 && trace < COMMAND_FD) end = add(add_decimal(add(end, " "), (uint64_t)trace), ">&96");
+  add(end, "\n");
 }
 
 /* Runs only when the text ran to its end. It is not true, so that `if` runs no further command for a DEBUG trap to see. */
@@ -363,6 +346,47 @@ static int ran(struct words *arguments) {
   set("__ptyd_last", statuses);
   xfree(statuses);
   return 1;
+}
+
+/* Evaluates the accepted command as `eval` does. The status is the command's own. */
+static int run(struct words *arguments) {
+  (void)arguments;
+  echo_command_at_execute |= hidden_trace;
+  echo_input_at_read |= hidden_echo;
+  hidden_trace = hidden_echo = 0;
+  if (!text) return last_command_exit_value;
+  /* Code behind the text would be printed, so whether it can run to its end is found out before. */
+  int echoed = is_echoed();
+  if (echoed || !is_plain) examine(echoed ? "e" : "");
+  if (!echoed) add_telling();
+  /* Those of the last command, whose place our own line has taken. */
+  if (strchr(get("__ptyd_last"), ' ')) restore_pipestatus(get("__ptyd_last"));
+  char *evaluated = text;
+  text = NULL;
+  told = 0;
+  set("__ptyd_id", id);
+  set("__ptyd_taken", id);
+  write_marker('C', nonce);
+  /* What refuses a text is not the user's, and is not printed. */
+  int echo = echo_input_at_read;
+  if (*get("__ptyd_flags")) echo_input_at_read = 0;
+  else echo = 0;
+  int status = evalstring(evaluated, "eval", SEVAL_NOHIST);
+  echo_input_at_read |= echo;
+  if (echoed) last_command_exit_value = status, ran(NULL);
+  hidden_trace = echo_command_at_execute;
+  echo_command_at_execute = 0;
+  if (told) status = told_status;
+  if (!told || !usual || !isatty(2)) {
+    /* bash.sh finds out why there was no end, or repairs what it can. */
+    char number[DECIMAL_BYTES];
+    add_decimal(number, (uint64_t)status);
+    if (told) evaluate((const char *[]){"__ptyd_end=(", number, " '", get("__ptyd_last"), "' '' told)", NULL});
+    told = 0;
+    last_command_exit_value = status;
+    evaluate((const char *[]){"__ptyd_finish && :", NULL});
+  }
+  return status;
 }
 
 /* Puts the start marker's place into PS0, and the pattern that keeps our lines out of the history into HISTIGNORE, where they are empty.

@@ -73,6 +73,40 @@ def test_tracing_shows_the_command_and_nothing_of_ours():
         same(sh.run("false | true").facts, (0, [1, 0], ""))
 
 
+def test_a_trace_shows_nothing_of_ours_wherever_it_is_written():
+    for descriptor in 1, 2, 7:
+        with Shell() as sh:
+            sh.run("exec 7>>trace")
+            same((descriptor, sh.prints(f"BASH_XTRACEFD={descriptor}; set -x")), (descriptor, ""))
+            # Without the builtins a syntax error shows our line.
+            for command in "echo a", "false | true", "echo c; fi" if HAS_BUILTINS else "echo c":
+                sh.run(command)
+                assert "ptyd" not in sh.printed(), (descriptor, sh.printed())
+            # Without the builtins a file has what the prompt commands did, too.
+            sh.run("set +x; unset BASH_XTRACEFD; exec 7>&-")
+            trace = (sh.home / "trace").read_text() if descriptor == 7 else ""
+            assert HAS_BUILTINS <= ("ptyd" not in trace), trace
+            same("+ echo a\n" in trace, descriptor == 7)
+
+
+def test_the_lines_that_bash_prints_as_it_reads_them_are_not_ours():
+    for on in "set -v", "set -o verbose", "set -euv; :":
+        with Shell(files={"lines": "echo of a file\n"}) as sh:
+            same((on, sh.prints(on)), (on, ""))
+            same((on, sh.prints("echo a\necho b")), (on, "echo a\na\necho b\nb\n"))
+            same((on, sh.prints(". ./lines")), (on, ". ./lines\necho of a file\nof a file\n"))
+            # `set -e` needs the load key, as everything does without the builtins, and there nothing is behind the text to see PIPESTATUS.
+            statuses = [1, 0] if HAS_BUILTINS and not sh.has_errexit else [0]
+            same((on, sh.run("false | true").facts), (on, (0, statuses, "")))
+            same((on, sh.run("echo 'abc").facts), (on, (2, [2], "i")))
+            assert "ptyd" not in sh.printed(), sh.printed()
+            same((on, sh.run("fi").facts), (on, (2, [2], "n")))
+            assert "ptyd" not in sh.printed(), sh.printed()
+            same((on, sh.prints("echo $?")[-2:]), (on, "2\n"))
+            sh.run("set +euv")
+            same((on, sh.prints("echo quiet")), (on, "quiet\n"))
+
+
 def test_prompt_command_in_every_shape():
     for change in (
         "PROMPT_COMMAND=",
