@@ -31,11 +31,15 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   declare +x __ptyd_secret __ptyd_file
   readonly __ptyd_secret __ptyd_file __ptyd_parts
 
-  # The beginning of PROMPT_COMMAND where the builtins are missing. Redirecting the group hides the trace of `set -x`, the call itself included: fd 96 is open for reading only, so what is written
+  # The beginning of PROMPT_COMMAND where the builtins are missing. Its last argument names the commands with which our lines begin:
+  # tools that call preexec hooks from a DEBUG trap compare a command with the lines of PROMPT_COMMAND, and call none for those.
+  # Redirecting the group hides the trace of `set -x`, the call itself included: fd 96 is open for reading only, so what is written
   # to it is lost, and nothing is opened for that. `&& :` keeps a status that is not zero from ending a `set -e` shell or firing an
   # ERR trap, yet passes it on to what is behind it.
   # shellcheck disable=SC2016 # PROMPT_COMMAND expands it, not this line.
-  __ptyd_prompt='{ __ptyd_hook "$LINENO" && :; } 2>&96'
+  __ptyd_prompt=$'{ __ptyd_hook "$LINENO" "" \'\n__ptyd_take 2>&96\n__ptyd_begin\n__ptyd_pass "$?"\n'
+  # shellcheck disable=SC2016 # As above.
+  __ptyd_prompt+='\builtin eval -- "$__ptyd_text"'$'\n\' && :; } 2>&96'
   # shellcheck disable=SC2016 # As above.
   __ptyd_preexec='__bp_precmd_invoke_cmd "$_"'$'\n'
   # The beginning of PS0: empty for a typed line, the start marker for a command of ours. The value must be there
@@ -70,7 +74,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # differ, does without.
   __ptyd_key=''
   if [[ ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]} == 5.[1-3] ]] &&
-    builtin enable -f "${BASH_SOURCE[0]%/*}/bash_builtins.so" __ptyd_run __ptyd_ran __ptyd_is_usual 2>/dev/null; then
+    builtin enable -f "${BASH_SOURCE[0]%/*}/bash_builtins.so" __ptyd_run __ptyd_ran __ptyd_is_usual __ptyd_history 2>/dev/null; then
     # The line editor itself calls the hook, so PROMPT_COMMAND is the user's alone.
     __ptyd_key=k
   fi
@@ -400,6 +404,8 @@ __ptyd_load_carefully() {
   if [[ ${PS0-} != "$__ptyd_ps0"* || -n ${__ptyd_stderr_gone-} || $BASHOPTS != *promptvars* ]]; then
     line="{ __ptyd_begin && :; } 2>/dev/null; $line"
   fi
+  # Before anything else runs, and before PS0 is printed, preexec hooks are shown the text.
+  [[ -z $__ptyd_key ]] || ! __ptyd_history "${staged[3]-}" || line="{ __ptyd_history && :; } 2>&96; $line"
   __ptyd_taken=$id
   READLINE_LINE=" $line" READLINE_POINT=$((${#line} + 1))
 }

@@ -1,4 +1,4 @@
-/* Three builtins, two keys and a hook of the line editor for bash 5.1 to 5.3, which bash.sh loads with `enable -f`: they take a command
+/* Four builtins, two keys and a hook of the line editor for bash 5.1 to 5.3, which bash.sh loads with `enable -f`: they take a command
  * and report its end as the functions of that script do, for a fourth of their processor time.
  *
  * PROMPT_COMMAND has one owner, the user: the end of what a person typed is reported when the line editor begins to read.
@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +57,7 @@ extern void set_pipestatus_array(int *statuses, int count);
 extern char *array_to_string(void *array, const char *separator, int quoted);
 extern void *xmalloc(size_t bytes);
 extern void xfree(void *memory);
+extern int signal_is_trapped(int signal);
 /* With NULL it allocates, for `xfree`. */
 extern void *save_parser_state(void *state);
 extern void restore_parser_state(void *state);
@@ -68,6 +70,9 @@ extern int rl_newline(int count, int key);
 extern void rl_replace_line(const char *text, int clear_undo);
 extern unsigned long rl_readline_state;
 extern void rl_prep_terminal(int meta), (*rl_prep_term_function)(int meta);
+struct history_entry { char *line; };
+extern struct history_entry **history_list(void);
+extern int history_length;
 
 enum {
   /* The key for a text that cannot make the code behind it a part of itself; the other one has bash.sh look. */
@@ -83,6 +88,8 @@ enum {
   MARKER_BYTES = 16 + DECIMAL_BYTES,
   TELLING_BYTES = 64 + DECIMAL_BYTES,
   RL_STATE_SIGHANDLER = 0x8000,
+  /* bash's number of the DEBUG trap. */
+  DEBUG_TRAP = NSIG,
   /* Elements of a pipeline whose statuses survive the parsing of bash.sh's functions. */
   PIPELINE_MAX = 256,
 };
@@ -101,6 +108,11 @@ static char *text, head[FIRST_READ_BYTES];
 static const char *id, *nonce;
 static size_t text_bytes;
 static int is_plain;
+/* The entry of the history that shows the command to preexec hooks, what it shows, and its own line. */
+static struct history_entry *lent;
+static char *shown, *own_line;
+/* There was a DEBUG trap when the present prompt was made. In functions of bash.sh it does not show. */
+static int is_trapped;
 
 static const char *get(const char *name) {
   const char *value = get_string_value(name);
@@ -335,6 +347,37 @@ static void add_telling(void) {
   add(end, "\n");
 }
 
+/* Preexec hooks take what runs from the last line of the history, where ours is not. So that line shows the command while they look: with a
+ * space before it, which says that it is not to be remembered. Nothing is added, for a full history would lose its first line. */
+static void lend_history(const char *command) {
+  if (!history_length || lent || (!is_trapped && strcmp(get("PS0"), get("__ptyd_ps0")) == 0)) return;
+  lent = history_list()[history_length - 1];
+  own_line = lent->line;
+  /* bash frees it where a hook clears the history. */
+  shown = lent->line = xmalloc(strlen(command) + 2);
+  add(add(shown, " "), command);
+}
+
+static void take_history_back(void) {
+  for (int i = lent ? history_length : 0; i--;) {
+    struct history_entry *entry = history_list()[i];
+    if (entry != lent || entry->line != shown) continue;
+    entry->line = own_line;
+    xfree(shown);
+    break;
+  }
+  lent = NULL;
+}
+
+/* For bash.sh: lends the history to its argument, and succeeds if that was needed; without one, takes it back and passes $? on. */
+static int history_builtin(struct words *arguments) {
+  int status = last_command_exit_value;
+  take_history_back();
+  if (!arguments) return status;
+  lend_history(arguments->word->text);
+  return !lent;
+}
+
 /* Runs only when the text ran to its end. It is not true, so that `if` runs no further command for a DEBUG trap to see. */
 static int ran(struct words *arguments) {
   (void)arguments;
@@ -351,6 +394,7 @@ static int ran(struct words *arguments) {
 /* Evaluates the accepted command as `eval` does. The status is the command's own. */
 static int run(struct words *arguments) {
   (void)arguments;
+  take_history_back();
   echo_command_at_execute |= hidden_trace;
   echo_input_at_read |= hidden_echo;
   hidden_trace = hidden_echo = 0;
@@ -417,6 +461,8 @@ static void at_prompt(void) {
   echo_command_at_execute |= hidden_trace;
   echo_input_at_read |= hidden_echo;
   hidden_trace = hidden_echo = 0;
+  take_history_back();
+  is_trapped = signal_is_trapped(DEBUG_TRAP);
   unsigned long number = strtoul(get("LINENO"), NULL, 10);
   /* These have something where bash.sh has taken a command. */
   int is_ours = !*get("__ptyd_end") && !*get("__ptyd_flags") && !*get("__ptyd_text") && !*get("__ptyd_xtrace");
@@ -490,6 +536,7 @@ static int accept_run(int count, int key) {
   hidden_trace = echo_command_at_execute;
   hidden_echo = echo_input_at_read;
   echo_command_at_execute = echo_input_at_read = 0;
+  lend_history(text);
   rl_replace_line("__ptyd_run && :", 1);
   rl_point = rl_end;
   return rl_newline(count, key);
@@ -512,3 +559,4 @@ static const char *const documentation[] = {"ptyd's shell integration; see its R
 struct builtin __ptyd_run_struct = {"__ptyd_run", run, BUILTIN_ENABLED, documentation, "__ptyd_run", NULL};
 struct builtin __ptyd_ran_struct = {"__ptyd_ran", ran, BUILTIN_ENABLED, documentation, "__ptyd_ran", NULL};
 struct builtin __ptyd_is_usual_struct = {"__ptyd_is_usual", is_usual_builtin, BUILTIN_ENABLED, documentation, "__ptyd_is_usual", NULL};
+struct builtin __ptyd_history_struct = {"__ptyd_history", history_builtin, BUILTIN_ENABLED, documentation, "__ptyd_history [command]", NULL};

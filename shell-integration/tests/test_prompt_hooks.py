@@ -146,4 +146,26 @@ def test_an_interrupted_select_of_a_person_has_an_end():
         same(sh.prints("echo fine"), "fine\n")
 
 
+# promise: send-2
+def test_a_preexec_hook_is_not_told_another_command():
+    with Shell(bashrc=f"history -s 'rm -rf /danger'\n{PREEXEC}") as sh:
+        for command in "echo one", "cat <<E\ntwo\nE", "false | true", 'echo "${PIPESTATUS[@]}"', "set -e; true", "echo four", "set +e":
+            sh.run(command)
+        sh.type("echo five")
+        # The space says that the command is not to be remembered.
+        agents = [" echo one", " cat <<E\ntwo\nE", " false | true", ' echo "${PIPESTATUS[@]}"', " set -e; true", " echo four", " set +e", "echo five"]
+        same(sh.run("trap - DEBUG").exit, 0)
+        agents.append(" trap - DEBUG")
+        same(sh.prints("printf '%s\\0' \"${told[@]}\"").split("\0")[:-1], agents if HAS_BUILTINS else ["echo five"])
+        same(sh.prints("history >h; sed 's/^ *[0-9]* *//' h"), "rm -rf /danger\necho five\n")
+
+
+def test_a_history_that_a_preexec_hook_clears_stays_whole():
+    for hook in "history -c", "history -s new", "history -c; history -s new", "kill -INT $$":
+        with Shell(bashrc=f"history -s old\ntrap '[[ $BASH_COMMAND != __ptyd_run* ]] || {{ {hook}; }}' DEBUG") as sh:
+            sh.run("echo one")
+            sh.run("trap - DEBUG")
+            assert "echo one" not in sh.prints("history"), hook
+
+
 load_tests = plain_functions(globals())
