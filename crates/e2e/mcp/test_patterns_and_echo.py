@@ -16,7 +16,7 @@ pytestmark = pytest.mark.one_server
 
 IPYTHON = Path(sys.executable).with_name("ipython")
 
-# By program: a line that names the word and prints nothing, and one that prints it once the gate is opened.
+# By program: a line that names the word and does not print it, and one that prints it once the gate is opened.
 SHELL = ("x=ready", "cat {gate}; echo ready")
 PYTHON = ("w = 'ready'", "open('{gate}').read(); print('ready')")
 READERS = {

@@ -1,5 +1,5 @@
-//! The kernel's kills for the session's memory limit. The server counts them while the session lives; if one of them is the
-//! shell's, the holder counts last, because the control group ends with the session.
+//! The kernel's kills for the session's memory limit. The server counts them while the session lives. If the shell was killed, the
+//! holder counts last, because the control group ends with the session.
 
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ impl MemoryKills {
         Self { doors, recorded: Vec::new() }
     }
 
-    /// The server has counted this many kills while this command ran.
+    /// This many kills are on record for this command.
     pub(crate) fn recorded(&mut self, command: u32, count: u64) {
         match self.recorded.iter_mut().find(|(id, _)| *id == command) {
             Some((_, known)) => *known = count.max(*known),
@@ -28,7 +28,7 @@ impl MemoryKills {
         }
     }
 
-    /// The kills while this command ran, if there are more than were recorded.
+    /// The kills that no other command has on record, if there are more than this one has.
     pub(crate) fn unrecorded(&self, command: u32) -> Option<u64> {
         let all = Group::behind(&self.doors).counts().oom_kills;
         let of_others: u64 = self.recorded.iter().filter(|(id, _)| *id != command).map(|(_, count)| count).sum();

@@ -34,7 +34,7 @@ pub const COMMAND_FD: i32 = 96;
 pub const SCRIPT_FD: i32 = 95;
 /// The number of the limit of a session's output rate in its events: the one limit that a holder keeps by itself.
 pub const OUTPUT_RATE: u8 = 9;
-/// The limit of memory, whose kills the holder counts when the shell was killed.
+/// The number of the memory limit in a session's events. The holder counts its kills once more if the shell was killed.
 pub const MEMORY: u8 = 2;
 /// The line in a holder's log if it gets no terminal; the kernel's error follows.
 pub const NO_TERMINAL: &str = "no terminal can be opened";

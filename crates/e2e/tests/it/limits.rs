@@ -299,9 +299,9 @@ async fn a_shell_that_is_killed_for_its_memory_names_its_limit() {
     for _ in 0..2 {
         for shell in &ended {
             let session = shell.look().await;
-            let hits: Vec<_> = session.limits_hit.iter().map(|hit| hit.limit).collect();
+            let hits: Vec<_> = session.limits_hit.iter().map(|hit| (hit.limit, hit.count)).collect();
             let how = session.exit.map(|exit| exit.reason).unwrap_or_default();
-            assert_eq!(hits, [Limit::MemoryMb], "{how}");
+            assert_eq!(hits, [(Limit::MemoryMb, 1)], "{how}");
             assert!(how.starts_with("it reached its memoryMb; the shell was killed by KILL"), "{how}");
         }
         server.kill9();

@@ -94,11 +94,12 @@ impl Holder {
         }
     }
 
-    /// Records the kernel's kills that no server has counted: the shell's own is one of them.
+    /// Records the kernel's kills that no server has counted; the shell's own may be one of them.
     fn record_memory_kills(&mut self) {
         let command = self.shell.command();
         if let Some(count) = self.memory_kills.unrecorded(command) {
             self.records.note(&Record::Limited { limit: wire::MEMORY, command, count });
+            self.memory_kills.recorded(command, count);
         }
     }
 

@@ -123,11 +123,12 @@ impl LimitEnforcer {
         (self.counts.oom_kills, self.counts.forks_refused) = (oom_kills, forks_refused);
     }
 
-    /// The kernel's kills for memory and its refusals of processes since the last check.
-    pub(crate) fn news(&mut self) -> (u64, u64) {
+    /// The kernel's kills for memory and its refusals of processes since the last check. The holder may have recorded some of the
+    /// kills: `told` are on record in all.
+    pub(crate) fn news(&mut self, told: u64) -> (u64, u64) {
         let Some(group) = &self.group else { return (0, 0) };
         let before = std::mem::replace(&mut self.counts, group.counts());
-        let killed = self.counts.oom_kills.saturating_sub(before.oom_kills);
+        let killed = self.counts.oom_kills.saturating_sub(before.oom_kills.max(told));
         (killed, self.counts.forks_refused.saturating_sub(before.forks_refused))
     }
 

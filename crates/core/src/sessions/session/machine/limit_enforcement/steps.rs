@@ -114,8 +114,7 @@ impl Session {
 
     /// Takes over from an earlier server.
     fn take_over_limits(&mut self, limit_enforcer: &mut LimitEnforcer) {
-        let told = |limit| self.timeline.hits().iter().filter(|h| h.limit == limit).map(|h| h.count).sum();
-        limit_enforcer.take_over(told(Limit::MemoryMb), told(Limit::Processes));
+        limit_enforcer.take_over(self.told(Limit::MemoryMb), self.told(Limit::Processes));
         let accepted_us =
             self.timeline.log().current.and_then(|id| self.timeline.log().command(id)).map(|c| c.accepted_us);
         let boot_us = self.now.booted_us();
@@ -137,9 +136,14 @@ impl Session {
         now.checked_sub(age).unwrap_or(now)
     }
 
+    /// How often this limit was hit, as far as it is on record.
+    fn told(&self, limit: Limit) -> u64 {
+        self.timeline.hits().iter().filter(|h| h.limit == limit).map(|h| h.count).sum()
+    }
+
     /// Records the kernel's kills and refusals since the last check.
     fn count(&mut self, limit_enforcer: &mut LimitEnforcer) {
-        let (killed, refused) = limit_enforcer.news();
+        let (killed, refused) = limit_enforcer.news(self.told(Limit::MemoryMb));
         let command = limit_enforcer.command.map(|(id, ..)| id);
         self.hit(Limit::MemoryMb, command, killed);
         self.hit(Limit::Processes, command, refused);
