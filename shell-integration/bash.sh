@@ -168,7 +168,7 @@ __ptyd_take() {
   builtin local status=$?
   builtin mapfile -d '' -t -n 4 -u 96 __ptyd_staged
   if [[ ${__ptyd_staged-} != ptyd* || $- == *[aeuvxT]* || ${#__ptyd_state[@]} == 0 || ${__ptyd_staged[1]} -le __ptyd_taken ||
-    ${BASH_XTRACEFD:+BASH_XTRACEFD}${__ptyd_staged[3]} == *@('set -'*v|BASH_XTRACEFD)* ]]; then
+    -n ${BASH_XTRACEFD-} ]]; then
     __ptyd_leave "$status"
   else
     __ptyd_id=${__ptyd_staged[1]} __ptyd_taken=$__ptyd_id __ptyd_text=${__ptyd_staged[3]}$__ptyd_telling
@@ -201,7 +201,8 @@ __ptyd_tell() {
     __ptyd_end[5]=u
     [[ $- != *e* ]] || __ptyd_end[5]=ue
     [[ $- != *x* && ${PATH-} == "$__ptyd_path" ]] || __ptyd_look_closer
-    [[ -z $__ptyd_key ]] || ! __ptyd_is_usual || __ptyd_end[5]=k
+    # The hook has turned `set -e` off, which the flag of it tells.
+    [[ -z $__ptyd_key || $__ptyd_flags == *e* ]] || ! __ptyd_is_usual || __ptyd_end[5]=k
   fi
   # The record goes first, so a reader that finds the marker in the output has the record already. The marker goes to the
   # terminal itself, for a command may have redirected 1 and 2 for good.
@@ -381,8 +382,8 @@ __ptyd_load_carefully() {
   __ptyd_id=$id __ptyd_text=${staged[3]-}
   # These alone can make the capture behind them a part of themselves (a here-document, an operator, a function head) or of bash's
   # message (another head). Behind an operator or a head there may be comments.
-  if [[ $- == *v* || $__ptyd_text == *'set -'*v* ]]; then
-    # bash prints the lines that it reads, and would print the capture. So none is behind the text, which is known to run to its end.
+  if [[ $- == *v* ]]; then
+    # bash prints the lines that it reads, and would print the capture. So none is behind the text, which is known to have no syntax error.
     __ptyd_examine e
     telling=''
   elif [[ $__ptyd_text == *[\|\&\)\\[:space:]] || $__ptyd_text == *'#'* || $__ptyd_text == *'<<'* ||
@@ -390,7 +391,7 @@ __ptyd_load_carefully() {
     __ptyd_examine "${2-}"
   fi
   # A trace goes where the user wants it.
-  [[ -z $telling || ${BASH_XTRACEFD:+BASH_XTRACEFD}$__ptyd_text != *BASH_XTRACEFD* ]] || telling=${telling%$'\n'}' >&96'$'\n'
+  [[ -z $telling || -z ${BASH_XTRACEFD-} ]] || telling=${telling%$'\n'}' >&96'$'\n'
   [[ -z $telling || ${BASH_XTRACEFD-} != @([3-9]|[1-8][0-9]) ]] || telling=${telling%$'\n'}" $BASH_XTRACEFD>&96"$'\n'
   __ptyd_text+=$telling
   [[ ${2-} != *x* ]] || __ptyd_text=$'{ set -x; } 2>/dev/null\n'$__ptyd_text

@@ -90,6 +90,8 @@ enum {
   RL_STATE_SIGHANDLER = 0x8000,
   /* bash's number of the DEBUG trap. */
   DEBUG_TRAP = NSIG,
+  /* bash's status of a text with a syntax error. */
+  BAD_SYNTAX = 257,
   /* Elements of a pipeline whose statuses survive the parsing of bash.sh's functions. */
   PIPELINE_MAX = 256,
 };
@@ -207,8 +209,8 @@ static void parse_functions(void) {
   if (parsed) return;
   int status = last_command_exit_value;
   char *statuses = pipestatus();
-  parsed = 1;
   call("__ptyd_read_on", NULL);
+  parsed = find_function("__ptyd_hook") != NULL;
   restore_pipestatus(statuses);
   xfree(statuses);
   last_command_exit_value = status;
@@ -331,18 +333,11 @@ static void examine(const char *options) {
   last_command_exit_value = status;
 }
 
-/* Whether bash would print the lines that it reads: those of the code behind the text, too. A text that may turn that on counts. */
-static int is_echoed(void) {
-  const char *option = strstr(text, "set -");
-  return echo_input_at_read || (option && strchr(option, 'v'));
-}
-
 /* Adds the code behind the text, redirected so that a trace does not show it, wherever the user has it written. */
 static void add_telling(void) {
-  const char *set_here = strstr(text, "BASH_XTRACEFD=");
-  int trace = atoi(set_here ? set_here + sizeof "BASH_XTRACEFD=" - 1 : get("BASH_XTRACEFD"));
+  int trace = atoi(get("BASH_XTRACEFD"));
   char *end = add(text + text_bytes, TELLING);
-  if (trace || set_here) end = add(end, " >&96");
+  if (trace) end = add(end, " >&96");
   if (trace > 2 && trace < COMMAND_FD) end = add(add_decimal(add(end, " "), (uint64_t)trace), ">&96");
   add(end, "\n");
 }
@@ -399,8 +394,8 @@ static int run(struct words *arguments) {
   echo_input_at_read |= hidden_echo;
   hidden_trace = hidden_echo = 0;
   if (!text) return last_command_exit_value;
-  /* Code behind the text would be printed, so whether it can run to its end is found out before. */
-  int echoed = is_echoed();
+  /* bash prints the lines that it reads (`set -v`), and would print code behind the text. So `bash -n` looks for a syntax error before. */
+  int echoed = echo_input_at_read;
   if (echoed || !is_plain) examine(echoed ? "e" : "");
   if (!echoed) add_telling();
   /* Those of the last command, whose place our own line has taken. */
@@ -412,12 +407,12 @@ static int run(struct words *arguments) {
   set("__ptyd_taken", id);
   write_marker('C', nonce);
   /* What refuses a text is not the user's, and is not printed. */
-  int echo = echo_input_at_read;
-  if (*get("__ptyd_flags")) echo_input_at_read = 0;
-  else echo = 0;
+  if (*get("__ptyd_flags")) hidden_echo = echo_input_at_read, echo_input_at_read = 0;
   int status = evalstring(evaluated, "eval", SEVAL_NOHIST);
-  echo_input_at_read |= echo;
-  if (echoed) last_command_exit_value = status, ran(NULL);
+  echo_input_at_read |= hidden_echo;
+  hidden_echo = 0;
+  /* An alias can hide a syntax error from `bash -n`. */
+  if (echoed && last_command_exit_value != BAD_SYNTAX) last_command_exit_value = status, ran(NULL);
   hidden_trace = echo_command_at_execute;
   echo_command_at_execute = 0;
   if (told) status = told_status;
@@ -464,6 +459,7 @@ static void at_prompt(void) {
   take_history_back();
   is_trapped = signal_is_trapped(DEBUG_TRAP);
   unsigned long number = strtoul(get("LINENO"), NULL, 10);
+  if (!number) number = 1;
   /* These have something where bash.sh has taken a command. */
   int is_ours = !*get("__ptyd_end") && !*get("__ptyd_flags") && !*get("__ptyd_text") && !*get("__ptyd_xtrace");
   /* Without 96, or where no descriptor is free, the code behind a text cannot run: its end is not known, and the next one would not be. */

@@ -160,12 +160,15 @@ def test_a_preexec_hook_is_not_told_another_command():
         same(sh.prints("history >h; sed 's/^ *[0-9]* *//' h"), "rm -rf /danger\necho five\n")
 
 
-def test_a_history_that_a_preexec_hook_clears_stays_whole():
-    for hook in "history -c", "history -s new", "history -c; history -s new", "kill -INT $$":
+def test_the_persons_last_line_is_back_whatever_a_preexec_hook_does():
+    hooks = {"history -c": "", "history -s new": "old", "history -c; history -s new": "new", "kill -INT $$": "old"}
+    for hook, left in hooks.items():
         with Shell(bashrc=f"history -s old\ntrap '[[ $BASH_COMMAND != __ptyd_run* ]] || {{ {hook}; }}' DEBUG") as sh:
             sh.run("echo one")
             sh.run("trap - DEBUG")
-            assert "echo one" not in sh.prints("history"), hook
+            history = sh.prints("history")
+            # Without the builtins the hook runs for other commands, too.
+            assert "echo one" not in history and (left in history or not HAS_BUILTINS), (hook, history)
 
 
 load_tests = plain_functions(globals())
