@@ -43,7 +43,7 @@ const SLOWEST: usize = 10;
 
 /// The cost of everything on two processors and an empty machine. Measured; existing parts are not fetched again.
 const TAKES: &str =
-    "In all that is up to 150 MB of Debian packages with what they need, 4 GB below target/ and about 14 minutes.";
+    "In all that is up to 150 MB of Debian packages with what they need, 4 GB below target/ and about 15 minutes.";
 
 const USAGE: &str =
     "cargo xtask test [--yes | --no-install] [--quick] [--full] [--complete] [--repeat N] [--load M] [filter]";
