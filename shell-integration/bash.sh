@@ -142,7 +142,7 @@ fi
 [[ -z ${PTYD_CLEAN-} ]] || unset HISTFILE
 unset PTYD_CLEAN
 
-# After the user's files, so that the hook is the first to see $?, even if they set PROMPT_COMMAND.
+# Without the builtins the hook comes into PROMPT_COMMAND after the user's files have set it, so the hook is the first to see $?.
 # It ends in a command that succeeds, for the first prompt's PIPESTATUS.
 if [[ -n ${__ptyd_key-} ]] || ! declare -F __ptyd_install >/dev/null; then
   :
@@ -201,7 +201,7 @@ __ptyd_tell() {
     __ptyd_end[5]=u
     [[ $- != *e* ]] || __ptyd_end[5]=ue
     [[ $- != *x* && ${PATH-} == "$__ptyd_path" ]] || __ptyd_look_closer
-    # The hook has turned `set -e` off, which the flag of it tells.
+    # The hook has turned `set -e` off; the flag `e` says that it was on.
     [[ -z $__ptyd_key || $__ptyd_flags == *e* ]] || ! __ptyd_is_usual || __ptyd_end[5]=k
   fi
   # The record goes first, so a reader that finds the marker in the output has the record already. The marker goes to the
