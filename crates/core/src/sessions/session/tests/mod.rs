@@ -34,17 +34,21 @@ use crate::store::Store;
 /// No process has such a number, so the kernel shows nothing of it.
 const NO_PROCESS: u32 = u32::MAX - 1;
 
-/// The one process that the kernel shows: a shell in the session's shell.
+/// A shell in the session's shell, which the kernel shows.
 const NESTED: u32 = u32::MAX - 3;
 
-/// A machine with one process, and a store that no test writes to.
+/// A program in the session's shell that passes the keys on to another terminal; the kernel shows it, too.
+const CARRIER: u32 = u32::MAX - 4;
+
+/// A machine with two processes, and a store that no test writes to.
 static BACKENDS: LazyLock<Arc<Backends>> = LazyLock::new(|| {
     let dir = tempfile::tempdir().expect("a directory").keep();
     let store = Arc::new(Store::open(&dir.join("store.db")).expect("a store"));
     let holders = HolderBackend::prepare(&dir).expect("a backend");
     std::fs::remove_dir_all(&dir).expect("it is there");
     let host = FakeHost::default();
-    host.runs(&[Process { name: "bash".to_owned(), ..fake::process(NESTED, NO_PROCESS) }], 0);
+    let runs = |pid, name: &str| Process { name: name.to_owned(), ..fake::process(pid, NO_PROCESS) };
+    host.runs(&[runs(NESTED, "bash"), runs(CARRIER, "podman")], 0);
     Arc::new(Backends {
         containers: Containers::of(&dir),
         store,

@@ -7,30 +7,42 @@ use journal::Record;
 use tokio::sync::oneshot;
 use wire::{Activity, Echo, FromHolder, HandoverMethod, Status, ToHolder};
 
-use super::{NESTED, Rig, sample};
+use super::{CARRIER, NESTED, Rig, sample};
 use crate::action::{ActionError, EndedBy, InputBytes, TargetShell, Wait};
 use crate::limits;
 use crate::sessions::session::requests::{Request, Started};
 
 type Answer = oneshot::Receiver<Result<Started, ActionError>>;
 
-/// A session in whose shell another one runs, at its prompt.
+/// A session in whose shell another one runs.
 struct Nested {
     rig: Rig,
     last_key: u8,
+    /// The process that has the terminal.
+    program: u32,
 }
 
 impl Nested {
+    /// The nested shell is at its prompt.
     fn new() -> Self {
+        let mut nested = Self::enters(NESTED, b"bash");
+        nested.prompts();
+        nested
+    }
+
+    fn enters(program: u32, command: &[u8]) -> Self {
         let mut rig = Rig::new(HandoverMethod::Keys);
         rig.prompt(0, "first", 0);
-        rig.accept(1, 1, [1; 16], b"bash");
+        rig.accept(1, 1, [1; 16], command);
         rig.begin(1);
-        rig.write(b"\r\nin$ ");
         rig.publish();
-        let mut nested = Self { rig, last_key: 1 };
-        nested.reads();
-        nested
+        Self { rig, last_key: 1, program }
+    }
+
+    fn prompts(&mut self) {
+        self.rig.write(b"\r\nin$ ");
+        self.rig.publish();
+        self.reads();
     }
 
     fn key(&mut self) -> wire::Key {
@@ -44,16 +56,16 @@ impl Nested {
     }
 
     fn is(&mut self, activity: Activity) {
-        self.rig.receive(sample(activity, Modes { isig: true, ..Modes::default() }, NESTED));
+        self.rig.receive(sample(activity, Modes { isig: true, ..Modes::default() }, self.program));
     }
 
     fn runs(&mut self) -> Answer {
-        self.runs_and_waits(None)
+        self.runs_in(TargetShell::Foremost, None)
     }
 
-    fn runs_and_waits(&mut self, wait: Option<Wait>) -> Answer {
+    fn runs_in(&mut self, shell: TargetShell, wait: Option<Wait>) -> Answer {
         let (started, answer) = oneshot::channel();
-        let (key, shell) = (self.key(), TargetShell::Foremost);
+        let key = self.key();
         self.rig.request(Request::Run { text: b"true".to_vec(), key, patience_ms: 5_000, wait, shell, started });
         answer
     }
@@ -117,6 +129,28 @@ fn the_next_command_is_typed_in_the_turn_in_which_the_nested_shell_is_seen_to_re
 }
 
 #[test]
+// promise: inside-4
+fn a_command_for_a_shell_behind_a_connection_waits_for_the_prompt_that_is_on_its_way() {
+    for prompt_comes in [true, false] {
+        let mut nested = Nested::enters(CARRIER, b"podman exec -it box bash");
+        // The client waits for keys, and passes on the first bytes that come.
+        nested.reads();
+        nested.is(Activity::Busy);
+        let mut answer = nested.runs_in(TargetShell::Nested, None);
+        nested.rig.later(limits::INSIDE_SETTLES - Duration::from_millis(1));
+        assert!(!nested.asks_for_line() && answer.try_recv().is_err());
+        if prompt_comes {
+            nested.prompts();
+            assert!(nested.asks_for_line());
+        } else {
+            nested.rig.later(Duration::from_millis(1));
+            let refused = answer.try_recv().expect("answered").err();
+            assert!(!nested.asks_for_line() && matches!(refused, Some(ActionError::Busy { .. })), "{refused:?}");
+        }
+    }
+}
+
+#[test]
 fn a_command_behind_typed_input_runs_in_the_shell_that_is_there_after_it() {
     let mut nested = ran_one();
     nested.reads();
@@ -150,7 +184,7 @@ fn it_runs_in_the_nested_shell_that_has_printed_its_prompt_again() {
 fn a_state_from_before_a_command_begins_is_no_question_of_it() {
     let mut nested = Nested::new();
     let wait = Wait { input_wanted: true, ..Wait::at_most(Duration::from_secs(30)) };
-    let mut answer = nested.runs_and_waits(Some(wait));
+    let mut answer = nested.runs_in(TargetShell::Foremost, Some(wait));
     let ToHolder::Type { nonce, .. } = nested.done() else { panic!("not typed") };
     // Its shell waits for the rest of the line, which a program between them passes on.
     nested.rig.write(b"a li");

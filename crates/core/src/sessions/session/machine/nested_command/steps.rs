@@ -28,6 +28,8 @@ const UNREPORTED: &str = "its end was not reported, but its shell shows its prom
 enum NestedRefusal {
     /// The foreground program may read in a moment.
     Soon,
+    /// It passes keys on to another terminal, where a shell may read in a moment without a sign here.
+    Relayed,
     Never(ActionError),
 }
 
@@ -78,7 +80,8 @@ impl Session {
                 Ok(()) => self.type_inside(pending),
                 Err(NestedRefusal::Soon) if self.now.at < pending.until => self.pending.nested.push(pending),
                 Err(_) if pending.shell == TargetShell::Foremost => self.run_outside(pending),
-                Err(NestedRefusal::Soon) => {
+                Err(NestedRefusal::Relayed) if self.now.at < pending.until => self.pending.nested.push(pending),
+                Err(NestedRefusal::Soon | NestedRefusal::Relayed) => {
                     let error = self.busy_inside_error();
                     drop(pending.started.send(Err(error)));
                 }
@@ -129,8 +132,11 @@ impl Session {
         let is_settling = self.inside.is_settling(self.now.at);
         let is_unknown = self.foreground.typing > 0 || self.foreground.state.is_none();
         let is_quiet = matches!(self.foreground(), Foreground::Running | Foreground::Idle);
-        let may_read_soon = is_quiet && (is_settling || is_unknown);
-        Err(if may_read_soon { NestedRefusal::Soon } else { NestedRefusal::Never(self.busy_inside_error()) })
+        Err(match is_quiet {
+            true if is_settling || is_unknown => NestedRefusal::Soon,
+            true if self.is_relayed() => NestedRefusal::Relayed,
+            _ => NestedRefusal::Never(self.busy_inside_error()),
+        })
     }
 
     /// Whether a command can be run inside: a shell is at its prompt, or may be, behind a connection.
@@ -148,18 +154,22 @@ impl Session {
         match self.reads_inside() {
             Ok(()) => self.is_known_shell() || self.may_react(TargetShell::Foremost),
             Err(NestedRefusal::Soon) => self.timeline.log().inside.is_some() || self.inside.is_settling(self.now.at),
-            Err(NestedRefusal::Never(_)) => false,
+            Err(NestedRefusal::Relayed | NestedRefusal::Never(_)) => false,
         }
     }
 
     /// Whether the program that seems to be at its prompt may still react to what happened a moment ago: its output has not
     /// come, or it came after the kernel was asked. The other end of a connection may react without a sign here.
     fn may_react(&self, shell: TargetShell) -> bool {
-        let is_relayed = || self.foreground_program().is_some_and(|(program, _)| program == Program::Carrier);
         let is_old = self.foreground.sampled_at < self.timeline.output().scanner.position();
-        let is_unknown = || !self.is_known_shell() && (is_old || shell == TargetShell::Foremost && is_relayed());
+        let is_unknown = || !self.is_known_shell() && (is_old || shell == TargetShell::Foremost && self.is_relayed());
         let has_reacted = !self.has_unread() && self.has_reacted();
         self.inside.is_settling(self.now.at) && (!has_reacted || is_unknown())
+    }
+
+    /// Whether the foreground program passes the keys on.
+    fn is_relayed(&self) -> bool {
+        self.foreground_program().is_some_and(|(program, _)| program == Program::Carrier)
     }
 
     /// Whether output has come behind the newest line that was typed and was no command.
