@@ -367,10 +367,13 @@ async fn a_pattern_never_sees_what_stands_before_a_commands_beginning() {
         }
         // The same for a wait that begins while it runs, and that has not read the prompt.
         shell.types("echo typed by hand; sleep 0.1\n").await;
-        let begun = eventually_begins(&shell, "sleep 0.5; echo late").await;
-        let wait = WaitRequest { wait_for: Some("by hand|[$]".to_owned()), timeout: Some(20.0), ..Default::default() };
+        let gate = server.home().file(&format!("gate-{name}"));
+        assert!(Command::new("mkfifo").arg(&gate).status().expect("mkfifo").success());
+        let begun = eventually_begins(&shell, &format!("cat {}; echo late", gate.display())).await;
+        let wait = WaitRequest { wait_for: Some("by hand|[$]".to_owned()), timeout: Some(0.2), ..Default::default() };
         let waited = server.client().wait(&shell.id, &wait).await.expect("a wait");
-        assert_eq!((waited.ended_by, waited.matched), (EndedBy::Ended, None), "{name}");
+        assert_eq!((waited.ended_by, waited.matched), (EndedBy::TimedOut, None), "{name}");
+        std::fs::write(&gate, "").expect("cat reads it");
         assert_eq!(shell.end_of(&begun).await.output.as_deref(), Some("late\n"), "{name}");
     }
 }
