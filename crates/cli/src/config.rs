@@ -202,6 +202,8 @@ fn values(config: &Config) -> BTreeMap<&'static str, Value> {
         ("audit", json!(config.audit.mode.name())),
         ("audit_bytes", json!(config.audit.bytes)),
         ("audit_files", json!(config.audit.files)),
+        ("audit_keep", json!(config.audit.keep.as_secs())),
+        ("audit_share", json!(config.audit.share)),
         ("audit_syslog", json!(config.audit.syslog.as_ref().map(ToString::to_string))),
         ("policy", json!(config.files.policies)),
     ])

@@ -164,6 +164,12 @@ struct AuditOptions {
     /// Full files of the audit log that are kept besides the present one [default: 8]
     #[arg(long, env = "PTYD_AUDIT_FILES", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(..=i64::from(ptyd_core::limits::AUDIT_FILES_MAX)))]
     audit_files: Option<u32>,
+    /// How long a full file of the audit log is kept at least, in mode required [default: 24h]
+    #[arg(long, env = "PTYD_AUDIT_KEEP", value_name = "TIME", value_parser = audit_keep)]
+    audit_keep: Option<Duration>,
+    /// How much of the audit log a named token may fill in an hour, in mode required [default: 64 MiB]
+    #[arg(long, env = "PTYD_AUDIT_SHARE", value_name = "SIZE", value_parser = audit_share)]
+    audit_share: Option<u64>,
     /// Forward the audit log to a syslog server, too: unix:/dev/log, udp:HOST:PORT or tcp:HOST:PORT
     #[arg(long, env = "PTYD_AUDIT_SYSLOG", value_name = "ADDRESS")]
     audit_syslog: Option<SyslogAddress>,
@@ -176,6 +182,8 @@ impl AuditOptions {
             mode: self.audit.unwrap_or(defaults.mode),
             bytes: self.audit_bytes.unwrap_or(defaults.bytes),
             files: self.audit_files.unwrap_or(defaults.files),
+            keep: self.audit_keep.unwrap_or(defaults.keep),
+            share: self.audit_share.unwrap_or(defaults.share),
             syslog: self.audit_syslog.clone(),
         }
     }
@@ -203,9 +211,7 @@ fn seconds(text: &str, least: Duration, most: Duration) -> Result<Duration, Stri
 const JOURNAL_BYTES_MIN: u64 = 1 << 20;
 
 fn journal_bytes(text: &str) -> Result<u64, String> {
-    units::bytes(text)?
-        .checked_sub(JOURNAL_BYTES_MIN)
-        .map_or(Err("must be at least 1MiB".to_owned()), |more| Ok(more + JOURNAL_BYTES_MIN))
+    bytes(text, JOURNAL_BYTES_MIN)
 }
 
 fn audit_mode(text: &str) -> Result<AuditMode, String> {
@@ -214,10 +220,21 @@ fn audit_mode(text: &str) -> Result<AuditMode, String> {
 }
 
 fn audit_bytes(text: &str) -> Result<u64, String> {
-    let least = ptyd_core::limits::AUDIT_BYTES_MIN;
+    bytes(text, ptyd_core::limits::AUDIT_BYTES_MIN)
+}
+
+fn audit_share(text: &str) -> Result<u64, String> {
+    bytes(text, ptyd_core::limits::AUDIT_SHARE_MIN)
+}
+
+fn bytes(text: &str, least: u64) -> Result<u64, String> {
     Some(units::bytes(text)?)
         .filter(|bytes| *bytes >= least)
         .ok_or_else(|| format!("must be at least {}", units::said(least)))
+}
+
+fn audit_keep(text: &str) -> Result<Duration, String> {
+    seconds(text, Duration::ZERO, ptyd_core::limits::AUDIT_KEEP_MAX)
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {

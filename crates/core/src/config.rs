@@ -136,13 +136,18 @@ pub struct AuditConfig {
     pub bytes: u64,
     /// How many full ones are kept.
     pub files: u32,
+    /// How long each is kept at least, where nothing runs that cannot be recorded.
+    pub keep: Duration,
+    /// The bytes that a named token may fill in an hour there.
+    pub share: u64,
     /// The syslog server that gets its lines, too.
     pub syslog: Option<SyslogAddress>,
 }
 
 impl Default for AuditConfig {
     fn default() -> Self {
-        Self { mode: AuditMode::default(), bytes: limits::AUDIT_BYTES, files: limits::AUDIT_FILES, syslog: None }
+        let (mode, bytes, files) = (AuditMode::default(), limits::AUDIT_BYTES, limits::AUDIT_FILES);
+        Self { mode, bytes, files, keep: limits::AUDIT_KEEP, share: limits::AUDIT_SHARE, syslog: None }
     }
 }
 

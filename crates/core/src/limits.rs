@@ -448,6 +448,22 @@ pub const AUDIT_BYTES_MIN: u64 = 1 << 20;
 pub const AUDIT_FILES: u32 = 8;
 /// The most that can be kept: each is opened to search the log.
 pub const AUDIT_FILES_MAX: u32 = 1_000;
+/// How long a full file is kept at least, where nothing runs that cannot be recorded.
+pub const AUDIT_KEEP: Duration = Duration::from_secs(24 * 3_600);
+/// The longest such time.
+pub const AUDIT_KEEP_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
+/// Bytes of lines that a named token may fill in an hour, and at once: some 40 commands a second.
+pub const AUDIT_SHARE: u64 = 64 << 20;
+/// The smallest share: some 1,000 commands.
+pub const AUDIT_SHARE_MIN: u64 = 1 << 20;
+/// The longest line of the audit log: with its header it fits into a datagram for a syslog server.
+pub const AUDIT_LINE_BYTES_MAX: usize = SYSLOG_DATAGRAM_BYTES_MAX - 512;
+/// A command's text in a line, in bytes of JSON. A longer text has its length and its SHA-256 there.
+pub const AUDIT_TEXT_BYTES_MAX: usize = 4 << 10;
+/// A path, the reason of an error, or the names of a list in a line, in bytes of JSON.
+pub const AUDIT_PATH_BYTES_MAX: usize = 1 << 10;
+/// Any other text of a caller in a line, in bytes of JSON.
+pub const AUDIT_NAME_BYTES_MAX: usize = 256;
 /// How soon lines about actions that only read, and about ends of commands, are in the audit log.
 pub const AUDIT_FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// A write that takes longer shows a busy disk; the next one keeps no other task waiting.

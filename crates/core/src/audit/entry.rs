@@ -5,9 +5,11 @@ use std::time::{Instant, SystemTime};
 
 use journal::Masks;
 
-use super::line::{Class, Details, Event, Found, Judged, Line, describe, found, reason};
+use super::line::{Class, Details, Event, Found, Judged, Line, USUAL_BYTES, describe, found, reason};
+use super::share::TokenShares;
 use super::{AuditLog, ReadCount, ReadKey, Recording, not_recorded};
 use crate::action::{Action, ActionError, Outcome};
+use crate::mutex::locked;
 use crate::principal::Principal;
 
 /// The outcome of an action whose caller was gone, or whose server was stopped, before it was answered.
@@ -30,6 +32,10 @@ struct Recorded<'a> {
     /// Those of all named secrets, and of the session.
     masks: Vec<Arc<Masks>>,
     begun: Instant,
+    /// The shares that limit its lines, and the named token that has asked for it.
+    share: Option<(&'a TokenShares, &'a str)>,
+    /// That token has used up its share: nothing is changed, and what reads or ends is counted.
+    is_over: bool,
     /// The id of its first line, once that is written.
     id: Option<String>,
 }
@@ -48,7 +54,11 @@ impl AuditLog {
             let (session_name, masks) = of_session(details.session.as_ref().map(|session| session.0.as_str()));
             details.session_name = details.session_name.or(session_name);
             details.mask(&masks);
-            Recorded { log, principal, action: name, class, details, masks, begun: Instant::now(), id: None }
+            details.shorten();
+            let (begun, token) = (Instant::now(), principal.pass.as_ref().map(|_| &*principal.name));
+            let share = log.shares.as_ref().zip(token);
+            let is_over = share.is_some_and(|(shares, token)| locked(&shares.changes).is_used_up(token, begun));
+            Recorded { log, principal, action: name, class, details, masks, begun, share, is_over, id: None }
         });
         Entry { of }
     }
@@ -68,6 +78,13 @@ impl Entry<'_> {
         let Some(of) = self.of.as_mut().filter(|of| matches!(of.class, Class::Change | Class::Ending)) else {
             return Ok(());
         };
+        if let (true, Some((shares, _))) = (of.is_over, of.share) {
+            let what = "this token's share of the audit log (bytes an hour)";
+            let hint = "reading and ending still work; the share comes back over an hour, or let the operator raise it \
+                        (ptyd serve --audit-share)";
+            let used_up = ActionError::Limit { what, limit: shares.bytes, hint };
+            return if of.class == Class::Change { Err(used_up) } else { Ok(()) };
+        }
         let id = of.log.next_id();
         let mut bytes = Vec::new();
         let caller = of.principal.into();
@@ -81,6 +98,7 @@ impl Entry<'_> {
         .write(&mut bytes);
         // The text can be long, and the answer's line does not repeat it.
         of.details.text = None;
+        of.charge(bytes.len());
         match of.log.write(&bytes).await {
             Ok(()) => {}
             Err(why) if of.log.is_required && of.class == Class::Change => return Err(not_recorded(why)),
@@ -104,7 +122,7 @@ impl Entry<'_> {
         let is_denied = matches!(result, Err(ActionError::Denied { .. }));
         match (of.class, result) {
             (Class::Composite, Ok(_)) => {}
-            (Class::Reading, _) if !is_denied => {
+            _ if of.is_counted(is_denied) => {
                 of.count(result.as_ref().err().map_or(OK, ActionError::code), result.as_ref().err());
             }
             _ => {
@@ -113,6 +131,7 @@ impl Entry<'_> {
                     result.as_ref().map(found).unwrap_or_default(),
                     result.as_ref().err(),
                 );
+                of.charge(line.len());
                 let is_late = matches!(result, Err(ActionError::NotRecorded { .. }));
                 if is_late { of.log.keep(&line) } else { of.log.write_or_keep(line).await }
             }
@@ -125,7 +144,8 @@ impl Drop for Entry<'_> {
         let Some(of) = self.of.take() else { return };
         match of.class {
             Class::Composite => {}
-            Class::Reading => of.count(UNANSWERED, None),
+            _ if of.is_counted(false) => of.count(UNANSWERED, None),
+            Class::Reading => {}
             // Without an id the wait for its first line was given up: it was not performed.
             Class::Change | Class::Ending => of.log.keep(&of.line(UNANSWERED, Found::default(), None)),
         }
@@ -160,8 +180,25 @@ impl Recorded<'_> {
         bytes
     }
 
+    /// Whether it has no line of its own.
+    fn is_counted(&self, is_denied: bool) -> bool {
+        self.class == Class::Reading && !is_denied || self.is_over && self.id.is_none()
+    }
+
+    /// Its token has written so many bytes about a change.
+    fn charge(&self, bytes: usize) {
+        if let Some((shares, token)) = self.share {
+            locked(&shares.changes).charge(token, bytes, Instant::now());
+        }
+    }
+
     fn count(&self, outcome: &'static str, error: Option<&ActionError>) {
         let Details { session, session_name, command, .. } = &self.details;
+        let reads = self.share.map(|(shares, token)| (&shares.reads, token));
+        let reads_are_over = reads.is_some_and(|(reads, token)| locked(reads).is_used_up(token, self.begun));
+        // A line for each name that the token invents would fill the log all the same.
+        let is_named = !reads_are_over && (outcome == OK || !self.is_over);
+        let (session, command) = if is_named { (session, command) } else { (&None, &None) };
         let key = ReadKey {
             caller: self.principal.into(),
             action: self.action,
@@ -169,11 +206,16 @@ impl Recorded<'_> {
             command: command.clone(),
             outcome,
         };
-        self.log.count(key, || ReadCount {
-            since: SystemTime::now(),
-            count: 1,
-            session_name: session_name.clone(),
-            reason: error.map(|error| reason(error, &self.masks)),
+        self.log.count(key, || {
+            if let Some((reads, token)) = reads {
+                locked(reads).charge(token, USUAL_BYTES, Instant::now());
+            }
+            ReadCount {
+                since: SystemTime::now(),
+                count: 1,
+                session_name: session_name.clone().filter(|_| is_named),
+                reason: error.map(|error| reason(error, &self.masks)),
+            }
         });
     }
 }

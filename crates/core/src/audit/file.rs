@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::FallocateFlags;
 
@@ -42,6 +43,8 @@ pub(super) struct AuditFile {
     bytes_max: u64,
     /// How many full ones are kept.
     old: u32,
+    /// How long each is kept at least.
+    keep: Duration,
     /// `None` until the first line, and after an error: the next line opens it again.
     open: Option<Open>,
     /// Disk space is reserved up to this offset.
@@ -56,8 +59,9 @@ struct Open {
 }
 
 impl AuditFile {
-    pub(super) fn new(folder: &Path, bytes_max: u64, old: u32) -> Self {
-        Self { folder: folder.to_owned(), path: folder.join(PRESENT), bytes_max, old, open: None, reserved_to: 0 }
+    pub(super) fn new(folder: &Path, bytes_max: u64, old: u32, keep: Duration) -> Self {
+        let (folder, path) = (folder.to_owned(), folder.join(PRESENT));
+        Self { folder, path, bytes_max, old, keep, open: None, reserved_to: 0 }
     }
 
     /// The present file.
@@ -140,11 +144,21 @@ impl AuditFile {
             full.set_len(full.metadata()?.len())?;
         }
         let is_there = |number: &u32| fs::symlink_metadata(numbered(&self.folder, *number)).is_ok();
-        let free = (1..=self.old).find(|number| !is_there(number)).unwrap_or(self.old);
+        let free = (1..u32::MAX).find(|number| !is_there(number)).unwrap_or(u32::MAX);
         for number in (1..free).rev() {
             fs::rename(numbered(&self.folder, number), numbered(&self.folder, number + 1))?;
         }
-        if self.old == 0 { fs::remove_file(&self.path) } else { fs::rename(&self.path, numbered(&self.folder, 1)) }
+        fs::rename(&self.path, numbered(&self.folder, 1))?;
+        let too_many = (self.old + 1..=free).rev().map(|number| numbered(&self.folder, number));
+        too_many.take_while(|path| self.is_old(path)).try_for_each(fs::remove_file)
+    }
+
+    /// Whether the file's last line is so old that it may be removed.
+    fn is_old(&self, path: &Path) -> bool {
+        let written = fs::symlink_metadata(path).and_then(|file| file.modified());
+        // A clock that was set back makes no line old.
+        let age = written.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
+        age.is_ok_and(|age| age >= self.keep)
     }
 }
 
@@ -201,7 +215,7 @@ mod tests {
             (format!("{{}}\n{}", "x".repeat(200_000)), "{}\n".to_owned()),
         ] {
             fs::write(dir.path().join(PRESENT), there).expect("written");
-            AuditFile::new(dir.path(), 1 << 20, 1).append(b"{\"c\":3}\n").expect("appended");
+            AuditFile::new(dir.path(), 1 << 20, 1, Duration::ZERO).append(b"{\"c\":3}\n").expect("appended");
             assert_eq!(text(dir.path(), PRESENT), whole + "{\"c\":3}\n");
         }
         assert_eq!(fs::metadata(dir.path().join(PRESENT)).expect("there").mode() & 0o777, 0o600);
@@ -211,7 +225,7 @@ mod tests {
     // promise: audit-2
     fn a_full_file_makes_room_and_no_line_is_lost_at_the_border() {
         let dir = tempfile::tempdir().expect("a directory");
-        let mut file = AuditFile::new(dir.path(), 20, 3);
+        let mut file = AuditFile::new(dir.path(), 20, 3, Duration::ZERO);
         let line = |number: u32| format!("{{\"n\":{number:03}}}\n");
         (0..8).for_each(|number| file.append(line(number).as_bytes()).expect("appended"));
         let all: String = files(dir.path()).iter().map(|path| fs::read_to_string(path).unwrap_or_default()).collect();
@@ -233,10 +247,28 @@ mod tests {
     }
 
     #[test]
+    // promise: audit-6
+    fn a_file_whose_last_line_is_young_is_kept_and_an_old_one_makes_room() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let hour = Duration::from_secs(3_600);
+        let mut file = AuditFile::new(dir.path(), 1, 2, hour);
+        (0..6).for_each(|number| file.append(format!("{number}\n").as_bytes()).expect("appended"));
+        let all = || files(dir.path()).iter().map(|path| fs::read_to_string(path).expect("there")).collect::<String>();
+        assert_eq!(all(), "0\n1\n2\n3\n4\n5\n", "each file has a line");
+        for number in 3..6 {
+            let old = File::options().write(true).open(numbered(dir.path(), number)).expect("there");
+            old.set_modified(SystemTime::now() - hour).expect("set");
+        }
+        file.append(b"6\n").expect("appended");
+        // The file of line 3 has two newer full ones beside it, but is young.
+        assert_eq!(all(), "3\n4\n5\n6\n");
+    }
+
+    #[test]
     // promise: audit-2
     fn a_file_that_others_remove_or_rename_is_made_again() {
         let dir = tempfile::tempdir().expect("a directory");
-        let mut file = AuditFile::new(dir.path(), 1 << 20, 1);
+        let mut file = AuditFile::new(dir.path(), 1 << 20, 1, Duration::ZERO);
         file.append(b"1\n").expect("appended");
         fs::remove_file(dir.path().join(PRESENT)).expect("removed");
         file.append(b"2\n").expect("appended");
@@ -251,7 +283,7 @@ mod tests {
     // promise: audit-3
     fn what_cannot_be_written_is_an_error_and_leaves_nothing() {
         let dir = tempfile::tempdir().expect("a directory");
-        let mut file = AuditFile::new(dir.path(), 1 << 20, 1);
+        let mut file = AuditFile::new(dir.path(), 1 << 20, 1, Duration::ZERO);
         fs::create_dir(dir.path().join(PRESENT)).expect("made");
         assert!(file.append(b"1\n").is_err());
         fs::remove_dir(dir.path().join(PRESENT)).expect("removed");

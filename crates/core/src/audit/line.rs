@@ -6,12 +6,14 @@ use std::time::SystemTime;
 use journal::Masks;
 
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 
 use crate::action::{
     Action, ActionError, CommandStatus, CommandView, Composite, Create, InputBytes, Locate, Outcome, Report,
     SignalTarget, TargetShell, signal_name,
 };
 use crate::ids::{CommandId, SessionId};
+use crate::limits::{AUDIT_LINE_BYTES_MAX, AUDIT_NAME_BYTES_MAX, AUDIT_PATH_BYTES_MAX, AUDIT_TEXT_BYTES_MAX};
 use crate::principal::{Principal, TicketTarget, TokenBounds};
 use crate::store::HistoryRow;
 
@@ -56,8 +58,8 @@ pub(super) struct Details {
     pub session_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
+    #[serde(flatten)]
+    pub text: Option<CommandText>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub inside: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,11 +104,50 @@ impl Details {
         let Self { session_name, text, named_action, creation, .. } = self;
         let of_creation =
             creation.iter_mut().flat_map(|of| [&mut of.shell, &mut of.cwd, &mut of.profile, &mut of.owner]);
-        for field in [session_name, text, named_action].into_iter().chain(of_creation).flatten() {
+        let text = text.as_mut().map(|of| &mut of.text);
+        for field in [session_name, named_action].into_iter().chain(of_creation).flatten().chain(text) {
             *field = masked(std::mem::take(field), masks);
         }
         for name in creation.iter_mut().flat_map(|of| &mut of.env_names) {
             *name = masked(std::mem::take(name), masks);
+        }
+    }
+
+    /// Bounds what a caller wrote freely; before that it is masked, for half a secret is not recognized.
+    pub(super) fn shorten(&mut self) {
+        let Self { session, session_name, named_action, token, approval, creation, text, .. } = self;
+        text.iter_mut().for_each(CommandText::shorten);
+        let session = session.as_mut().map(|SessionName(name)| name);
+        let names = [session_name, named_action, token, approval].into_iter().flatten().chain(session);
+        names.for_each(|name| truncate(name, AUDIT_NAME_BYTES_MAX));
+        if let Some(creation) = creation {
+            creation.shorten();
+        }
+    }
+}
+
+/// The text of a command.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CommandText {
+    text: String,
+    /// The length of a text of which the line has only the beginning, and the SHA-256 of all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text_bytes: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text_sha256: Option<String>,
+}
+
+impl CommandText {
+    fn of(text: &str) -> Option<Self> {
+        Some(Self { text: text.to_owned(), ..Self::default() })
+    }
+
+    fn shorten(&mut self) {
+        let kept = cut(&self.text, AUDIT_TEXT_BYTES_MAX).len();
+        if kept < self.text.len() {
+            (self.text_bytes, self.text_sha256) = (Some(self.text.len()), Some(hex(&Sha256::digest(&self.text))));
+            self.text.truncate(kept);
         }
     }
 }
@@ -149,6 +190,57 @@ pub(super) struct Creation {
     token_secrets: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     secret_name: Option<String>,
+    /// How many names the lists above omit.
+    #[serde(skip_serializing_if = "is_zero")]
+    omitted_names: u64,
+}
+
+impl Creation {
+    fn shorten(&mut self) {
+        let Self { shell, cwd, profile, owner, token_policy, secret_name, .. } = self;
+        for name in [shell, profile, owner, token_policy, secret_name].into_iter().flatten() {
+            truncate(name, AUDIT_NAME_BYTES_MAX);
+        }
+        cwd.iter_mut().for_each(|cwd| truncate(cwd, AUDIT_PATH_BYTES_MAX));
+        for list in [&mut self.env_names, &mut self.profiles, &mut self.token_secrets] {
+            let mut room = AUDIT_PATH_BYTES_MAX;
+            let mut fits = |name: &String| {
+                let bytes = cut(name, AUDIT_NAME_BYTES_MAX).chars().map(json_bytes).sum::<usize>() + 3;
+                room.checked_sub(bytes).inspect(|left| room = *left).is_some()
+            };
+            let kept = list.iter().take_while(|name| fits(name)).count();
+            self.omitted_names += (list.len() - kept) as u64;
+            list.truncate(kept);
+            list.iter_mut().for_each(|name| truncate(name, AUDIT_NAME_BYTES_MAX));
+        }
+    }
+}
+
+/// The bytes of a character in a text of JSON.
+fn json_bytes(c: char) -> usize {
+    match c {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        c if c < ' ' => 6,
+        c => c.len_utf8(),
+    }
+}
+
+/// The beginning of a text that takes no more than so many bytes of JSON.
+fn cut(text: &str, most: usize) -> &str {
+    let mut bytes = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        bytes += json_bytes(*c);
+        bytes > most
+    });
+    &text[..end.map_or(text.len(), |(at, _)| at)]
+}
+
+fn truncate(text: &mut String, most: usize) {
+    text.truncate(cut(text, most).len());
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A session as its caller named it: most often by its id.
@@ -162,13 +254,6 @@ impl From<&SessionId> for SessionName {
     }
 }
 
-/// The longest name of something that does not exist; longer ones only fill the file.
-const NAMED_CHARS_MAX: usize = 200;
-
-fn short(text: &str) -> String {
-    text.chars().take(NAMED_CHARS_MAX).collect()
-}
-
 fn of_session(session: &SessionId) -> Details {
     Details { session: Some(session.into()), ..Details::default() }
 }
@@ -180,10 +265,10 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
     match action {
         Action::Composite(Composite::Create(create)) => (Composed, of_create(create)),
         Action::Composite(Composite::Execute(execute)) => {
-            (Composed, Details { text: Some(execute.command.clone()), ..of_session(&execute.session) })
+            (Composed, Details { text: CommandText::of(&execute.command), ..of_session(&execute.session) })
         }
         Action::Composite(Composite::NamedAction { session, name, .. }) => {
-            (Composed, Details { named_action: Some(short(name)), ..of_session(session) })
+            (Composed, Details { named_action: Some(name.clone()), ..of_session(session) })
         }
         // Its text is a command or input, which its primitives know.
         Action::Composite(Composite::Terminal(call)) => {
@@ -196,7 +281,7 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
         Action::Start(create) => (Change, of_create(create)),
         Action::Restart(session) => (Change, of_session(session)),
         Action::Execute(execute) => {
-            let (text, inside) = (Some(execute.command.clone()), execute.shell == TargetShell::Nested);
+            let (text, inside) = (CommandText::of(&execute.command), execute.shell == TargetShell::Nested);
             (Change, Details { text, inside, ..of_session(&execute.session) })
         }
         Action::Input(input) => {
@@ -219,22 +304,22 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
             (Change, Details { token_scope: scope, ..of })
         }
         Action::MakeToken(request) => {
-            let (token, token_scope) = (Some(short(&request.name)), Some(request.scope.name()));
+            let (token, token_scope) = (Some(request.name.clone()), Some(request.scope.name()));
             let TokenBounds { profiles, policy, secrets, .. } = &request.bounds;
             let creation = Creation {
                 profiles: profiles.clone(),
-                token_policy: policy.as_deref().map(short),
-                token_secrets: secrets.iter().map(|secret| short(&secret.name)).collect(),
+                token_policy: policy.clone(),
+                token_secrets: secrets.iter().map(|secret| secret.name.clone()).collect(),
                 ..Creation::default()
             };
             (Change, Details { token, token_scope, creation: Some(creation), ..none() })
         }
         Action::DecideApproval { id, decision } => {
-            (Change, Details { approval: Some(short(id)), decision: Some(decision.name()), ..none() })
+            (Change, Details { approval: Some(id.clone()), decision: Some(decision.name()), ..none() })
         }
         Action::SetSecret { name, .. } => (Change, of_secret(name)),
         Action::RemoveSecret { name } => (Ending, of_secret(name)),
-        Action::RevokeToken { name } => (Ending, Details { token: Some(short(name)), ..none() }),
+        Action::RevokeToken { name } => (Ending, Details { token: Some(name.clone()), ..none() }),
         Action::Terminate(end) => {
             let of = of_session(&end.session);
             (Ending, Details { signal: end.signo.map(signal_name), force: end.force, purge: end.purges, ..of })
@@ -253,12 +338,12 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
         Action::CancelTask(task) => {
             (Ending, Details { command: Some(task.command.to_string()), ..of_session(&task.session) })
         }
-        Action::FindSession(text) => (Reading, Details { session: Some(SessionName(short(text))), ..none() }),
+        Action::FindSession(text) => (Reading, Details { session: Some(SessionName(text.clone())), ..none() }),
         Action::Command { session, command, .. } => {
             (Reading, Details { command: Some(command.to_string()), ..of_session(session) })
         }
         Action::FindNamedAction { session, name } => {
-            (Reading, Details { named_action: Some(short(name)), ..of_session(session) })
+            (Reading, Details { named_action: Some(name.clone()), ..of_session(session) })
         }
         Action::Locate(Locate::Session(session)) => (Reading, of_session(session)),
         Action::StartupDone { session, .. }
@@ -296,7 +381,7 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
 }
 
 fn of_secret(name: &str) -> Details {
-    let creation = Creation { secret_name: Some(short(name)), ..Creation::default() };
+    let creation = Creation { secret_name: Some(name.to_owned()), ..Creation::default() };
     Details { creation: Some(creation), ..Details::default() }
 }
 
@@ -368,7 +453,7 @@ impl From<&Principal> for Caller {
             principal: principal.name.clone(),
             scope: principal.scope.name(),
             credential: if principal.pass.is_some() { "token" } else { "user" },
-            client: principal.client.clone(),
+            client: principal.client.as_deref().map(|client| cut(client, AUDIT_NAME_BYTES_MAX).to_owned()),
             door: principal.origin.door.name(),
             transport: principal.origin.transport.map(|transport| transport.name()),
             from_session: principal.origin.from_session.as_ref().map(Into::into),
@@ -481,12 +566,20 @@ pub struct Refusal {
     pub unrecorded: u64,
 }
 
+impl Refusal {
+    /// Bounds what a caller without a token wrote freely.
+    pub(super) fn shortened(&self) -> Self {
+        let (path, method) = (cut(&self.path, AUDIT_PATH_BYTES_MAX), cut(&self.method, AUDIT_NAME_BYTES_MAX));
+        Self { path: path.to_owned(), method: method.to_owned(), ..self.clone() }
+    }
+}
+
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
 /// Few lines are longer.
-const USUAL_BYTES: usize = 400;
+pub(super) const USUAL_BYTES: usize = 400;
 
 impl<'a> Line<'a> {
     pub(super) fn new(event: Event, at: SystemTime) -> Self {
@@ -511,17 +604,16 @@ impl<'a> Line<'a> {
     /// Appends it as one line.
     pub(super) fn write(&self, to: &mut Vec<u8>) {
         to.reserve(USUAL_BYTES);
+        let begin = to.len();
         serde_json::to_writer(&mut *to, self).expect("invariant: a line is plain data");
         to.push(b'\n');
+        debug_assert!(to.len() - begin <= AUDIT_LINE_BYTES_MAX, "each text of a caller is bounded");
     }
 }
 
-/// The longest reason of an error in a line.
-const REASON_CHARS_MAX: usize = 500;
-
 /// Why an action was not performed.
 pub(super) fn reason(error: &ActionError, masks: &[Arc<Masks>]) -> String {
-    masked(error.to_string(), masks).chars().take(REASON_CHARS_MAX).collect()
+    cut(&masked(error.to_string(), masks), AUDIT_PATH_BYTES_MAX).to_owned()
 }
 
 fn masked(text: String, masks: &[Arc<Masks>]) -> String {

@@ -8,6 +8,7 @@ mod entry;
 mod file;
 mod line;
 mod read;
+mod share;
 mod syslog;
 
 use std::collections::{HashMap, HashSet};
@@ -34,6 +35,7 @@ use crate::store::HistoryRow;
 use crate::syslog_address::SyslogAddress;
 use file::AuditFile;
 use line::{Caller, Ended, Event, Line, SessionName};
+use share::TokenShares;
 
 /// The audit log of one server.
 #[derive(Debug, Default)]
@@ -61,6 +63,8 @@ struct Recording {
     /// Held while lines are written.
     file: tokio::sync::Mutex<AuditFile>,
     pending: Mutex<Pending>,
+    /// Limits what holders of named tokens fill; `None` where anything may be dropped.
+    shares: Option<TokenShares>,
     /// There is something pending.
     wakes: Notify,
     /// One search through the files at a time.
@@ -113,11 +117,13 @@ impl AuditLog {
         let margin = |flushes: u32| (AUDIT_FLUSH_EVERY * flushes).as_micros() as u64;
         let (now, last) = (us(SystemTime::now()), read::last_time(&config.state_dir).map(us));
         let unrecorded = last.map_or(0..0, |last| last.saturating_sub(margin(2))..now + margin(10));
-        let file = AuditFile::new(&config.state_dir, config.audit.bytes, config.audit.files);
+        let is_required = config.audit.mode == AuditMode::Required;
+        let keep = if is_required { config.audit.keep } else { Duration::ZERO };
+        let file = AuditFile::new(&config.state_dir, config.audit.bytes, config.audit.files, keep);
         Self {
             on: Some(Recording {
                 folder: config.state_dir.clone(),
-                is_required: config.audit.mode == AuditMode::Required,
+                is_required,
                 unrecorded,
                 run: u32::from_ne_bytes(run),
                 ids: AtomicU64::new(0),
@@ -125,6 +131,7 @@ impl AuditLog {
                 is_slow: AtomicBool::new(false),
                 file: tokio::sync::Mutex::new(file),
                 pending: Mutex::default(),
+                shares: is_required.then(|| TokenShares::new(config.audit.share)),
                 wakes: Notify::new(),
                 search: Semaphore::new(1),
                 forwarding: Mutex::default(),
@@ -136,7 +143,7 @@ impl AuditLog {
     pub async fn refused(&self, refusal: &Refusal) {
         let Some(on) = &self.on else { return };
         let mut bytes = Vec::new();
-        Line { refusal: Some(refusal), ..Line::new(Event::Refused, SystemTime::now()) }.write(&mut bytes);
+        Line { refusal: Some(&refusal.shortened()), ..Line::new(Event::Refused, SystemTime::now()) }.write(&mut bytes);
         on.write_or_keep(bytes).await;
     }
 

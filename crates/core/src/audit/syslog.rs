@@ -22,8 +22,6 @@ use crate::syslog_address::SyslogAddress;
 const POSITION_FILE: &str = "audit.syslog";
 /// The facility of audit logs (RFC 5424, table 1).
 const FACILITY: u8 = 13;
-/// The longest value that stays in a line which would be too long.
-const SHORT_BYTES: usize = 64;
 const WARNING: u8 = 4;
 const INFORMATIONAL: u8 = 6;
 
@@ -85,8 +83,7 @@ impl Forwarder {
             Some(socket) => socket,
             None => self.socket.insert(Socket::open(&self.address)?),
         };
-        let longest = socket.longest();
-        let mut messages = lines.iter().filter_map(|line| message(line, &self.host, longest));
+        let mut messages = lines.iter().filter_map(|line| message(line, &self.host));
         let sent = messages.try_for_each(|message| socket.send(&message));
         if sent.is_err() {
             // All lines of the batch are sent again on another connection.
@@ -205,13 +202,6 @@ impl Socket {
         socket.set_nonblocking(false).is_err() || !is_open
     }
 
-    fn longest(&self) -> usize {
-        match self {
-            Self::Unix(_) | Self::Udp(_) => SYSLOG_DATAGRAM_BYTES_MAX,
-            Self::Tcp(_) => usize::MAX,
-        }
-    }
-
     fn send(&mut self, message: &[u8]) -> io::Result<()> {
         match self {
             Self::Unix(socket) => socket.send(message).map(drop),
@@ -224,36 +214,18 @@ impl Socket {
     }
 }
 
-/// The message for a line: its JSON behind a header of RFC 5424. A line that would be too long has a shorter text, and `textBytes`
-/// says how long that was; if that is not enough, it has only short values, and `lineBytes`. None for a line that is no JSON: a torn one, or one of somebody else.
-fn message(line: &[u8], host: &str, longest: usize) -> Option<Vec<u8>> {
-    let mut record: AuditRecord = serde_json::from_slice(line).ok()?;
-    let text = |name: &str| record.get(name).and_then(Value::as_str).unwrap_or("-").to_owned();
+/// The message for a line: its JSON behind a header of RFC 5424. `None` for a line that is no JSON, or longer than any of ours: a torn
+/// one, or one of somebody else.
+fn message(line: &[u8], host: &str) -> Option<Vec<u8>> {
+    let record: AuditRecord = serde_json::from_slice(line).ok()?;
+    let text = |name: &str| record.get(name).and_then(Value::as_str).unwrap_or("-");
     let (time, event, outcome) = (text("time"), text("event"), text("outcome"));
     let is_refused =
-        event == "refused" || event == "gap" || matches!(&*outcome, "forbidden" | "policy_denied" | "approval_needed");
+        matches!(event, "refused" | "gap") || matches!(outcome, "forbidden" | "policy_denied" | "approval_needed");
     let priority = FACILITY * 8 + if is_refused { WARNING } else { INFORMATIONAL };
     let header = format!("<{priority}>1 {time} {host} ptyd {} {event} - ", std::process::id());
-    let mut body = line.to_vec();
-    if header.len() + body.len() > longest {
-        let text = text("text");
-        let excess = header.len() + body.len() + "\"textBytes\":0000000000,".len() - longest;
-        // Each byte that is left out makes the JSON shorter by one at least.
-        let most = text.len().saturating_sub(excess);
-        let kept = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        record.insert("textBytes".to_owned(), text.len().into());
-        record.insert("text".to_owned(), text[..kept].into());
-        body = serde_json::to_vec(&record).ok()?;
-    }
-    if header.len() + body.len() > longest {
-        // Something else is long, such as the names of a start's variables.
-        record.retain(|name, value| {
-            !value.is_array() && value.as_str().is_none_or(|text| text.len() <= SHORT_BYTES) || name == "time"
-        });
-        record.insert("lineBytes".to_owned(), line.len().into());
-        body = serde_json::to_vec(&record).ok()?;
-    }
-    Some([header.as_bytes(), &body].concat())
+    let message = [header.as_bytes(), line].concat();
+    (message.len() <= SYSLOG_DATAGRAM_BYTES_MAX).then_some(message)
 }
 
 #[cfg(test)]
@@ -262,29 +234,14 @@ mod tests {
 
     #[test]
     // promise: audit-5
-    fn a_line_is_whole_json_behind_its_header_and_no_longer_than_a_datagram() {
+    fn a_line_is_whole_json_behind_its_header() {
         let line =
             br#"{"time":"2026-11-24T10:00:00.000001Z","event":"answer","outcome":"policy_denied","text":"rm x"}"#;
-        let sent = message(line, "host", usize::MAX).expect("JSON");
         let head = format!("<108>1 2026-11-24T10:00:00.000001Z host ptyd {} answer - ", std::process::id());
-        assert_eq!(sent, [head.as_bytes(), line].concat());
-        let text = "é\n".repeat(20_000);
-        let line = serde_json::json!({"time": "t", "event": "request", "text": text}).to_string();
-        let sent = message(line.as_bytes(), "host", SYSLOG_DATAGRAM_BYTES_MAX).expect("JSON");
-        assert!(sent.starts_with(b"<110>1 t host ptyd ") && sent.len() <= SYSLOG_DATAGRAM_BYTES_MAX);
-        let at = sent.iter().position(|byte| *byte == b'{').expect("JSON");
-        let record: AuditRecord = serde_json::from_slice(&sent[at..]).expect("whole");
-        assert_eq!(record["textBytes"], text.len());
-        assert!(text.starts_with(record["text"].as_str().expect("a text")));
-        assert!(message(b"{\"torn", "host", usize::MAX).is_none());
-        let names = vec!["N".repeat(64); 1_200];
-        let line = serde_json::json!({"time": "t", "event": "request", "id": "a-1", "text": text, "envNames": names})
-            .to_string();
-        let sent = message(line.as_bytes(), "host", SYSLOG_DATAGRAM_BYTES_MAX).expect("JSON");
-        assert!(sent.len() <= SYSLOG_DATAGRAM_BYTES_MAX);
-        let at = sent.iter().position(|byte| *byte == b'{').expect("JSON");
-        let record: AuditRecord = serde_json::from_slice(&sent[at..]).expect("whole");
-        assert_eq!((&record["id"], &record["lineBytes"]), (&"a-1".into(), &line.len().into()));
+        assert_eq!(message(line, "host").expect("JSON"), [head.as_bytes(), line].concat());
+        let line = br#"{"time":"t","event":"request"}"#;
+        assert!(message(line, "host").expect("JSON").starts_with(b"<110>1 t host ptyd "));
+        assert_eq!(message(b"{\"torn", "host"), None);
     }
 
     #[test]

@@ -2,14 +2,20 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+
+use journal::Masks;
+use sha2::{Digest as _, Sha256};
 
 use super::*;
 use crate::action::{
-    Action, AuditFilter, AuditRecord, Create, Execute, Input, InputBytes, Outcome, TargetShell, Terminate,
+    Action, AuditFilter, AuditRecord, Composite, Create, Decision, Execute, Input, InputBytes, MakeToken, Outcome,
+    TargetShell, Terminate,
 };
 use crate::config::AuditConfig;
 use crate::ids::SessionId;
-use crate::principal::{Door, Origin, Principal, Scope, TransportKind};
+use crate::limits::{AUDIT_LINE_BYTES_MAX, AUDIT_TEXT_BYTES_MAX};
+use crate::principal::{Door, Origin, Pass, Principal, Scope, TokenBounds, TransportKind};
 
 fn config(folder: &Path, audit: AuditMode) -> Config {
     Config {
@@ -60,8 +66,16 @@ fn name(action: &Action) -> &'static str {
 
 /// Performs an action that has this result, if the log lets it be done.
 async fn act(log: &AuditLog, action: Action, done: Result<Outcome, ActionError>) -> Result<Outcome, ActionError> {
-    let caller = ann();
-    let mut entry = log.entry(&caller, name(&action), &action, |_| (Some("work".to_owned()), Vec::new()));
+    act_as(&ann(), log, action, done).await
+}
+
+async fn act_as(
+    caller: &Principal,
+    log: &AuditLog,
+    action: Action,
+    done: Result<Outcome, ActionError>,
+) -> Result<Outcome, ActionError> {
+    let mut entry = log.entry(caller, name(&action), &action, |_| (Some("work".to_owned()), Vec::new()));
     let result = match entry.begin().await {
         Ok(()) => done,
         Err(error) => Err(error),
@@ -221,17 +235,172 @@ async fn lines_without_room_are_counted_and_the_count_is_a_line() {
     let blocks = dir.path().join("audit.jsonl");
     fs::create_dir(&blocks).expect("made");
     let log = AuditLog::new(&config(dir.path(), AuditMode::BestEffort));
-    let long = "x".repeat(300_000);
-    for _ in 0..5 {
+    let long = "x".repeat(AUDIT_TEXT_BYTES_MAX);
+    for _ in 0..400 {
         act(&log, execute(&long), Ok(Outcome::Typed(0))).await.expect("done");
     }
     fs::remove_dir(&blocks).expect("removed");
     log.flush().await;
     let lines = lines(dir.path());
-    let kept = lines.iter().filter(|line| line["event"] == "request").count();
-    let lost: Vec<_> = lines.iter().filter_map(|line| line.get("lost")?.as_u64()).collect();
-    assert_eq!((kept, lost), (3, vec![2]), "and all five answers");
-    assert_eq!(lines.len(), 1 + 3 + 5);
+    let [gap] = &lines.iter().filter_map(|line| line.get("lost")?.as_u64()).collect::<Vec<_>>()[..] else {
+        panic!("one line counts them")
+    };
+    let kept = lines.len() - 1;
+    assert_eq!(kept + usize::try_from(*gap).expect("few"), 2 * 400);
+    let bytes = fs::metadata(&blocks).expect("there").len();
+    assert!((AUDIT_PENDING_BYTES_MAX as u64 / 2..AUDIT_PENDING_BYTES_MAX as u64 + 1_000).contains(&bytes), "{bytes}");
+}
+
+/// Texts of a caller who would fill the log, some with characters that take six bytes of JSON each.
+fn long_texts() -> [String; 4] {
+    ["x", "\u{1}", "\"é", "\u{202e}日"].map(|part| part.repeat(200_000))
+}
+
+#[tokio::test]
+// promise: audit-6
+async fn a_line_has_few_bytes_whatever_a_caller_writes_and_tells_a_long_text_by_its_hash() {
+    for long in long_texts() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let log = log(dir.path());
+        let names = || (0..2_000).map(|n| (format!("{n}{long}").chars().take(3_000).collect(), long.clone())).collect();
+        let create = Create {
+            name: Some(long.clone()),
+            shell: Some(long.clone()),
+            cwd: Some(long.clone().into()),
+            profile: Some(long.clone()),
+            owner: Some(long.clone()),
+            env: names(),
+            ..Create::default()
+        };
+        let bounds = TokenBounds { profiles: vec![long.clone(); 50], policy: Some(long.clone()), ..Default::default() };
+        let token = MakeToken { name: long.clone(), scope: Scope::Write, lifetime: None, bounds };
+        let all = [
+            execute(&long),
+            Action::Start(Box::new(create.clone())),
+            Action::Composite(Composite::Create(Box::new(create))),
+            Action::MakeToken(token),
+            Action::FindSession(long.clone()),
+            Action::FindNamedAction { session: session(), name: long.clone() },
+            Action::RemoveSecret { name: long.clone() },
+            Action::RevokeToken { name: long.clone() },
+            Action::DecideApproval { id: long.clone(), decision: Decision::Deny },
+        ];
+        let denied = || ActionError::Denied { why: long.clone() };
+        for action in all {
+            let caller = Principal { client: Some(long.clone()), ..ann() };
+            let mut entry = log.entry(&caller, "x", &action, |_| (Some(long.clone()), Vec::new()));
+            entry.begin().await.expect("written");
+            entry.end(&Err(denied())).await;
+        }
+        let refusal = Refusal {
+            transport: "tcp",
+            peer: None,
+            method: long.clone(),
+            path: long.clone(),
+            code: "unauthorized",
+            unrecorded: 0,
+        };
+        log.refused(&refusal).await;
+        log.flush().await;
+        let file = fs::read(dir.path().join("audit.jsonl")).expect("there");
+        let longest = file.split(|b| *b == b'\n').map(<[u8]>::len).max().expect("lines");
+        assert!((AUDIT_TEXT_BYTES_MAX..AUDIT_LINE_BYTES_MAX).contains(&longest), "{longest}");
+        let lines = lines(dir.path());
+        let request = &lines[0];
+        assert!(long.starts_with(request["text"].as_str().expect("a text")));
+        assert_eq!(request["textBytes"], long.len());
+        let hash: String = Sha256::digest(&long).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(request["textSha256"], hash);
+        let start = lines.iter().find(|line| line.contains_key("envNames")).expect("a start");
+        let kept = start["envNames"].as_array().expect("names").len() as u64;
+        assert_eq!(start["omittedNames"].as_u64().expect("a count") + kept, 2_000);
+    }
+}
+
+#[tokio::test]
+// promise: audit-6
+async fn a_short_text_is_whole_and_a_secret_at_the_cut_is_masked() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let log = log(dir.path());
+    act(&log, execute("make"), Ok(Outcome::Typed(0))).await.expect("done");
+    let masks = Arc::new(Masks::new([b"a-secret-of-some-length".to_vec()]).expect("a text"));
+    let action = execute(&format!("{}a-secret-of-some-length", "x".repeat(AUDIT_TEXT_BYTES_MAX - 8)));
+    let caller = ann();
+    let mut entry = log.entry(&caller, "execute", &action, |_| (None, vec![masks]));
+    entry.begin().await.expect("written");
+    entry.end(&Ok(Outcome::Typed(0))).await;
+    let lines = lines(dir.path());
+    assert_eq!((&lines[0]["text"], lines[0].get("textBytes")), (&"make".into(), None));
+    let text = lines[2]["text"].as_str().expect("a text");
+    assert!(text.ends_with("********") && !text.contains("a-s"), "{text}");
+}
+
+#[tokio::test]
+// promise: audit-6
+async fn a_token_that_has_used_up_its_share_changes_nothing_and_fills_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (_revokes, revoked) = tokio::sync::watch::channel(false);
+    let pass = Some(Pass::new(revoked, None, None, TokenBounds::default()));
+    let bot = Principal { pass, ..Principal::named("bot", Scope::Write) };
+    for mode in [AuditMode::Required, AuditMode::BestEffort] {
+        let audit = AuditConfig { mode, share: 10_000, ..AuditConfig::default() };
+        let log = AuditLog::new(&Config { audit, ..config(dir.path(), mode) });
+        let size = || fs::metadata(dir.path().join("audit.jsonl")).map_or(0, |file| file.len());
+        let (mut runs, long, begin) = (0, "x".repeat(3_000), size());
+        let refused = loop {
+            match act_as(&bot, &log, execute(&long), Ok(Outcome::Typed(0))).await {
+                Ok(_) if runs < 100 => runs += 1,
+                answer => break answer.err(),
+            }
+        };
+        if mode == AuditMode::BestEffort {
+            assert_eq!((refused.map(|e| e.to_string()), runs), (None, 100));
+            continue;
+        }
+        let said = refused.expect("refused").to_string();
+        assert!(said.contains("--audit-share") && runs >= 2, "{said}");
+        assert!((10_000..20_000).contains(&(size() - begin)));
+        // Refusals, reads of invented sessions, and what always works: counted, by the hundreds in a few lines.
+        log.flush().await;
+        let begin = size();
+        for number in 0..300 {
+            act_as(&bot, &log, execute(&long), Ok(Outcome::Typed(0))).await.expect_err("refused");
+            let denied = ActionError::Denied { why: "no".to_owned() };
+            act_as(&bot, &log, Action::Tokens, Err(denied)).await.expect_err("refused");
+            act_as(&bot, &log, terminate(), Ok(Outcome::Typed(0))).await.expect("ends");
+            act_as(&bot, &log, Action::Screen(session()), Ok(Outcome::Typed(0))).await.expect("reads");
+            let none = ActionError::NoSession { id: String::new(), live: None };
+            act_as(&bot, &log, Action::FindSession(number.to_string()), Err(none)).await.expect_err("none");
+        }
+        log.flush().await;
+        assert!(size() - begin < 3_000, "{}", size() - begin);
+        let ends = lines(dir.path()).into_iter().rev().find(|line| line["action"] == "terminate").expect("a line");
+        assert_eq!((&ends["session"], &ends["count"]), (&session().as_str().into(), &300.into()));
+        // Neither others nor the server's user lose anything by it.
+        act(&log, execute("true"), Ok(Outcome::Typed(0))).await.expect("done");
+    }
+}
+
+#[tokio::test]
+// promise: audit-6
+async fn a_token_that_invents_names_fills_little_of_the_log_and_still_changes_things() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (_revokes, revoked) = tokio::sync::watch::channel(false);
+    let pass = Some(Pass::new(revoked, None, None, TokenBounds::default()));
+    let bot = Principal { pass, ..Principal::named("bot", Scope::Write) };
+    let audit = AuditConfig { share: 20_000, ..AuditConfig::default() };
+    let log = AuditLog::new(&Config { audit, ..config(dir.path(), AuditMode::Required) });
+    for number in 0..5_000 {
+        let none = ActionError::NoSession { id: String::new(), live: None };
+        act_as(&bot, &log, Action::FindSession(number.to_string()), Err(none)).await.expect_err("none");
+    }
+    log.flush().await;
+    let size = fs::metadata(dir.path().join("audit.jsonl")).expect("there").len();
+    assert!((10_000..40_000).contains(&size), "{size}");
+    let counted: u64 =
+        lines(dir.path()).iter().map(|line| line.get("count").map_or(1, |n| n.as_u64().expect("n"))).sum();
+    assert_eq!(counted, 5_000);
+    act_as(&bot, &log, execute("true"), Ok(Outcome::Typed(0))).await.expect("done");
 }
 
 #[tokio::test]
