@@ -56,6 +56,8 @@ pub enum TokenScope {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewToken {
+    /// Live sessions of this name that the token cannot use, because they are outside its bounds.
+    pub sessions_out_of_bounds: usize,
     /// For `Authorization: Bearer …`.
     pub token: String,
     /// Its name.

@@ -11,6 +11,10 @@ use crate::exit::Failure;
 use crate::sessions::{table, tier, wire_name};
 use crate::{print, units};
 
+/// The choice that whoever makes a token of scope `write` has.
+const UNBOUNDED: &str = "say what its sessions may do: --confinement sandbox (they change one folder, and reach no network), \
+                         --profile NAME, or --unconfined (all that the server's user may)";
+
 /// The options of `token`.
 #[derive(Debug, Args)]
 pub struct TokenOptions {
@@ -30,6 +34,9 @@ enum TokenCommand {
         /// Its lifetime, such as 30m, 12h or 90d [default: until it is revoked]
         #[arg(long, value_name = "TIME", value_parser = units::time)]
         expires: Option<Duration>,
+        /// Its sessions may do all that the server's user may; needed where neither --confinement nor --profile bounds them
+        #[arg(long, conflicts_with_all = ["profiles", "confinement"])]
+        unconfined: bool,
         /// The only profile with which it may start sessions; can be given more than once, the first one is its default
         /// [default: all profiles, and none]
         #[arg(long = "profile", value_name = "NAME")]
@@ -81,7 +88,11 @@ impl TokenOptions {
 /// Runs the subcommand.
 pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, Failure> {
     match &options.what {
-        TokenCommand::New { name, scope, expires, profiles, confinement, policy, secrets, json } => {
+        TokenCommand::New { name, scope, expires, unconfined, profiles, confinement, policy, secrets, json } => {
+            let is_bounded = !profiles.is_empty() || confinement.is_some();
+            if matches!(scope, ScopeName::Write) && !is_bounded && !unconfined {
+                return Err(Failure::usage(UNBOUNDED));
+            }
             let scope = match scope {
                 ScopeName::Read => TokenScope::Read,
                 ScopeName::Write => TokenScope::Write,
@@ -97,6 +108,12 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
             } else {
                 print::line(&made.token)?;
                 print::note(format_args!("ptyd: this is the only time that the token of {} is shown", made.name));
+            }
+            let older = made.sessions_out_of_bounds;
+            if older > 0 {
+                let are = if older == 1 { "older session of" } else { "older sessions of" };
+                let outside = if older == 1 { "is outside" } else { "are outside" };
+                print::note(format_args!("ptyd: {older} {are} {} {outside} the bounds of this token", made.name));
             }
         }
         TokenCommand::Ls { json } => {

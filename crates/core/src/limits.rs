@@ -448,6 +448,8 @@ pub const AUDIT_BYTES_MIN: u64 = 1 << 20;
 pub const AUDIT_FILES: u32 = 8;
 /// The most that can be kept: each is opened to search the log.
 pub const AUDIT_FILES_MAX: u32 = 1_000;
+/// How long a session that a named token has started may be without input, command and output, where nobody says otherwise.
+pub const TOKEN_INACTIVITY: Duration = Duration::from_secs(24 * 3_600);
 /// How long a full file is kept at least, where nothing runs that cannot be recorded.
 pub const AUDIT_KEEP: Duration = Duration::from_secs(24 * 3_600);
 /// The longest such time.

@@ -195,6 +195,11 @@ impl Principal {
         self.pass.as_ref().map(|pass| &*pass.bounds.profiles).filter(|profiles| !profiles.is_empty())
     }
 
+    /// Whether a session of this profile and confinement is within its bounds, so that it may use it.
+    pub fn may_use(&self, profile: Option<&str>, confinement: Option<ConfinementTier>) -> bool {
+        self.pass.as_ref().is_none_or(|pass| pass.bounds.hold(profile, confinement))
+    }
+
     /// Whether its token was revoked or has expired.
     pub fn is_shut_out(&self) -> bool {
         self.pass.as_ref().is_some_and(Pass::is_over)
@@ -244,6 +249,14 @@ pub struct TokenBounds {
     /// The secrets that those sessions get besides the profile's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<TokenSecret>,
+}
+
+impl TokenBounds {
+    /// Whether a session of this profile and confinement is within them.
+    pub(crate) fn hold(&self, profile: Option<&str>, confinement: Option<ConfinementTier>) -> bool {
+        let is_named = || profile.is_some_and(|profile| self.profiles.iter().any(|named| named == profile));
+        (self.profiles.is_empty() || is_named()) && confinement >= self.confinement
+    }
 }
 
 /// A named secret that a token gives, and the variable that has it.

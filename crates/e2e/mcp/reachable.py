@@ -63,7 +63,7 @@ class Server:
         self.greeting = [self.process.stdout.readline().decode() for _ in range(3)]
         self.port = int((machine.state / "listen").read_text().strip().rpartition(":")[2])
         self.own = (machine.state / "token").read_text().strip()
-        self.named = self.token(f"ann-{self.port}")
+        self.named = self.token(f"ann-{self.port}", "--unconfined")
 
     def token(self, name: str, *options: str) -> str:
         """A new named token."""

@@ -109,7 +109,7 @@ async def test_changes_and_log_messages_are_told_until_the_server_stops(served):
 
 # promise: mcp-6
 async def test_a_session_of_the_protocol_is_of_the_token_that_began_it(served):
-    mine, other = (ptyd(served, "token", "new", name) for name in ("mine", "other"))
+    mine, other = (ptyd(served, "token", "new", name, "--unconfined") for name in ("mine", "other"))
     async with client(served, mine) as one, client(served, other) as another:
         await one.begin()
         await another.begin()
@@ -127,7 +127,7 @@ async def test_a_session_of_the_protocol_is_of_the_token_that_began_it(served):
                 pass
         assert (await one.post("tools/list")).status_code == 401
     # Also for the next token of this name.
-    async with client(served, ptyd(served, "token", "new", "mine")) as next:
+    async with client(served, ptyd(served, "token", "new", "mine", "--unconfined")) as next:
         next.named = one.named
         assert (await next.post("tools/list")).status_code == 404
         await next.begin()

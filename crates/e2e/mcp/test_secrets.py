@@ -212,7 +212,7 @@ async def test_knowing_the_address_lets_nobody_type(workspace):
         made = [PTYD, "token", "new", *words]
         return subprocess.run(made, env=workspace.env, capture_output=True, text=True, check=True).stdout.strip()
 
-    stranger, reader = named("stranger"), named("reader", "--scope", "read")
+    stranger, reader = named("stranger", "--unconfined"), named("reader", "--scope", "read")
     assert get(url, **bearer(workspace, stranger)).status_code == 404
     assert post(url, **bearer(workspace, stranger)).status_code == 404
     assert get(url, **bearer(workspace, reader)).status_code == 403

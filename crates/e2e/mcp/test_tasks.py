@@ -336,7 +336,7 @@ async def test_unknown_tasks_and_undeclared_requests_are_refused(served, client)
 
 # promise: mcp-7
 async def test_a_task_of_another_token_is_unknown(served):
-    made = [PTYD, "token", "new", "other"]
+    made = [PTYD, "token", "new", "other", "--unconfined"]
     other = subprocess.run(made, env=served.env, capture_output=True, text=True, check=True).stdout.strip()
     async with over_http(served) as client, over_http(served, other) as stranger:
         _, task = await gated(served, client)
@@ -360,6 +360,12 @@ async def test_a_look_during_a_task_and_its_end_tell_each_byte_once(served, clie
     assert re.search(r"\d+ bytes told before", done)
 
 
+async def interrupt(client, session):
+    """Interrupts the command of a session, and waits for its end."""
+    await client.call("send_input_to_terminal", session_id=session, keys=["C-c"])
+    assert "still running" not in text(await client.call("terminal", session_id=session, command="", timeout=60))
+
+
 @DOORS
 # promise: mcp-8
 async def test_a_pattern_a_port_and_silence_complete_a_task(served, client):
@@ -374,15 +380,15 @@ async def test_a_pattern_a_port_and_silence_complete_a_task(served, client):
     await served.open_gate()
     done = text(await client.over(task))
     assert 'matched "opened"' in done and "still running" in done
-    await client.call("send_input_to_terminal", session_id=session, keys=["C-c"])
+    await interrupt(client, session)
     listens = "import socket; open('gate').read(); s = socket.create_server(('127.0.0.1', 0)); print('up'); s.accept()"
     task = await client.start("execute_in_terminal", session_id=session, command=f'python3 -uc "{listens}"')
     await served.open_gate()
     assert re.search(r'listens on \d+', text(await client.over(task)))
-    await client.call("send_input_to_terminal", session_id=session, keys=["C-c"])
+    await interrupt(client, session)
     task = await client.start("execute_in_terminal", session_id=session, command="sleep 99", until=["quiet:1500"], timeout=60)
     assert "quiet" in text(await client.over(task))
-    await client.call("send_input_to_terminal", session_id=session, keys=["C-c"])
+    await interrupt(client, session)
     task = await client.start("execute_in_terminal", session_id=session, command="sleep 99", timeout=1.5)
     assert "timeout" in text(await client.over(task))
 
@@ -474,7 +480,7 @@ async def test_a_task_of_a_removed_session_has_a_definite_state(served, client, 
 
 # promise: mcp-7
 async def test_a_task_of_another_token_is_unknown_also_when_its_session_was_removed(served):
-    made = [PTYD, "token", "new", "other"]
+    made = [PTYD, "token", "new", "other", "--unconfined"]
     other = subprocess.run(made, env=served.env, capture_output=True, text=True, check=True).stdout.strip()
     async with over_http(served) as client, over_http(served, other) as stranger:
         session, task = await gated(served, client)

@@ -42,6 +42,8 @@ pub struct FreshToken {
     pub token: String,
     /// The token's later view.
     pub view: TokenView,
+    /// Live sessions of its name that it cannot use, because they are outside its bounds.
+    pub sessions_out_of_bounds: usize,
 }
 
 /// A token is a secret and must not be logged.

@@ -169,7 +169,7 @@ impl Tokens {
             known.pop();
             return Err(cannot_keep(&error));
         }
-        Ok(FreshToken { token, view })
+        Ok(FreshToken { token, view, sessions_out_of_bounds: 0 })
     }
 
     /// Revokes a token: it admits no new request, and open streams and waits of its principal end.

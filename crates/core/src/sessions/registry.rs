@@ -324,13 +324,18 @@ impl Registry {
             Action::MakeToken(request) => {
                 check_person(principal)?;
                 let (registry, maker, request) = (Arc::clone(self), principal.clone(), request.clone());
-                let made = on_disk(move || {
+                let mut made = on_disk(move || {
                     registry.check_policy_of_token(&request)?;
                     registry.tokens.make(&maker, &request)
                 })
                 .await?;
                 let TokenView { name, scope, bounds, .. } = &made.view;
                 let profiles = &bounds.profiles;
+                let is_out_of_bounds = |meta: &&SessionMetadata| {
+                    meta.owner == *name && !bounds.hold(meta.profile.as_deref(), meta.confinement.tier)
+                };
+                made.sessions_out_of_bounds =
+                    locked(&self.live).values().map(|handle| &handle.shared.meta).filter(is_out_of_bounds).count();
                 self.person_requests.approvals.forget_principal(name);
                 tracing::info!(by = %principal.name, token = %name, scope = scope.name(), ?profiles, "a token was made");
                 Ok(Outcome::FreshToken(made))
@@ -613,7 +618,8 @@ pub(super) async fn on_disk<T: Send + 'static>(
 }
 
 pub(super) fn may_see(principal: &Principal, meta: &SessionMetadata) -> bool {
-    principal.is_admin() || meta.owner == principal.name
+    let is_within_bounds = || principal.may_use(meta.profile.as_deref(), meta.confinement.tier);
+    principal.is_admin() || meta.owner == principal.name && is_within_bounds()
 }
 
 /// How a session ended, as text.

@@ -559,7 +559,9 @@ async fn the_sessions_of_a_token_get_its_secrets_masked_and_the_next_server_know
         let refused = owner.make_token(&of("bot", wrong)).await.err().expect("refused");
         assert_eq!(refused.code(), Some(ErrorCode::InvalidField), "{wrong:?}");
     }
-    let new = server.ptyd(&["token", "new", "bot", "--secret", "OTHER=API_KEY", "--secret", "OTHER"]).output();
+    let new = server
+        .ptyd(&["token", "new", "bot", "--unconfined", "--secret", "OTHER=API_KEY", "--secret", "OTHER"])
+        .output();
     let new = String::from_utf8(new.expect("it runs").stdout).expect("a token");
     // Each server has an address of its own.
     let bot = || std::sync::Arc::new(Client::tcp(server.address(), new.trim().to_owned()));

@@ -3,9 +3,11 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use api::{CreateRequest, ErrorCode, TokenRequest, TokenScope};
+use api::{CreateRequest, ErrorCode, ExecuteRequest, TokenRequest, TokenScope};
 use client::Client;
-use e2e::{PATIENCE, Server, Socket, SocketMessage};
+use e2e::{Home, PATIENCE, Server, Socket, SocketMessage, Start};
+
+use crate::profiles::configure;
 
 /// A fresh token.
 pub(crate) async fn token(server: &Server, name: &str, scope: TokenScope) -> String {
@@ -148,17 +150,71 @@ async fn tokens_are_made_listed_and_revoked_on_the_command_line() {
     assert!(
         matches!(&listed[..], [one] if one.name == "ci" && one.scope == TokenScope::Read && one.expires_at.is_some())
     );
-    assert_eq!(ptyd(&["token", "new", "ci"]).1, Some(1));
+    assert_eq!(ptyd(&["token", "new", "ci", "--unconfined"]).1, Some(1), "there is one");
     assert_eq!(ptyd(&["token", "revoke", "ci"]), (String::new(), Some(0)));
     assert_eq!(ptyd(&["token", "ls"]), (String::new(), Some(0)));
     assert_eq!(code(Client::tcp(server.address(), made.trim_end()).list(None).await), Some(ErrorCode::Unauthorized));
 }
 
 #[tokio::test]
+// promise: access-4
+async fn a_bound_token_uses_no_session_outside_its_bounds_although_its_name_owns_it() {
+    let home = Home::make();
+    configure(&home, "[profiles.p]\nrc = \"clean\"\n");
+    let server = Server::start_in(home, Start::default());
+    let old = token(&server, "bot", TokenScope::Write).await;
+    let before = Client::tcp(server.address(), &old);
+    let unbound = before.create(&CreateRequest::default(), None).await.expect("created").id;
+    let within = CreateRequest { profile: Some("p".to_owned()), ..CreateRequest::default() };
+    let within = before.create(&within, None).await.expect("created").id;
+    let ended = before.create(&CreateRequest::default(), None).await.expect("created").id;
+    before.terminate(&ended, true, None).await.expect("ended");
+    server.client().revoke_token("bot").await.expect("revoked");
+    let output = server.ptyd(&["token", "new", "bot", "--profile", "p"]).output().expect("it can be executed");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("1 older session of bot is outside the bounds"), "{said}");
+    let made = String::from_utf8(output.stdout).expect("text");
+    let bound = Client::tcp(server.address(), made.trim_end());
+    assert_eq!(bound.session(&within).await.map(|s| s.id).ok(), Some(within.clone()));
+    let listed = bound.list(None).await.expect("listed").terminals;
+    assert_eq!(listed.iter().map(|session| &session.id).collect::<Vec<_>>(), [&within]);
+    let named = ExecuteRequest { command: "true".to_owned(), ..ExecuteRequest::default() };
+    for id in [&unbound, &ended] {
+        assert_eq!(code(bound.session(id).await), Some(ErrorCode::SessionNotFound));
+        assert_eq!(code(bound.execute(id, &named, None).await), Some(ErrorCode::SessionNotFound));
+        assert_eq!(code(bound.terminate(id, true, None).await), Some(ErrorCode::SessionNotFound));
+    }
+    assert_eq!(server.client().session(&unbound).await.map(|s| s.id).ok(), Some(unbound));
+}
+
+#[tokio::test]
+// promise: access-4
+async fn whoever_makes_a_token_says_what_its_sessions_may_do_and_they_end_when_nobody_uses_them() {
+    let server = Server::start();
+    let refused = server.ptyd(&["token", "new", "bot"]).output().expect("it can be executed");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(["--profile", "--confinement", "--unconfined"].iter().all(|choice| said.contains(choice)), "{said}");
+    let made = server.ptyd(&["token", "new", "bot", "--unconfined"]).output().expect("it can be executed");
+    let made = String::from_utf8(made.stdout).expect("text");
+    let bot = Client::tcp(server.address(), made.trim_end());
+    for (client, asked, ends) in [
+        (&bot, None, Some(86_400.0)),
+        (&bot, Some(60.0), Some(60.0)),
+        (&bot, Some(0.0), None),
+        (server.client(), None, None),
+    ] {
+        let request = CreateRequest { inactivity_timeout: asked, ..CreateRequest::default() };
+        let id = client.create(&request, None).await.expect("created").id;
+        assert_eq!(client.session(&id).await.expect("there").inactivity_timeout, ends, "{asked:?}");
+    }
+}
+
+#[tokio::test]
 // promise: access-8
 async fn whoever_asks_too_often_is_told_when_to_ask_again_and_keeps_nobody_else_out() {
     let env = vec![("PTYD_REQUESTS_PER_SECOND", "2".into()), ("PTYD_FAILURES_PER_SECOND", "1".into())];
-    let server = Server::start_as(e2e::Start { env, ..e2e::Start::default() });
+    let server = Server::start_as(Start { env, ..Start::default() });
     let good = token(&server, "busy", TokenScope::Read).await;
     let other = token(&server, "calm", TokenScope::Read).await;
     let ask = |token: &str, path: &str| {

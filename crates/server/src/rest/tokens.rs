@@ -38,9 +38,19 @@ pub(super) async fn create(
         Outcome::FreshToken(made) => {
             let api::TokenInfo { name, scope, created_at, expires_at, profiles, confinement, policy, secrets, .. } =
                 info(made.view);
-            let token = made.token;
-            let token =
-                api::NewToken { token, name, scope, created_at, expires_at, profiles, confinement, policy, secrets };
+            let (token, sessions_out_of_bounds) = (made.token, made.sessions_out_of_bounds);
+            let token = api::NewToken {
+                token,
+                name,
+                scope,
+                created_at,
+                expires_at,
+                profiles,
+                confinement,
+                policy,
+                secrets,
+                sessions_out_of_bounds,
+            };
             Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], Json(token)).into_response())
         }
         other => Err(unexpected(&other)),

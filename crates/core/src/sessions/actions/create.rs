@@ -63,7 +63,7 @@ impl Registry {
     ) -> Result<Created, ActionError> {
         let turn = self.default_turn(client).await;
         let (id, owner) = (SessionId::random(NODE), self.owner(principal, request)?);
-        let handle = match self.default_of(client).await? {
+        let handle = match self.default_of(principal, client).await? {
             DefaultSession::Live(_, snapshot) => return Ok(not_new(snapshot.view)),
             DefaultSession::Ended(old) => self.launch_again(&old, &id).await?,
             DefaultSession::Nothing => {

@@ -17,8 +17,7 @@ use crate::principal::Principal;
 use crate::sessions::ended_session::EndedSession;
 use crate::sessions::handle::Handle;
 use crate::sessions::read_cursor::ReadCursors;
-use crate::sessions::registry::ended;
-use crate::sessions::registry::{Registry, SessionRef, reason};
+use crate::sessions::registry::{Registry, SessionRef, ended, may_see, reason};
 use crate::sessions::render::text::without_prompt;
 use crate::sessions::session::{Request, Snapshot};
 use crate::sessions::session_metadata::SessionMetadata;
@@ -51,7 +50,7 @@ impl Registry {
             Locate::DefaultOf(client) => {
                 // A start in progress decides first.
                 let turn = self.default_turn(client).await;
-                let session = self.default_of(client).await?;
+                let session = self.default_of(principal, client).await?;
                 drop(turn);
                 match session {
                     DefaultSession::Live(handle, snapshot) => (handle, snapshot),
@@ -80,8 +79,10 @@ impl Registry {
     }
 
     /// The present default session of a client, or the newest one that has ended.
-    pub(super) async fn default_of(&self, client: &str) -> Result<DefaultSession, ActionError> {
-        let mine = |meta: &SessionMetadata| meta.default.is_default && meta.client.as_deref() == Some(client);
+    pub(super) async fn default_of(&self, principal: &Principal, client: &str) -> Result<DefaultSession, ActionError> {
+        let mine = |meta: &SessionMetadata| {
+            meta.default.is_default && meta.client.as_deref() == Some(client) && may_see(principal, meta)
+        };
         let newest = locked(&self.create_keys.defaults).get(client).map(|(_, id)| id.clone());
         let live = {
             let live = locked(&self.live);
@@ -106,7 +107,8 @@ impl Registry {
         if let Some(unreachable) = unreachable {
             return Err(unreachable.error());
         }
-        Ok(self.last_default(client).await.map_or(DefaultSession::Nothing, DefaultSession::Ended))
+        let last = self.last_default(client).await.filter(|ended| may_see(principal, &ended.shared.meta));
+        Ok(last.map_or(DefaultSession::Nothing, DefaultSession::Ended))
     }
 
     /// The newest ended default session of a client.

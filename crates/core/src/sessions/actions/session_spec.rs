@@ -169,7 +169,9 @@ impl Registry {
         request: &Create,
         profile: &Profile,
     ) -> Result<Limits, ActionError> {
-        let asked = request.limits.or(profile.limits.or(self.settings.limits));
+        let inactivity = principal.pass.as_ref().map(|_| limits::TOKEN_INACTIVITY);
+        let default = self.settings.limits.or(Limits { inactivity, ..Limits::default() });
+        let asked = request.limits.or(profile.limits.or(default));
         let limits = resource_limits::within(asked, &self.settings.limits_max)?;
         // A token that is bound to profiles gets no more by a request than they give.
         if principal.profiles().is_some() {
