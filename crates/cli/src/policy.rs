@@ -94,7 +94,8 @@ pub fn policy(given: &PathOptions, options: &PolicyOptions) -> Result<ExitCode, 
             } else {
                 Standing::Provable
             };
-            let ruling = policy.command(command, standing);
+            let mut ruling = policy.command(command, standing);
+            ruling.shorten();
             let (verdict, why) = (ruling.verdict.name(), quote::line(&ruling.why));
             print::line(format_args!("{verdict}: rule {} of policy {}: {why}", ruling.rule, policy.name()))?;
             if ruling.verdict == Verdict::Allow {

@@ -38,7 +38,7 @@ pub struct Ruling {
     pub verdict: Verdict,
     /// The rule that gave it.
     pub rule: String,
-    /// Why, for a person.
+    /// Why, for a person. It quotes the command as it is: a caller masks it, and then cuts it with [`Ruling::shorten`].
     pub why: String,
     /// The session is not provable any more once this has run.
     pub taints: bool,
@@ -46,6 +46,19 @@ pub struct Ruling {
     pub is_proven: bool,
     /// A person has allowed it for always, and it may run only in a session that is provable, in its own shell.
     pub is_remembered: bool,
+}
+
+/// The longest reason that a person is shown, in characters.
+const WHY_CHARS_MAX: usize = 160;
+
+impl Ruling {
+    /// Cuts the reason.
+    pub fn shorten(&mut self) {
+        if let Some((at, _)) = self.why.char_indices().nth(WHY_CHARS_MAX) {
+            self.why.truncate(at);
+            self.why.push('…');
+        }
+    }
 }
 
 impl Policy {
@@ -124,11 +137,11 @@ impl Policy {
     fn proven(&self, text: &str) -> Result<(Vec<Vec<Word>>, Ruling), String> {
         let commands = prove(text)?;
         if let Some(words) = commands.iter().find(|words| runs_a_subscript(words)) {
-            return Err(format!("`{}` can set a variable, and run what its name holds", shown(words)));
+            return Err(format!("it can set a variable, and run what its name holds: `{}`", shown(words)));
         }
         let changing = commands.iter().find(|words| changes_meaning(words));
         if let (Some(words), true) = (changing, commands.len() > 1) {
-            return Err(format!("`{}` can change what the commands beside it mean; send it alone", shown(words)));
+            return Err(format!("it can change what the commands beside it mean; send it alone: `{}`", shown(words)));
         }
         let taints = changing.is_some();
         let mut strictest: Option<Ruling> = None;
@@ -175,8 +188,8 @@ impl Policy {
 }
 
 fn because(rule: &Rule, words: &[Word]) -> String {
-    let reason = rule.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    format!("`{}`{reason}", shown(words))
+    let reason = rule.reason.as_ref().map(|reason| format!("{reason}: ")).unwrap_or_default();
+    format!("{reason}`{}`", shown(words))
 }
 
 /// Whether a rule alone matches this example: for `allow`, every command of it; otherwise, any.

@@ -100,7 +100,7 @@ impl Lexer<'_> {
         if !behind.starts_with(['<', '>']) && (digits > 0 || !behind.starts_with("&>")) {
             return Ok(false);
         }
-        let refused = || format!("it redirects to a file ({})", behind.chars().take(20).collect::<String>());
+        let refused = || format!("it redirects to a file: {behind}");
         if !matches!(number, "" | "0" | "1" | "2") {
             return Err(refused());
         }

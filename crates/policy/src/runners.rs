@@ -271,6 +271,10 @@ pub(crate) fn runs_a_subscript(words: &[Word]) -> bool {
     names_variables(program, arguments)
 }
 
+/// Builtins that run what stands in an argument, whether in brackets, as arithmetic or by an option.
+const EVALUATING: [&str; 11] =
+    ["compgen", "complete", "declare", "getopts", "let", "local", "mapfile", "read", "readarray", "typeset", "unset"];
+
 fn names_variables(program: &str, arguments: &[Word]) -> bool {
     let may_be =
         |option: &str| arguments.iter().any(|word| !matches!(word, Word::Literal(text) if !text.starts_with(option)));
@@ -280,7 +284,7 @@ fn names_variables(program: &str, arguments: &[Word]) -> bool {
         "test" | "[" => may_be("-v") || may_be("-R"),
         "wait" => may_be("-p"),
         "jobs" => may_be("-x"),
-        _ => false,
+        _ => EVALUATING.contains(&program),
     }
 }
 
@@ -369,6 +373,12 @@ mod tests {
             "test -v a[0]",
             "test 1 -eq 1 -a -v a[0]",
             "test -R a",
+            "read a[0]",
+            "declare a[0]=1",
+            "let a[0]",
+            "compgen -C rm",
+            "unset a[0]",
+            "mapfile -C rm -c 1",
         ] {
             assert!(runs_a_subscript(&words(text)), "{text}");
         }

@@ -36,9 +36,8 @@ pub(crate) fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// The words as a person would write them, shortened.
+/// The words as a person would write them.
 pub(crate) fn shown(words: &[Word]) -> String {
-    const CHARS_MAX: usize = 60;
     let all: Vec<&str> = words
         .iter()
         .map(|word| match word {
@@ -47,9 +46,5 @@ pub(crate) fn shown(words: &[Word]) -> String {
             Word::Glob(_) | Word::Unknown => "…",
         })
         .collect();
-    let line: String = all.join(" ").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if line.chars().count() <= CHARS_MAX {
-        return line;
-    }
-    line.chars().take(CHARS_MAX).chain("…".chars()).collect()
+    all.join(" ").chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

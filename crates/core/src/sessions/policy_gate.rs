@@ -71,10 +71,11 @@ impl Registry {
         };
         let shared = Arc::clone(&handle.shared);
         let Some((policy, mut ruling)) = self.ruling_of_both(principal, &shared, action) else { return Ok(None) };
-        // It may quote the command.
+        // It may quote the command, and half a secret is not recognized.
         if let Some(masks) = shared.folder.masks() {
             ruling.why = masks.masked_text(ruling.why);
         }
+        ruling.shorten();
         let subject = if matches!(action, Action::Execute(_)) { Subject::Command } else { Subject::Input };
         let mut judged = Judged { shared, policy, ruling, subject, answer: None };
         let (name, used) = match action {

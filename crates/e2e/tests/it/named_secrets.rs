@@ -505,6 +505,35 @@ async fn what_a_policy_says_of_a_command_with_a_secret_is_masked() {
 
 #[tokio::test]
 // promise: secret-1
+async fn the_reason_of_a_refusal_is_masked_before_it_is_cut() {
+    let home = Home::make();
+    configure(
+        &home,
+        "[profiles.strict]\nshell = \"bash\"\nrc = \"clean\"\nsecrets = [\"DEPLOY_KEY\"]\npolicy = \"strict\"\n",
+    );
+    let policy = "[policies.strict]\ndefault = \"deny\"\nunproven = \"deny\"\n";
+    std::fs::write(home.path().join("config/ptyd/policy.toml"), policy).expect("written");
+    let server = Server::start_in(home, Start::default());
+    assert!(set(&server, "DEPLOY_KEY", VALUE).status.success());
+    let shell = session(&server, "strict").await;
+    let beginning: String = VALUE.chars().take(5).collect();
+    for pad in (0..200).step_by(3) {
+        let pad = "x".repeat(pad);
+        for command in [format!("echo '{pad}{VALUE}'"), format!("echo a >{pad}{VALUE}"), format!("'{pad}' '{VALUE}' &")]
+        {
+            let refused = shell.try_run(&ExecuteRequest { command, ..ExecuteRequest::default() }).await;
+            let Err(ClientError::Refused(problem)) = refused else { panic!("not refused: {refused:?}") };
+            let said = format!("{problem:?}");
+            assert!(problem.code == ErrorCode::PolicyDenied && !said.contains(&beginning), "{said}");
+            assert!(said.len() < 1_000, "{said}");
+        }
+    }
+    let audit = std::fs::read_to_string(server.home().state().join("audit.jsonl")).expect("there");
+    assert!(!audit.contains(&beginning) && !server.logged().contains(&beginning));
+}
+
+#[tokio::test]
+// promise: secret-1
 async fn a_session_whose_spec_is_damaged_has_the_masks_of_all_secrets() {
     let server = server();
     assert!(set(&server, "DEPLOY_KEY", VALUE).status.success());

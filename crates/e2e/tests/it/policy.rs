@@ -122,7 +122,7 @@ async fn what_a_policy_refuses_has_not_happened_and_is_on_record() {
     assert_eq!(code, Some(ErrorCode::PolicyDenied));
     assert_eq!(
         words,
-        "not run: rule no-rm of policy strict denies it: `rm a`: remove nothing (advisory: the session is not confined)"
+        "not run: rule no-rm of policy strict denies it: remove nothing: `rm a` (advisory: the session is not confined)"
     );
     for (command, rule) in
         [("ls > x", "unproven"), ("touch x", "default"), ("echo $(ls)", "unproven"), ("x=1", "unproven")]
