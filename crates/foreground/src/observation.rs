@@ -25,6 +25,9 @@ pub struct Observation {
     pub quiet_ms: u32,
     /// The shell's own process, if the foreground group is the shell's.
     pub shell: Option<Shell>,
+    /// Other processes that wait for the shell's terminal, and so may take keys from it; examined only while the shell waits for
+    /// input.
+    pub rivals: Vec<u32>,
     /// Every process of the job that waits for no other one of it is stopped by a signal; this is the first process.
     pub stopped: Option<u32>,
     /// The job on the session's terminal, and behind it those on the terminals that it has given to its descendants.

@@ -223,6 +223,11 @@ impl Sampler {
         Some(Sample { state: State::of(&facts), facts, is_new: true })
     }
 
+    /// The processes that may take keys from this shell, which has the terminal.
+    pub(crate) fn rivals(&self, shell: u32) -> Vec<u32> {
+        self.observer.rivals(shell)
+    }
+
     /// Whether the shell has the terminal, has read all input, and waits for more.
     pub(crate) fn waits_for_keys(&self, leader: BorrowedFd<'_>, shell: u32) -> bool {
         self.is_free(leader, shell) && self.observer.shell_process(shell).may_wait()

@@ -47,11 +47,13 @@ pub(crate) struct WaitingCommand {
     pub(crate) until: u64,
     /// Since when the shell has waited for a line without a prompt mark.
     seen_at_line: Option<u64>,
+    /// The editor was woken for it.
+    has_woken: bool,
 }
 
 impl WaitingCommand {
     pub(crate) fn new(from: Caller, key: Key, text: Vec<u8>, since: u64, until: u64) -> Self {
-        Self { from: vec![from], key, text, since, until, seen_at_line: None }
+        Self { from: vec![from], key, text, since, until, seen_at_line: None, has_woken: false }
     }
 }
 
@@ -126,6 +128,11 @@ impl CommandHandover {
         let Some(waiting) = &mut self.waiting else { return false };
         waiting.seen_at_line = is_at_line.then(|| waiting.seen_at_line.unwrap_or(now));
         waiting.seen_at_line.is_some_and(|since| now >= since + UNFINISHED_US)
+    }
+
+    /// Whether the editor may be woken for the waiting command: once.
+    pub(crate) fn takes_waking(&mut self) -> bool {
+        self.waiting.as_mut().is_some_and(|waiting| !std::mem::replace(&mut waiting.has_woken, true))
     }
 
     /// When to check again whether the waiting command can be handed over.

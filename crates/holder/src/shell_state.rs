@@ -85,6 +85,8 @@ pub(crate) struct ShellState {
     marker: Option<(u64, Offset)>,
     /// When the foreground was interrupted; `None` after later input or a prompt.
     interrupted_at: Option<u64>,
+    /// The line editor has had the terminal at this prompt.
+    has_edited: bool,
 }
 
 impl ShellState {
@@ -103,6 +105,7 @@ impl ShellState {
             begun_at: 0,
             marker: None,
             interrupted_at: None,
+            has_edited: false,
         }
     }
 
@@ -132,6 +135,7 @@ impl ShellState {
                 self.have_short_keys_failed |= self.handed_over_with == HandoverKeys::Short;
             }
             (Some(b"D"), shell) => {
+                self.has_edited = false;
                 let is_interrupted = self.interrupted_at.take().is_some();
                 let flags = fields.nth(2).unwrap_or_default();
                 let is_answer_to_report_key = flags.contains(&b'l');
@@ -215,6 +219,30 @@ impl ShellState {
     /// Whether input since the hand-over may have left the editor in a search, a count or a half-typed key.
     pub(crate) fn input_since_handover(&self) -> bool {
         self.input_since_handover
+    }
+
+    /// The terminal was seen in the modes of a line editor.
+    pub(crate) fn edits(&mut self) {
+        self.has_edited |= self.phase == Phase::Ready;
+    }
+
+    /// Whether to look if the line editor has the terminal.
+    pub(crate) fn may_begin_to_edit(&self) -> bool {
+        self.phase == Phase::Ready && !self.has_edited
+    }
+
+    /// Whether the line editor has had the terminal at this prompt, and nothing was typed there.
+    pub(crate) fn has_an_empty_line(&self) -> bool {
+        self.phase == Phase::Ready && self.has_edited && !self.input_since_handover
+    }
+
+    /// A server has concluded that this command has ended, because the shell waits for input. A part of its keys may stand in the
+    /// editor. A shell that has lost its hooks is ready when it reports again.
+    pub(crate) fn judged(&mut self, id: u32, is_hookless: bool) {
+        if self.phase == Phase::Running(id) {
+            self.phase = if is_hookless { Phase::Typed } else { Phase::Ready };
+            self.input_since_handover = true;
+        }
     }
 
     /// The report key was pressed.
@@ -311,6 +339,21 @@ mod tests {
         p.report(b"D;;n1;0;0;0;;/");
         assert_eq!(p.phase, Phase::Ready);
         p
+    }
+
+    #[test]
+    fn a_command_that_a_server_has_judged_ended_runs_no_more() {
+        let mut p = ready();
+        p.begin(2, HandoverKeys::Short, 0);
+        p.judged(1, false);
+        assert_eq!(p.phase, Phase::Running(2), "that was another one");
+        p.judged(2, false);
+        assert_eq!((p.phase, p.short_keys()), (Phase::Ready, None), "a part of the keys may stand in the editor");
+        p.begin(3, HandoverKeys::Load, 0);
+        p.judged(3, true);
+        assert_eq!(p.phase, Phase::Typed, "its hooks are gone");
+        p.report(b"D;;n2;0;130;130;k;/");
+        assert_eq!(p.phase, Phase::Ready);
     }
 
     #[test]
@@ -425,6 +468,22 @@ mod tests {
         assert_eq!(p.phase, Phase::Typed);
         p.report(b"D;;n2;0;0;0;;/");
         assert_eq!(p.phase, Phase::Ready);
+    }
+
+    #[test]
+    fn an_editor_is_woken_only_where_it_had_the_terminal_at_this_prompt_and_nothing_was_typed() {
+        let mut p = ShellState::new();
+        p.edits();
+        assert!(!p.has_an_empty_line(), "no prompt was seen");
+        p.report(b"D;;n1;0;0;0;;/");
+        assert!(!p.has_an_empty_line(), "a hook of the prompt may read");
+        p.edits();
+        assert!(p.has_an_empty_line());
+        p.report(b"D;;n2;0;0;0;;/");
+        assert!(!p.has_an_empty_line(), "another prompt");
+        p.edits();
+        p.typed(b"rm");
+        assert!(!p.has_an_empty_line(), "an unfinished line would run");
     }
 
     #[test]

@@ -180,6 +180,12 @@ impl Process {
     pub fn may_wait(&self) -> bool {
         Hold::of_threads(self) != Hold::Elsewhere
     }
+
+    /// Whether the kernel shows that it waits for the terminal.
+    #[must_use]
+    pub fn is_seen_to_wait(&self) -> bool {
+        Hold::of_threads(self).waits()
+    }
 }
 
 /// The shell at its own terminal.

@@ -23,6 +23,7 @@ impl fmt::Display for Observation {
             let stopped = if *is_stopped { " stopped" } else { "" };
             write!(f, "shell {}{lines}{stopped}\n{process}", process.pid)?;
         }
+        self.rivals.iter().try_for_each(|pid| writeln!(f, "rival {pid}"))?;
         if let Some(pid) = self.stopped {
             writeln!(f, "stopped {pid}")?;
         }
@@ -166,6 +167,7 @@ impl Observation {
                 let (takes_lines, is_stopped) = (words.has("takes-lines"), words.has("stopped"));
                 self.shell = words.number("shell").map(of).map(|process| Shell { takes_lines, is_stopped, process });
             }
+            "rival" => self.rivals.extend(words.number::<u32>("rival")),
             "stopped" => self.stopped = words.number("stopped"),
             "job" => self.jobs.push(Job { modes: words.modes(), ..Job::default() }),
             "first" | "other" => {

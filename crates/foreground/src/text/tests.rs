@@ -34,6 +34,7 @@ fn full() -> Observation {
         modes,
         quiet_ms: 300,
         shell: Some(Shell { takes_lines: true, is_stopped: true, process: Process { pid: 5, ..Process::default() } }),
+        rivals: vec![7, 8],
         stopped: Some(6),
         jobs: vec![other, job],
     }

@@ -24,7 +24,7 @@ pub struct Situation {
     pub runs: bool,
     /// The command that runs uses the shell's editor.
     pub uses_editor: bool,
-    /// A typed command has not been read yet.
+    /// A command was typed or handed over, and its shell may not have read it.
     pub is_typed: bool,
     /// The unfinished line has ended for a while as an earlier question of the same program did.
     pub asks_as_before: bool,

@@ -198,6 +198,9 @@ impl Holder {
         if has_moved && ready.reports && self.publication.expects_marker() && self.move_output(now) {
             self.drain_attestation(now);
         }
+        if has_moved {
+            self.note_editor();
+        }
         self.output.rest_if_due(now);
         self.on_prompt_marks(now);
         if ready.signals || self.end.has_exited() {
@@ -264,7 +267,7 @@ impl Holder {
         let shell_pid = self.terminal.shell_pid();
         let Some(sample) = self.sampler.sample_if_due(now, self.terminal.leader(), shell_pid) else { return };
         sys::fault::stall("sampled");
-        let Sample { facts, state, is_new } = sample;
+        let Sample { mut facts, state, is_new } = sample;
         // At a reported prompt, only the foreground of input that was typed ahead is new to the server.
         let is_typed_ahead = state.group != shell_pid || state.foreground == Activity::ShellReads;
         if self.shell.phase() == Phase::Ready && !is_typed_ahead {
@@ -282,6 +285,9 @@ impl Holder {
                 self.schedule_sample(now);
             }
             self.drain_attestation(now);
+        }
+        if state.foreground.is_a_waiting_shell() {
+            facts.rivals = self.sampler.rivals(shell_pid);
         }
         // "Input wanted" is published only together with all output written before it.
         self.publish_now(now);

@@ -48,6 +48,7 @@ impl Holder {
                 let why = why.as_slice();
                 let judged = Record::Judged { command, status, boundary, is_hookless, end, time_us, why };
                 self.records.note(&judged);
+                self.shell.judged(command, is_hookless);
             }
             ToHolder::Resize { seq, cols, rows } => self.resize((id, seq), cols, rows),
             ToHolder::Signal { seq, target, signo } => self.signal((id, seq), target, signo, now),

@@ -9,11 +9,15 @@ use wire::{Activity, Key, Status};
 
 use super::Holder;
 use crate::connections::Caller;
+use crate::foreground_observer;
 use crate::handover::WaitingCommand;
 use crate::shell_state::{HandoverKeys, Phase};
+use crate::terminal::Terminal;
 
 /// The private key that makes the shell report.
 const KEY_REPORT: &[u8] = b"\x1b[7338~";
+/// A line that every editor accepts and no shell does anything with.
+const EMPTY_LINE: &[u8] = b"\n";
 
 impl Holder {
     pub(super) fn accept_command(&mut self, from: Caller, key: Key, text: Vec<u8>, until: u64) {
@@ -55,6 +59,9 @@ impl Holder {
         let is_quiet = !self.input.is_writing() && !self.shell.is_unsettled(now);
         let is_ready = self.shell.phase() == Phase::Ready && is_quiet;
         if !is_ready || !self.shell_reads_commands() {
+            if is_quiet {
+                self.wake_editor();
+            }
             if self.handover.is_overdue(now) || self.waits_at_unfinished_line(now) || self.typed_line_runs(now) {
                 // It may be a line that was typed ahead.
                 let is_ahead = self.shell.input_since_handover() && !self.terminal.shell_is_foreground();
@@ -85,6 +92,27 @@ impl Holder {
                 self.answer_later(&from, u64::from(id), now);
             }
             Err(e) => self.connections.answer_all(&from, Status::Failed, errno_of(&e)),
+        }
+    }
+
+    /// Notes that the line editor has the terminal. It takes that before it paints its prompt.
+    pub(super) fn note_editor(&mut self) {
+        let has_its_modes = |terminal: &Terminal| {
+            terminal.modes().is_some_and(|modes| foreground_observer::modes(&modes).are_an_editors())
+        };
+        if self.shell.may_begin_to_edit() && self.terminal.shell_is_foreground() && has_its_modes(&self.terminal) {
+            self.shell.edits();
+        }
+    }
+
+    /// Another process may have set the terminal to read lines while the editor waits for keys (`stty sane`). An empty line makes the
+    /// editor set its own modes for the next prompt.
+    fn wake_editor(&mut self) {
+        let (leader, shell_pid) = (self.terminal.leader(), self.terminal.shell_pid());
+        let reads_lines = self.terminal.modes().is_some_and(|modes| modes.canonical);
+        let is_asleep = reads_lines && self.shell.has_an_empty_line() && self.sampler.waits_for_keys(leader, shell_pid);
+        if is_asleep && self.handover.takes_waking() && self.terminal.write(EMPTY_LINE).is_ok() {
+            self.shell.typed(EMPTY_LINE);
         }
     }
 

@@ -43,7 +43,7 @@ impl Observer {
             is_stopped: process::is_stopped(shell),
             process: self.shell_process(shell),
         });
-        let seen = Observation { group, modes, quiet_ms, shell: shell_itself, stopped: None, jobs: Vec::new() };
+        let seen = Observation { group, modes, quiet_ms, shell: shell_itself, ..Observation::default() };
         let mut look = Look { seen, shell, tty: &self.tty, all: Vec::new(), places: Vec::new() };
         for _ in 0..FACTS_MAX {
             match foreground::missing(&look.seen) {
@@ -52,6 +52,18 @@ impl Observer {
             }
         }
         Some(look.seen)
+    }
+
+    /// The processes that may take keys from this shell, which has the terminal: they wait for it, too, and job control does not
+    /// keep them from it.
+    pub(crate) fn rivals(&self, shell: u32) -> Vec<u32> {
+        let Some(ours) = process::stat(shell) else { return Vec::new() };
+        let all = process::descendants(std::process::id(), MEMBERS_MAX).into_iter().filter_map(process::stat);
+        let may_read = all.filter(|it| {
+            let is_at_it = it.tty == 0 || it.tty == ours.tty;
+            it.pid != shell && is_at_it && (it.session != ours.session || it.pgrp == ours.pgrp)
+        });
+        may_read.map(|it| it.pid).filter(|pid| observed(*pid, &self.tty).is_seen_to_wait()).collect()
     }
 
     /// The wait of the shell's own process.
