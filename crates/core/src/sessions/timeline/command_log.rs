@@ -203,7 +203,7 @@ impl CommandLog {
     }
 
     /// The accepted command whose output has not begun.
-    pub(super) fn awaits_start(&self) -> Option<&Command> {
+    pub(crate) fn awaits_start(&self) -> Option<&Command> {
         self.current_command().filter(|c| c.start.is_none() && c.channel == Channel::Hooks)
     }
 

@@ -74,7 +74,11 @@ impl Session {
                  send_input_to_terminal; else send C-c, or reset the session"
                     .to_owned()
             }
-            (true, _) => "its line editor does not have the terminal; send C-c, or reset the session".to_owned(),
+            (true, _) => {
+                "its line editor does not have the terminal, or another process has changed the terminal's modes; \
+                          send C-c and then Enter, and if that does not help, reset the session"
+                    .to_owned()
+            }
         }
     }
 

@@ -39,6 +39,8 @@ impl Session {
                     self.note_start(id);
                     if self.timeline.log().inside.as_ref().is_some_and(|inside| inside.id == id) {
                         self.foreground.doubt(self.now.at);
+                    } else if let Some(at) = self.timeline.log().command(id).and_then(|command| command.start) {
+                        self.foreground.forget_prompt(at);
                     }
                     self.waits.notify_started(|waits_for| waits_for == id);
                 }

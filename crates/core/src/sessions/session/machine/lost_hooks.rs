@@ -18,6 +18,14 @@ impl Session {
     /// Checks the suspicion and the answer to the report key.
     pub(super) fn check_hooks(&mut self) {
         let now = self.now.at;
+        if let Some(at) = self.keys_lost_at() {
+            // The report key would be lost, too, and its answer would say nothing.
+            (self.foreground.editor_since, self.foreground.report_key) = (None, None);
+            if now >= at {
+                self.end_without_its_keys();
+            }
+            return;
+        }
         let is_suspicious = self.foreground.editor_since.is_some_and(|t| now >= t + limits::EDITOR_SUSPICION);
         if is_suspicious && !self.timeline.shell().prompt_seen && self.is_replaced() {
             self.foreground.editor_since = None;
@@ -48,7 +56,7 @@ impl Session {
 
     /// Whether the shell has read the keys that handed the command over; a report key pressed before that would become
     /// the command's input.
-    fn keys_are_read(&self) -> bool {
+    pub(super) fn keys_are_read(&self) -> bool {
         let Some(command) = self.timeline.log().current.and_then(|id| self.timeline.log().command(id)) else {
             return !self.timeline.shell().prompt_seen;
         };
@@ -60,23 +68,27 @@ impl Session {
         let is_interrupt = |sent: &Sent| sent.signo == sys::signal::INT && sent.at_us >= command.accepted_us;
         let is_interrupted = self.timeline.signals().recorded.back().is_some_and(is_interrupt);
         let age = self.now.us.saturating_sub(command.accepted_us);
-        command.start.is_some() || is_interrupted || std::time::Duration::from_micros(age) > limits::KEYS_READ
+        command.start.is_some() || is_interrupted || std::time::Duration::from_micros(age) >= limits::KEYS_READ
     }
 
     /// The shell did not answer the report key: its hooks are gone, and with them the exit code.
     pub(super) fn on_report_overdue(&mut self) {
-        if self.timeline.shell().still_inside {
-            // The shell has reported that the command itself uses the line editor.
-            (self.foreground.editor_since, self.foreground.state_pending) = (None, true);
-            return;
-        }
-        self.foreground.editor_since = None;
         let has_begun = self
             .timeline
             .log()
             .current
             .and_then(|id| self.timeline.log().command(id))
             .is_some_and(|c| c.start.is_some());
+        if has_begun && !self.foreground.rivals.is_empty() {
+            // Another process may have taken the report key. The end of the command would have come by itself.
+            self.timeline.set_editor_in_use(true);
+        }
+        if self.timeline.shell().still_inside {
+            // The shell has reported that the command itself uses the line editor.
+            (self.foreground.editor_since, self.foreground.state_pending) = (None, true);
+            return;
+        }
+        self.foreground.editor_since = None;
         // Such a shell has reported the beginning of its output, so its hooks work; only this end is lost.
         if !((self.takes_lines() || self.shared.spec.handover.is_in_band()) && has_begun) {
             self.goes_without_hooks();

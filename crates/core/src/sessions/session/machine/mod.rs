@@ -16,6 +16,7 @@ mod lost_hooks;
 pub(super) mod nested_command;
 pub(super) mod pending_commands;
 mod requests;
+mod rivals;
 pub(super) mod secret_prompt;
 pub(super) mod session;
 mod signal_request;

@@ -124,6 +124,7 @@ impl Session {
             question,
             self.waits.next_at(),
             self.foreground.next_at(),
+            self.keys_due_at(),
             self.foreground.first_awaited_until,
             marker,
             self.pending.next_at(),

@@ -136,7 +136,10 @@ impl Session {
             && (self.follower.journal_unreadable || !self.has_unread())
             && self.typed_command_at().is_some_and(|at| at <= self.now.at)
         {
-            self.end_heuristically(CommandStatus::Completed, WITHOUT_HOOKS);
+            match self.rivals_in_words() {
+                Some(rivals) => self.end_heuristically(CommandStatus::Failed, &rivals),
+                None => self.end_heuristically(CommandStatus::Completed, WITHOUT_HOOKS),
+            }
         }
     }
 

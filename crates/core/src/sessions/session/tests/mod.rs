@@ -17,7 +17,7 @@ use journal::{EventsWriter, Offset, Record, Retention, Writer};
 use tokio::sync::watch;
 use wire::{FromHolder, Handover, HandoverMethod, Hello, Spec, Tail, ToHolder};
 
-use crate::action::{CommandStatus, InputBytes};
+use crate::action::{CommandStatus, Foreground, InputBytes};
 use crate::host::Process;
 use crate::host::containers::Containers;
 use crate::host::fake::{self, FakeHost};
@@ -40,7 +40,10 @@ const NESTED: u32 = u32::MAX - 3;
 /// A program in the session's shell that passes the keys on to another terminal; the kernel shows it, too.
 const CARRIER: u32 = u32::MAX - 4;
 
-/// A machine with two processes, and a store that no test writes to.
+/// A program that reads the session's terminal beside its shell; the kernel shows it, too.
+const RIVAL: u32 = u32::MAX - 5;
+
+/// A machine with three processes, and a store that no test writes to.
 static BACKENDS: LazyLock<Arc<Backends>> = LazyLock::new(|| {
     let dir = tempfile::tempdir().expect("a directory").keep();
     let store = Arc::new(Store::open(&dir.join("store.db")).expect("a store"));
@@ -48,7 +51,7 @@ static BACKENDS: LazyLock<Arc<Backends>> = LazyLock::new(|| {
     std::fs::remove_dir_all(&dir).expect("it is there");
     let host = FakeHost::default();
     let runs = |pid, name: &str| Process { name: name.to_owned(), ..fake::process(pid, NO_PROCESS) };
-    host.runs(&[runs(NESTED, "bash"), runs(CARRIER, "podman")], 0);
+    host.runs(&[runs(NESTED, "bash"), runs(CARRIER, "podman"), runs(RIVAL, "cat")], 0);
     Arc::new(Backends {
         containers: Containers::of(&dir),
         store,
@@ -113,6 +116,13 @@ fn sample(activity: Activity, modes: Modes, group: u32) -> FromHolder {
     let facts = Observation { group, modes, ..facts };
     assert_eq!(foreground::activity(&facts).activity, activity);
     FromHolder::Observed(wire::Observed { answered: Offset::ZERO, is_new: true, facts })
+}
+
+/// The same beside these rivals.
+fn beside(rivals: &[u32], sample: FromHolder) -> FromHolder {
+    let FromHolder::Observed(mut observed) = sample else { panic!("no sample: {sample:?}") };
+    observed.facts.rivals = rivals.to_vec();
+    FromHolder::Observed(observed)
 }
 
 /// Handles frames as the actor does: until everything is read and handled.
@@ -341,6 +351,94 @@ fn a_command_that_a_silent_shell_did_not_begin_is_not_completed() {
         rig.receive(sample(Activity::Editor, Modes::default(), NO_PROCESS));
         rig.later(limits::REPORT_PATIENCE);
         assert_eq!(newest(&rig), (status, None), "begun: {has_begun}");
+    }
+}
+
+/// The number of the request to press the report key, if there was one.
+fn report_key(rig: &Rig) -> Option<u32> {
+    rig.sent.iter().find_map(|frame| if let ToHolder::Report { seq } = frame { Some(*seq) } else { None })
+}
+
+#[test]
+// promise: end-2
+fn a_command_whose_keys_another_process_has_read_fails_and_names_it() {
+    for activity in [Activity::Editor, Activity::ShellReads] {
+        let mut rig = Rig::new(HandoverMethod::Keys);
+        rig.prompt(0, "first", 0);
+        rig.publish();
+        rig.accept(1, 1, [1; 16], b"sleep 60");
+        rig.publish();
+        let rivals = [RIVAL, NO_PROCESS, RIVAL, RIVAL, RIVAL];
+        rig.receive(beside(&rivals, sample(activity, Modes::default(), NO_PROCESS)));
+        rig.later(limits::KEYS_READ - limits::EDITOR_SUSPICION);
+        assert_eq!(rig.session.foreground(), Foreground::Running, "its shell asks nothing: {activity:?}");
+        rig.later(limits::EDITOR_SUSPICION);
+        assert_eq!(newest(&rig), (CommandStatus::Failed, None), "{activity:?}");
+        let end = rig.session.timeline.log().commands.back().and_then(|command| command.end.clone());
+        let why = end.and_then(|end| end.error).expect("a reason");
+        let named = format!("cat (pid {RIVAL}), one that has ended (pid {NO_PROCESS}), cat (pid {RIVAL}), and 2 more;");
+        assert!(why.starts_with("it is unknown whether it ran") && why.contains(&named), "{why}");
+        assert_eq!(report_key(&rig), None, "it would be lost, too");
+        // A C-c is sent, for a part of the keys may stand in the editor; and the hooks count as there.
+        assert_eq!((rig.session.foreground(), rig.session.foreground.is_heuristic), (Foreground::InputWanted, false));
+        rig.prompt(0, "second", 130);
+        rig.publish();
+        assert_eq!(rig.session.foreground(), Foreground::Idle);
+    }
+}
+
+#[test]
+// promise: end-2
+fn a_command_that_uses_the_editor_does_not_end_by_a_report_key_that_a_rival_may_have_read() {
+    let mut rig = Rig::new(HandoverMethod::Keys);
+    rig.prompt(0, "first", 0);
+    rig.publish();
+    rig.accept(1, 1, [1; 16], b"read -e x");
+    rig.begin(1);
+    rig.publish();
+    let waits = || beside(&[RIVAL], sample(Activity::Editor, Modes::default(), NO_PROCESS));
+    rig.receive(waits());
+    rig.later(limits::EDITOR_SUSPICION);
+    let seq = report_key(&rig).expect("the shell is asked");
+    rig.receive(FromHolder::Done { seq, status: wire::Status::Ok, value: 0, echo: wire::Echo::Unknown });
+    rig.receive(waits());
+    rig.later(limits::REPORT_PATIENCE);
+    assert!(rig.session.timeline.log().current_command().is_some(), "it has not ended");
+    assert_eq!(rig.session.foreground(), Foreground::InputWanted);
+}
+
+#[test]
+fn a_shell_that_waited_for_keys_before_its_command_began_asks_nothing() {
+    let waits = || sample(Activity::ShellReads, Modes::default(), NO_PROCESS);
+    let mut rig = Rig::new(HandoverMethod::Keys);
+    rig.prompt(0, "first", 0);
+    rig.publish();
+    rig.receive(waits());
+    rig.accept(1, 1, [1; 16], b"read -n 1 x");
+    rig.publish();
+    assert_eq!(rig.session.foreground(), Foreground::Running, "its keys are on their way");
+    rig.later(limits::KEYS_READ);
+    assert_eq!(rig.session.foreground(), Foreground::InputWanted, "something asks before the command begins");
+    rig.begin(1);
+    rig.publish();
+    assert_eq!(rig.session.foreground(), Foreground::Running, "that was before");
+    rig.receive(waits());
+    assert_eq!(rig.session.foreground(), Foreground::InputWanted);
+}
+
+#[test]
+// promise: end-2
+fn a_line_that_a_rival_may_have_read_has_not_completed() {
+    for rivals in [&[][..], &[RIVAL]] {
+        let mut rig = Rig::new(HandoverMethod::Typed);
+        let reads = || beside(rivals, sample(Activity::Editor, Modes::default(), NO_PROCESS));
+        rig.receive(reads());
+        rig.record(&Record::Typed { id: 1, is_inside: false, nonce: 0, key: [1; 16], text: b"touch ran" });
+        rig.publish();
+        rig.receive(reads());
+        rig.later(limits::TYPED_AGE_MIN);
+        let status = if rivals.is_empty() { CommandStatus::Completed } else { CommandStatus::Failed };
+        assert_eq!(newest(&rig), (status, None));
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct ForegroundState {
     pub(crate) editor_since: Option<Instant>,
     /// Since when, without new output, a program waits for the answer to a question that it has printed.
     pub(crate) asks_since: Option<Instant>,
+    /// Other processes that wait for the terminal of a shell that waits for input, and so may take its keys.
+    pub(crate) rivals: Vec<u32>,
     /// How many bytes the program asks for that waits in a read, if that is known.
     pub(crate) read_bytes: Option<u64>,
     /// When output came last.
@@ -88,6 +90,7 @@ impl ForegroundState {
             state_pending: false,
             editor_since: None,
             asks_since: None,
+            rivals: Vec::new(),
             read_bytes: None,
             last_output: None,
             known_questions: None,
@@ -129,6 +132,12 @@ impl ForegroundState {
     /// A nested command has begun: the newest state may be that of its shell, which read the line.
     pub(crate) fn doubt(&mut self, now: Instant) {
         (self.doubted_until, self.state_pending) = (Some(now + limits::INSIDE_BEGUN), true);
+    }
+
+    /// A command of the shell's has begun here: a state from before is that of the shell at its prompt.
+    pub(crate) fn forget_prompt(&mut self, begun_at: u64) {
+        let is_older = self.sampled_at < begun_at;
+        self.state.take_if(|state| is_older && state.foreground.is_a_waiting_shell());
     }
 
     /// Whether the shell with this pid has the terminal and waits for input.

@@ -43,6 +43,7 @@ impl Session {
         let state = observed.state();
         let rule = foreground::activity(&observed.facts).rule;
         self.foreground.read_bytes = read_bytes(&observed.facts, state.pid);
+        self.foreground.rivals.clone_from(&observed.facts.rivals);
         tracing::trace!(session = %self.shared.id, rule, pid = state.pid, "the foreground was sampled");
         if observed.is_new || self.foreground.state.is_some_and(|before| before != state) {
             self.on_state(state);
@@ -193,7 +194,7 @@ impl Session {
             has_command: self.timeline.log().current.is_some(),
             runs: self.timeline.log().newest_running().is_some(),
             uses_editor: shell.still_inside,
-            is_typed: self.typed_command_at().is_some(),
+            is_typed: self.typed_command_at().is_some() || self.keys_due_at().is_some(),
             asks_as_before: self.foreground.believed_at.is_some_and(|at| self.now.at >= at),
         };
         foreground::verdict(seen, situation)
@@ -291,7 +292,7 @@ impl Session {
         self.compare_with_known_question();
         let settles_at = self.foreground.settles_at().max(self.foreground.believed_at);
         let is_settled = settles_at.is_none_or(|at| self.now.at >= at);
-        if self.foreground.state_pending && is_settled && !self.has_unread() {
+        if self.foreground.state_pending && is_settled && !self.has_unread() && !self.keys_are_on_their_way() {
             self.foreground.state_pending = false;
             self.refuse_pending();
             if let Some(ended_by) = self.pause() {

@@ -1,0 +1,74 @@
+//! Rivals: processes that read the session's terminal beside its shell, such as `setsid cat <$(tty) &`. They take keys that were
+//! meant for the shell, those too that hand a command over.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wire::{Activity, State};
+
+use crate::action::CommandStatus;
+use crate::limits;
+use crate::sessions::session::machine::session::Session;
+
+/// How many rivals are named.
+const NAMED_MAX: usize = 3;
+
+impl Session {
+    /// When the command ends whose keys the rivals have taken: its shell waits for input and has not begun it.
+    pub(super) fn keys_lost_at(&self) -> Option<Instant> {
+        let shell_waits = self.foreground.state.is_some_and(|state| state.foreground.is_a_waiting_shell());
+        if !shell_waits || self.foreground.rivals.is_empty() {
+            return None;
+        }
+        self.keys_read_at()
+    }
+
+    /// When the shell has read the keys of the command that it has not begun.
+    fn keys_read_at(&self) -> Option<Instant> {
+        let command = self.timeline.log().awaits_start()?;
+        let age = Duration::from_micros(self.now.us.saturating_sub(command.accepted_us));
+        let left = if self.keys_are_read() { Duration::ZERO } else { limits::KEYS_READ.saturating_sub(age) };
+        Some(self.now.at + left)
+    }
+
+    /// When something is due about the keys of a command.
+    pub(super) fn keys_due_at(&self) -> Option<Instant> {
+        self.keys_lost_at().or_else(|| self.keys_are_on_their_way().then(|| self.keys_read_at()).flatten())
+    }
+
+    /// Whether a shell that waits for keys may still have to read those of its command. The kernel shows its line editor so too, if a
+    /// rival has taken the key that woke it.
+    pub(super) fn keys_are_on_their_way(&self) -> bool {
+        let waits = |state: State| state.foreground == Activity::ShellReads && !state.canonical;
+        self.foreground.state.is_some_and(waits)
+            && self.timeline.log().awaits_start().is_some()
+            && !self.keys_are_read()
+    }
+
+    /// Ends the command whose keys the rivals have taken. Those that the shell has read may stand in its editor as a line.
+    pub(super) fn end_without_its_keys(&mut self) {
+        let Some(why) = self.rivals_in_words() else { return };
+        self.end_heuristically(CommandStatus::Failed, &why);
+        self.timeline.set_typed_line(true);
+        self.foreground.state_pending = true;
+    }
+
+    /// The error of a command whose keys the rivals may have taken, with their names; `None` where there is no rival.
+    pub(super) fn rivals_in_words(&self) -> Option<String> {
+        let all = &self.foreground.rivals;
+        let named = |pid: &u32| {
+            let name = self.host().process(*pid).map_or_else(|| "one that has ended".to_owned(), |it| it.name);
+            format!("{} (pid {pid})", terminal::quote::line(&name))
+        };
+        let mut words: Vec<String> = all.iter().take(NAMED_MAX).map(named).collect();
+        let more = all.len().checked_sub(NAMED_MAX).filter(|more| *more > 0);
+        words.extend(more.map(|more| format!("and {more} more")));
+        (!all.is_empty()).then(|| {
+            format!(
+                "it is unknown whether it ran: other processes read the terminal and may have taken its keys: {}; end them \
+                 (kill, from another session) and send C-c, or reset the session",
+                words.join(", ")
+            )
+        })
+    }
+}
