@@ -23,6 +23,9 @@ pub enum TargetShell {
     Foremost,
     /// The nested shell that reads now; behind a connection the caller knows that it is one.
     Nested,
+    /// The session's own, for which the command is proven: it runs if the session has admitted no more than so many requests that
+    /// are not.
+    Proven(u64),
 }
 
 impl TargetShell {

@@ -13,6 +13,7 @@ use super::approvals::{Answer, ApprovalUse, Asked, Words};
 use super::registry::{Registry, SessionRef, on_disk};
 use super::session::{KeyUse, Request};
 use super::shared::Shared;
+use super::taint::overtaken;
 use crate::action::{
     Action, ActionError, Create, Foreground, InputBytes, MakeToken, PolicyRefusal, ServerEventKind, TargetShell,
     Variables,
@@ -42,6 +43,8 @@ pub(crate) struct Judged {
     policy: String,
     ruling: Ruling,
     subject: Subject,
+    /// How many requests that are not proven the session had admitted before.
+    admitted: u64,
     /// A person's decision, where the verdict leaves it to one.
     answer: Option<Answer>,
 }
@@ -70,6 +73,7 @@ impl Registry {
             Err(error) => return Err(error),
         };
         let shared = Arc::clone(&handle.shared);
+        let admitted = shared.taint.admitted();
         let Some((policy, mut ruling)) = self.ruling_of_both(principal, &shared, action) else { return Ok(None) };
         // It may quote the command, and half a secret is not recognized.
         if let Some(masks) = shared.folder.masks() {
@@ -77,7 +81,7 @@ impl Registry {
         }
         ruling.shorten();
         let subject = if matches!(action, Action::Execute(_)) { Subject::Command } else { Subject::Input };
-        let mut judged = Judged { shared, policy, ruling, subject, answer: None };
+        let mut judged = Judged { shared, policy, ruling, subject, admitted, answer: None };
         let (name, used) = match action {
             Action::Execute(execute) => (execute.key.as_deref(), self.key_of_command(execute)),
             Action::Input(input) => (input.key.as_deref(), self.key_of_input(input)),
@@ -333,25 +337,25 @@ impl Judged {
             Some(Answer::Allowed(taken)) => Some(taken),
             _ => None,
         };
-        if let (Action::Execute(execute), true) = (&mut *action, self.ruling.is_proven || self.ruling.is_remembered) {
-            execute.shell = TargetShell::Own;
+        let has_proof = self.ruling.is_proven || self.ruling.is_remembered;
+        let needs_proof = has_proof && taken.is_none();
+        let most_before = if needs_proof { self.admitted } else { u64::MAX };
+        if self.ruling.taints && !self.taint(most_before).await? {
+            return Err(overtaken(&self.shared.meta));
         }
-        if let (Action::Input(input), Some(taken)) = (action, &taken) {
-            input.is_hidden = taken.is_hidden();
-        }
-        let needs_provable = self.ruling.is_remembered && taken.is_none();
-        let is_unprovable = self.shared.taint.reason().is_some() || (self.ruling.taints && !self.taint().await?);
-        if needs_provable
-            && is_unprovable
-            && let Some(error) = self.overtaken()
-        {
-            return Err(error);
+        match (action, &taken) {
+            (Action::Execute(execute), _) if needs_proof => {
+                execute.shell = TargetShell::Proven(self.admitted + u64::from(self.ruling.taints));
+            }
+            (Action::Execute(execute), _) if has_proof => execute.shell = TargetShell::Own,
+            (Action::Input(input), Some(taken)) => input.is_hidden = taken.is_hidden(),
+            _ => {}
         }
         Ok(taken.and_then(|taken| taken.used()))
     }
 
-    /// Leaves the session unprovable. Returns false if it was so before.
-    async fn taint(&self) -> Result<bool, ActionError> {
+    /// Leaves the session unprovable, unless more than so many requests have done so before.
+    async fn taint(&self, most_before: u64) -> Result<bool, ActionError> {
         let reason = match self.subject {
             Subject::Command if self.ruling.is_proven => {
                 format!("a command ran that changes later ones: {}", self.ruling.why)
@@ -360,15 +364,7 @@ impl Judged {
             Subject::Input => "input was typed".to_owned(),
         };
         let shared = Arc::clone(&self.shared);
-        on_disk(move || shared.taint.record(&shared.folder, &reason)).await
-    }
-
-    /// The refusal of a remembered command before which another request has left the session unprovable.
-    fn overtaken(&self) -> Option<ActionError> {
-        self.denial(
-            "another request has made the session unprovable meanwhile; send it again, and a person is asked"
-                .to_owned(),
-        )
+        on_disk(move || shared.taint.record(&shared.folder, &reason, most_before)).await
     }
 }
 

@@ -3,34 +3,66 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::action::ActionError;
+use policy::Verdict;
+
+use super::session_metadata::SessionMetadata;
+use crate::action::{ActionError, PolicyRefusal};
 use crate::host::holders::SessionFolder;
 use crate::mutex::locked;
 
 /// Why the commands of a session cannot be proven any more, if that is so.
 #[derive(Debug, Default)]
-pub(crate) struct Taint(Mutex<Option<Arc<str>>>);
+pub(crate) struct Taint(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    reason: Option<Arc<str>>,
+    /// How many requests that are not proven, or change what later ones mean, were admitted.
+    admitted: u64,
+}
 
 impl Taint {
     /// That of a session from an earlier server; what cannot be read counts as a reason.
     pub(super) fn read(folder: &SessionFolder) -> Self {
         let reason = folder.taint().unwrap_or_else(|e| Some(format!("its record is unreadable: {e}")));
-        Self(Mutex::new(reason.map(Arc::from)))
+        Self(Mutex::new(State { reason: reason.map(Arc::from), admitted: 0 }))
     }
 
     pub(super) fn reason(&self) -> Option<Arc<str>> {
-        locked(&self.0).clone()
+        locked(&self.0).reason.clone()
     }
 
-    /// Records the first reason, and returns whether this is it. An error means that what would taint it may not run. Blocks.
-    pub(super) fn record(&self, folder: &SessionFolder, reason: &str) -> Result<bool, ActionError> {
+    /// How many requests that are not proven were admitted.
+    pub(super) fn admitted(&self) -> u64 {
+        locked(&self.0).admitted
+    }
+
+    /// Records the first reason, and counts each. Returns false, and does neither, if more than so many were admitted before. An
+    /// error means that what would taint the session may not run. Blocks.
+    pub(super) fn record(&self, folder: &SessionFolder, reason: &str, most_before: u64) -> Result<bool, ActionError> {
         let mut taint = locked(&self.0);
-        let is_first = taint.is_none();
-        if is_first {
+        if taint.admitted > most_before {
+            return Ok(false);
+        }
+        if taint.reason.is_none() {
             let unrecorded = |e| ActionError::Exhausted { why: format!("the record of the session's policy: {e}") };
             folder.write_taint(reason).map_err(unrecorded)?;
-            *taint = Some(reason.into());
+            taint.reason = Some(reason.into());
         }
-        Ok(is_first)
+        taint.admitted += 1;
+        Ok(true)
     }
+}
+
+/// The refusal of a proven command before which another request has left the session unprovable.
+pub(super) fn overtaken(meta: &SessionMetadata) -> ActionError {
+    ActionError::PolicyDenied(Box::new(PolicyRefusal {
+        what: "not run",
+        verdict: Verdict::Deny,
+        policy: meta.policy.clone().unwrap_or_default(),
+        rule: "unproven".to_owned(),
+        why: "another request has made the session unprovable meanwhile; send it again".to_owned(),
+        is_advisory: meta.confinement.tier.is_none(),
+        approval: None,
+    }))
 }

@@ -548,7 +548,7 @@ async fn of_two_remembered_commands_that_are_judged_at_once_the_one_that_comes_s
         assert_eq!((one.verdict(), one.rule(), one.refusal().is_none()), ("allow", "remembered", true));
     }
     assert!(first.admit(&mut action).await.is_ok_and(|used| used.is_none()));
-    assert!(matches!(&action, Action::Execute(Execute { shell: TargetShell::Own, .. })), "{action:?}");
+    assert!(matches!(&action, Action::Execute(Execute { shell: TargetShell::Proven(1), .. })), "{action:?}");
     let refused = second.admit(&mut action).await.expect_err("the session is not provable any more");
     assert!(
         matches!(refused, ActionError::PolicyDenied(_)) && refused.to_string().contains("send it again"),
@@ -558,4 +558,57 @@ async fn of_two_remembered_commands_that_are_judged_at_once_the_one_that_comes_s
     assert_eq!((next.verdict(), next.rule()), ("ask", "unproven"));
     let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
     registry.terminate(&me(), &end).await.expect("it ends");
+}
+
+#[tokio::test]
+// promise: policy-2
+async fn a_proven_command_runs_only_where_nothing_unproven_came_before_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        Some(path)
+    };
+    let profile = file("config.toml", "[profiles.default]\nshell = 'bash'\nrc = 'clean'\n");
+    let rule = |program: &str| {
+        format!(
+            "[[policies.dev.rules]]\nname = '{program}'\nverdict = 'allow'\nprogram = '{program}'\nmatch = ['{program}']\n"
+        )
+    };
+    let text = format!("default = 'dev'\n[policies.dev]\n{}{}", rule("pwd"), rule("export"));
+    let files = crate::config::OperatorFiles { config: profile, policies: file("policy.toml", &text) };
+    let registry = Registry::start(&Config { files, ..config(dir.path()) }).await.expect("a registry");
+    for overtaken_at in ["its admission", "the hand-over", "no time"] {
+        let session = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
+        let execute = |command: &str| {
+            Action::Execute(Execute {
+                session: session.clone(),
+                command: command.to_owned(),
+                shell: TargetShell::Foremost,
+                wait: None,
+                time_limit: None,
+                key: None,
+                budget: Budget::NONE,
+            })
+        };
+        let judged = async |action: &Action| registry.judged(&me(), action).await.expect("judged").expect("a policy");
+        let (mut looks, mut exports) = (execute("pwd"), execute("export PATH=/evil"));
+        let (look, export) = (judged(&looks).await, judged(&exports).await);
+        assert_eq!((look.verdict(), export.verdict()), ("allow", "allow"));
+        let result = if overtaken_at == "its admission" {
+            export.admit(&mut exports).await.expect("it is the first");
+            look.admit(&mut looks).await.expect("the hand-over decides");
+            registry.act(&me(), &looks).await.map(drop)
+        } else {
+            look.admit(&mut looks).await.expect("it is the first");
+            if overtaken_at == "the hand-over" {
+                export.admit(&mut exports).await.expect("it is allowed");
+            }
+            registry.act(&me(), &looks).await.map(drop)
+        };
+        let said = result.err().map(|refused| refused.to_string()).unwrap_or_default();
+        assert_eq!(said.contains("send it again"), overtaken_at != "no time", "{overtaken_at}: {said}");
+        let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
+        registry.terminate(&me(), &end).await.expect("it ends");
+    }
 }

@@ -6,12 +6,13 @@
 use wire::{Key, Status, ToHolder};
 
 use super::errors::{key_reused, os_error};
-use crate::action::{ActionError, Foreground, Wait};
+use crate::action::{ActionError, Foreground, TargetShell, Wait};
 use crate::limits;
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::pending_commands::Pending;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::{KeyUse, StartReply, Started};
+use crate::sessions::taint::overtaken;
 use crate::sessions::timeline::Command;
 
 impl Session {
@@ -19,6 +20,7 @@ impl Session {
         &mut self,
         text: Vec<u8>,
         key: Key,
+        shell: TargetShell,
         patience_ms: u32,
         wait: Option<Wait>,
         started: StartReply,
@@ -29,6 +31,9 @@ impl Session {
             // The holder answers with the command that it has under this key.
             KeyUse::Underway => return self.run_typed(&text, key, wait, started),
             KeyUse::Unused => {}
+        }
+        if matches!(shell, TargetShell::Proven(most) if self.shared.taint.admitted() > most) {
+            return drop(started.send(Err(overtaken(&self.shared.meta))));
         }
         if self.has_exited() {
             return drop(started.send(Err(self.ended_error())));
@@ -46,7 +51,7 @@ impl Session {
         }
         if !self.timeline.shell().prompt_seen || is_unread {
             let until = self.now.at + std::time::Duration::from_millis(u64::from(patience_ms));
-            self.pending.at_prompt.push(Pending { text, key, until, wait, started });
+            self.pending.at_prompt.push(Pending { text, key, shell, until, wait, started });
             return self.refuse_pending();
         }
         self.count_before_command();
@@ -114,8 +119,8 @@ impl Session {
     pub(super) fn run_pending(&mut self) {
         /// The shell is at its prompt; only its painting may be unfinished.
         const PATIENCE_MS: u32 = 5_000;
-        for Pending { text, key, wait, started, .. } in std::mem::take(&mut self.pending.at_prompt) {
-            self.ask_run(text, key, PATIENCE_MS, wait, started);
+        for Pending { text, key, shell, wait, started, .. } in std::mem::take(&mut self.pending.at_prompt) {
+            self.ask_run(text, key, shell, PATIENCE_MS, wait, started);
         }
     }
 

@@ -10,6 +10,7 @@ use crate::sessions::session::requests::StartReply;
 pub(crate) struct Pending {
     pub(crate) text: Vec<u8>,
     pub(crate) key: Key,
+    pub(crate) shell: TargetShell,
     pub(crate) until: Instant,
     pub(crate) wait: Option<Wait>,
     pub(crate) started: StartReply,

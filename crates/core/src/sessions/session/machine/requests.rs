@@ -26,13 +26,13 @@ impl Session {
             Request::KeyUse(key, reply) => drop(reply.send(self.key_use(&key))),
             Request::Run { text, key, patience_ms, wait, shell, started } => {
                 let is_nested = match shell {
-                    TargetShell::Own => false,
+                    TargetShell::Own | TargetShell::Proven(_) => false,
                     TargetShell::Foremost => self.is_inside_a_shell(),
                     TargetShell::Nested => true,
                 };
                 match is_nested {
                     true => self.ask_run_inside(text, key, patience_ms, wait, shell, started),
-                    false => self.ask_run(text, key, patience_ms, wait, started),
+                    false => self.ask_run(text, key, shell, patience_ms, wait, started),
                 }
             }
             Request::Input { bytes, key, is_secret, meant_for, wait, typed } => {

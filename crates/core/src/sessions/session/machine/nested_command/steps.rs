@@ -94,7 +94,7 @@ impl Session {
     fn run_outside(&mut self, pending: PendingNested) {
         let left = pending.patience_until.saturating_duration_since(self.now.at);
         let patience_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX);
-        self.ask_run(pending.text.into_bytes(), pending.key, patience_ms, pending.wait, pending.started);
+        self.ask_run(pending.text.into_bytes(), pending.key, pending.shell, patience_ms, pending.wait, pending.started);
     }
 
     /// Whether a program reads that may be a shell; for another user's program the kernel shows only the terminal's
