@@ -98,6 +98,38 @@ def own_shared_memory(number, *arguments):
             raise
 
 
+def sets_bit(bit):
+    """Makes a file with this bit by one of all calls that give a mode; succeeds if one of them is not refused."""
+    with open("plain", "w") as file:
+        descriptor = os.dup(file.fileno())
+    mode, make = 0o755 | bit, os.O_CREAT | os.O_WRONLY
+    how = struct.pack("QQQ", make, mode, 0)
+    calls = [
+        lambda: libc.chmod(b"plain", mode),
+        lambda: libc.fchmod(descriptor, mode),
+        lambda: libc.syscall(53 if not is_x86 else 268, -100, b"plain", mode),
+        lambda: libc.syscall(452, -100, b"plain", mode, 0),
+        lambda: libc.open(b"opened", make, mode),
+        lambda: libc.openat(-100, b"opened at", make, mode),
+        lambda: libc.openat(-100, b".", 0o20200000 | os.O_WRONLY, mode),
+        lambda: libc.syscall(437, -100, b"opened with a structure", how, len(how)),
+        lambda: libc.mknod(b"node", mode | 0o100000, 0),
+        lambda: libc.mknodat(-100, b"node at", mode | 0o100000, 0),
+        lambda: libc.mkdir(b"folder", mode),
+        lambda: libc.mkdirat(-100, b"folder at", mode),
+    ]
+    if is_x86:
+        calls += [
+            lambda: libc.syscall(2, b"opened by its number", make, mode),
+            lambda: libc.syscall(85, b"created", mode),
+            lambda: libc.syscall(90, b"plain", mode),
+            lambda: libc.syscall(83, b"folder by its number", mode),
+            lambda: libc.syscall(133, b"node by its number", mode | 0o100000, 0),
+        ]
+    if not any([call() != -1 for call in calls]):
+        raise OSError("refused")
+
+
 def group_files():
     for folder, _, files in os.walk("/sys/fs/cgroup"):
         yield from (os.path.join(folder, name) for name in files if name in ("cgroup.procs", "tasks"))
@@ -169,6 +201,8 @@ ATTEMPTS = {
     "mounts": lambda: syscall(165 if is_x86 else 40, b"none", b".", b"tmpfs", 0, None),
     "changes its root": lambda: os.chroot("."),
     "makes a device": lambda: os.mknod("device", 0o020666, os.makedev(1, 3)),
+    "makes a set-user-id file": lambda: sets_bit(0o4000),
+    "makes a set-group-id file": lambda: sets_bit(0o2000),
     "types into its terminal": lambda: fcntl.ioctl(0, termios.TIOCSTI, b"x"),
     "becomes another user": lambda: os.setuid(12345),
     "joins a keyring": lambda: syscall(250 if is_x86 else 219, 1, 0, 0, 0, 0),

@@ -584,7 +584,7 @@ async fn are_kept(server: &Server) {
     fs::write(home.join("open"), "open\n").expect("written");
     let shell = server.session_with(by("python", server)).await;
     let printed = attacks_of(server, &shell, &other, ConfinementTier::Container, &shared.variables()).await;
-    assert_eq!(printed, "tried 74\n");
+    assert_eq!(printed, "tried 76\n");
     for untouched in ["new", ".netrc", "moved"] {
         assert!(!home.join(untouched).exists(), "{untouched}");
     }

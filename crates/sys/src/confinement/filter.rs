@@ -80,6 +80,39 @@ const SHARED: &[libc::c_long] = &[
     libc::SYS_shmget,
 ];
 
+/// fchmodat2(2), since Linux 6.6; the same number everywhere.
+const FCHMODAT2: libc::c_long = 452;
+
+/// The calls that give a file a mode, each with the place of the mode among its arguments. A file of root's with a bit of
+/// [`SET_ID`] would make any user of the machine root.
+const WITH_MODE: &[(libc::c_long, u32)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mkdir, 1),
+    (libc::SYS_mkdirat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    (libc::SYS_mknodat, 2),
+];
+
+/// The calls that give a mode only to a file that they make, each with the place of its flags; the mode is behind them.
+const WITH_FLAGS_AND_MODE: &[(libc::c_long, u32)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1),
+    (libc::SYS_openat, 2),
+];
+
+/// The set-user-id and the set-group-id bit.
+const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
+/// The flags of open(2) that make a file. `O_TMPFILE` has a bit of its own beside that of `O_DIRECTORY`.
+const MAKES: u32 = (libc::O_CREAT | libc::O_TMPFILE & !libc::O_DIRECTORY).cast_unsigned();
+
 /// Flags of clone(2) that make a namespace.
 const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
@@ -144,8 +177,16 @@ pub(super) fn program(network: bool, shared_memory: bool) -> Vec<sock_filter> {
     for call in REFUSED.iter().chain(shared).chain(&[OPEN_TREE_ATTR]) {
         steps.extend([unless(BPF_JEQ, *call as u32, 1), result(errno(libc::EPERM))]);
     }
-    // Its flags are in memory, which a filter cannot read; libraries use clone(2) then.
-    steps.extend([unless(BPF_JEQ, libc::SYS_clone3 as u32, 1), result(errno(libc::ENOSYS))]);
+    // Their flags and modes are in memory, which a filter cannot read; libraries use clone(2) and openat(2) then.
+    for call in [libc::SYS_clone3, libc::SYS_openat2] {
+        steps.extend([unless(BPF_JEQ, call as u32, 1), result(errno(libc::ENOSYS))]);
+    }
+    for (call, mode) in WITH_MODE {
+        steps.extend(refused_where(*call, *mode, &[(BPF_JSET, SET_ID)]));
+    }
+    for (call, flags) in WITH_FLAGS_AND_MODE {
+        steps.extend(of_call(*call, opened(*flags)));
+    }
     steps.extend(refused_where(libc::SYS_clone, 0, &[(BPF_JSET, NAMESPACES.cast_unsigned())]));
     // They type into a terminal.
     steps.extend(refused_where(
@@ -169,6 +210,18 @@ fn refused_where(call: libc::c_long, index: u32, values: &[(u32, u32)]) -> Vec<s
     }
     tests.push(result(ALLOW));
     of_call(call, tests)
+}
+
+/// Refuses to make a file with a bit of [`SET_ID`]. Without the flags, the mode is whatever was in that register.
+fn opened(flags: u32) -> Vec<sock_filter> {
+    vec![
+        load(argument(flags)),
+        unless(BPF_JSET, MAKES, 3),
+        load(argument(flags + 1)),
+        unless(BPF_JSET, SET_ID, 1),
+        result(errno(libc::EPERM)),
+        result(ALLOW),
+    ]
 }
 
 /// Allows sockets of the Internet protocols, and those that list the network's interfaces, or none.
