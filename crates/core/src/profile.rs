@@ -86,6 +86,9 @@ pub struct Confinement {
     /// The places that can be changed, in place of the working directory.
     #[serde(default)]
     pub writable: Vec<PathBuf>,
+    /// The folders among which a request chooses the one that can be changed. `*` as the last name stands for each folder there.
+    #[serde(default)]
+    pub workspaces: Vec<PathBuf>,
     /// More places that cannot be opened.
     #[serde(default)]
     pub hidden: Vec<PathBuf>,

@@ -14,6 +14,9 @@ use landlock::{
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 
 mod filter;
+mod place;
+
+pub use place::{place, resolved};
 
 /// The first Landlock that keeps a process from signalling others outside (Linux 6.12).
 const LANDLOCK: ABI = ABI::V6;
@@ -136,17 +139,7 @@ fn writing() -> BitFlags<AccessFs> {
     AccessFs::from_all(LANDLOCK) & !(AccessFs::MakeChar | AccessFs::MakeBlock)
 }
 
-/// The path without symbolic links, as far as it exists.
-#[must_use]
-pub fn resolved(path: &Path) -> PathBuf {
-    match (path.canonicalize(), path.parent(), path.file_name()) {
-        (Ok(found), ..) => found,
-        (Err(_), Some(parent), Some(name)) => resolved(parent).join(name),
-        (Err(_), ..) => path.to_owned(),
-    }
-}
-
-/// The same of many paths, with one look at each folder that several of them are in.
+/// The paths without symbolic links, as far as they exist, with one look at each folder that several of them are in.
 pub(crate) fn resolved_all(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut folders: Vec<(&Path, PathBuf)> = Vec::new();
     let mut all = Vec::with_capacity(paths.len());

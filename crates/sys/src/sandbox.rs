@@ -20,7 +20,7 @@ use crate::spawn::failure::{SpawnError, Step, fail, last_errno};
 mod layout;
 mod mounts;
 
-pub use layout::{Layout, OWN};
+pub use layout::{Layout, OWN, TEMPORARY};
 
 /// A made sandbox without its shell.
 #[derive(Debug)]

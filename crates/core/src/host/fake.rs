@@ -85,6 +85,14 @@ impl Host for FakeHost {
         path.to_owned()
     }
 
+    fn place(&self, path: &Path) -> Result<PathBuf, PathBuf> {
+        Ok(path.to_owned())
+    }
+
+    fn program_folders(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     fn home(&self) -> Option<PathBuf> {
         None
     }

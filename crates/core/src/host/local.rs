@@ -92,6 +92,15 @@ impl Host for LocalHost {
         sys::confinement::resolved(path)
     }
 
+    fn place(&self, path: &Path) -> Result<PathBuf, PathBuf> {
+        sys::confinement::place(path)
+    }
+
+    fn program_folders(&self) -> Vec<PathBuf> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect()
+    }
+
     fn home(&self) -> Option<PathBuf> {
         std::env::var_os("HOME").map(PathBuf::from)
     }

@@ -70,15 +70,21 @@ pub(crate) const HIDDEN: [&str; 18] = [
 ];
 
 /// Folders of the system.
-pub(crate) const SYSTEM: [&str; 14] = [
-    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys", "/usr",
-    "/var",
+pub(crate) const SYSTEM: [&str; 15] = [
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/proc", "/run", "/sbin", "/sys",
+    "/usr", "/var",
 ];
+
+/// Folders that as a whole are no project's, beside [`HIDDEN`].
+pub(crate) const ABOVE_PROJECTS: [&str; 1] = ["/srv"];
+
+/// The usual names of folders of programs: a shell outside may have each of them on its PATH.
+pub(crate) const PROGRAM_FOLDERS: [&str; 3] = ["bin", "sbin", ".bin"];
 
 /// The folders with the addresses of name servers; they are inside of hidden ones.
 pub(crate) const NAME_SERVERS: [&str; 2] = ["/run/systemd/resolve", "/run/resolvconf"];
 
-pub(crate) use sys::sandbox::OWN as OWN_OF_SANDBOX;
+pub(crate) use sys::sandbox::{OWN as OWN_OF_SANDBOX, TEMPORARY};
 
 /// The devices that every program may open.
 pub(crate) const DEVICES: [&str; 7] =

@@ -108,6 +108,12 @@ pub(crate) trait Host: Programs + Send + Sync {
     /// The path without links, as far as it exists; blocks.
     fn resolved_path(&self, path: &Path) -> PathBuf;
 
+    /// The place that a path names; the error is a link on the way that a session could have made. Blocks.
+    fn place(&self, path: &Path) -> Result<PathBuf, PathBuf>;
+
+    /// The folders of the server's own `PATH`.
+    fn program_folders(&self) -> Vec<PathBuf>;
+
     /// The server's own `HOME`.
     fn home(&self) -> Option<PathBuf>;
 

@@ -40,6 +40,41 @@ limits = { openFiles = 300 }
 
 [profiles.open]
 
+[profiles.bound]
+confinement = { tier = "process", workspaces = ["~/files/*"] }
+limits = { openFiles = 300 }
+
+[profiles.wide]
+confinement = { tier = "sandbox", workspaces = ["~/src/*", "~/*"] }
+
+[profiles.process_outer]
+cwd = "~/files"
+confinement = { tier = "process" }
+
+[profiles.process_cwd]
+cwd = "~/files/work"
+confinement = { tier = "process" }
+
+[profiles.process_writable]
+confinement = { tier = "process", writable = ["~/files/work"] }
+
+[profiles.process_readable]
+confinement = { tier = "process", readable = ["~/files/work"], writable = ["~/more"] }
+
+[profiles.sandbox_outer]
+cwd = "~/files"
+confinement = { tier = "sandbox" }
+
+[profiles.sandbox_cwd]
+cwd = "~/files/work"
+confinement = { tier = "sandbox" }
+
+[profiles.sandbox_writable]
+confinement = { tier = "sandbox", writable = ["~/files/work"] }
+
+[profiles.sandbox_readable]
+confinement = { tier = "sandbox", readable = ["~/files/work"], writable = ["~/more"] }
+
 [profiles.online]
 confinement = { tier = "process", network = true, readable = ["~/.ssh/known_hosts"], writable = ["~/files", "~/more", "/dev/pts"], hidden = ["~/private"] }
 "#;
@@ -338,30 +373,105 @@ async fn a_token_that_is_bound_to_profiles_gets_no_other_session_and_no_more_by_
     ] {
         assert_eq!(of(wrong).await.err().and_then(|e| e.code()), Some(ErrorCode::InvalidField));
     }
-    let made = of(token("bot", TokenScope::Write, &["confined", "online"])).await.expect("made");
-    assert_eq!(made.profiles, ["confined", "online"]);
+    let made = of(token("bot", TokenScope::Write, &["bound", "online"])).await.expect("made");
+    assert_eq!(made.profiles, ["bound", "online"]);
     server.kill9();
     server.again();
     let bot = Client::tcp(server.address(), made.token);
     let at = |profile: &str| CreateRequest { profile: Some(profile.to_owned()), ..by("", &work) };
     let unnamed = CreateRequest { profile: None, ..by("", &work) };
     let own = bot.create(&unnamed, None).await.expect("its first profile");
-    assert_eq!((own.profile.as_deref(), own.confinement), (Some("confined"), Some(ConfinementTier::Process)));
+    assert_eq!((own.profile.as_deref(), own.confinement), (Some("bound"), Some(ConfinementTier::Process)));
     assert_eq!(bot.create(&at("online"), None).await.expect("its second one").profile.as_deref(), Some("online"));
     let limited = |most| {
         let limits = Limits { open_files: Some(most), ..Limits::default() };
-        CreateRequest { limits: Some(limits), ..at("confined") }
+        CreateRequest { limits: Some(limits), ..at("bound") }
     };
     assert!(bot.create(&limited(200), None).await.is_ok());
     for (request, code) in [
         (at("open"), ErrorCode::Forbidden),
         (at("default"), ErrorCode::Forbidden),
         (limited(301), ErrorCode::InvalidField),
-        (CreateRequest { cwd: Some("/etc".to_owned()), ..unnamed }, ErrorCode::InvalidField),
+        (CreateRequest { cwd: Some("/etc".to_owned()), ..unnamed.clone() }, ErrorCode::InvalidField),
+        (CreateRequest { cwd: Some(server.home().file("").display().to_string()), ..unnamed }, ErrorCode::InvalidField),
     ] {
         assert_eq!(bot.create(&request, None).await.err().and_then(|e| e.code()), Some(code), "{request:?}");
     }
     assert_eq!(server.client().create(&at("open"), None).await.expect("the user's").confinement, None);
+}
+
+/// Folders from which programs outside run something, or that are no project's.
+const NO_PROJECTS: [&str; 20] = [
+    "bin",
+    "go/bin",
+    "dotfiles",
+    ".cargo/bin",
+    "snap",
+    "Desktop",
+    "Downloads",
+    "other-project",
+    "node_modules/.bin",
+    "miniconda3/bin",
+    ".config/autostart",
+    "src/.git/hooks",
+    "src/.git",
+    "public_html",
+    "/opt",
+    "/srv",
+    "/var/www",
+    "/var/lib",
+    "/usr/local/bin",
+    "/etc/cron.d",
+];
+
+#[tokio::test]
+// promise: access-13
+async fn a_token_that_is_bound_to_profiles_chooses_no_folder_that_they_do_not_name() {
+    let Some(server) = start().await else { return };
+    let home = server.home().path();
+    let token = |name: &str, profile: &str| TokenRequest {
+        name: name.to_owned(),
+        scope: TokenScope::Write,
+        profiles: vec![profile.to_owned()],
+        ..TokenRequest::default()
+    };
+    let of = async |name: &str, profile| {
+        let made = server.client().make_token(&token(name, profile)).await.expect("made");
+        Client::tcp(server.address(), made.token)
+    };
+    let (unnamed, wide) = (of("unnamed", "sandbox").await, of("wide", "wide").await);
+    for folder in NO_PROJECTS {
+        let folder = home.join(folder);
+        if folder.starts_with(home) {
+            fs::create_dir_all(&folder).expect("made");
+        }
+        match unnamed.create(&by("sandbox", &folder), None).await {
+            Err(ClientError::Refused(problem)) => {
+                assert_eq!((problem.code, problem.field.as_deref()), (ErrorCode::InvalidField, Some("profile")));
+                assert!(problem.detail.contains("give the profile a `cwd`"), "{}", problem.detail);
+            }
+            other => panic!("{}: not refused: {other:?}", folder.display()),
+        }
+        // One whose token is not bound chooses a project, and none of these.
+        let is_a_projects = ["dotfiles", "snap", "Desktop", "Downloads", "other-project", "public_html"];
+        if !is_a_projects.iter().any(|name| folder.ends_with(name)) {
+            let refused = server.client().create(&by("sandbox", &folder), None).await.err();
+            assert_eq!(refused.and_then(|e| e.code()), Some(ErrorCode::InvalidField), "{}", folder.display());
+        }
+    }
+    for (folder, is_given) in [
+        ("other-project", true),
+        ("bin", false),
+        (".cargo/bin", false),
+        (".ssh", false),
+        ("src/.git", false),
+        ("src/.git/none", false),
+        (".config/none", false),
+    ] {
+        let refused = wide.create(&by("wide", &home.join(folder)), None).await.err();
+        let code = (!is_given).then_some(ErrorCode::InvalidField);
+        assert_eq!(refused.and_then(|e| e.code()), code, "{folder}");
+    }
 }
 
 #[tokio::test]
@@ -447,18 +557,56 @@ impl Drop for Exchange {
     }
 }
 
+/// The profiles that name the folder which `process_outer` and `sandbox_outer` can exchange.
+const OF_FOLDER: [&str; 3] = ["cwd", "writable", "readable"];
+
 #[tokio::test]
 // promise: access-13
-async fn a_workspace_that_is_exchanged_for_a_link_during_the_start_gives_no_secret() {
+async fn a_link_in_the_place_of_a_profiles_folder_gives_nothing() {
+    let Some(server) = start().await else { return };
+    let home = server.home().path().display().to_string();
+    let config = format!("{home}/config/ptyd");
+    let state = server.home().state().display().to_string();
+    fs::create_dir_all(server.home().path().join(".local/bin")).expect("made");
+    for (tier, _) in TIERS {
+        let tier = serde_json::to_value(tier).expect("a name").as_str().expect("text").to_owned();
+        let outer = server.session_with(by(&format!("{tier}_outer"), &server.home().file(""))).await;
+        let inner = |of: &str| CreateRequest { cwd: Some(home.clone()), ..by(&format!("{tier}_{of}"), "".as_ref()) };
+        for target in [&format!("{home}/.ssh"), &format!("{home}/.local/bin"), &state, &config, "/usr/local"] {
+            let exchanges = format!("rm -rf ~/files/work; ln -s {target} ~/files/work");
+            assert_eq!(outer.gives(&exchanges).await.0, 0);
+            for of in OF_FOLDER {
+                match server.client().create(&inner(of), None).await {
+                    Err(ClientError::Refused(problem)) => {
+                        let why = format!("leads by the link {home}/files/work, which a session could have made");
+                        assert!(problem.detail.contains(&why), "{}", problem.detail);
+                    }
+                    other => panic!("{tier} {of} {target}: not refused: {other:?}"),
+                }
+            }
+        }
+        assert_eq!(outer.gives("rm ~/files/work; mkdir ~/files/work; echo its >~/files/work/file").await.0, 0);
+        for of in OF_FOLDER {
+            let shell = server.session_with(inner(of)).await;
+            assert_eq!(shell.gives("cat ~/files/work/file").await, (0, "its\n".to_owned()), "{tier} {of}");
+        }
+    }
+}
+
+#[tokio::test]
+// promise: access-13
+async fn a_folder_that_is_exchanged_for_a_link_during_the_start_gives_no_secret() {
     let Some(server) = start().await else { return };
     let [secrets, workspace, link] = [".ssh", "files/work", "files/link"].map(|name| server.home().path().join(name));
     std::os::unix::fs::symlink(&secrets, &link).expect("made");
     let _exchange = Exchange::of(workspace.clone(), link);
     let tries = format!("cat {0}/id; echo w >{0}/id; ls {0}", secrets.display());
-    for (_, profile) in TIERS {
+    let of_folder = ["process", "sandbox"].map(|tier| OF_FOLDER.map(|of| format!("{tier}_{of}"))).concat();
+    for profile in TIERS.map(|(_, profile)| profile.to_owned()).into_iter().chain(of_folder) {
+        let cwd = if profile.contains('_') { server.home().path() } else { &workspace };
         let (mut started, mut refused) = (0, 0);
         while started < EXCHANGED_STARTS {
-            match server.client().create(&by(profile, &workspace), None).await {
+            match server.client().create(&by(&profile, cwd), None).await {
                 Ok(session) => {
                     let shell = Session::new(Arc::clone(server.client()), session.id);
                     let shown = shell.gives(&tries).await.1;

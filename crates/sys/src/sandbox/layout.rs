@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::confinement::{Rules, resolved, resolved_all};
 
 /// Folders for temporary files that every sandbox has for itself.
-const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+pub const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 /// Where a sandbox has a file system of its own: nothing outside is shown there.
 pub const OWN: [&str; 3] = ["/dev/pts", "/dev/ptmx", "/proc"];
 

@@ -13,7 +13,9 @@ use super::directory::from_home;
 use super::environment::Setting;
 use crate::action::ActionError;
 use crate::confinement_tier::ConfinementTier;
-use crate::host::places::{DEVICES, HIDDEN, HOME_SECRETS, NAME_SERVERS, OWN_OF_SANDBOX, SYSTEM};
+use crate::host::places::{
+    ABOVE_PROJECTS, DEVICES, HIDDEN, HOME_SECRETS, NAME_SERVERS, OWN_OF_SANDBOX, PROGRAM_FOLDERS, SYSTEM, TEMPORARY,
+};
 use crate::profile::Confinement;
 use crate::sessions::registry::Registry;
 
@@ -23,48 +25,60 @@ pub(super) struct Places<'a> {
     pub(super) home: Option<&'a Path>,
     /// The session's own `HOME`, where secrets are hidden, too.
     pub(super) session_home: Option<&'a Path>,
-    /// The directory that the profile names, or else the session's; without links.
-    pub(super) workspace: &'a Path,
-    /// Whether the profile names it.
-    pub(super) is_of_profile: bool,
+    /// The directory in which the shell starts; without links.
+    pub(super) directory: &'a Path,
+    /// The directory that the profile names.
+    pub(super) of_profile: Option<&'a Path>,
+    /// Whether the request's token is bound to its profile.
+    pub(super) is_bound: bool,
     /// Places of the server.
     pub(super) own: &'a [PathBuf],
+    /// The folders of the server's PATH.
+    pub(super) programs: &'a [PathBuf],
     /// Follows links, as far as the path exists.
     pub(super) resolved: &'a dyn Fn(&Path) -> PathBuf,
+    /// Follows links of the machine's alone; the error is another link.
+    pub(super) place: &'a dyn Fn(&Path) -> Result<PathBuf, PathBuf>,
 }
 
 impl Registry {
-    /// The rules for a new session, if its profile confines it; `rules` makes those of its tier. Blocks.
+    /// The rules for a new session that starts in this directory, if its profile confines it; `rules` makes those of its tier. Blocks.
     pub(super) fn confinement(
         &self,
         setting: &Setting,
+        is_bound: bool,
         cwd: &Path,
         session_home: Option<&[u8]>,
         rules: fn(&Confinement, &Places<'_>) -> Result<Rules, ActionError>,
     ) -> Result<Option<Rules>, ActionError> {
         let Some(asked) = &setting.profile.confinement else { return Ok(None) };
-        let home = setting.profile.env.get("HOME").map(PathBuf::from);
-        let home = home.or_else(|| self.host().home()).filter(|home| home.is_absolute());
-        let of_profile = setting.profile.cwd.as_ref().map(|cwd| below(home.as_deref(), cwd));
         if setting.user.is_some() {
-            let problem =
-                "confinement: a session of another user is not confined yet; leave out one of the two".to_owned();
-            return Err(ActionError::Invalid { field: "profile", problem });
+            return Err(of_profile(
+                "a session of another user is not confined yet; leave out one of the two".to_owned(),
+            ));
         }
         // The holder says why a sandbox cannot be made: it makes it.
         if let Some(why) = self.host().confinement_hindrance(ConfinementTier::Process) {
             return Err(ActionError::Start { why: format!("its confinement {why}") });
         }
-        let resolved = |path: &Path| self.host().resolved_path(path);
-        let workspace = resolved(of_profile.as_deref().unwrap_or(cwd));
+        let (resolved, place) = (|path: &Path| self.host().resolved_path(path), |path: &Path| self.host().place(path));
+        let home = match setting.profile.env.get("HOME").map(Path::new) {
+            Some(home) if home.is_absolute() => Some(place(home).map_err(|link| is_link(home, &link))?),
+            Some(_) => None,
+            None => self.host().home().filter(|home| home.is_absolute()),
+        };
+        let of_profile = setting.profile.cwd.as_ref().map(|cwd| below(home.as_deref(), cwd));
         let own = self.launch_resources.own_places(self.holders().sessions());
         let places = Places {
             home: home.as_deref(),
             session_home: session_home.map(|home| Path::new(OsStr::from_bytes(home))),
-            workspace: &workspace,
-            is_of_profile: of_profile.is_some(),
+            directory: &resolved(cwd),
+            of_profile: of_profile.as_deref(),
+            is_bound,
             own: &own,
+            programs: &self.host().program_folders(),
             resolved: &resolved,
+            place: &place,
         };
         rules(asked, &places).map(Some)
     }
@@ -75,15 +89,8 @@ pub(super) fn below(home: Option<&Path>, path: &Path) -> PathBuf {
     from_home(path, home.map(|home| home.as_os_str().as_bytes()))
 }
 
-/// The server's own places, and those of secrets in the homes.
-pub(super) fn secrets(places: &Places<'_>) -> Vec<PathBuf> {
-    let homes = places.home.iter().chain(&places.session_home);
-    let of_homes = homes.flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name)));
-    places.own.iter().cloned().chain(of_homes).collect()
-}
-
-/// A path as it is named, and the place where it led when it was looked at. The rules have this place and nobody follows links
-/// again: a session could exchange a folder of its own for a link in between.
+/// A path as it is named, and its place. Nobody follows links again to open it: a session could exchange a folder of its own for a
+/// link in between.
 #[derive(Debug)]
 pub(super) struct NamedPlace {
     pub(super) name: PathBuf,
@@ -97,21 +104,35 @@ pub(super) struct NamedPlaces {
 }
 
 impl NamedPlaces {
-    /// Follows the links of every path, and checks the workspace where the profile names no writable one.
-    pub(super) fn of(confinement: &Confinement, places: &Places<'_>, secrets: &[PathBuf]) -> Result<Self, ActionError> {
-        let place = |path: &PathBuf| {
-            let name = below(places.home, path);
-            NamedPlace { at: (places.resolved)(&name), name }
-        };
-        let mut writable: Vec<_> = confinement.writable.iter().map(place).collect();
-        if writable.is_empty() {
-            check_workspace(places, secrets)?;
-            let workspace = places.workspace.to_owned();
-            writable.push(NamedPlace { name: workspace.clone(), at: workspace });
+    /// Finds and checks every place, in every tier. Where the profile names no writable one, it is the workspace.
+    pub(super) fn of(confinement: &Confinement, places: &Places<'_>) -> Result<Self, ActionError> {
+        let all = |paths: &[PathBuf]| paths.iter().map(|path| places.named(path)).collect::<Result<Vec<_>, _>>();
+        let (mut writable, readable) = (all(&confinement.writable)?, all(&confinement.readable)?);
+        let secrets: Vec<_> = secrets(places).iter().map(|secret| (places.resolved)(secret)).collect();
+        // All that is below a mount is in a container.
+        let is_container = confinement.tier == ConfinementTier::Container;
+        for NamedPlace { name, at } in writable.iter().chain(readable.iter().filter(|_| is_container)) {
+            let is_held = |secret: &&PathBuf| secret.starts_with(at) && (is_container || *secret != at);
+            if let Some(secret) = secrets.iter().find(is_held) {
+                let (shown, secret) = (name.display(), secret.display());
+                return Err(of_profile(format!("{shown} holds {secret}, a place of secrets; name other folders")));
+            }
         }
-        let readable: Vec<_> = confinement.readable.iter().map(place).collect();
-        for place in writable.iter().chain(&readable) {
-            check_link(place, &writable)?;
+        let own: Vec<_> = places.own.iter().map(|own| (places.resolved)(own)).collect();
+        for NamedPlace { name, at } in writable.iter().chain(&readable) {
+            if own.iter().any(|own| at.starts_with(own)) {
+                let shown = name.display();
+                return Err(of_profile(format!("{shown} is the server's own, which no confined session opens")));
+            }
+        }
+        if writable.is_empty() {
+            let (at, is_requests) = workspace(confinement, places)?;
+            let hidden = confinement.hidden.iter().map(|path| (places.resolved)(&below(places.home, path)));
+            check_secrets(&at, &secrets.into_iter().chain(hidden).collect::<Vec<_>>())?;
+            if is_requests {
+                check_programs(&at, places)?;
+            }
+            writable.push(NamedPlace { name: at.clone(), at });
         }
         Ok(Self { writable, readable })
     }
@@ -127,23 +148,42 @@ impl NamedPlaces {
     }
 }
 
+impl Places<'_> {
+    /// The place of a path of the profile: what was written, not what a session has put there.
+    fn named(&self, path: &Path) -> Result<NamedPlace, ActionError> {
+        let name = below(self.home, path);
+        if !name.is_absolute() {
+            return Err(of_profile(format!("{} is relative: name a folder or a file below /", name.display())));
+        }
+        match (self.place)(&name) {
+            Ok(at) => Ok(NamedPlace { name, at }),
+            Err(link) => Err(is_link(&name, &link)),
+        }
+    }
+}
+
+/// The server's own places, and those of secrets in the homes.
+pub(super) fn secrets(places: &Places<'_>) -> Vec<PathBuf> {
+    let homes = places.home.iter().chain(&places.session_home);
+    let of_homes = homes.flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name)));
+    places.own.iter().cloned().chain(of_homes).collect()
+}
+
 /// The rules for a session with this confinement.
 pub(super) fn rules(confinement: &Confinement, places: &Places<'_>) -> Result<Rules, ActionError> {
     let mut secrets = secrets(places);
     secrets.extend(confinement.hidden.iter().map(|path| below(places.home, path)));
-    let named = NamedPlaces::of(confinement, places, &secrets)?;
+    let named = NamedPlaces::of(confinement, places)?;
     if confinement.tier == ConfinementTier::Sandbox {
         let settings = named.all().map(|place| &place.name).chain(&confinement.hidden);
         if let Some(path) = settings.into_iter().find(|path| OWN_OF_SANDBOX.iter().any(|own| path.starts_with(own))) {
             let shown = path.display();
-            let problem =
-                format!("confinement: a sandbox has its own {shown}; leave it out, or use the tier `process`");
-            return Err(ActionError::Invalid { field: "profile", problem });
+            return Err(of_profile(format!("a sandbox has its own {shown}; leave it out, or use the tier `process`")));
         }
     }
     let (writable, readable) = named.paths();
     let system = ["/"].iter().chain(&NAME_SERVERS).map(Path::new).chain(places.home);
-    Ok(Rules {
+    let rules = Rules {
         readable: system.map(|path| (places.resolved)(path)).chain(readable).collect(),
         writable,
         devices: DEVICES.map(PathBuf::from).to_vec(),
@@ -153,55 +193,119 @@ pub(super) fn rules(confinement: &Confinement, places: &Places<'_>) -> Result<Ru
             ConfinementTier::Sandbox => Namespaces::Own,
             _ => Namespaces::Shared,
         },
-    })
-}
-
-/// Refuses a path of the profile that leads out of a folder that its sessions can change: they could have made the link.
-fn check_link(place: &NamedPlace, writable: &[NamedPlace]) -> Result<(), ActionError> {
-    let leaves = |folder: &&NamedPlace| {
-        place.name != folder.name && place.name.starts_with(&folder.name) && !place.at.starts_with(&folder.at)
     };
-    let Some(folder) = writable.iter().find(leaves) else { return Ok(()) };
-    let problem = format!(
-        "confinement: {} leads out of {}, which its sessions can change, by a link; name the place itself",
-        place.name.display(),
-        folder.name.display()
-    );
-    Err(ActionError::Invalid { field: "profile", problem })
+    check_directory(&rules, places)?;
+    Ok(rules)
 }
 
-/// Refuses a workspace that holds a secret, lies in one, or is no project's: a request chooses it, and gets no more by it.
-fn check_workspace(places: &Places<'_>, secrets: &[PathBuf]) -> Result<(), ActionError> {
-    let workspace = places.workspace;
+/// Refuses to start in a hidden place, in the same words whether it exists or not.
+fn check_directory(rules: &Rules, places: &Places<'_>) -> Result<(), ActionError> {
+    let depth = |folder: &PathBuf| folder.components().count();
+    let is_own =
+        |folder: &Path| rules.namespaces == Namespaces::Own && TEMPORARY.iter().any(|own| folder == Path::new(own));
+    let nearest = |folders: &mut dyn Iterator<Item = PathBuf>| {
+        folders.filter(|folder| places.directory.starts_with(folder)).map(|folder| depth(&folder)).max()
+    };
+    let hidden = nearest(&mut rules.hidden.iter().map(|path| (places.resolved)(path)));
+    let given = nearest(&mut rules.readable.iter().chain(&rules.writable).cloned());
+    if is_own(places.directory) {
+        return Ok(());
+    }
+    if hidden > given { Err(no_directory(places.directory)) } else { Ok(()) }
+}
+
+fn no_directory(folder: &Path) -> ActionError {
+    let shown = folder.display();
+    of_directory(format!("{shown} cannot be the working directory of a confined session: choose a project's folder"))
+}
+
+/// The folder that the session may change, and whether its request has chosen it, which gets no more by it.
+fn workspace(confinement: &Confinement, places: &Places<'_>) -> Result<(PathBuf, bool), ActionError> {
+    for pattern in &confinement.workspaces {
+        if let Some(chosen) = among(pattern, places)? {
+            return Ok(chosen);
+        }
+    }
+    if let Some(cwd) = places.of_profile {
+        return Ok((places.named(cwd)?.at, false));
+    }
+    if !confinement.workspaces.is_empty() {
+        let there: Vec<_> = confinement.workspaces.iter().map(|it| it.display().to_string()).collect();
+        let (shown, there) = (places.directory.display(), there.join(", "));
+        return Err(of_directory(format!("{shown} is in none of the workspaces of its profile: {there}")));
+    }
+    if places.is_bound {
+        let problem = "a token that is bound to profiles chooses no folder that its sessions can change; give the profile a \
+                       `cwd`, or its confinement `workspaces` or `writable`";
+        return Err(of_profile(problem.to_owned()));
+    }
+    check_project(places.directory, places)?;
+    Ok((places.directory.to_owned(), true))
+}
+
+/// The workspace of this pattern that the session's directory is, or is in, and whether the pattern has more than one.
+fn among(pattern: &Path, places: &Places<'_>) -> Result<Option<(PathBuf, bool)>, ActionError> {
+    let (folder, each) = match pattern.parent() {
+        Some(folder) if pattern.ends_with("*") => (folder, true),
+        _ => (pattern, false),
+    };
+    if folder.as_os_str().as_bytes().contains(&b'*') {
+        let shown = pattern.display();
+        return Err(of_profile(format!("workspaces: {shown} has a `*` that is not its last name as a whole")));
+    }
+    let folder = places.named(folder)?.at;
+    let Ok(inside) = places.directory.strip_prefix(&folder) else { return Ok(None) };
+    if !each {
+        return Ok(Some((folder, false)));
+    }
+    let Some(name) = inside.iter().next() else { return Ok(None) };
+    let workspace = folder.join(name);
+    if name.as_bytes().starts_with(b".") {
+        return Err(no_directory(&workspace));
+    }
+    Ok(Some((workspace, true)))
+}
+
+/// Refuses a folder of git's own, and one of programs, or with one of the server's PATH in it: what is made there runs outside.
+fn check_programs(workspace: &Path, places: &Places<'_>) -> Result<(), ActionError> {
     let shown = workspace.display();
-    let secrets: Vec<_> = secrets.iter().map(|secret| (places.resolved)(secret)).collect();
-    let problem = if secrets.iter().any(|secret| workspace.starts_with(secret)) {
-        format!("{shown} cannot be the working directory of a confined session: choose a project's folder")
-    } else if !places.is_of_profile && !is_a_projects(places) {
-        format!(
-            "{shown} cannot be the working directory of a confined session unless its profile names it (`cwd`): choose a \
-             project's folder"
-        )
-    } else if let Some(inside) = secrets.iter().find(|secret| secret.starts_with(workspace)) {
-        format!(
-            "{shown} is above {}, a place of secrets, and a confined session can change its working directory: choose a \
-             project's folder, or name writable folders in the profile",
-            inside.display()
-        )
+    let on_path = places.programs.iter().map(|folder| (places.resolved)(folder)).find(|it| it.starts_with(workspace));
+    let why = if workspace.iter().any(|name| name == ".git") {
+        format!("{shown} is git's own")
+    } else if workspace.file_name().is_some_and(|name| PROGRAM_FOLDERS.iter().any(|usual| name == *usual)) {
+        format!("{shown} has the name of a folder of programs")
+    } else if let Some(folder) = on_path {
+        format!("{} is on the server's PATH", folder.display())
     } else {
         return Ok(());
     };
-    Err(ActionError::Invalid { field: "cwd", problem })
+    Err(of_directory(format!(
+        "{why}, and a confined session can change its working directory: choose a project's folder, or name it in the \
+         profile (`cwd`)"
+    )))
 }
 
-/// Whether the workspace is none of the system's, nor a shared folder or another's home as a whole, nor in a hidden folder of a
-/// home: programs outside run files of such folders (`~/.config/fish`, `~/.cargo/bin`).
-fn is_a_projects(places: &Places<'_>) -> bool {
-    let workspace = places.workspace;
+/// Refuses a folder that holds a secret or lies in one.
+fn check_secrets(workspace: &Path, secrets: &[PathBuf]) -> Result<(), ActionError> {
+    if secrets.iter().any(|secret| workspace.starts_with(secret)) {
+        return Err(no_directory(workspace));
+    }
+    let Some(inside) = secrets.iter().find(|secret| secret.starts_with(workspace)) else { return Ok(()) };
+    Err(of_directory(format!(
+        "{} is above {}, a place of secrets, and a confined session can change its working directory: choose a \
+         project's folder, or name writable folders in the profile",
+        workspace.display(),
+        inside.display()
+    )))
+}
+
+/// Refuses a folder of the system's, a shared one or another's home as a whole, and one in a hidden folder of a home: programs
+/// outside run files of such folders (`~/.config/fish`, `~/.cargo/bin`).
+fn check_project(workspace: &Path, places: &Places<'_>) -> Result<(), ActionError> {
     let own = places.home.map(|home| (places.resolved)(home));
     if own.as_deref() == Some(workspace) {
         // Its secrets tell.
-        return true;
+        return Ok(());
     }
     let user = workspace.strip_prefix("/home").ok().and_then(|inside| inside.iter().next());
     let homes = own.into_iter().chain(user.map(|user| Path::new("/home").join(user))).chain(["/root".into()]);
@@ -209,15 +313,36 @@ fn is_a_projects(places: &Places<'_>) -> bool {
         let first = workspace.strip_prefix(home).map(|inside| inside.iter().next());
         first.is_ok_and(|first| first.is_none_or(|first| first.as_encoded_bytes().starts_with(b".")))
     };
-    !SYSTEM.iter().any(|folder| workspace.starts_with(folder))
-        && !HIDDEN.iter().any(|folder| workspace == Path::new(folder))
-        && !homes.into_iter().any(is_the_homes)
+    let is_systems = SYSTEM.iter().any(|folder| workspace.starts_with(folder));
+    let is_whole = HIDDEN.iter().chain(&ABOVE_PROJECTS).any(|folder| workspace == Path::new(folder));
+    if !is_systems && !is_whole && !homes.into_iter().any(is_the_homes) {
+        return Ok(());
+    }
+    let shown = workspace.display();
+    Err(of_directory(format!(
+        "{shown} cannot be the working directory of a confined session unless its profile names it (`cwd`): choose a \
+         project's folder"
+    )))
+}
+
+fn is_link(name: &Path, link: &Path) -> ActionError {
+    let (name, link) = (name.display(), link.display());
+    of_profile(format!("{name} leads by the link {link}, which a session could have made; name the place itself"))
+}
+
+pub(super) fn of_profile(problem: String) -> ActionError {
+    ActionError::Invalid { field: "profile", problem: format!("confinement: {problem}") }
+}
+
+fn of_directory(problem: String) -> ActionError {
+    ActionError::Invalid { field: "cwd", problem }
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
     use std::collections::HashSet;
+    use std::sync::LazyLock;
 
     use super::*;
 
@@ -225,17 +350,30 @@ mod tests {
         Places {
             home: Some(Path::new("/home/ann")),
             session_home: None,
-            workspace: Path::new(workspace),
-            is_of_profile: false,
+            directory: Path::new(workspace),
+            of_profile: None,
+            is_bound: false,
             own: &[],
+            programs: programs_by_test(),
             resolved: &resolved_by_test,
+            place: &place_by_test,
         }
+    }
+
+    fn programs_by_test() -> &'static [PathBuf] {
+        static PROGRAMS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| vec!["/home/ann/tools/run".into(), "/bin".into()]);
+        &PROGRAMS
     }
 
     /// Two links: a folder of secrets, and one that a session has made.
     fn resolved_by_test(path: &Path) -> PathBuf {
         let text = path.to_str().expect("ASCII").replace("/home/ann/.aws", "/home/ann/files/aws");
         text.replace("/home/ann/a/link", "/home/ann/.ssh").into()
+    }
+
+    fn place_by_test(path: &Path) -> Result<PathBuf, PathBuf> {
+        let link = Path::new("/home/ann/a/link");
+        if path.starts_with(link) { Err(link.to_owned()) } else { Ok(path.to_owned()) }
     }
 
     fn refused(confinement: &Confinement, places: &Places<'_>) -> Option<String> {
@@ -259,8 +397,8 @@ mod tests {
     fn a_workspace_neither_holds_a_secret_nor_is_one_nor_the_systems() {
         let confinement = Confinement::default();
         for workspace in ["/home/ann/src", "/home/bob/src", "/srv/work", "/tmp/work", "/"].map(places) {
-            let is_root = workspace.workspace == Path::new("/");
-            assert_eq!(refused(&confinement, &workspace).is_some(), is_root, "{:?}", workspace.workspace);
+            let is_root = workspace.directory == Path::new("/");
+            assert_eq!(refused(&confinement, &workspace).is_some(), is_root, "{:?}", workspace.directory);
         }
         for (workspace, why) in [
             ("/home/ann", "is above /home/ann/.ssh"),
@@ -277,23 +415,126 @@ mod tests {
             ("/home/ann/.ssh/deeper", "cannot be"),
             ("/etc", "cannot be"),
             ("/usr/local/src", "cannot be"),
+            ("/opt", "cannot be"),
+            ("/opt/tool", "cannot be"),
+            ("/srv", "cannot be"),
+            ("/home/ann/bin", "a folder of programs"),
+            ("/home/ann/go/bin", "a folder of programs"),
+            ("/home/ann/node_modules/.bin", "a folder of programs"),
+            ("/home/ann/src/.git", "git's own"),
+            ("/home/ann/src/.git/hooks", "git's own"),
+            ("/home/ann/tools", "/home/ann/tools/run is on the server's PATH"),
+            ("/home/ann/tools/run", "/home/ann/tools/run is on the server's PATH"),
         ] {
             assert!(refused(&confinement, &places(workspace)).is_some_and(|said| said.contains(why)), "{workspace}");
         }
         let own = [PathBuf::from("/home/ann/state")];
         assert!(refused(&confinement, &Places { own: &own, ..places("/home/ann/state/x") }).is_some());
         // The operator's own choice of a directory, and of folders.
-        assert_eq!(refused(&confinement, &Places { is_of_profile: true, ..places("/var/www") }), None);
+        let of_profile = |cwd| Places { of_profile: Some(Path::new(cwd)), ..places("/") };
+        assert_eq!(refused(&confinement, &of_profile("/var/www")), None);
         let chosen = Confinement { writable: vec!["~/a".into()], ..Confinement::default() };
         let given = rules(&chosen, &places("/home/ann")).expect("its home is not writable");
         assert_eq!(given.writable, [Path::new("/home/ann/a")]);
-        // A link that a session could have made.
-        let twice = Confinement { writable: vec!["~/a".into(), "~/a/link".into()], ..Confinement::default() };
-        let read = Confinement { readable: vec!["~/a/link/id".into()], ..chosen };
-        for confinement in [twice, read] {
-            let said = refused(&confinement, &places("/home/ann/a"));
-            assert!(said.is_some_and(|said| said.contains("leads out of /home/ann/a")), "{confinement:?}");
+    }
+
+    #[test]
+    // promise: access-13
+    fn a_profile_names_what_is_written_in_every_tier() {
+        let paths = |path: &str| vec![PathBuf::from(path)];
+        type OfTier = fn(&Confinement, &Places<'_>) -> Result<Rules, ActionError>;
+        let of_tiers: [(_, OfTier); 3] = [
+            (ConfinementTier::Process, rules),
+            (ConfinementTier::Sandbox, rules),
+            (ConfinementTier::Container, crate::sessions::actions::container::mounts),
+        ];
+        for (tier, rules) in of_tiers {
+            let of = |change: fn(&mut Confinement, Vec<PathBuf>), path: &str| {
+                let mut confinement = Confinement { tier, ..Confinement::default() };
+                change(&mut confinement, paths(path));
+                confinement
+            };
+            let write: fn(&mut Confinement, Vec<PathBuf>) = |it, paths| it.writable = paths;
+            let read: fn(&mut Confinement, Vec<PathBuf>) = |it, paths| it.readable = paths;
+            let own = [PathBuf::from("/home/ann/state/ptyd")];
+            let usual = Places { own: &own, ..places("/home/ann/src") };
+            let refused = |confinement: &Confinement, places: &Places<'_>| {
+                rules(confinement, places).err().map(|e| e.to_string()).unwrap_or_default()
+            };
+            for (confinement, why) in [
+                (of(write, "~/a/link"), "leads by the link /home/ann/a/link"),
+                (of(write, "~/a/link/deeper"), "leads by the link"),
+                (of(read, "~/a/link/id"), "leads by the link"),
+                (of(write, "a"), "is relative"),
+                (of(write, "~"), "holds /home/ann/state/ptyd"),
+                (of(write, "/"), "holds /home/ann/state/ptyd"),
+                (of(write, "~/.config"), "holds /home/ann/.config"),
+                (of(write, "~/state/ptyd/sessions"), "is the server's own"),
+                (of(read, "~/state/ptyd"), "/home/ann/state/ptyd"),
+            ] {
+                let said = refused(&confinement, &usual);
+                assert!(said.contains(why), "{tier:?} {confinement:?}: {said}");
+            }
+            let linked = Places { of_profile: Some(Path::new("/home/ann/a/link")), ..usual };
+            let of_profile = Confinement { tier, ..Confinement::default() };
+            assert!(refused(&of_profile, &linked).contains("leads by the link"), "{tier:?}");
+            assert_eq!(refused(&of(write, "~/a"), &Places { own: &own, ..places("/home/ann/src") }), "");
         }
+    }
+
+    #[test]
+    // promise: access-13
+    fn a_profile_says_among_which_folders_its_sessions_choose() {
+        let of = |patterns: &[&str]| Confinement {
+            workspaces: patterns.iter().map(PathBuf::from).collect(),
+            ..Confinement::default()
+        };
+        let given = |confinement: &Confinement, places: &Places<'_>| match rules(confinement, places) {
+            Ok(rules) => rules.writable.first().map(|path| path.display().to_string()).unwrap_or_default(),
+            Err(e) => e.to_string(),
+        };
+        let both = of(&["~/src/*", "/srv/site"]);
+        for (directory, expected) in [
+            ("/home/ann/src/web", "/home/ann/src/web"),
+            ("/home/ann/src/web/deep/.git/bin", "/home/ann/src/web"),
+            ("/srv/site/x", "/srv/site"),
+            ("/home/ann/src", "is in none of the workspaces of its profile: ~/src/*, /srv/site"),
+            ("/home/ann/.ssh/none", "is in none of the workspaces"),
+            ("/home/ann/src/.git", "cannot be"),
+            ("/home/ann/src/bin", "a folder of programs"),
+        ] {
+            let said = given(&both, &Places { is_bound: true, ..places(directory) });
+            assert!(said.contains(expected), "{directory}: {said}");
+        }
+        assert!(given(&of(&["~/*"]), &places("/home/ann/tools")).contains("is on the server's PATH"));
+        assert!(given(&of(&["/home/*"]), &places("/home/ann/src")).contains("is above /home/ann/.ssh"));
+        assert!(given(&of(&["~/a/link/*"]), &places("/home/ann/src")).contains("leads by the link"));
+        assert!(given(&of(&["~/*/web"]), &places("/home/ann/src")).contains("has a `*` that is not"));
+        // The profile's own directory counts where no pattern matches, and a bound token needs one of all these.
+        let cwd = Some(Path::new("/srv/own"));
+        assert_eq!(given(&both, &Places { of_profile: cwd, ..places("/srv/own") }), "/srv/own");
+        assert_eq!(given(&of(&[]), &Places { of_profile: cwd, is_bound: true, ..places("/") }), "/srv/own");
+        let bound = Places { is_bound: true, ..places("/home/ann/src") };
+        assert!(given(&of(&[]), &bound).contains("give the profile a `cwd`"));
+        let writable = Confinement { writable: vec!["~/a".into()], ..Confinement::default() };
+        assert_eq!(given(&writable, &bound), "/home/ann/a");
+    }
+
+    #[test]
+    // promise: access-13
+    fn what_is_hidden_is_no_directory_whether_it_exists_or_not() {
+        let confinement = Confinement { writable: vec!["~/a".into()], ..Confinement::default() };
+        let sandbox = Confinement { tier: ConfinementTier::Sandbox, ..confinement.clone() };
+        for confinement in [&confinement, &sandbox] {
+            for hidden in ["/home/ann/.ssh", "/home/ann/.ssh/none", "/root/none", "/home/bob/src", "/tmp/none"] {
+                let said = refused(confinement, &places(hidden));
+                assert!(said.is_some_and(|said| said.contains("cannot be the working directory")), "{hidden}");
+            }
+            for open in ["/home/ann", "/home/ann/none", "/usr/none", "/"] {
+                assert_eq!(refused(confinement, &places(open)), None, "{open}");
+            }
+        }
+        assert_eq!(refused(&sandbox, &places("/tmp")), None, "its own");
     }
 
     #[test]
@@ -304,8 +545,9 @@ mod tests {
             true => path.to_owned(),
             false => "/home/ann/.ssh".into(),
         };
-        let places = Places { resolved: &exchanged, ..places("/home/ann/src") };
-        exchanged(places.workspace);
+        let place = |path: &Path| Ok(exchanged(path));
+        let places = Places { resolved: &exchanged, place: &place, ..places("/home/ann/src") };
+        exchanged(places.directory);
         let given = rules(&Confinement::default(), &places).expect("a project");
         assert_eq!(given.writable, [Path::new("/home/ann/src")]);
         let paths = |path: &str| vec![PathBuf::from(path)];

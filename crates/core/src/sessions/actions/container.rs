@@ -1,12 +1,12 @@
 //! The container of a session: what is asked of its engine, what of the machine is mounted in it, and its end.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use wire::{Namespaces, Rules};
 
-use super::confinement::{self, NamedPlace, NamedPlaces, Places, secrets};
+use super::confinement::{self, NamedPlace, NamedPlaces, Places, of_profile as invalid};
 use super::environment::Setting;
 use crate::action::ActionError;
 use crate::confinement_tier::ConfinementTier;
@@ -24,12 +24,13 @@ impl Registry {
     pub(super) fn rules(
         &self,
         setting: &Setting,
+        is_bound: bool,
         cwd: &Path,
         session_home: Option<&[u8]>,
     ) -> Result<Option<Rules>, ActionError> {
         let tier = setting.profile.confinement.as_ref().map(|confinement| confinement.tier);
         let of_tier = if tier == Some(ConfinementTier::Container) { mounts } else { confinement::rules };
-        self.confinement(setting, cwd, session_home, of_tier)
+        self.confinement(setting, is_bound, cwd, session_home, of_tier)
     }
 
     /// The shell of a session in a container; where none is asked for, bash if the image has it, else sh.
@@ -152,31 +153,16 @@ pub(super) fn mounts(confinement: &Confinement, places: &Places<'_>) -> Result<R
             "a container has nothing of the machine but what is named, so leave out `hidden`".to_owned(),
         ));
     }
-    let secrets = secrets(places);
-    let named = NamedPlaces::of(confinement, places, &secrets)?;
-    let resolved = |path: &PathBuf| (places.resolved)(path);
-    let (secrets, own): (Vec<_>, Vec<_>) =
-        (secrets.iter().map(resolved).collect(), places.own.iter().map(resolved).collect());
+    let named = NamedPlaces::of(confinement, places)?;
     let mut places_before = HashSet::new();
     for NamedPlace { name, at } in named.all() {
         let shown = name.display();
-        if !name.is_absolute() || at.parent().is_none() {
-            return Err(invalid(format!("{shown} cannot be mounted in a container: name a folder or a file below /")));
-        }
         if at.starts_with(IN_CONTAINER) {
             return Err(invalid(format!("{shown} cannot be mounted in a container: ptyd's own files are there")));
         }
         if !places_before.insert(at) {
             let problem = format!("{shown} is named twice among what is mounted in a container; leave one out");
             return Err(invalid(problem));
-        }
-        if let Some(secret) = secrets.iter().find(|secret| secret.starts_with(at)) {
-            let problem =
-                format!("{shown} holds {}, and a container would have all of it; name other folders", secret.display());
-            return Err(invalid(problem));
-        }
-        if own.iter().any(|own| at.starts_with(own)) {
-            return Err(invalid(format!("{shown} is the server's own and is not mounted in a container")));
         }
     }
     let (writable, readable) = named.paths();
@@ -189,12 +175,10 @@ pub(super) fn mounts(confinement: &Confinement, places: &Places<'_>) -> Result<R
     })
 }
 
-fn invalid(problem: String) -> ActionError {
-    ActionError::Invalid { field: "profile", problem: format!("confinement: {problem}") }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn of(change: impl FnOnce(&mut Confinement)) -> Confinement {
@@ -224,23 +208,26 @@ mod tests {
     #[test]
     // promise: access-16
     fn a_mount_holds_no_secret_and_nothing_of_the_server() {
-        let resolved = |path: &Path| path.to_owned();
         let own = [PathBuf::from("/home/ann/state")];
         let places = Places {
             home: Some(Path::new("/home/ann")),
             session_home: None,
-            workspace: Path::new("/home/ann/src"),
-            is_of_profile: false,
+            directory: Path::new("/home/ann/src"),
+            of_profile: None,
+            is_bound: false,
             own: &own,
-            resolved: &resolved,
+            programs: &[],
+            resolved: &Path::to_owned,
+            place: &|path| Ok(path.to_owned()),
         };
         let usual = mounts(&of(|_| {}), &places).expect("a project");
         assert_eq!((usual.writable, usual.readable, usual.network), (vec!["/home/ann/src".into()], Vec::new(), false));
         for (wrong, why) in [
             (of(|it| it.writable = vec!["~".into()]), "holds /home/ann/state"),
-            (of(|it| it.readable = vec!["/".into()]), "below /"),
+            (of(|it| it.readable = vec!["/".into()]), "holds /home/ann/state"),
             (of(|it| it.readable = vec!["src".into()]), "below /"),
             (of(|it| it.readable = vec!["~/.config".into()]), "holds /home/ann/.config/"),
+            (of(|it| it.readable = vec!["~/.ssh".into()]), "holds /home/ann/.ssh"),
             (of(|it| it.readable = vec!["~/state/sessions".into()]), "is the server's own"),
             (of(|it| it.hidden = vec!["~/private".into()]), "leave out `hidden`"),
             (of(|it| it.readable = vec!["~/src".into()]), "/home/ann/src is named twice"),

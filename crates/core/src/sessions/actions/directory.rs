@@ -16,19 +16,12 @@ pub(super) fn from_home(path: &Path, home: Option<&[u8]>) -> PathBuf {
     }
 }
 
-/// The directory that is asked for, or the host's default one; it exists.
-pub(super) fn checked_directory(
-    host: &dyn Host,
-    cwd: Option<&PathBuf>,
-    home: Option<&[u8]>,
-) -> Result<PathBuf, ActionError> {
-    let Some(cwd) = full_directory(cwd, home)? else {
-        return Ok(host.default_directory());
-    };
-    let problem = match host.file(&cwd) {
+/// Refuses a directory that is not there.
+pub(super) fn check_directory(host: &dyn Host, cwd: &Path) -> Result<(), ActionError> {
+    let problem = match host.file(cwd) {
         None => format!("{} does not exist", cwd.display()),
         Some(file) if !file.is_directory => format!("{} is not a directory", cwd.display()),
-        Some(_) => return Ok(cwd),
+        Some(_) => return Ok(()),
     };
     Err(ActionError::Invalid { field: "cwd", problem })
 }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use wire::Spec;
 
-use super::directory::{checked_directory, full_directory, set_directory};
+use super::directory::{check_directory, full_directory, set_directory};
 use super::environment::Setting;
 use super::report::fnv;
 use super::resize::checked_size;
@@ -18,7 +18,7 @@ use crate::host::containers::{ContainerSettings, ContainerView, Containers};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::Principal;
-use crate::profile::{Profile, StartFiles};
+use crate::profile::{Confinement, Profile, StartFiles};
 use crate::sessions::policy_gate::unprovable;
 use crate::sessions::registry::Registry;
 use crate::sessions::resource_limits;
@@ -54,8 +54,14 @@ impl Registry {
         let (cols, rows) = checked_size(cols.or(otherwise.cols), rows.or(otherwise.rows))?;
         let mut env = setting.variables(setting.inherited(request), request)?;
         let cwd = self.directory(&setting, request, &env)?;
+        // Before a look at the directory: what is hidden from the session is not told here either.
+        let is_bound = principal.profiles().is_some();
+        let mut confinement = self.rules(&setting, is_bound, &cwd, get(&env, b"HOME"))?;
+        let is_the_containers = profile.confinement.as_ref().is_some_and(has_own_directory);
+        if !is_the_containers {
+            check_directory(self.host(), &cwd)?;
+        }
         set_directory(self.host(), &mut env, &cwd);
-        let mut confinement = self.rules(&setting, &cwd, get(&env, b"HOME"))?;
         let policy = self.policy_of_new(principal, request, profile)?;
         let limits = self.resource_limits(principal, request, profile)?;
         // An engine runs for nothing that is refused anyway.
@@ -147,20 +153,18 @@ impl Registry {
         Ok(spec)
     }
 
-    /// The directory in which the shell starts. In a container that mounts its own folders, only the container knows whether it exists.
+    /// The directory in which the shell is to start.
     fn directory(&self, setting: &Setting, request: &Create, env: &Variables) -> Result<PathBuf, ActionError> {
         let profile = &setting.profile;
         // Another user may have no access to the client's directory.
         let at_home = setting.user.as_ref().map(|_| PathBuf::from("~"));
         let cwd = request.cwd.as_ref().or(profile.cwd.as_ref()).or(at_home.as_ref());
         let cwd = cwd.or(request.otherwise.cwd.as_ref());
-        if let Some(confinement) = &profile.confinement
-            && confinement.tier == ConfinementTier::Container
-            && !confinement.writable.is_empty()
-        {
-            return Ok(full_directory(cwd, get(env, b"HOME"))?.unwrap_or_else(|| PathBuf::from("/")));
-        }
-        checked_directory(self.host(), cwd, get(env, b"HOME"))
+        let otherwise = || match profile.confinement.as_ref().is_some_and(has_own_directory) {
+            true => PathBuf::from("/"),
+            false => self.host().default_directory(),
+        };
+        Ok(full_directory(cwd, get(env, b"HOME"))?.unwrap_or_else(otherwise))
     }
 
     fn resource_limits(
@@ -263,6 +267,11 @@ impl Registry {
             None => Ok(principal.name.clone()),
         }
     }
+}
+
+/// Whether it is a container that mounts its own folders: only the container knows then whether a directory exists.
+fn has_own_directory(confinement: &Confinement) -> bool {
+    confinement.tier == ConfinementTier::Container && !confinement.writable.is_empty()
 }
 
 /// Returns the function that makes the spec of a new session.
