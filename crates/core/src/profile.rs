@@ -89,6 +89,11 @@ pub struct Confinement {
     /// The folders among which a request chooses the one that can be changed. `*` as the last name stands for each folder there.
     #[serde(default)]
     pub workspaces: Vec<PathBuf>,
+    /// Whether the settings of a project in a place to change can be changed, too ([`PROJECT_SETTINGS`]).
+    ///
+    /// [`PROJECT_SETTINGS`]: crate::host::places::PROJECT_SETTINGS
+    #[serde(default)]
+    pub project_settings: bool,
     /// More places that cannot be opened.
     #[serde(default)]
     pub hidden: Vec<PathBuf>,

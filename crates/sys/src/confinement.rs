@@ -34,6 +34,8 @@ pub struct Rules {
     pub readable: Vec<PathBuf>,
     /// Those that can also be changed.
     pub writable: Vec<PathBuf>,
+    /// Those among them that are only read all the same, as far as they exist, where the process has mounts of its own.
+    pub kept: Vec<PathBuf>,
     /// Devices that can be opened for reading and writing.
     pub devices: Vec<PathBuf>,
     /// Paths inside of the hierarchies above that cannot be opened, whether they exist or not. One that is itself in a

@@ -377,6 +377,7 @@ mod tests {
                 .collect(),
             // The second one is a link, which could have been made after these rules.
             writable: vec![at("work"), at("link")],
+            kept: Vec::new(),
             devices: vec!["/dev/null".into(), "/dev/tty".into()],
             // The second one does not exist yet.
             hidden: vec![at("home/.ssh"), at("home/.later")],

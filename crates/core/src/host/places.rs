@@ -81,6 +81,13 @@ pub(crate) const ABOVE_PROJECTS: [&str; 1] = ["/srv"];
 /// The usual names of folders of programs: a shell outside may have each of them on its PATH.
 pub(crate) const PROGRAM_FOLDERS: [&str; 3] = ["bin", "sbin", ".bin"];
 
+/// Git's folder of a project. Where it is a file, it names that folder.
+pub(crate) const GIT: &str = ".git";
+
+/// The settings of a project by which programs outside run something when its user works there.
+pub(crate) const PROJECT_SETTINGS: [&str; 6] =
+    [".envrc", ".mcp.json", ".vscode", ".git/config", ".git/config.worktree", ".git/hooks"];
+
 /// The folders with the addresses of name servers; they are inside of hidden ones.
 pub(crate) const NAME_SERVERS: [&str; 2] = ["/run/systemd/resolve", "/run/resolvconf"];
 

@@ -21,7 +21,7 @@ use crate::limits::check_memory_hog;
 use crate::non_root::{USER, is_root, run_as, serve};
 use crate::podman::Podman;
 use crate::profiles::configure;
-use crate::sandbox::{is_used, one};
+use crate::sandbox::{is_used, keeps_settings, make_settings, one};
 use crate::shell_matrix::Dialect;
 
 /// The image with bash and the programs that the tests run.
@@ -631,6 +631,18 @@ async fn an_ordinary_user_has_containers() {
     if !lacks(&["/usr/bin/python3", "ipcmk"]) {
         are_kept(&server).await;
     }
+    none_is_left(&server, &podman).await;
+}
+
+#[tokio::test]
+// promise: access-16
+async fn the_settings_of_a_project_are_only_read_in_a_container() {
+    let Some((server, podman)) = start() else { return };
+    let work = server.home().file("work");
+    make_settings(&work);
+    let shell = server.session_with(by("bash", &server)).await;
+    keeps_settings(&shell, &work).await;
+    shell.ends().await;
     none_is_left(&server, &podman).await;
 }
 

@@ -100,6 +100,71 @@ async fn a_sandbox_has_places_processes_and_a_network_of_its_own() {
     assert_eq!(other.gives("tty").await.1, "/dev/pts/0\n");
 }
 
+/// Settings of a project by which programs outside run something, in this folder.
+pub(crate) fn make_settings(project: &Path) {
+    for folder in [".git/hooks", ".git/refs", ".vscode"] {
+        fs::create_dir_all(project.join(folder)).expect("made");
+    }
+    for file in SETTINGS {
+        fs::write(project.join(file), "its user's\n").expect("written");
+    }
+}
+
+const SETTINGS: [&str; 5] = [".git/config", ".git/hooks/pre-commit", ".envrc", ".vscode/settings.json", ".mcp.json"];
+
+/// The commands that change those settings, in this session of a container or a sandbox, are refused, and all others in the project are not.
+pub(crate) async fn keeps_settings(shell: &Session, project: &Path) {
+    for setting in SETTINGS {
+        for change in [
+            format!("echo mine >{setting}"),
+            format!("rm -f {setting}"),
+            format!("echo mine >new && mv -f new {setting}"),
+            format!("mv {setting} aside"),
+            format!("ln -sf new {setting}"),
+            format!("chmod 777 {setting}"),
+        ] {
+            assert_ne!(shell.gives(&change).await.0, 0, "{change}");
+        }
+        assert_eq!(fs::read_to_string(project.join(setting)).expect("there"), "its user's\n", "{setting}");
+    }
+    for change in
+        ["mv .git aside", "rm -rf .git", "rm -rf .git/hooks", "echo mine >.git/hooks/post-commit", "mv .vscode aside"]
+    {
+        assert_ne!(shell.gives(change).await.0, 0, "{change}");
+    }
+    let works = "echo its >file && mkdir folder && echo its >.git/index.lock && mv .git/index.lock .git/index && cat .git/index";
+    assert_eq!(shell.gives(works).await, (0, "its\n".to_owned()));
+}
+
+#[tokio::test]
+// promise: access-15
+async fn the_settings_of_a_project_are_only_read_in_a_sandbox() {
+    let Some(server) = start().await else { return };
+    let work = server.home().file("work");
+    make_settings(&work);
+    keeps_settings(&sandbox(&server).await, &work).await;
+    if !lacks(&["git"]) {
+        let repository = server.home().file("repository");
+        let git = |arguments: &[&str]| {
+            let done =
+                std::process::Command::new("git").arg("-C").arg(&repository).args(arguments).output().expect("git");
+            assert!(done.status.success(), "{done:?}");
+        };
+        fs::create_dir(&repository).expect("made");
+        git(&["init", "-q"]);
+        let cwd = Some(repository.display().to_string());
+        let shell = server.session_with(CreateRequest { cwd, ..by("sandbox", &server) }).await;
+        let commits = "echo a >a && git add a && git -c user.name=a -c user.email=a@b commit -qm first && git log --oneline | wc -l";
+        assert_eq!(shell.gives(commits).await, (0, "1\n".to_owned()));
+        assert_ne!(shell.gives("git config core.fsmonitor id").await.0, 0);
+    }
+    configure(server.home(), "[profiles.sandbox]\nconfinement = { tier = \"sandbox\", project_settings = true }\n");
+    let shell = sandbox(&server).await;
+    for setting in SETTINGS {
+        assert_eq!(shell.gives(&format!("echo mine >{setting} && cat {setting}")).await, (0, "mine\n".to_owned()));
+    }
+}
+
 #[tokio::test]
 // promise: access-15
 async fn with_a_network_a_sandbox_has_the_machines() {

@@ -22,8 +22,6 @@ const DEVICES: &str = "/proc/dev";
 #[derive(Debug)]
 pub struct Layout {
     pub(super) network: bool,
-    /// The system can be changed, because a profile says so of `/`.
-    pub(super) is_root_writable: bool,
     pub(super) entries: Vec<Entry>,
     /// One line each of uid_map and gid_map (user_namespaces(7)): the caller's own ids, unchanged.
     pub(super) uid: CString,
@@ -88,6 +86,12 @@ impl Plan {
         path.ancestors().skip(1).find_map(|above| self.kind(above))
     }
 
+    /// Whether a path is in a folder that begins empty, and not in one that shows the machine's own.
+    fn is_private(&self, path: &Path) -> bool {
+        let above = path.ancestors().skip(1).find_map(|above| self.place(above).ok().and_then(|at| self.0.get(at)));
+        above.is_some_and(|(target, _, source)| target != source)
+    }
+
     /// Whether something is shown in the folder at this place, which is therefore made where it is missing.
     fn has_content(&self, at: usize, folder: &Path) -> bool {
         let inside = self.0.iter().skip(at + 1).take_while(|(path, ..)| path.starts_with(folder));
@@ -121,11 +125,11 @@ impl Layout {
             read(&mut plan, readable.swap_remove(at), &hidden)?;
         }
         plan.show(&rules.writable, Kind::Writable);
-        let is_root_writable = plan.remove(Path::new("/"));
+        // Last: over what can be changed.
+        plan.show(&rules.kept, Kind::Readable);
         let ids = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         Ok(Self {
             network: rules.network,
-            is_root_writable,
             entries: entries(&plan)?,
             uid: text(format!("{0} {0} 1", ids.0))?,
             gid: text(format!("{0} {0} 1", ids.1))?,
@@ -174,10 +178,9 @@ fn read_in_part(plan: &mut Plan, path: PathBuf, hidden: &[PathBuf]) -> io::Resul
 fn entries(plan: &Plan) -> io::Result<Vec<Entry>> {
     let mut all = Vec::with_capacity(plan.0.len());
     for (at, (target, kind, source)) in plan.0.iter().enumerate() {
-        // Only what is private begins empty, and an empty folder in it is of no use unless something is shown there.
-        let is_private = plan.above(target).is_some_and(|above| above != Kind::Readable);
+        // An empty folder is of no use unless something is shown there.
         let mut made = Vec::new();
-        if is_private && (*kind != Kind::Hidden || plan.has_content(at, target)) {
+        if plan.is_private(target) && (*kind != Kind::Hidden || plan.has_content(at, target)) {
             for folder in target.ancestors().take_while(|it| *it == target || plan.kind(it).is_none()) {
                 made.insert(0, path_text(folder)?);
             }

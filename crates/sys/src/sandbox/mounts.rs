@@ -54,8 +54,7 @@ pub(super) unsafe fn make(layout: &mut Layout) -> Result<(), Step> {
         for entry in &mut layout.entries {
             copy(entry)?;
         }
-        let read_only = if layout.is_root_writable { 0 } else { ATTR_RDONLY };
-        attributes(libc::AT_FDCWD, c"/", AT_RECURSIVE, read_only | ATTR_NOSUID | ATTR_NODEV)?;
+        attributes(libc::AT_FDCWD, c"/", AT_RECURSIVE, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV)?;
         mount(c"tmpfs", c"/proc", hardened, c"mode=0755,size=1m")?;
         done(libc::mkdir(c"/proc/dev".as_ptr(), 0o755), Step::Mounts)?;
         let file = libc::open(EMPTY_FILE.as_ptr(), libc::O_CREAT | libc::O_CLOEXEC, 0);

@@ -153,10 +153,10 @@ impl Spec {
     }
 }
 
-/// Whether there is a network, then four lists of paths, then the number of its namespaces.
+/// Whether there is a network, then five lists of paths, then the number of its namespaces.
 fn encode_rules<'a>(e: &'a mut Encoder, rules: &Rules) -> &'a mut Encoder {
     e.u8(rules.network.into());
-    for paths in [&rules.readable, &rules.writable, &rules.devices, &rules.hidden] {
+    for paths in [&rules.readable, &rules.writable, &rules.kept, &rules.devices, &rules.hidden] {
         let mut list = Encoder::default();
         let paths: Vec<_> = paths.iter().map(|path| path.as_os_str().as_bytes().to_vec()).collect();
         e.bytes(&list.items(&paths).take());
@@ -172,7 +172,7 @@ fn rules_of(value: &[u8]) -> Option<Rules> {
     let mut d = Decoder::new(value);
     let network = d.u8()? != 0;
     let mut paths = || Some(items(d.bytes()?)?.into_iter().map(|path| OsString::from_vec(path).into()).collect());
-    let (readable, writable, devices, hidden) = (paths()?, paths()?, paths()?, paths()?);
+    let (readable, writable, kept, devices, hidden) = (paths()?, paths()?, paths()?, paths()?, paths()?);
     let namespaces = match d.u8()? {
         0 => Namespaces::Shared,
         1 => Namespaces::Own,
@@ -180,7 +180,7 @@ fn rules_of(value: &[u8]) -> Option<Rules> {
         // Of a later version: a session whose confinement is not known is not started.
         _ => return None,
     };
-    Some(Rules { readable, writable, devices, hidden, network, namespaces })
+    Some(Rules { readable, writable, kept, devices, hidden, network, namespaces })
 }
 
 fn method_number(method: &HandoverMethod) -> u64 {

@@ -45,7 +45,8 @@ fn a_spec_is_read_back_as_it_was_written() {
     let methods = [HandoverMethod::Typed, HandoverMethod::Keys, HandoverMethod::InBand];
     let rules = Rules {
         readable: vec!["/usr".into(), "/etc".into()],
-        writable: vec!["/work".into()],
+        writable: vec!["/srv/a".into()],
+        kept: vec!["/srv/a/.envrc".into()],
         devices: Vec::new(),
         hidden: vec!["/home/a\nb".into()],
         network: true,

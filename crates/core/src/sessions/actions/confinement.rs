@@ -14,7 +14,8 @@ use super::environment::Setting;
 use crate::action::ActionError;
 use crate::confinement_tier::ConfinementTier;
 use crate::host::places::{
-    ABOVE_PROJECTS, DEVICES, HIDDEN, HOME_SECRETS, NAME_SERVERS, OWN_OF_SANDBOX, PROGRAM_FOLDERS, SYSTEM, TEMPORARY,
+    ABOVE_PROJECTS, DEVICES, GIT, HIDDEN, HOME_SECRETS, NAME_SERVERS, OWN_OF_SANDBOX, PROGRAM_FOLDERS,
+    PROJECT_SETTINGS, SYSTEM, TEMPORARY,
 };
 use crate::profile::Confinement;
 use crate::sessions::registry::Registry;
@@ -39,6 +40,8 @@ pub(super) struct Places<'a> {
     pub(super) resolved: &'a dyn Fn(&Path) -> PathBuf,
     /// Follows links of the machine's alone; the error is another link.
     pub(super) place: &'a dyn Fn(&Path) -> Result<PathBuf, PathBuf>,
+    /// Whether something is there, and whether it is a folder.
+    pub(super) is_folder: &'a dyn Fn(&Path) -> Option<bool>,
 }
 
 impl Registry {
@@ -79,6 +82,7 @@ impl Registry {
             programs: &self.host().program_folders(),
             resolved: &resolved,
             place: &place,
+            is_folder: &|path| self.host().file(path).map(|file| file.is_directory),
         };
         rules(asked, &places).map(Some)
     }
@@ -141,10 +145,22 @@ impl NamedPlaces {
         self.writable.iter().chain(&self.readable)
     }
 
-    /// The places to change and those to read.
-    pub(super) fn paths(self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    /// The places to change, those to read, and those among the first that are kept as they are.
+    pub(super) fn paths(self, confinement: &Confinement, places: &Places<'_>) -> [Vec<PathBuf>; 3] {
         let paths = |places: Vec<NamedPlace>| places.into_iter().map(|place| place.at).collect();
-        (paths(self.writable), paths(self.readable))
+        let (mut writable, readable): (Vec<_>, _) = (paths(self.writable), paths(self.readable));
+        // Without mounts of its own, a session changes all in a folder or nothing.
+        if confinement.project_settings || !confinement.tier.has_namespaces() {
+            return [writable, readable, Vec::new()];
+        }
+        let is_there = |path: &PathBuf| (places.is_folder)(path).is_some() && (places.resolved)(path) == *path;
+        let of_git = writable.iter().map(|folder| folder.join(GIT)).filter(is_there);
+        let (mounts, files): (Vec<_>, Vec<_>) = of_git.partition(|git| (places.is_folder)(git) == Some(true));
+        let settings = writable.iter().flat_map(|folder| PROJECT_SETTINGS.iter().map(|name| folder.join(name)));
+        let kept = settings.filter(is_there).chain(files).filter(|path| !writable.contains(path)).collect();
+        // The place of a mount can be neither renamed nor removed, so nobody puts another one there.
+        writable.extend(mounts);
+        [writable, readable, kept]
     }
 }
 
@@ -181,11 +197,12 @@ pub(super) fn rules(confinement: &Confinement, places: &Places<'_>) -> Result<Ru
             return Err(of_profile(format!("a sandbox has its own {shown}; leave it out, or use the tier `process`")));
         }
     }
-    let (writable, readable) = named.paths();
+    let [writable, readable, kept] = named.paths(confinement, places);
     let system = ["/"].iter().chain(&NAME_SERVERS).map(Path::new).chain(places.home);
     let rules = Rules {
         readable: system.map(|path| (places.resolved)(path)).chain(readable).collect(),
         writable,
+        kept,
         devices: DEVICES.map(PathBuf::from).to_vec(),
         hidden: secrets.into_iter().chain(HIDDEN.map(PathBuf::from)).collect(),
         network: confinement.network,
@@ -357,6 +374,16 @@ mod tests {
             programs: programs_by_test(),
             resolved: &resolved_by_test,
             place: &place_by_test,
+            is_folder: &is_folder_by_test,
+        }
+    }
+
+    /// A project with settings, and one in a working tree of git's.
+    fn is_folder_by_test(path: &Path) -> Option<bool> {
+        match path.to_str()? {
+            "/srv/a/.git" | "/srv/a/.git/hooks" | "/home/ann/src/.vscode" => Some(true),
+            "/srv/a/.git/config" | "/home/ann/src/.git" | "/home/ann/a/link/.envrc" => Some(false),
+            _ => None,
         }
     }
 
@@ -518,6 +545,27 @@ mod tests {
         assert!(given(&of(&[]), &bound).contains("give the profile a `cwd`"));
         let writable = Confinement { writable: vec!["~/a".into()], ..Confinement::default() };
         assert_eq!(given(&writable, &bound), "/home/ann/a");
+    }
+
+    #[test]
+    // promise: access-15
+    fn a_projects_settings_are_kept_where_a_session_has_mounts_of_its_own() {
+        let of = |tier| Confinement { tier, ..Confinement::default() };
+        let given = |confinement: &Confinement, directory| {
+            let rules = rules(confinement, &places(directory)).expect("a project");
+            [rules.writable, rules.kept].map(|all| all.iter().map(|it| it.display().to_string()).collect::<Vec<_>>())
+        };
+        let sandbox = of(ConfinementTier::Sandbox);
+        let of_git = [vec!["/srv/a", "/srv/a/.git"], vec!["/srv/a/.git/config", "/srv/a/.git/hooks"]];
+        assert_eq!(given(&sandbox, "/srv/a"), of_git);
+        let of_tree = [vec!["/home/ann/src"], vec!["/home/ann/src/.vscode", "/home/ann/src/.git"]];
+        assert_eq!(given(&sandbox, "/home/ann/src"), of_tree);
+        let changed = Confinement { project_settings: true, ..sandbox.clone() };
+        for confinement in [of(ConfinementTier::Process), changed] {
+            assert_eq!(given(&confinement, "/srv/a"), [vec!["/srv/a"], Vec::new()]);
+        }
+        let named = Confinement { writable: vec!["/srv/a".into(), "/srv/a/.git/hooks".into()], ..sandbox };
+        assert_eq!(given(&named, "/").last().map(Vec::as_slice), Some(&["/srv/a/.git/config".to_owned()][..]));
     }
 
     #[test]

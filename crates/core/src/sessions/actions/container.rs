@@ -165,7 +165,8 @@ pub(super) fn mounts(confinement: &Confinement, places: &Places<'_>) -> Result<R
             return Err(invalid(problem));
         }
     }
-    let (writable, readable) = named.paths();
+    let [writable, mut readable, kept] = named.paths(confinement, places);
+    readable.extend(kept);
     Ok(Rules {
         readable,
         writable,
@@ -219,6 +220,7 @@ mod tests {
             programs: &[],
             resolved: &Path::to_owned,
             place: &|path| Ok(path.to_owned()),
+            is_folder: &|_| None,
         };
         let usual = mounts(&of(|_| {}), &places).expect("a project");
         assert_eq!((usual.writable, usual.readable, usual.network), (vec!["/home/ann/src".into()], Vec::new(), false));
