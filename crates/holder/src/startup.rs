@@ -39,28 +39,38 @@ fn container_on_standard_output() -> io::Result<Sandbox> {
     Ok(container)
 }
 
-/// The container of a session that has one, or else begins to make its sandbox if it has that, or sends the server the error.
+/// The container of a session that has one, or else begins to make its sandbox or its mounts if it is confined, or sends the
+/// server the error. Where the machine refuses mounts alone, there are none.
 pub(crate) fn begin_sandbox(spec: &Spec, folder: &Path, server: &mut Connection) -> io::Result<Option<Sandbox>> {
-    let rules = match &spec.confinement {
-        Some(rules) if rules.namespaces == Namespaces::Own => rules,
-        Some(rules) if rules.namespaces == Namespaces::Container => {
+    let Some(rules) = &spec.confinement else { return Ok(None) };
+    let (mode, only_mounts) = match rules.namespaces {
+        Namespaces::Own => (0o1777, false),
+        Namespaces::Shared => (0o700, true),
+        Namespaces::Container => {
             let entered = container_on_standard_output();
             return entered.map(Some).map_err(|e| report(failed(spawn::Step::Namespaces, &e), server));
         }
-        _ => return Ok(None),
     };
-    let prepared = temporary_folder(folder, 0o1777).and_then(|folder| Layout::prepare(rules, Some(&folder)));
-    let begun =
-        prepared.map_err(|e| failed(spawn::Step::Mounts, &e)).and_then(|mut layout| Sandbox::begin(&mut layout));
+    let temporary = temporary_folder(folder, mode).map_err(|e| report(failed(spawn::Step::Mounts, &e), server))?;
+    let prepared = Layout::prepare(rules, Some(&temporary)).map_err(|e| failed(spawn::Step::Mounts, &e));
+    let begun = prepared.and_then(|mut layout| Sandbox::begin(&mut layout));
+    if only_mounts {
+        return Ok(begun.ok().filter(|sandbox| sandbox.wait().is_ok()));
+    }
     begun.map(Some).map_err(|e| report(e, server))
 }
 
 /// Opens the session's terminal, that of a sandbox among its own devices.
 pub(crate) fn open_terminal(spec: &Spec, sandbox: Option<&Sandbox>, server: &mut Connection) -> io::Result<Pty> {
     let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", wire::NO_TERMINAL));
-    let Some(sandbox) = sandbox else { return Pty::open(spec.cols, spec.rows).map_err(named) };
+    let Some(sandbox) = with_devices(sandbox) else { return Pty::open(spec.cols, spec.rows).map_err(named) };
     sandbox.wait().map_err(|e| report(e, server))?;
     Pty::open_at(&sandbox.root().join("dev/pts/ptmx"), spec.cols, spec.rows).map_err(named)
+}
+
+/// A sandbox or container, which has its own devices.
+fn with_devices(sandbox: Option<&Sandbox>) -> Option<&Sandbox> {
+    sandbox.filter(|sandbox| !sandbox.has_only_mounts())
 }
 
 /// Sends the server the error.
@@ -93,7 +103,10 @@ pub(crate) fn start_shell(
     extra.extend(given.command.map(|file| (file.as_fd(), COMMAND_FD)));
     // Last, because one of the others may occupy this descriptor number.
     extra.extend(spec.handover.has_hooks().then(|| (given.theirs.as_fd(), at)));
-    match spawn::on_terminal(&program, follower.as_fd(), &extra) {
+    let started = spawn::on_terminal(&program, follower.as_fd(), &extra);
+    // The shell is in the mounts, and keeps them.
+    sandbox.filter(|sandbox| sandbox.has_only_mounts()).into_iter().for_each(Sandbox::end);
+    match started {
         Ok(pid) => Ok((pid, server)),
         Err(e) => Err(report(e, &mut server)),
     }
@@ -125,7 +138,7 @@ fn prepared(
 ) -> Result<spawn::Program, SpawnError> {
     let program = bounded(spec, &environment(spec, folder)).map_err(|e| failed(spawn::Step::Group, &e))?;
     let Some(rules) = &spec.confinement else { return Ok(program) };
-    let confined = confinement(rules.clone(), spec, folder, terminal, sandbox);
+    let confined = confinement(rules.clone(), spec, folder, terminal, with_devices(sandbox));
     let program = program.confined(confined.map_err(|e| failed(spawn::Step::Confinement, &e))?);
     Ok(match sandbox {
         Some(sandbox) => program.inside(sandbox),
@@ -169,10 +182,7 @@ fn confinement(
     }
     let script = Some(path(&spec.handover.script)).filter(|script| script.is_absolute());
     rules.readable.extend(script.map(|script| sys::confinement::resolved(&script)));
-    rules.writable.push(match sandbox {
-        Some(_) => folder.join(TEMPORARY_FOLDER).canonicalize()?,
-        None => temporary_folder(folder, 0o700)?,
-    });
+    rules.writable.push(folder.join(TEMPORARY_FOLDER).canonicalize()?);
     rules.devices.extend(sandbox.is_none().then(|| path(terminal.to_bytes())));
     Confinement::prepare(&rules, sandbox.map(Sandbox::root).as_deref())
 }

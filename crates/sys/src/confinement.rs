@@ -50,7 +50,7 @@ pub struct Rules {
 /// The namespaces of a confined process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Namespaces {
-    /// Those of its machine.
+    /// Those of its machine, but mounts of its own where the machine allows them.
     #[default]
     Shared,
     /// Its own ([`crate::sandbox`]).

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use crate::confinement::Rules;
+use crate::confinement::{Namespaces, Rules};
 use crate::spawn::failure::{SpawnError, Step, fail, last_errno};
 
 mod layout;
@@ -31,7 +31,7 @@ pub struct Sandbox {
     /// That process keeps its `/proc` files open to us until our end is closed; in a container it lives so long.
     setup: OwnedFd,
     namespaces: libc::c_int,
-    is_container: bool,
+    kind: Namespaces,
 }
 
 /// The name of the first process, inside and outside.
@@ -44,6 +44,9 @@ const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
+
+/// Those of a process that shares all but its mounts with the machine. The first lets an ordinary user have the second.
+const OF_MOUNTS: libc::c_int = libc::CLONE_NEWUSER | libc::CLONE_NEWNS;
 
 /// The namespaces of a container, by their names in `/proc/PID/ns`.
 const OF_CONTAINER: [(&str, libc::c_int); 7] = [
@@ -62,7 +65,12 @@ impl Sandbox {
         let failed = |errno| SpawnError { step: Step::Namespaces, errno };
         let (setup, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(|e| failed(e.raw_os_error()))?;
-        let namespaces = NAMESPACES | if layout.network { 0 } else { libc::CLONE_NEWNET };
+        let namespaces = match (layout.is_shared, layout.network) {
+            (true, _) => OF_MOUNTS,
+            (false, true) => NAMESPACES,
+            (false, false) => NAMESPACES | libc::CLONE_NEWNET,
+        };
+        let kind = if layout.is_shared { Namespaces::Shared } else { Namespaces::Own };
         let mut process: libc::c_int = -1;
         let flags = (namespaces | libc::CLONE_PIDFD | libc::SIGCHLD) as libc::c_long;
         // SAFETY: without a stack of its own and without CLONE_VM this is a fork (clone(2)); the kernel writes a descriptor to
@@ -77,7 +85,7 @@ impl Sandbox {
         let Some(init) = u32::try_from(pid).ok().filter(|_| process != -1) else { return Err(failed(last_errno())) };
         // SAFETY: the kernel has made this descriptor for us, and nothing else owns it.
         let process = unsafe { OwnedFd::from_raw_fd(process) };
-        Ok(Self { init, process, setup, namespaces, is_container: false })
+        Ok(Self { init, process, setup, namespaces, kind })
     }
 
     /// The container whose first process has made this connection: its namespaces, as far as they are not this process's own. That
@@ -92,13 +100,19 @@ impl Sandbox {
                 namespaces |= flag;
             }
         }
-        Ok(Self { init, process, setup: connection, namespaces, is_container: true })
+        Ok(Self { init, process, setup: connection, namespaces, kind: Namespaces::Container })
     }
 
     /// Whether a container engine has made it.
     #[must_use]
     pub fn is_container(&self) -> bool {
-        self.is_container
+        self.kind == Namespaces::Container
+    }
+
+    /// Whether only its mounts are its own, so that its first process is of no use when a program has entered them.
+    #[must_use]
+    pub fn has_only_mounts(&self) -> bool {
+        self.kind == Namespaces::Shared
     }
 
     /// The pidfd of its first process.
@@ -109,7 +123,7 @@ impl Sandbox {
 
     /// Waits until its mounts are made.
     pub fn wait(&self) -> Result<(), SpawnError> {
-        if self.is_container {
+        if self.is_container() {
             return Ok(());
         }
         let mut note = [0; 5];
@@ -149,7 +163,7 @@ impl Sandbox {
 #[must_use]
 pub fn hindrance() -> Option<String> {
     let tried = || -> Result<(), SpawnError> {
-        let mut layout = Layout::prepare(&Rules::default(), None)
+        let mut layout = Layout::prepare(&Rules { namespaces: Namespaces::Own, ..Rules::default() }, None)
             .map_err(|e| SpawnError { step: Step::Mounts, errno: e.raw_os_error().unwrap_or(0) })?;
         let sandbox = Sandbox::begin(&mut layout)?;
         sandbox.wait()?;

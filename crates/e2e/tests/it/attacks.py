@@ -201,6 +201,9 @@ ATTEMPTS = {
     "mounts": lambda: syscall(165 if is_x86 else 40, b"none", b".", b"tmpfs", 0, None),
     "changes its root": lambda: os.chroot("."),
     "makes a device": lambda: os.mknod("device", 0o020666, os.makedev(1, 3)),
+    "changes the mode of a file": lambda: os.chmod(f"{home}/open", 0o600),
+    "changes the mode of a file by a descriptor": lambda: leaves_by_descriptor(lambda path: os.chmod(path, 0o600)),
+    "changes the times of a file": lambda: os.utime(f"{home}/open"),
     "makes a set-user-id file": lambda: sets_bit(0o4000),
     "makes a set-group-id file": lambda: sets_bit(0o2000),
     "types into its terminal": lambda: fcntl.ioctl(0, termios.TIOCSTI, b"x"),
@@ -233,10 +236,7 @@ if tier == "container":
 # Landlock does not judge these.
 if tier in ("sandbox", "container"):
     ATTEMPTS |= {
-        "changes the mode of a file": lambda: os.chmod(f"{home}/open", 0o600),
-        "changes the mode of a file by a descriptor": lambda: leaves_by_descriptor(lambda path: os.chmod(path, 0o600)),
         "looks at a file by a descriptor": lambda: leaves_by_descriptor(os.stat),
-        "changes the times of a file": lambda: os.utime(f"{home}/open"),
         "sees what is made in a hidden folder": lambda: watches(f"{home}/.ssh"),
         "sees a process outside": lambda: os.stat(f"/proc/{holder}"),
         "changes the priority of the server": lambda: os.setpriority(os.PRIO_PROCESS, server, 19),

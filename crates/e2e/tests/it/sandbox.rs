@@ -132,17 +132,19 @@ pub(crate) async fn keeps_settings(shell: &Session, project: &Path) {
     {
         assert_ne!(shell.gives(change).await.0, 0, "{change}");
     }
-    let works = "echo its >file && mkdir folder && echo its >.git/index.lock && mv .git/index.lock .git/index && cat .git/index";
+    let works = "echo its >file && mkdir -p folder && echo its >.git/index.lock && mv .git/index.lock .git/index && cat .git/index";
     assert_eq!(shell.gives(works).await, (0, "its\n".to_owned()));
 }
 
 #[tokio::test]
 // promise: access-15
-async fn the_settings_of_a_project_are_only_read_in_a_sandbox() {
+async fn the_settings_of_a_project_are_only_read() {
     let Some(server) = start().await else { return };
     let work = server.home().file("work");
     make_settings(&work);
-    keeps_settings(&sandbox(&server).await, &work).await;
+    for profile in ["sandbox", "process"] {
+        keeps_settings(&server.session_with(by(profile, &server)).await, &work).await;
+    }
     if !lacks(&["git"]) {
         let repository = server.home().file("repository");
         let git = |arguments: &[&str]| {

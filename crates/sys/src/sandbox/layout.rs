@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
-use crate::confinement::{Rules, resolved, resolved_all};
+use crate::confinement::{Namespaces, Rules, resolved, resolved_all};
 
 /// Folders for temporary files that every sandbox has for itself.
 pub const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
@@ -22,6 +22,8 @@ const DEVICES: &str = "/proc/dev";
 #[derive(Debug)]
 pub struct Layout {
     pub(super) network: bool,
+    /// Only the mounts are the session's own.
+    pub(super) is_shared: bool,
     pub(super) entries: Vec<Entry>,
     /// One line each of uid_map and gid_map (user_namespaces(7)): the caller's own ids, unchanged.
     pub(super) uid: CString,
@@ -59,6 +61,16 @@ pub(super) enum Kind {
 struct Plan(Vec<(PathBuf, Kind, PathBuf)>);
 
 impl Plan {
+    /// The machine's files, of which some can be changed.
+    fn shared(rules: &Rules, temporary: Option<&Path>) -> Self {
+        let mut plan = Self::default();
+        for path in rules.writable.iter().map(PathBuf::as_path).chain(temporary) {
+            plan.set(path.to_owned(), Kind::Writable, path.to_owned());
+        }
+        plan.show(&rules.kept, Kind::Readable);
+        plan
+    }
+
     fn place(&self, target: &Path) -> Result<usize, usize> {
         self.0.binary_search_by(|(known, ..)| known.as_path().cmp(target))
     }
@@ -107,6 +119,9 @@ impl Plan {
 impl Layout {
     /// Looks at the paths of these rules. `temporary` is shown as each folder for temporary files.
     pub fn prepare(rules: &Rules, temporary: Option<&Path>) -> io::Result<Self> {
+        if rules.namespaces == Namespaces::Shared {
+            return Self::of(rules, &Plan::shared(rules, temporary));
+        }
         let mut plan = Plan::default();
         let hidden: Vec<PathBuf> = resolved_all(&rules.hidden).into_iter().filter(|path| !is_own(path)).collect();
         for path in &hidden {
@@ -127,10 +142,15 @@ impl Layout {
         plan.show(&rules.writable, Kind::Writable);
         // Last: over what can be changed.
         plan.show(&rules.kept, Kind::Readable);
+        Self::of(rules, &plan)
+    }
+
+    fn of(rules: &Rules, plan: &Plan) -> io::Result<Self> {
         let ids = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         Ok(Self {
             network: rules.network,
-            entries: entries(&plan)?,
+            is_shared: rules.namespaces == Namespaces::Shared,
+            entries: entries(plan)?,
             uid: text(format!("{0} {0} 1", ids.0))?,
             gid: text(format!("{0} {0} 1", ids.1))?,
         })

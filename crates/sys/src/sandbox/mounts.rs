@@ -54,6 +54,13 @@ pub(super) unsafe fn make(layout: &mut Layout) -> Result<(), Step> {
         for entry in &mut layout.entries {
             copy(entry)?;
         }
+        if layout.is_shared {
+            attributes(libc::AT_FDCWD, c"/", AT_RECURSIVE, ATTR_RDONLY | ATTR_NOSUID)?;
+            for entry in &layout.entries {
+                show(entry)?;
+            }
+            return done(libc::chdir(c"/".as_ptr()), Step::Mounts);
+        }
         attributes(libc::AT_FDCWD, c"/", AT_RECURSIVE, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV)?;
         mount(c"tmpfs", c"/proc", hardened, c"mode=0755,size=1m")?;
         done(libc::mkdir(c"/proc/dev".as_ptr(), 0o755), Step::Mounts)?;

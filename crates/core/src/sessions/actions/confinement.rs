@@ -149,8 +149,7 @@ impl NamedPlaces {
     pub(super) fn paths(self, confinement: &Confinement, places: &Places<'_>) -> [Vec<PathBuf>; 3] {
         let paths = |places: Vec<NamedPlace>| places.into_iter().map(|place| place.at).collect();
         let (mut writable, readable): (Vec<_>, _) = (paths(self.writable), paths(self.readable));
-        // Without mounts of its own, a session changes all in a folder or nothing.
-        if confinement.project_settings || !confinement.tier.has_namespaces() {
+        if confinement.project_settings {
             return [writable, readable, Vec::new()];
         }
         let is_there = |path: &PathBuf| (places.is_folder)(path).is_some() && (places.resolved)(path) == *path;
@@ -549,7 +548,7 @@ mod tests {
 
     #[test]
     // promise: access-15
-    fn a_projects_settings_are_kept_where_a_session_has_mounts_of_its_own() {
+    fn a_projects_settings_are_kept_unless_its_profile_allows_to_change_them() {
         let of = |tier| Confinement { tier, ..Confinement::default() };
         let given = |confinement: &Confinement, directory| {
             let rules = rules(confinement, &places(directory)).expect("a project");
@@ -561,9 +560,8 @@ mod tests {
         let of_tree = [vec!["/home/ann/src"], vec!["/home/ann/src/.vscode", "/home/ann/src/.git"]];
         assert_eq!(given(&sandbox, "/home/ann/src"), of_tree);
         let changed = Confinement { project_settings: true, ..sandbox.clone() };
-        for confinement in [of(ConfinementTier::Process), changed] {
-            assert_eq!(given(&confinement, "/srv/a"), [vec!["/srv/a"], Vec::new()]);
-        }
+        assert_eq!(given(&of(ConfinementTier::Process), "/srv/a"), of_git);
+        assert_eq!(given(&changed, "/srv/a"), [vec!["/srv/a"], Vec::new()]);
         let named = Confinement { writable: vec!["/srv/a".into(), "/srv/a/.git/hooks".into()], ..sandbox };
         assert_eq!(given(&named, "/").last().map(Vec::as_slice), Some(&["/srv/a/.git/config".to_owned()][..]));
     }
@@ -599,10 +597,10 @@ mod tests {
         let given = rules(&Confinement::default(), &places).expect("a project");
         assert_eq!(given.writable, [Path::new("/home/ann/src")]);
         let paths = |path: &str| vec![PathBuf::from(path)];
-        let named = Confinement { writable: paths("/srv/a"), readable: paths("/srv/a/b"), ..Confinement::default() };
+        let named = Confinement { writable: paths("/srv/b"), readable: paths("/srv/b/b"), ..Confinement::default() };
         let given = rules(&named, &places).expect("both are places of the profile");
-        assert_eq!(given.writable, [Path::new("/srv/a")]);
-        assert_eq!(given.readable.last().map(PathBuf::as_path), Some(Path::new("/srv/a/b")));
+        assert_eq!(given.writable, [Path::new("/srv/b")]);
+        assert_eq!(given.readable.last().map(PathBuf::as_path), Some(Path::new("/srv/b/b")));
     }
 
     #[test]

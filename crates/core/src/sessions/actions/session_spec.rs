@@ -100,7 +100,7 @@ impl Registry {
         if let Some(rules) = &mut confinement {
             let has_secrets = tier != Some(ConfinementTier::Container) && !setting.secrets.files.is_empty();
             rules.readable.extend(has_secrets.then(|| self.host().resolved_path(&folder.secrets())));
-            let has_scripts = tier == Some(ConfinementTier::Sandbox);
+            let has_scripts = tier != Some(ConfinementTier::Container);
             let scripts = self.launch_resources.integration.folder();
             rules.readable.extend(has_scripts.then(|| self.host().resolved_path(&scripts)));
         }
@@ -206,9 +206,9 @@ impl Registry {
             clean: profile.rc == StartFiles::Clean,
             scripts: match profile.confinement.as_ref().map(|confinement| confinement.tier) {
                 Some(ConfinementTier::Container) => ScriptAccess::Folder(&in_container),
-                Some(ConfinementTier::Sandbox) => ScriptAccess::Folder(&scripts),
-                tier if tier.is_some() || setting.user.is_some() => ScriptAccess::Descriptor,
-                _ => ScriptAccess::Path,
+                Some(_) => ScriptAccess::Folder(&scripts),
+                None if setting.user.is_some() => ScriptAccess::Descriptor,
+                None => ScriptAccess::Path,
             },
         };
         match inside {
