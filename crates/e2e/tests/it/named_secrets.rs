@@ -505,6 +505,35 @@ async fn what_a_policy_says_of_a_command_with_a_secret_is_masked() {
 
 #[tokio::test]
 // promise: secret-1
+async fn a_secret_with_colours_or_cursor_movements_within_it_is_masked_where_it_is_text() {
+    let server = server();
+    assert!(set(&server, "DEPLOY_KEY", VALUE).status.success());
+    let shell = session(&server, "deploy").await;
+    let shapes = [
+        r#"printf '%s\033[31m%s\033[0m\n' "${DEPLOY_KEY:0:9}" "${DEPLOY_KEY:9}""#,
+        r#"printf '%sx\b%s\n' "${DEPLOY_KEY:0:9}" "${DEPLOY_KEY:9}""#,
+        r#"printf 'x%s\r%s\n' "${DEPLOY_KEY:1}" "${DEPLOY_KEY:0:1}""#,
+        r#"printf '\033[10C%s\r\033[1C%s\n' "${DEPLOY_KEY:9}" "${DEPLOY_KEY:0:9}""#,
+    ];
+    for command in shapes {
+        let done = shell.run(command).await;
+        let output = done.output.expect("text");
+        assert!(output.contains(&stars(VALUE)), "{command}: {output:?}");
+        let found = server
+            .client()
+            .search(&shell.id, &api::SearchQuery { q: "[*]{8}".to_owned(), ..Default::default() })
+            .await
+            .expect("a search");
+        let hits = format!("{found:?}");
+        let rows = shell.screen().await.join("\n");
+        for (place, text) in [("answer", &output), ("search", &hits), ("screen", &rows)] {
+            assert!(!text.contains(VALUE), "{command}: {place}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
+// promise: secret-1
 async fn the_reason_of_a_refusal_is_masked_before_it_is_cut() {
     let home = Home::make();
     configure(

@@ -167,7 +167,7 @@ async fn nobody_is_shown_what_prompts_say_nor_the_line_that_hands_a_command_over
         let path = format!("/terminals/{}/recording", session.id);
         let reply = server.connect().ask("GET", &path, "").expect("an answer");
         let recording = String::from_utf8_lossy(&reply.body);
-        let told = [recording.contains("echo two"), recording.contains("7337"), recording.contains("__ptyd")];
+        let told = [recording.contains("echo two"), recording.contains("]7337"), recording.contains("__ptyd")];
         assert_eq!(told, [true, false, false], "{shell} in {cols} columns: {recording}");
         let rows = session.screen().await.join("\n");
         let told = [rows.contains("echo two"), rows.contains("__ptyd")];

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
-use journal::Reader;
+use journal::{Masks, Reader};
 use regex::Regex;
 use terminal::Scanner;
 
@@ -78,9 +78,10 @@ pub(in crate::sessions) fn search(
     let mut hits = Hits { next: segments.first().map_or(0, |s| s.from), ..Hits::default() };
     let mut handovers = Handovers::default();
     let mut cuts = |from, to| handovers.cuts(folder, reader, from, to);
+    let masks = folder.masks().map(|masks| &**masks);
     for (i, segment) in segments.iter().enumerate() {
         let is_last = i + 1 == segments.len();
-        search_segment(reader, &mut cuts, (segment, is_last), wanted, &mut hits, is_given_up)?;
+        search_segment((reader, masks), &mut cuts, (segment, is_last), wanted, &mut hits, is_given_up)?;
         if hits.is_full || is_given_up() {
             break;
         }
@@ -89,7 +90,7 @@ pub(in crate::sessions) fn search(
 }
 
 fn search_segment(
-    reader: &Reader,
+    (reader, masks): (&Reader, Option<&Masks>),
     cuts: &mut impl FnMut(u64, u64) -> io::Result<Cuts>,
     (segment, is_last): (&Segment, bool),
     wanted: &SearchParameters<'_>,
@@ -126,6 +127,7 @@ fn search_segment(
             cuts: cuts(slice.from, at)?,
             cols: wanted.cols,
             in_paint: scanner.modes().alt_screen,
+            masks,
         };
         let is_end = is_last && at >= segment.to;
         search_block(&block, segment, is_end, wanted, hits);
@@ -145,12 +147,13 @@ struct Block<'a> {
     cols: u16,
     /// The block begins within the paint of a full-screen program, which is no text.
     in_paint: bool,
+    masks: Option<&'a Masks>,
 }
 
 impl Block<'_> {
     fn render(&self, range: Range<usize>) -> String {
         let bytes = self.cuts.apply(&self.bytes[range.clone()], self.from + range.start as u64);
-        plain(&bytes, self.cols, self.in_paint).text
+        plain(&bytes, self.cols, self.in_paint, self.masks).text
     }
 
     /// The range of the line in the bytes that produced this line of the text.

@@ -23,7 +23,10 @@ impl TextSource<'_> {
     pub(super) fn side(&mut self, bytes: &[u8], from: u64) -> std::io::Result<TextSide> {
         let cuts = self.handovers.cuts(self.folder, self.reader, from, from + bytes.len() as u64)?;
         let bytes = cuts.apply(bytes, from);
-        Ok(TextSide { text: plain(&bytes, self.cols, self.in_paint), unseen: terminal::unseen(&bytes) })
+        Ok(TextSide {
+            text: plain(&bytes, self.cols, self.in_paint, self.folder.masks().map(|masks| &**masks)),
+            unseen: terminal::unseen(&bytes),
+        })
     }
 }
 

@@ -125,10 +125,16 @@ impl Session {
             alternate_screens: self.timeline.output().scanner.alternate_screens(),
         };
         let at = self.shown_to();
+        let masks = self.shared.folder.masks().cloned();
         let screen = self.screen_at(at);
         let cursor = screen.cursor();
+        let mut rows = screen.text();
+        if let Some(masks) = masks {
+            // A row that is full goes on in the next one.
+            rows = masks.masked_text(rows.join("\n")).split('\n').map(str::to_owned).collect();
+        }
         ScreenView {
-            rows: screen.text(),
+            rows,
             cursor_row: cursor.row,
             cursor_col: cursor.col,
             cursor_visible: cursor.visible,
