@@ -80,3 +80,22 @@ async def test_an_unfinished_line_is_not_run_to_wake_an_editor(workspace, shell)
         await session.press("Enter")
     assert (await session.run("true")).exit == 0
     assert not (workspace.project / "ran").exists()
+
+
+@pytest.mark.parametrize("mode", ["raw", "sane"])
+@pytest.mark.parametrize("shell", ["bash", "dash"])
+# promise: end-2
+async def test_no_command_that_a_rival_has_taken_is_told_as_completed(workspace, shell, mode):
+    session = await workspace.session(shell=shell)
+    tty = "(tty)" if shell == "fish" else "$(tty)"
+    await session.run(f"stty {mode} -echo")
+    # It takes one line, and ends.
+    await session.run(f"setsid sh -c 'head -n1 >/dev/null' <{tty} &")
+    ran = workspace.project / "ran"
+    ran.touch()
+    for number in range(4):
+        answer = await session.run(f"echo r{number} >>{ran}", timeout=4)
+        has_ended = any(re.match(r"exit |ended", fact) for fact in answer.facts)
+        assert not has_ended or f"r{number}\n" in ran.read_text(), (number, answer.text, ran.read_text())
+        if "C-c" in answer.text:
+            await session.press("C-c")

@@ -34,8 +34,9 @@ impl Session {
             return drop(started.send(Err(self.not_ready(why))));
         }
         // A line editor takes a carriage return as the end of a line; a program in canonical mode gets a newline from
-        // the kernel.
-        let end = if self.foreground.state.is_some_and(|s| !s.canonical) { '\r' } else { '\n' };
+        // the kernel. A shell that is handed lines may have no editor, and an editor takes a newline, too.
+        let has_editor = self.foreground.state.is_some_and(|s| !s.canonical) && !self.takes_lines();
+        let end = if has_editor { '\r' } else { '\n' };
         // A private key that the shell did not know may have left characters in its editor.
         let clear = if end == '\r' && self.shared.spec.handover.has_hooks() { "\x15" } else { "" };
         let bytes = format!("{clear}{}{end}", text.trim_end()).into_bytes();
