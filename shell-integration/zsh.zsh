@@ -153,8 +153,8 @@ __ptyd_tell_path() {
 __ptyd_cut() {
   local code=$?
   if (( __ptyd_id )); then
-    # After an interrupted loop of its own zsh reports one value or the other.
-    (( TRY_BLOCK_INTERRUPT == 0 )) || code=130
+    # A child that SIGQUIT has ended interrupts zsh, too. After an interrupted loop of its own zsh reports one value or the other.
+    (( TRY_BLOCK_INTERRUPT == 0 || code == 131 )) || code=130
     __ptyd_flags+=n
     __ptyd_tell $code $code 2>/dev/null
   fi

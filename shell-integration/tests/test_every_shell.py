@@ -49,6 +49,16 @@ def test_the_directory_is_exact_to_the_byte(shell):
 
 
 @in_each(Bash, Zsh, Fish)
+def test_a_child_that_a_signal_has_ended_gives_that_signals_code(shell):
+    with shell() as sh:
+        for signo in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGKILL, signal.SIGABRT, signal.SIGPIPE, signal.SIGUSR1):
+            for text in ("sh -c 'kill -{} $$'", "true | sh -c 'kill -{} $$'"):
+                same((text, signo, sh.run(text.format(int(signo))).facts[0]), (text, signo, 128 + signo))
+            # fish has no other name for it.
+            same(sh.prints("echo $status" if shell is Fish else "echo $?"), f"{128 + signo}\n")
+
+
+@in_each(Bash, Zsh, Fish)
 def test_a_stopped_job_ends_the_command(shell):
     # fish leaves its status as it was.
     code, word, kill = {
