@@ -133,6 +133,8 @@ pub const GRACE_MAX: Duration = Duration::from_secs(60);
 pub const LIMIT_MIN: f64 = 0.01;
 /// The largest limit in seconds: a year.
 pub const LIMIT_SECONDS_MAX: f64 = 31_536_000.0;
+/// How long a session that a named token has started may be without input, command and output, where nobody says otherwise.
+pub const TOKEN_INACTIVITY: Duration = Duration::from_secs(24 * 3_600);
 /// The bounds of the memory limit in MiB: a shell needs some, and no machine has 16 TiB.
 pub const LIMIT_MEMORY_MB: (u64, u64) = (8, 1 << 24);
 /// The largest output limit in MiB, as for memory.
@@ -444,12 +446,10 @@ pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 pub const AUDIT_BYTES: u64 = 64 << 20;
 /// The smallest one: one command's line has its text.
 pub const AUDIT_BYTES_MIN: u64 = 1 << 20;
-/// Full files of the audit log that are kept.
+/// Full files of the audit log that are kept, younger ones besides.
 pub const AUDIT_FILES: u32 = 8;
 /// The most that can be kept: each is opened to search the log.
 pub const AUDIT_FILES_MAX: u32 = 1_000;
-/// How long a session that a named token has started may be without input, command and output, where nobody says otherwise.
-pub const TOKEN_INACTIVITY: Duration = Duration::from_secs(24 * 3_600);
 /// How long a full file is kept at least, where nothing runs that cannot be recorded.
 pub const AUDIT_KEEP: Duration = Duration::from_secs(24 * 3_600);
 /// The longest such time.

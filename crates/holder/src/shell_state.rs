@@ -226,7 +226,7 @@ impl ShellState {
         self.has_edited |= self.phase == Phase::Ready;
     }
 
-    /// Whether to look if the line editor has the terminal.
+    /// Whether the line editor may have taken the terminal since the prompt.
     pub(crate) fn may_begin_to_edit(&self) -> bool {
         self.phase == Phase::Ready && !self.has_edited
     }

@@ -34,7 +34,7 @@ struct Recorded<'a> {
     begun: Instant,
     /// The shares that limit its lines, and the named token that has asked for it.
     share: Option<(&'a TokenShares, &'a str)>,
-    /// That token has used up its share: nothing is changed, and what reads or ends is counted.
+    /// The token has used up its share: ptyd refuses its changes, and counts what reads or ends.
     is_over: bool,
     /// The id of its first line, once that is written.
     id: Option<String>,
@@ -182,7 +182,7 @@ impl Recorded<'_> {
 
     /// Whether it has no line of its own.
     fn is_counted(&self, is_denied: bool) -> bool {
-        self.class == Class::Reading && !is_denied || self.is_over && self.id.is_none()
+        (self.class == Class::Reading && !is_denied) || (self.is_over && self.id.is_none())
     }
 
     /// Its token has written so many bytes about a change.

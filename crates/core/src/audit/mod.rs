@@ -154,6 +154,9 @@ impl AuditLog {
         let at = command.completed_at.unwrap_or_else(SystemTime::now);
         let mut bytes = Vec::new();
         Line { ended: Some(&ended), ..Line::new(Event::End, at) }.write(&mut bytes);
+        if let Some(shares) = &on.shares {
+            locked(&shares.changes).charge_known(owner, bytes.len(), Instant::now().into_std());
+        }
         on.keep(&bytes);
     }
 

@@ -59,6 +59,13 @@ impl Shares {
         self.used.get(token).is_some_and(|used| used.still(self.bytes, now) >= self.bytes)
     }
 
+    /// The same for a name that may be no token's: it is one if it has written before.
+    pub(super) fn charge_known(&mut self, name: &str, bytes: usize, now: Instant) {
+        if self.used.contains_key(name) {
+            self.charge(name, bytes, now);
+        }
+    }
+
     /// The token has written so many bytes.
     pub(super) fn charge(&mut self, token: &str, bytes: usize, now: Instant) {
         let share = self.bytes;

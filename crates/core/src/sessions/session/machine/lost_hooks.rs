@@ -19,7 +19,7 @@ impl Session {
     pub(super) fn check_hooks(&mut self) {
         let now = self.now.at;
         if let Some(at) = self.keys_lost_at() {
-            // The report key would be lost, too, and its answer would say nothing.
+            // A rival may take the report key as well, so silence would prove nothing.
             (self.foreground.editor_since, self.foreground.report_key) = (None, None);
             if now >= at {
                 self.end_without_its_keys();
