@@ -48,8 +48,9 @@ function __ptyd_take
         read -fz text
     end <$__ptyd_file
     set -l read_status $status
-    if test -n "$__ptyd_busy"; and __ptyd_is_running
-        # The editor belongs to a `read`: what a person has typed there stays.
+    if __ptyd_is_in_read
+        # An answer that a person has begun to type stays.
+        test -n "$__ptyd_busy"; or __ptyd_defer
         __ptyd_refuse "$id"
         return
     end
@@ -121,6 +122,28 @@ function __ptyd_is_running
     status is-breakpoint; and return
     # A command substitution would be subject to the user's $fish_read_limit.
     status current-commandline | string match -qr '[^\s]'
+end
+
+# Whether the editor that runs our key is that of a `read`: in a line, or in a function that no line calls, as a hook of the
+# prompt is. A line of the stack that is not indented names a function, or what called one; at the prompt all are ours.
+function __ptyd_is_in_read
+    __ptyd_is_running; and return
+    status stack-trace | string match -qr '^\S(?!.*__ptyd_)'
+end
+
+# A hook of the prompt reads: the prompt behind it is reported, although the end of the command was.
+function __ptyd_defer
+    set -g __ptyd_id 0
+    set -g __ptyd_told
+    set -g __ptyd_flags ''
+end
+
+# A `read` begins. Between the end of a line and the prompt it is a hook's, and the holder is to press no keys.
+function __ptyd_reads --on-event fish_read
+    set -l fish_trace
+    test -z "$__ptyd_busy"; and test -n "$__ptyd_told$__ptyd_end"; or return
+    __ptyd_defer
+    __ptyd_refuse 0
 end
 
 # Prints the start marker, and passes $status on. An interrupt that came since the command was taken is handled by
@@ -220,6 +243,7 @@ function __ptyd_postexec --on-event fish_postexec
         __ptyd_stay
     end
     set -g __ptyd_busy
+    __ptyd_follow
     if test -z "$__ptyd_told"
         if set -q __ptyd_end[1]
             # The text ran to its end, and an interrupt came before the report.
@@ -235,7 +259,7 @@ function __ptyd_postexec --on-event fish_postexec
 end
 
 # A prompt is about to be shown: the shell's own, unless a line runs.
-function __ptyd_prompt --on-event fish_prompt
+function __ptyd_prompt
     set -l statuses $status $pipestatus
     set -l fish_trace
     if test -n "$__ptyd_busy"; and __ptyd_is_running
@@ -268,6 +292,16 @@ function __ptyd_prompt --on-event fish_prompt
     # The user's files and commands may erase all bindings, and another set of bindings has other modes.
     builtin bind -M $fish_bind_mode \e\x1e >/dev/null 2>&1; or __ptyd_bind
 end
+
+# Puts our handler behind those of the user, for a prompt is there when all of them have run.
+function __ptyd_follow
+    function __ptyd_prompts --on-event fish_prompt
+        __ptyd_prompt
+    end
+end
+
+# The report key may come while the user's handlers run, and one that is defined anew is not called any more.
+functions -q __ptyd_prompts; or __ptyd_follow
 
 # A line that a person typed cannot be parsed, or an interrupt came, with or without something typed: the same prompt
 # continues. A command that was taken is not begun any more.
@@ -309,7 +343,7 @@ end
 
 # Report key: reports the present state when the holder misses a report. The file was sourced again before.
 function __ptyd_report
-    if __ptyd_is_running
+    if __ptyd_is_in_read
         __ptyd_refuse $__ptyd_id
     else
         set -q __ptyd_end[1]; or set -g __ptyd_end $__ptyd_seen

@@ -163,3 +163,28 @@ def test_an_empty_or_missing_command_file_runs_nothing():
 
 
 load_tests = plain_functions(globals())
+
+
+def test_a_command_handed_to_a_hook_that_reads_is_refused_and_the_prompt_is_told():
+    asks = "function asks --on-event fish_prompt; set -q asked; or begin; set -g asked 1; %s; end; end"
+    for reads in "read -P 'who? ' -g who", "set -g who (read -P 'who? ')":
+        for is_config in True, False:
+            with Shell(config=asks % reads if is_config else "", wait=not is_config) as sh:
+                if not is_config:
+                    sh.run(asks % reads)
+                sh.sees(b"who? ")
+                sh.reads_keys()
+                if not is_config:
+                    # The end of a command is reported before the prompt's hooks run, so the holder is told of the read.
+                    same(sh.record("R").split(b";")[1], b"0")
+                same(sh.records, [])
+                sh.keys(b"Jo")
+                sh.hand_over("touch a")
+                same(sh.record("R").split(b";")[1], str(sh.last_id).encode())
+                sh.report()
+                same(sh.record("R").split(b";")[1], b"0")
+                sh.keys(b"hn\r")
+                # A prompt is reported only when all of its hooks have run.
+                same(sh.done().facts, (0, [0], ""))
+                sh.reads_keys()
+                same(sh.prints("echo $who; test -e a; echo $status"), "John\n1\n")

@@ -134,6 +134,8 @@ impl ShellState {
                 self.phase = if self.has_prompted { Phase::Ready } else { Phase::Typed };
                 self.have_short_keys_failed |= self.handed_over_with == HandoverKeys::Short;
             }
+            // A hook of the prompt reads with the shell's editor, which would take our keys for its answer.
+            (Some(b"R"), Phase::Ready) if !self.is_asked => self.phase = Phase::Typed,
             (Some(b"D"), shell) => {
                 self.has_edited = false;
                 let is_interrupted = self.interrupted_at.take().is_some();
@@ -468,6 +470,18 @@ mod tests {
         assert_eq!(p.phase, Phase::Typed);
         p.report(b"D;;n2;0;0;0;;/");
         assert_eq!(p.phase, Phase::Ready);
+    }
+
+    #[test]
+    fn a_hook_that_reads_behind_the_end_of_a_command_is_not_the_prompt() {
+        let mut p = ready();
+        p.report(b"R;;n2;0");
+        assert_eq!(p.phase, Phase::Typed);
+        p.report(b"D;;n3;0;0;0;;/");
+        assert_eq!(p.phase, Phase::Ready);
+        p.asked();
+        p.report(b"R;;n4;0");
+        assert_eq!(p.phase, Phase::Ready, "zsh answers the report key so at its prompt");
     }
 
     #[test]

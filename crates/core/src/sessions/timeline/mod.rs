@@ -361,7 +361,8 @@ impl Timeline {
         self.shell.still_inside = runs || !self.shell.prompt_seen;
         if !self.shell.still_inside {
             self.shell.has_typed_line = true;
-            let why = "not run: there is an unfinished line at the prompt; C-c clears it";
+            let why = "not run: there is an unfinished line at the prompt (C-c clears it), or a hook of the prompt asks something \
+                       (answer it with send_input_to_terminal)";
             if let Some(id) = self.end_current(CommandStatus::Failed, why, Boundary::Attested, time_us) {
                 news.push(Change::Ended(id));
             }

@@ -75,7 +75,10 @@ impl Session {
                 } else {
                     ""
                 };
-                let why = format!("a line typed at the prompt has not ended{or}; C-c clears it");
+                let why = format!(
+                    "a line typed at the prompt has not ended{or}, or a hook of the prompt asks something; answer it with \
+                     send_input_to_terminal, or clear the line with C-c"
+                );
                 Err(self.not_ready(&why))
             }
             Status::NotReady => Err(self.not_ready(&self.why_not_ready())),
