@@ -4,6 +4,8 @@ import pytest
 
 HOOKS = {
     "fish": "function hk --on-event fish_prompt; set -q asked; or begin; set -g asked 1; read -P 'a''sk? ' -g hkv; end; end",
+    "bash": "PROMPT_COMMAND='[[ -n $asked ]] || { asked=1; read -p a\"\"sk?\\  hkv; }'",
+    "zsh": "precmd() { [[ -n $asked ]] || { asked=1; read 'hkv?a''sk? '; } }",
 }
 
 
@@ -12,10 +14,31 @@ async def test_a_hook_that_asks_gets_the_callers_answer_and_no_other(workspace, 
     session = await workspace.session(shell=shell)
     assert (await session.run(HOOKS[shell])).exit == 0
     await session.read(wait_for=r"ask\?")
-    refused = await session.run("echo ran >>ran")
+    refused = await session.run("echo ran >>ran", timeout=2)
     assert "not run" in refused.text and "a hook of the prompt asks something" in refused.text, refused.text
-    looked = await session.read()
-    assert (looked.wants, looked.output.splitlines()[-1].strip()) == ("input", "ask?"), looked.text
+    if shell == "fish":
+        looked = await session.read()
+        assert (looked.wants, looked.output.splitlines()[-1].strip()) == ("input", "ask?"), looked.text
     await session.type("Jo\r")
     answer = await session.run('echo "hk=[$hkv]"; test -e ran')
     assert (answer.output, answer.exit) == ("hk=[Jo]", 1), answer.text
+
+
+# A line of each shell that reads with the shell's own editor.
+READS = {"bash": ("PROMPT_COMMAND={hook!r}", "read -ep Q x"), "zsh": ("precmd() {{ {hook}; }}", "x=; vared -p Q x")}
+
+
+@pytest.mark.parametrize("shell", READS)
+async def test_a_line_typed_ahead_of_the_prompt_gets_no_command_for_its_input(workspace, shell):
+    define, reads = READS[shell]
+    gate = workspace.gate()
+    session = await workspace.session(shell=shell)
+    await session.run(define.format(hook=f"[[ -p {gate} ]] && cat {gate} && rm {gate}"))
+    await session.type(reads + "\r", timeout=0.5)
+    await workspace.open_gate("")
+    await session.read(wait_for=r"\nQ", timeout=5)
+    refused = await session.run("touch ran")
+    assert "not run" in refused.text, refused.text
+    await session.type("Jo\r")
+    answer = await session.run('echo "[$x]"; test -e ran')
+    assert (answer.output, answer.exit) == ("[Jo]", 1), answer.text

@@ -233,6 +233,11 @@ impl Sampler {
         self.is_free(leader, shell) && self.observer.shell_process(shell).may_wait()
     }
 
+    /// Whether the kernel shows that the shell, which has the terminal, has read all input and waits for more.
+    pub(crate) fn is_seen_to_read(&self, leader: BorrowedFd<'_>, shell: u32) -> bool {
+        self.is_free(leader, shell) && self.observer.shell_process(shell).is_seen_to_wait()
+    }
+
     fn is_free(&self, leader: BorrowedFd<'_>, shell: u32) -> bool {
         sys::pty::foreground_group(leader) == shell && sys::pty::unread(leader) == 0
     }

@@ -87,6 +87,8 @@ pub(crate) struct ShellState {
     interrupted_at: Option<u64>,
     /// The line editor has had the terminal at this prompt.
     has_edited: bool,
+    /// Hooks of the prompt have read all lines that were typed since the newest report. The shell reports no end of those.
+    is_a_hooks: bool,
 }
 
 impl ShellState {
@@ -106,6 +108,7 @@ impl ShellState {
             marker: None,
             interrupted_at: None,
             has_edited: false,
+            is_a_hooks: false,
         }
     }
 
@@ -132,10 +135,11 @@ impl ShellState {
             // unfinished. The same holds if the shell was asked by the report key and knows no such command.
             (Some(b"R"), Phase::Running(run)) if id != Some(run) || !self.is_asked => {
                 self.phase = if self.has_prompted { Phase::Ready } else { Phase::Typed };
+                self.is_a_hooks = false;
                 self.have_short_keys_failed |= self.handed_over_with == HandoverKeys::Short;
             }
             // A hook of the prompt reads with the shell's editor, which would take our keys for its answer.
-            (Some(b"R"), Phase::Ready) if !self.is_asked => self.phase = Phase::Typed,
+            (Some(b"R"), Phase::Ready) if !self.is_asked => (self.phase, self.is_a_hooks) = (Phase::Typed, false),
             (Some(b"D"), shell) => {
                 self.has_edited = false;
                 let is_interrupted = self.interrupted_at.take().is_some();
@@ -257,13 +261,27 @@ impl ShellState {
         self.input_since_handover = true;
     }
 
-    /// Records typed input: at the prompt, a line that it ends may run anything.
-    pub(crate) fn typed(&mut self, bytes: &[u8]) {
+    /// Records typed input: at the prompt, a line that it ends may run anything. A hook that reads has the first line only.
+    pub(crate) fn typed(&mut self, bytes: &[u8], hook_reads: bool) {
         self.input_since_handover = true;
         self.interrupted_at = None;
-        if self.phase == Phase::Ready && bytes.iter().any(|b| ENDS_LINE.contains(b)) {
-            self.phase = Phase::Typed;
+        let Some(end) = bytes.iter().position(|b| ENDS_LINE.contains(b)) else { return };
+        let is_a_hooks = hook_reads && end + 1 == bytes.len();
+        match self.phase {
+            Phase::Ready => (self.phase, self.is_a_hooks) = (Phase::Typed, is_a_hooks),
+            Phase::Typed => self.is_a_hooks &= is_a_hooks,
+            Phase::Starting | Phase::Running(_) => {}
         }
+    }
+
+    /// Whether all that was typed were answers to hooks of the prompt. An editor that waits for keys is then the prompt's.
+    pub(crate) fn has_answered_a_hook(&self) -> bool {
+        self.phase == Phase::Typed && self.is_a_hooks
+    }
+
+    /// The line editor waits for keys behind the answer to a hook.
+    pub(crate) fn edits_behind_a_hook(&mut self) {
+        (self.phase, self.has_edited, self.is_a_hooks) = (Phase::Ready, true, false);
     }
 
     /// The number of the next command; it counts as running from [`Self::begin`] on.
@@ -464,9 +482,9 @@ mod tests {
     #[test]
     fn a_typed_line_makes_the_prompt_busy_until_the_shell_reports() {
         let mut p = ready();
-        p.typed(b"ls");
+        p.typed(b"ls", false);
         assert_eq!(p.phase, Phase::Ready);
-        p.typed(b"\r");
+        p.typed(b"\r", false);
         assert_eq!(p.phase, Phase::Typed);
         p.report(b"D;;n2;0;0;0;;/");
         assert_eq!(p.phase, Phase::Ready);
@@ -485,6 +503,25 @@ mod tests {
     }
 
     #[test]
+    fn an_editor_behind_lines_that_hooks_have_read_is_the_prompts() {
+        let mut p = ready();
+        p.typed(b"yes\r", true);
+        assert!(p.has_answered_a_hook());
+        p.edits_behind_a_hook();
+        assert_eq!((p.phase, p.short_keys()), (Phase::Ready, None), "a line may be in the editor");
+        p.begin(1, HandoverKeys::Load, 0);
+        p.report(b"R;;n2;1");
+        assert_eq!((p.phase, p.has_answered_a_hook()), (Phase::Typed, false), "it was the editor of a line");
+        p.report(b"D;;n3;0;0;0;;/");
+        p.typed(b"yes\r", true);
+        p.typed(b"read -e x\r", false);
+        assert!(!p.has_answered_a_hook(), "a line of the prompt runs");
+        p.report(b"D;;n4;0;0;0;;/");
+        p.typed(b"yes\rread -e x\r", true);
+        assert!(!p.has_answered_a_hook(), "the second line is the prompt's");
+    }
+
+    #[test]
     fn an_editor_is_woken_only_where_it_had_the_terminal_at_this_prompt_and_nothing_was_typed() {
         let mut p = ShellState::new();
         p.edits();
@@ -496,7 +533,7 @@ mod tests {
         p.report(b"D;;n2;0;0;0;;/");
         assert!(!p.has_an_empty_line(), "another prompt");
         p.edits();
-        p.typed(b"rm");
+        p.typed(b"rm", false);
         assert!(!p.has_an_empty_line(), "an unfinished line would run");
     }
 

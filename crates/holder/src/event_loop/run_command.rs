@@ -12,7 +12,6 @@ use crate::connections::Caller;
 use crate::foreground_observer;
 use crate::handover::WaitingCommand;
 use crate::shell_state::{HandoverKeys, Phase};
-use crate::terminal::Terminal;
 
 /// The private key that makes the shell report.
 const KEY_REPORT: &[u8] = b"\x1b[7338~";
@@ -56,6 +55,9 @@ impl Holder {
         if self.handover.takes_lines() && self.shell.is_cleared(now) && self.shell_reads_commands() {
             self.shell.seen();
         }
+        if self.shell.has_answered_a_hook() && self.editor_waits() {
+            self.shell.edits_behind_a_hook();
+        }
         let is_quiet = !self.input.is_writing() && !self.shell.is_unsettled(now);
         let is_ready = self.shell.phase() == Phase::Ready && is_quiet;
         if !is_ready || !self.shell_reads_commands() {
@@ -97,12 +99,19 @@ impl Holder {
 
     /// Notes that the line editor has the terminal. It takes that before it paints its prompt.
     pub(super) fn note_editor(&mut self) {
-        let has_its_modes = |terminal: &Terminal| {
-            terminal.modes().is_some_and(|modes| foreground_observer::modes(&modes).are_an_editors())
-        };
-        if self.shell.may_begin_to_edit() && self.terminal.shell_is_foreground() && has_its_modes(&self.terminal) {
+        if self.shell.may_begin_to_edit() && self.terminal.shell_is_foreground() && self.has_modes_of_an_editor() {
             self.shell.edits();
         }
+    }
+
+    fn has_modes_of_an_editor(&self) -> bool {
+        self.terminal.modes().is_some_and(|modes| foreground_observer::modes(&modes).are_an_editors())
+    }
+
+    /// Whether the line editor of a shell that is given keys has read all input and waits for more.
+    fn editor_waits(&self) -> bool {
+        let (leader, shell_pid) = (self.terminal.leader(), self.terminal.shell_pid());
+        !self.handover.takes_lines() && self.has_modes_of_an_editor() && self.sampler.waits_for_keys(leader, shell_pid)
     }
 
     /// Another process may have set the terminal to read lines while the editor waits for keys (`stty sane`). An empty line makes the
@@ -112,7 +121,7 @@ impl Holder {
         let reads_lines = self.terminal.modes().is_some_and(|modes| modes.canonical);
         let is_asleep = reads_lines && self.shell.has_an_empty_line() && self.sampler.waits_for_keys(leader, shell_pid);
         if is_asleep && self.handover.takes_waking() && self.terminal.write(EMPTY_LINE).is_ok() {
-            self.shell.typed(EMPTY_LINE);
+            self.shell.typed(EMPTY_LINE, false);
         }
     }
 

@@ -78,6 +78,13 @@ impl Holder {
         self.shell.phase() == Phase::Ready && self.terminal.shell_is_foreground()
     }
 
+    /// Whether a hook of the prompt reads a line, on a terminal that reads lines: the shell itself waits for one and runs nothing.
+    fn hook_reads(&self) -> bool {
+        let (leader, shell_pid) = (self.terminal.leader(), self.terminal.shell_pid());
+        let is_possible = self.shell.command() == 0 && !self.handover.takes_lines() && !self.input.is_writing();
+        is_possible && self.sampler.is_seen_to_read(leader, shell_pid)
+    }
+
     fn take(&mut self, request: InputRequest, now: u64) {
         if self.end.has_exited() {
             return self.connections.answer_all(&request.from, Status::Ended, 0);
@@ -95,7 +102,8 @@ impl Holder {
             return self.answer_untyped(&request.from, Status::Failed, errno_of(&e), now);
         }
         self.unread_key = None;
-        self.shell.typed(&request.bytes);
+        let hook_reads = modes.is_some_and(|modes| modes.canonical) && self.hook_reads();
+        self.shell.typed(&request.bytes, hook_reads);
         if request.bytes.last() == Some(&0x03) {
             self.shell.interrupted(now);
         }

@@ -76,8 +76,8 @@ impl Session {
                     ""
                 };
                 let why = format!(
-                    "a line typed at the prompt has not ended{or}, or a hook of the prompt asks something; answer it with \
-                     send_input_to_terminal, or clear the line with C-c"
+                    "a line typed at the prompt has not ended{or} (C-c clears it), or a hook of the prompt asks something \
+                     (answer it with send_input_to_terminal)"
                 );
                 Err(self.not_ready(&why))
             }
