@@ -115,7 +115,7 @@ async def test_a_task_of_a_client_that_sends_nobody_to_pages_waits_for_the_comma
     assert (done["status"], done["taskId"]) == ("completed", task) and text(done).startswith("ran\n[exit 0"), done
     task = await parked(client, session, TASKS, "touch cancelled")
     await client.cancel(task)
-    assert (await client.get(task))["status"] == "cancelled"
+    assert (await client.over(task))["status"] == "cancelled"
     ptyd(served, "approvals", "allow", task)
     # The decision comes too late for it.
     assert [*served.home.rglob("cancelled"), *served.project.rglob("cancelled")] == []
