@@ -189,7 +189,7 @@ async fn a_bound_token_uses_no_session_outside_its_bounds_although_its_name_owns
 
 #[tokio::test]
 // promise: access-4
-async fn whoever_makes_a_token_says_what_its_sessions_may_do_and_they_end_when_nobody_uses_them() {
+async fn a_new_token_needs_bounds_or_unconfined_and_its_unused_sessions_end() {
     let server = Server::start();
     let refused = server.ptyd(&["token", "new", "bot"]).output().expect("it can be executed");
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();

@@ -568,7 +568,7 @@ mod tests {
 
     #[test]
     // promise: access-13
-    fn what_is_hidden_is_no_directory_whether_it_exists_or_not() {
+    fn a_hidden_directory_is_refused_in_the_same_words_whether_it_exists_or_not() {
         let confinement = Confinement { writable: vec!["~/a".into()], ..Confinement::default() };
         let sandbox = Confinement { tier: ConfinementTier::Sandbox, ..confinement.clone() };
         for confinement in [&confinement, &sandbox] {
