@@ -74,7 +74,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # differ, does without.
   __ptyd_key=''
   if [[ ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]} == 5.[1-3] ]] &&
-    builtin enable -f "${BASH_SOURCE[0]%/*}/bash_builtins.so" __ptyd_run __ptyd_ran __ptyd_is_usual __ptyd_history 2>/dev/null; then
+    builtin enable -f "${BASH_SOURCE[0]%/*}/bash_builtins.so" ___ptyd_run __ptyd_run __ptyd_ran __ptyd_is_usual __ptyd_history 2>/dev/null; then
     # The line editor itself calls the hook, so PROMPT_COMMAND is the user's alone.
     __ptyd_key=k
   fi

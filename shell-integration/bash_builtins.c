@@ -1,4 +1,4 @@
-/* Four builtins, two keys and a hook of the line editor for bash 5.1 to 5.3, which bash.sh loads with `enable -f`: they take a command
+/* Five builtins, two keys and a hook of the line editor for bash 5.1 to 5.3, which bash.sh loads with `enable -f`: they take a command
  * and report its end as the functions of that script do, for a fourth of their processor time.
  *
  * PROMPT_COMMAND has one owner, the user: the end of what a person typed is reported when the line editor begins to read.
@@ -90,6 +90,8 @@ enum {
   RL_STATE_SIGHANDLER = 0x8000,
   /* bash's number of the DEBUG trap. */
   DEBUG_TRAP = NSIG,
+  /* bash's status of a command that SIGINT has ended. */
+  INTERRUPTED = 128 + SIGINT,
   /* bash's status of a text with a syntax error. */
   BAD_SYNTAX = 257,
   /* Elements of a pipeline whose statuses survive the parsing of bash.sh's functions. */
@@ -428,6 +430,26 @@ static int run(struct words *arguments) {
   return status;
 }
 
+/* An interrupt that comes while bash reads our line has taken its first character: bash goes on with the next one, which makes the name
+ * of this builtin. The command has not begun. */
+static int not_begun(struct words *arguments) {
+  (void)arguments;
+  take_history_back();
+  echo_command_at_execute |= hidden_trace;
+  echo_input_at_read |= hidden_echo;
+  hidden_trace = hidden_echo = 0;
+  if (!text) return last_command_exit_value;
+  xfree(text);
+  text = NULL;
+  set("__ptyd_id", id);
+  set("__ptyd_taken", id);
+  usual = is_usual();
+  told_status = INTERRUPTED;
+  told = report_end(told_status, "130", "nc");
+  set("__ptyd_last", "130");
+  return told_status;
+}
+
 /* Puts the start marker's place into PS0, and the pattern that keeps our lines out of the history into HISTIGNORE, where they are empty.
  * What the user has there is left to bash.sh. */
 static void claim(const char *name, const char *value) {
@@ -533,13 +555,13 @@ static int accept_run(int count, int key) {
   hidden_echo = echo_input_at_read;
   echo_command_at_execute = echo_input_at_read = 0;
   lend_history(text);
-  rl_replace_line("__ptyd_run && :", 1);
+  rl_replace_line("___ptyd_run && :", 1);
   rl_point = rl_end;
   return rl_newline(count, key);
 }
 
 /* `enable -f` calls this, and refuses the builtin where it returns 0. Nine calls of `bind` would take a tenth of a millisecond. */
-int __ptyd_run_builtin_load(char *name) {
+int ___ptyd_run_builtin_load(char *name) {
   (void)name;
   rl_prep_term_function = before_editing;
   struct keymap_entry *maps[] = {emacs_standard_keymap, vi_insertion_keymap, vi_movement_keymap};
@@ -552,7 +574,8 @@ int __ptyd_run_builtin_load(char *name) {
 }
 
 static const char *const documentation[] = {"ptyd's shell integration; see its README.", NULL};
-struct builtin __ptyd_run_struct = {"__ptyd_run", run, BUILTIN_ENABLED, documentation, "__ptyd_run", NULL};
+struct builtin ___ptyd_run_struct = {"___ptyd_run", run, BUILTIN_ENABLED, documentation, "___ptyd_run", NULL};
+struct builtin __ptyd_run_struct = {"__ptyd_run", not_begun, BUILTIN_ENABLED, documentation, "__ptyd_run", NULL};
 struct builtin __ptyd_ran_struct = {"__ptyd_ran", ran, BUILTIN_ENABLED, documentation, "__ptyd_ran", NULL};
 struct builtin __ptyd_is_usual_struct = {"__ptyd_is_usual", is_usual_builtin, BUILTIN_ENABLED, documentation, "__ptyd_is_usual", NULL};
 struct builtin __ptyd_history_struct = {"__ptyd_history", history_builtin, BUILTIN_ENABLED, documentation, "__ptyd_history [command]", NULL};

@@ -207,7 +207,7 @@ def test_traps_of_the_user_work():
 
 def test_a_shell_that_cannot_take_the_short_line_takes_the_command_with_the_load_key():
     of_the_line = "unalias -a", "shopt -u expand_aliases", "bind '\"__\":\"x\"'", "bind '\"y\":\"hello\"'", "alias __ptyd=no-such-command"
-    of_the_key = "enable -n __ptyd_run", "enable -d __ptyd_run", "__ptyd_run() { :; }", "bind '\"\\e\\x14\":\"hello\\n\"'"
+    of_the_key = "enable -n ___ptyd_run", "enable -d ___ptyd_run", "___ptyd_run() { :; }", "bind '\"\\e\\x14\":\"hello\\n\"'"
     for lost in of_the_key if HAS_BUILTINS else of_the_line:
         with Shell() as sh:
             sh.run(lost)

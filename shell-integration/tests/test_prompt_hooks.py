@@ -163,7 +163,7 @@ def test_a_preexec_hook_is_not_told_another_command():
 def test_the_persons_last_line_is_back_whatever_a_preexec_hook_does():
     hooks = {"history -c": "", "history -s new": "old", "history -c; history -s new": "new", "kill -INT $$": "old"}
     for hook, left in hooks.items():
-        with Shell(bashrc=f"history -s old\ntrap '[[ $BASH_COMMAND != __ptyd_run* ]] || {{ {hook}; }}' DEBUG") as sh:
+        with Shell(bashrc=f"history -s old\ntrap '[[ $BASH_COMMAND != ___ptyd_run* ]] || {{ {hook}; }}' DEBUG") as sh:
             sh.run("echo one")
             sh.run("trap - DEBUG")
             history = sh.prints("history")

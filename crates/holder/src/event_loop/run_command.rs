@@ -104,7 +104,7 @@ impl Holder {
         }
     }
 
-    fn has_modes_of_an_editor(&self) -> bool {
+    pub(super) fn has_modes_of_an_editor(&self) -> bool {
         self.terminal.modes().is_some_and(|modes| foreground_observer::modes(&modes).are_an_editors())
     }
 

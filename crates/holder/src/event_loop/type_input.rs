@@ -50,13 +50,13 @@ impl Holder {
         }
     }
 
-    /// Whether a command that was handed over has not begun and the shell's line editor still has the terminal: its modes
-    /// map no carriage return to a newline, so the command would read a line without an end.
+    /// Whether a command that was handed over has not begun. While the shell's line editor has the terminal, its modes map no
+    /// carriage return to a newline, so the command would read a line without an end. A moment later, an interrupt would meet a
+    /// shell that has read a part of our line.
     fn awaits_beginning(&mut self, now: u64) -> bool {
         self.note_beginning(now);
-        self.shell.awaited_marker(now).is_some()
-            && self.terminal.shell_is_foreground()
-            && self.terminal.modes().is_some_and(|m| foreground_observer::modes(&m).are_an_editors())
+        let may_begin = self.shell.awaited_marker(now).is_some() && self.terminal.shell_is_foreground();
+        may_begin && (self.shell.may_have_keys_to_read(now) || self.has_modes_of_an_editor())
     }
 
     /// Notes that the command which was handed over has begun, once its marker has come.

@@ -92,6 +92,8 @@ pub(crate) struct CommandLog {
     known_from: u64,
     /// The command that was accepted and has not ended.
     pub(crate) current: Option<u32>,
+    /// The newest command that was sent an interrupt, by a key or a signal; 0 for none.
+    pub(crate) interrupted: u32,
     /// The command that was typed into a nested shell and has not ended.
     pub(crate) inside: Option<NestedLine>,
     /// Behind the newest marker with which a nested shell has reported a command's end.
@@ -121,6 +123,7 @@ impl CommandLog {
             commands: VecDeque::new(),
             known_from: 0,
             current: None,
+            interrupted: 0,
             inside: None,
             nested_end_at: 0,
             typed_at: 0,
@@ -130,6 +133,11 @@ impl CommandLog {
             background_from: first,
             input_keys: VecDeque::new(),
         }
+    }
+
+    /// Notes that what has the terminal was sent an interrupt.
+    pub(super) fn interrupt(&mut self) {
+        self.interrupted = self.current.unwrap_or(self.interrupted);
     }
 
     /// The time at which this nested command ended, whose marker was read at `read_us`: as an event tells it, or else

@@ -38,6 +38,10 @@ pub(crate) use signal_log::Sent;
 use signal_log::SignalLog;
 pub(crate) use trouble::Trouble;
 
+/// The key that interrupts.
+const INTERRUPT_KEY: u8 = 0x03;
+/// The error of a command that was interrupted before it began.
+const NOT_BEGUN: &str = "interrupted before it began; it was not run";
 /// How many of the newest limit hits are kept.
 const HITS_KEPT: usize = 64;
 
@@ -186,6 +190,9 @@ impl Timeline {
             }
             Some(Record::Signalled { target, signo, errno }) => {
                 self.signals.record(target, signo, errno, event.time_us);
+                if signo == sys::signal::INT {
+                    self.log.interrupt();
+                }
             }
             Some(Record::Typed { id, is_inside, nonce, key, text }) => {
                 let inside = is_inside.then(|| NestedLine::known(id, nonce));
@@ -198,6 +205,9 @@ impl Timeline {
             Some(Record::Input { key, len, bytes, .. }) => {
                 self.log.remember_input(key, event.offset.0, len);
                 self.shell.typed(bytes, self.log.current.is_some());
+                if bytes.contains(&INTERRUPT_KEY) {
+                    self.log.interrupt();
+                }
             }
             Some(Record::Retained { .. }) | None => {}
         }
@@ -361,8 +371,13 @@ impl Timeline {
         self.shell.still_inside = runs || !self.shell.prompt_seen;
         if !self.shell.still_inside {
             self.shell.has_typed_line = true;
-            let why = "not run: there is an unfinished line at the prompt (C-c clears it), or a hook of the prompt asks something \
-                       (answer it with send_input_to_terminal)";
+            // The shell says that it has not taken the command.
+            let why = if self.log.current == Some(self.log.interrupted) {
+                NOT_BEGUN
+            } else {
+                "not run: there is an unfinished line at the prompt (C-c clears it), or a hook of the prompt asks something \
+                 (answer it with send_input_to_terminal)"
+            };
             if let Some(id) = self.end_current(CommandStatus::Failed, why, Boundary::Attested, time_us) {
                 news.push(Change::Ended(id));
             }
@@ -484,7 +499,7 @@ impl Timeline {
                     let why = if lost || end.flags.in_band {
                         "the shell did not take the command; it was not run"
                     } else if end.flags.not_begun {
-                        "interrupted before it began; it was not run"
+                        NOT_BEGUN
                     } else {
                         "interrupted before its shell reported that it began; whether it ran is not known"
                     };

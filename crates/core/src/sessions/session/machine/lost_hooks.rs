@@ -8,7 +8,6 @@ use crate::limits;
 use crate::sessions::session::machine::foreground::state::ReportKey;
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::session::Session;
-use crate::sessions::timeline::Sent;
 
 /// The error of the command that called `exec`.
 const REPLACED: &str = "exec replaced the shell: commands run in the new program, with exit codes if it is a known shell \
@@ -65,8 +64,7 @@ impl Session {
             return true;
         }
         // A shell that waits after an interrupt has read them, or they were thrown away.
-        let is_interrupt = |sent: &Sent| sent.signo == sys::signal::INT && sent.at_us >= command.accepted_us;
-        let is_interrupted = self.timeline.signals().recorded.back().is_some_and(is_interrupt);
+        let is_interrupted = self.timeline.log().interrupted == command.id;
         let age = self.now.us.saturating_sub(command.accepted_us);
         command.start.is_some() || is_interrupted || std::time::Duration::from_micros(age) >= limits::KEYS_READ
     }
