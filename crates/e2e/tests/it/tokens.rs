@@ -211,6 +211,23 @@ async fn a_new_token_needs_bounds_or_unconfined_and_its_unused_sessions_end() {
 }
 
 #[tokio::test]
+// promise: access-4
+async fn a_confined_token_is_told_that_its_session_needs_a_folder() {
+    // As a service manager starts it.
+    let behind = ["env", "-C", "/"].map(Into::into).to_vec();
+    let server = Server::start_in(Home::make(), Start { behind, ..Start::default() });
+    let made = server.ptyd(&["token", "new", "bot", "--confinement", "process"]).output().expect("it can be executed");
+    let made = String::from_utf8(made.stdout).expect("text");
+    let bot = Client::tcp(server.address(), made.trim_end());
+    let refused = bot.create(&CreateRequest::default(), None).await.expect_err("it names no folder").to_string();
+    assert!(refused.contains("names none") && refused.contains("`cwd`"), "{refused}");
+    let folder = server.home().path().join("app");
+    std::fs::create_dir(&folder).expect("a folder");
+    let request = CreateRequest { cwd: Some(folder.display().to_string()), ..CreateRequest::default() };
+    assert!(bot.create(&request, None).await.is_ok());
+}
+
+#[tokio::test]
 // promise: access-8
 async fn whoever_asks_too_often_is_told_when_to_ask_again_and_keeps_nobody_else_out() {
     let env = vec![("PTYD_REQUESTS_PER_SECOND", "2".into()), ("PTYD_FAILURES_PER_SECOND", "1".into())];

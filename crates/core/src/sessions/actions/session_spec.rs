@@ -27,6 +27,10 @@ use crate::sessions::shared::Shared;
 use crate::sessions::timeline::micros;
 use crate::shell::{ScriptAccess, Shell, Wanted};
 
+/// The error of a confined session whose request names no directory.
+const NO_WORKSPACE: &str = "a confined session needs a folder that it may change, and the request names none: name a project's folder \
+                            (`cwd`), or start it with a profile that has a `cwd`";
+
 impl Registry {
     /// The spec of a new session. Waits for the disk. `start_files`: those that its shell reads, if the profile leaves them to
     /// the user.
@@ -53,10 +57,17 @@ impl Registry {
         let (cols, rows) = (request.cols.or(profile.cols), request.rows.or(profile.rows));
         let (cols, rows) = checked_size(cols.or(otherwise.cols), rows.or(otherwise.rows))?;
         let mut env = setting.variables(setting.inherited(request), request)?;
-        let cwd = self.directory(&setting, request, &env)?;
+        let chosen = self.directory(&setting, request, &env)?;
+        let (is_chosen, cwd) = (chosen.is_some(), chosen.unwrap_or_else(|| self.default_directory(profile)));
         // Before a look at the directory: what is hidden from the session is not told here either.
         let is_bound = principal.profiles().is_some();
-        let mut confinement = self.rules(&setting, is_bound, &cwd, get(&env, b"HOME"))?;
+        let mut confinement =
+            self.rules(&setting, is_bound, &cwd, get(&env, b"HOME")).map_err(|error| match error {
+                ActionError::Invalid { field: "cwd", .. } if !is_chosen => {
+                    ActionError::Invalid { field: "cwd", problem: NO_WORKSPACE.to_owned() }
+                }
+                error => error,
+            })?;
         let is_the_containers = profile.confinement.as_ref().is_some_and(has_own_directory);
         if !is_the_containers {
             check_directory(self.host(), &cwd)?;
@@ -153,18 +164,20 @@ impl Registry {
         Ok(spec)
     }
 
-    /// The directory in which the shell is to start.
-    fn directory(&self, setting: &Setting, request: &Create, env: &Variables) -> Result<PathBuf, ActionError> {
+    /// The directory in which the shell is to start, if the request, its profile or its client names one.
+    fn directory(&self, setting: &Setting, request: &Create, env: &Variables) -> Result<Option<PathBuf>, ActionError> {
         let profile = &setting.profile;
         // Another user may have no access to the client's directory.
         let at_home = setting.user.as_ref().map(|_| PathBuf::from("~"));
         let cwd = request.cwd.as_ref().or(profile.cwd.as_ref()).or(at_home.as_ref());
-        let cwd = cwd.or(request.otherwise.cwd.as_ref());
-        let otherwise = || match profile.confinement.as_ref().is_some_and(has_own_directory) {
+        full_directory(cwd.or(request.otherwise.cwd.as_ref()), get(env, b"HOME"))
+    }
+
+    fn default_directory(&self, profile: &Profile) -> PathBuf {
+        match profile.confinement.as_ref().is_some_and(has_own_directory) {
             true => PathBuf::from("/"),
             false => self.host().default_directory(),
-        };
-        Ok(full_directory(cwd, get(env, b"HOME"))?.unwrap_or_else(otherwise))
+        }
     }
 
     fn resource_limits(
