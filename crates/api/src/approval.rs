@@ -30,6 +30,9 @@ pub struct Approval {
     /// The command would run in a shell inside the session's own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inside: bool,
+    /// The directory of the session's shell, where it is known. The same request in another one is asked about again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
     /// The input; absent for a command or keys, and where it is secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,

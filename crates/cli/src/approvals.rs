@@ -72,6 +72,10 @@ fn listed(all: &[Approval]) -> String {
             (None, None, Some(keys)) => format!("press {}", keys.join(" ")),
             (None, None, None) => format!("type a secret ({})", one.input_length.unwrap_or_default()),
         };
+        let what = match &one.cwd {
+            Some(cwd) => format!("{what} in {cwd:?}"),
+            None => what,
+        };
         let state = match one.state {
             ApprovalState::Pending => format!("{} ({} s)", wire_name(&one.state), one.expires_in),
             ApprovalState::Allowed | ApprovalState::Denied => wire_name(&one.state),

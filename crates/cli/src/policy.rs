@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use policy::{Policies, Policy, Standing, Verdict};
+use policy::{Policies, Policy, Remembered, Standing, Verdict};
 use ptyd_core::config_file::ConfigFile;
 use ptyd_core::policy_file;
 use terminal::quote;
@@ -42,6 +42,9 @@ enum PolicyCommand {
         /// Judge as in a session in which something unproven has run
         #[arg(long)]
         tainted: bool,
+        /// The directory in which the command would run [default: the current one]
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
     },
 }
 
@@ -78,21 +81,22 @@ pub fn policy(given: &PathOptions, options: &PolicyOptions) -> Result<ExitCode, 
                 let default = if policies.default_policy() == Some(policy.name()) { " (default)" } else { "" };
                 print::line(format_args!("{}{default}: {} rules", policy.name(), policy.rules()))?;
                 // In quotation marks, so that no text looks like another line.
-                for (command, decision) in policy.remembered() {
-                    print::line(format_args!("  remembered {command:?} ({:?}, {:?})", decision.by, decision.at))?;
+                for Remembered { command, cwd, by, at } in policy.remembered() {
+                    print::line(format_args!("  remembered {command:?} in {cwd:?} ({by:?}, {at:?})"))?;
                 }
             }
             print::note(format_args!("{}: no mistake", path.display()));
             Ok(ExitCode::SUCCESS)
         }
-        PolicyCommand::Test { command, policy, file, tainted } => {
+        PolicyCommand::Test { command, policy, file, tainted, cwd } => {
             let path = chosen(given, file.as_ref())?;
             let policies = read(&path)?;
             let policy = one_of(&policies, policy.as_deref())?;
+            let cwd = cwd.clone().or_else(|| std::env::current_dir().ok());
             let standing = if *tainted {
                 Standing::Unprovable("something unproven has run in the session")
             } else {
-                Standing::Provable
+                Standing::Provable(cwd.as_deref())
             };
             let mut ruling = policy.command(command, standing);
             ruling.shorten();

@@ -67,13 +67,13 @@ impl PolicyFile {
 
     /// Appends such a command; what a person has written there stays. Where it cannot be one, the error is
     /// [`io::ErrorKind::InvalidInput`], and nothing is written. Only one caller at a time may do this. Blocks.
-    pub(crate) fn remember(&self, policy: &str, command: &str, by: &str) -> io::Result<()> {
+    pub(crate) fn remember(&self, policy: &str, command: &str, cwd: &Path, by: &str) -> io::Result<()> {
         let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
         let policies = self.policies().map_err(invalid)?;
         let (Some(file), Some(now)) = (self.remembered(), policies.get(policy)) else {
             return Err(invalid(format!("the policy file has no policy {policy:?} any more")));
         };
-        if now.remembered().any(|(known, _)| known == command) {
+        if now.remembers(command, cwd).is_some() {
             return Ok(());
         }
         let mut text = match std::fs::read_to_string(&file) {
@@ -85,11 +85,13 @@ impl PolicyFile {
             text.push('\n');
         }
         let at = format!("{:.0}", jiff::Timestamp::now());
-        text += &remembered_entry(policy, command, &Remembered { by: by.to_owned(), at });
+        let (command, by) = (command.to_owned(), by.to_owned());
+        let decision = Remembered { command, cwd: cwd.display().to_string(), by, at };
+        text += &remembered_entry(policy, &decision);
         // As the next read has it.
         let read = Policies::clone(&policies).with_remembered(&text);
         let read = read.map_err(|mistake| invalid(format!("{}, {mistake}", file.display())))?;
-        if !read.get(policy).is_some_and(|policy| policy.remembered().any(|(known, _)| known == command)) {
+        if read.get(policy).is_none_or(|policy| policy.remembers(&decision.command, cwd).is_none()) {
             return Err(invalid(format!("{} would not have it as it is", file.display())));
         }
         state_dir::replace(&file, text.as_bytes()).map_err(|e| named(&file, &e))
@@ -149,30 +151,40 @@ mod tests {
         let path = dir.path().join("policy.toml");
         let file = PolicyFile::new(Some(path.clone()));
         let kind = |done: io::Result<()>| done.err().map(|e| e.kind());
-        assert_eq!(kind(file.remember("a", "ls > x", "ada")), Some(io::ErrorKind::InvalidInput), "no such policy");
+        assert_eq!(
+            kind(file.remember("a", "ls > x", Path::new("/src"), "ada")),
+            Some(io::ErrorKind::InvalidInput),
+            "no such policy"
+        );
         std::fs::write(&path, "[policies.a]\n").expect("written");
         let count = || {
             let policies = file.policies()?;
-            Ok::<_, String>(policies.get("a").map_or(0, |policy| policy.remembered().count()))
+            Ok::<_, String>(policies.get("a").map_or(0, |policy| policy.remembered().len()))
         };
         let memory = file.remembered().expect("a path");
         let text = |path: &Path| std::fs::read_to_string(path).map_err(|e| e.to_string());
-        assert_eq!((file.remember("a", "ls > x", "ada").ok(), count()), (Some(()), Ok(1)));
+        assert_eq!((file.remember("a", "ls > x", Path::new("/src"), "ada").ok(), count()), (Some(()), Ok(1)));
         assert_eq!(std::fs::metadata(&memory).expect("there").mode() & 0o777, 0o600);
         std::fs::write(&memory, text(&memory).expect("there") + "# mine").expect("written");
-        assert_eq!((file.remember("a", "printf 'a\nb' > \"x\\\\\"", "ada").ok(), count()), (Some(()), Ok(2)));
+        assert_eq!(
+            (file.remember("a", "printf 'a\nb' > \"x\\\\\"", Path::new("/src"), "ada").ok(), count()),
+            (Some(()), Ok(2))
+        );
         let before = text(&memory).expect("there");
-        assert!(before.contains("\n# mine\n") && file.remember("a", "ls > x", "eve").is_ok(), "{before}");
+        assert!(
+            before.contains("\n# mine\n") && file.remember("a", "ls > x", Path::new("/src"), "eve").is_ok(),
+            "{before}"
+        );
         assert_eq!(text(&memory), Ok(before), "it was there");
         std::fs::write(&memory, "remembered = 1\n").expect("written");
         assert!(count().is_err_and(|why| why.contains("policy.remembered.toml, line 1: ")));
-        assert_eq!(kind(file.remember("a", "ls > y", "ada")), Some(io::ErrorKind::InvalidInput));
+        assert_eq!(kind(file.remember("a", "ls > y", Path::new("/src"), "ada")), Some(io::ErrorKind::InvalidInput));
         assert_eq!(text(&memory).as_deref(), Ok("remembered = 1\n"));
         std::fs::remove_file(&memory).expect("removed");
         assert_eq!(count(), Ok(0));
         // A folder in the place of the draft stops the write, and no rule is made.
         std::fs::create_dir_all(dir.path().join("policy.remembered.new/x")).expect("made");
-        assert!(file.remember("a", "ls > x", "ada").is_err());
+        assert!(file.remember("a", "ls > x", Path::new("/src"), "ada").is_err());
         assert_eq!(count(), Ok(0));
     }
 }

@@ -97,9 +97,9 @@ impl Policies {
 
     /// The same with the commands of a file that a person has allowed for always.
     pub fn with_remembered(mut self, text: &str) -> Result<Self, Mistake> {
-        for (policy, command, decision) in remembered::parse(text)? {
+        for (policy, decision) in remembered::parse(text)? {
             if let Some(policy) = self.named.get_mut(&policy) {
-                policy.remembered.insert(command, decision);
+                policy.remembered.push(decision);
             }
         }
         Ok(self)
@@ -131,14 +131,8 @@ fn checked_name(name: &str) -> Result<(), String> {
 
 fn policy_of(name: &str, raw: RawPolicy) -> Result<Policy, (usize, String)> {
     let RawPolicy { default, unproven, typed_input, rules } = raw;
-    let mut policy = Policy {
-        name: name.to_owned(),
-        default,
-        unproven,
-        typed_input,
-        rules: Vec::new(),
-        remembered: BTreeMap::new(),
-    };
+    let mut policy =
+        Policy { name: name.to_owned(), default, unproven, typed_input, rules: Vec::new(), remembered: Vec::new() };
     for raw in rules {
         let at = raw.span().start;
         let raw = raw.into_inner();

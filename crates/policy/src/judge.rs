@@ -1,6 +1,6 @@
 //! The verdict of a policy on a command.
 
-use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::hygiene::unfit;
 use crate::lexer::prove;
@@ -19,14 +19,14 @@ pub struct Policy {
     pub(crate) typed_input: Verdict,
     pub(crate) rules: Vec<Rule>,
     /// The commands that a person has allowed for always.
-    pub(crate) remembered: BTreeMap<String, Remembered>,
+    pub(crate) remembered: Vec<Remembered>,
 }
 
 /// Whether a session is in the state in which a command means what it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing<'a> {
-    /// It is: bash as it was started, and every command since was proven.
-    Provable,
+    /// It is: bash as it was started, and every command since was proven. It is in this directory, where that is known.
+    Provable(Option<&'a Path>),
     /// It is not, for this reason.
     Unprovable(&'a str),
 }
@@ -85,7 +85,7 @@ impl Policy {
             };
         }
         let proven = match standing {
-            Standing::Provable => self.proven(text),
+            Standing::Provable(_) => self.proven(text),
             Standing::Unprovable(why) => Err(why.to_owned()),
         };
         let found = scan(text);
@@ -115,21 +115,31 @@ impl Policy {
                 ruling.why = because(rule, words);
             }
         }
-        if standing == Standing::Provable { self.with_memory(text, ruling) } else { ruling }
+        match standing {
+            Standing::Provable(Some(cwd)) => self.with_memory(text, cwd, ruling),
+            Standing::Provable(None) | Standing::Unprovable(_) => ruling,
+        }
     }
 
     /// The commands that a person has allowed for always, in order.
-    pub fn remembered(&self) -> impl Iterator<Item = (&str, &Remembered)> {
-        self.remembered.iter().map(|(command, decision)| (command.as_str(), decision))
+    pub fn remembered(&self) -> &[Remembered] {
+        &self.remembered
+    }
+
+    /// The decision on this command in this directory.
+    pub fn remembers(&self, command: &str, cwd: &Path) -> Option<&Remembered> {
+        self.remembered.iter().find(|one| one.command == command && cwd.as_os_str() == one.cwd.as_str())
     }
 
     /// The same verdict, but `allow` instead of `ask` for a remembered command, which proves and taints what it did.
-    fn with_memory(&self, text: &str, ruling: Ruling) -> Ruling {
-        let Some(Remembered { by, at }) = self.remembered.get(text).filter(|_| ruling.verdict == Verdict::Ask) else {
+    fn with_memory(&self, text: &str, cwd: &Path, ruling: Ruling) -> Ruling {
+        let remembered = || self.remembers(text, cwd);
+        let Some(Remembered { by, at, .. }) = (ruling.verdict == Verdict::Ask).then(remembered).flatten() else {
             return ruling;
         };
         let Ruling { rule, why, .. } = &ruling;
-        let why = format!("{by} has allowed it for always, {at} (without that, rule {rule} asks: {why})");
+        let why =
+            format!("{by} has allowed it for always in this directory, {at} (without that, rule {rule} asks: {why})");
         Ruling { verdict: Verdict::Allow, rule: RULE.to_owned(), why, is_remembered: true, ..ruling }
     }
 

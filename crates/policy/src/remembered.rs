@@ -22,9 +22,13 @@ pub(crate) const RULE: &str = "remembered";
 pub const REMEMBERED_HEAD: &str =
     "# Commands that a person has allowed for always (docs/policy.md). Remove one, and it is asked about again.\n";
 
-/// A person's decision on a command.
+/// A person's decision on a command in a directory: elsewhere the same text runs other files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remembered {
+    /// The command, to the byte.
+    pub command: String,
+    /// The directory.
+    pub cwd: String,
     /// The principal that decided.
     pub by: String,
     /// The time, as the file has it.
@@ -43,6 +47,7 @@ struct RawFile {
 struct RawRemembered {
     policy: String,
     command: Spanned<String>,
+    cwd: String,
     by: String,
     at: String,
 }
@@ -52,15 +57,20 @@ pub fn remembered_file(policy_file: &Path) -> PathBuf {
     policy_file.with_extension("remembered.toml")
 }
 
-/// Why no rule can be made of this command, if that is so.
-pub fn unfit_to_remember(command: &str) -> Option<String> {
-    unfit(command).or_else(|| (!scan(command).is_whole).then(|| "the command cannot be read to its end".to_owned()))
+/// Why no rule can be made of this command in this directory, if that is so.
+pub fn unfit_to_remember(command: &str, cwd: &Path) -> Option<String> {
+    let no_text = || "the name of its directory cannot be written down".to_owned();
+    let of_directory = cwd.to_str().filter(|cwd| unfit(cwd).is_none() && !cwd.contains(['\n', '\t']));
+    let of_command = unfit(command)
+        .or_else(|| (!scan(command).is_whole).then(|| "the command cannot be read to its end".to_owned()));
+    of_command.or_else(|| of_directory.is_none().then(no_text))
 }
 
 /// A decision, as the file has it.
-pub fn remembered_entry(policy: &str, command: &str, decision: &Remembered) -> String {
+pub fn remembered_entry(policy: &str, decision: &Remembered) -> String {
+    let Remembered { command, cwd, by, at } = decision;
     let mut entry = String::from("\n[[remembered]]\n");
-    for (key, value) in [("policy", policy), ("command", command), ("by", &decision.by), ("at", &decision.at)] {
+    for (key, value) in [("policy", policy), ("command", command), ("cwd", cwd), ("by", by), ("at", at)] {
         let _ = writeln!(entry, "{key} = {}", quoted(value));
     }
     entry
@@ -72,14 +82,14 @@ fn quoted(text: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-/// The decisions of a file: the policy, the command, and who decided. Those of other policies than the caller's count for nothing.
-pub(crate) fn parse(text: &str) -> Result<Vec<(String, String, Remembered)>, Mistake> {
+/// The decisions of a file, each with its policy. Those of other policies than the caller's count for nothing.
+pub(crate) fn parse(text: &str) -> Result<Vec<(String, Remembered)>, Mistake> {
     let raw: RawFile = toml::from_str(text).map_err(|e| Mistake::of(text, &e))?;
-    let mut all: Vec<(String, String, Remembered)> = Vec::new();
-    for RawRemembered { policy, command, by, at } in raw.remembered {
+    let mut all: Vec<(String, Remembered)> = Vec::new();
+    for RawRemembered { policy, command, cwd, by, at } in raw.remembered {
         let place = command.span().start;
         let command = command.into_inner();
-        if let Some(why) = unfit_to_remember(&command) {
+        if let Some(why) = unfit_to_remember(&command, Path::new(&cwd)) {
             return Err(Mistake::at(text, place, format!("command: {why}")));
         }
         if all.iter().filter(|(of, ..)| *of == policy).count() == REMEMBERED_PER_POLICY_MAX {
@@ -88,7 +98,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<(String, String, Remembered)>, Mis
             );
             return Err(Mistake::at(text, place, what));
         }
-        all.push((policy, command, Remembered { by, at }));
+        all.push((policy, Remembered { command, cwd, by, at }));
     }
     Ok(all)
 }
@@ -100,9 +110,11 @@ mod tests {
 
     const POLICY: &str = "[policies.dev]\n[policies.open]\nunproven = 'allow'\n[[policies.dev.rules]]\nname = 'no-rm'\nverdict = 'deny'\nprogram = 'rm'\n";
 
+    const CWD: &str = "/src/\"app\"";
+
     fn entry(policy: &str, command: &str) -> String {
-        let decision = Remembered { by: "ada \"x\"".to_owned(), at: "2026-01-02T03:04:05Z".to_owned() };
-        remembered_entry(policy, command, &decision)
+        let (by, at) = ("ada \"x\"".to_owned(), "2026-01-02T03:04:05Z".to_owned());
+        remembered_entry(policy, &Remembered { command: command.to_owned(), cwd: CWD.to_owned(), by, at })
     }
 
     fn with(memory: &str) -> Result<Policies, Mistake> {
@@ -121,9 +133,14 @@ mod tests {
         ];
         let policies = with(&memory.concat()).expect("right");
         let dev = policies.get("dev").expect("there");
-        assert_eq!(dev.remembered().count(), 3);
+        assert_eq!(dev.remembered().len(), 3);
+        let here = Standing::Provable(Some(Path::new(CWD)));
+        for elsewhere in [None, Some("/src"), Some("/src/\"app\"/x"), Some("/src/\"app\"/.")] {
+            let ruling = dev.command("make > log", Standing::Provable(elsewhere.map(Path::new)));
+            assert_eq!((ruling.verdict, ruling.is_remembered), (Verdict::Ask, false), "{elsewhere:?}");
+        }
         for text in ["make > log", odd] {
-            let ruling = dev.command(text, Standing::Provable);
+            let ruling = dev.command(text, here);
             assert_eq!((ruling.verdict, ruling.rule.as_str(), ruling.is_remembered), (Verdict::Allow, RULE, true));
             assert!(
                 ruling.taints && !ruling.is_proven && ruling.why.starts_with("ada \"x\" has allowed it for always")
@@ -131,12 +148,12 @@ mod tests {
             assert_eq!(dev.command(text, Standing::Unprovable("x")).verdict, Verdict::Ask);
         }
         for other in ["make > log ", "make  > log", "make > lo", "make > log\n", "Make > log"] {
-            assert_eq!(dev.command(other, Standing::Provable).verdict, Verdict::Ask, "{other:?}");
+            assert_eq!(dev.command(other, here).verdict, Verdict::Ask, "{other:?}");
         }
-        let denied = dev.command("rm x; make > log", Standing::Provable);
+        let denied = dev.command("rm x; make > log", here);
         assert_eq!((denied.verdict, denied.rule.as_str()), (Verdict::Deny, "no-rm"));
         // Another policy has rules of its own.
-        let open = policies.get("open").expect("there").command("make > log", Standing::Provable);
+        let open = policies.get("open").expect("there").command("make > log", here);
         assert_eq!((open.verdict, open.is_remembered), (Verdict::Allow, false));
     }
 
@@ -146,7 +163,7 @@ mod tests {
         for (memory, said) in [
             (entry("dev", "echo 'a"), "line 4: command: the command cannot be read to its end"),
             (entry("dev", "ls \u{202e}"), "line 4: command: character 4 of the command is U+202E"),
-            (entry("dev", "ls").replace("by =", "who ="), "line 5: unknown field `who`"),
+            (entry("dev", "ls").replace("by =", "who ="), "line 6: unknown field `who`"),
             ("[[remembered]]\npolicy = 'dev'\n".to_owned(), "line 1: missing field `command`"),
             ("x".to_owned(), "line 1: "),
         ] {

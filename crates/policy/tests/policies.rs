@@ -26,7 +26,7 @@ fn dev(policies: &Policies) -> &Policy {
 }
 
 fn verdict(policy: &Policy, command: &str) -> Verdict {
-    policy.command(command, Standing::Provable).verdict
+    policy.command(command, Standing::Provable(None)).verdict
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn the_strictest_verdict_counts_and_nothing_is_proven_in_a_tainted_session() {
     let policies = example();
     let dev = dev(&policies);
     let of = |command: &str| {
-        let ruling = dev.command(command, Standing::Provable);
+        let ruling = dev.command(command, Standing::Provable(None));
         (ruling.verdict, ruling.rule)
     };
     for (command, verdict, rule) in [
@@ -84,7 +84,7 @@ fn a_list_of_what_must_not_run_allows_the_rest_but_nothing_unreadable() {
     ] {
         assert_eq!(verdict(policy, command), expected, "{command}");
     }
-    let ruling = policy.command("curl x > y", Standing::Provable);
+    let ruling = policy.command("curl x > y", Standing::Provable(None));
     assert!(ruling.taints && !ruling.is_proven);
 }
 
@@ -130,7 +130,7 @@ fn a_long_hostile_text_is_judged_in_a_moment() {
     let costs = [65_000 / 8, 65_000].map(|length| {
         let begun = processor_time();
         for part in HOSTILE {
-            dev(&policies).command(&part.repeat(length / part.len()), Standing::Provable);
+            dev(&policies).command(&part.repeat(length / part.len()), Standing::Provable(None));
         }
         processor_time() - begun
     });

@@ -1,5 +1,6 @@
 //! Approvals: a policy leaves a command or an input to a person, who allows it once or for always, or denies it.
 
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use crate::ids::SessionId;
@@ -28,6 +29,9 @@ pub struct ApprovalView {
     pub why: String,
     /// The command or the input.
     pub subject: ApprovalSubject,
+    /// The directory of the session's shell when it was asked for; the same request in another one is asked about again. `None` where
+    /// it is not known, as in a nested shell.
+    pub cwd: Option<PathBuf>,
     /// The decision.
     pub state: ApprovalState,
     /// When it was asked for.

@@ -49,6 +49,8 @@ pub struct Execute {
     pub command: String,
     /// The shell that runs it.
     pub shell: TargetShell,
+    /// The directory in which a person has allowed it: in another one it is refused.
+    pub allowed_in: Option<PathBuf>,
     /// The wait; `None` answers as soon as the command is accepted.
     pub wait: Option<Wait>,
     /// Its time limit, which [`super::Composite::Execute`] enforces.

@@ -43,6 +43,7 @@ fn execute(command: &str) -> Action {
         session: session(),
         command: command.to_owned(),
         shell: TargetShell::Own,
+        allowed_in: None,
         wait: None,
         time_limit: None,
         key: None,

@@ -26,6 +26,7 @@ pub(super) async fn perform(
             session,
             command,
             shell: TargetShell::Own,
+            allowed_in: None,
             wait: None,
             time_limit: None,
             key,

@@ -42,6 +42,7 @@ async fn run(caller: Caller<'_>, session: SessionId, commands: Vec<String>) -> R
             session: session.clone(),
             command: command.clone(),
             shell: TargetShell::Own,
+            allowed_in: None,
             wait: Some(Wait::at_most(limits::STARTUP_TIMEOUT)),
             time_limit: None,
             key: None,

@@ -320,6 +320,7 @@ fn execution(caller: Caller<'_>, session: SessionId, command: String, call: &Ter
         session,
         command,
         shell: TargetShell::foremost(call.is_inside),
+        allowed_in: None,
         wait,
         time_limit: call.time_limit,
         key,

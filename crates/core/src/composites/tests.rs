@@ -319,6 +319,7 @@ async fn a_wait_that_matches_before_older_output_is_searched_leaves_no_line_out(
         session: id.clone(),
         command: "echo here; read -r".to_owned(),
         shell: crate::action::TargetShell::Own,
+        allowed_in: None,
         wait: None,
         time_limit: None,
         key: None,

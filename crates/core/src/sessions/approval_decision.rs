@@ -2,6 +2,7 @@
 //! beside the policy file.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -22,7 +23,7 @@ impl Registry {
         let (registry, principal, id) = (Arc::clone(self), principal.clone(), id.to_owned());
         // As a whole, even if its client goes away: a rule whose decision nobody was told of would be worse than either.
         on_disk(move || {
-            let remember = |policy: &str, command: &str| registry.remember(&principal, policy, command);
+            let remember = |policy: &str, command: &str, cwd: &Path| registry.remember(&principal, policy, command, cwd);
             let approvals = &registry.person_requests.approvals;
             let (decided, is_first) = approvals.decide(&principal, &id, decision, Instant::now(), &remember)?;
             if is_first {
@@ -35,10 +36,10 @@ impl Registry {
     }
 
     /// Makes a rule of this command. Blocks.
-    fn remember(&self, principal: &Principal, policy: &str, command: &str) -> Result<(), ActionError> {
+    fn remember(&self, principal: &Principal, policy: &str, command: &str, cwd: &Path) -> Result<(), ActionError> {
         let (_, masks) = self.name_and_masks(None);
         check_shows_no_secret(&masks, command)?;
-        self.launch_resources.policies.remember(policy, command, &principal.name).map_err(|e| match e.kind() {
+        self.launch_resources.policies.remember(policy, command, cwd, &principal.name).map_err(|e| match e.kind() {
             io::ErrorKind::InvalidInput => not_for_always(&e.to_string()),
             _ => ActionError::Exhausted {
                 why: format!("the rule for always cannot be written: {e}; nothing is decided"),

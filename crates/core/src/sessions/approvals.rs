@@ -4,6 +4,7 @@
 //! An approval is for one caller, one session and exactly one text or input, and is good once. The caller is refused until a person has
 //! decided, and sends the same again then; or it waits for the decision (`approval_wait.rs`), in its own request and nowhere else.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -33,6 +34,8 @@ pub(super) struct Asked {
     first_maker: String,
     /// Whether a program in a session has asked.
     is_of_program: bool,
+    /// The directory of the session's shell, where it is known.
+    cwd: Option<PathBuf>,
     request: Request,
 }
 
@@ -140,7 +143,7 @@ struct Shared {
 
 impl Asked {
     /// The request of this action, while a program asks for a password or not; `None` for one that no person is asked about.
-    pub(super) fn of(action: &Action, principal: &Principal, hides_input: bool) -> Option<Self> {
+    pub(super) fn of(action: &Action, principal: &Principal, hides_input: bool, cwd: Option<&Path>) -> Option<Self> {
         let (session, request) = match action {
             Action::Execute(execute) => {
                 (&execute.session, Request::Command { text: execute.command.clone(), shell: execute.shell })
@@ -154,7 +157,8 @@ impl Asked {
         let (first_maker, is_of_program) =
             (principal.first_maker().to_owned(), principal.origin.from_session.is_some());
         let (session, principal) = (session.clone(), principal.name.clone());
-        Some(Self { session, principal, first_maker, is_of_program, request })
+        let cwd = cwd.map(Path::to_owned);
+        Some(Self { session, principal, first_maker, is_of_program, cwd, request })
     }
 
     fn subject(&self, words: &Words) -> ApprovalSubject {
@@ -324,7 +328,7 @@ impl Approvals {
         id: &str,
         decision: Decision,
         now: Instant,
-        remember: &dyn Fn(&str, &str) -> Result<(), ActionError>,
+        remember: &dyn Fn(&str, &str, &Path) -> Result<(), ActionError>,
     ) -> Result<(ApprovalView, bool), ActionError> {
         check_person(principal)?;
         let unknown = || {
@@ -363,11 +367,11 @@ impl Approvals {
             None => {}
         }
         if decision == Decision::Always {
-            let (policy, command) = approval.rule_of_it()?;
+            let (policy, command, cwd) = approval.rule_of_it()?;
             // It is not forgotten while the rule is written, and other requests are not held up by that.
             approval.until = now + APPROVAL_LIFETIME;
             drop(all);
-            remember(&policy, &command)?;
+            remember(&policy, &command, &cwd)?;
             all = locked(&self.0.all);
         }
         let approval = all.iter_mut().find(|approval| approval.id == id).ok_or_else(unknown)?;
@@ -427,8 +431,8 @@ impl Drop for ApprovalClaim {
 }
 
 impl Approval {
-    /// The policy and the command of the rule that a decision for always makes.
-    fn rule_of_it(&self) -> Result<(String, String), ActionError> {
+    /// The policy, the command and the directory of the rule that a decision for always makes.
+    fn rule_of_it(&self) -> Result<(String, String, PathBuf), ActionError> {
         let why = match &self.asked.request {
             Request::Input { .. } => "what is typed means what the program makes of it that reads it".to_owned(),
             Request::Command { shell: TargetShell::Nested, .. } => {
@@ -438,9 +442,12 @@ impl Approval {
                 check_shows_no_secret(self.words.masks.as_slice(), text)?;
                 let never = self.words.never_provable.as_ref();
                 let never = never.map(|why| format!("no rule that allows holds in its session: {why}"));
-                match never.or_else(|| policy::unfit_to_remember(text)) {
+                let Some(cwd) = &self.asked.cwd else {
+                    return Err(not_for_always("the directory of its shell is not known"));
+                };
+                match never.or_else(|| policy::unfit_to_remember(text, cwd)) {
                     Some(why) => why,
-                    None => return Ok((self.words.policy.clone(), text.clone())),
+                    None => return Ok((self.words.policy.clone(), text.clone(), cwd.clone())),
                 }
             }
         };
@@ -459,6 +466,7 @@ impl Approval {
             rule,
             why,
             subject: self.asked.subject(&self.words),
+            cwd: self.asked.cwd.clone(),
             state: self.state.clone(),
             asked_at: self.asked_at,
             left: self.until.saturating_duration_since(now),
@@ -493,6 +501,7 @@ mod tests {
             principal: principal.to_owned(),
             first_maker: principal.to_owned(),
             is_of_program: false,
+            cwd: Some(PathBuf::from("/src")),
             request,
         }
     }
@@ -516,7 +525,7 @@ mod tests {
         principal
     }
 
-    fn forgets(_: &str, _: &str) -> Result<(), ActionError> {
+    fn forgets(_: &str, _: &str, _: &Path) -> Result<(), ActionError> {
         Ok(())
     }
 
@@ -537,6 +546,12 @@ mod tests {
         let Answer::Allowed(used) = ask("bot", "make", now) else { panic!("allowed") };
         assert_eq!((used.id(), used.by()), (id.as_str(), "ada"));
         drop(used);
+        let elsewhere = Asked { cwd: Some(PathBuf::from("/src/b")), ..asked("bot", "make") };
+        let elsewhere = approvals.answer(elsewhere, None, Door::Mcp, words(), now);
+        assert!(
+            matches!(elsewhere, Answer::Pending { is_new: true, .. }),
+            "in another directory it is another request"
+        );
         let Answer::Allowed(used) = ask("bot", "make", now) else { panic!("it was not performed") };
         approvals.put_back(used.used().expect("taken"));
         let keyed = |key| approvals.answer(asked("bot", "make"), Some(key), Door::Mcp, words(), now);
@@ -614,7 +629,7 @@ mod tests {
         for number in 0..3 * APPROVALS_PER_PRINCIPAL_MAX {
             let answer = approvals.answer(asked("bot", &number.to_string()), None, Door::Mcp, words(), now);
             let Answer::Pending { id, is_new: true } = answer else { panic!("{number}: {answer:?}") };
-            approvals.decide(&ada, &id, Decision::Deny, now, &|_, _| Ok(())).expect("decided");
+            approvals.decide(&ada, &id, Decision::Deny, now, &|_, _, _| Ok(())).expect("decided");
         }
         let again = |number: usize| approvals.answer(asked("bot", &number.to_string()), None, Door::Mcp, words(), now);
         assert!(
@@ -633,8 +648,8 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let made = Mutex::new(Vec::new());
-        let remember = |policy: &str, command: &str| {
-            locked(&made).push(format!("{policy}: {command}"));
+        let remember = |policy: &str, command: &str, cwd: &Path| {
+            locked(&made).push(format!("{policy}: {command} in {}", cwd.display()));
             Ok(())
         };
         let always = |id: &str| approvals.decide(&by("ada"), id, Decision::Always, now, &remember);
@@ -655,14 +670,16 @@ mod tests {
         }
         let never = Words { never_provable: Some("its shell is zsh".to_owned()), ..words() };
         assert!(said(&pending(asked("bot", "make"), never)).contains("its shell is zsh"));
+        let nowhere = Asked { cwd: None, ..asked("bot", "make") };
+        assert!(said(&pending(nowhere, words())).contains("directory of its shell is not known"));
         assert_eq!(*locked(&made), [""; 0]);
         let id = pending(asked("bot", "make x"), words());
-        let full = |_: &str, _: &str| Err(ActionError::Exhausted { why: "full".to_owned() });
+        let full = |_: &str, _: &str, _: &Path| Err(ActionError::Exhausted { why: "full".to_owned() });
         assert!(approvals.decide(&by("ada"), &id, Decision::Always, now, &full).is_err());
         assert!(approvals.decide(&by("bot"), &id, Decision::Always, now, &remember).is_err(), "its own");
         assert!(approvals.decision_before(&asked("bot", "make x"), None, now).is_none(), "nothing is decided");
         assert!(always(&id).is_ok_and(|(_, is_first)| is_first) && always(&id).is_ok_and(|(_, is_first)| !is_first));
-        assert_eq!(*locked(&made), ["x: make x"]);
+        assert_eq!(*locked(&made), ["x: make x in /src"]);
         let other = approvals.decide(&by("eve"), &id, Decision::Allow, now, &forgets).expect_err("decided");
         assert!(other.to_string().contains("ada has allowed it for always"), "{other}");
         let before = || approvals.decision_before(&asked("bot", "make x"), None, now);

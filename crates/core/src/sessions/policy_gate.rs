@@ -3,6 +3,7 @@
 //! A policy is its session's: it counts for every principal, because a person and an agent of the same user are the same
 //! to a server. C-c and signals never need it, nor does a secret that a person types at its page.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use policy::{Policies, Ruling, Standing, Verdict};
@@ -13,10 +14,10 @@ use super::approvals::{Answer, ApprovalUse, Asked, Words};
 use super::registry::{Registry, SessionRef, on_disk};
 use super::session::{KeyUse, Request};
 use super::shared::Shared;
-use super::taint::overtaken;
+use super::taint::{UNPROVABLE, overtaken};
 use crate::action::{
-    Action, ActionError, Create, Foreground, InputBytes, MakeToken, PolicyRefusal, ServerEventKind, TargetShell,
-    Variables,
+    Action, ActionError, Create, Execute, Foreground, InputBytes, MakeToken, PolicyRefusal, ServerEventKind,
+    TargetShell, Variables,
 };
 use crate::keys;
 use crate::limits::{APPROVALS_PER_PRINCIPAL_MAX, UNDERWAY_INTERVAL};
@@ -43,6 +44,8 @@ pub(crate) struct Judged {
     policy: String,
     ruling: Ruling,
     subject: Subject,
+    /// The directory of the session's shell, where it is known and the request is for that shell.
+    cwd: Option<PathBuf>,
     /// How many requests that are not proven the session had admitted before.
     admitted: u64,
     /// A person's decision, where the verdict leaves it to one.
@@ -74,14 +77,19 @@ impl Registry {
         };
         let shared = Arc::clone(&handle.shared);
         let admitted = shared.taint.admitted();
-        let Some((policy, mut ruling)) = self.ruling_of_both(principal, &shared, action) else { return Ok(None) };
+        // What the kernel says, and not what the shell reports of itself.
+        let is_nested = matches!(action, Action::Execute(Execute { shell: TargetShell::Nested, .. }));
+        let shell = handle.feed.borrow().summary.as_ref().and_then(|summary| summary.pid).filter(|_| !is_nested);
+        let cwd = shell.and_then(|pid| self.host().working_directory(pid));
+        let ruled = self.ruling_of_both(principal, &shared, action, cwd.as_deref());
+        let Some((policy, mut ruling)) = ruled else { return Ok(None) };
         // It may quote the command, and half a secret is not recognized.
         if let Some(masks) = shared.folder.masks() {
             ruling.why = masks.masked_text(ruling.why);
         }
         ruling.shorten();
         let subject = if matches!(action, Action::Execute(_)) { Subject::Command } else { Subject::Input };
-        let mut judged = Judged { shared, policy, ruling, subject, admitted, answer: None };
+        let mut judged = Judged { shared, policy, ruling, subject, cwd, admitted, answer: None };
         let (name, used) = match action {
             Action::Execute(execute) => (execute.key.as_deref(), self.key_of_command(execute)),
             Action::Input(input) => (input.key.as_deref(), self.key_of_input(input)),
@@ -105,7 +113,7 @@ impl Registry {
                     Ok(KeyUse::Unused | KeyUse::Underway | KeyUse::OtherRequest) | Err(_) => {}
                 }
             }
-            judged.answer = Asked::of(action, principal, hides_input)
+            judged.answer = Asked::of(action, principal, hides_input, judged.cwd.as_deref())
                 .and_then(|asked| self.answer_of_person(principal, &judged, asked, key));
             match judged.answer {
                 Some(Answer::Underway) => self.person_requests.approvals.changes_within(UNDERWAY_INTERVAL).await,
@@ -152,11 +160,17 @@ impl Registry {
 
     /// The ruling of the session's policy and of the token's, with the name of the policy that gave it. The stricter one
     /// counts; the session's own where both say the same.
-    fn ruling_of_both(&self, principal: &Principal, shared: &Shared, action: &Action) -> Option<(String, Ruling)> {
+    fn ruling_of_both(
+        &self,
+        principal: &Principal,
+        shared: &Shared,
+        action: &Action,
+        cwd: Option<&Path>,
+    ) -> Option<(String, Ruling)> {
         let of_session = shared.meta.policy.as_deref();
         let of_token = principal.policy().filter(|name| of_session != Some(name));
         let ruled = [of_session, of_token].into_iter().flatten();
-        ruled.map(|name| (name.to_owned(), self.ruling(shared, name, action))).reduce(
+        ruled.map(|name| (name.to_owned(), self.ruling(shared, name, action, cwd))).reduce(
             |(one, before), (other, ruling)| {
                 let (taints, is_proven) = (before.taints || ruling.taints, before.is_proven && ruling.is_proven);
                 let is_remembered = before.is_remembered || ruling.is_remembered;
@@ -168,7 +182,7 @@ impl Registry {
         )
     }
 
-    fn ruling(&self, shared: &Shared, name: &str, action: &Action) -> Ruling {
+    fn ruling(&self, shared: &Shared, name: &str, action: &Action, cwd: Option<&Path>) -> Ruling {
         let policies = match self.launch_resources.policies.policies() {
             Ok(policies) => policies,
             Err(why) => return denied(why),
@@ -184,7 +198,7 @@ impl Registry {
             _ if shared.meta.policy.is_none() => Some("the session was started without a policy"),
             _ => taint.as_deref(),
         };
-        policy.command(&execute.command, hindrance.map_or(Standing::Provable, Standing::Unprovable))
+        policy.command(&execute.command, hindrance.map_or(Standing::Provable(cwd), Standing::Unprovable))
     }
 
     /// The policy of a new session, if it lets the request start one. Blocks.
@@ -341,7 +355,12 @@ impl Judged {
         let needs_proof = has_proof && taken.is_none();
         let most_before = if needs_proof { self.admitted } else { u64::MAX };
         if self.ruling.taints && !self.taint(most_before).await? {
-            return Err(overtaken(&self.shared.meta));
+            return Err(overtaken(&self.shared.meta, UNPROVABLE));
+        }
+        if let Action::Execute(execute) = action
+            && (taken.is_some() || self.ruling.is_remembered)
+        {
+            execute.allowed_in = self.cwd.take();
         }
         match (action, &taken) {
             (Action::Execute(execute), _) if needs_proof => {

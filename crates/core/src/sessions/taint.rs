@@ -54,14 +54,19 @@ impl Taint {
     }
 }
 
-/// The refusal of a proven command before which another request has left the session unprovable.
-pub(super) fn overtaken(meta: &SessionMetadata) -> ActionError {
+/// Another request has left the session unprovable.
+pub(super) const UNPROVABLE: &str = "another request has made the session unprovable meanwhile; send it again";
+/// The command would run in another directory than its approval or its rule names.
+pub(super) const ELSEWHERE: &str = "the session's shell has changed its directory meanwhile; send it again";
+
+/// The refusal of a command whose proof or approval holds no more when it is handed over.
+pub(super) fn overtaken(meta: &SessionMetadata, why: &str) -> ActionError {
     ActionError::PolicyDenied(Box::new(PolicyRefusal {
         what: "not run",
         verdict: Verdict::Deny,
         policy: meta.policy.clone().unwrap_or_default(),
         rule: "unproven".to_owned(),
-        why: "another request has made the session unprovable meanwhile; send it again".to_owned(),
+        why: why.to_owned(),
         is_advisory: meta.confinement.tier.is_none(),
         approval: None,
     }))

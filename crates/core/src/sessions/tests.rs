@@ -49,6 +49,7 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
         session: handle.shared.id.clone(),
         command: format!("head -c {BYTES} /dev/zero; exit 3"),
         shell: TargetShell::Own,
+        allowed_in: None,
         wait: None,
         time_limit: None,
         key: None,
@@ -84,6 +85,7 @@ async fn run(registry: &Arc<Registry>, session: &SessionId, command: &str) {
         session: session.clone(),
         command: command.to_owned(),
         shell: TargetShell::Own,
+        allowed_in: None,
         wait: Some(wait),
         time_limit: None,
         key: None,
@@ -528,8 +530,9 @@ async fn of_two_remembered_commands_that_are_judged_at_once_the_one_that_comes_s
     };
     let profile = file("config.toml", "[profiles.default]\nshell = 'bash'\nrc = 'clean'\n");
     let policies = file("policy.toml", "default = 'dev'\n[policies.dev]\n");
+    let cwd = dir.path().canonicalize().expect("a folder");
     let rule = "[[remembered]]\npolicy = 'dev'\ncommand = 'ls > x'\nby = 'ada'\nat = '2026-01-02'\n";
-    file("policy.remembered.toml", rule);
+    file("policy.remembered.toml", &format!("{rule}cwd = '{}'\n", cwd.display()));
     let files = crate::config::OperatorFiles { config: profile, policies };
     let registry = Registry::start(&Config { files, ..config(dir.path()) }).await.expect("a registry");
     let session = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
@@ -537,6 +540,7 @@ async fn of_two_remembered_commands_that_are_judged_at_once_the_one_that_comes_s
         session: session.clone(),
         command: "ls > x".to_owned(),
         shell: TargetShell::Foremost,
+        allowed_in: None,
         wait: None,
         time_limit: None,
         key: None,
@@ -585,6 +589,7 @@ async fn a_proven_command_runs_only_where_nothing_unproven_came_before_it() {
                 session: session.clone(),
                 command: command.to_owned(),
                 shell: TargetShell::Foremost,
+                allowed_in: None,
                 wait: None,
                 time_limit: None,
                 key: None,

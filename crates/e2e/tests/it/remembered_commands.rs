@@ -54,6 +54,7 @@ async fn a_command_that_is_allowed_for_always_runs_without_asking_until_its_rule
     let granted = server.client().make_token(&token("bot")).await.expect("made").token;
     let bot = Arc::new(Client::tcp(server.address(), granted.clone()));
     let shell = session_of(&bot).await;
+    let cwd = shell.look().await.cwd;
     let mut follower = Follower::open(&server, &server.token(), None);
     let asked = asked_for(&server, &shell, ask(COMMAND)).await;
     let own = bot.decide(&asked.id, Decision::Always).await.err().and_then(|error| error.code());
@@ -94,11 +95,16 @@ async fn a_command_that_is_allowed_for_always_runs_without_asking_until_its_rule
     assert_eq!(ran, [(by_rule.0.clone(), true), by_rule.clone(), by_rule], "{ran:?}");
     // The rule is seen, and what a file would say is what the gate says.
     let (code, listed) = ptyd(&server, &["policy", "check"]);
-    assert_eq!((code, listed.contains(&format!("  remembered {COMMAND:?} (\""))), (Some(0), true), "{listed}");
-    let (code, said) = ptyd(&server, &["policy", "test", COMMAND]);
+    let entry = format!("  remembered {COMMAND:?} in {cwd:?} (\"");
+    assert_eq!((code, listed.contains(&entry)), (Some(0), true), "{listed}");
+    let (code, said) = ptyd(&server, &["policy", "test", COMMAND, "--cwd", &cwd]);
     assert_eq!((code, said.starts_with("allow: rule remembered of policy strict: ")), (Some(0), true), "{said}");
-    for not_allowed in [vec!["policy", "test", COMMAND, "--tainted"], vec!["policy", "test", "echo ran >> made"]] {
-        assert_eq!(ptyd(&server, &not_allowed).0, Some(4));
+    for not_allowed in [
+        vec![COMMAND, "--cwd", &cwd, "--tainted"],
+        vec!["echo ran >> made", "--cwd", &cwd],
+        vec![COMMAND, "--cwd", "/"],
+    ] {
+        assert_eq!(ptyd(&server, &[vec!["policy", "test"], not_allowed].concat()).0, Some(4));
     }
     // A rule that denies goes before it, and a mistake in the file is no empty file.
     let fresh = server.session().await;
@@ -118,6 +124,50 @@ async fn a_command_that_is_allowed_for_always_runs_without_asking_until_its_rule
     assert_eq!(ptyd(&server, &["policy", "check"]).0, Some(2));
     std::fs::write(&remembered, "").expect("written");
     assert!(asks(&fresh, COMMAND).await, "the rule is gone");
+}
+
+#[tokio::test]
+// promise: policy-10
+async fn a_decision_holds_in_the_directory_that_the_person_saw_and_in_no_other() {
+    let server = start();
+    let bot = bot(&server).await;
+    let shell = session_of(&bot).await;
+    let top = PathBuf::from(shell.look().await.cwd);
+    for (name, script) in [("a", "echo good"), ("b", "echo other")] {
+        std::fs::create_dir(top.join(name)).expect("made");
+        std::fs::write(top.join(name).join("deploy.sh"), script).expect("written");
+    }
+    let goes_to = async |shell: &Session, name: &str| shell.gives(&format!("cd {}", top.join(name).display())).await;
+    // `cd` is allowed by a rule, and leaves the session provable.
+    assert_eq!(goes_to(&shell, "a").await.0, 0);
+    let deploy = "sh ./deploy.sh";
+    let in_a = asked_for(&server, &shell, ask(deploy)).await;
+    let shown = ptyd(&server, &["approvals"]).1;
+    let cwd = top.join("a").display().to_string();
+    assert_eq!((in_a.cwd.as_ref(), shown.contains(&format!("in {cwd:?}"))), (Some(&cwd), true), "{shown}");
+    server.client().decide(&in_a.id, Decision::Allow).await.expect("decided");
+    assert_eq!(goes_to(&shell, "b").await.0, 0);
+    let in_b = asked_for(&server, &shell, ask(deploy)).await;
+    assert_ne!(in_b.id, in_a.id);
+    assert_eq!(goes_to(&shell, "a").await.0, 0);
+    assert_eq!(shell.gives(deploy).await, (0, "good\n".to_owned()), "the decision is still good here");
+    // A name that the shell makes up for its directory is not where it is.
+    let liar = session_of(&bot).await;
+    goes_to(&liar, "b").await;
+    let lie = asked_for(&server, &liar, ask(&format!("PWD={cwd}"))).await;
+    server.client().decide(&lie.id, Decision::Allow).await.expect("decided");
+    liar.gives(&format!("PWD={cwd}")).await;
+    let asked = asked_for(&server, &liar, ask(deploy)).await;
+    assert_eq!(asked.cwd, Some(top.join("b").display().to_string()));
+    // For always, too.
+    let always = session_of(&bot).await;
+    goes_to(&always, "a").await;
+    allow_always(&server, &always, "sh ./deploy.sh x").await;
+    let fresh = session_of(&bot).await;
+    goes_to(&fresh, "b").await;
+    assert!(asks(&fresh, "sh ./deploy.sh x").await);
+    goes_to(&fresh, "a").await;
+    assert_eq!(fresh.gives("sh ./deploy.sh x").await, (0, "good\n".to_owned()));
 }
 
 #[tokio::test]

@@ -71,6 +71,7 @@ fn shown(view: ApprovalView) -> api::Approval {
         why: view.why,
         command,
         inside,
+        cwd: view.cwd.map(|cwd| cwd.to_string_lossy().into_owned()),
         input,
         input_length,
         keys,

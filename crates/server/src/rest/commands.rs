@@ -86,7 +86,7 @@ async fn to_execute(
         return Err(ProblemResponse::field("timeout", "is needed with onTimeout: interrupt or kill"));
     }
     let time_limit = ending.map(|ending| TimeLimit { after: timeout, ending });
-    Ok(Execute { session, command, shell, wait, time_limit, key, budget })
+    Ok(Execute { session, command, shell, allowed_in: None, wait, time_limit, key, budget })
 }
 
 pub(super) async fn list(

@@ -92,6 +92,9 @@ fn form(view: &ApprovalView) -> Response {
         ApprovalSubject::Input { text: None, length } => entry("Secret input", format!("{length} bytes")),
         ApprovalSubject::Keys(names) => entry("Keys", code(&names.join(" "))),
     }
+    if let Some(cwd) = &view.cwd {
+        entry("Directory", code(&cwd.to_string_lossy()));
+    }
     let session_name = view.session_name.as_deref().map_or_else(String::new, |name| format!(" ({})", code(name)));
     entry("Session", code(view.session.as_str()) + &session_name);
     entry("Asked by", code(&view.principal));
@@ -122,6 +125,7 @@ mod tests {
     use super::*;
     use axum::body::to_bytes;
     use ptyd_core::ids::SessionId;
+    use std::path::PathBuf;
     use std::time::{Duration, SystemTime};
 
     #[tokio::test]
@@ -150,6 +154,7 @@ mod tests {
             rule: text("unproven"),
             why: text("it has a <variable>"),
             subject: ApprovalSubject::Command { text: text("echo \"</code><script>\"\u{202e}"), inside: false },
+            cwd: Some(PathBuf::from("/src/<app>")),
             state: ApprovalState::Pending,
             asked_at: SystemTime::now(),
             left: Duration::from_secs(599),
@@ -164,6 +169,7 @@ mod tests {
             "value=\"allow\"",
             "value=\"deny\"",
             "&lt;variable&gt;",
+            "/src/&lt;app&gt;",
         ] {
             assert!(shown.contains(part), "{part} in {shown}");
         }

@@ -45,9 +45,10 @@ impl Registry {
         let patience = wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, Wait::left);
         let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
         let (text, shell) = (request.command.clone().into_bytes(), request.shell);
+        let allowed_in = request.allowed_in.clone();
         let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
         let asked = wait.clone();
-        let run = move |started| Request::Run { text, key, patience_ms, wait, shell, started };
+        let run = move |started| Request::Run { text, key, patience_ms, wait, shell, allowed_in, started };
         let started = self.start_command(principal, &handle, run).await?;
         let started = started.map_err(|e| self.with_cancelled(principal, with_key(e, request.key.as_deref())))?;
         let mut report = match started.finished {

@@ -275,8 +275,16 @@ mod tests {
         let (shell, wait_none) = (TargetShell::Foremost, None);
         let session_too = session.clone();
         let time_limit = None;
-        let plain =
-            Execute { session: session_too, command, shell, wait: wait_none, time_limit, key: key.clone(), budget };
+        let plain = Execute {
+            session: session_too,
+            command,
+            shell,
+            allowed_in: None,
+            wait: wait_none,
+            time_limit,
+            key: key.clone(),
+            budget,
+        };
         assert_eq!(text(executed(&plain)), r#"{"command":"echo \"x\"\n","wait":null,"budget":7}"#);
         let limit = TimeLimit { after: Duration::from_secs(2), ending: Ending::Kill };
         let limited = Execute { time_limit: Some(limit), ..plain.clone() };

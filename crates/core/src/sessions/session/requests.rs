@@ -1,6 +1,7 @@
 //! Requests to a live session, and their answers.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -27,6 +28,7 @@ pub(crate) enum Request {
         patience_ms: u32,
         wait: Option<Wait>,
         shell: TargetShell,
+        allowed_in: Option<PathBuf>,
         started: oneshot::Sender<Result<Started, ActionError>>,
     },
     Input {

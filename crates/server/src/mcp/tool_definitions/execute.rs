@@ -108,6 +108,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         session: session(call, &arguments.session_id).await?,
         command: arguments.command,
         shell: TargetShell::foremost(arguments.inside),
+        allowed_in: None,
         wait: waits.then_some(wait),
         time_limit: arguments.on_timeout.time_limit(timeout)?,
         key: Some(arguments.idempotency_key).filter(|k| !k.is_empty()).or_else(|| call.key.clone()),

@@ -3,6 +3,8 @@
 //! A command that comes before the shell's first prompt waits for that. One for a program without our hooks is typed as a line
 //! (`typed_commands.rs`), as is one for a nested shell (`nested_command/`).
 
+use std::path::Path;
+
 use wire::{Key, Status, ToHolder};
 
 use super::errors::{key_reused, os_error};
@@ -12,7 +14,7 @@ use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::pending_commands::Pending;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::{KeyUse, StartReply, Started};
-use crate::sessions::taint::overtaken;
+use crate::sessions::taint::{UNPROVABLE, overtaken};
 use crate::sessions::timeline::Command;
 
 impl Session {
@@ -33,7 +35,7 @@ impl Session {
             KeyUse::Unused => {}
         }
         if matches!(shell, TargetShell::Proven(most) if self.shared.taint.admitted() > most) {
-            return drop(started.send(Err(overtaken(&self.shared.meta))));
+            return drop(started.send(Err(overtaken(&self.shared.meta, UNPROVABLE))));
         }
         if self.has_exited() {
             return drop(started.send(Err(self.ended_error())));
@@ -87,6 +89,12 @@ impl Session {
             }
         };
         let _ = started.send(result);
+    }
+
+    /// Whether a new request would run in another directory than this one.
+    pub(super) fn has_left(&self, folder: &Path, key: &Key) -> bool {
+        let is_there = || self.host().working_directory(self.timeline.shell().pid).is_some_and(|now| now == folder);
+        matches!(self.key_use(key), KeyUse::Unused) && !is_there()
     }
 
     /// Looks up the request of this key, also one that an earlier server received.

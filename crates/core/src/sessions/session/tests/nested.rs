@@ -66,7 +66,15 @@ impl Nested {
     fn runs_in(&mut self, shell: TargetShell, wait: Option<Wait>) -> Answer {
         let (started, answer) = oneshot::channel();
         let key = self.key();
-        self.rig.request(Request::Run { text: b"true".to_vec(), key, patience_ms: 5_000, wait, shell, started });
+        self.rig.request(Request::Run {
+            text: b"true".to_vec(),
+            key,
+            patience_ms: 5_000,
+            wait,
+            shell,
+            allowed_in: None,
+            started,
+        });
         answer
     }
 

@@ -35,6 +35,7 @@ impl Recorder {
             session: self.session.clone(),
             command: command.to_owned(),
             shell: crate::action::TargetShell::of(is_inside),
+            allowed_in: None,
             wait: Some(wait),
             time_limit: None,
             key: None,

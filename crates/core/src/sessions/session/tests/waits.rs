@@ -250,6 +250,7 @@ impl Story {
                     patience_ms: 5_000,
                     wait: waits.as_ref().map(to_wait),
                     shell: if *is_inside { TargetShell::Nested } else { TargetShell::Foremost },
+                    allowed_in: None,
                     started,
                 });
             }
