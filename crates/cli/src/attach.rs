@@ -40,6 +40,9 @@ pub struct AttachOptions {
     /// Read-only: send no input, and do not resize the session
     #[arg(long, short)]
     read_only: bool,
+    /// Pass everything on to this terminal, also what reaches its clipboard, files or printer
+    #[arg(long)]
+    raw: bool,
 }
 
 /// Whether one session shows another, or is it: by its own `ptyd attach`, or by that of a session that it shows. Only
@@ -122,7 +125,7 @@ pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode
     let changes = attached_terminal::size_changes()?;
     let ending = {
         let _raw = tty::Raw::enter()?;
-        let display = tty::Display::whole()?;
+        let display = tty::Display::whole(options.raw)?;
         let keyboard = DetachScanner::new(options.detach_key.clone());
         tokio::select! {
             left = attached_terminal::typing(client, &session.id, keyboard, options.read_only, Patience::default()) => left.map(|left| match left {

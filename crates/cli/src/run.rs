@@ -49,7 +49,7 @@ pub struct RunOptions {
     /// Print the command as JSON when it has ended, not its output
     #[arg(long)]
     json: bool,
-    /// Print every byte as received, also into a pipe or a file, which get text by default
+    /// Print every byte as received; by default a pipe or a file gets text, and a terminal only what stays on its screen
     #[arg(long)]
     raw: bool,
     // No flag of `ptyd run`: `ptyd record` sets it, because its own stdout takes the recording.
@@ -546,7 +546,7 @@ fn wait_for_end() -> WaitRequest {
 /// The destination of the command's output.
 enum Printer {
     /// A terminal: the bytes, with their changes to the terminal undone afterwards.
-    Shown(tty::Display),
+    Shown(Box<tty::Display>),
     /// A pipe or a file, as text.
     Text(Box<LineText>),
     /// The bytes, unchanged.
@@ -556,7 +556,7 @@ enum Printer {
 impl Printer {
     fn find(raw: bool, cols: u16) -> Self {
         match (tty::is_shown(), raw) {
-            (true, _) => Self::Shown(tty::Display::inline()),
+            (true, _) => Self::Shown(Box::new(tty::Display::inline(raw))),
             (false, false) => Self::Text(Box::new(LineText::new(cols))),
             (false, true) => Self::Raw,
         }

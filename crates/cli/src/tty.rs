@@ -9,7 +9,7 @@ use rustix::stdio::{stdin, stdout};
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, isatty, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
 };
-use terminal::Changes;
+use terminal::{Changes, ScreenOnly};
 
 /// The size of the terminal behind stdout, if there is one.
 pub fn size() -> Option<Dimensions> {
@@ -101,6 +101,8 @@ impl Drop for Hidden {
 #[derive(Debug)]
 pub struct Display {
     changes: RefCell<Changes>,
+    /// Keeps output away from the person's clipboard, files and printer; `None` for raw output.
+    screen_only: Option<RefCell<ScreenOnly>>,
     takes_screen: bool,
 }
 
@@ -110,20 +112,24 @@ const GIVE_SCREEN_BACK: &[u8] = b"\x1b[?1049l\x1b[23;2t";
 
 impl Display {
     /// At the cursor, like any program's output.
-    pub fn inline() -> Self {
-        Self { changes: RefCell::default(), takes_screen: false }
+    pub fn inline(is_raw: bool) -> Self {
+        Self { changes: RefCell::default(), screen_only: (!is_raw).then(RefCell::default), takes_screen: false }
     }
 
     /// On the alternate screen.
-    pub fn whole() -> io::Result<Self> {
+    pub fn whole(is_raw: bool) -> io::Result<Self> {
         write(TAKE_SCREEN)?;
-        Ok(Self { changes: RefCell::default(), takes_screen: true })
+        let mut whole = Self::inline(is_raw);
+        whole.takes_screen = true;
+        Ok(whole)
     }
 
     /// Shows the next bytes.
     pub fn show(&self, bytes: &[u8]) -> io::Result<()> {
-        self.changes.borrow_mut().feed(bytes);
-        write(bytes)
+        let filtered = self.screen_only.as_ref().map(|only| only.borrow_mut().feed(bytes));
+        let shown = filtered.as_deref().unwrap_or(bytes);
+        self.changes.borrow_mut().feed(shown);
+        write(shown)
     }
 
     /// Replaces the whole screen.

@@ -49,7 +49,7 @@ pub fn unseen(bytes: &[u8]) -> HiddenText {
             let asks = body.ends_with(b";?\x07") || body.ends_with(b";?\x1b\\");
             found.clipboard -= u64::from(asks);
         }
-        Piece::Sequence(_) | Piece::Broken(_) => {}
+        Piece::Sequence(_) | Piece::Broken(_) | Piece::Overlong(_) => {}
     });
     found.concealed += run.counted();
     found.unfinished = splitter.unfinished_bytes();

@@ -44,7 +44,7 @@ pub use scan::{MarkerKind, Modes, Nonce, Part, ScanEvent, Scanner, strip};
 pub use screen::{Cursor, Screen, Span};
 pub use transcript::{Text, Transcript, render};
 pub use utf8::unfinished_character;
-pub use viewer_terminal::{Changes, OneScreen};
+pub use viewer_terminal::{Changes, OneScreen, ScreenOnly};
 
 // An actor owns these and may move between threads.
 const _: fn() = || {

@@ -1,5 +1,5 @@
-//! Output in a person's own terminal: changes made there are undone afterwards, and a terminal with one screen for the
-//! output is not switched to another.
+//! Output in a person's own terminal: it reaches no further than the screen, changes made there are undone afterwards, and a
+//! terminal with one screen for the output is not switched to another.
 
 use std::collections::BTreeSet;
 
@@ -44,6 +44,7 @@ struct State {
     cursor_style: bool,
     other_keys: bool,
     keyboard_flags: bool,
+    prints: bool,
     /// Pushed levels of the keyboard protocol, on the primary and the alternate screen.
     keyboard_levels: [u16; 2],
     /// The OSC commands that set colours.
@@ -61,7 +62,7 @@ impl Changes {
                 }
             }
             Piece::Sequence(sequence) => state.sequence(sequence),
-            Piece::Broken(_) => {}
+            Piece::Broken(_) | Piece::Overlong(_) => {}
         });
     }
 
@@ -114,6 +115,7 @@ impl State {
                     self.other_keys = given.next().is_some_and(|level| level > 0);
                 }
             }
+            (b"5" | b"4", b'i') => self.prints = body == b"5",
             ([b'=', rest @ ..], b'u') => self.keyboard_flags = numbers(rest).next().is_some_and(|flags| flags > 0),
             ([b'>', ..], b'u') => {
                 let levels = self.levels();
@@ -182,6 +184,7 @@ impl State {
             (self.cursor_style, "\x1b[0 q"),
             (self.other_keys, "\x1b[>4m"),
             (self.keyboard_flags, "\x1b[=0u"),
+            (self.prints, "\x1b[4i"),
         ] {
             if is_changed {
                 put(undone);
@@ -204,6 +207,125 @@ impl State {
             put(&format!("\x1b[<{primary}u"));
         }
         out
+    }
+}
+
+/// OSC commands that change the screen or its title, point to a place (7, 8), or notify (9, 99, 777).
+const OSC_OF_A_SCREEN: [u16; 12] = [0, 1, 2, 4, 5, 7, 8, 9, 99, 133, 633, 777];
+/// Their colours, the pointer's shape, and what resets them.
+const OSC_COLOURS: [std::ops::RangeInclusive<u16>; 4] = [10..=19, 22..=22, 104..=105, 110..=119];
+
+/// Drops from output what would reach beyond the screen of the terminal that shows it: its clipboard, files, printer and keys, its
+/// window, and what it would answer with text of the output. Everything that a screen shows passes.
+#[derive(Debug)]
+pub struct ScreenOnly {
+    splitter: Splitter,
+    /// A sequence too long to be kept is being dropped, or passed on.
+    drops_overlong: bool,
+    /// The text ended in the first byte of what may be a C1 control.
+    is_half: bool,
+}
+
+/// The first byte of U+0080 to U+00BF in UTF-8. The characters up to U+009F are controls, which some terminals obey.
+const BEFORE_C1: u8 = 0xc2;
+const BEL: u8 = 0x07;
+
+impl Default for ScreenOnly {
+    fn default() -> Self {
+        Self { splitter: Splitter::new(0), drops_overlong: false, is_half: false }
+    }
+}
+
+impl ScreenOnly {
+    /// The bytes to show next.
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len());
+        let Self { splitter, drops_overlong, is_half, .. } = self;
+        let mut overlong = *drops_overlong;
+        splitter.feed(bytes, &mut |_, piece| match piece {
+            Piece::Text(text) => without_c1(text, is_half, &mut out),
+            Piece::Sequence(sequence) => {
+                put_half(is_half, &mut out);
+                if stays_on_screen(sequence) {
+                    out.extend_from_slice(sequence);
+                }
+            }
+            // Terminals obey an OSC that was aborted. Of anything else, text behind it could make a whole sequence.
+            Piece::Broken(sequence) => {
+                put_half(is_half, &mut out);
+                if sequence.get(1) == Some(&b']') && stays_on_screen(sequence) {
+                    out.extend_from_slice(sequence);
+                    out.extend((!matches!(sequence, [.., 0x18 | 0x1a])).then_some(BEL));
+                }
+            }
+            Piece::Overlong(part) => {
+                put_half(is_half, &mut out);
+                // The first part has the sequence's beginning.
+                if part.len() > crate::sequence::SEQUENCE_BYTES_MAX {
+                    overlong = !stays_on_screen(part);
+                }
+                if !overlong {
+                    out.extend_from_slice(part);
+                }
+            }
+        });
+        *drops_overlong = overlong;
+        out
+    }
+}
+
+fn put_half(is_half: &mut bool, out: &mut Vec<u8>) {
+    if std::mem::take(is_half) {
+        out.push(BEFORE_C1);
+    }
+}
+
+fn without_c1(text: &[u8], is_half: &mut bool, out: &mut Vec<u8>) {
+    for byte in text {
+        if *is_half && (0x80..=0x9f).contains(byte) {
+            *is_half = false;
+            continue;
+        }
+        put_half(is_half, out);
+        match *byte {
+            BEFORE_C1 => *is_half = true,
+            other => out.push(other),
+        }
+    }
+}
+
+/// Whether a sequence, or the beginning of a long one, changes nothing but the screen.
+fn stays_on_screen(sequence: &[u8]) -> bool {
+    match sequence {
+        [_, b']', body @ ..] => osc_stays(body),
+        // Pictures (sixel), questions about settings, and synchronized updates; no function keys, fonts, or what a multiplexer passes on.
+        [_, b'P', body @ ..] => {
+            let command = body.iter().position(|byte| !byte.is_ascii_digit() && *byte != b';').unwrap_or(body.len());
+            matches!(&body[command..], [b'q', ..] | [b'$' | b'+', b'q', ..] | [b'=', ..])
+        }
+        // Pictures whose bytes are here, and not in a file or in memory that the terminal would read.
+        [_, b'_', b'G', body @ ..] => {
+            let control = body.split(|byte| *byte == b';').next().unwrap_or_default();
+            !control.split(|byte| *byte == b',').any(|key| matches!(key, [b't', b'=', medium] if *medium != b'd'))
+        }
+        [_, b'_' | b'^' | b'X', ..] => false,
+        // Printing, and the window with its title, whose text would be the answer; the stack of titles is the terminal's own.
+        [_, b'[', .., b'i'] => false,
+        [_, b'[', body @ .., b't'] => matches!(numbers(body).next(), Some(22 | 23)),
+        _ => true,
+    }
+}
+
+fn osc_stays(body: &[u8]) -> bool {
+    let digits = body.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let number = numbers(&body[..digits]).next().filter(|_| digits > 0);
+    match number {
+        // Terminals of Windows run programs and more with a number behind it; 4 is a bar of progress.
+        Some(9) => !matches!(&body[digits..], [b';', b'0'..=b'3' | b'5'..=b'9', b';' | b'0'..=b'9' | 0x07 | 0x1b, ..]),
+        Some(number) => {
+            OSC_OF_A_SCREEN.contains(&number) || OSC_COLOURS.iter().any(|colours| colours.contains(&number))
+        }
+        None => false,
     }
 }
 
@@ -263,7 +385,7 @@ impl OneScreen {
                 None => {}
             },
             Piece::Text(bytes) | Piece::Broken(bytes) if on_alternate == is_alternate => out.extend_from_slice(bytes),
-            Piece::Text(_) | Piece::Broken(_) => {}
+            Piece::Text(_) | Piece::Broken(_) | Piece::Overlong(_) => {}
         });
         out
     }
@@ -330,6 +452,65 @@ mod tests {
             changes.feed(&bytes[cut..]);
             assert_eq!(changes.undo(), b"\x1b[?25h\x1b[0m\x1b[?1049l", "cut at {cut}");
             assert_eq!(changes.undo(), b"", "once");
+        }
+    }
+
+    #[test]
+    // promise: attach-2
+    fn nothing_that_reaches_beyond_the_screen_passes() {
+        let long = |begin: &[u8], end: &[u8]| [begin, &[b'A'; 9_000], end].concat();
+        for beyond in [
+            b"\x1b]52;c;cm0gLXJmIH4=\x07".to_vec(),
+            b"\x1b]52;c;?\x1b\\".to_vec(),
+            b"\x1b]052;c;AA\x07".to_vec(),
+            b"\x1b]1337;File=inline=1:AAAA\x07".to_vec(),
+            b"\x1b]1337;RequestUpload=format=tgz\x07".to_vec(),
+            b"\x1b]5113;ac=send\x07".to_vec(),
+            b"\x1b]9;7;calc\x07".to_vec(),
+            b"\x1b]l;title\x07".to_vec(),
+            b"\x1b_Ga=T,t=f;L2V0Yy9wYXNzd2Q=\x1b\\".to_vec(),
+            b"\x1bP0;1|17/726d\x1b\\".to_vec(),
+            b"\x1bPtmux;\x1b\x1b]52;c;cm0=\x07".to_vec(),
+            b"\x1b[5\x1b]52;c;?\x07".to_vec(),
+            b"\x1b]52;c;AA\x18".to_vec(),
+            b"\x1b".to_vec(),
+            b"\x1b[5i".to_vec(),
+            b"\x1b[?5i".to_vec(),
+            b"\x1b[21t".to_vec(),
+            b"\x1b[8;1;1t".to_vec(),
+            "\u{9d}52;c;AA\u{9c}".as_bytes().to_vec(),
+            long(b"\x1b]52;c;", b"\x07"),
+            long(b"\x1b]1337;File=:", b"\x1b\\"),
+        ] {
+            for cut in 0..=beyond.len() {
+                let mut screen = ScreenOnly::default();
+                let text = [b"a", &beyond[..cut]].concat();
+                let mut shown = screen.feed(&text);
+                shown.extend(screen.feed(&[&beyond[cut..], b"\x1b[mz"].concat()));
+                // Without its introducer a sequence is text.
+                let shown = String::from_utf8_lossy(&shown).replace("52;c;AA", "").replace('\\', "");
+                assert_eq!(shown, "a\u{1b}[mz", "{:?} cut at {cut}", String::from_utf8_lossy(&beyond));
+            }
+        }
+    }
+
+    #[test]
+    // promise: attach-2
+    fn what_a_screen_shows_passes_to_the_byte() {
+        let long = [b"\x1bPq".as_slice(), &[b'~'; 9_000], b"\x1b\\"].concat();
+        for shown in [
+            b"plain \xc2\xa0\xc3\xa9 \xff\r\n\x1b[1;31mred\x1b[m\x1b[?1049h\x1b[2J\x1b(0q\x1b7".to_vec(),
+            b"\x1b]0;title\x07\x1b]2;t\x1b\\\x1b]8;;https://a.example\x07a\x1b]8;;\x07\x1b]11;#000000\x07\x1b]104\x07"
+                .to_vec(),
+            b"\x1b]9;done\x07\x1b]9;4;1;50\x07\x1b]777;notify;a;b\x07\x1b]133;A\x07\x1b[22;2t\x1b[23;2t".to_vec(),
+            b"\x1b_Ga=T,f=24,s=1,v=1;AAAA\x1b\\\x1b[>1u\x1b[?2026h\x1b[c\x1b=".to_vec(),
+            long,
+        ] {
+            for cut in 0..=shown.len() {
+                let mut screen = ScreenOnly::default();
+                let parts = [screen.feed(&shown[..cut]), screen.feed(&shown[cut..])].concat();
+                assert!(parts == shown, "cut at {cut}: {}", String::from_utf8_lossy(&parts));
+            }
         }
     }
 

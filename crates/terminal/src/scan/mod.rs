@@ -127,7 +127,7 @@ impl Scanner {
                     None => {}
                 }
             }
-            Piece::Broken(_) => {}
+            Piece::Broken(_) | Piece::Overlong(_) => {}
         });
     }
 

@@ -81,6 +81,7 @@ impl Screen {
                         }
                     }
                 }
+                Piece::Overlong(_) => {}
             }
         });
     }

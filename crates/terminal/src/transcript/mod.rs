@@ -160,6 +160,7 @@ fn take(piece: Piece<'_>, utf8: &mut Utf8, line_ends: &mut LineEnds, writer: &mu
             writer.sequence(sequence);
         }
         Piece::Broken(_) => utf8.flush(&mut |decoded| writer.text(decoded)),
+        Piece::Overlong(_) => {}
     }
 }
 
