@@ -116,7 +116,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     # shellcheck disable=SC2016 # The editor runs it.
     bind -m "$__ptyd_keymap" -x '"\e\x1f":{ __ptyd_seldom __ptyd_load "$LINENO" && :; } 2>&96'
     # shellcheck disable=SC2016
-    bind -m "$__ptyd_keymap" -x '"\e[7338~":{ __ptyd_seldom __ptyd_report "$LINENO" && :; } 2>/dev/null <<<"$BASH_COMMAND"'
+    bind -m "$__ptyd_keymap" -x '"\e\x0e":{ __ptyd_seldom __ptyd_report "$LINENO" && :; } 2>/dev/null <<<"$BASH_COMMAND"'
     [[ -n $__ptyd_key ]] || bind -m "$__ptyd_keymap" '"\e\x1e":accept-line'
   done
   unset __ptyd_keymap

@@ -358,7 +358,7 @@ function __ptyd_bind
     for mode in default insert visual replace replace_one operator
         builtin bind -M $mode \e\x1f cancel
         builtin bind -M $mode \e\x1e __ptyd_take
-        builtin bind -M $mode \e'[7338~' \
+        builtin bind -M $mode \e\x0e \
             'set -g __ptyd_seen $status $pipestatus; source $__ptyd_script; __ptyd_report'
     end
 end

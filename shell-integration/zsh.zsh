@@ -62,8 +62,8 @@ if [[ -z ${__ptyd_defining-} ]]; then
           "${precmd_functions[1]-} ${zshaddhistory_functions[1]-}" == '__ptyd_hook __ptyd_hide' ]]; then
           __ptyd_told='' __ptyd_text='' __ptyd_raw='' __ptyd_options="$-"
           unset 'functions[__ptyd_try]'
-          bindkey '^[^_' __ptyd_load '^[^^' .accept-line '^[[7338~' __ptyd_report
-          bindkey -M vicmd '^[^_' __ptyd_load '^[^^' .accept-line '^[[7338~' __ptyd_report
+          bindkey '^[^_' __ptyd_load '^[^^' .accept-line '^[^N' __ptyd_report
+          bindkey -M vicmd '^[^_' __ptyd_load '^[^^' .accept-line '^[^N' __ptyd_report
         else
           __ptyd_prompt $code "$pipe" "$-"
         fi
@@ -187,8 +187,8 @@ __ptyd_prompt() {
 
 # Puts the hooks in front of what the user has, and the keys into the keymaps in use. Fails where it may not.
 __ptyd_claim() {
-  bindkey '^[^_' __ptyd_load '^[^^' .accept-line '^[[7338~' __ptyd_report
-  bindkey -M vicmd '^[^_' __ptyd_load '^[^^' .accept-line '^[[7338~' __ptyd_report
+  bindkey '^[^_' __ptyd_load '^[^^' .accept-line '^[^N' __ptyd_report
+  bindkey -M vicmd '^[^_' __ptyd_load '^[^^' .accept-line '^[^N' __ptyd_report
   [[ ${zshaddhistory_functions[1]-} == __ptyd_hide || ${(t)zshaddhistory_functions} == *readonly* ]] ||
     typeset -ga zshaddhistory_functions=(__ptyd_hide ${zshaddhistory_functions:#__ptyd_hide})
   [[ ${precmd_functions[1]-} != __ptyd_hook ]] || return 0
@@ -319,7 +319,7 @@ __ptyd_report() {
 zle -N __ptyd_load
 zle -N __ptyd_report
 for __ptyd_keymap in emacs viins vicmd; do
-  bindkey -M $__ptyd_keymap '^[^_' __ptyd_load '^[^^' .accept-line '^[[7338~' __ptyd_report
+  bindkey -M $__ptyd_keymap '^[^_' __ptyd_load '^[^^' .accept-line '^[^N' __ptyd_report
 done
 unset __ptyd_keymap
 # The key that ends a search, which only emacs has by default. A binding of the user's comes later.

@@ -51,7 +51,7 @@ BASH = os.environ.get("PTYD_TEST_BASH", "bash")
 ZSH_SCRIPT = INTEGRATION / "zsh.zsh"
 ZSH = os.environ.get("PTYD_TEST_ZSH", "zsh")
 COMMAND_FD, ATTEST_FD = 96, 97
-LOAD, REPORT, ACCEPT = b"\x1b\x1f", b"\x1b[7338~", b"\x1b\x1e"
+LOAD, REPORT, ACCEPT = b"\x1b\x1f", b"\x1b\x0e", b"\x1b\x1e"
 SHORT_LINE, RUN, RUN_EXAMINED = b"__ptyd" + ACCEPT, b"\x1b\x14", b"\x1b\x10"
 # bash reads so many bytes at once, with the id and the nonce.
 PLAIN_BYTES_MAX = 4000

@@ -14,7 +14,7 @@ use crate::handover::WaitingCommand;
 use crate::shell_state::{HandoverKeys, Phase};
 
 /// The private key that makes the shell report.
-const KEY_REPORT: &[u8] = b"\x1b[7338~";
+const KEY_REPORT: &[u8] = b"\x1b\x0e";
 /// A line that every editor accepts and no shell does anything with.
 const EMPTY_LINE: &[u8] = b"\n";
 
