@@ -30,6 +30,14 @@ async def test_a_command_is_interrupted_or_killed_at_its_timeout_and_the_shell_s
 
 @BOTH
 # promise: limit-9
+async def test_a_command_that_goes_on_is_not_said_to_be_interrupted(run):
+    deaf = await run(STUBBORN, timeout=0.5, on_timeout="interrupt")
+    said = "C-c was sent at its timeout, and it goes on" in deaf.facts
+    assert (deaf.is_running, said, "interrupted" in deaf.text) == (True, True, False), deaf.text
+
+
+@BOTH
+# promise: limit-9
 async def test_a_timeout_only_ends_the_wait_unless_it_is_said_otherwise(run):
     running = await run("sleep 600", timeout=0.2, on_timeout="continue")
     assert (running.is_running, "timeout" in running.facts) == (True, True), running.text

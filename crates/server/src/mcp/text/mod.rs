@@ -321,9 +321,12 @@ fn state(facts: &mut Facts, report: &Report, context: &AnswerContext<'_>) {
         None => facts.add(session_state(&report.session, context)),
     }
     reason(report, context.quiet).into_iter().for_each(|why| facts.add(why));
+    let goes_on = report.command.as_ref().is_some_and(|command| command.status == CommandStatus::Running);
     match report.time_limit {
         None => {}
+        Some(Ending::Interrupt) if goes_on => facts.add("C-c was sent at its timeout, and it goes on"),
         Some(Ending::Interrupt) => facts.add("interrupted at its timeout"),
+        Some(Ending::Kill) if goes_on => facts.add("C-c, TERM and KILL were sent at its timeout, and it goes on"),
         Some(Ending::Kill) => facts.add("killed at its timeout"),
     }
 }
