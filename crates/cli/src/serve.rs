@@ -149,7 +149,12 @@ impl NetworkOptions {
 /// A network, or a single address.
 fn network(text: &str) -> Result<IpNet, String> {
     let address = || text.parse::<IpAddr>().ok().map(IpNet::from);
-    text.parse().ok().or_else(address).ok_or_else(|| "must be an address or a network, like 10.0.0.0/8".to_owned())
+    let network = text.parse().ok().or_else(address);
+    let network: IpNet = network.ok_or_else(|| "must be an address or a network, like 10.0.0.0/8".to_owned())?;
+    match network.prefix_len() {
+        0 => Err("would trust every address as a proxy; name the proxy's own, like 10.0.0.7".to_owned()),
+        _ => Ok(network),
+    }
 }
 
 /// The options of the audit log.

@@ -137,8 +137,8 @@ fn host<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Result<Option<&'a str>, Pro
         Some(_) if hosts.next().is_some() => {
             Err(ProblemResponse::new(ErrorCode::MalformedHead, "a request has one Host header"))
         }
-        Some(value) => Ok(value.to_str().ok()),
-        None => Ok(uri.authority().map(|authority| authority.as_str())),
+        // The target counts, where it names the host.
+        host => Ok(uri.authority().map(|authority| authority.as_str()).or(host.and_then(|host| host.to_str().ok()))),
     }
 }
 
@@ -235,6 +235,9 @@ mod tests {
         assert_eq!(of(&[("host", "evil.example")]), Err(ErrorCode::HostRefused));
         assert_eq!(of(&[("host", "10.0.0.5")]), Err(ErrorCode::HostRefused));
         assert_eq!(of(&[host, ("host", "evil.example")]), Err(ErrorCode::MalformedHead));
+        let target = |path| checked(&here, ends("127.0.0.1", "127.0.0.1"), path, &[host]);
+        assert_eq!(target("http://evil.example/livez"), Err(ErrorCode::HostRefused));
+        assert_eq!(target("http://localhost:7893/livez"), Ok(Locality::Local));
         for origin in
             ["https://evil.example", "http://evil.example", "null", "file://", "http://localhost.evil.example"]
         {
