@@ -24,102 +24,9 @@ fi
 # The secret comes over the socket and not in the environment, which any child and `ps e` could read. This
 # must stay before the user's files: they may do anything, a `read` from the terminal included.
 if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
-  builtin mapfile -d $'\f' -t __ptyd_parts <"${BASH_SOURCE[0]}" && ((${#__ptyd_parts[@]} == 3)) &&
+  builtin mapfile -d $'\f' -t __ptyd_parts <"${BASH_SOURCE[0]}" && ((${#__ptyd_parts[@]} == 4)) &&
   IFS= read -r -u 97 __ptyd_secret 2>/dev/null; then
-  # Opened by this name it is read from its beginning, whatever the descriptor's offset.
-  __ptyd_file=/proc/self/fd/96
-  declare +x __ptyd_secret __ptyd_file
-  readonly __ptyd_secret __ptyd_file __ptyd_parts
-
-  # The beginning of PROMPT_COMMAND where the builtins are missing. Its last argument names the commands with which our lines begin:
-  # tools that call preexec hooks from a DEBUG trap compare a command with the lines of PROMPT_COMMAND, and call none for those.
-  # Redirecting the group hides the trace of `set -x`, the call itself included: fd 96 is open for reading only, so what is written
-  # to it is lost, and nothing is opened for that. `&& :` keeps a status that is not zero from ending a `set -e` shell or firing an
-  # ERR trap, yet passes it on to what is behind it.
-  # shellcheck disable=SC2016 # PROMPT_COMMAND expands it, not this line.
-  __ptyd_prompt=$'{ __ptyd_hook "$LINENO" "" \'\n__ptyd_take 2>&96\n__ptyd_begin\n__ptyd_pass "$?"\n'
-  # shellcheck disable=SC2016 # As above.
-  __ptyd_prompt+='\builtin eval -- "$__ptyd_text"'$'\n\' && :; } 2>&96'
-  # shellcheck disable=SC2016 # As above.
-  __ptyd_preexec='__bp_precmd_invoke_cmd "$_"'$'\n'
-  # The beginning of PS0: empty for a typed line, the start marker for a command of ours. The value must be there
-  # when the prompt is made: bash keeps a pointer to it until the line is accepted, so a key must never assign PS0.
-  # shellcheck disable=SC2016 # PS0 expands it.
-  __ptyd_ps0='${__ptyd_mark-}'
-  # The code after every text. A line of its own, after a blank one, ends a comment and a trailing backslash. It has no
-  # brace and no quote that could close one left open by the text. It captures the status of the text's last command; `if`
-  # turns the capture's result into success, and its redirection hides the trace.
-  __ptyd_telling=$'\n\nif __ptyd_tell; then :; fi 2>&96\n'
-  # `eval` runs at top level, so that declare, return and traps work as if typed. It succeeds whatever the text did (a
-  # failing `eval` would fire ERR a second time); __ptyd_finish then restores $? for the prompt.
-  # shellcheck disable=SC2016 # eval's argument is expanded when the line runs.
-  __ptyd_evaluating='\builtin eval -- "$__ptyd_text"; __ptyd_finish && :'
-  # A text that ends in an operator or a function head: the capture behind it would become part of it. It may be wrong in
-  # the careful direction, for a parser decides then.
-  __ptyd_dangling='([[:space:]]|\\)*'
-  __ptyd_dangling="(\\|&?|&&|\\($__ptyd_dangling\\)|function[[:space:]][^[:space:]]+)$__ptyd_dangling(#.*)?\$"
-  # The text to evaluate, the command's id (0: none is running), its flags, its end ($?, PIPESTATUS, nonce, `told`: reported,
-  # `usual`: in the state below, and the flags that say so), its start marker, the PIPESTATUS of the one before, the state of the shell in which a command is
-  # taken with the short line (none where it must not be), whether to turn `set -x` on again, whether stderr left the terminal, the
-  # line number that the editor has after the last prompt and the last reported PATH. Arrays where an assignment may happen under
-  # `set -a`, for bash does not export them. The state is the only key of its array.
-  __ptyd_text='' __ptyd_id=0 __ptyd_taken=0 __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_last='' \
-    __ptyd_staged=() __ptyd_xtrace=() __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1'
-  declare -A __ptyd_state=()
-  # bash's own descriptor of the terminal; children do not inherit it. With few descriptors allowed, it has another number.
-  if [[ -t 255 ]]; then __ptyd_tty=255; else exec {__ptyd_tty}>/dev/tty; fi
-  # bash 5.0 has no SRANDOM, and ends when a text for `eval` ends early.
-  __ptyd_is_5_0=$((BASH_VERSINFO[0] == 5 && BASH_VERSINFO[1] == 0))
-  # The builtins of bash_builtins.c take a plain text in a fourth of the time. A bash that cannot load them, or whose structures may
-  # differ, does without.
-  __ptyd_key=''
-  if [[ ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]} == 5.[1-3] ]] &&
-    builtin enable -f "${BASH_SOURCE[0]%/*}/bash_builtins.so" ___ptyd_run __ptyd_run __ptyd_ran __ptyd_is_usual __ptyd_history 2>/dev/null; then
-    # The line editor itself calls the hook, so PROMPT_COMMAND is the user's alone.
-    __ptyd_key=k
-  fi
-  declare +x __ptyd_preexec __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_text __ptyd_id __ptyd_taken \
-    __ptyd_flags __ptyd_mark __ptyd_last __ptyd_line __ptyd_path __ptyd_tty __ptyd_is_5_0 __ptyd_key
-
-  # Calls a rarely needed function, with $? as it is. Those are parsed only then, from the last part of this file; with the builtins
-  # those of every round trip are rarely needed, too.
-  __ptyd_seldom() {
-    # shellcheck disable=SC2319 # Of any command.
-    local status_before=$?
-    declare -F "$1" >/dev/null || __ptyd_read_on
-    __ptyd_pass "$status_before"
-    "$@"
-  }
-
-  # In their original form, independent of the user's settings.
-  __ptyd_read_on() {
-    local - options=$BASHOPTS
-    set +aeuvx
-    builtin shopt -u expand_aliases
-    builtin shopt -s interactive_comments
-    [[ -z $__ptyd_key ]] || builtin eval "${__ptyd_parts[1]}"
-    builtin eval "${__ptyd_parts[2]}"
-    [[ $options != *expand_aliases* ]] || builtin shopt -s expand_aliases
-    [[ $options == *interactive_comments* ]] || builtin shopt -u interactive_comments
-  } 2>/dev/null
-
-  # One element of a pipeline that has to end as an earlier one did.
-  __ptyd_pass() { return "$1"; }
-
-  readonly -f __ptyd_seldom __ptyd_read_on __ptyd_pass
-
-  readonly __ptyd_preexec __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_tty __ptyd_is_5_0 __ptyd_key
-  [[ -n $__ptyd_key ]] || builtin eval "${__ptyd_parts[1]}"
-
-  # Before the user's files, so that the keys are there even if an error in them ends all of bash's startup.
-  for __ptyd_keymap in emacs vi-insert vi-command; do
-    # shellcheck disable=SC2016 # The editor runs it.
-    bind -m "$__ptyd_keymap" -x '"\e\x1f":{ __ptyd_seldom __ptyd_load "$LINENO" && :; } 2>&96'
-    # shellcheck disable=SC2016
-    bind -m "$__ptyd_keymap" -x '"\e\x0e":{ __ptyd_seldom __ptyd_report "$LINENO" && :; } 2>/dev/null <<<"$BASH_COMMAND"'
-    [[ -n $__ptyd_key ]] || bind -m "$__ptyd_keymap" '"\e\x1e":accept-line'
-  done
-  unset __ptyd_keymap
+  builtin eval "${__ptyd_parts[1]}"
 fi
 
 # The user's files, at top level as bash itself would run them, so that their `declare` makes globals.
@@ -153,13 +60,118 @@ fi
 # bash parses the code after this, and after each form feed, only when it is needed.
 return
 
+# Opened by this name it is read from its beginning, whatever the descriptor's offset.
+__ptyd_file=/proc/self/fd/96
+# The first part has run, or does now.
+__ptyd_parts[0]='' __ptyd_parts[1]=''
+declare +x __ptyd_secret __ptyd_file
+readonly __ptyd_secret __ptyd_file __ptyd_parts
+
+# The beginning of PROMPT_COMMAND where the builtins are missing. Its last argument names the commands with which our lines begin:
+# tools that call preexec hooks from a DEBUG trap compare a command with the lines of PROMPT_COMMAND, and call none for those.
+# Redirecting the group hides the trace of `set -x`, the call itself included: fd 96 is open for reading only, so what is written
+# to it is lost, and nothing is opened for that. `&& :` keeps a status that is not zero from ending a `set -e` shell or firing an
+# ERR trap, yet passes it on to what is behind it.
+# shellcheck disable=SC2016 # PROMPT_COMMAND expands it, not this line.
+__ptyd_prompt=$'{ __ptyd_hook "$LINENO" "" \'\n__ptyd_take 2>&96\n__ptyd_begin\n__ptyd_pass "$?"\n'
+# shellcheck disable=SC2016 # As above.
+__ptyd_prompt+='\builtin eval -- "$__ptyd_text"'$'\n\' && :; } 2>&96'
+# shellcheck disable=SC2016 # As above.
+__ptyd_preexec='__bp_precmd_invoke_cmd "$_"'$'\n'
+# The beginning of PS0: empty for a typed line, the start marker for a command of ours. The value must be there
+# when the prompt is made: bash keeps a pointer to it until the line is accepted, so a key must never assign PS0.
+# shellcheck disable=SC2016 # PS0 expands it.
+__ptyd_ps0='${__ptyd_mark-}'
+# The code after every text. A line of its own, after a blank one, ends a comment and a trailing backslash. It has no
+# brace and no quote that could close one left open by the text. It captures the status of the text's last command; `if`
+# turns the capture's result into success, and its redirection hides the trace.
+__ptyd_telling=$'\n\nif __ptyd_tell; then :; fi 2>&96\n'
+# `eval` runs at top level, so that declare, return and traps work as if typed. It succeeds whatever the text did (a
+# failing `eval` would fire ERR a second time); __ptyd_finish then restores $? for the prompt.
+# shellcheck disable=SC2016 # eval's argument is expanded when the line runs.
+__ptyd_evaluating='\builtin eval -- "$__ptyd_text"; __ptyd_finish && :'
+# A text that ends in an operator or a function head: the capture behind it would become part of it. It may be wrong in
+# the careful direction, for a parser decides then.
+__ptyd_dangling='([[:space:]]|\\)*'
+__ptyd_dangling="(\\|&?|&&|\\($__ptyd_dangling\\)|function[[:space:]][^[:space:]]+)$__ptyd_dangling(#.*)?\$"
+# The text to evaluate, the command's id (0: none is running), its flags, its end ($?, PIPESTATUS, nonce, `told`: reported,
+# `usual`: in the state below, and the flags that say so), its start marker, the PIPESTATUS of the one before, the state of the shell in which a command is
+# taken with the short line (none where it must not be), whether to turn `set -x` on again, whether stderr left the terminal, the
+# line number that the editor has after the last prompt and the last reported PATH. Arrays where an assignment may happen under
+# `set -a`, for bash does not export them. The state is the only key of its array.
+__ptyd_text='' __ptyd_id=0 __ptyd_taken=0 __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_last='' \
+  __ptyd_staged=() __ptyd_xtrace=() __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1'
+declare -A __ptyd_state=()
+# bash's own descriptor of the terminal; children do not inherit it. With few descriptors allowed, it has another number.
+if [[ -t 255 ]]; then __ptyd_tty=255; else exec {__ptyd_tty}>/dev/tty; fi
+# bash 5.0 has no SRANDOM, and ends when a text for `eval` ends early.
+__ptyd_is_5_0=$((BASH_VERSINFO[0] == 5 && BASH_VERSINFO[1] == 0))
+# The builtins of bash_builtins.c take a plain text in a fourth of the time. A bash that cannot load them, or whose structures may
+# differ, does without.
+__ptyd_key=''
+if [[ ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]} == 5.[1-3] ]] &&
+  builtin enable -f "${BASH_SOURCE[0]%/*}/bash_builtins.so" ___ptyd_run __ptyd_run __ptyd_ran __ptyd_is_usual \
+    __ptyd_is_reading __ptyd_history 2>/dev/null; then
+  # The line editor itself calls the hook, so PROMPT_COMMAND is the user's alone.
+  __ptyd_key=k
+fi
+declare +x __ptyd_preexec __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_text __ptyd_id __ptyd_taken \
+  __ptyd_flags __ptyd_mark __ptyd_last __ptyd_line __ptyd_path __ptyd_tty __ptyd_is_5_0 __ptyd_key
+
+# Calls a rarely needed function, with $? as it is. Those are parsed only then, from the last part of this file; with the builtins
+# those of every round trip are rarely needed, too.
+__ptyd_seldom() {
+  # shellcheck disable=SC2319 # Of any command.
+  local status_before=$?
+  declare -F "$1" >/dev/null || __ptyd_read_on
+  __ptyd_pass "$status_before"
+  "$@"
+}
+
+# In their original form, independent of the user's settings.
+__ptyd_read_on() {
+  local - options=$BASHOPTS
+  set +aeuvx
+  builtin shopt -u expand_aliases
+  builtin shopt -s interactive_comments
+  [[ -z $__ptyd_key ]] || builtin eval "${__ptyd_parts[2]}"
+  builtin eval "${__ptyd_parts[3]}"
+  [[ $options != *expand_aliases* ]] || builtin shopt -s expand_aliases
+  [[ $options == *interactive_comments* ]] || builtin shopt -u interactive_comments
+} 2>/dev/null
+
+# One element of a pipeline that has to end as an earlier one did.
+__ptyd_pass() { return "$1"; }
+
+readonly -f __ptyd_seldom __ptyd_read_on __ptyd_pass
+
+readonly __ptyd_preexec __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_tty __ptyd_is_5_0 __ptyd_key
+[[ -n $__ptyd_key ]] || builtin eval "${__ptyd_parts[2]}"
+
+# Binds the keys in these keymaps; those of vi only where they are used, with the builtins.
+__ptyd_bind() {
+  local __ptyd_keymap
+  for __ptyd_keymap; do
+    # shellcheck disable=SC2016 # The editor runs it.
+    \builtin bind -m "$__ptyd_keymap" -x '"\e\x1f":{ __ptyd_seldom __ptyd_load "$LINENO" && :; } 2>&96'
+    # shellcheck disable=SC2016
+    \builtin bind -m "$__ptyd_keymap" -x '"\e\x0e":{ __ptyd_seldom __ptyd_report "$LINENO" && :; } 2>/dev/null <<<"$BASH_COMMAND"'
+    [[ -n $__ptyd_key ]] || \builtin bind -m "$__ptyd_keymap" '"\e\x1e":accept-line'
+  done
+}
+readonly -f __ptyd_bind
+# Before the user's files, so that the keys are there even if an error in them ends all of bash's startup.
+__ptyd_bind emacs
+[[ -n $__ptyd_key ]] || __ptyd_bind vi-insert vi-command
+
 # bash copies the body of a function for each call. So the code of every round trip (take, tell, finish, hook) is
 # kept short, and rarely needed code is a function of its own, even with a single caller.
 
-# The short line: a plain text in the usual state is taken when the line runs, so it needs no key and no expansion of PS0. As
-# an alias its words run at top level, too. Where the shell does not expand it, the function of its name runs.
-alias __ptyd='if __ptyd_take 2>&96; then \builtin eval -- "$__ptyd_text"; else \builtin eval -- "$__ptyd_text"; fi; __ptyd_finish && :'
+# Where the shell does not expand the alias of this name. It would expand it here, too.
 __ptyd() { __ptyd_leave "$?"; }
+# The short line: a plain text in the usual state is taken when the line runs, so it needs no key and no expansion of PS0. As
+# an alias its words run at top level, too.
+alias __ptyd='if __ptyd_take 2>&96; then \builtin eval -- "$__ptyd_text"; else \builtin eval -- "$__ptyd_text"; fi; __ptyd_finish && :'
 
 # Takes the staged command: its head, its id, its nonce, its text. The holder has rewound the descriptor, and the whole is short
 # enough for one read(2): children share the offset, and one that moves it must not change what is read. From another
@@ -341,6 +353,7 @@ __ptyd_install() {
 __ptyd_load() {
   # shellcheck disable=SC2034 # __ptyd_load_carefully uses them.
   local status=$? staged=()
+  [[ -z $__ptyd_key ]] || ! __ptyd_is_reading || return 0
   # In every case below, the accept key that follows must not run a line that a person has half typed.
   READLINE_LINE='' READLINE_POINT=0
   # Not `$(<file)`: inside bind -x that breaks bash 5.2's parser.

@@ -1,4 +1,4 @@
-/* Five builtins, two keys and a hook of the line editor for bash 5.1 to 5.3, which bash.sh loads with `enable -f`: they take a command
+/* Six builtins, three keys and a hook of the line editor for bash 5.1 to 5.3, which bash.sh loads with `enable -f`: they take a command
  * and report its end as the functions of that script do, for a fourth of their processor time.
  *
  * PROMPT_COMMAND has one owner, the user: the end of what a person typed is reported when the line editor begins to read.
@@ -66,7 +66,9 @@ extern int rl_point, rl_end, rl_done;
 extern FILE *rl_outstream;
 extern struct keymap_entry { char type; int (*function)(int, int); } emacs_standard_keymap[], vi_insertion_keymap[], vi_movement_keymap[];
 extern int rl_bind_keyseq_in_map(const char *keys, int (*function)(int, int), struct keymap_entry *map);
-extern int rl_newline(int count, int key);
+extern int rl_newline(int count, int key), rl_vi_editing_mode(int count, int key);
+/* 0 for vi's keys. */
+extern int rl_editing_mode;
 extern void rl_replace_line(const char *text, int clear_undo);
 extern unsigned long rl_readline_state;
 extern void rl_prep_terminal(int meta), (*rl_prep_term_function)(int meta);
@@ -87,6 +89,7 @@ enum {
   PIECE_BYTES = 4096,
   MARKER_BYTES = 16 + DECIMAL_BYTES,
   TELLING_BYTES = 64 + DECIMAL_BYTES,
+  RECORD_BYTES = 256,
   RL_STATE_SIGHANDLER = 0x8000,
   /* bash's number of the DEBUG trap. */
   DEBUG_TRAP = NSIG,
@@ -108,13 +111,15 @@ static int told, told_status;
 /* The next command may come with the key. */
 static int usual;
 /* The command that the key has accepted: its text, for `evalstring` to free, and its head with its id and its nonce. */
-static char *text, head[FIRST_READ_BYTES];
+static char *text, head[HEAD_BYTES];
 static const char *id, *nonce;
 static size_t text_bytes;
 static int is_plain;
 /* The entry of the history that shows the command to preexec hooks, what it shows, and its own line. */
 static struct history_entry *lent;
 static char *shown, *own_line;
+/* The next accept key belongs to a load key that has taken nothing, in a line that is not the shell's. */
+static int keeps_line;
 /* There was a DEBUG trap when the present prompt was made. In functions of bash.sh it does not show. */
 static int is_trapped;
 
@@ -303,15 +308,17 @@ static int report_end(int status, const char *statuses, const char *flag) {
 /* Reads the staged command; 0 if there is none that was not taken before. */
 static int read_staged(void) {
   if (text) xfree(text), text = NULL;
-  ssize_t got = pread(COMMAND_FD, head, sizeof head, 0);
-  if (got < HEAD_BYTES || memcmp(head, "ptyd", 4) || !memchr(head, 0, HEAD_BYTES)) return 0;
+  char first[FIRST_READ_BYTES];
+  ssize_t got = pread(COMMAND_FD, first, sizeof first, 0);
+  if (got < HEAD_BYTES || memcmp(first, "ptyd", 4) || !memchr(first, 0, HEAD_BYTES)) return 0;
+  memcpy(head, first, HEAD_BYTES);
   size_t bytes = text_bytes = strtoul(head + 4, NULL, 10);
   id = head + strlen(head) + 1;
   nonce = id + strlen(id) + 1;
   if (bytes > TEXT_BYTES_MAX || nonce >= head + HEAD_BYTES || atol(id) <= atol(get("__ptyd_taken"))) return 0;
   text = xmalloc(bytes + TELLING_BYTES);
   size_t have = (size_t)got - HEAD_BYTES < bytes ? (size_t)got - HEAD_BYTES : bytes;
-  memcpy(text, head + HEAD_BYTES, have);
+  memcpy(text, first + HEAD_BYTES, have);
   for (; have < bytes; have += (size_t)got) {
     got = pread(COMMAND_FD, text + have, bytes - have, (off_t)(HEAD_BYTES + have));
     if (got <= 0) return 0;
@@ -536,16 +543,79 @@ static int reads_command(void) {
   return 1;
 }
 
+static int accept_run(int count, int key), accept_loaded(int count, int key);
+
+static void bind_keys(struct keymap_entry *map) {
+  rl_bind_keyseq_in_map("\\e\\x14", accept_run, map);
+  rl_bind_keyseq_in_map("\\e\\x10", accept_run, map);
+  rl_bind_keyseq_in_map("\\e\\x1e", accept_loaded, map);
+}
+
+/* The keys of vi's two maps, which take 24 KiB: once the editor uses them. */
+static void bind_vi_keys(void) {
+  static int are_bound;
+  if (are_bound) return;
+  are_bound = 1;
+  bind_keys(vi_insertion_keymap);
+  bind_keys(vi_movement_keymap);
+  int status = last_command_exit_value;
+  char *statuses = pipestatus();
+  void *parser = save_parser_state(NULL);
+  evaluate((const char *[]){"__ptyd_bind vi-insert vi-command", NULL});
+  restore_parser_state(parser);
+  xfree(parser);
+  restore_pipestatus(statuses);
+  xfree(statuses);
+  last_command_exit_value = status;
+}
+
+/* The key of emacs' map that changes to vi's. */
+static int to_vi(int count, int key) {
+  bind_vi_keys();
+  return rl_vi_editing_mode(count, key);
+}
+
 /* The line editor calls it before it takes the terminal, when all prompt commands have run. */
 static void before_editing(int meta) {
+  if (!rl_editing_mode) bind_vi_keys();
   if (reads_command()) at_prompt();
   rl_prep_terminal(meta);
+}
+
+/* A `read -e` has the editor, as in a hook of the prompt: reports that nothing was taken, and the end of the hooks later. */
+static int refuse(void) {
+  uint64_t random = 0;
+  told = 0;
+  set("__ptyd_id", "0");
+  char record[RECORD_BYTES], *end = add(record, "R;");
+  const char *secret = get("__ptyd_secret");
+  if (strlen(secret) >= RECORD_BYTES / 2 || getrandom(&random, sizeof random, 0) != sizeof random) return 0;
+  end = add(add(end, secret), ";");
+  end = add(add_decimal(end, random), ";0");
+  write_all(REPORTS_FD, record, (size_t)(end + 1 - record));
+  return 0;
+}
+
+/* For bash.sh, in which the load key runs: whether a `read -e` has the editor, whose line the accept key must not end. */
+static int is_reading(struct words *arguments) {
+  (void)arguments;
+  /* This builtin counts, too. */
+  keeps_line = executing_builtin > 1;
+  if (keeps_line) refuse();
+  return !keeps_line;
+}
+
+static int accept_loaded(int count, int key) {
+  if (!keeps_line) return rl_newline(count, key);
+  keeps_line = 0;
+  return 0;
 }
 
 /* The keys: accepts our line in the place of what is in the editor. The line is not painted: a mark stands in its place. `&& :`
  * keeps a status that is not zero from ending a `set -e` shell or firing an ERR trap a second time. */
 static int accept_run(int count, int key) {
   char marker[MARKER_BYTES];
+  if (executing_builtin && have_unwind_protects()) return refuse();
   if (!read_staged()) return 0;
   is_plain = key == PLAIN_KEY;
   add_marker(marker, 'A', nonce);
@@ -564,12 +634,8 @@ static int accept_run(int count, int key) {
 int ___ptyd_run_builtin_load(char *name) {
   (void)name;
   rl_prep_term_function = before_editing;
-  struct keymap_entry *maps[] = {emacs_standard_keymap, vi_insertion_keymap, vi_movement_keymap};
-  for (int i = 0; i < 3; i++) {
-    rl_bind_keyseq_in_map("\\e\\x14", accept_run, maps[i]);
-    rl_bind_keyseq_in_map("\\e\\x10", accept_run, maps[i]);
-    rl_bind_keyseq_in_map("\\e\\x1e", rl_newline, maps[i]);
-  }
+  bind_keys(emacs_standard_keymap);
+  rl_bind_keyseq_in_map("\\e\\C-j", to_vi, emacs_standard_keymap);
   return 1;
 }
 
@@ -578,4 +644,5 @@ struct builtin ___ptyd_run_struct = {"___ptyd_run", run, BUILTIN_ENABLED, docume
 struct builtin __ptyd_run_struct = {"__ptyd_run", not_begun, BUILTIN_ENABLED, documentation, "__ptyd_run", NULL};
 struct builtin __ptyd_ran_struct = {"__ptyd_ran", ran, BUILTIN_ENABLED, documentation, "__ptyd_ran", NULL};
 struct builtin __ptyd_is_usual_struct = {"__ptyd_is_usual", is_usual_builtin, BUILTIN_ENABLED, documentation, "__ptyd_is_usual", NULL};
+struct builtin __ptyd_is_reading_struct = {"__ptyd_is_reading", is_reading, BUILTIN_ENABLED, documentation, "__ptyd_is_reading", NULL};
 struct builtin __ptyd_history_struct = {"__ptyd_history", history_builtin, BUILTIN_ENABLED, documentation, "__ptyd_history [command]", NULL};

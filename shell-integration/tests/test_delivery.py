@@ -79,6 +79,22 @@ def test_commands_work_in_both_modes_of_vi():
         same(sh.prints("echo emacs"), "emacs\n")
 
 
+def test_a_start_prints_nothing_of_ours():
+    with Shell() as sh:
+        sh.at_prompt()
+        assert b"__ptyd" not in sh.output, sh.transcript()
+
+
+def test_commands_work_at_the_prompt_at_which_a_person_changes_to_vi():
+    with Shell() as sh:
+        sh.run("(exit 7) | (exit 3)")
+        sh.at_prompt()
+        # emacs' key for it.
+        sh.keys(b"half\x1b\x0a")
+        same(sh.prints("echo $? ${PIPESTATUS[@]}"), "3 7 3\n")
+        same(sh.prints("echo insert"), "insert\n")
+
+
 # promise: send-2
 def test_the_shells_history_is_what_a_person_typed():
     with Shell(bashrc="HISTFILE=~/hist; HISTCONTROL=ignoredups") as sh:

@@ -3,25 +3,40 @@
 import pytest
 
 HOOKS = {
-    "fish": "function hk --on-event fish_prompt; set -q asked; or begin; set -g asked 1; read -P 'a''sk? ' -g hkv; end; end",
-    "bash": "PROMPT_COMMAND='[[ -n $asked ]] || { asked=1; read -p a\"\"sk?\\  hkv; }'",
-    "zsh": "precmd() { [[ -n $asked ]] || { asked=1; read 'hkv?a''sk? '; } }",
+    "fish": "function hk --on-event fish_prompt; set -q asked; or begin; set -g asked 1; {reads}; end; end",
+    "bash": "PROMPT_COMMAND='[[ -n $asked ]] || {{ asked=1; {reads}; }}'",
+    "zsh": "precmd() {{ [[ -n $asked ]] || {{ asked=1; {reads}; }} }}",
 }
+# Whole lines, by the terminal and by the shell's own editor, and keys.
+ASKING = [
+    ("fish", "read -P 'a''sk? ' -g hkv", "Jo\r"),
+    ("bash", 'read -p a""sk?\\  hkv', "Jo\r"),
+    ("bash", 'read -ep a""sk?\\  hkv', "Jo\r"),
+    ("bash", 'read -n 2 -p a""sk?\\  hkv', "Jo"),
+    ("zsh", "read 'hkv?a''sk? '", "Jo\r"),
+    ("zsh", "hkv=; vared -p 'a''sk? ' hkv", "Jo\r"),
+    ("zsh", "read -k 2 'hkv?a''sk? '", "Jo"),
+]
 
 
-@pytest.mark.parametrize("shell", HOOKS)
-async def test_a_hook_that_asks_gets_the_callers_answer_and_no_other(workspace, shell):
+@pytest.mark.parametrize(("shell", "reads", "typed"), ASKING)
+async def test_a_hook_that_asks_is_told_and_gets_the_callers_answer_and_no_other(workspace, shell, reads, typed):
     session = await workspace.session(shell=shell)
-    assert (await session.run(HOOKS[shell])).exit == 0
+    assert (await session.run(HOOKS[shell].format(reads=reads))).exit == 0
     await session.read(wait_for=r"ask\?")
-    refused = await session.run("echo ran >>ran", timeout=2)
-    assert "not run" in refused.text and "a hook of the prompt asks something" in refused.text, refused.text
-    if shell == "fish":
+    by_editor = "-e" in reads or "vared" in reads
+    if not by_editor:
+        await session.until(lambda summary: summary["foreground"] == "input_wanted")
         looked = await session.read()
         assert (looked.wants, looked.output.splitlines()[-1].strip()) == ("input", "ask?"), looked.text
-    await session.type("Jo\r")
+    for _ in range(2):
+        refused = await session.run("echo ran >>ran", timeout=2)
+        assert "not run" in refused.text and "a hook of the prompt asks something" in refused.text, refused.text
+    await session.type(typed)
     answer = await session.run('echo "hk=[$hkv]"; test -e ran')
     assert (answer.output, answer.exit) == ("hk=[Jo]", 1), answer.text
+    await session.until(lambda summary: summary["foreground"] == "idle")
+    assert (await session.run("true")).exit == 0
 
 
 # A line of each shell that reads with the shell's own editor.

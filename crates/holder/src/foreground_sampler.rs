@@ -16,8 +16,8 @@ use crate::foreground_observer::{Observer, modes};
 const FIRST_US: u64 = 1_000;
 /// Delay of the first sample of a command that was just started.
 const START_US: u64 = 3_000;
-/// Delay of the first sample of a shell that has not been at its prompt, after its newest output: most are there sooner, and the
-/// prompt says more. A start-up file may ask something.
+/// Delay of the first sample of a shell that is on its way to its prompt, after its newest output: most are there sooner, and the
+/// prompt says more. A start-up file or a hook may ask something.
 const STARTING_US: u64 = 20_000;
 /// Delay of the second sample, which confirms that a process waits for input.
 const CONFIRM_US: u64 = 2_000;
@@ -104,8 +104,8 @@ impl Sampler {
         self.next_at = Some(self.payable(at, AHEAD_US).min(in_silence));
     }
 
-    /// The shell starts: sample only if its first prompt does not come soon.
-    pub(crate) fn schedule_before_first_prompt(&mut self, now: u64) {
+    /// The shell starts, or runs hooks before its next prompt: sample only if that does not come soon.
+    pub(crate) fn schedule_before_prompt(&mut self, now: u64) {
         self.delay_us = FIRST_US;
         self.candidate = None;
         self.next_at = Some(self.payable(now + STARTING_US, AHEAD_IN_SILENCE_US));

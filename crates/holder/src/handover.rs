@@ -77,6 +77,11 @@ impl CommandHandover {
         self.method != HandoverMethod::Typed
     }
 
+    /// Whether the shell's line editor has the private keys.
+    pub(crate) fn has_private_keys(&self) -> bool {
+        self.method == HandoverMethod::Keys
+    }
+
     /// Whether commands are handed over as lines, because the shell has no private keys.
     pub(crate) fn takes_lines(&self) -> bool {
         matches!(self.method, HandoverMethod::Line(_))

@@ -87,6 +87,8 @@ pub(crate) struct ShellState {
     interrupted_at: Option<u64>,
     /// The line editor has had the terminal at this prompt.
     has_edited: bool,
+    /// A hook of this prompt was reported as one that asks.
+    has_asked: bool,
     /// Hooks of the prompt have read all lines that were typed since the newest report. The shell reports no end of those.
     is_a_hooks: bool,
 }
@@ -108,6 +110,7 @@ impl ShellState {
             marker: None,
             interrupted_at: None,
             has_edited: false,
+            has_asked: false,
             is_a_hooks: false,
         }
     }
@@ -141,7 +144,7 @@ impl ShellState {
             // A hook of the prompt reads with the shell's editor, which would take our keys for its answer.
             (Some(b"R"), Phase::Ready) if !self.is_asked => (self.phase, self.is_a_hooks) = (Phase::Typed, false),
             (Some(b"D"), shell) => {
-                self.has_edited = false;
+                (self.has_edited, self.has_asked) = (false, false);
                 let is_interrupted = self.interrupted_at.take().is_some();
                 let flags = fields.nth(2).unwrap_or_default();
                 let is_answer_to_report_key = flags.contains(&b'l');
@@ -230,6 +233,21 @@ impl ShellState {
     /// The terminal was seen in the modes of a line editor.
     pub(crate) fn edits(&mut self) {
         self.has_edited |= self.phase == Phase::Ready;
+    }
+
+    /// The shell itself reads a line before its prompt, because a hook asks something.
+    pub(crate) fn hook_asks(&mut self) {
+        self.has_asked = true;
+    }
+
+    /// Whether a hook had asked, for the report that the editor waits.
+    pub(crate) fn has_hook_asked(&mut self) -> bool {
+        std::mem::take(&mut self.has_asked)
+    }
+
+    /// Whether hooks may run before the prompt, or the editor was not reported behind one that has asked.
+    pub(crate) fn may_run_hooks(&self) -> bool {
+        self.may_begin_to_edit() || self.phase == Phase::Ready && self.has_asked
     }
 
     /// Whether the line editor may have taken the terminal since the prompt.

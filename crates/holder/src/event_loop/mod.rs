@@ -246,14 +246,16 @@ impl Holder {
         self.output.drain(self.terminal.leader(), &mut self.records, now) || !self.end.waits_for_disk()
     }
 
-    /// Something changed: schedule a foreground sample, unless the shell is at its prompt and no input was typed ahead.
+    /// Something changed: schedule a foreground sample, unless the shell is at its prompt and no input was typed ahead. Behind the
+    /// end of a command and before its prompt, a hook may ask something.
     fn schedule_sample(&mut self, now: u64) {
         let has_reported = self.shell.phase() == Phase::Ready && !self.shell.is_sampled_only();
         let is_at_rest = has_reported && !self.shell.input_since_handover();
-        if is_at_rest || self.end.has_exited() {
+        let may_run_hooks = self.shell.may_run_hooks() && self.handover.has_private_keys();
+        if is_at_rest && !may_run_hooks || self.end.has_exited() {
             self.sampler.suspend();
-        } else if self.shell.phase() == Phase::Starting && self.handover.has_hooks() {
-            self.sampler.schedule_before_first_prompt(now);
+        } else if is_at_rest || self.shell.phase() == Phase::Starting && self.handover.has_hooks() {
+            self.sampler.schedule_before_prompt(now);
         } else {
             self.sampler.schedule_sample(now);
         }
@@ -268,13 +270,23 @@ impl Holder {
         let Some(sample) = self.sampler.sample_if_due(now, self.terminal.leader(), shell_pid) else { return };
         sys::fault::stall("sampled");
         let Sample { mut facts, state, is_new } = sample;
-        // At a reported prompt, only the foreground of input that was typed ahead is new to the server.
-        let is_typed_ahead = state.group != shell_pid || state.foreground == Activity::ShellReads;
-        if self.shell.phase() == Phase::Ready && !is_typed_ahead {
-            if state.foreground == Activity::Editor {
-                self.sampler.suspend();
-            }
-            if !self.shell.is_sampled_only() {
+        // At a reported prompt, only these are new to the server: a hook that asks, the editor behind it, and the foreground of input
+        // that was typed ahead.
+        if self.shell.phase() == Phase::Ready {
+            let is_typed_ahead = state.group != shell_pid && self.shell.input_since_handover();
+            let is_news = match state.foreground {
+                Activity::ShellReads => {
+                    self.shell.hook_asks();
+                    true
+                }
+                Activity::Editor if state.group == shell_pid => {
+                    self.sampler.suspend();
+                    self.shell.edits();
+                    self.shell.has_hook_asked()
+                }
+                _ => is_typed_ahead,
+            };
+            if !is_news && !self.shell.is_sampled_only() {
                 return;
             }
         }

@@ -147,9 +147,9 @@ impl Holder {
         if self.handover.takes_lines() {
             return self.sampler.is_at_line(leader, shell_pid);
         }
-        let is_editing = self.terminal.modes().is_some_and(|m| !m.canonical);
-        // Input typed ahead may start a program that reads next.
-        is_editing && (!self.shell.input_since_handover() || self.sampler.waits_for_keys(leader, shell_pid))
+        // A hook may read a key in other modes. Input typed ahead may start a program that reads next.
+        self.has_modes_of_an_editor()
+            && (!self.shell.input_since_handover() || self.sampler.waits_for_keys(leader, shell_pid))
     }
 
     /// Stages and records the command, then presses the keys; returns the nonce of its first marker, and the kind of the keys.
