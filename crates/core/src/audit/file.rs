@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::FallocateFlags;
 
@@ -18,6 +18,9 @@ const TAIL_BYTES: u64 = 64 << 10;
 /// Disk space that is reserved behind the last line: some lines can be written on a full disk, so that whoever makes room there
 /// is recorded.
 const RESERVED_BYTES: u64 = 32 << 10;
+
+/// How long the open file counts as the one that has the name.
+const NAMED: Duration = Duration::from_millis(100);
 
 /// The files of an audit log, oldest first, with the present one last, whether it exists or not.
 pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
@@ -56,6 +59,9 @@ pub(super) struct AuditFile {
 struct Open {
     file: File,
     inode: (u64, u64),
+    size: u64,
+    /// When the name was compared last.
+    compared: Instant,
 }
 
 impl AuditFile {
@@ -88,33 +94,38 @@ impl AuditFile {
         self.reserve(size + more);
         let file = self.opened()?;
         let written = loop {
-            match file.write(lines) {
+            match file.file.write(lines) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 written => break written?,
             }
         };
         if written == lines.len() {
+            file.size = size + more;
             return Ok(());
         }
         // A part of a line would damage the next one.
-        file.set_len(size)?;
+        file.file.set_len(size)?;
         Err(io::Error::from(io::ErrorKind::StorageFull))
     }
 
     /// The size of the file that has the name. If it is another file than the open one, such as after a rotation by another
-    /// program, that is closed: what is written to it now would be lost. One statx(2) tells both.
+    /// program, that is closed within [`NAMED`]: what was written to it later would be lost.
     fn size(&mut self) -> io::Result<u64> {
-        if let Some(open) = &self.open {
+        if let Some(open) = &mut self.open {
+            if open.compared.elapsed() < NAMED {
+                return Ok(open.size);
+            }
             let named = fs::symlink_metadata(&self.path).ok();
             if let Some(named) = named.filter(|named| (named.dev(), named.ino()) == open.inode) {
-                return Ok(named.len());
+                (open.size, open.compared) = (named.len(), Instant::now());
+                return Ok(open.size);
             }
             self.open = None;
         }
-        Ok(self.opened()?.metadata()?.len())
+        Ok(self.opened()?.size)
     }
 
-    fn opened(&mut self) -> io::Result<&mut File> {
+    fn opened(&mut self) -> io::Result<&mut Open> {
         let open = match self.open.take() {
             Some(open) => open,
             None => {
@@ -122,7 +133,7 @@ impl AuditFile {
                 open(&self.path)?
             }
         };
-        Ok(&mut self.open.insert(open).file)
+        Ok(self.open.insert(open))
     }
 
     /// Reserves disk space behind this offset; a file system that cannot takes lines all the same.
@@ -177,7 +188,7 @@ fn open(path: &Path) -> io::Result<Open> {
     if whole < there.len() {
         file.set_len(whole)?;
     }
-    Ok(Open { file, inode: (there.dev(), there.ino()) })
+    Ok(Open { file, inode: (there.dev(), there.ino()), size: whole, compared: Instant::now() })
 }
 
 fn end_of_last_line(file: &mut File, size: u64) -> io::Result<u64> {
@@ -270,10 +281,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let mut file = AuditFile::new(dir.path(), 1 << 20, 1, Duration::ZERO);
         file.append(b"1\n").expect("appended");
+        let later = |file: &mut AuditFile| file.open.iter_mut().for_each(|open| open.compared -= NAMED);
         fs::remove_file(dir.path().join(PRESENT)).expect("removed");
+        later(&mut file);
         file.append(b"2\n").expect("appended");
         assert_eq!(text(dir.path(), PRESENT), "2\n");
         fs::rename(dir.path().join(PRESENT), dir.path().join("theirs")).expect("renamed");
+        later(&mut file);
         file.append(b"3\n").expect("appended");
         file.append(b"4\n").expect("appended");
         assert_eq!((text(dir.path(), "theirs"), text(dir.path(), PRESENT)), ("2\n".to_owned(), "3\n4\n".to_owned()));
