@@ -1,4 +1,4 @@
-//! The project's own tools: test, tidy, layers, deps, schema, bench, soak.
+//! The project's own tools: test, tidy, layers, deps, schema, bench, soak, release.
 //!
 //! Only this crate knows how the project is checked; the continuous integration and people call the same commands. It
 //! depends on nothing of ours, so that it works while the rest does not compile.
@@ -11,6 +11,7 @@ mod left_out;
 mod load;
 mod machine;
 mod promises;
+mod release;
 mod schema;
 mod sentences;
 mod services;
@@ -40,7 +41,8 @@ cargo xtask schema [--check]         write schema/ from the built binary, or com
 cargo xtask bench [measure…]         compare with bare terminals: true, create, start, idle, waits, writer, load, viewers, flood; --quick: the
                                      first ones with few rounds; --check: fail where a figure got worse than docs/bench.json; --save: write
                                      that; --against PATH: compare with another ptyd; --sessions N
-cargo xtask soak [args…]             run for hours";
+cargo xtask soak [args…]             run for hours
+cargo xtask release                  the binary without a path of this machine, and its bill of materials (CycloneDX)";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -75,6 +77,7 @@ fn run(args: &[String]) -> Result<()> {
         ["schema"] => schema::write(&root),
         ["schema", "--check"] => schema::check(&root),
         ["bench", rest @ ..] => workspace::run_tool(&root, "bench", rest),
+        ["release"] => release::make(&root),
         ["soak", rest @ ..] => workspace::run_tool(&root, "soak", rest),
         _ => bail!("{USAGE}"),
     }
