@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    // promise: attach-2
+    // promise: cli-3
     fn nothing_that_reaches_beyond_the_screen_passes() {
         let long = |begin: &[u8], end: &[u8]| [begin, &[b'A'; 9_000], end].concat();
         for beyond in [
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    // promise: attach-2
+    // promise: cli-3
     fn what_a_screen_shows_passes_to_the_byte() {
         let long = [b"\x1bPq".as_slice(), &[b'~'; 9_000], b"\x1b\\"].concat();
         for shown in [

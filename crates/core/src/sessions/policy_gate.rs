@@ -77,7 +77,7 @@ impl Registry {
         };
         let shared = Arc::clone(&handle.shared);
         let admitted = shared.taint.admitted();
-        // What the kernel says, and not what the shell reports of itself.
+        // The kernel is asked, and not the shell.
         let is_nested = matches!(action, Action::Execute(Execute { shell: TargetShell::Nested, .. }));
         let shell = handle.feed.borrow().summary.as_ref().and_then(|summary| summary.pid).filter(|_| !is_nested);
         let cwd = shell.and_then(|pid| self.host().working_directory(pid));
