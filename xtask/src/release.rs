@@ -20,8 +20,9 @@ pub fn make(root: &Path) -> Result<()> {
     }
     let program = |name: &str| tools.join("bin").join(name);
 
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).context("no home of cargo is known")?;
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let home = variable("CARGO_HOME").or_else(|| Some(variable("HOME")?.join(".cargo")));
+    let home = home.context("neither CARGO_HOME nor HOME is set")?;
     // The same sources give the same binary in another folder.
     let paths = [(root, "/ptyd"), (home.as_path(), "/cargo")];
     let rust = paths.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())).join("\x1f");
