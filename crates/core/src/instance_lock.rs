@@ -1,8 +1,8 @@
 //! The lock of the one server that a state directory has.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::Read;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::mpsc;
 
@@ -12,6 +12,9 @@ use rustix::process::{Pid, test_kill_process};
 use crate::limits::LOCK_PATIENCE;
 use crate::serve_error::ServeError;
 use crate::state_dir::no_link;
+
+/// More digits than a pid has.
+const PID_BYTES_MAX: u64 = 16;
 
 /// Locks the state directory for this process; the kernel releases the lock when the process ends.
 pub fn lock(state_dir: &Path) -> Result<File, ServeError> {
@@ -31,18 +34,19 @@ pub fn lock(state_dir: &Path) -> Result<File, ServeError> {
         Err(TryLockError::Error(error)) => return Err(ServeError::File { path, error }),
     };
     if is_taken {
-        let mut holder = String::new();
-        let _ = file.read_to_string(&mut holder);
-        let holder = holder.trim();
-        let holder_pid = holder.parse().ok().and_then(Pid::from_raw);
-        let has_ended = holder_pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH));
-        file = if has_ended { released(file) } else { None }.ok_or_else(|| {
-            let pid = if holder.is_empty() { "unknown" } else { holder }.to_owned();
+        let mut holder = Vec::new();
+        let _ = (&mut file).take(PID_BYTES_MAX).read_to_end(&mut holder);
+        let holder_pid = std::str::from_utf8(&holder).ok().and_then(|pid| Pid::from_raw(pid.trim().parse().ok()?));
+        // Without a pid it may have ended as well.
+        let lives = holder_pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH));
+        file = if lives { None } else { released(file) }.ok_or_else(|| {
+            let pid = holder_pid.map_or_else(|| "unknown".to_owned(), |pid| pid.as_raw_pid().to_string());
             ServeError::Taken { pid, state_dir: state_dir.to_owned() }
         })?;
     }
     // Only the lock matters; the pid is for the message of a refused server, and a full disk has no room for it.
-    let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+    let pid = format!("{}\n", std::process::id());
+    let _ = file.set_len(0).and_then(|()| file.write_all_at(pid.as_bytes(), 0));
     Ok(file)
 }
 
@@ -76,12 +80,18 @@ mod tests {
     fn the_lock_of_a_server_that_has_ended_is_waited_for() {
         let dir = tempfile::tempdir().expect("a directory");
         let held = lock(dir.path()).expect("free");
-        // Linux has no pid that is greater (2^22).
-        std::fs::write(dir.path().join("lock"), "4194305").expect("a write");
-        std::thread::scope(|scope| {
-            let waits = scope.spawn(|| lock(dir.path()).map(drop));
-            drop(held);
-            waits.join().expect("no panic").expect("free again");
-        });
+        let mut held = Some(held);
+        // Linux has no pid that is greater (2^22). A damaged one is that of nobody.
+        for pid in [&b"4194305"[..], b"\0\0\xff7"] {
+            std::fs::write(dir.path().join("lock"), pid).expect("a write");
+            let next = std::thread::scope(|scope| {
+                let waits = scope.spawn(|| lock(dir.path()));
+                drop(held.take());
+                waits.join().expect("no panic").expect("free again")
+            });
+            let written = std::fs::read_to_string(dir.path().join("lock")).expect("a pid");
+            assert_eq!(written, format!("{}\n", std::process::id()));
+            held = Some(next);
+        }
     }
 }

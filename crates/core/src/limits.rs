@@ -38,6 +38,8 @@ pub const DEFAULTS_LOOKED_FOR: usize = 256;
 /// The shortest interval between two rebuilds of a damaged store: more would not help against a disk that damages it
 /// again.
 pub const STORE_ANEW_EVERY: Duration = Duration::from_secs(60);
+/// The interval after a rebuild that failed.
+pub const STORE_RETRY_EVERY: Duration = Duration::from_secs(5);
 /// How long a query waits for the store to be rebuilt: that may read gigabytes of journals.
 pub const STORE_PATIENCE: Duration = Duration::from_secs(50);
 /// How long a command or input waits for the store to give its caller's read cursor, without which it can do.

@@ -37,8 +37,11 @@ impl Registry {
         tokio::spawn(async move {
             let mut stopping = std::pin::pin!(stopping);
             loop {
+                // A rebuild may have failed, or have come too soon behind another.
+                let is_damaged = store.is_damaged();
                 tokio::select! {
                     () = store.calls() => {}
+                    () = tokio::time::sleep(limits::STORE_RETRY_EVERY), if is_damaged => {}
                     () = &mut stopping => return,
                 }
                 let Some(registry) = Weak::upgrade(&registry) else { return };
@@ -51,16 +54,20 @@ impl Registry {
         let store = self.store();
         if store.is_damaged() {
             // A disk that damages the new store at once must not keep a CPU busy.
-            let now = std::time::Instant::now();
-            let before = locked(&self.history.rebuilt_at).replace(now);
-            if before.is_some_and(|before| now - before < limits::STORE_ANEW_EVERY) {
-                *locked(&self.history.rebuilt_at) = before;
+            if locked(&self.history.rebuilt_from).is_some_and(|from| std::time::Instant::now() < from) {
                 return;
             }
-            match store.begin_anew().and_then(|()| self.record_all(&store)) {
-                Ok(count) => tracing::info!(sessions = count, "the history was rebuilt"),
-                Err(e) => tracing::error!(error = %e, "the history was not rebuilt"),
-            }
+            let pause = match store.begin_anew().and_then(|()| self.record_all(&store)) {
+                Ok(count) => {
+                    tracing::info!(sessions = count, "the history was rebuilt");
+                    limits::STORE_ANEW_EVERY
+                }
+                Err(e) => {
+                    tracing::error!(error = %e, "the history was not rebuilt; it is tried again");
+                    limits::STORE_RETRY_EVERY
+                }
+            };
+            *locked(&self.history.rebuilt_from) = Some(std::time::Instant::now() + pause);
         }
         for id in store.take_incomplete().iter().filter_map(|id| SessionId::parse(id).ok()) {
             self.record(&id);

@@ -617,3 +617,21 @@ async fn a_proven_command_runs_only_where_nothing_unproven_came_before_it() {
         registry.terminate(&me(), &end).await.expect("it ends");
     }
 }
+
+#[tokio::test]
+// promise: damage-2
+async fn a_rebuild_of_the_store_that_failed_is_tried_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
+    registry.keep_whole();
+    // The damaged file cannot be set aside.
+    let in_the_way = dir.path().join("store.damaged");
+    std::fs::create_dir_all(in_the_way.join("x")).expect("made");
+    registry.store().damage();
+    while crate::mutex::locked(&registry.history.rebuilt_from).is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert!(registry.store().is_damaged());
+    std::fs::remove_dir_all(in_the_way).expect("removed");
+    registry.store().whole().await;
+}

@@ -113,9 +113,9 @@ pub(super) fn nothing() -> Connection {
 
 /// Sets the file and its companions aside for inspection; replaces an earlier set.
 pub(super) fn put_aside(path: &Path) -> std::io::Result<()> {
-    for (there, block_in_place) in files(path).iter().zip(files(&block_in_place(path))) {
-        match std::fs::rename(there, &block_in_place) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => drop(std::fs::remove_file(&block_in_place)),
+    for (there, aside) in files(path).iter().zip(files(&aside(path))) {
+        match std::fs::rename(there, &aside) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => drop(std::fs::remove_file(&aside)),
             other => other?,
         }
     }
@@ -124,7 +124,7 @@ pub(super) fn put_aside(path: &Path) -> std::io::Result<()> {
 
 /// Removes the set-aside files: their contents are unknown.
 pub(super) fn remove_aside(path: &Path) {
-    for file in files(&block_in_place(path)) {
+    for file in files(&aside(path)) {
         let _ = std::fs::remove_file(file);
     }
 }
@@ -135,7 +135,7 @@ pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
     if found == "ok" { Ok(()) } else { Err(StoreError::Damaged(found)) }
 }
 
-fn block_in_place(path: &Path) -> PathBuf {
+fn aside(path: &Path) -> PathBuf {
     path.with_extension("damaged")
 }
 

@@ -161,6 +161,12 @@ impl Store {
         *self.state.whole.borrow() == Whole::Damaged
     }
 
+    /// Has it rebuilt, as if the file had proved damaged.
+    #[cfg(test)]
+    pub(crate) fn damage(&self) {
+        self.state.found_damaged(&StoreError::Damaged("by a test".to_owned()));
+    }
+
     /// Waits until everything in the folders can be read here.
     pub(crate) async fn whole(&self) {
         let _ = self.state.whole.subscribe().wait_for(|whole| *whole == Whole::Yes).await;
