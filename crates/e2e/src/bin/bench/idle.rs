@@ -1,5 +1,7 @@
-//! `idle`: the memory of a session that does nothing, beside its shell's, and the processor time of many.
+//! `idle`: the memory of a session that does nothing, with its shell's beyond a bare one, and the processor time of many.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -32,24 +34,36 @@ pub fn measure(plan: &Plan) -> Result<Vec<Figure>> {
     let home = Home::make();
     let subjects = plan.subjects();
     let server = subjects[0].server.pid();
-    let mut shells = Vec::new();
+    let bare: RefCell<Vec<Bare>> = RefCell::default();
     let mut turns = Turns::default();
     turns.floor(|| {
-        let before = shells.len();
+        let mut bare = bare.borrow_mut();
+        let before = bare.len();
         for _ in 0..count {
             let mut shell = Bare::on_terminal(&home)?;
             shell.run("true")?;
-            shells.push(shell);
+            bare.push(shell);
         }
-        Ok(Block::of(shells[before..].iter().map(|shell| share(shell.pid())).collect()))
+        Ok(Block::of(bare[before..].iter().map(|shell| share(shell.pid())).collect()))
     });
     for subject in &subjects {
         let mut rest = Rest::connect(&subject.server)?;
-        turns.add(subject.who, "session", move || add(&mut rest, count));
+        let shells = Rc::new(RefCell::new(Vec::new()));
+        let newest = Rc::clone(&shells);
+        turns.add(subject.who, "session", move || add(&mut rest, count, &mut newest.borrow_mut()));
+        let bare = &bare;
+        turns.add(subject.who, "shell", move || {
+            let (bare, shells) = (bare.borrow(), shells.borrow());
+            let floor = bare.iter().map(|shell| share(shell.pid())).sum::<f64>() / bare.len().max(1) as f64;
+            let newest = shells.iter().rev().take(count);
+            Ok(Block::of(newest.map(|shell| share(*shell) - floor).collect()))
+        });
     }
     let rounds = turns.run(ROUNDS)?;
-    let mut figures =
-        vec![rounds.value("an idle session: server and holder", "session", Unit::Bytes).limit(220.0 * 1024.0)];
+    let mut figures = vec![
+        rounds.value("an idle session: server and holder", "session", Unit::Bytes).limit(220.0 * 1024.0),
+        rounds.value("an idle session: its shell beyond a bare one", "shell", Unit::Bytes).limit(110.0 * 1024.0),
+    ];
     if !plan.is_quick {
         let watched: Vec<(Role, Pid)> = with_descendants(server).into_iter().map(|pid| (Role::Holder, pid)).collect();
         ensure!(!server.ends_within(SETTLED), "the server ended");
@@ -70,8 +84,8 @@ fn share(pid: Pid) -> f64 {
     footprint(pid).share_bytes as f64
 }
 
-/// Adds sessions; for each of them the memory of its holder, and its part of the server's growth.
-fn add(rest: &mut Rest, count: usize) -> Result<Block> {
+/// Adds sessions and their shells; for each of them the memory of its holder, and its part of the server's growth.
+fn add(rest: &mut Rest, count: usize, shells: &mut Vec<Pid>) -> Result<Block> {
     let server = rest.server();
     ensure!(!server.ends_within(GIVEN_BACK), "the server ended");
     let before = share(server);
@@ -80,7 +94,9 @@ fn add(rest: &mut Rest, count: usize) -> Result<Block> {
         let session = rest.session()?;
         rest.run(&session, "true")?;
         let processes = rest.processes(&session)?;
-        added.extend(processes.into_iter().filter(|(role, _)| *role == Role::Holder).map(|(_, pid)| pid));
+        let of = |wanted| processes.iter().filter(move |(role, _)| *role == wanted).map(|(_, pid)| *pid);
+        added.extend(of(Role::Holder));
+        shells.extend(of(Role::Shell));
     }
     ensure!(!server.ends_within(GIVEN_BACK), "the server ended");
     let growth = (share(server) - before).max(0.0) / count as f64;
