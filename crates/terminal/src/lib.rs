@@ -12,6 +12,7 @@
 //! ```
 //!
 //! * [`scan`] is the only part that reads every byte of every live session, so it is the cheap one.
+//! * [`plain_runs`] says of which output a screen keeps only the last rows.
 //! * [`boundary`] trusts a marker only together with its record, which came over a socket that output cannot reach.
 //! * [`viewer_terminal`] is for output shown in a person's own terminal: its changes there are undone afterwards;
 //!   [`line_text`] is for output written to a pipe as text, line by line.
@@ -26,6 +27,7 @@ pub mod boundary;
 mod hidden_text;
 pub mod line_text;
 pub mod painted;
+pub mod plain_runs;
 mod query;
 pub mod quote;
 pub mod scan;
@@ -39,6 +41,7 @@ pub use boundary::{Boundaries, Boundary, Flags, Record, parse_record};
 pub use hidden_text::{HiddenText, unseen};
 pub use line_text::LineText;
 pub use painted::PaintedText;
+pub use plain_runs::PlainRun;
 pub use query::{Colour, ModeState, Query, Terminator};
 pub use scan::{MarkerKind, Modes, Nonce, Part, ScanEvent, Scanner, strip};
 pub use screen::{Cursor, Screen, Span};

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use memchr::memchr_iter;
 
+use crate::plain_runs::{PlainRun, PlainRuns};
 use crate::query::{Colour, ModeState, Query, Terminator};
 use crate::sequence::{Piece, Splitter};
 use crate::utf8::unfinished_character;
@@ -94,6 +95,7 @@ pub struct Modes {
 pub struct Scanner {
     splitter: Splitter,
     facts: Facts,
+    runs: PlainRuns,
     /// The last bytes of the text, how many, and where they end: a character may begin in them.
     last: ([u8; 3], usize, u64),
 }
@@ -101,15 +103,21 @@ pub struct Scanner {
 impl Scanner {
     /// A scanner whose first byte will be the one at `offset`.
     pub fn new(offset: u64) -> Self {
-        Self { splitter: Splitter::new(offset), facts: Facts::default(), last: ([0; 3], 0, 0) }
+        Self {
+            splitter: Splitter::new(offset),
+            facts: Facts::default(),
+            runs: PlainRuns::new(offset),
+            last: ([0; 3], 0, 0),
+        }
     }
 
     /// Scans the next bytes.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(ScanEvent)) {
-        let Self { splitter, facts, last } = self;
+        let Self { splitter, facts, runs, last } = self;
         splitter.feed(bytes, &mut |from, piece| match piece {
             Piece::Text(text) => {
                 facts.text(text);
+                runs.text(from, text);
                 if last.2 != from {
                     last.1 = 0;
                 }
@@ -121,14 +129,21 @@ impl Scanner {
             Piece::Sequence(sequence) => {
                 let to = from + sequence.len() as u64;
                 facts.at = from;
+                runs.sequence(from, sequence);
                 match facts.sequence(sequence) {
                     Some(Meaning::Marker(kind, nonce)) => sink(ScanEvent::Marker { kind, nonce, from, to }),
                     Some(Meaning::Query(query)) => sink(ScanEvent::Query { query, from, to }),
                     None => {}
                 }
             }
-            Piece::Broken(_) | Piece::Overlong(_) => {}
+            Piece::Broken(sequence) => runs.go_on_at(from + sequence.len() as u64),
+            Piece::Overlong(_) => {}
         });
+    }
+
+    /// The long parts of the output of which a screen keeps only the last rows, oldest first.
+    pub fn plain_runs(&self) -> impl Iterator<Item = PlainRun> {
+        self.runs.all()
     }
 
     /// Offset of the next byte to be fed.

@@ -30,6 +30,8 @@ pub struct Screen {
     model: Model,
 }
 
+/// Ends any sequence.
+const CAN: u8 = 0x18;
 const COLS_MIN: u16 = 2;
 const SIDE_MAX: u16 = 1000;
 
@@ -84,6 +86,19 @@ impl Screen {
                 Piece::Overlong(_) => {}
             }
         });
+    }
+
+    /// Whether the rows of a [plain run](crate::plain_runs) scroll through the whole screen.
+    pub fn scrolls_whole(&self) -> bool {
+        self.model.scrolls_whole()
+    }
+
+    /// Passes over the beginning of a plain run: only its colours are fed. The next bytes begin with the carriage return
+    /// that [`last_rows`](crate::plain_runs::last_rows) has found.
+    pub fn pass_over(&mut self, colours: &[u8]) {
+        // A sequence that a run breaks off has ended with what it sets, such as a title.
+        self.feed(&[CAN]);
+        self.feed(colours);
     }
 
     /// Changes the size; rewraps the lines of the primary screen.

@@ -295,6 +295,10 @@ impl Model {
         row[column].zerowidth().map_or(0, <[char]>::len)
     }
 
+    pub(super) fn scrolls_whole(&self) -> bool {
+        self.mirror.margins == (0, self.term.screen_lines()) && !self.has(TermMode::ORIGIN)
+    }
+
     pub(super) fn use_full_margins(&mut self) {
         self.mirror.margins = (0, self.term.screen_lines());
     }

@@ -295,6 +295,126 @@ fn part() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// One step of a program that prints lines.
+fn plain_part() -> impl Strategy<Value = Vec<u8>> {
+    let fixed = prop::sample::select(vec![
+        "\r\n",
+        "\n",
+        "\r",
+        "\x08",
+        "\t",
+        "\x07",
+        "\x0b",
+        "\x1b[K",
+        "\x1b[1K",
+        "\x1b[2K",
+        "\x1b[m",
+        "\x1b[0m",
+        "\x1b[0;7m",
+        "\x1b[1;31m",
+        "\x1b[39m",
+        "\x1b[41m",
+        "\x1b[7;4:3;58;5;9m",
+        "\x1b[2;3;9m",
+        "\x1b[3C",
+        "\x1b[2D",
+        "\x1b[5G",
+        "\x1b[2X",
+        "\x1b[2P",
+        "\x1b[2@",
+    ]);
+    let text = prop::sample::select(vec![
+        "a",
+        "plain text",
+        "wraps around the margin",
+        "é",
+        "世",
+        "世界",
+        "e\u{301}",
+        "\u{301}",
+        "👍",
+        "   ",
+        "\u{9b}",
+        "\u{85}",
+    ]);
+    prop_oneof![
+        4 => Just(b"\r\n".to_vec()),
+        4 => fixed.prop_map(|part| part.as_bytes().to_vec()),
+        4 => text.prop_map(|part| part.as_bytes().to_vec()),
+        1 => prop::collection::vec(0x80u8.., 1..3),
+    ]
+}
+
+/// Draws the output as a reader does that passes over the runs, from where a screen was drawn already; and how many bytes it drew.
+fn passing_over(mut screen: Screen, at: usize, bytes: &[u8], runs: &[crate::PlainRun]) -> (Screen, usize) {
+    let (mut at, mut drawn) = (at, 0);
+    for run in runs {
+        let [from, to, coloured_to] = [run.from, run.to, run.coloured_to].map(|offset| offset as usize);
+        if at < from {
+            screen.feed(&bytes[at..from]);
+            (drawn, at) = (drawn + from - at, from);
+        }
+        let (_, rows) = screen.size();
+        if at < to
+            && screen.scrolls_whole()
+            && let Some(begin) = crate::plain_runs::last_rows(&bytes[at..to], rows)
+        {
+            let begin = at + begin;
+            screen.pass_over(&crate::plain_runs::colours(&bytes[from..begin.min(coloured_to.max(from))]).0);
+            at = begin;
+        }
+    }
+    screen.feed(&bytes[at.min(bytes.len())..]);
+    (screen, drawn + bytes.len().saturating_sub(at))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("PTYD_TEST_FULL").is_some() { 20_000 } else { 200 }))]
+
+    #[test]
+    // promise: output-8
+    fn a_screen_that_passes_over_plain_runs_is_the_one_that_drew_them(
+        blocks in prop::collection::vec((prop::collection::vec(part(), 0..8), prop::collection::vec(plain_part(), 0..80)), 1..4),
+        end in prop::collection::vec(part(), 0..6),
+        (cols, rows) in (2u16..14, 1u16..7),
+        resize in prop::option::of((2u16..14, 1u16..7)),
+        cut in any::<prop::sample::Index>(),
+        to in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = blocks.iter().flat_map(|(any, plain)| [any.concat(), plain.concat()]).collect::<Vec<_>>().concat();
+        bytes.extend(end.concat());
+        let cut = cut.index(bytes.len() + 1);
+        bytes.truncate(to.index(bytes.len() + 1).max(cut));
+        let mut scanner = crate::Scanner::new(0);
+        scanner.feed(&bytes, &mut |_| {});
+        let runs: Vec<_> = scanner.plain_runs().collect();
+        let begun = || {
+            let mut begun = screen(cols, rows, &bytes[..cut]);
+            if let Some((cols, rows)) = resize {
+                begun.resize(cols, rows);
+            }
+            begun
+        };
+        let mut whole = begun();
+        whole.feed(&bytes[cut..]);
+        let (mut passed, _) = passing_over(begun(), cut, &bytes, &runs);
+        let (left, right) = (state(&mut passed), state(&mut whole));
+        prop_assert!(left == right, "from {cut} of {:?}, {runs:?}:\n{}", bytes.escape_ascii().to_string(), difference(&left, &right));
+    }
+}
+
+#[test]
+// promise: output-8
+fn a_screen_draws_as_much_of_a_long_flood_as_of_a_short_one() {
+    let drawn = |lines: usize| {
+        let bytes: String = (0..lines).map(|n| format!("\x1b[3{}mline {n}\x1b[0m\r\n", n % 8)).collect();
+        let mut scanner = crate::Scanner::new(0);
+        scanner.feed(bytes.as_bytes(), &mut |_| {});
+        passing_over(Screen::new(80, 24), 0, bytes.as_bytes(), &scanner.plain_runs().collect::<Vec<_>>()).1
+    };
+    assert!(drawn(100_000) < 2 * drawn(100), "{} bytes and {}", drawn(100_000), drawn(100));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
