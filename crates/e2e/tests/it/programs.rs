@@ -219,7 +219,8 @@ async fn a_screen_says_what_is_chosen_and_which_rows_are_new_to_its_reader() {
 async fn a_first_look_at_a_long_output_keeps_nobody_waiting() {
     let server = Server::start();
     let shell = server.session().await;
-    shell.run("seq 1000000 | tail -c 4000000").await;
+    // Rows outside of the margins stay, so nothing is passed over; and so much is not drawn ahead.
+    shell.run("printf '\\033[2;20r'; seq 1000000 | tail -c 4000000").await;
     let (client, id) = (Arc::clone(server.client()), shell.id.clone());
     let look = tokio::spawn(async move { client.screen(&id).await });
     let mut asked = 0;

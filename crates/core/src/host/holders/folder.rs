@@ -20,6 +20,9 @@ const TASKS_FILE: &str = "tasks";
 /// The file that says why a session's commands cannot be proven any more, which the server alone writes.
 const TAINT_FILE: &str = "tainted";
 
+/// The file of a screen that was drawn ahead, which the server alone writes.
+const SCREEN_FILE: &str = "screen";
+
 /// The folder with the secrets that the session was given as files.
 const SECRETS_FOLDER: &str = "secrets";
 
@@ -137,6 +140,18 @@ impl SessionFolder {
         let mut file = std::fs::OpenOptions::new();
         let mut file = file.create(true).write(true).truncate(true).mode(0o600).open(self.path.join(TAINT_FILE))?;
         file.write_all(reason.as_bytes())
+    }
+
+    /// The stored screen.
+    pub(crate) fn screen(&self) -> io::Result<Vec<u8>> {
+        std::fs::read(self.path.join(SCREEN_FILE))
+    }
+
+    /// Stores a screen in the place of the last one.
+    pub(crate) fn write_screen(&self, screen: &[u8]) -> io::Result<()> {
+        let mut file = std::fs::OpenOptions::new();
+        let mut file = file.create(true).write(true).truncate(true).mode(0o600).open(self.path.join(SCREEN_FILE))?;
+        file.write_all(screen)
     }
 
     pub(crate) fn exists(&self) -> bool {

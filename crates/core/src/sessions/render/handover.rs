@@ -295,6 +295,11 @@ impl Cuts {
         self.0.is_empty()
     }
 
+    /// Where the first of them begins.
+    pub(crate) fn first(&self) -> Option<u64> {
+        self.0.iter().map(|cut| cut.from).min()
+    }
+
     /// The bytes with commands instead of our lines; `from` is the offset of the first byte. A line that begins before
     /// these bytes was replaced in the bytes before.
     pub(crate) fn apply<'a>(&self, bytes: &'a [u8], from: u64) -> Cow<'a, [u8]> {

@@ -7,10 +7,11 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{Instant, Sleep};
 use wire::FromHolder;
 
+use super::draw_task::DrawTask;
 use super::machine::session::Session;
 use super::now::Now;
 use super::pattern_matching::Matching;
@@ -19,6 +20,7 @@ use super::requests::Request;
 use super::step_input::StepInput;
 use crate::host::holders::{self, HolderConnection, Liveness, Traces};
 use crate::limits;
+use crate::low_priority::run_at_low_priority;
 use crate::sessions::render::published::Published;
 use crate::sessions::server_events::ServerEvents;
 use crate::sessions::shared::Shared;
@@ -157,6 +159,9 @@ impl Actor {
             }
             self.session.shared.backends.store.put_command(row);
         }
+        if let Some(task) = effects.draw {
+            tokio::spawn(draw_ahead(task));
+        }
         self.publisher.take(effects.notes, effects.waited, effects.read);
     }
 
@@ -238,10 +243,27 @@ impl Actor {
             _ = stopping.changed() => Event::Stop,
             () = wait_until(timer, wake) => Event::Time,
             () = session.waits.abandoned() => Event::Time,
+            () = session.drawing.is_ahead() => Event::Time,
             // Unread output comes last: requests and the holder's frames are more urgent.
             () = std::future::ready(()), if has_work => Event::Time,
         }
     }
+}
+
+/// Draws a screen ahead of any look. One task of the server draws at a time: the others take a processor from nobody.
+async fn draw_ahead(task: DrawTask) {
+    static ONE: Semaphore = Semaphore::const_new(1);
+    if let Ok(_turn) = ONE.acquire().await
+        && let Err(error) = run_at_low_priority(move || draw_at_lowest_priority(task)).await
+    {
+        tracing::warn!(%error, "a screen was not drawn ahead");
+    }
+}
+
+/// Nobody waits for it, as somebody does for other work of low priority.
+fn draw_at_lowest_priority(task: DrawTask) {
+    sys::priority::lower_this_thread();
+    task.run();
 }
 
 /// Waits until this time at most. Setting a timer wakes the thread that waits for all timers, so one that is set to an earlier

@@ -2,6 +2,7 @@
 
 use wire::ToHolder;
 
+use super::draw_task::DrawTask;
 use crate::action::EndedBy;
 use crate::sessions::render::published::Noted;
 use crate::store::HistoryRow;
@@ -19,4 +20,6 @@ pub(super) struct Effects {
     pub(super) read: usize,
     /// Events for viewers.
     pub(super) notes: Vec<Noted>,
+    /// A screen to draw at low priority.
+    pub(super) draw: Option<DrawTask>,
 }

@@ -17,6 +17,7 @@
 //! now.rs, fullscreen.rs                the time of a step; the output that full-screen programs paint
 //! question_ending.rs                   how a question ends in the output
 //! requests.rs                          the requests and answers
+//! draw_task.rs                         draws the screen at low priority
 //! step_input.rs, effects.rs            the inputs and the effects of a step
 //! machine/                             the state and its steps, by subject: `expiry/`, `waits/`, `command_request.rs`; `session.rs` has it all
 //! publish.rs, pattern_matching.rs      what viewers follow, and the turns of costly patterns
@@ -24,6 +25,7 @@
 //! ```
 
 mod actor;
+mod draw_task;
 mod effects;
 mod fullscreen;
 mod machine;

@@ -2,6 +2,7 @@
 //! out), and each other module is one subject: a part of the state, which does not know the session, and its steps.
 
 mod command_request;
+pub(super) mod drawing;
 mod effects;
 mod errors;
 mod exit;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use journal::EventsReader;
-use terminal::Screen;
 use tokio::sync::watch;
 use wire::{FromHolder, Tail};
 
+use super::drawing::state::Drawing;
 use super::expiry::state::Expiry;
 use super::foreground::state::ForegroundState;
 use super::holder_link::HolderLink;
@@ -42,7 +42,7 @@ pub(crate) struct Session {
     pub(in crate::sessions::session) inside: NestedShell,
     pub(in crate::sessions::session) jobs: StoppedJobs,
     pub(in crate::sessions::session) secret_prompts: SecretPrompts,
-    pub(in crate::sessions::session) screen: Option<Box<(Screen, u64)>>,
+    pub(in crate::sessions::session) drawing: Drawing,
     pub(in crate::sessions::session) last_activity_us: u64,
     pub(in crate::sessions::session) meter: Meter,
     /// The session's limits, if it has any.
@@ -79,7 +79,7 @@ impl Session {
             inside: NestedShell::default(),
             jobs: StoppedJobs::default(),
             secret_prompts: SecretPrompts::default(),
-            screen: None,
+            drawing: Drawing::default(),
             last_activity_us: 0,
             meter: Meter::default(),
             limit_enforcer: LimitEnforcer::of(&shared, now.at),

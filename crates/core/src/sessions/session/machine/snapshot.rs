@@ -1,11 +1,9 @@
 //! Views of the session: its snapshot and its screen.
 
-use terminal::Screen;
-
 use crate::action::{Boundary, Foreground, Painter, ScreenView, SessionStatus};
 use crate::ids::CommandId;
 use crate::limits;
-use crate::sessions::render::handover::{Handovers, RecentHandovers};
+use crate::sessions::render::handover::RecentHandovers;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::{ScreenSnapshot, Snapshot, ViewerLimit};
 use crate::sessions::summary::Summary;
@@ -91,32 +89,6 @@ impl Session {
         }
     }
 
-    pub(super) fn screen_now(&mut self) -> &mut Screen {
-        let at = self.timeline.output().scanner.position();
-        self.screen_at(at)
-    }
-
-    /// The screen at this journal offset, fed only on demand, from where the last call ended.
-    pub(super) fn screen_at(&mut self, to: u64) -> &mut Screen {
-        let (cols, rows) = (self.timeline.cols(), self.timeline.rows());
-        let first = self.shared.reader.first().unwrap_or_default().0;
-        let (screen, at) = &mut **self.screen.get_or_insert_with(|| Box::new((Screen::new(cols, rows), first)));
-        let mut handovers = Handovers::new(self.timeline.log().handovers(*at));
-        while *at < to {
-            let limit = to.min(*at + limits::SCAN_CHUNK as u64);
-            match crate::sessions::render::range::read(&self.shared.reader, *at, limit) {
-                Ok(slice) if !slice.bytes.is_empty() => {
-                    let end = slice.from + slice.bytes.len() as u64;
-                    let cuts = handovers.cuts(&self.shared.folder, &self.shared.reader, slice.from, end);
-                    screen.feed(&cuts.unwrap_or_default().apply(&slice.bytes, slice.from));
-                    *at = end;
-                }
-                _ => *at = limit,
-            }
-        }
-        screen
-    }
-
     pub(super) fn screen_view(&mut self) -> ScreenView {
         let cols = self.timeline.cols();
         let is_alternate = self.timeline.output().scanner.modes().alt_screen;
@@ -159,10 +131,7 @@ impl Session {
             return;
         }
         let to = self.shown_to();
-        let at = self.screen.as_ref().map_or_else(|| self.shared.reader.first().unwrap_or_default().0, |drawn| drawn.1);
-        let next = to.min(at + DRAW_CHUNK);
-        self.screen_at(next);
-        if next < to {
+        if self.drawn(to, DRAW_CHUNK).at < to {
             return;
         }
         // Viewers continue at the offset that was just published: no byte is in both, and none in neither.

@@ -74,6 +74,7 @@ impl Session {
         self.note_question();
         self.check_nested_command();
         self.note_secret_prompt();
+        self.draw_ahead();
         if self.waits.open.is_empty() {
             // The room of one wait is 2.9 KiB.
             self.waits.open = Vec::new();

@@ -7,6 +7,7 @@ mod nested;
 #[allow(dead_code, reason = "it is for all tests")]
 mod not_run;
 mod replay;
+mod screens;
 mod waits;
 
 use std::sync::{Arc, LazyLock};
@@ -143,7 +144,12 @@ fn settle(session: &mut Session, now: Now) -> Vec<ToHolder> {
         session.step(now, StepInput::Published { count: 0 });
         if !session.has_frames() && !session.has_work() {
             check(session);
-            return session.take_effects().frames;
+            let effects = session.take_effects();
+            if let Some(task) = effects.draw {
+                task.run();
+            }
+            screens::poll_ahead(session);
+            return effects.frames;
         }
     }
     panic!("the session has work for ever");

@@ -60,9 +60,7 @@ impl Session {
         let (cols, rows) = (self.timeline.cols(), self.timeline.rows());
         if (cols, rows) != size {
             self.note(self.timeline.output().scanner.held_from(), SessionEvent::Resized { cols, rows });
-            if let Some(drawn) = &mut self.screen {
-                drawn.0.resize(cols, rows);
-            }
+            self.drawing.resize(cols, rows);
         }
         self.on_news(news);
         if let Some(to) = output_to {
@@ -175,7 +173,7 @@ impl Session {
                     self.is_cut(to.0);
                 }
                 self.timeline.skip_to(to.0, &mut news);
-                self.screen = None;
+                self.drawing.discard();
                 // Command output that the waits expect may have begun in the gap.
                 self.waits.open.iter_mut().for_each(|w| w.goes_on_from(to.0));
                 self.on_news(news);
