@@ -5,6 +5,7 @@
 //! never an empty list.
 
 mod file;
+mod place;
 mod rows;
 mod state;
 #[cfg(test)]
@@ -21,6 +22,14 @@ pub(crate) use file::StoreError;
 pub(crate) use rows::{CursorKey, HistoryRow, SessionRow};
 use state::{Reads, State, Whole, locked};
 use writer::{QUEUE_MAX, Write, Writer};
+
+/// How many commands of a session are stored, how many of these are left out, and their first and last number.
+const KNOWN_COMMANDS: &str = "SELECT coalesce((SELECT commands FROM counts WHERE session = ?1), 0),
+    (SELECT count(*) FROM commands WHERE session = ?1 AND id IN (SELECT value FROM json_each(?2))),
+    (SELECT min(id) FROM commands WHERE session = ?1), (SELECT max(id) FROM commands WHERE session = ?1)";
+/// Commands from this number on without those that are left out.
+const PAGE_OF_COMMANDS: &str = "SELECT session, id, started_us, ended_us, status, exit, start_offset, end_offset, command, boundary
+    FROM commands WHERE session = ?1 AND id >= ?3 AND id NOT IN (SELECT value FROM json_each(?2)) ORDER BY id LIMIT ?4 OFFSET ?5";
 
 /// A query of sessions.
 #[derive(Debug, Default)]
@@ -294,18 +303,20 @@ impl Store {
         limit: usize,
         offset: usize,
     ) -> Result<(Vec<HistoryRow>, usize), StoreError> {
-        let left_out = serde_json::to_string(left_out).expect("invariant: numbers are JSON");
+        let json = serde_json::to_string(left_out).expect("invariant: numbers are JSON");
         self.read(|connection| {
-            let mut count = connection.prepare_cached(
-                "SELECT count(*) FROM commands WHERE session = ?1 AND id NOT IN (SELECT value FROM json_each(?2))",
-            )?;
-            let total: i64 = count.query_row(params![session, left_out], |r| r.get(0))?;
-            let mut query = connection.prepare_cached(
-            "SELECT session, id, started_us, ended_us, status, exit, start_offset, end_offset, command, boundary FROM commands
-             WHERE session = ?1 AND id NOT IN (SELECT value FROM json_each(?2)) ORDER BY started_us, id LIMIT ?3 OFFSET ?4",
-        )?;
-            let rows = query.query_map(params![session, left_out, limit as i64, offset as i64], history_row)?;
-            Ok((rows.collect::<rusqlite::Result<_>>()?, usize::try_from(total).unwrap_or(0)))
+            let mut known = connection.prepare_cached(KNOWN_COMMANDS)?;
+            let place = |r: &rusqlite::Row<'_>| {
+                let ids = r.get::<_, Option<u32>>(2)?.zip(r.get::<_, Option<u32>>(3)?);
+                Ok((r.get::<_, i64>(0)?.unsigned_abs(), r.get::<_, i64>(1)?.unsigned_abs(), ids))
+            };
+            let (stored, hidden, ids) = known.query_row(params![session, json], place)?;
+            let shown = stored.saturating_sub(hidden);
+            let place = place::first_of_page(shown, ids, left_out, offset as u64);
+            let mut query = connection.prepare_cached(PAGE_OF_COMMANDS)?;
+            let page = params![session, json, place.id, limit as i64, place.passed as i64];
+            let rows = query.query_map(page, history_row)?.collect::<rusqlite::Result<_>>()?;
+            Ok((rows, usize::try_from(shown).unwrap_or(0)))
         })
     }
 

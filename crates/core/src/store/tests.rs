@@ -89,7 +89,7 @@ fn a_file_of_another_schema_is_set_aside_with_its_rows_and_a_new_one_is_begun() 
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("store.db");
     filled(&path);
-    Connection::open(&path).and_then(|c| c.execute_batch("PRAGMA user_version = 5")).expect("a later file");
+    Connection::open(&path).and_then(|c| c.execute_batch("PRAGMA user_version = 4")).expect("an earlier file");
     let store = Store::open(&path).expect("a fresh store in place of the other one");
     assert_eq!(store.sessions().expect("a query"), []);
     let aside = Connection::open(dir.path().join("store.damaged")).expect("set aside");
@@ -136,6 +136,74 @@ fn ended_sessions_are_counted_filtered_and_given_by_the_page() {
     assert_eq!(ended(&store, &page(0, false)), (ids(&[1, 2, 3]), 28));
     store.flush().expect("written");
     assert_eq!(ended(&store, &page(0, false)), (ids(&[1, 2, 3]), 28));
+}
+
+/// The steps of the database for pages so far.
+fn steps(store: &Store) -> i32 {
+    let reads = locked(&store.state.reads);
+    let of = |sql| {
+        let query = reads.connection.prepare_cached(sql).expect("a query");
+        query.get_status(rusqlite::StatementStatus::VmStep)
+    };
+    of(KNOWN_COMMANDS) + of(PAGE_OF_COMMANDS)
+}
+
+#[test]
+fn a_page_of_the_history_costs_the_page_wherever_it_is() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let store = Store::open(&dir.path().join("store.db")).expect("a fresh store");
+    for id in 1..=5_000 {
+        store.put_command_in_time(command("s0-many", id));
+        if id <= 100 {
+            store.put_command_in_time(command("s0-few", id));
+        }
+    }
+    store.flush().expect("written");
+    // The first runs while the newest end, as a command in the background does.
+    let page = |session: &'static str, newest: u32, offset: usize| {
+        let left_out: Vec<u32> = std::iter::once(1).chain(newest - 5..=newest + 2).collect();
+        let before = steps(&store);
+        let (rows, total) = store.commands(session, &left_out, 10, offset).expect("a query");
+        assert_eq!(total as u32, newest - 7);
+        let first = 2 + offset as u32;
+        assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), (first..first + 10).collect::<Vec<_>>());
+        steps(&store) - before
+    };
+    let short = page("s0-few", 100, 0);
+    for offset in [0, 100, 2_500, 4_983] {
+        let steps = page("s0-many", 5_000, offset);
+        assert!(steps <= 2 * short, "{steps} steps at {offset}, {short} in a short history");
+    }
+    store.put_command_in_time(command("s0-many", 5_000));
+    store.flush().expect("written");
+    assert_eq!(store.commands("s0-many", &[], 1, 4_999).expect("a query").1, 5_000, "one that is written again");
+}
+
+#[test]
+fn pages_of_any_history_are_those_of_a_list_of_it() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let store = Store::open(&dir.path().join("store.db")).expect("a fresh store");
+    let cases: [(&[u32], &[u32]); 7] = [
+        (&[], &[]),
+        (&[], &[1, 2]),
+        (&[1, 2, 3, 4], &[]),
+        (&[1, 2, 3, 4, 5, 6], &[2, 5, 6, 7]),
+        (&[2, 3, 5, 6], &[1, 4, 6]),
+        (&[3, 4, 9, 12], &[4, 13]),
+        (&[5, 6, 7], &[5, 6, 7]),
+    ];
+    for (number, (stored, left_out)) in cases.into_iter().enumerate() {
+        let id = format!("s0-{number}");
+        stored.iter().for_each(|n| store.put_command(command(&id, *n)));
+        store.flush().expect("written");
+        let all: Vec<u32> = stored.iter().copied().filter(|n| !left_out.contains(n)).collect();
+        for offset in 0..7 {
+            let (rows, total) = store.commands(&id, left_out, 2, offset).expect("a query");
+            let page: Vec<u32> = all.iter().copied().skip(offset).take(2).collect();
+            let ids: Vec<u32> = rows.iter().map(|row| row.id).collect();
+            assert_eq!((ids, total), (page, all.len()), "{stored:?} without {left_out:?} from {offset}");
+        }
+    }
 }
 
 #[test]

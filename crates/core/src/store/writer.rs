@@ -232,8 +232,13 @@ fn put_session(connection: &Connection, s: &SessionRow) -> rusqlite::Result<()> 
 }
 
 fn put_command(connection: &Connection, c: &HistoryRow) -> rusqlite::Result<()> {
-    let mut put = connection
-        .prepare_cached("INSERT OR REPLACE INTO commands VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?;
+    // A command that is there is updated, and not replaced: it is counted once.
+    let mut put = connection.prepare_cached(
+        "INSERT INTO commands VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO UPDATE SET
+            started_us = excluded.started_us, ended_us = excluded.ended_us, status = excluded.status, exit = excluded.exit,
+            start_offset = excluded.start_offset, end_offset = excluded.end_offset, command = excluded.command,
+            boundary = excluded.boundary",
+    )?;
     put.execute(params![
         c.session,
         c.id,
@@ -266,6 +271,7 @@ fn bound_readers(connection: &Connection, session: &str) -> Result<(), rusqlite:
 fn forget(connection: &Connection, id: &str) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM sessions WHERE id = ?1", [id])?;
     connection.execute("DELETE FROM commands WHERE session = ?1", [id])?;
+    connection.execute("DELETE FROM counts WHERE session = ?1", [id])?;
     connection.execute("DELETE FROM looks WHERE session = ?1", [id])?;
     Ok(())
 }
