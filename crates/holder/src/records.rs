@@ -120,8 +120,10 @@ impl Records {
         Some(Offset(self.journal.end().0 - newest.len() as u64 + at as u64))
     }
 
-    /// Syncs the event log to disk.
-    pub(crate) fn sync(&mut self) {
+    /// The last record is written: the room that was reserved behind it goes back to the disk, and the event log is
+    /// synced.
+    pub(crate) fn close(&mut self) {
+        let _ = self.events.release();
         let _ = self.events.sync();
     }
 }

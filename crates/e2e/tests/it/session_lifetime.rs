@@ -1,5 +1,6 @@
 //! Lifetimes of sessions: inactivity, age, retention afterwards, and the quota of live sessions.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use api::{CreateRequest, ErrorCode, Limit, SessionStatus, TerminalSession, WaitRequest};
@@ -118,6 +119,25 @@ async fn ended_sessions_are_kept_within_the_room_and_the_oldest_go_first() {
     assert_eq!(left.await.into_iter().map(|s| s.id).collect::<Vec<_>>(), [shells[2].id.clone()]);
     let gone = server.client().session(&shells[0].id).await.err().and_then(|e| e.code());
     assert_eq!((gone, live.gives("echo lives").await.0), (Some(ErrorCode::SessionNotFound), 0));
+}
+
+#[tokio::test]
+// promise: stop-5
+async fn an_ended_session_keeps_24_kib_of_the_disk() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.run("true").await;
+    let folder = server.home().state().join("sessions").join(&shell.id);
+    let room = || -> u64 {
+        let files = std::fs::read_dir(&folder).expect("its folder").flatten().map(|file| file.path());
+        files.chain([folder.clone()]).map(|path| std::fs::metadata(path).map_or(0, |of| of.blocks() * 512)).sum()
+    };
+    let alive = room();
+    if alive < 64 << 10 {
+        return e2e::not_run("this file system reserves nothing");
+    }
+    server.client().terminate(&shell.id, true, None).await.expect("ended");
+    eventually("the room is given back", async || (room() <= 24 << 10).then_some(())).await;
 }
 
 #[tokio::test]

@@ -348,11 +348,11 @@ impl Holder {
         })
     }
 
-    /// Shuts down: removes the socket, flushes every frame to the clients, syncs the event log to disk, and removes temporary files.
+    /// Shuts down: removes the socket, flushes every frame to the clients, closes the records, and removes temporary files.
     fn shut_down(&mut self) {
         self.folder.remove_socket();
         self.connections.finish();
-        self.records.sync();
+        self.records.close();
         self.folder.remove_temporary();
     }
 }
