@@ -84,6 +84,8 @@ struct Entry {
     settled: watch::Receiver<()>,
     /// Whether its end is recorded: then it is only examined because it may live all the same.
     is_ended: bool,
+    /// Its name; `None` if the history does not have the session.
+    name: Option<Option<String>>,
 }
 
 /// Held by a session until it is examined.
@@ -98,10 +100,11 @@ impl Unexamined {
     pub(super) fn add(&self, adopting: Adopting, all: watch::Receiver<()>) {
         let (this, settled) = watch::channel(());
         let (id, is_ended) = (adopting.id.clone(), adopting.has_ended_before());
+        let name = adopting.row.as_ref().map(|row| row.name.clone());
         let adopting = Adopting { unsettled: Some(Unsettled { _this: this, _all: all }), ..adopting };
         let mut queue = locked(&self.0);
         queue.order.push_back(id.clone());
-        queue.sessions.insert(id, Entry { adopting: Some(Box::new(adopting)), settled, is_ended });
+        queue.sessions.insert(id, Entry { adopting: Some(Box::new(adopting)), settled, is_ended, name });
     }
 
     /// The next session to examine.
@@ -133,6 +136,19 @@ impl Unexamined {
             queue.order.push_front(id.clone());
         }
         Some(settled)
+    }
+
+    /// The sessions with this name that count as live until they have been examined.
+    pub(super) fn named(&self, name: &str) -> Vec<SessionId> {
+        let queue = locked(&self.0);
+        let is_named =
+            |entry: &Entry| !entry.is_ended && entry.name.as_ref().is_some_and(|of| of.as_deref() == Some(name));
+        queue.sessions.iter().filter(|(_, entry)| is_named(entry)).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Whether the name of any is unknown.
+    pub(super) fn has_unknown_names(&self) -> bool {
+        locked(&self.0).sessions.values().any(|entry| entry.name.is_none())
     }
 
     /// The sessions that count as live until they have been examined.

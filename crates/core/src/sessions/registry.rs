@@ -246,7 +246,7 @@ impl Registry {
                 self.startup_done(principal, session, failed).await.map(|s| Outcome::Session(Box::new(s)))
             }
             Action::List(list) => self.list(principal, list).await,
-            Action::FindSession(text) => self.find_session(principal, text).map(Outcome::SessionId),
+            Action::FindSession(text) => self.find_session(principal, text).await.map(Outcome::SessionId),
             Action::Show(id) => Ok(Outcome::Session(Box::new(self.show(principal, id).await?))),
             Action::Terminate(terminate) => {
                 let ended = if terminate.purges {
@@ -508,16 +508,16 @@ impl Registry {
     }
 
     /// The session with this id, or the only live one with this name. An id need not exist: the action with it says so.
-    fn find_session(&self, principal: &Principal, text: &str) -> Result<SessionId, ActionError> {
+    async fn find_session(&self, principal: &Principal, text: &str) -> Result<SessionId, ActionError> {
         let no_id = match SessionId::parse(text) {
             Ok(id) => return Ok(id),
             Err(NoSessionId(beginning)) => beginning,
         };
-        let named: Vec<SessionId> = locked(&self.live)
-            .values()
-            .filter(|h| h.shared.meta.name.as_deref() == Some(text) && may_see(principal, &h.shared.meta))
-            .map(|h| h.shared.id.clone())
-            .collect();
+        let mut named = self.named(principal, text);
+        if named.is_empty() && self.adoption.unexamined.has_unknown_names() {
+            self.adopted().await;
+            named = self.named(principal, text);
+        }
         match &named[..] {
             [] => Err(self.unknown(principal, &no_id)),
             [id] => Ok(id.clone()),
@@ -532,6 +532,24 @@ impl Registry {
                 Err(ActionError::Invalid { field: "session", problem })
             }
         }
+    }
+
+    /// The live sessions with this name, those included that this server has not examined yet or cannot reach.
+    fn named(&self, principal: &Principal, name: &str) -> Vec<SessionId> {
+        // Before the others: one that is adopted meanwhile is in both.
+        let unexamined = self.adoption.unexamined.named(name);
+        let is_it = |meta: &SessionMetadata| meta.name.as_deref() == Some(name) && may_see(principal, meta);
+        let mut named: Vec<SessionId> = {
+            // In the order of every other place that takes both.
+            let live = locked(&self.live);
+            let unreachable = locked(&self.adoption.unreachable);
+            let live = live.values().filter(|handle| is_it(&handle.shared.meta)).map(|handle| &handle.shared.id);
+            live.chain(unreachable.values().filter(|u| is_it(&u.meta)).map(|u| &u.id)).cloned().collect()
+        };
+        named.extend(unexamined.into_iter().filter(|id| is_it(&self.unexamined(id).meta)));
+        named.sort();
+        named.dedup();
+        named
     }
 
     fn unknown(&self, principal: &Principal, id: &str) -> ActionError {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use api::{EndedBy, ErrorCode, ExecuteRequest, SessionStatus, WaitRequest};
+use api::{CreateRequest, EndedBy, ErrorCode, ExecuteRequest, SessionStatus, WaitRequest};
 use e2e::{PATIENCE, Pid, Server, Session, Start, eventually, lacks};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
@@ -142,6 +142,27 @@ async fn the_next_server_serves_the_others_at_once_and_takes_the_stopped_one_on_
     is_reachable(&shell).await;
     assert_eq!(shell.look().await.pid, pid);
     assert_eq!(shell.gives("echo back").await, (0, "back\n".to_owned()));
+}
+
+#[tokio::test]
+// promise: crash-1
+async fn a_session_is_found_by_its_name_before_the_next_server_has_taken_it_on() {
+    let server = Server::start();
+    let shell = server.session_with(CreateRequest { name: Some("build".to_owned()), ..Default::default() }).await;
+    let run = ExecuteRequest {
+        command: "echo on".to_owned(),
+        wait_for_completion: Some(true),
+        timeout: Some(2.0),
+        ..ExecuteRequest::default()
+    };
+    let held = stopped(&shell).await;
+    server.kill9();
+    server.again();
+    let by_name = || server.client().execute("build", &run, None);
+    assert_eq!(refused(by_name()).await, Some(ErrorCode::SessionUnreachable));
+    held.signal(Signal::CONT);
+    let ran = eventually("it runs", async || by_name().await.ok()).await;
+    assert_eq!(ran.output.as_deref(), Some("on\n"));
 }
 
 #[tokio::test]
