@@ -142,6 +142,36 @@ async fn a_list_of_commands_is_paged_through_history_and_memory_as_one() {
 }
 
 #[tokio::test]
+async fn a_page_of_the_list_is_its_part_of_the_whole_list() {
+    const COUNT: usize = 5;
+    let dir = tempfile::tempdir().expect("a directory");
+    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
+    let mut made = Vec::new();
+    for _ in 0..COUNT {
+        made.push(registry.create(&me(), &request(dir.path())).await.expect("a session").session.id);
+    }
+    for is_newest_first in [false, true] {
+        let mut whole = made.clone();
+        if is_newest_first {
+            whole.reverse();
+        }
+        for (offset, limit) in (0..COUNT + 2).flat_map(|offset| (1..COUNT + 2).map(move |limit| (offset, limit))) {
+            let list = List { owner: None, status: None, name: None, is_newest_first, limit, offset };
+            let Outcome::Sessions(page, total) = registry.act(&me(), &Action::List(list)).await.expect("a list") else {
+                panic!("another outcome")
+            };
+            let ids: Vec<_> = page.into_iter().map(|session| session.id).collect();
+            let expected: Vec<_> = whole.iter().skip(offset).take(limit).cloned().collect();
+            assert_eq!((ids, total), (expected, COUNT), "{limit} from {offset}");
+        }
+    }
+    for id in made {
+        let end = Terminate { session: id, force: true, signo: None, grace: None, purges: false };
+        registry.terminate(&me(), &end).await.expect("it ends");
+    }
+}
+
+#[tokio::test]
 async fn a_holder_that_does_not_greet_is_ended_with_its_session() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().expect("a directory");

@@ -61,7 +61,7 @@ impl Registry {
         for handle in handles {
             if !is_asked_for(&handle.shared.meta) {
                 unreachable.remove(&handle.shared.id);
-            } else if let Some(listed) = self.listed(&handle, &mut holders).await {
+            } else if let Some(listed) = self.listed(&handle, published_status(&handle), &mut holders).await {
                 unreachable.remove(&handle.shared.id);
                 all.push(listed);
             }
@@ -74,22 +74,28 @@ impl Registry {
             wanted => wanted == Some(status),
         };
         all.retain(|listed| is_asked_for(listed.status()));
-        all.sort_by(|a, b| a.order().cmp(&b.order()));
-        if list.is_newest_first {
-            all.reverse();
-        }
         let mut total = all.len();
         let mut page = Vec::new();
-        for listed in all.into_iter().skip(list.offset).take(list.limit) {
+        for mut listed in page_of(all, list) {
+            if let Listed::Published(handle, _) = &listed {
+                match self.listed(handle, whole_status(handle), &mut holders).await {
+                    Some(now) => listed = now,
+                    None => {
+                        total -= 1;
+                        continue;
+                    }
+                }
+            }
             let view = match listed {
                 Listed::View(view) => Some(*view),
                 Listed::Published(handle, _) => {
                     let (view, holder) = published(&handle).unzip();
                     holders.extend(holder.map(|holder| (handle.shared.id.clone(), holder)));
-                    // It changes while it is listed.
-                    view.filter(|view| is_asked_for(view.status))
+                    view
                 }
             };
+            // It changes while it is listed.
+            let view = view.filter(|view| is_asked_for(view.status));
             total -= usize::from(view.is_none());
             page.extend(view);
         }
@@ -115,9 +121,14 @@ impl Registry {
         (handles, unreachable)
     }
 
-    /// A live session, by what its actor has published, or else by its answer. `None` if it has just ended.
-    async fn listed(&self, handle: &Handle, holders: &mut HashMap<SessionId, u32>) -> Option<Listed> {
-        if let Some(status) = published_status(handle) {
+    /// A live session, by the status that its actor has published, or else by its answer. `None` if it has just ended.
+    async fn listed(
+        &self,
+        handle: &Handle,
+        published: Option<SessionStatus>,
+        holders: &mut HashMap<SessionId, u32>,
+    ) -> Option<Listed> {
+        if let Some(status) = published {
             return Some(Listed::Published(handle.clone(), status));
         }
         match handle.ask(Request::Look).await {
@@ -140,7 +151,7 @@ impl Registry {
         let (handles, unreachable) = self.everything_live();
         living.extend(unreachable.keys().map(ToString::to_string));
         for handle in handles {
-            let status = match published_status(&handle) {
+            let status = match whole_status(&handle) {
                 Some(status) => Some(status),
                 None => match handle.ask(Request::Look).await {
                     Ok(snapshot) => Some(snapshot.view.status),
@@ -184,16 +195,36 @@ impl Registry {
     }
 }
 
-/// The published status of a session; `None` if its actor has to be asked, because it is in a turn or gone, or because
-/// it has to notice that its journal was cut.
+/// The sessions of the page, in their order. Only those up to its end are sorted.
+fn page_of(mut all: Vec<Listed>, list: &List) -> Vec<Listed> {
+    let order = |a: &Listed, b: &Listed| match list.is_newest_first {
+        true => b.order().cmp(&a.order()),
+        false => a.order().cmp(&b.order()),
+    };
+    let end = list.offset.saturating_add(list.limit);
+    if end < all.len() {
+        all.select_nth_unstable_by(end, order);
+        all.truncate(end);
+    }
+    all.sort_by(order);
+    all.drain(..list.offset.min(all.len()));
+    all
+}
+
+/// The published status of a session; `None` if its actor has to be asked, because it is in a turn or gone.
 fn published_status(handle: &Handle) -> Option<SessionStatus> {
     // Read first: what was answered before this moment is published if the actor is not in a turn.
     if handle.shared.is_in_turn.load(Ordering::Acquire) || handle.mailbox.is_closed() {
         return None;
     }
-    let feed = handle.feed.borrow();
-    let summary = feed.summary.as_ref()?;
-    (!handle.shared.has_less_than(summary.end_offset)).then_some(summary.status)
+    Some(handle.feed.borrow().summary.as_ref()?.status)
+}
+
+/// The same for a session that is told of: its actor has to notice, too, if its journal was cut.
+fn whole_status(handle: &Handle) -> Option<SessionStatus> {
+    let status = published_status(handle)?;
+    let end = handle.feed.borrow().summary.as_ref()?.end_offset;
+    (!handle.shared.has_less_than(end)).then_some(status)
 }
 
 /// The view of a session whose actor has published one, and the process of its holder.
