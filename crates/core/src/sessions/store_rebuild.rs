@@ -38,10 +38,11 @@ impl Registry {
             let mut stopping = std::pin::pin!(stopping);
             loop {
                 // A rebuild may have failed, or have come too soon behind another.
-                let is_damaged = store.is_damaged();
+                let (is_damaged, again_at) =
+                    (store.is_damaged(), tokio::time::Instant::now() + limits::STORE_RETRY_EVERY);
                 tokio::select! {
                     () = store.calls() => {}
-                    () = tokio::time::sleep(limits::STORE_RETRY_EVERY), if is_damaged => {}
+                    () = tokio::time::sleep_until(again_at), if is_damaged => {}
                     () = &mut stopping => return,
                 }
                 let Some(registry) = Weak::upgrade(&registry) else { return };
