@@ -23,7 +23,7 @@ pub fn make(root: &Path) -> Result<()> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let home = variable("CARGO_HOME").or_else(|| Some(variable("HOME")?.join(".cargo")));
     let home = home.context("neither CARGO_HOME nor HOME is set")?;
-    // The same sources give the same binary in another folder.
+    // No path of this machine gets into the binary.
     let paths = [(root, "/ptyd"), (home.as_path(), "/cargo")];
     let rust = paths.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())).join("\x1f");
     let c = paths.map(|(from, to)| format!("-ffile-prefix-map={}={to}", from.display())).join(" ");
