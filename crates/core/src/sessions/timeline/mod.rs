@@ -480,6 +480,7 @@ impl Timeline {
                 if self.log.current == Some(id) {
                     self.log.current = None;
                 }
+                let is_interrupted = self.log.interrupted == id;
                 let Some(command) = self.log.command_mut(id).filter(|c| c.end.is_none()) else {
                     news.push(Change::Prompt(end.exit));
                     return;
@@ -496,10 +497,10 @@ impl Timeline {
                 // Only the prompt came back, and the status is of what ran before.
                 let was_taken = !lost && !end.flags.not_begun && (has_begun || !must_show);
                 let (status, error) = if !was_taken {
-                    let why = if lost || end.flags.in_band {
-                        "the shell did not take the command; it was not run"
-                    } else if end.flags.not_begun {
+                    let why = if end.flags.not_begun || end.flags.in_band && is_interrupted {
                         NOT_BEGUN
+                    } else if lost || end.flags.in_band {
+                        "the shell did not take the command; it was not run"
                     } else {
                         "interrupted before its shell reported that it began; whether it ran is not known"
                     };
