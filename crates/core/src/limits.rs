@@ -314,6 +314,8 @@ pub const SOCKET_BUFFER_BYTES: usize = 4 << 10;
 /// The longest message of a viewer; a longer paste is several messages.
 pub const MESSAGE_BYTES_MAX: usize = 256 << 10;
 /// Inputs of one viewer that may wait for the program to read; beyond that its connection is not read.
+/// Those of one address (of IPv6: of one network of 64 bits), where connections have addresses: the rest are a reserve for the others.
+pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 1_792;
 pub const INPUTS_WAITING_MAX: usize = 16;
 /// The interval of WebSocket pings.
 pub const PING_EVERY: Duration = Duration::from_secs(15);

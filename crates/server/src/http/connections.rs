@@ -18,10 +18,11 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
+use super::places::{Place, Places, origin};
 use super::polled_again::polled_again;
 use ptyd_core::limits;
 use ptyd_core::principal::UnixPeer;
@@ -56,38 +57,43 @@ pub(crate) enum Transport {
 pub(crate) struct Bounds {
     /// Open connections, including those upgraded to another protocol.
     pub(crate) connections: usize,
+    /// Those of one address.
+    pub(crate) of_one_address: usize,
     /// How long a TLS handshake and a head may take, and how long a connection may be idle before the head.
     pub(crate) head: Duration,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { connections: limits::CONNECTIONS_MAX, head: limits::HEAD_TIMEOUT }
+        let (connections, of_one_address) = (limits::CONNECTIONS_MAX, limits::CONNECTIONS_PER_ADDRESS_MAX);
+        Self { connections, of_one_address, head: limits::HEAD_TIMEOUT }
     }
 }
 
 /// Serves every connection until the server stops; then no new one is accepted, and open ones finish their requests.
-/// `open` makes an accepted stream ready for requests, or gives it up.
+/// `open` makes an accepted stream ready for requests, or gives it up; `peer` is its address, where there are any.
 pub(crate) async fn serve<L: Listener, O: Future<Output = Option<Opened>> + Send + 'static>(
     mut listener: L,
     app: Router,
     open: impl Fn(L::Io) -> O,
+    peer: impl Fn(&L::Addr) -> Option<SocketAddr>,
     bounds: Bounds,
     stopped: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(bounds.connections));
+    let places = Places::new(bounds.connections, bounds.of_one_address);
     let mut connections = JoinSet::new();
     let mut refused: u64 = 0;
     loop {
-        let stream = tokio::select! {
-            (stream, _) = listener.accept() => stream,
+        let (stream, from) = tokio::select! {
+            accepted = listener.accept() => accepted,
             _ = connections.join_next(), if !connections.is_empty() => continue,
             () = until(stopped.clone()) => break,
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+        let Some((place, gone)) = places.take(origin(peer(&from))) else {
             // Logged once per episode, so that the client that causes it cannot fill the log, too.
             if refused == 0 {
-                tracing::warn!(open = bounds.connections, "too many connections; further ones are closed at once");
+                let (most, of_one) = (bounds.connections, bounds.of_one_address);
+                tracing::warn!(most, of_one, "too many connections; further ones are closed at once");
             }
             refused += 1;
             continue;
@@ -99,8 +105,15 @@ pub(crate) async fn serve<L: Listener, O: Future<Output = Option<Opened>> + Send
         let opened = tokio::time::timeout(bounds.head, open(stream));
         let (app, stopped) = (app.clone(), stopped.clone());
         connections.spawn(async move {
-            if let Ok(Some((stream, from))) = opened.await {
-                one(Placed { stream, _place: place }, app, from, bounds.head, stopped).await;
+            let served = async {
+                if let Ok(Some((stream, from))) = opened.await {
+                    one(Placed { stream, place }, app, from, bounds.head, stopped).await;
+                }
+            };
+            tokio::select! {
+                biased;
+                () = makes_room(gone) => {}
+                () = served => {}
             }
         });
     }
@@ -108,8 +121,18 @@ pub(crate) async fn serve<L: Listener, O: Future<Output = Option<Opened>> + Send
     while connections.join_next().await.is_some() {}
 }
 
+/// Until the connection is told to make room.
+async fn makes_room(gone: oneshot::Receiver<()>) {
+    // Its sender is dropped once it has asked for something.
+    if gone.await.is_err() {
+        std::future::pending().await
+    }
+}
+
 async fn one(stream: Placed, app: Router, from: Transport, head: Duration, stopped: watch::Receiver<bool>) {
+    let place = Arc::clone(&stream.place);
     let app = app.map_request(move |mut request: Request<Incoming>| {
+        place.heard();
         request.extensions_mut().insert(ConnectInfo(from.clone()));
         request
     });
@@ -135,10 +158,10 @@ async fn until(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|is| *is).await;
 }
 
-/// A stream together with its connection permit, which is released when the stream is dropped, also after an upgrade.
+/// A stream together with the place of its connection, which is free when the stream is dropped, also after an upgrade.
 struct Placed {
     stream: Box<dyn Stream>,
-    _place: OwnedSemaphorePermit,
+    place: Arc<Place>,
 }
 
 impl AsyncRead for Placed {
@@ -201,7 +224,7 @@ mod tests {
             let stream: Box<dyn Stream> = Box::new(stream);
             ready(Some((stream, Transport::Tcp { peer: None, server: None })))
         };
-        let served = tokio::spawn(serve(listener, app, open, bounds, stopped));
+        let served = tokio::spawn(serve(listener, app, open, |peer| Some(*peer), bounds, stopped));
         Rig { address, stop, served }
     }
 
@@ -239,6 +262,24 @@ mod tests {
     fn a_listener_bears_what_is_promised() {
         let promised = (2_048, Duration::from_secs(30));
         assert_eq!((Bounds::default().connections, Bounds::default().head), promised);
+    }
+
+    #[tokio::test]
+    // promise: rest-9
+    async fn silent_connections_of_one_address_keep_no_other_out_nor_their_own() {
+        let rig = listening(Bounds { connections: 8, of_one_address: 6, ..Bounds::default() }).await;
+        let mut silent = Vec::new();
+        for _ in 0..20 {
+            silent.push(rig.sent(b"").await);
+        }
+        // More than have a place; the oldest are closed.
+        assert_eq!(heard(&mut silent[0]).await, "");
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.bind("127.0.0.2:0".parse().expect("an address")).expect("an address of this machine");
+        let mut other = socket.connect(rig.address).await.expect("it listens");
+        other.write_all(ASK).await.expect("taken");
+        assert!(heard(&mut other).await.contains(" 200 "));
+        assert!(heard(&mut rig.sent(ASK).await).await.contains(" 200 "));
     }
 
     #[tokio::test]

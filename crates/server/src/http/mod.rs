@@ -3,6 +3,7 @@
 
 pub(crate) mod connections;
 pub(crate) mod html_page;
+mod places;
 pub(crate) mod polled_again;
 pub(crate) mod problem;
 pub(crate) mod request_body;

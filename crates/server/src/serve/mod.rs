@@ -107,7 +107,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
         Guard::new(token, dispatcher.tokens(), dispatcher.tickets(), uid, &config).recorded_in(dispatcher.audit());
     let visits = SocketCount::new();
     let unix_peers = dispatcher.unix_peers();
-    let guard = guard.with_peers(unix_peers.clone());
+    let guard = guard.with_peers(unix_peers.clone()).in_lanes(dispatcher.lanes());
     let own_url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
     let url = network.public_url.as_ref().map_or(own_url, ToString::to_string);
     let app = router::router(dispatcher, guard, &visits, &url, &config);
@@ -120,7 +120,14 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
 
     let (stopping, stopped) = watch::channel(false);
     let open = |stream: TcpStream| open_tcp(stream, tls.clone());
-    let over_tcp = connections::serve(NoDelayListener(tcp), app.clone(), open, Bounds::default(), stopped.clone());
+    let over_tcp = connections::serve(
+        NoDelayListener(tcp),
+        app.clone(),
+        open,
+        |peer| Some(*peer),
+        Bounds::default(),
+        stopped.clone(),
+    );
     let open = |stream: UnixStream| {
         let peer = unix_peers.peer(stream.as_fd());
         async {
