@@ -92,7 +92,7 @@ pub struct ServeOptions {
     /// Sessions that may live at once [default: 4000]
     #[arg(long, env = "PTYD_SESSIONS_MAX", value_name = "COUNT")]
     sessions_max: Option<usize>,
-    /// The same for one owner [default: 4000]
+    /// The same for one owner [default: 4000, and 1000 for a named token]
     #[arg(long, env = "PTYD_SESSIONS_PER_OWNER_MAX", value_name = "COUNT")]
     sessions_per_owner_max: Option<usize>,
     #[command(flatten)]
@@ -306,6 +306,7 @@ impl ServeOptions {
             sessions_max: SessionsMax {
                 in_total: options.sessions_max.unwrap_or(defaults.sessions_max.in_total),
                 per_owner: options.sessions_per_owner_max.unwrap_or(defaults.sessions_max.per_owner),
+                per_token: options.sessions_per_owner_max.unwrap_or(defaults.sessions_max.per_token),
             },
             network: options.network.config(listen)?,
             audit: options.audit.config(),

@@ -119,11 +119,17 @@ pub struct SessionsMax {
     pub in_total: usize,
     /// Of one owner.
     pub per_owner: usize,
+    /// Of one owner that is a named token.
+    pub per_token: usize,
 }
 
 impl Default for SessionsMax {
     fn default() -> Self {
-        Self { in_total: limits::SESSIONS_MAX, per_owner: limits::SESSIONS_PER_OWNER_MAX }
+        Self {
+            in_total: limits::SESSIONS_MAX,
+            per_owner: limits::SESSIONS_PER_OWNER_MAX,
+            per_token: limits::SESSIONS_PER_TOKEN_MAX,
+        }
     }
 }
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub const SESSIONS_MAX: usize = 4_000;
 /// Live sessions per owner. Most servers have one owner, who may have them all; an operator with several sets less.
 pub const SESSIONS_PER_OWNER_MAX: usize = SESSIONS_MAX;
+/// The same per named token: a quarter, so that one agent leaves room for others.
+pub const SESSIONS_PER_TOKEN_MAX: usize = SESSIONS_MAX / 4;
 /// The sessions that a machine may have with sysctls, for which `ptyd doctor` shows the values.
 pub const SESSIONS_MANY: u64 = 20_000;
 /// Descriptors of the server for each session: the connection to its holder, the journal, and the events, which are read

@@ -32,8 +32,9 @@ impl Registry {
         let (registry, id) = (Arc::clone(self), id.clone());
         // A task of its own, so that what waits for the disk keeps nothing else of the caller's from going on.
         let launched = tokio::spawn(async move {
-            let _reservation =
-                registry.quota.reserve(&id, owner, |owner, starting| registry.count_live(owner, starting))?;
+            let is_token = registry.tokens.find_by_name(&owner).is_some();
+            let count = |owner: &str, starting: &_| registry.count_live(owner, starting);
+            let _reservation = registry.quota.reserve(&id, owner, is_token, count)?;
             let spec = block_in_place(|| spec(&registry));
             let launched = match spec {
                 Ok(spec) => registry.launch_now(&id, &Arc::new(spec)).await,

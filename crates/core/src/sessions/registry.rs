@@ -173,7 +173,7 @@ impl Registry {
                 limits: config.limits,
                 limits_max: config.limits_max,
             },
-            quota: Quota::new(config.sessions_max.in_total, config.sessions_max.per_owner),
+            quota: Quota::new(config.sessions_max),
             live: Mutex::default(),
             ended: EndedSessions { sessions: Mutex::default(), retention },
             tasks: Tasks::new(place("removed-tasks")),

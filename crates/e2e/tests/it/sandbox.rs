@@ -95,6 +95,9 @@ async fn a_sandbox_has_places_processes_and_a_network_of_its_own() {
         assert_eq!(gives(lock).await, "1\n", "shared memory");
         assert_eq!(gives("script -qec tty /dev/null").await.trim(), "/dev/pts/1", "a terminal for a program");
     }
+    // It takes no more terminals and shared memory from the machine than these.
+    let mounts = gives("grep -oE '^(devpts /dev/pts|tmpfs /dev/shm) .*' /proc/self/mounts").await;
+    assert!(mounts.contains("max=256") && mounts.contains("size=262144k"), "{mounts}");
     let other = sandbox(&server).await;
     assert_ne!(other.gives("cat /tmp/file").await.0, 0, "another sandbox's");
     assert_eq!(other.gives("tty").await.1, "/dev/pts/0\n");

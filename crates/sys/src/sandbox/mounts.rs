@@ -71,13 +71,14 @@ pub(super) unsafe fn make(layout: &mut Layout) -> Result<(), Step> {
             show(entry)?;
             if entry.kind == Kind::Devices {
                 devices()?;
+                // So many terminals and so much shared memory are a session's own; both would else be taken from all of the machine.
                 mount(
                     c"devpts",
                     c"/dev/pts",
                     libc::MS_NOSUID | libc::MS_NOEXEC,
-                    c"newinstance,ptmxmode=0666,mode=0620",
+                    c"newinstance,ptmxmode=0666,mode=0620,max=256",
                 )?;
-                mount(c"tmpfs", c"/dev/shm", hardened, c"mode=1777")?;
+                mount(c"tmpfs", c"/dev/shm", hardened, c"mode=1777,size=256m,nr_inodes=16384")?;
             }
         }
         // Read-only, because as root its settings could be changed without any capability.
