@@ -188,6 +188,8 @@ pub const TYPED_AGE_MIN: Duration = Duration::from_millis(150);
 pub const MARKER_PATIENCE: Duration = Duration::from_millis(150);
 /// Commands kept in memory per session; older ones are in the store.
 pub const COMMANDS_IN_MEMORY: usize = 64;
+/// The bytes of their texts: those of one of the longest. A request that asks for them copies them.
+pub const COMMANDS_TEXT_IN_MEMORY: usize = COMMAND_BYTES_MAX;
 /// Open waits per session.
 pub const WAITS_MAX: usize = 256;
 /// A call that a client can take later is answered with a task after this time: a task costs a model one more turn.
@@ -318,6 +320,8 @@ pub const MESSAGE_BYTES_MAX: usize = 256 << 10;
 /// Inputs of one viewer that may wait for the program to read; beyond that its connection is not read.
 /// Those of one address (of IPv6: of one network of 64 bits), where connections have addresses: the rest are a reserve for the others.
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 1_792;
+/// Bytes of commands in them: the beginning and the end of one of the longest.
+pub const EVENTS_TEXT_KEPT: usize = 2 * COMMAND_BYTES_MAX;
 pub const INPUTS_WAITING_MAX: usize = 16;
 /// The interval of WebSocket pings.
 pub const PING_EVERY: Duration = Duration::from_secs(15);
@@ -435,6 +439,8 @@ pub const BATCH_ANSWER_BYTES_MAX: usize = 16 << 20;
 pub const MCP_SESSIONS_MAX: usize = 1_024;
 /// The same per principal, so that one cannot keep the others out: an agent has one, a team with one token some dozens.
 pub const MCP_SESSIONS_PER_PRINCIPAL_MAX: usize = 256;
+/// Bytes of commands in them: those of all usual ones, and of sixteen of the longest.
+pub const EVENTS_OF_ALL_TEXT: usize = 16 << 20;
 /// An MCP session without a request or open stream for this long is closed: its client is gone. Common clients do not
 /// reconnect by themselves, so a night or a weekend must not end it; terminals do not end with it.
 pub const MCP_SESSION_IDLE: Duration = Duration::from_secs(3 * 24 * 3600);

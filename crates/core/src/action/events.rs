@@ -102,3 +102,13 @@ pub enum ServerEventKind {
         decision: Option<Decision>,
     },
 }
+
+impl ServerEventKind {
+    /// The bytes of the command in it.
+    pub(crate) fn text_bytes(&self) -> usize {
+        match self {
+            Self::Started(command) | Self::Completed(command) => command.command.len(),
+            Self::Created | Self::Terminated(_) | Self::Wanted(_) | Self::LimitHit(_) | Self::Approval { .. } => 0,
+        }
+    }
+}

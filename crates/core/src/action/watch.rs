@@ -98,3 +98,18 @@ pub enum SessionEvent {
     /// This many events are no longer kept.
     Missed(u64),
 }
+
+impl SessionEvent {
+    /// The bytes of the command in it.
+    pub(crate) fn text_bytes(&self) -> usize {
+        match self {
+            Self::Started(command) | Self::Completed(command) => command.command.len(),
+            Self::Ready
+            | Self::Foreground(_)
+            | Self::Resized { .. }
+            | Self::Exited(_)
+            | Self::LimitHit(_)
+            | Self::Missed(_) => 0,
+        }
+    }
+}

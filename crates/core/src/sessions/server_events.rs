@@ -15,7 +15,9 @@ use crate::action::{
 };
 use crate::audit::AuditLog;
 use crate::ids::SessionId;
-use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_READ_MAX, FOLLOWERS_PER_PRINCIPAL_MAX};
+use crate::lane::Lanes;
+use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_OF_ALL_TEXT, EVENTS_READ_MAX, FOLLOWERS_PER_PRINCIPAL_MAX};
+use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::mutex::locked;
 use crate::per_principal::PerPrincipal;
@@ -25,7 +27,7 @@ use crate::principal::Principal;
 pub(crate) struct ServerEvents {
     /// Identifies this server, so that a position from an earlier one is recognised.
     server: u32,
-    ring: Mutex<VecDeque<Arc<ServerEvent>>>,
+    ring: Mutex<Ring>,
     /// The number of events so far.
     count: watch::Sender<u64>,
     /// Counts events, and other things in sessions.
@@ -44,6 +46,24 @@ impl Default for ServerEvents {
     fn default() -> Self {
         let mut bytes = [0u8; 4];
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
+/// The newest events.
+#[derive(Debug, Default)]
+struct Ring {
+    events: VecDeque<Arc<ServerEvent>>,
+    /// The bytes of the commands in them.
+    text: usize,
+}
+
+impl Ring {
+    fn push(&mut self, event: Arc<ServerEvent>) {
+        self.text += event.what.text_bytes();
+        self.events.push_back(event);
+        while self.events.len() > EVENTS_OF_ALL_KEPT || self.text > EVENTS_OF_ALL_TEXT {
+            self.text -= self.events.pop_front().map_or(self.text, |gone| gone.what.text_bytes());
+        }
+    }
+}
+
         Self {
             server: u32::from_ne_bytes(bytes),
             ring: Mutex::default(),
@@ -81,16 +101,13 @@ impl ServerEvents {
     fn add(&self, session: SessionId, owner: String, name: Option<String>, what: ServerEventKind) {
         let mut ring = locked(&self.ring);
         let number = *self.count.borrow() + 1;
-        if ring.len() == EVENTS_OF_ALL_KEPT {
-            ring.pop_front();
-        }
-        ring.push_back(Arc::new(ServerEvent { number, at: SystemTime::now(), session, owner, name, what }));
+        ring.push(Arc::new(ServerEvent { number, at: SystemTime::now(), session, owner, name, what }));
         self.count.send_replace(number);
     }
 
     /// The events behind a position that this caller may see; without a position, only the present end.
     fn since(&self, principal: &Principal, place: Option<EventPlace>) -> EventsView {
-        let ring = locked(&self.ring);
+        let ring = &locked(&self.ring).events;
         let count = *self.count.borrow();
         let first = ring.front().map_or(count + 1, |h| h.number);
         let (from, is_gap) = match place {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::handover::RecentHandovers;
 use crate::action::{Foreground, SessionEvent};
-use crate::limits::EVENTS_KEPT;
+use crate::limits::{EVENTS_KEPT, EVENTS_TEXT_KEPT};
 use crate::sessions::summary::Summary;
 
 /// The state that an actor publishes to its viewers: positions and the newest events, never bytes.
@@ -38,10 +38,11 @@ pub(crate) struct Noted {
 
 impl Published {
     pub(crate) fn note(&mut self, noted: Noted) {
-        if self.events.len() == EVENTS_KEPT {
+        self.events.push_back(noted);
+        let text = |events: &VecDeque<Noted>| events.iter().map(|noted| noted.event.text_bytes()).sum::<usize>();
+        while self.events.len() > EVENTS_KEPT || text(&self.events) > EVENTS_TEXT_KEPT {
             self.events.pop_front();
         }
-        self.events.push_back(noted);
         self.count += 1;
     }
 

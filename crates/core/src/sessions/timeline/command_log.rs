@@ -7,7 +7,7 @@ use std::sync::Arc;
 use wire::Key;
 
 use crate::action::{Boundary, CommandStatus, Limit};
-use crate::limits::COMMANDS_IN_MEMORY;
+use crate::limits::{COMMANDS_IN_MEMORY, COMMANDS_TEXT_IN_MEMORY};
 use crate::sessions::render::handover::{Handover, RecentHandovers};
 use crate::sessions::timeline::nested_line::NestedLine;
 
@@ -172,10 +172,16 @@ impl CommandLog {
         }
     }
 
-    /// Adds a command, and drops the oldest ended one if there are too many.
+    /// Adds a command, and drops the oldest ended ones if there are too many, or if their texts are too long.
     pub(super) fn push(&mut self, command: Command) {
-        if self.commands.len() >= COMMANDS_IN_MEMORY {
-            let oldest = self.commands.iter().position(|c| c.end.is_some()).unwrap_or(0);
+        loop {
+            let text = self.commands.iter().map(|c| c.text.len()).sum::<usize>() + command.text.len();
+            let is_full = self.commands.len() >= COMMANDS_IN_MEMORY;
+            let oldest = match self.commands.iter().position(|c| c.end.is_some()) {
+                Some(ended) if is_full || text > COMMANDS_TEXT_IN_MEMORY => ended,
+                None if is_full => 0,
+                Some(_) | None => break,
+            };
             self.commands.remove(oldest);
             self.known_from = self.commands.get(oldest).map_or(command.accepted_at, |next| next.accepted_at);
         }
@@ -275,6 +281,36 @@ mod tests {
         }
     }
 
+    fn end(at: u64) -> End {
+        End {
+            at,
+            time_us: 0,
+            status: CommandStatus::Completed,
+            exit: Some(0),
+            pipestatus: Vec::new(),
+            cwd: None,
+            error: None,
+            boundary: Boundary::Attested,
+        }
+    }
+
+    #[test]
+    fn commands_in_memory_have_no_more_text_than_the_longest_and_what_runs_stays() {
+        let mut log = CommandLog::new(0);
+        let long = |id| Command { text: "x".repeat(COMMANDS_TEXT_IN_MEMORY / 2).into(), ..command(id, Channel::Hooks) };
+        for id in 1..=5 {
+            log.push(long(id));
+        }
+        assert_eq!(log.commands.len(), 5, "none of them has ended");
+        for id in 1..=4 {
+            log.command_mut(id).expect("in memory").end = Some(end(0));
+        }
+        log.push(long(6));
+        assert_eq!(log.commands.iter().map(|c| c.id).collect::<Vec<_>>(), [5, 6]);
+        log.push(command(7, Channel::Hooks));
+        assert_eq!(log.commands.len(), 3);
+    }
+
     #[test]
     fn handovers_that_are_brought_up_to_date_are_those_of_the_present_commands() {
         let mut log = CommandLog::new(0);
@@ -296,16 +332,7 @@ mod tests {
                 check(&log);
             }
             if id % 3 != 0 {
-                let end = log.command(id).map(|command| End {
-                    at: command.accepted_at + 60,
-                    time_us: 0,
-                    status: CommandStatus::Completed,
-                    exit: Some(0),
-                    pipestatus: Vec::new(),
-                    cwd: None,
-                    error: None,
-                    boundary: Boundary::Attested,
-                });
+                let end = log.command(id).map(|command| end(command.accepted_at + 60));
                 log.command_mut(id).expect("in memory").end = end;
                 check(&log);
             }
