@@ -333,6 +333,8 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
         // Written at once, and a failure is ignored: the starting process only waits for the first byte.
         let _ = io::stdout().write_all(text.as_bytes());
     };
+    // Before there are other threads.
+    sys::memory::share_heaps();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(server::serve(config, ready));
     // The remaining tasks are waits or connections; neither may delay the exit.

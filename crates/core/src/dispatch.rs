@@ -115,6 +115,7 @@ impl Dispatcher {
         self.recorder.ended(principal, &done);
         result
     }
+        self.registry.server_events.memory.was_used();
 
     /// Whether an action may be performed: by its principal's scope, by its session's policy, and as the audit log can have it. Returns
     /// the approval that it uses up.
@@ -275,6 +276,11 @@ impl Dispatcher {
             let dispatcher = self.clone();
             tokio::spawn(async move { composites::client_gone::end(&dispatcher, sessions).await });
         }
+    /// Gives memory back to the kernel after busy moments, for as long as it is polled.
+    pub async fn give_back_memory(self) {
+        self.registry.server_events.memory.give_back().await;
+    }
+
     }
 }
 

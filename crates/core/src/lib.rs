@@ -22,6 +22,7 @@ pub mod keys;
 pub mod limits;
 pub mod low_priority;
 pub mod metrics;
+mod memory;
 mod mutex;
 pub mod per_principal;
 pub mod policy_file;

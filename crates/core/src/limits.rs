@@ -500,3 +500,8 @@ pub const SYSLOG_DATAGRAM_BYTES_MAX: usize = 8 << 10;
 pub const SYSLOG_BATCH_BYTES: usize = 1 << 20;
 /// How long a syslog server may take to accept a connection or bytes.
 pub const SYSLOG_PATIENCE: Duration = Duration::from_secs(5);
+/// When the memory of the process is looked at behind a request: in all some 15 s later, and not again before the next request.
+pub const MEMORY_LOOKED_AT: [Duration; 4] =
+    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
+/// So much growth since the last time is worth the milliseconds in which free memory is given back.
+pub const MEMORY_GROWN_BYTES: u64 = 4 << 20;

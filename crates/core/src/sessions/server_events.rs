@@ -35,7 +35,11 @@ pub(crate) struct ServerEvents {
     /// The permits of followers.
     followers: PerPrincipal<Semaphore>,
     /// The shares for patterns: of callers, whose requests have them, and of owners, whose sessions match them.
-    pub(crate) patterns: PerPrincipal<PatternShare>,
+    patterns: PerPrincipal<PatternShare>,
+    /// The lanes of callers and of owners.
+    pub(crate) lanes: Arc<Lanes>,
+    /// Gives back what requests have taken.
+    pub(crate) memory: Memory,
     /// Notified when a session waits for disk space.
     pub(super) stalled: Notify,
     /// Records actions, and ends of commands.
@@ -71,6 +75,8 @@ impl Ring {
             metrics: Arc::default(),
             followers: PerPrincipal::default(),
             patterns: PerPrincipal::default(),
+            lanes: Arc::default(),
+            memory: Memory::default(),
             stalled: Notify::new(),
             audit: Arc::default(),
         }
