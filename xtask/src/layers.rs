@@ -56,7 +56,7 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
                 "syslog_address",
                 "web_origin",
             ],
-            &["approval_wait", "delivery"],
+            &["approval_wait", "delivery", "lane", "memory"],
             &["principal"],
             &["action"],
             &["config", "host", "metrics", "profile", "serve_error"],

@@ -18,6 +18,7 @@ pub use crate::composites::{Caller, TimeLimits, expand};
 use crate::credentials::named_tokens::Tokens;
 use crate::credentials::tickets::Tickets;
 use crate::ids::SessionId;
+use crate::lane::{Lane, Lanes};
 use crate::metrics::Metrics;
 use crate::principal::{Detach, Principal};
 use crate::sessions::{ApprovalUse, Judged, Registry, UnixPeers};
@@ -88,8 +89,9 @@ impl Dispatcher {
     pub async fn dispatch(&self, principal: &Principal, mut action: Action) -> Result<Outcome, ActionError> {
         let (name, waits) = (name(&action), action.waits());
         let begun = Instant::now();
-        let audit = &self.registry.server_events.audit;
-        let mut entry = audit.entry(principal, name, &action, |session| self.registry.name_and_masks(session));
+        let (audit, lanes) = (&self.registry.server_events.audit, &self.registry.server_events.lanes);
+        let entry = || audit.entry(principal, name, &action, |session| self.registry.name_and_masks(session));
+        let mut entry = lanes.of(&principal.name).work(action.command_bytes(), entry).await;
         let result = match self.admit(principal, name, &mut action, &mut entry).await {
             Err(error) => Err(error),
             Ok(approval) => {
@@ -113,9 +115,9 @@ impl Dispatcher {
         entry.end(&result).await;
         let done = Completion { name, waits, took: begun.elapsed(), error: result.as_ref().err() };
         self.recorder.ended(principal, &done);
+        self.registry.server_events.memory.was_used();
         result
     }
-        self.registry.server_events.memory.was_used();
 
     /// Whether an action may be performed: by its principal's scope, by its session's policy, and as the audit log can have it. Returns
     /// the approval that it uses up.
@@ -193,7 +195,17 @@ impl Dispatcher {
 
     /// The caller's share for patterns, in which the protocols compile those of its requests.
     pub fn patterns(&self, principal: &Principal) -> Arc<PatternShare> {
-        self.registry.server_events.patterns.of(&principal.name, PatternShare::default)
+        self.registry.server_events.patterns_of(&principal.name)
+    }
+
+    /// The caller's lane, in which the protocols do long work on its requests and answers.
+    pub fn lane(&self, principal: &Principal) -> Arc<Lane> {
+        self.registry.server_events.lanes.of(&principal.name)
+    }
+
+    /// The lanes of all callers, for the bodies of their requests.
+    pub fn lanes(&self) -> Arc<Lanes> {
+        Arc::clone(&self.registry.server_events.lanes)
     }
 
     /// The tickets, for the authentication layer.
@@ -264,6 +276,11 @@ impl Dispatcher {
         }
     }
 
+    /// Gives memory back to the kernel after busy moments, for as long as it is polled.
+    pub async fn give_back_memory(self) {
+        self.registry.server_events.memory.give_back().await;
+    }
+
     /// Ends the sessions of stdio clients whose grace period is over, until the server stops.
     pub async fn end_sessions_of_gone_clients(self) {
         let mut stopping = std::pin::pin!(self.stopping());
@@ -276,11 +293,6 @@ impl Dispatcher {
             let dispatcher = self.clone();
             tokio::spawn(async move { composites::client_gone::end(&dispatcher, sessions).await });
         }
-    /// Gives memory back to the kernel after busy moments, for as long as it is polled.
-    pub async fn give_back_memory(self) {
-        self.registry.server_events.memory.give_back().await;
-    }
-
     }
 }
 

@@ -288,6 +288,21 @@ pub const COSTLY_PATTERN_WEIGHT: usize = 16;
 pub const MATCHED_AT_ONCE: usize = PATTERN_TEXT_MAX + SCAN_CHUNK;
 /// After a turn that took longer, the next ones run on the blocking pool, too.
 pub const MATCHED_SOON: Duration = Duration::from_millis(2);
+/// Work that costs as much as reading so many bytes is done at once, in a fraction of a millisecond; more is done in its principal's
+/// lane.
+pub const WORK_AT_ONCE: usize = 16 << 10;
+/// A byte of a command costs as much as so many of a journal while a policy judges it: up to 0.6 µs.
+pub const JUDGED_WEIGHT: usize = 16;
+/// Looks of one principal's waits at files and processes at once. One in a file system that does not answer takes its place for long.
+pub const LOOKS_MAX: usize = 4;
+/// The pause behind each of them, in lengths of that look: all of a principal take a quarter of a processor at most.
+pub const LOOK_PAUSES: u32 = 15;
+/// Bytes of one principal's output in answers that its clients have not taken yet.
+pub const ANSWERS_BYTES_MAX: usize = 32 << 20;
+/// The room that a recording takes among them: what it keeps between two of its parts.
+pub const RECORDING_BYTES: usize = 1 << 20;
+/// How long a read waits for room among them.
+pub const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 /// Journal bytes scanned per turn of an actor.
 pub const SCAN_CHUNK: usize = 64 << 10;
 /// Events read per turn of an actor; most of them have a hundred bytes.
@@ -299,10 +314,14 @@ pub const CLIENT_RETURNS: Duration = Duration::from_secs(10);
 /// Open connections per listener; each costs a descriptor and tens of KiB, and a session rarely has more than one
 /// client.
 pub const CONNECTIONS_MAX: usize = 2_048;
+/// Those of one address (of IPv6: of one network of 64 bits), where connections have addresses: the rest are a reserve for the others.
+pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 1_792;
 /// Viewers per session; each costs a connection, of which there are not many more.
 pub const VIEWERS_MAX: usize = 1_500;
 /// Events kept per session for viewers that are behind: a hundred bytes each, and a command in some.
 pub const EVENTS_KEPT: usize = 64;
+/// Bytes of commands in them: the beginning and the end of one of the longest.
+pub const EVENTS_TEXT_KEPT: usize = 2 * COMMAND_BYTES_MAX;
 /// Journal bytes that may be sent to a viewer without its acknowledgement: terminals in browsers parse some MB per
 /// second, and a key's echo waits behind all of it.
 pub const WINDOW_BYTES: u64 = 256 << 10;
@@ -318,10 +337,6 @@ pub const SOCKET_BUFFER_BYTES: usize = 4 << 10;
 /// The longest message of a viewer; a longer paste is several messages.
 pub const MESSAGE_BYTES_MAX: usize = 256 << 10;
 /// Inputs of one viewer that may wait for the program to read; beyond that its connection is not read.
-/// Those of one address (of IPv6: of one network of 64 bits), where connections have addresses: the rest are a reserve for the others.
-pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 1_792;
-/// Bytes of commands in them: the beginning and the end of one of the longest.
-pub const EVENTS_TEXT_KEPT: usize = 2 * COMMAND_BYTES_MAX;
 pub const INPUTS_WAITING_MAX: usize = 16;
 /// The interval of WebSocket pings.
 pub const PING_EVERY: Duration = Duration::from_secs(15);
@@ -424,6 +439,8 @@ pub const WHOLE_READS_PER_PRINCIPAL_MAX: usize = 2;
 pub const EVENT_BYTES_MAX: usize = 64 << 10;
 /// Events kept in the event log: some minutes of a busy server, a few hundred bytes each.
 pub const EVENTS_OF_ALL_KEPT: usize = 4_096;
+/// Bytes of commands in them: those of all usual ones, and of sixteen of the longest.
+pub const EVENTS_OF_ALL_TEXT: usize = 16 << 20;
 /// Events in one part of an event stream.
 pub const EVENTS_READ_MAX: usize = 256;
 /// Followers of the event log per principal: a program needs one, and every event wakes each follower.
@@ -439,8 +456,6 @@ pub const BATCH_ANSWER_BYTES_MAX: usize = 16 << 20;
 pub const MCP_SESSIONS_MAX: usize = 1_024;
 /// The same per principal, so that one cannot keep the others out: an agent has one, a team with one token some dozens.
 pub const MCP_SESSIONS_PER_PRINCIPAL_MAX: usize = 256;
-/// Bytes of commands in them: those of all usual ones, and of sixteen of the longest.
-pub const EVENTS_OF_ALL_TEXT: usize = 16 << 20;
 /// An MCP session without a request or open stream for this long is closed: its client is gone. Common clients do not
 /// reconnect by themselves, so a night or a weekend must not end it; terminals do not end with it.
 pub const MCP_SESSION_IDLE: Duration = Duration::from_secs(3 * 24 * 3600);
@@ -492,6 +507,11 @@ pub const AUDIT_REFUSALS_PER_SECOND: u32 = 1;
 pub const AUDIT_REFUSALS_BURST: u32 = 100;
 /// Lines of the audit log in one answer by default.
 pub const AUDIT_LINES: usize = 100;
+/// When the memory of the process is looked at behind a request: in all some 15 s later, and not again before the next request.
+pub const MEMORY_LOOKED_AT: [Duration; 4] =
+    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
+/// So much growth since the last time is worth the milliseconds in which free memory is given back.
+pub const MEMORY_GROWN_BYTES: u64 = 4 << 20;
 /// How long a new server waits for the lock of one that has ended.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// A datagram for a syslog server: what receivers take without a setting of their own.
@@ -500,8 +520,3 @@ pub const SYSLOG_DATAGRAM_BYTES_MAX: usize = 8 << 10;
 pub const SYSLOG_BATCH_BYTES: usize = 1 << 20;
 /// How long a syslog server may take to accept a connection or bytes.
 pub const SYSLOG_PATIENCE: Duration = Duration::from_secs(5);
-/// When the memory of the process is looked at behind a request: in all some 15 s later, and not again before the next request.
-pub const MEMORY_LOOKED_AT: [Duration; 4] =
-    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
-/// So much growth since the last time is worth the milliseconds in which free memory is given back.
-pub const MEMORY_GROWN_BYTES: u64 = 4 << 20;

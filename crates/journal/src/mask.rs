@@ -69,7 +69,8 @@ impl Masks {
     }
 
     /// So many bytes before and behind a read decide what is masked in it.
-    pub(crate) fn margin(&self) -> usize {
+    #[must_use]
+    pub fn margin(&self) -> usize {
         self.longest * SPAN_FACTOR - 1
     }
 

@@ -305,6 +305,14 @@ pub enum Composite {
 }
 
 impl Action {
+    /// The bytes of its command: to judge and to record a long one is long work.
+    pub(crate) fn command_bytes(&self) -> usize {
+        if let Self::Execute(execute) = self {
+            return execute.command.len();
+        }
+        if let Self::Composite(Composite::Execute(execute)) = self { execute.command.len() } else { 0 }
+    }
+
     /// Whether the request waits for events that take their own time.
     pub fn waits(&self) -> bool {
         match self {

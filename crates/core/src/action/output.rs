@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::budget::Budget;
 use crate::ids::{CommandId, SessionId};
+use crate::lane::AnswerRoom;
 
 /// A request to read output.
 #[derive(Debug, Clone)]
@@ -84,6 +85,8 @@ pub struct OutputView {
     pub gap: Option<(u64, u64)>,
     /// The session has ended and there is no more output.
     pub is_final: bool,
+    /// Room that a large answer takes until its client has taken it.
+    pub room: AnswerRoom,
 }
 
 /// Output as text, cut to a budget.

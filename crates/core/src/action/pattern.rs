@@ -4,10 +4,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::ActionError;
 use crate::block_in_place::block_in_place;
+use crate::lane::Lane;
 use crate::limits::{
     COSTLY_PATTERN_WEIGHT, PATTERN_BYTES_MAX, PATTERN_CACHE_BYTES_MAX, PATTERN_CLASSES_MAX, PATTERN_LENGTH_MAX,
     PATTERNS_PER_PRINCIPAL_MAX, PLAIN_PATTERN_BYTES_MAX,
@@ -43,16 +44,16 @@ impl std::fmt::Debug for Pattern {
     }
 }
 
-/// One principal's share for patterns: one processor to compile and match them, and a number of them in open requests.
+/// One principal's share for patterns: its lane, in which they are compiled and matched, and a number of them in open requests.
 #[derive(Debug)]
 pub struct PatternShare {
-    turn: Semaphore,
+    lane: Arc<Lane>,
     permits: Semaphore,
 }
 
 impl Default for PatternShare {
     fn default() -> Self {
-        Self { turn: Semaphore::new(1), permits: Semaphore::new(PATTERNS_PER_PRINCIPAL_MAX) }
+        Self::in_lane(Arc::default())
     }
 }
 
@@ -66,9 +67,14 @@ impl Drop for Permit {
 }
 
 impl PatternShare {
+    /// The share of the principal with this lane.
+    pub(crate) fn in_lane(lane: Arc<Lane>) -> Self {
+        Self { lane, permits: Semaphore::new(PATTERNS_PER_PRINCIPAL_MAX) }
+    }
+
     /// The turn for costly work: one piece at a time.
-    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
-        self.turn.acquire().await.ok()
+    pub(crate) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        self.lane.turn().await
     }
 
     /// Compiles the pattern of this field, in a turn. A text whose compilation would take very long is refused first; an

@@ -7,6 +7,7 @@ use crate::credentials::named_secrets::NamedSecrets;
 use crate::host::Host;
 use crate::host::containers::Containers;
 use crate::host::holders::HolderBackend;
+use crate::lane::Lanes;
 use crate::store::Store;
 
 #[derive(Debug)]
@@ -17,4 +18,5 @@ pub(crate) struct Backends {
     pub(crate) containers: Containers,
     pub(crate) toolchains: Toolchains,
     pub(crate) secrets: NamedSecrets,
+    pub(crate) lanes: Arc<Lanes>,
 }

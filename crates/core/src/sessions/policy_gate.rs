@@ -20,7 +20,7 @@ use crate::action::{
     TargetShell, Variables,
 };
 use crate::keys;
-use crate::limits::{APPROVALS_PER_PRINCIPAL_MAX, UNDERWAY_INTERVAL};
+use crate::limits::{APPROVALS_PER_PRINCIPAL_MAX, JUDGED_WEIGHT, POLICY_BYTES_MAX, UNDERWAY_INTERVAL};
 use crate::principal::Principal;
 use crate::profile::{Profile, StartFiles};
 
@@ -77,17 +77,24 @@ impl Registry {
         };
         let shared = Arc::clone(&handle.shared);
         let admitted = shared.taint.admitted();
+        let has_policy = shared.meta.policy.is_some() || principal.policy().is_some();
         // The kernel is asked, and not the shell.
         let is_nested = matches!(action, Action::Execute(Execute { shell: TargetShell::Nested, .. }));
-        let shell = handle.feed.borrow().summary.as_ref().and_then(|summary| summary.pid).filter(|_| !is_nested);
+        let shell = handle.feed.borrow().summary.as_ref().and_then(|summary| summary.pid);
+        let shell = shell.filter(|_| has_policy && !is_nested);
         let cwd = shell.and_then(|pid| self.host().working_directory(pid));
-        let ruled = self.ruling_of_both(principal, &shared, action, cwd.as_deref());
-        let Some((policy, mut ruling)) = ruled else { return Ok(None) };
-        // It may quote the command, and half a secret is not recognized.
-        if let Some(masks) = shared.folder.masks() {
-            ruling.why = masks.masked_text(ruling.why);
-        }
-        ruling.shorten();
+        let judge = || {
+            let (policy, mut ruling) = self.ruling_of_both(principal, &shared, action, cwd.as_deref())?;
+            // It may quote the command, and half a secret is not recognized.
+            if let Some(masks) = shared.folder.masks() {
+                ruling.why = masks.masked_text(ruling.why);
+            }
+            ruling.shorten();
+            Some((policy, ruling))
+        };
+        let judged_bytes = if has_policy { action.command_bytes().min(POLICY_BYTES_MAX) } else { 0 };
+        let lane = self.server_events.lanes.of(&principal.name);
+        let Some((policy, ruling)) = lane.work(judged_bytes * JUDGED_WEIGHT, judge).await else { return Ok(None) };
         let subject = if matches!(action, Action::Execute(_)) { Subject::Command } else { Subject::Input };
         let mut judged = Judged { shared, policy, ruling, subject, cwd, admitted, answer: None };
         let (name, used) = match action {

@@ -154,6 +154,7 @@ impl Registry {
             Retention { age: config.retention_age, bytes: config.retention_bytes, free: config.retention_free };
         let history = Arc::new(History::new(store, holders.sessions().to_owned()));
         let store = Arc::clone(&history.store);
+        let server_events = Arc::new(ServerEvents::with(Arc::new(AuditLog::new(config))));
         let registry = Arc::new(Self {
             backends: Arc::new(Backends {
                 containers: Containers::of(&config.state_dir),
@@ -162,6 +163,7 @@ impl Registry {
                 holders,
                 toolchains: Toolchains::default(),
                 secrets,
+                lanes: Arc::clone(&server_events.lanes),
             }),
             launch_resources: LaunchResources::prepare(config)?,
             settings: Settings {
@@ -187,7 +189,7 @@ impl Registry {
             secret,
             tickets: Arc::default(),
             person_requests: PersonRequests::default(),
-            server_events: Arc::new(ServerEvents::with(Arc::new(AuditLog::new(config)))),
+            server_events,
             tokens: Arc::new(tokens),
             stopping: watch::Sender::new(false),
         });

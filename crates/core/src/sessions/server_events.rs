@@ -46,10 +46,6 @@ pub(crate) struct ServerEvents {
     pub(crate) audit: Arc<AuditLog>,
 }
 
-impl Default for ServerEvents {
-    fn default() -> Self {
-        let mut bytes = [0u8; 4];
-        getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
 /// The newest events.
 #[derive(Debug, Default)]
 struct Ring {
@@ -68,6 +64,10 @@ impl Ring {
     }
 }
 
+impl Default for ServerEvents {
+    fn default() -> Self {
+        let mut bytes = [0u8; 4];
+        getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
         Self {
             server: u32::from_ne_bytes(bytes),
             ring: Mutex::default(),
@@ -87,6 +87,11 @@ impl ServerEvents {
     /// An empty log beside this audit log.
     pub(super) fn with(audit: Arc<AuditLog>) -> Self {
         Self { audit, ..Self::default() }
+    }
+
+    /// The share of this principal for patterns.
+    pub(crate) fn patterns_of(&self, name: &str) -> Arc<PatternShare> {
+        self.patterns.of(name, || PatternShare::in_lane(self.lanes.of(name)))
     }
 
     /// Appends an event of a session.

@@ -9,9 +9,11 @@ use wire::Spec;
 use super::backends::Backends;
 use super::session_metadata::SessionMetadata;
 use super::taint::Taint;
-use crate::action::StartupFailure;
+use crate::action::{ActionError, StartupFailure};
 use crate::host::holders::SessionFolder;
 use crate::ids::SessionId;
+use crate::lane::{AnswerRoom, Lane};
+use crate::limits;
 use crate::store::SessionRow;
 
 /// The state that the registry and readers share with the actor: positions, never bytes.
@@ -41,6 +43,27 @@ impl Shared {
     /// Whether the actor ended before the session did, so that the registry starts another one.
     pub(crate) fn has_faulted(&self) -> bool {
         self.faulted.load(Ordering::Acquire)
+    }
+
+    /// The lane in which long work on it is done.
+    pub(crate) fn lane(&self) -> Arc<Lane> {
+        self.backends.lanes.of(&self.meta.owner)
+    }
+
+    /// Does work on so many bytes of its output, much of it in its lane. The bytes around them decide what is masked.
+    pub(crate) async fn work<T>(&self, bytes: u64, work: impl FnOnce() -> T) -> T {
+        let around = self.folder.masks().map_or(0, |masks| 2 * masks.margin());
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_add(around);
+        self.lane().work(bytes, work).await
+    }
+
+    /// Room for an answer of so many bytes, among those that clients of its owner have not taken yet.
+    pub(crate) async fn answer_room(&self, bytes: usize) -> Result<AnswerRoom, ActionError> {
+        self.lane().room(bytes, limits::ANSWER_PATIENCE).await.ok_or(ActionError::Limit {
+            what: "the bytes of output in answers that clients of this session's owner have not taken",
+            limit: limits::ANSWERS_BYTES_MAX as u64,
+            hint: "take the answers, or close their connections",
+        })
     }
 
     /// Removes the secrets that the session was given as files, once it has ended.

@@ -34,9 +34,9 @@ const MEMORY_MAX: u64 = 256 << 20;
 const LARGE: usize = 8 << 20;
 
 /// A server, an attacker with a token of scope `write` or `read`, and another client.
-struct Rig {
-    server: Server,
-    write: String,
+pub(crate) struct Rig {
+    pub(crate) server: Server,
+    pub(crate) write: String,
     read: String,
     victim: Client,
     token: String,
@@ -46,7 +46,10 @@ struct Rig {
 
 impl Rig {
     async fn start() -> Self {
-        let server = Server::start();
+        Self::on(Server::start()).await
+    }
+
+    pub(crate) async fn on(server: Server) -> Self {
         let write = token(&server, "mallory", TokenScope::Write).await;
         let read = token(&server, "eye", TokenScope::Read).await;
         let own = token(&server, "victim", TokenScope::Write).await;
@@ -56,7 +59,7 @@ impl Rig {
         Self { server, write, read, victim, token: own, session, connection }
     }
 
-    fn attacker(&self) -> Client {
+    pub(crate) fn attacker(&self) -> Client {
         Client::tcp(self.server.address(), self.write.clone())
     }
 
@@ -75,13 +78,13 @@ impl Rig {
         (times[times.len() / 2], times[times.len() - 1])
     }
 
-    fn trues(&mut self) -> (Duration, Duration) {
+    pub(crate) fn trues(&mut self) -> (Duration, Duration) {
         let path = format!("/terminals/{}/execute", self.session);
         self.asks("POST", &path, r#"{"command":"true","timeout":60}"#)
     }
 
     /// The other's `true` takes no more than thrice as long beside the attack, and the server keeps within its memory.
-    fn bears<T>(&mut self, what: &str, begin: impl Fn(&Self) -> T) {
+    pub(crate) fn bears<T>(&mut self, what: &str, begin: impl Fn(&Self) -> T) {
         self.bears_for(what, begin, Self::trues);
     }
 
@@ -111,14 +114,14 @@ impl Rig {
 }
 
 /// Threads that go on until this is dropped.
-struct Attack {
+pub(crate) struct Attack {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Attack {
     /// So many of them; each does one thing again and again. Returns when each has done it once.
-    fn of(threads: usize, one: impl Fn() + Send + Sync + 'static) -> Self {
+    pub(crate) fn of(threads: usize, one: impl Fn() + Send + Sync + 'static) -> Self {
         let (over, one) = (Arc::new(AtomicBool::new(false)), Arc::new(one));
         let (begun, beginning) = mpsc::sync_channel(threads);
         let thread = |_| {
@@ -147,7 +150,7 @@ impl Drop for Attack {
 }
 
 /// A connection on which this was sent, as far as it was taken.
-fn sent(address: SocketAddr, parts: &[&[u8]]) -> TcpStream {
+pub(crate) fn sent(address: SocketAddr, parts: &[&[u8]]) -> TcpStream {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     stream.set_write_timeout(Some(PATIENCE)).expect("a socket");
@@ -156,7 +159,7 @@ fn sent(address: SocketAddr, parts: &[&[u8]]) -> TcpStream {
     stream
 }
 
-fn head(method: &str, path: &str, token: &str, length: usize) -> String {
+pub(crate) fn head(method: &str, path: &str, token: &str, length: usize) -> String {
     format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\nContent-Length: {length}\r\n\r\n"
@@ -164,7 +167,7 @@ fn head(method: &str, path: &str, token: &str, length: usize) -> String {
 }
 
 /// The status of the next answer; none where the connection ends instead.
-fn status(stream: &mut TcpStream) -> Option<u16> {
+pub(crate) fn status(stream: &mut TcpStream) -> Option<u16> {
     let mut text = Vec::new();
     let mut byte = [0];
     while !text.ends_with(b"\r\n") {

@@ -31,6 +31,7 @@ mod isolation;
 mod leaks;
 mod limits;
 mod load;
+mod long_work;
 mod metrics;
 mod named_secrets;
 mod non_root;

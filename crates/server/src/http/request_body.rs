@@ -2,7 +2,7 @@
 //!
 //! A body costs its sender nothing, but its reader memory and time, so bodies being received are counted per principal:
 //! one that fills its share is refused, without effect on the others. A body is read here before its handler runs; a
-//! large one is checked and parsed off the async threads.
+//! large one is checked and parsed in its principal's lane.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,15 +14,13 @@ use hyper::body::Body as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::time::timeout;
 
-use ptyd_core::block_in_place::{block_in_place, block_in_place_at_first};
+use ptyd_core::lane::{Lane, Lanes};
 use ptyd_core::limits::{
     BODIES_ARRIVING_MAX, BODIES_BYTES_MAX, BODY_BYTES_MAX, BODY_DEPTH_MAX, BODY_PLAIN_BYTES_MAX, BODY_TIMEOUT,
     BODY_VALUES_MAX,
 };
 use ptyd_core::per_principal::PerPrincipal;
 
-/// A smaller body is checked and parsed faster than it could be handed to another thread.
-const ASIDE_BYTES_MIN: usize = 64 << 10;
 /// How much of a refused body is still read, how long its sender may fall silent meanwhile, and how long that takes in all. A
 /// sender that is silent for a second, or slower than five, may lose its refusal.
 const LINGER_BYTES: usize = 2 * BODY_BYTES_MAX;
@@ -58,6 +56,7 @@ pub(crate) enum NotTaken {
 #[derive(Debug, Default)]
 pub(crate) struct RequestBodies {
     shares: PerPrincipal<Share>,
+    lanes: Arc<Lanes>,
     /// That of the last request, whose principal has most often the next one, too: shares that nobody holds are made anew.
     last: Mutex<Option<(String, Arc<Share>)>>,
 }
@@ -67,8 +66,7 @@ pub(crate) struct RequestBodies {
 struct Share {
     arriving: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
-    /// Large bodies are processed one after the other.
-    turn: Arc<Semaphore>,
+    lane: Arc<Lane>,
     /// One refused body that is still being sent.
     lingering: Arc<Semaphore>,
 }
@@ -82,6 +80,11 @@ pub(crate) struct Inbox {
 }
 
 impl RequestBodies {
+    /// The shares of principals with these lanes.
+    pub(crate) fn in_lanes(lanes: Arc<Lanes>) -> Self {
+        Self { lanes, ..Self::default() }
+    }
+
     /// The inbox of this principal; one without the write scope has no long text to send.
     pub(crate) fn of(&self, name: &str, may_write: bool) -> Inbox {
         let most = if may_write { BODY_BYTES_MAX } else { BODY_PLAIN_BYTES_MAX };
@@ -89,7 +92,7 @@ impl RequestBodies {
         let share = match &*last {
             Some((known, share)) if known == name => Arc::clone(share),
             _ => {
-                let share = self.shares.of(name, Share::new);
+                let share = self.shares.of(name, || Share::in_lane(self.lanes.of(name)));
                 *last = Some((name.to_owned(), Arc::clone(&share)));
                 share
             }
@@ -99,16 +102,16 @@ impl RequestBodies {
 }
 
 impl Share {
-    fn new() -> Self {
+    fn in_lane(lane: Arc<Lane>) -> Self {
         let of = |count| Arc::new(Semaphore::new(count));
-        Self { arriving: of(BODIES_ARRIVING_MAX), bytes: of(BODIES_BYTES_MAX), turn: of(1), lingering: of(1) }
+        Self { arriving: of(BODIES_ARRIVING_MAX), bytes: of(BODIES_BYTES_MAX), lane, lingering: of(1) }
     }
 }
 
 impl Inbox {
     /// An inbox with a share of its own, for a body that is in memory already.
     pub(crate) fn alone() -> Self {
-        Self { share: Arc::new(Share::new()), most: BODY_BYTES_MAX, patience: BODY_TIMEOUT }
+        Self { share: Arc::new(Share::in_lane(Arc::default())), most: BODY_BYTES_MAX, patience: BODY_TIMEOUT }
     }
 
     /// Reads the whole body, of at most `most` bytes. It counts against the principal's share until it is dropped.
@@ -117,11 +120,17 @@ impl Inbox {
         let mut body = body;
         let read = timeout(self.patience, self.read(&mut body, most)).await.unwrap_or(Err(NotTaken::Late));
         let held = read.inspect_err(|why| self.let_go(*why, body))?;
-        if held.bytes.len() < ASIDE_BYTES_MIN {
-            return Ok(Bytes::from_owner(held));
-        }
-        let turn = Arc::clone(&self.share.turn).acquire_owned().await;
-        Ok(Bytes::from_owner(Held { _turn: Some(turn.expect("invariant: it is never closed")), ..held }))
+        Ok(Bytes::from_owner(held))
+    }
+
+    /// Processes a body of this size.
+    pub(crate) async fn work<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
+        self.share.lane.work(bytes, work).await
+    }
+
+    /// The same for a future that works on its first poll and only waits afterwards.
+    pub(crate) async fn work_at_first<T>(&self, bytes: usize, work: impl Future<Output = T>) -> T {
+        self.share.lane.work_at_first(bytes, work).await
     }
 
     /// Reads a little more of a refused body and discards it: a client that is still sending reads the answer only
@@ -149,8 +158,7 @@ impl Inbox {
             return Err(NotTaken::TooLong(most));
         }
         let _place = permits(&self.share.arriving, 1)?;
-        let mut held =
-            Held { bytes: Vec::with_capacity(declared), room: permits(&self.share.bytes, declared)?, _turn: None };
+        let mut held = Held { bytes: Vec::with_capacity(declared), room: permits(&self.share.bytes, declared)? };
         let (mut reserved, mut shape) = (declared, Shape::default());
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.map_err(|_| NotTaken::Broken)?.into_data() else { continue };
@@ -162,10 +170,13 @@ impl Inbox {
                 held.room.merge(permits(&self.share.bytes, length - reserved)?);
                 reserved = length;
             }
-            if !shape.takes(&data) {
+            let part = || {
+                held.bytes.extend_from_slice(&data);
+                shape.takes(&data)
+            };
+            if !self.work(data.len(), part).await {
                 return Err(NotTaken::TooMany);
             }
-            held.bytes.extend_from_slice(&data);
         }
         Ok(held)
     }
@@ -182,23 +193,12 @@ fn permits(of: &Arc<Semaphore>, count: usize) -> Result<OwnedSemaphorePermit, No
 struct Held {
     bytes: Vec<u8>,
     room: OwnedSemaphorePermit,
-    _turn: Option<OwnedSemaphorePermit>,
 }
 
 impl AsRef<[u8]> for Held {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
-}
-
-/// Processes a body of this size; for a large one, other requests continue meanwhile.
-pub(crate) fn work<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    if bytes >= ASIDE_BYTES_MIN { block_in_place(work) } else { work() }
-}
-
-/// The same for a future that works on its first poll and only waits afterwards.
-pub(crate) async fn work_at_first<T>(bytes: usize, work: impl Future<Output = T>) -> T {
-    if bytes >= ASIDE_BYTES_MIN { block_in_place_at_first(work).await } else { work.await }
 }
 
 /// Counts the values and the nesting of a JSON text before it is parsed: a parsed value takes some thirty times the two

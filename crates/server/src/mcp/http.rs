@@ -38,7 +38,7 @@ use super::handshake::StructuredAnswers;
 use super::http_session_store::HttpSessionStore;
 use super::http_sessions::{Held, HttpSessions};
 use super::{Handler, ToolSet};
-use crate::http::request_body::{self, Inbox, NotTaken};
+use crate::http::request_body::{Inbox, NotTaken};
 use ptyd_core::action::ClientContext;
 use ptyd_core::delivery::{Delivery, Undelivered};
 use ptyd_core::dispatch::Dispatcher;
@@ -207,8 +207,12 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         }
         // A body that is no message is refused below, by the full parser.
         let size = body.len();
-        let glance = request_body::work(size, || Glance::of(&body));
-        let broken = glance.is_none().then(|| serde_json::from_slice::<IgnoredAny>(&body).err()).flatten();
+        let look = || {
+            let glance = Glance::of(&body);
+            let broken = glance.is_none().then(|| serde_json::from_slice::<IgnoredAny>(&body).err()).flatten();
+            (glance, broken)
+        };
+        let (glance, broken) = inbox.work(size, look).await;
         let glance = glance.unwrap_or_default();
         // Only tools take commands or input.
         if size > BODY_PLAIN_BYTES_MAX && glance.method.as_deref() != Some("tools/call") {
@@ -227,9 +231,9 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         let request = Request::from_parts(parts, Full::new(body));
         // Without room the client is served without an MCP session, and sees that from the offered capabilities.
         let mut response = if named.is_some() || (begins && self.sessions.has_room()) {
-            request_body::work_at_first(size, self.conversing.handle(request)).await
+            inbox.work_at_first(size, self.conversing.handle(request)).await
         } else {
-            request_body::work_at_first(size, self.each.handle(request)).await
+            inbox.work_at_first(size, self.each.handle(request)).await
         };
         if !response.status().is_success() {
             return as_json_rpc(response, is_json, broken).await;

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 use super::state::{Rest, unexpected};
 use crate::http::problem::ProblemResponse;
-use crate::http::request_body::{self, Inbox};
+use crate::http::request_body::Inbox;
 use ptyd_core::action::{self, Action, Budget, Outcome, Pattern, PatternShare, Wait};
 use ptyd_core::approval_wait::ApprovalWait;
 use ptyd_core::ids::{CommandId, SessionId};
@@ -46,7 +46,7 @@ impl<T: DeserializeOwned, S: Send + Sync, const BYTES_MAX: usize> FromRequest<S>
         let (mut parts, body) = request.into_parts();
         let inbox = parts.extensions.remove::<Inbox>().unwrap_or_else(Inbox::alone);
         let bytes = inbox.take(body, BYTES_MAX).await?;
-        request_body::work(bytes.len(), || parse(&bytes)).map(Self)
+        inbox.work(bytes.len(), || parse(&bytes)).await.map(Self)
     }
 }
 

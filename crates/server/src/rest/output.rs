@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
+use api::ErrorCode;
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse, Response};
@@ -59,8 +61,27 @@ pub(super) async fn output(
         return output_sse::follow(rest, principal, read, is_resumed).await;
     }
     match rest.act(&principal, Action::Output(to_read(session, query, view)?)).await? {
-        Outcome::Output(view) => Ok(Json(convert::output(view)).into_response()),
+        Outcome::Output(mut view) => {
+            let (room, bytes) = (view.room.take(), view.bytes.len() + view.text.head.len() + view.text.tail.len());
+            let json = || serde_json::to_vec(&convert::output(view));
+            let json = rest.dispatcher.lane(&principal).work(bytes, json).await;
+            let json = json.map_err(|e| ProblemResponse::new(ErrorCode::Internal, e.to_string()))?;
+            let body = Bytes::from_owner(Answer { json, _room: room });
+            Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+        }
         other => Err(unexpected(&other)),
+    }
+}
+
+/// An answer, and its room until its client has taken it.
+struct Answer<R> {
+    json: Vec<u8>,
+    _room: R,
+}
+
+impl<R> AsRef<[u8]> for Answer<R> {
+    fn as_ref(&self) -> &[u8] {
+        &self.json
     }
 }
 

@@ -1,5 +1,7 @@
 //! `…/recording`: the session as an asciicast, read from its journal while it is sent.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::header;
@@ -28,9 +30,10 @@ pub(super) async fn recording(
         other => return Err(unexpected(&other)),
     };
     let body = pages.map_or_else(Body::empty, |pages| {
-        body_stream::body(pages, async |mut pages| {
-            let (page, pages) = tokio::task::spawn_blocking(move || (pages.next(), pages)).await?;
-            Ok(page?.map(|page| (page.into(), pages)))
+        let lane = rest.dispatcher.lane(&principal);
+        body_stream::body(pages, move |mut pages| {
+            let lane = Arc::clone(&lane);
+            async move { Ok(lane.work(usize::MAX, || pages.next()).await?.map(|page| (page.into(), pages))) }
         })
     });
     Ok(([(header::CONTENT_TYPE, "application/x-asciicast")], body).into_response())

@@ -38,6 +38,7 @@ use ptyd_core::credentials::named_tokens::Tokens;
 use ptyd_core::credentials::peer_users::PeerUsers;
 use ptyd_core::credentials::server_token::Token;
 use ptyd_core::credentials::tickets::Tickets;
+use ptyd_core::lane::Lanes;
 use ptyd_core::limits;
 use ptyd_core::principal::{Grant, PeerSession, Principal, Scope, TicketTarget, UnixPeer};
 use ptyd_core::sessions::UnixPeers;
@@ -124,6 +125,11 @@ impl Guard {
             refusals: RefusalRecorder::default(),
             waiting: Arc::new(Semaphore::new(limits::SOCKETS_WITHOUT_CREDENTIAL_MAX)),
         }
+    }
+
+    /// Large bodies of requests are taken in these lanes.
+    pub(super) fn in_lanes(self, lanes: Arc<Lanes>) -> Self {
+        Self { bodies: RequestBodies::in_lanes(lanes), ..self }
     }
 
     /// Knows the sessions of connected processes.

@@ -136,7 +136,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
             Some((stream, Transport::Unix { peer: peer.await }))
         }
     };
-    let over_unix = connections::serve(unix, app, open, Bounds::default(), stopped);
+    let over_unix = connections::serve(unix, app, open, |_| None, Bounds::default(), stopped);
     let mut serving = pin!(async { tokio::join!(over_tcp, over_unix) });
 
     let is_local = network.public_url.is_none() && tls.is_none();

@@ -192,7 +192,6 @@ impl Registry {
         handovers: RecentHandovers,
         is_final: bool,
     ) -> Result<OutputView, ActionError> {
-        let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
         if asked > end && !matches!(read.since, Since::Last) {
             let problem = format!("o:{asked} is behind the end of the output, o:{end}");
             return Err(ActionError::Invalid { field: "since", problem });
@@ -201,7 +200,7 @@ impl Registry {
         let from = asked.max(first).min(end);
         let limit = read.limit.min(limits::READ_BYTES_MAX) as u64;
         let to = end.min(from.saturating_add(limit));
-        let mut view = OutputView {
+        let view = OutputView {
             view: read.view,
             bytes: Vec::new(),
             text: TextView { from, to: from, ..TextView::default() },
@@ -210,64 +209,29 @@ impl Registry {
             first,
             end,
             gap: (asked < from).then_some((asked, from)),
-            is_final: is_final && to == end,
+            is_final,
+            room: None,
         };
         match read.view {
             View::Raw | View::Stream => {
-                let slice = range::read(&shared.reader, from, to).map_err(unreadable)?;
-                view.next = slice.from + slice.bytes.len() as u64;
-                if slice.from > from {
-                    // Retention removed output during the read.
-                    (view.gap, view.from) = (Some((asked, slice.from)), slice.from);
-                }
-                view.bytes = slice.bytes;
-                if read.view == View::Stream {
-                    let (reader, from) = (&shared.reader, slice.from);
-                    let cuts = Handovers::new(handovers).cuts(&shared.folder, reader, from, view.next);
-                    let cuts = cuts.map_err(unreadable)?;
-                    let is_last = view.next == end;
-                    let (mut bytes, mut next) = stream(view.bytes, from, markers, &cuts, is_last);
-                    if next == from {
-                        // All of it is the beginning of one control sequence.
-                        let whole = range::read(reader, from, view.next).map_err(unreadable)?;
-                        (bytes, next) = stream(whole.bytes, from, markers, &cuts, true);
-                    }
-                    (view.bytes, view.next) = (bytes, next);
-                }
+                let bytes = usize::try_from(to - from).unwrap_or(usize::MAX);
+                let room = shared.answer_room(bytes).await?;
+                let view = OutputView { room, is_final: is_final && to == end, ..view };
+                let read = || raw_view(shared, view, to, markers, handovers);
+                shared.work(to - from, read).await.map_err(unreadable)
             }
             View::Text => {
-                let reader = &shared.reader;
-                let (from, to) = match read.lines {
-                    // No position was asked for, so it ends where the output does.
-                    Some(Lines::Newest(_)) if matches!(read.since, Since::First | Since::Command(_)) => {
-                        (end.saturating_sub(limit).max(from), end)
-                    }
-                    Some(_) | None if to < end => (from, line_end(reader, from, to).map_err(unreadable)?),
-                    Some(_) | None => (from, to),
-                };
-                let (newest, mut to) = match read.lines {
-                    Some(Lines::Newest(lines)) => (newest_lines(reader, from, to, lines).map_err(unreadable)?, to),
-                    Some(Lines::First(_)) | None => (from, to),
-                };
-                let of_range = |range| self.text(shared, handovers.clone(), range, shared.spec.cols, read.budget);
-                view.text = match read.lines {
-                    Some(Lines::First(lines)) => {
-                        let (text, page_end) = first_lines(reader, (from, to), lines, of_range).await?;
-                        to = page_end;
-                        text
-                    }
-                    Some(Lines::Newest(_)) | None => of_range((newest, to)).await?,
-                };
-                if newest > from {
-                    say_left_out(reader, &mut view.text, from, newest).map_err(unreadable)?;
-                }
-                (view.from, view.next, view.is_final) = (from, to, is_final && to == end);
+                // No position was asked for, so it ends where the output does.
+                let is_newest = matches!(read.lines, Some(Lines::Newest(_)))
+                    && matches!(read.since, Since::First | Since::Command(_));
+                let (from, to) = if is_newest { (end.saturating_sub(limit).max(from), end) } else { (from, to) };
+                let render = || text_view(shared, read, view, (from, to), handovers);
+                shared.work(to - from, render).await.map_err(unreadable)
             }
         }
-        Ok(view)
     }
 
-    /// Renders a range of output; a long one on the blocking pool.
+    /// Renders a range of output.
     pub(in crate::sessions) async fn text(
         &self,
         shared: &Arc<Shared>,
@@ -289,23 +253,8 @@ impl Registry {
         budget: Budget,
         in_paint: bool,
     ) -> Result<TextView, ActionError> {
-        /// A range this small is rendered in place: it takes a fraction of a millisecond.
-        const SMALL: u64 = 16 << 10;
-        let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
-        let rendered = move |shared: &Shared| {
-            let handovers = Handovers::new(handovers);
-            let (folder, reader) = (&shared.folder, &shared.reader);
-            let mut source = TextSource { folder, reader, handovers, cols, in_paint };
-            text::text(&mut source, from, to, budget)
-        };
-        if to - from <= SMALL {
-            return rendered(shared).map_err(unreadable);
-        }
-        let shared = Arc::clone(shared);
-        tokio::task::spawn_blocking(move || rendered(&shared))
-            .await
-            .map_err(|e| ActionError::Internal { why: e.to_string() })?
-            .map_err(unreadable)
+        let rendered = || text_of(shared, handovers, (from, to), cols, budget, in_paint);
+        shared.work(to - from, rendered).await.map_err(unreadable)
     }
 
     /// The screen, with the rows that are new to this caller.
@@ -318,6 +267,79 @@ impl Registry {
         self.read_cursors.shows(principal, &handle.shared.id, &mut screen);
         Ok(screen)
     }
+}
+
+fn unreadable(error: std::io::Error) -> ActionError {
+    ActionError::Internal { why: format!("the journal: {error}") }
+}
+
+/// The bytes up to here, as they are or for a terminal.
+fn raw_view(
+    shared: &Shared,
+    mut view: OutputView,
+    to: u64,
+    markers: &[(u64, u64)],
+    handovers: RecentHandovers,
+) -> std::io::Result<OutputView> {
+    let asked = view.gap.map_or(view.from, |(asked, _)| asked);
+    let slice = range::read(&shared.reader, view.from, to)?;
+    view.next = slice.from + slice.bytes.len() as u64;
+    if slice.from > view.from {
+        // Retention removed output during the read.
+        (view.gap, view.from) = (Some((asked, slice.from)), slice.from);
+    }
+    view.bytes = slice.bytes;
+    if view.view == View::Stream {
+        let (reader, from) = (&shared.reader, slice.from);
+        let cuts = Handovers::new(handovers).cuts(&shared.folder, reader, from, view.next)?;
+        let (mut bytes, mut next) = stream(view.bytes, from, markers, &cuts, view.next == view.end);
+        if next == from {
+            // All of it is the beginning of one control sequence.
+            let whole = range::read(reader, from, view.next)?;
+            (bytes, next) = stream(whole.bytes, from, markers, &cuts, true);
+        }
+        (view.bytes, view.next) = (bytes, next);
+    }
+    Ok(view)
+}
+
+/// The text of a range, or of some lines of it.
+fn text_view(
+    shared: &Shared,
+    read: &ReadOutput,
+    view: OutputView,
+    (from, to): (u64, u64),
+    handovers: RecentHandovers,
+) -> std::io::Result<OutputView> {
+    let reader = &shared.reader;
+    let to = if to == view.end { to } else { line_end(reader, from, to)? };
+    let newest = match read.lines {
+        Some(Lines::Newest(lines)) => newest_lines(reader, from, to, lines)?,
+        Some(Lines::First(_)) | None => from,
+    };
+    let of_range = |range| text_of(shared, handovers.clone(), range, shared.spec.cols, read.budget, false);
+    let (mut text, to) = match read.lines {
+        Some(Lines::First(lines)) => first_lines(reader, (from, to), lines, of_range)?,
+        Some(Lines::Newest(_)) | None => (of_range((newest, to))?, to),
+    };
+    if newest > from {
+        say_left_out(reader, &mut text, from, newest)?;
+    }
+    let is_final = view.is_final && to == view.end;
+    Ok(OutputView { text, from, next: to, is_final, ..view })
+}
+
+fn text_of(
+    shared: &Shared,
+    handovers: RecentHandovers,
+    (from, to): (u64, u64),
+    cols: u16,
+    budget: Budget,
+    in_paint: bool,
+) -> std::io::Result<TextView> {
+    let (handovers, folder, reader) = (Handovers::new(handovers), &shared.folder, &shared.reader);
+    let mut source = TextSource { folder, reader, handovers, cols, in_paint };
+    text::text(&mut source, from, to, budget)
 }
 
 /// The offset up to which this view may be read.
@@ -352,22 +374,21 @@ fn line_end(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
 
 /// The text of the first lines of a range, and where they end. Lines of the journal that the text does not show (a hand-over,
 /// paint) are made up for in a few rounds; a program that paints without end gets a shorter page.
-async fn first_lines<F: Future<Output = Result<TextView, ActionError>>>(
+fn first_lines(
     reader: &Reader,
     (from, to): (u64, u64),
     lines: usize,
-    text: impl Fn((u64, u64)) -> F,
-) -> Result<(TextView, u64), ActionError> {
+    text: impl Fn((u64, u64)) -> std::io::Result<TextView>,
+) -> std::io::Result<(TextView, u64)> {
     const ROUNDS_MAX: usize = 16;
-    let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
     let (mut page, mut end) = (TextView::default(), from);
     for _ in 0..ROUNDS_MAX {
         let missing = lines.saturating_sub(page.head.lines().count());
         if missing == 0 || page.omitted.is_some() || end == to && end > from {
             break;
         }
-        end = behind_lines(reader, end, to, missing).map_err(unreadable)?;
-        page = text((from, end)).await?;
+        end = behind_lines(reader, end, to, missing)?;
+        page = text((from, end))?;
     }
     Ok((page, end))
 }

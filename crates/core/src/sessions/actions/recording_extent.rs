@@ -1,4 +1,4 @@
-//! The recording of a session: finds its extent. The journal is read on the blocking pool, part by part.
+//! The recording of a session: finds its extent. The journal is read in a lane, part by part.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use super::output::catch_up;
 use crate::action::{ActionError, CastVersion, Recording};
 use crate::ids::SessionId;
+use crate::limits;
 use crate::principal::Principal;
 use crate::sessions::registry::{Registry, SessionRef};
 use crate::sessions::render::recording::{Extent, Recorder};
@@ -38,8 +39,8 @@ impl Registry {
                 (Arc::clone(&past.shared), Extent { events_end: u64::MAX, end, marks, end_us })
             }
         };
-        let recorder = tokio::task::spawn_blocking(move || Recorder::new(shared, version, extent));
-        let recorder = recorder.await.map_err(|e| ActionError::Internal { why: e.to_string() })?;
+        let (lane, room) = (shared.lane(), shared.answer_room(limits::RECORDING_BYTES).await?);
+        let recorder = lane.work(usize::MAX, || Recorder::new(shared, room, version, extent)).await;
         recorder.map(Recording::new).map_err(|e| ActionError::Internal { why: format!("the journal: {e}") })
     }
 }

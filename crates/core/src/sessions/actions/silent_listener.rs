@@ -64,5 +64,5 @@ async fn ports(handle: &Handle, holder: u32, shell: Option<u32>) -> HashSet<u16>
         let group = host.process(shell)?.foreground_group.filter(|group| *group != shell)?;
         Some(host.ports_of_job(holder, group))
     };
-    tokio::task::spawn_blocking(look).await.ok().flatten().unwrap_or_default()
+    handle.shared.lane().look(look).await.flatten().unwrap_or_default()
 }

@@ -57,7 +57,7 @@ pub(super) fn open_ports(handle: &Handle, wait: Option<&Wait>) -> Option<JoinHan
     Some(tokio::spawn(async move {
         let Ok(snapshot) = handle.ask(Request::Look).await else { return Vec::new() };
         let host = Arc::clone(&handle.shared.backends.host);
-        let ports = tokio::task::spawn_blocking(move || host.listening_ports(snapshot.holder_pid)).await;
+        let ports = handle.shared.lane().look(move || host.listening_ports(snapshot.holder_pid)).await;
         ports.map(|ports| ports.into_iter().collect()).unwrap_or_default()
     }))
 }
@@ -292,7 +292,7 @@ impl Registry {
             let finished = ask(Wait::at_most(sys::fault::scaled(limits::TASK_CANCEL_WAIT)), opened.from).await;
             return finished.map(|finished| over_of(&finished));
         }
-        let patterns = self.server_events.patterns.of(&caller.name, Default::default);
+        let patterns = self.server_events.patterns_of(&caller.name);
         let pattern = match &opened.pattern {
             Some(text) => Some(patterns.compile("wait_for", "", text).await?),
             None => None,

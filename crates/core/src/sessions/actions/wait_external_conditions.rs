@@ -15,7 +15,7 @@ use super::directory::from_home;
 use super::silent_listener;
 use crate::action::{ActionError, ConfinementTier, EndedBy, Until, Wait};
 use crate::host::{FileFacts, Host};
-use crate::limits::{OUTSIDE_EVERY_MAX, OUTSIDE_EVERY_MIN};
+use crate::limits::{DISK_PATIENCE, OUTSIDE_EVERY_MAX, OUTSIDE_EVERY_MIN};
 use crate::sessions::handle::Handle;
 use crate::sessions::session::{Finished, Request};
 
@@ -66,16 +66,36 @@ impl ExternalConditions {
                 Until::Listening(Some(port)) => this.ports.push(*port),
                 Until::File(path) => {
                     let place = snapshot.view.cwd.join(from_home(path, home(handle)));
-                    let known = if counts_now { None } else { this.file(&place) };
-                    this.files.push((place, path.clone(), known));
+                    this.files.push((place, path.clone(), None));
                 }
                 Until::Gone(_) | Until::Bell | Until::Input => {}
             }
         }
-        if this.any_port && !counts_now {
-            this.known = this.host.listening_ports(this.holder_pid);
+        if counts_now || !this.any_port && this.files.is_empty() {
+            return Ok(Some(this));
         }
-        Ok(Some(this))
+        let look = async { handle.shared.lane().look(move || this.knowing_present()).await };
+        match tokio::time::timeout(DISK_PATIENCE, look).await {
+            Ok(Some(known)) => Ok(Some(known)),
+            Ok(None) | Err(_) => {
+                let why =
+                    "the files and ports of `until` cannot be looked at: another look of this owner hangs, or this one";
+                Err(ActionError::Internal { why: why.to_owned() })
+            }
+        }
+    }
+
+    /// The same conditions with what is there now, which does not count.
+    fn knowing_present(mut self) -> Self {
+        let mut files = std::mem::take(&mut self.files);
+        for (place, _, known) in &mut files {
+            *known = self.file(place);
+        }
+        self.files = files;
+        if self.any_port {
+            self.known = self.host.listening_ports(self.holder_pid);
+        }
+        self
     }
 
     /// The same conditions with those ports known that were open when a wait began, which this one continues.
@@ -94,7 +114,7 @@ impl ExternalConditions {
         loop {
             // Reading a large process tree takes milliseconds.
             let looking = Arc::clone(&this);
-            if let Ok(Some(found)) = tokio::task::spawn_blocking(move || looking.look()).await {
+            if let Some(Some(found)) = handle.shared.lane().look(move || looking.look()).await {
                 return (EndedBy::Matched, found);
             }
             tokio::time::sleep_until(Instant::now() + pause).await;

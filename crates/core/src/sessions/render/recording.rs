@@ -14,6 +14,7 @@ use terminal::{Boundaries, Nonce, ScanEvent, Scanner};
 
 use super::handover::Handovers;
 use crate::action::{CastVersion, Pages};
+use crate::lane::AnswerRoom;
 use crate::sessions::replay_order::{ReplayOrder, Step};
 use crate::sessions::shared::Shared;
 use crate::sessions::timeline::nested_line::NestedLine;
@@ -61,10 +62,17 @@ pub(in crate::sessions) struct Recorder {
     told_us: u64,
     page: Vec<u8>,
     is_over: bool,
+    /// The room that it takes among the answers of the session's owner.
+    _room: AnswerRoom,
 }
 
 impl Recorder {
-    pub(in crate::sessions) fn new(shared: Arc<Shared>, version: CastVersion, extent: Extent) -> io::Result<Self> {
+    pub(in crate::sessions) fn new(
+        shared: Arc<Shared>,
+        room: AnswerRoom,
+        version: CastVersion,
+        extent: Extent,
+    ) -> io::Result<Self> {
         let first = shared.reader.first()?.0.min(extent.end);
         let replay = ReplayOrder::new(crate::sessions::replay_order::events(&shared.folder)?);
         let begun_us = shared.meta.created_us;
@@ -87,6 +95,7 @@ impl Recorder {
             told_us: begun_us,
             page: Vec::new(),
             is_over: false,
+            _room: room,
             shared,
         };
         recorder.header();

@@ -24,7 +24,7 @@ pub(super) struct Matching {
 
 impl Matching {
     pub(super) fn of(server_events: &ServerEvents, owner: &str) -> Self {
-        Self { share: server_events.patterns.of(owner, PatternShare::default), took: Duration::ZERO }
+        Self { share: server_events.patterns_of(owner), took: Duration::ZERO }
     }
 
     /// Runs work that matches patterns against so many characters.

@@ -246,6 +246,7 @@ fn dialogue(action: &Action) -> Option<Result<Outcome, ActionError>> {
                 end: 100,
                 gap: None,
                 is_final: false,
+                room: None,
             })
         }
         Action::Input(input) => {

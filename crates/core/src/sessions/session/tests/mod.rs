@@ -60,6 +60,7 @@ static BACKENDS: LazyLock<Arc<Backends>> = LazyLock::new(|| {
         holders,
         toolchains: Default::default(),
         secrets: Default::default(),
+        lanes: Arc::default(),
     })
 });
 
