@@ -276,9 +276,11 @@ impl Dispatcher {
         }
     }
 
-    /// Gives memory back to the kernel after busy moments, for as long as it is polled.
-    pub async fn give_back_memory(self) {
-        self.registry.server_events.memory.give_back().await;
+    /// Gives memory back to the kernel after busy moments, for as long as it is polled. It keeps nothing of the registry: a server that
+    /// ends closes its store.
+    pub fn give_back_memory(&self) -> impl Future<Output = ()> + Send + use<> {
+        let memory = Arc::clone(&self.registry.server_events.memory);
+        async move { memory.give_back().await }
     }
 
     /// Ends the sessions of stdio clients whose grace period is over, until the server stops.

@@ -39,7 +39,7 @@ pub(crate) struct ServerEvents {
     /// The lanes of callers and of owners.
     pub(crate) lanes: Arc<Lanes>,
     /// Gives back what requests have taken.
-    pub(crate) memory: Memory,
+    pub(crate) memory: Arc<Memory>,
     /// Notified when a session waits for disk space.
     pub(super) stalled: Notify,
     /// Records actions, and ends of commands.
@@ -76,7 +76,7 @@ impl Default for ServerEvents {
             followers: PerPrincipal::default(),
             patterns: PerPrincipal::default(),
             lanes: Arc::default(),
-            memory: Memory::default(),
+            memory: Arc::default(),
             stalled: Notify::new(),
             audit: Arc::default(),
         }

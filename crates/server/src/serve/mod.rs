@@ -96,7 +96,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
 
     let dispatcher = Dispatcher::new(Arc::clone(&registry));
     tokio::spawn(dispatcher.clone().end_sessions_of_gone_clients());
-    tokio::spawn(dispatcher.clone().give_back_memory());
+    tokio::spawn(dispatcher.give_back_memory());
     let audit = dispatcher.audit();
     if let Some(syslog) = &config.audit.syslog {
         audit.forward(syslog).map_err(ServeError::at(&config.state_dir))?;
