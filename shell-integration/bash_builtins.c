@@ -66,7 +66,9 @@ extern int rl_point, rl_end, rl_done;
 extern FILE *rl_outstream;
 extern struct keymap_entry { char type; int (*function)(int, int); } emacs_standard_keymap[], vi_insertion_keymap[], vi_movement_keymap[];
 extern int rl_bind_keyseq_in_map(const char *keys, int (*function)(int, int), struct keymap_entry *map);
-extern int rl_newline(int count, int key), rl_vi_editing_mode(int count, int key);
+extern int rl_newline(int count, int key);
+extern struct keymap_entry *rl_get_keymap(void);
+extern int (*rl_function_of_keyseq(const char *keys, struct keymap_entry *map, int *type))(int, int);
 /* 0 for vi's keys. */
 extern int rl_editing_mode;
 extern void rl_replace_line(const char *text, int clear_undo);
@@ -543,7 +545,7 @@ static int reads_command(void) {
   return 1;
 }
 
-static int accept_run(int count, int key), accept_loaded(int count, int key);
+static int accept_run(int count, int key), accept_loaded(int count, int key), load_late(int count, int key), report_late(int count, int key);
 
 static void bind_keys(struct keymap_entry *map) {
   rl_bind_keyseq_in_map("\\e\\x14", accept_run, map);
@@ -551,13 +553,11 @@ static void bind_keys(struct keymap_entry *map) {
   rl_bind_keyseq_in_map("\\e\\x1e", accept_loaded, map);
 }
 
-/* The keys of vi's two maps, which take 24 KiB: once the editor uses them. */
+/* Binds the keys of bash.sh in vi's two maps, where they take 16 KiB, once the editor uses those. */
 static void bind_vi_keys(void) {
   static int are_bound;
   if (are_bound) return;
   are_bound = 1;
-  bind_keys(vi_insertion_keymap);
-  bind_keys(vi_movement_keymap);
   int status = last_command_exit_value;
   char *statuses = pipestatus();
   void *parser = save_parser_state(NULL);
@@ -569,11 +569,16 @@ static void bind_vi_keys(void) {
   last_command_exit_value = status;
 }
 
-/* The key of emacs' map that changes to vi's. */
-static int to_vi(int count, int key) {
+/* Those keys until then: a key of the user's may have changed to vi's maps at this prompt. */
+static int press_late(const char *keys, int count, int key) {
   bind_vi_keys();
-  return rl_vi_editing_mode(count, key);
+  int (*pressed)(int, int) = rl_function_of_keyseq(keys, rl_get_keymap(), NULL);
+  return pressed && pressed != load_late && pressed != report_late ? pressed(count, key) : 0;
 }
+
+static int load_late(int count, int key) { return press_late("\033\037", count, key); }
+
+static int report_late(int count, int key) { return press_late("\033\016", count, key); }
 
 /* The line editor calls it before it takes the terminal, when all prompt commands have run. */
 static void before_editing(int meta) {
@@ -635,7 +640,12 @@ int ___ptyd_run_builtin_load(char *name) {
   (void)name;
   rl_prep_term_function = before_editing;
   bind_keys(emacs_standard_keymap);
-  rl_bind_keyseq_in_map("\\e\\C-j", to_vi, emacs_standard_keymap);
+  struct keymap_entry *vi_maps[] = {vi_insertion_keymap, vi_movement_keymap};
+  for (int i = 0; i < 2; i++) {
+    bind_keys(vi_maps[i]);
+    rl_bind_keyseq_in_map("\\e\\x1f", load_late, vi_maps[i]);
+    rl_bind_keyseq_in_map("\\e\\x0e", report_late, vi_maps[i]);
+  }
   return 1;
 }
 

@@ -86,11 +86,10 @@ def test_a_start_prints_nothing_of_ours():
 
 
 def test_commands_work_at_the_prompt_at_which_a_person_changes_to_vi():
-    with Shell() as sh:
+    with Shell(bashrc="bind '\"\\C-xv\": vi-editing-mode'") as sh:
         sh.run("(exit 7) | (exit 3)")
         sh.at_prompt()
-        # emacs' key for it.
-        sh.keys(b"half\x1b\x0a")
+        sh.keys(b"half\x18v")
         same(sh.prints("echo $? ${PIPESTATUS[@]}"), "3 7 3\n")
         same(sh.prints("echo insert"), "insert\n")
 

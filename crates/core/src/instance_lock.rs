@@ -36,7 +36,9 @@ pub fn lock(state_dir: &Path) -> Result<File, ServeError> {
     if is_taken {
         let mut holder = Vec::new();
         let _ = (&mut file).take(PID_BYTES_MAX).read_to_end(&mut holder);
-        let holder_pid = std::str::from_utf8(&holder).ok().and_then(|pid| Pid::from_raw(pid.trim().parse().ok()?));
+        let holder_pid = std::str::from_utf8(&holder)
+            .ok()
+            .and_then(|pid| Pid::from_raw(pid.trim().parse().ok().filter(|pid| *pid > 0)?));
         // Without a pid it may have ended as well.
         let lives = holder_pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH));
         file = if lives { None } else { released(file) }.ok_or_else(|| {
@@ -82,7 +84,7 @@ mod tests {
         let held = lock(dir.path()).expect("free");
         let mut held = Some(held);
         // Linux has no pid that is greater (2^22). A damaged one is that of nobody.
-        for pid in [&b"4194305"[..], b"\0\0\xff7"] {
+        for pid in [&b"4194305"[..], b"\0\0\xff7", b"-1"] {
             std::fs::write(dir.path().join("lock"), pid).expect("a write");
             let next = std::thread::scope(|scope| {
                 let waits = scope.spawn(|| lock(dir.path()));

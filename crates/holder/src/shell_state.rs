@@ -240,8 +240,8 @@ impl ShellState {
         self.has_asked = true;
     }
 
-    /// Whether a hook had asked, for the report that the editor waits.
-    pub(crate) fn has_hook_asked(&mut self) -> bool {
+    /// Takes the note that a hook has asked, for the report that the editor waits.
+    pub(crate) fn take_hook_asked(&mut self) -> bool {
         std::mem::take(&mut self.has_asked)
     }
 

@@ -210,29 +210,55 @@ impl State {
     }
 }
 
-/// OSC commands that change the screen or its title, point to a place (7, 8), or notify (9, 99, 777).
-const OSC_OF_A_SCREEN: [u16; 12] = [0, 1, 2, 4, 5, 7, 8, 9, 99, 133, 633, 777];
+/// OSC commands that change the screen or its title, point to a place (7, 8), or notify (9, 777).
+const OSC_OF_A_SCREEN: [u16; 11] = [0, 1, 2, 4, 5, 7, 8, 9, 133, 633, 777];
 /// Their colours, the pointer's shape, and what resets them.
 const OSC_COLOURS: [std::ops::RangeInclusive<u16>; 4] = [10..=19, 22..=22, 104..=105, 110..=119];
+/// Escape sequences of one letter: the cursor, tabs, the keypad, character sets, a reset, and the end of a string.
+const ESC_OF_A_SCREEN: &[u8] = b"78=>DEHMNOZcno|}~\\";
+/// Control sequences by their private marker, their intermediate bytes and their last byte.
+const CSI_OF_A_SCREEN: [(&[u8], &[u8], &[u8]); 11] = [
+    (b"", b"", b"@ABCDEFGHIJKLMPSTXZ`abcdefghlmnrsu"),
+    (b"?", b"", b"JKSchlnrsu"),
+    (b">", b"", b"cmqu"),
+    (b"=", b"", b"cu"),
+    (b"<", b"", b"u"),
+    (b"", b"!", b"p"),
+    (b"", b" ", b"q@A"),
+    (b"", b"$", b"prtvxz{"),
+    (b"?", b"$", b"p"),
+    (b"", b"'", b"}~"),
+    (b"", b"*", b"xy"),
+];
+/// The private mode that makes a terminal a VT52, for which nothing here holds.
+const VT52: u16 = 2;
+/// The first byte of U+0080 to U+00BF in UTF-8. The characters up to U+009F are controls, which some terminals obey.
+const BEFORE_C1: u8 = 0xc2;
+const BEL: u8 = 0x07;
+const CAN: u8 = 0x18;
+const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
 /// Drops from output what would reach beyond the screen of the terminal that shows it: its clipboard, files, printer and keys, its
 /// window, and what it would answer with text of the output. Everything that a screen shows passes.
 #[derive(Debug)]
 pub struct ScreenOnly {
     splitter: Splitter,
-    /// A sequence too long to be kept is being dropped, or passed on.
-    drops_overlong: bool,
+    overlong: Overlong,
     /// The text ended in the first byte of what may be a C1 control.
     is_half: bool,
 }
 
-/// The first byte of U+0080 to U+00BF in UTF-8. The characters up to U+009F are controls, which some terminals obey.
-const BEFORE_C1: u8 = 0xc2;
-const BEL: u8 = 0x07;
+/// What happens to a sequence that is too long to be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Overlong {
+    None,
+    Passes,
+    Dropped,
+}
 
 impl Default for ScreenOnly {
     fn default() -> Self {
-        Self { splitter: Splitter::new(0), drops_overlong: false, is_half: false }
+        Self { splitter: Splitter::new(0), overlong: Overlong::None, is_half: false }
     }
 }
 
@@ -240,88 +266,149 @@ impl ScreenOnly {
     /// The bytes to show next.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
-        let Self { splitter, drops_overlong, is_half, .. } = self;
-        let mut overlong = *drops_overlong;
-        splitter.feed(bytes, &mut |_, piece| match piece {
-            Piece::Text(text) => without_c1(text, is_half, &mut out),
-            Piece::Sequence(sequence) => {
+        let Self { splitter, overlong, is_half } = self;
+        splitter.feed(bytes, &mut |_, piece| {
+            if let Piece::Overlong(part) = piece {
                 put_half(is_half, &mut out);
-                if stays_on_screen(sequence) {
-                    out.extend_from_slice(sequence);
-                }
+                return go_on_with(overlong, part, &mut out);
             }
-            // Terminals obey an OSC that was aborted. Of anything else, text behind it could make a whole sequence.
-            Piece::Broken(sequence) => {
-                put_half(is_half, &mut out);
-                if sequence.get(1) == Some(&b']') && stays_on_screen(sequence) {
-                    out.extend_from_slice(sequence);
-                    out.extend((!matches!(sequence, [.., 0x18 | 0x1a])).then_some(BEL));
-                }
+            // What was passed has no end yet, and would swallow what comes.
+            if std::mem::replace(overlong, Overlong::None) == Overlong::Passes {
+                out.push(CAN);
             }
-            Piece::Overlong(part) => {
-                put_half(is_half, &mut out);
-                // The first part has the sequence's beginning.
-                if part.len() > crate::sequence::SEQUENCE_BYTES_MAX {
-                    overlong = !stays_on_screen(part);
+            match piece {
+                Piece::Text(text) => without_c1(text, is_half, &mut out),
+                Piece::Sequence(sequence) => {
+                    put_half(is_half, &mut out);
+                    if stays_on_screen(sequence) {
+                        out.extend_from_slice(sequence);
+                    }
                 }
-                if !overlong {
-                    out.extend_from_slice(part);
+                // Terminals obey an OSC that was aborted. Of anything else, text behind it could make a whole sequence.
+                Piece::Broken(sequence) => {
+                    put_half(is_half, &mut out);
+                    let is_cancelled = matches!(sequence, [.., 0x18 | 0x1a]);
+                    if sequence.get(1) == Some(&b']') && !is_cancelled && stays_on_screen(sequence) {
+                        out.extend_from_slice(sequence);
+                        out.push(BEL);
+                    }
                 }
+                Piece::Overlong(_) => {}
             }
         });
-        *drops_overlong = overlong;
         out
     }
 }
 
+/// Passes the next part of a long picture on, or drops it with everything else that is long. A picture is ASCII.
+fn go_on_with(overlong: &mut Overlong, part: &[u8], out: &mut Vec<u8>) {
+    if *overlong == Overlong::None {
+        let has_begun = part.starts_with(b"\x1bP") || part.starts_with(b"\x1b_G") && part.contains(&b';');
+        *overlong = if has_begun && stays_on_screen(part) { Overlong::Passes } else { Overlong::Dropped };
+    }
+    if *overlong != Overlong::Passes {
+        return;
+    }
+    if part.ends_with(b"\x1b\\") {
+        *overlong = Overlong::None;
+    } else if part.iter().skip(1).any(|byte| !is_of_a_picture(*byte)) || part.len() == 1 && !is_of_a_picture(part[0]) {
+        *overlong = Overlong::Dropped;
+        return out.push(CAN);
+    }
+    out.extend_from_slice(part);
+}
+
+fn is_of_a_picture(byte: u8) -> bool {
+    matches!(byte, b'\r' | b'\n' | 0x20..=0x7e)
+}
+
 fn put_half(is_half: &mut bool, out: &mut Vec<u8>) {
     if std::mem::take(is_half) {
-        out.push(BEFORE_C1);
+        out.extend_from_slice(REPLACEMENT);
     }
 }
 
 fn without_c1(text: &[u8], is_half: &mut bool, out: &mut Vec<u8>) {
     for byte in text {
-        if *is_half && (0x80..=0x9f).contains(byte) {
-            *is_half = false;
-            continue;
-        }
-        put_half(is_half, out);
-        match *byte {
-            BEFORE_C1 => *is_half = true,
-            other => out.push(other),
+        match (*is_half, *byte) {
+            (true, 0x80..=0x9f) => put_half(is_half, out),
+            (true, 0xa0..=0xbf) => {
+                *is_half = false;
+                out.extend_from_slice(&[BEFORE_C1, *byte]);
+            }
+            (_, BEFORE_C1) => {
+                put_half(is_half, out);
+                *is_half = true;
+            }
+            (_, other) => {
+                put_half(is_half, out);
+                out.push(other);
+            }
         }
     }
 }
 
-/// Whether a sequence, or the beginning of a long one, changes nothing but the screen.
+/// Whether a sequence, or the beginning of a long one, changes nothing but the screen. Parsers pass over control characters inside of
+/// one, and some obey C1 controls there, so it has neither.
 fn stays_on_screen(sequence: &[u8]) -> bool {
-    match sequence {
-        [_, b']', body @ ..] => osc_stays(body),
-        // Pictures (sixel), questions about settings, and synchronized updates; no function keys, fonts, or what a multiplexer passes on.
-        [_, b'P', body @ ..] => {
+    let body = sequence.get(1..).unwrap_or_default();
+    let body = body.strip_suffix(b"\x1b\\").or_else(|| body.strip_suffix(&[BEL])).unwrap_or(body);
+    let is_picture = matches!(body, [b'P' | b'_', ..]);
+    let is_plain = |byte: &u8| *byte >= 0x20 && *byte != 0x7f || is_picture && matches!(byte, b'\r' | b'\n');
+    let has_c1 = body.windows(2).any(|pair| pair[0] == BEFORE_C1 && (0x80..=0x9f).contains(&pair[1]));
+    if !body.iter().all(is_plain) || has_c1 || body.last() == Some(&BEFORE_C1) {
+        return false;
+    }
+    match body {
+        [b']', body @ ..] => osc_stays(body),
+        // Pictures (sixel), questions about settings and capabilities, and synchronized updates.
+        [b'P', body @ ..] => {
             let command = body.iter().position(|byte| !byte.is_ascii_digit() && *byte != b';').unwrap_or(body.len());
-            matches!(&body[command..], [b'q', ..] | [b'$' | b'+', b'q', ..] | [b'=', ..])
+            match body.split_at(command) {
+                (_, [b'q', ..]) | ([], b"=1s" | b"=2s") => true,
+                ([], [b'$', b'q', setting @ ..]) => matches!(setting, b"m" | b"r" | b"s" | b" q" | b"\"q" | b"\"p"),
+                ([], [b'+', b'q', names @ ..]) => names.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b';'),
+                _ => false,
+            }
         }
         // Pictures whose bytes are here, and not in a file or in memory that the terminal would read.
-        [_, b'_', b'G', body @ ..] => {
+        [b'_', b'G', body @ ..] => {
             let control = body.split(|byte| *byte == b';').next().unwrap_or_default();
             !control.split(|byte| *byte == b',').any(|key| matches!(key, [b't', b'=', medium] if *medium != b'd'))
         }
-        [_, b'_' | b'^' | b'X', ..] => false,
-        // Printing, and the window with its title, whose text would be the answer; the stack of titles is the terminal's own.
-        [_, b'[', .., b'i'] => false,
-        [_, b'[', body @ .., b't'] => matches!(numbers(body).next(), Some(22 | 23)),
-        _ => true,
+        // The stack of titles is the terminal's own.
+        [b'[', body @ .., b't'] => {
+            matches!(body, b"22;0" | b"22;1" | b"22;2" | b"23;0" | b"23;1" | b"23;2" | b"22" | b"23")
+        }
+        [b'[', body @ .., last] => csi_stays(body, *last),
+        [b'(' | b')' | b'*' | b'+', set] => set.is_ascii_graphic(),
+        [b'#', _] => true,
+        [one] => ESC_OF_A_SCREEN.contains(one),
+        _ => false,
     }
+}
+
+fn csi_stays(body: &[u8], last: u8) -> bool {
+    let (private, rest) = match body {
+        [b'?' | b'>' | b'=' | b'<', rest @ ..] => body.split_at(body.len() - rest.len()),
+        _ => (&[][..], body),
+    };
+    let digits = rest.iter().take_while(|byte| matches!(byte, b'0'..=b'9' | b';' | b':')).count();
+    let (numbers_of, between) = rest.split_at(digits);
+    let is_vt52 = private == b"?" && matches!(last, b'h' | b'l') && numbers(numbers_of).any(|mode| mode == VT52);
+    let is_known = |(marker, intermediate, finals): &(&[u8], &[u8], &[u8])| {
+        *marker == private && *intermediate == between && finals.contains(&last)
+    };
+    !is_vt52 && CSI_OF_A_SCREEN.iter().any(is_known)
 }
 
 fn osc_stays(body: &[u8]) -> bool {
     let digits = body.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let number = numbers(&body[..digits]).next().filter(|_| digits > 0);
-    match number {
+    let (number, rest) = body.split_at(digits);
+    match numbers(number).next().filter(|_| digits > 0 && !rest.first().is_some_and(|next| *next != b';')) {
         // Terminals of Windows run programs and more with a number behind it; 4 is a bar of progress.
-        Some(9) => !matches!(&body[digits..], [b';', b'0'..=b'3' | b'5'..=b'9', b';' | b'0'..=b'9' | 0x07 | 0x1b, ..]),
+        Some(9) => !matches!(rest, [b';', b'0'..=b'9', ..]) || rest.starts_with(b";4;"),
+        Some(777) => rest.starts_with(b";notify;"),
         Some(number) => {
             OSC_OF_A_SCREEN.contains(&number) || OSC_COLOURS.iter().any(|colours| colours.contains(&number))
         }
@@ -474,11 +561,22 @@ mod tests {
             b"\x1b[5\x1b]52;c;?\x07".to_vec(),
             b"\x1b]52;c;AA\x18".to_vec(),
             b"\x1b".to_vec(),
+            b"\x1b]5\x002;c;QQ==\x07".to_vec(),
+            b"\x1b]1\x00337;File=x:QQ==\x07".to_vec(),
+            b"\x1b]0;a\xc2\x9c\xc2\x9d5\x07".to_vec(),
+            b"\x1b[\xc2\x9d52;c".to_vec(),
+            b"\x1b%@".to_vec(),
+            b"\x1b G".to_vec(),
+            b"\x1b[?2l".to_vec(),
+            b"\x1b[61\"p".to_vec(),
+            b"\x1bP$qecho x\x1b".to_vec(),
+            b"\x1b]777;run;x\x07".to_vec(),
+            [b"\x1b[".as_slice(), &[b'0'; 5_000], b"5i"].concat(),
+            [b"\x1b_G".as_slice(), &b"q=2,".repeat(1_100), b"a=T,t=f;L2V0\x1b\\"].concat(),
             b"\x1b[5i".to_vec(),
             b"\x1b[?5i".to_vec(),
             b"\x1b[21t".to_vec(),
             b"\x1b[8;1;1t".to_vec(),
-            "\u{9d}52;c;AA\u{9c}".as_bytes().to_vec(),
             long(b"\x1b]52;c;", b"\x07"),
             long(b"\x1b]1337;File=:", b"\x1b\\"),
         ] {
@@ -487,11 +585,31 @@ mod tests {
                 let text = [b"a", &beyond[..cut]].concat();
                 let mut shown = screen.feed(&text);
                 shown.extend(screen.feed(&[&beyond[cut..], b"\x1b[mz"].concat()));
-                // Without its introducer a sequence is text.
-                let shown = String::from_utf8_lossy(&shown).replace("52;c;AA", "").replace('\\', "");
+                // The second half of a terminator may be left over.
+                let shown = String::from_utf8_lossy(&shown).replace("\u{1b}\\", "");
                 assert_eq!(shown, "a\u{1b}[mz", "{:?} cut at {cut}", String::from_utf8_lossy(&beyond));
             }
         }
+    }
+
+    #[test]
+    // promise: cli-3
+    fn no_c1_control_is_left_or_made_by_what_is_dropped() {
+        for bytes in
+            [&b"a\xc2\x9d52;c;QQ==\xc2\x9c"[..], b"\xc2\xc2\x9d\x9d52;c", b"\xc2\x1b]52;c;eA==\x07\x9d52;c;QQ==\x07"]
+        {
+            let shown = ScreenOnly::default().feed(bytes);
+            let has_c1 = shown.windows(2).any(|pair| pair[0] == BEFORE_C1 && (0x80..=0x9f).contains(&pair[1]));
+            assert!(!has_c1, "{:?}", String::from_utf8_lossy(&shown));
+            assert_eq!(ScreenOnly::default().feed(&shown), shown);
+        }
+    }
+
+    #[test]
+    fn a_long_picture_that_is_aborted_swallows_nothing() {
+        let picture = [b"\x1bPq".as_slice(), &[b'~'; 5_000]].concat();
+        let shown = ScreenOnly::default().feed(&[picture.as_slice(), b"\x1b]52;c;QQ==\x07text"].concat());
+        assert!(shown == [picture.as_slice(), b"\x18text"].concat());
     }
 
     #[test]

@@ -59,7 +59,6 @@ pub(super) struct AuditFile {
 struct Open {
     file: File,
     inode: (u64, u64),
-    size: u64,
     /// When the name was compared last.
     compared: Instant,
 }
@@ -100,7 +99,6 @@ impl AuditFile {
             }
         };
         if written == lines.len() {
-            file.size = size + more;
             return Ok(());
         }
         // A part of a line would damage the next one.
@@ -109,20 +107,22 @@ impl AuditFile {
     }
 
     /// The size of the file that has the name. If it is another file than the open one, such as after a rotation by another
-    /// program, that is closed within [`NAMED`]: what was written to it later would be lost.
+    /// program, that is closed, within [`NAMED`] after a rename: what is written to it now would be lost.
     fn size(&mut self) -> io::Result<u64> {
         if let Some(open) = &mut self.open {
-            if open.compared.elapsed() < NAMED {
-                return Ok(open.size);
+            // The open file tells that it was removed or cut, and only the path that it was renamed.
+            let file = open.file.metadata()?;
+            if open.compared.elapsed() < NAMED && file.nlink() > 0 {
+                return Ok(file.len());
             }
             let named = fs::symlink_metadata(&self.path).ok();
             if let Some(named) = named.filter(|named| (named.dev(), named.ino()) == open.inode) {
-                (open.size, open.compared) = (named.len(), Instant::now());
-                return Ok(open.size);
+                open.compared = Instant::now();
+                return Ok(named.len());
             }
             self.open = None;
         }
-        Ok(self.opened()?.size)
+        Ok(self.opened()?.file.metadata()?.len())
     }
 
     fn opened(&mut self) -> io::Result<&mut Open> {
@@ -188,7 +188,7 @@ fn open(path: &Path) -> io::Result<Open> {
     if whole < there.len() {
         file.set_len(whole)?;
     }
-    Ok(Open { file, inode: (there.dev(), there.ino()), size: whole, compared: Instant::now() })
+    Ok(Open { file, inode: (there.dev(), there.ino()), compared: Instant::now() })
 }
 
 fn end_of_last_line(file: &mut File, size: u64) -> io::Result<u64> {
@@ -283,7 +283,6 @@ mod tests {
         file.append(b"1\n").expect("appended");
         let later = |file: &mut AuditFile| file.open.iter_mut().for_each(|open| open.compared -= NAMED);
         fs::remove_file(dir.path().join(PRESENT)).expect("removed");
-        later(&mut file);
         file.append(b"2\n").expect("appended");
         assert_eq!(text(dir.path(), PRESENT), "2\n");
         fs::rename(dir.path().join(PRESENT), dir.path().join("theirs")).expect("renamed");

@@ -13,7 +13,7 @@ use crate::store::Store;
 pub(super) struct History {
     pub(super) store: Arc<Store>,
     /// The store is not rebuilt from the folders before this time.
-    pub(super) rebuilt_from: Mutex<Option<std::time::Instant>>,
+    pub(super) next_rebuild_at: Mutex<Option<std::time::Instant>>,
     /// Permits for reads from a disk that may hang.
     readers: Arc<tokio::sync::Semaphore>,
     /// The sessions' folder, for the message about its disk.
@@ -23,7 +23,7 @@ pub(super) struct History {
 impl History {
     pub(super) fn new(store: Store, folder: PathBuf) -> Self {
         let readers = Arc::new(tokio::sync::Semaphore::new(limits::DISK_READERS_MAX));
-        Self { store: Arc::new(store), rebuilt_from: Mutex::default(), readers, folder }
+        Self { store: Arc::new(store), next_rebuild_at: Mutex::default(), readers, folder }
     }
 
     /// Reads from a disk that may hang: the caller gets an answer in time, and the number of waiting threads is

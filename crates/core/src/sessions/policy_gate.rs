@@ -368,6 +368,10 @@ impl Judged {
             && (taken.is_some() || self.ruling.is_remembered)
         {
             execute.allowed_in = self.cwd.take();
+            // A nested shell has a directory of its own.
+            if execute.allowed_in.is_some() {
+                execute.shell = TargetShell::Own;
+            }
         }
         match (action, &taken) {
             (Action::Execute(execute), _) if needs_proof => {

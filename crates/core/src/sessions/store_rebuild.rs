@@ -55,7 +55,7 @@ impl Registry {
         let store = self.store();
         if store.is_damaged() {
             // A disk that damages the new store at once must not keep a CPU busy.
-            if locked(&self.history.rebuilt_from).is_some_and(|from| std::time::Instant::now() < from) {
+            if locked(&self.history.next_rebuild_at).is_some_and(|from| std::time::Instant::now() < from) {
                 return;
             }
             let pause = match store.begin_anew().and_then(|()| self.record_all(&store)) {
@@ -68,7 +68,7 @@ impl Registry {
                     limits::STORE_RETRY_EVERY
                 }
             };
-            *locked(&self.history.rebuilt_from) = Some(std::time::Instant::now() + pause);
+            *locked(&self.history.next_rebuild_at) = Some(std::time::Instant::now() + pause);
         }
         for id in store.take_incomplete().iter().filter_map(|id| SessionId::parse(id).ok()) {
             self.record(&id);

@@ -658,7 +658,7 @@ async fn a_rebuild_of_the_store_that_failed_is_tried_again() {
     let in_the_way = dir.path().join("store.damaged");
     std::fs::create_dir_all(in_the_way.join("x")).expect("made");
     registry.store().damage();
-    while crate::mutex::locked(&registry.history.rebuilt_from).is_none() {
+    while crate::mutex::locked(&registry.history.next_rebuild_at).is_none() {
         tokio::task::yield_now().await;
     }
     assert!(registry.store().is_damaged());

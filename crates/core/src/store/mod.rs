@@ -170,7 +170,7 @@ impl Store {
         *self.state.whole.borrow() == Whole::Damaged
     }
 
-    /// Has it rebuilt, as if the file had proved damaged.
+    /// Requests a rebuild, as if the file had proved damaged.
     #[cfg(test)]
     pub(crate) fn damage(&self) {
         self.state.found_damaged(&StoreError::Damaged("by a test".to_owned()));

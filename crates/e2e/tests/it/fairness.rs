@@ -27,7 +27,7 @@ const SLICES: Duration = Duration::from_millis(10);
 /// How many times as long as the median, or as the slices, no single one of them may take.
 const STALL: u32 = 500;
 /// Rounds in which it has to be so once.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 10;
 /// The memory that the server may hold, whatever one principal does.
 const MEMORY_MAX: u64 = 256 << 20;
 /// A request that asks for 8 MiB of room.

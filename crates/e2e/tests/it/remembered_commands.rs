@@ -159,6 +159,19 @@ async fn a_decision_holds_in_the_directory_that_the_person_saw_and_in_no_other()
     liar.gives(&format!("PWD={cwd}")).await;
     let asked = asked_for(&server, &liar, ask(deploy)).await;
     assert_eq!(asked.cwd, Some(top.join("b").display().to_string()));
+    // What was typed may change the directory before the command's turn.
+    let typing = session_of(&bot).await;
+    goes_to(&typing, "a").await;
+    let decided = asked_for(&server, &typing, ask(deploy)).await;
+    server.client().decide(&decided.id, Decision::Allow).await.expect("decided");
+    let line = format!("sleep 0.3; cd {}\n", top.join("b").display());
+    let line = InputRequest { input: Some(line), ..InputRequest::default() };
+    let words = bot.input(&typing.id, &line, None).await.expect_err("asked").to_string();
+    let decided = pending(&server, &words).await;
+    server.client().decide(&decided.id, Decision::Allow).await.expect("decided");
+    bot.input(&typing.id, &line, None).await.expect("typed");
+    let (code, words) = refused(&typing, ask(deploy)).await;
+    assert_eq!((code, words.contains("send it again")), (Some(ErrorCode::PolicyDenied), true), "{words}");
     // For always, too.
     let always = session_of(&bot).await;
     goes_to(&always, "a").await;

@@ -213,7 +213,7 @@ async fn a_new_token_needs_bounds_or_unconfined_and_its_unused_sessions_end() {
 #[tokio::test]
 // promise: access-4
 async fn a_confined_token_is_told_that_its_session_needs_a_folder() {
-    // As a service manager starts it.
+    // A service manager starts it so.
     let behind = ["env", "-C", "/"].map(Into::into).to_vec();
     let server = Server::start_in(Home::make(), Start { behind, ..Start::default() });
     let made = server.ptyd(&["token", "new", "bot", "--confinement", "process"]).output().expect("it can be executed");

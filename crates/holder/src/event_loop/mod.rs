@@ -282,7 +282,7 @@ impl Holder {
                 Activity::Editor if state.group == shell_pid => {
                     self.sampler.suspend();
                     self.shell.edits();
-                    self.shell.has_hook_asked()
+                    self.shell.take_hook_asked()
                 }
                 _ => is_typed_ahead,
             };

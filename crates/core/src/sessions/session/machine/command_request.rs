@@ -14,7 +14,7 @@ use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::pending_commands::Pending;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::{KeyUse, StartReply, Started};
-use crate::sessions::taint::{UNPROVABLE, overtaken};
+use crate::sessions::taint::{ELSEWHERE, UNPROVABLE, overtaken};
 use crate::sessions::timeline::Command;
 
 impl Session {
@@ -91,10 +91,17 @@ impl Session {
         let _ = started.send(result);
     }
 
-    /// Whether a new request would run in another directory than this one.
-    pub(super) fn has_left(&self, folder: &Path, key: &Key) -> bool {
+    /// Why a new request could run in another directory than this one, if it could: what runs or was typed may change it before.
+    pub(super) fn may_leave(&self, folder: &Path, key: &Key) -> Option<ActionError> {
+        if !matches!(self.key_use(key), KeyUse::Unused) || self.has_exited() {
+            return None;
+        }
+        if let Some(running) = self.timeline.log().newest_running() {
+            return Some(self.busy_error(running));
+        }
         let is_there = || self.host().working_directory(self.timeline.shell().pid).is_some_and(|now| now == folder);
-        matches!(self.key_use(key), KeyUse::Unused) && !is_there()
+        let stays = self.is_idle() && self.foreground.typing == 0 && is_there();
+        (!stays).then(|| overtaken(&self.shared.meta, ELSEWHERE))
     }
 
     /// Looks up the request of this key, also one that an earlier server received.

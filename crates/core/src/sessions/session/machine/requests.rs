@@ -7,7 +7,6 @@ use crate::action::{ConfinementTier, TargetShell};
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::{Request, Snapshot};
-use crate::sessions::taint::{ELSEWHERE, overtaken};
 use crate::sessions::views;
 
 impl Session {
@@ -25,10 +24,10 @@ impl Session {
                 let _ = reply.send((snapshot, all));
             }
             Request::KeyUse(key, reply) => drop(reply.send(self.key_use(&key))),
-            Request::Run { key, allowed_in: Some(folder), started, .. } if self.has_left(&folder, &key) => {
-                let _ = started.send(Err(overtaken(&self.shared.meta, ELSEWHERE)));
-            }
-            Request::Run { text, key, patience_ms, wait, shell, allowed_in: _, started } => {
+            Request::Run { text, key, patience_ms, wait, shell, allowed_in, started } => {
+                if let Some(why) = allowed_in.and_then(|folder| self.may_leave(&folder, &key)) {
+                    return drop(started.send(Err(why)));
+                }
                 let is_nested = match shell {
                     TargetShell::Own | TargetShell::Proven(_) => false,
                     TargetShell::Foremost => self.is_inside_a_shell(),
