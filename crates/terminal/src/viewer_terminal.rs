@@ -248,7 +248,7 @@ pub struct ScreenOnly {
     is_half: bool,
 }
 
-/// What happens to a sequence that is too long to be kept.
+/// The fate of a sequence that is too long to be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Overlong {
     None,
@@ -272,7 +272,7 @@ impl ScreenOnly {
                 put_half(is_half, &mut out);
                 return go_on_with(overlong, part, &mut out);
             }
-            // What was passed has no end yet, and would swallow what comes.
+            // A long picture without an end would swallow the text behind it.
             if std::mem::replace(overlong, Overlong::None) == Overlong::Passes {
                 out.push(CAN);
             }
@@ -405,7 +405,7 @@ fn csi_stays(body: &[u8], last: u8) -> bool {
 fn osc_stays(body: &[u8]) -> bool {
     let digits = body.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, rest) = body.split_at(digits);
-    match numbers(number).next().filter(|_| digits > 0 && !rest.first().is_some_and(|next| *next != b';')) {
+    match numbers(number).next().filter(|_| digits > 0 && rest.first().is_none_or(|next| *next == b';')) {
         // Terminals of Windows run programs and more with a number behind it; 4 is a bar of progress.
         Some(9) => !matches!(rest, [b';', b'0'..=b'9', ..]) || rest.starts_with(b";4;"),
         Some(777) => rest.starts_with(b";notify;"),

@@ -159,7 +159,7 @@ async fn a_decision_holds_in_the_directory_that_the_person_saw_and_in_no_other()
     liar.gives(&format!("PWD={cwd}")).await;
     let asked = asked_for(&server, &liar, ask(deploy)).await;
     assert_eq!(asked.cwd, Some(top.join("b").display().to_string()));
-    // What was typed may change the directory before the command's turn.
+    // A typed line may change the directory before the command's turn.
     let typing = session_of(&bot).await;
     goes_to(&typing, "a").await;
     let decided = asked_for(&server, &typing, ask(deploy)).await;
