@@ -70,7 +70,7 @@ async def test_a_person_allows_once_what_an_agent_asks_for(governed):
     refused = await governed.terminal("ann", is_input=True, timeout=0.1)
     found = re.search(r"nothing was typed: .*waiting for approval (a-\w{10}) ", refused.text)
     assert found, refused.text
-    assert re.search(r'type "ann\\[rn]"$', ptyd(governed, "approvals"), re.MULTILINE)
+    assert re.search(r'type "ann\\[rn]" in "[^"]*"$', ptyd(governed, "approvals"), re.MULTILINE)
     ptyd(governed, "approvals", "allow", found[1])
     assert "got:ann" in (await governed.terminal("ann", is_input=True)).text
 
@@ -80,7 +80,10 @@ async def test_the_list_of_approvals_tells_text_keys_and_secrets_apart(governed)
     async def listed(refused):
         found = re.search(r"waiting for approval (a-\w{10}) ", refused.text)
         assert found, refused.text
-        return next(line for line in ptyd(governed, "approvals").splitlines() if line.startswith(found[1]))
+        line = next(line for line in ptyd(governed, "approvals").splitlines() if line.startswith(found[1]))
+        what, _, directory = line.rpartition(" in ")
+        assert directory == f'"{governed.project}"', line
+        return what
 
     lines, slashes = "echo a\necho b > made", "echo a\\necho b > made"
     assert (await listed(await governed.terminal(lines, timeout=0.1))).endswith(r'run "echo a\necho b > made"')

@@ -26,7 +26,7 @@ ELSEWHERE = {
     "SessionPolicy.name": "what_a_policy_refuses_has_not_happened_and_is_on_record",
     **{
         f"Approval.{field}": "what_a_policy_asks_about_runs_once_after_another_person_has_allowed_it"
-        for field in "id sessionId sessionName owner principal policy rule why command inside input inputLength keys state decidedBy askedAt expiresIn".split()
+        for field in "id sessionId sessionName owner principal policy rule why command inside cwd input inputLength keys state decidedBy askedAt expiresIn".split()
     },
     **{
         f"{of}.{field}": test
