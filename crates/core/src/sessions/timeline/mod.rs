@@ -339,6 +339,7 @@ impl Timeline {
 
     fn report(&mut self, report: &[u8], event: &Event, news: &mut Vec<Change>) {
         if report.starts_with(b"R;") {
+            self.shell.editor_at = Some(event.offset.0);
             if self.log.awaits_start().is_some() && self.output.scanner.position() < event.offset.0 {
                 self.shell.unclear = Some((event.offset.0, event.time_us));
             } else {
@@ -460,7 +461,10 @@ impl Timeline {
             }
             Found::Ended { end, output_end, at, marker } => {
                 (self.shell.prompt_seen, self.shell.has_errexit) = (true, end.flags.errexit);
-                (self.shell.has_typed_line, self.shell.unclear) = (false, None);
+                // An editor that was reported behind this end belongs to a hook of the prompt. Events come before the output up to them.
+                let is_a_hooks = self.shell.editor_at.is_some_and(|editor_at| editor_at >= at);
+                (self.shell.has_typed_line, self.shell.unclear) = (is_a_hooks, None);
+                self.shell.still_inside &= !is_a_hooks;
                 self.log.background_from = at;
                 let cwd = PathBuf::from(std::ffi::OsString::from_vec(end.cwd));
                 self.shell.cwd = Some(cwd.as_path().into());

@@ -320,6 +320,26 @@ fn a_command_that_its_shell_did_not_begin_after_an_interrupt_was_not_run() {
 }
 
 #[test]
+// promise: shell-12
+fn a_hook_that_asks_is_told_when_its_report_comes_with_the_end_before_it() {
+    for is_at_once in [true, false] {
+        let mut rig = Rig::new(HandoverMethod::Keys);
+        rig.prompt(0, "first", 0);
+        rig.publish();
+        rig.accept(1, 1, [1; 16], b"true");
+        rig.begin(1);
+        rig.prompt(1, "second", 0);
+        if !is_at_once {
+            rig.publish();
+        }
+        rig.record(&Record::Attested { report: b"R;;third;0" });
+        rig.publish();
+        assert_eq!(newest(&rig), (CommandStatus::Completed, Some(0)));
+        assert!(rig.session.timeline.shell().has_typed_line, "at once: {is_at_once}");
+    }
+}
+
+#[test]
 fn a_shell_that_waits_after_an_interrupt_is_asked_what_became_of_its_command() {
     for is_interrupted in [true, false] {
         let mut rig = Rig::new(HandoverMethod::Keys);
