@@ -202,6 +202,13 @@ static void show_traces(struct traces before) {
   hidden_trace = before.hidden_trace, hidden_echo = before.hidden_echo;
 }
 
+/* Shows the traces again that our line has hidden. */
+static void show_hidden_traces(void) {
+  echo_command_at_execute |= hidden_trace;
+  echo_input_at_read |= hidden_echo;
+  hidden_trace = hidden_echo = 0;
+}
+
 /* Calls a function of bash.sh with an argument. A call that is no command of its own is seen by no trace and no DEBUG trap. */
 static void call(const char *function, const char *argument) {
   struct word words[2] = {{(char *)function, 0}, {(char *)argument, 0}};
@@ -401,9 +408,7 @@ static int ran(struct words *arguments) {
 static int run(struct words *arguments) {
   (void)arguments;
   take_history_back();
-  echo_command_at_execute |= hidden_trace;
-  echo_input_at_read |= hidden_echo;
-  hidden_trace = hidden_echo = 0;
+  show_hidden_traces();
   if (!text) return last_command_exit_value;
   /* bash prints the lines that it reads (`set -v`), and would print code behind the text. So `bash -n` looks for a syntax error before. */
   int echoed = echo_input_at_read;
@@ -444,9 +449,7 @@ static int run(struct words *arguments) {
 static int not_begun(struct words *arguments) {
   (void)arguments;
   take_history_back();
-  echo_command_at_execute |= hidden_trace;
-  echo_input_at_read |= hidden_echo;
-  hidden_trace = hidden_echo = 0;
+  show_hidden_traces();
   if (!text) return last_command_exit_value;
   xfree(text);
   text = NULL;
@@ -484,9 +487,7 @@ static void at_prompt(void) {
     wait_for(last_made_pid, 0);
     last_command_exit_value = status;
   }
-  echo_command_at_execute |= hidden_trace;
-  echo_input_at_read |= hidden_echo;
-  hidden_trace = hidden_echo = 0;
+  show_hidden_traces();
   take_history_back();
   is_trapped = signal_is_trapped(DEBUG_TRAP);
   unsigned long number = strtoul(get("LINENO"), NULL, 10);

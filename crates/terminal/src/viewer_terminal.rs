@@ -614,7 +614,7 @@ mod tests {
 
     #[test]
     // promise: cli-3
-    fn what_a_screen_shows_passes_to_the_byte() {
+    fn text_colours_titles_and_pictures_pass_to_the_byte() {
         let long = [b"\x1bPq".as_slice(), &[b'~'; 9_000], b"\x1b\\"].concat();
         for shown in [
             b"plain \xc2\xa0\xc3\xa9 \xff\r\n\x1b[1;31mred\x1b[m\x1b[?1049h\x1b[2J\x1b(0q\x1b7".to_vec(),

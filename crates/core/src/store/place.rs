@@ -1,4 +1,4 @@
-//! Where a page of a session's history begins.
+//! The first command of a page of a session's history.
 //!
 //! Commands are numbered one after another, so the number of the first one of a page is known without walking there. A
 //! number that is missing (its row was lost) shows in the count, and then the rows are walked.

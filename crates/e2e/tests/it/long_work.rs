@@ -11,6 +11,7 @@ use e2e::{Home, Server, Start, count, eventually, footprint};
 use serde_json::json;
 
 use crate::fairness::{Attack, Rig, head, sent, status};
+use crate::policy::by;
 use crate::profiles::configure;
 
 /// The secrets of the profile `secretive`.
@@ -32,10 +33,6 @@ verdict = "deny"
 program = ["rm", "*a*b*c*d*"]
 with = ["-*r*f*x*y*z*"]
 "#;
-
-fn by(profile: &str) -> CreateRequest {
-    CreateRequest { profile: Some(profile.to_owned()), ..CreateRequest::default() }
-}
 
 /// A rig whose server has a profile with a policy, and one with secrets.
 async fn rig() -> Rig {

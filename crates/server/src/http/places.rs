@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Whose connections are counted together: a host of IPv4, a network of IPv6, or all of a listener without addresses.
+/// The client as connections are counted: a host of IPv4, a network of IPv6, or all of a listener without addresses.
 type Origin = Option<IpAddr>;
 
 /// The origin of connections from this address. A host with one address of IPv6 has a network of them.
