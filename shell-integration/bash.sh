@@ -69,13 +69,13 @@ readonly __ptyd_secret __ptyd_file __ptyd_parts
 
 # The beginning of PROMPT_COMMAND where the builtins are missing. Its last argument names the commands with which our lines begin:
 # tools that call preexec hooks from a DEBUG trap compare a command with the lines of PROMPT_COMMAND, and call none for those.
-# Redirecting the group hides the trace of `set -x`, the call itself included: fd 96 is open for reading only, so what is written
-# to it is lost, and nothing is opened for that. `&& :` keeps a status that is not zero from ending a `set -e` shell or firing an
+# Redirecting the group hides the trace of `set -x`, the call itself included. A DEBUG trap that writes there must not fail: with
+# `extdebug` bash would skip the call. `&& :` keeps a status that is not zero from ending a `set -e` shell or firing an
 # ERR trap, yet passes it on to what is behind it.
 # shellcheck disable=SC2016 # PROMPT_COMMAND expands it, not this line.
 __ptyd_prompt=$'{ __ptyd_hook "$LINENO" "" \'\n__ptyd_take 2>&96\n__ptyd_begin\n__ptyd_pass "$?"\n'
 # shellcheck disable=SC2016 # As above.
-__ptyd_prompt+='\builtin eval -- "$__ptyd_text"'$'\n\' && :; } 2>&96'
+__ptyd_prompt+='\builtin eval -- "$__ptyd_text"'$'\n\' && :; } 2>/dev/null'
 # shellcheck disable=SC2016 # As above.
 __ptyd_preexec='__bp_precmd_invoke_cmd "$_"'$'\n'
 # The beginning of PS0: empty for a typed line, the start marker for a command of ours. The value must be there
@@ -84,8 +84,9 @@ __ptyd_preexec='__bp_precmd_invoke_cmd "$_"'$'\n'
 __ptyd_ps0='${__ptyd_mark-}'
 # The code after every text. A line of its own, after a blank one, ends a comment and a trailing backslash. It has no
 # brace and no quote that could close one left open by the text. It captures the status of the text's last command; `if`
-# turns the capture's result into success, and its redirection hides the trace.
-__ptyd_telling=$'\n\nif __ptyd_tell; then :; fi 2>&96\n'
+# turns the capture's result into success, and its redirections hide the trace and what a DEBUG trap prints. They take what is
+# written: a trap that fails would, with `extdebug`, skip the capture.
+__ptyd_telling=$'\n\nif __ptyd_tell; then :; fi >/dev/null 2>&1\n'
 # `eval` runs at top level, so that declare, return and traps work as if typed. It succeeds whatever the text did (a
 # failing `eval` would fire ERR a second time); __ptyd_finish then restores $? for the prompt.
 # shellcheck disable=SC2016 # eval's argument is expanded when the line runs.
@@ -110,8 +111,8 @@ __ptyd_is_5_0=$((BASH_VERSINFO[0] == 5 && BASH_VERSINFO[1] == 0))
 # differ, does without.
 __ptyd_key=''
 if [[ ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]} == 5.[1-3] ]] &&
-  builtin enable -f "${BASH_SOURCE[0]%/*}/bash_builtins.so" ___ptyd_run __ptyd_run __ptyd_ran __ptyd_is_usual \
-    __ptyd_is_reading __ptyd_history 2>/dev/null; then
+  builtin enable -f "${BASH_SOURCE[0]%/*}/bash_builtins.so" ___ptyd_run __ptyd_run __ptyd_is_usual __ptyd_is_reading \
+    __ptyd_history 2>/dev/null; then
   # The line editor itself calls the hook, so PROMPT_COMMAND is the user's alone.
   __ptyd_key=k
 fi
@@ -153,7 +154,7 @@ __ptyd_bind() {
   local __ptyd_keymap
   for __ptyd_keymap; do
     # shellcheck disable=SC2016 # The editor runs it.
-    \builtin bind -m "$__ptyd_keymap" -x '"\e\x1f":{ __ptyd_seldom __ptyd_load "$LINENO" && :; } 2>&96'
+    \builtin bind -m "$__ptyd_keymap" -x '"\e\x1f":{ __ptyd_seldom __ptyd_load "$LINENO" && :; } 2>/dev/null'
     # shellcheck disable=SC2016
     \builtin bind -m "$__ptyd_keymap" -x '"\e\x0e":{ __ptyd_seldom __ptyd_report "$LINENO" && :; } 2>/dev/null <<<"$BASH_COMMAND"'
     [[ -n $__ptyd_key ]] || \builtin bind -m "$__ptyd_keymap" '"\e\x1e":accept-line'
@@ -404,7 +405,6 @@ __ptyd_load_carefully() {
     __ptyd_examine "${2-}"
   fi
   # A trace goes where the user wants it.
-  [[ -z $telling || -z ${BASH_XTRACEFD-} ]] || telling=${telling%$'\n'}' >&96'$'\n'
   [[ -z $telling || ${BASH_XTRACEFD-} != @([3-9]|[1-8][0-9]) ]] || telling=${telling%$'\n'}" $BASH_XTRACEFD>&96"$'\n'
   __ptyd_text+=$telling
   [[ ${2-} != *x* ]] || __ptyd_text=$'{ set -x; } 2>/dev/null\n'$__ptyd_text

@@ -1,4 +1,4 @@
-/* Six builtins, three keys and a hook of the line editor for bash 5.1 to 5.3, which bash.sh loads with `enable -f`: they take a command
+/* Five builtins, a variable, three keys and a hook of the line editor for bash 5.1 to 5.3, which bash.sh loads with `enable -f`: they take a command
  * and report its end as the functions of that script do, for a fourth of their processor time.
  *
  * PROMPT_COMMAND has one owner, the user: the end of what a person typed is reported when the line editor begins to read.
@@ -32,7 +32,7 @@ struct variable {
   char *name;
   void *value;
   char *exported;
-  void *(*dynamic_value)(), *(*assign)();
+  void *(*dynamic_value)(struct variable *), *(*assign)();
   int attributes, context;
 };
 enum { BUILTIN_ENABLED = 1, SEVAL_NOHIST = 4, ATT_READONLY = 2, ATT_ARRAY = 4 };
@@ -57,7 +57,11 @@ extern void set_pipestatus_array(int *statuses, int count);
 extern char *array_to_string(void *array, const char *separator, int quoted);
 extern void *xmalloc(size_t bytes);
 extern void xfree(void *memory);
-extern int signal_is_trapped(int signal);
+extern int signal_is_trapped(int signal), signal_is_ignored(int signal);
+extern char *trap_list[];
+extern void restore_default_signal(int signal);
+/* They copy the command. */
+extern void set_debug_trap(char *command), set_error_trap(char *command), set_return_trap(char *command);
 /* With NULL it allocates, for `xfree`. */
 extern void *save_parser_state(void *state);
 extern void restore_parser_state(void *state);
@@ -90,11 +94,13 @@ enum {
   DECIMAL_BYTES = 24,
   PIECE_BYTES = 4096,
   MARKER_BYTES = 16 + DECIMAL_BYTES,
-  TELLING_BYTES = 64 + DECIMAL_BYTES,
+  TELLING_BYTES = 64,
   RECORD_BYTES = 256,
   RL_STATE_SIGHANDLER = 0x8000,
-  /* bash's number of the DEBUG trap. */
+  /* bash's numbers of the DEBUG trap and of the last one that it has for commands. */
   DEBUG_TRAP = NSIG,
+  RETURN_TRAP = NSIG + 2,
+  COMMAND_TRAPS = RETURN_TRAP - DEBUG_TRAP + 1,
   /* bash's status of a command that SIGINT has ended. */
   INTERRUPTED = 128 + SIGINT,
   /* bash's status of a text with a syntax error. */
@@ -103,11 +109,16 @@ enum {
   PIPELINE_MAX = 256,
 };
 
-/* The code after every text: as in bash.sh, where it calls a function. */
-static const char TELLING[] = "\n\nif __ptyd_ran; then :; fi 2>&96";
+/* The code after every text. Looking the variable up reports the end. A loop without a word runs no command that a trace or a trap could
+ * show, and its words see $? and PIPESTATUS as the text has left them. */
+static const char TELLING[] = "\n\nfor __ptyd_none in $__ptyd_ran; do :; done\n";
 
 /* `set -x` was on when our line was accepted, or at the end of its text, and `set -v` when it was accepted: our own commands run without. */
 static int hidden_trace, hidden_echo;
+/* The traps for commands of which our own commands are none, for `xfree`. */
+static char *hidden_traps[COMMAND_TRAPS];
+/* A text is evaluated whose end is not reported. */
+static int evaluates;
 /* The end of the command was reported, and no prompt was made since; and the status that was reported. */
 static int told, told_status;
 /* The next command may come with the key. */
@@ -187,19 +198,41 @@ static void restore_pipestatus(const char *from) {
   set_pipestatus_array(statuses, count);
 }
 
-/* Runs code of ours without a trace. If an interrupt ends that code, the next prompt turns the trace on again. */
+static void hide_traps(void) {
+  for (int i = 0; i < COMMAND_TRAPS; i++) {
+    const char *command = trap_list[DEBUG_TRAP + i];
+    if (!command || hidden_traps[i] || !signal_is_trapped(DEBUG_TRAP + i) || signal_is_ignored(DEBUG_TRAP + i)) continue;
+    hidden_traps[i] = xmalloc(strlen(command) + 1);
+    add(hidden_traps[i], command);
+    restore_default_signal(DEBUG_TRAP + i);
+  }
+}
+
+static void show_traps(void) {
+  void (*const set_trap[])(char *) = {set_debug_trap, set_error_trap, set_return_trap};
+  for (int i = 0; i < COMMAND_TRAPS; i++) {
+    if (!hidden_traps[i]) continue;
+    set_trap[i](hidden_traps[i]);
+    xfree(hidden_traps[i]);
+    hidden_traps[i] = NULL;
+  }
+}
+
+/* Runs code of ours without a trace and without the user's traps. If an interrupt ends that code, the next prompt brings them back. */
 struct traces { int trace, echo, hidden_trace, hidden_echo; };
 
 static struct traces hide_traces(void) {
   struct traces before = {echo_command_at_execute, echo_input_at_read, hidden_trace, hidden_echo};
   hidden_trace |= echo_command_at_execute, hidden_echo |= echo_input_at_read;
   echo_command_at_execute = echo_input_at_read = 0;
+  hide_traps();
   return before;
 }
 
 static void show_traces(struct traces before) {
   echo_command_at_execute |= before.trace, echo_input_at_read |= before.echo;
   hidden_trace = before.hidden_trace, hidden_echo = before.hidden_echo;
+  show_traps();
 }
 
 /* Shows the traces again that our line has hidden. */
@@ -207,6 +240,7 @@ static void show_hidden_traces(void) {
   echo_command_at_execute |= hidden_trace;
   echo_input_at_read |= hidden_echo;
   hidden_trace = hidden_echo = 0;
+  show_traps();
 }
 
 /* Calls a function of bash.sh with an argument. A call that is no command of its own is seen by no trace and no DEBUG trap. */
@@ -351,15 +385,6 @@ static void examine(const char *options) {
   last_command_exit_value = status;
 }
 
-/* Adds the code behind the text, redirected so that a trace does not show it, wherever the user has it written. */
-static void add_telling(void) {
-  int trace = atoi(get("BASH_XTRACEFD"));
-  char *end = add(text + text_bytes, TELLING);
-  if (trace) end = add(end, " >&96");
-  if (trace > 2 && trace < COMMAND_FD) end = add(add_decimal(add(end, " "), (uint64_t)trace), ">&96");
-  add(end, "\n");
-}
-
 /* Preexec hooks take what runs from the last line of the history, where ours is not. So that line shows the command while they look: with a
  * space before it, which says that it is not to be remembered. Nothing is added, for a full history would lose its first line. */
 static void lend_history(const char *command) {
@@ -391,9 +416,8 @@ static int history_builtin(struct words *arguments) {
   return !lent;
 }
 
-/* Runs only when the text ran to its end. It is not true, so that `if` runs no further command for a DEBUG trap to see. */
-static int ran(struct words *arguments) {
-  (void)arguments;
+/* Runs only when the text ran to its end. */
+static void report_ran(void) {
   char *statuses = pipestatus();
   told_status = last_command_exit_value;
   usual = is_usual();
@@ -401,7 +425,12 @@ static int ran(struct words *arguments) {
   set("__ptyd_flags", "");
   set("__ptyd_last", statuses);
   xfree(statuses);
-  return 1;
+}
+
+/* The variable's value, which stays empty. */
+static void *ran(struct variable *variable) {
+  if (evaluates) evaluates = 0, report_ran();
+  return variable;
 }
 
 /* Evaluates the accepted command as `eval` does. The status is the command's own. */
@@ -413,7 +442,7 @@ static int run(struct words *arguments) {
   /* bash prints the lines that it reads (`set -v`), and would print code behind the text. So `bash -n` looks for a syntax error before. */
   int echoed = echo_input_at_read;
   if (echoed || !is_plain) examine(echoed ? "e" : "");
-  if (!echoed) add_telling();
+  if (!echoed) add(text + text_bytes, TELLING);
   /* Those of the last command, whose place our own line has taken. */
   if (strchr(get("__ptyd_last"), ' ')) restore_pipestatus(get("__ptyd_last"));
   char *evaluated = text;
@@ -422,13 +451,16 @@ static int run(struct words *arguments) {
   set("__ptyd_id", id);
   set("__ptyd_taken", id);
   write_marker('C', nonce);
-  /* What refuses a text is not the user's, and is not printed. */
-  if (*get("__ptyd_flags")) hidden_echo = echo_input_at_read, echo_input_at_read = 0;
+  /* What refuses a text is not the user's, and is not shown. */
+  int refuses = *get("__ptyd_flags") != 0;
+  struct traces traces;
+  if (refuses) traces = hide_traces();
+  evaluates = !echoed;
   int status = evalstring(evaluated, "eval", SEVAL_NOHIST);
-  echo_input_at_read |= hidden_echo;
-  hidden_echo = 0;
+  evaluates = 0;
+  if (refuses) show_traces(traces);
   /* An alias can hide a syntax error from `bash -n`. */
-  if (echoed && last_command_exit_value != BAD_SYNTAX) last_command_exit_value = status, ran(NULL);
+  if (echoed && last_command_exit_value != BAD_SYNTAX) last_command_exit_value = status, report_ran();
   hidden_trace = echo_command_at_execute;
   echo_command_at_execute = 0;
   if (told) status = told_status;
@@ -488,6 +520,7 @@ static void at_prompt(void) {
     last_command_exit_value = status;
   }
   show_hidden_traces();
+  evaluates = 0;
   take_history_back();
   is_trapped = signal_is_trapped(DEBUG_TRAP);
   unsigned long number = strtoul(get("LINENO"), NULL, 10);
@@ -639,6 +672,8 @@ static int accept_run(int count, int key) {
 /* `enable -f` calls this, and refuses the builtin where it returns 0. Nine calls of `bind` would take a tenth of a millisecond. */
 int ___ptyd_run_builtin_load(char *name) {
   (void)name;
+  set("__ptyd_ran", "");
+  find_variable("__ptyd_ran")->dynamic_value = ran;
   rl_prep_term_function = before_editing;
   bind_keys(emacs_standard_keymap);
   struct keymap_entry *vi_maps[] = {vi_insertion_keymap, vi_movement_keymap};
@@ -653,7 +688,6 @@ int ___ptyd_run_builtin_load(char *name) {
 static const char *const documentation[] = {"ptyd's shell integration; see its README.", NULL};
 struct builtin ___ptyd_run_struct = {"___ptyd_run", run, BUILTIN_ENABLED, documentation, "___ptyd_run", NULL};
 struct builtin __ptyd_run_struct = {"__ptyd_run", not_begun, BUILTIN_ENABLED, documentation, "__ptyd_run", NULL};
-struct builtin __ptyd_ran_struct = {"__ptyd_ran", ran, BUILTIN_ENABLED, documentation, "__ptyd_ran", NULL};
 struct builtin __ptyd_is_usual_struct = {"__ptyd_is_usual", is_usual_builtin, BUILTIN_ENABLED, documentation, "__ptyd_is_usual", NULL};
 struct builtin __ptyd_is_reading_struct = {"__ptyd_is_reading", is_reading, BUILTIN_ENABLED, documentation, "__ptyd_is_reading", NULL};
 struct builtin __ptyd_history_struct = {"__ptyd_history", history_builtin, BUILTIN_ENABLED, documentation, "__ptyd_history [command]", NULL};

@@ -29,9 +29,10 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
   # The next of a sequence that only the shell and the holder know; 31 bits, for mksh counts no further.
   # shellcheck disable=SC2016 # The prompt expands it, and __ptyd_d does.
   __ptyd_a='__ptyd_n=(__ptyd_n*1103515245+12345)&2147483647'
-  # The part of the line between the two functions below. The file evaluates the text, whose errors stay within it, and returns.
+  # The line behind the first function below. The file evaluates the text, whose errors stay within it, and returns. The redirection
+  # hides a trace.
   # shellcheck disable=SC2016 # The line evaluates it.
-  readonly __ptyd_l='\command . "$__ptyd_f";__ptyd_r=$?.$__ptyd_i'
+  readonly __ptyd_l='\command . "$__ptyd_f";{ __ptyd_r=$?.$__ptyd_i;\__ptyd_d;} 2>/dev/null'
 
   # The last reported PATH, the number of the text that runs (0: none), the greatest so far, and the flags of its end. __ptyd_r is
   # its status and that number, from its end until it is reported: a value there of another text (`readonly __ptyd_r`) means
@@ -47,8 +48,19 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
       *a*) set +a && set -- "$@" -a ;;
       *) set -- "$@" +a ;;
     esac
-    unset __ptyd_n __ptyd_r
+    unset __ptyd_n __ptyd_r __ptyd_u
     __ptyd_n=$4
+    # A trace is off until the text begins, in front of which the file has `__ptyd_u`.
+    # mksh keeps `set -x` for each function, and turns it on again behind this one.
+    case $-${KSH_VERSION-} in
+      *v*' KSH'*) __ptyd_z=-v ;;
+      *' KSH'*) ;;
+      *x*v* | *v*x*) __ptyd_z=-xv ;;
+      *x*) __ptyd_z=-x ;;
+      *v*) __ptyd_z=-v ;;
+    esac
+    set +xv
+    [ -z "${__ptyd_z-}" ] || __ptyd_u='{ \__ptyd_t "$?";} 2>/dev/null;'
     if [ "$2" -gt "$__ptyd_t" ]; then
       __ptyd_i=$2 __ptyd_t=$2
       __ptyd_mark "C;$3" 2>/dev/null
@@ -59,9 +71,18 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
     return "$1"
   }
 
+  # In front of a text: the trace is on again.
+  __ptyd_t() {
+    set -- "$1" "$__ptyd_z"
+    unset __ptyd_z
+    set "$2"
+    return "$1"
+  }
+
   # After a text: reports its end. The record goes first, so a reader that finds the marker in the output has it already.
   __ptyd_d() {
     set -- "$?"
+    [ -z "${KSH_VERSION-}" ] || set +x
     case $__ptyd_i:${__ptyd_r-} in
       0:) ;;
       [!0]*:*."$__ptyd_i") set -- "${__ptyd_r%.*}" ;;
@@ -84,6 +105,8 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
     unset __ptyd_r
     __ptyd_claim
     set "$2"
+    # A text with a syntax error has not begun.
+    [ -z "${__ptyd_z-}" ] || __ptyd_t 0
     return "$1"
   } 2>/dev/null
 

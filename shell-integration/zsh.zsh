@@ -48,8 +48,13 @@ if [[ -z ${__ptyd_defining-} ]]; then
           # Twice, since an interrupt in the middle may be why the first time failed.
           functions[__ptyd_try]="$__ptyd_text"
           __ptyd_place
-        } || __ptyd_refuse "$(__ptyd_ask 2>&1)" "$(__ptyd_ask $'\n)' 2>&1)" "$(__ptyd_ask $'\n}' 2>&1)" \
-          "$(__ptyd_ask $'\n))' 2>&1)" "$(__ptyd_ask $'\n]]' 2>&1)"
+        } || {
+          # A DEBUG trap would print into zsh's messages.
+          setopt localoptions localtraps
+          trap - DEBUG
+          __ptyd_refuse "$(__ptyd_ask 2>&1)" "$(__ptyd_ask $'\n)' 2>&1)" "$(__ptyd_ask $'\n}' 2>&1)" \
+            "$(__ptyd_ask $'\n))' 2>&1)" "$(__ptyd_ask $'\n]]' 2>&1)"
+        }
       } 2>/dev/null
     }
     __ptyd_ask() { functions[__ptyd_try]="$__ptyd_raw${1-}"; }
@@ -254,7 +259,8 @@ __ptyd_place() {
       __ptyd_text="\\__ptyd_refused; $__ptyd_tracing$__ptyd_telling"
     fi
   elif [[ -n $__ptyd_said ]]; then
-    __ptyd_text="\\__ptyd_refused; \\__ptyd_finish && :$__ptyd_telling"
+    # The redirection hides what a DEBUG trap prints in there.
+    __ptyd_text="{ \\__ptyd_refused; \\__ptyd_finish && :; } >/dev/null$__ptyd_telling"
   fi
   # $? survives from the last command by itself. pipestatus does not, but only a text that names it can tell.
   [[ $__ptyd_pipe != *' '* || $__ptyd_text != *pipestatus* ]] ||

@@ -27,7 +27,7 @@ const IN_PYTHON: [&str; 3] = ["crates/e2e/mcp", "crates/e2e/rest", "shell-integr
 const WITHOUT_PLUGINS: [&str; 6] = ["-p", "no:cacheprovider", "-p", "no:schemathesis", "-p", "no:hypothesispytest"];
 
 /// The tests of bash that run again without its builtins, as where it cannot load them.
-const OF_BASH: [&str; 5] = ["delivery", "ends", "forgery", "hostile", "login"];
+const OF_BASH: [&str; 6] = ["delivery", "ends", "forgery", "hostile", "login", "traces"];
 
 /// The tests with random read sizes: those of ends, text and screens.
 const IN_PIECES: &str = "package(=e2e) and test(/^(boundaries|delivery|output|programs|shell_ends|shell_texts)::/)";

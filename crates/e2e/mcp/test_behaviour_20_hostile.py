@@ -92,9 +92,12 @@ async def test_a_shell_without_stdout_still_ends_its_commands(workspace):
     assert (back.output, back.exit) == ("back", 0)
 
 
-@pytest.mark.xfail(strict=True, reason="bash expands the alias in the line that captures a command's status")
-async def test_an_alias_for_a_keyword_does_not_change_a_commands_status(workspace):
-    await workspace.terminal("alias if=false")
+CAPTURES = pytest.mark.xfail(strict=True, reason="bash expands the alias in the line that captures a command's status")
+
+
+@pytest.mark.parametrize("keyword", ["if", "while", pytest.param("for", marks=CAPTURES)])
+async def test_an_alias_for_a_keyword_does_not_change_a_commands_status(workspace, keyword):
+    await workspace.terminal(f"alias {keyword}=false")
     answer = await workspace.terminal("echo ok; (exit 3)")
     assert (answer.output, answer.exit) == ("ok", 3), answer.text
 
@@ -106,7 +109,9 @@ async def test_the_ends_are_right_or_said_to_be_a_guess_and_a_reset_helps_with(w
         await workspace.terminal(BEYOND_REPAIR[name], timeout=60)
     async with workspace.promised(1):
         answer = await workspace.terminal("echo o''k; (exit 3)", timeout=60)
-    is_right = not answer.is_error and (answer.output, answer.exit) == ("ok", 3)
+    # Without descriptors bash itself complains about each process that it starts.
+    printed = [line for line in answer.output.splitlines() if not line.endswith("pgrp pipe: Too many open files")]
+    is_right = not answer.is_error and (printed, answer.exit) == (["ok"], 3)
     is_guess = "boundary heuristic" in answer.facts and answer.exit is None and "ok" in answer.output.splitlines()
     is_refused = answer.is_error or answer.text.rpartition("\n")[2].startswith("[failed: not run")
     assert is_right or is_guess or is_refused, answer.text

@@ -87,13 +87,13 @@ fn head(id: u32, nonce: u64, text_bytes: usize) -> String {
 }
 
 /// The script that a shell without keys sources: it evaluates the text at top level, and returns before the NULs behind it. The integration
-/// sets `__ptyd_v` to a function that gets the text instead.
+/// sets `__ptyd_v` to a function that gets the text instead, and `__ptyd_u` to what turns a trace on.
 fn script(text: &[u8]) -> Vec<u8> {
     // mksh loses an alias that is the last word of a text without a newline, or exits with it. After a backslash, a
     // newline would change the meaning.
     let end: &[u8] = if text.ends_with(b"\\") { b"" } else { b"\n" };
     let quoted = text.split(|byte| *byte == b'\'').collect::<Vec<_>>().join(&br"'\''"[..]);
-    [br#""${__ptyd_v-eval}" '"#, &quoted[..], end, b"';\\return\n"].concat()
+    [br#""${__ptyd_v-eval}" "${__ptyd_u-}"'"#, &quoted[..], end, b"';{ \\return; } 2>/dev/null\n"].concat()
 }
 
 /// The file for a shell that opens a command's text by path.
@@ -150,7 +150,10 @@ mod tests {
         let (_folder, mut staging) = staging(HandoverMethod::Line(b"run {}".to_vec()));
         for (text, quoted) in [("ls", "ls\n"), ("ls\\", "ls\\"), ("echo 'a b'", "echo '\\''a b'\\''\n")] {
             staging.stage(7, 9, text.as_bytes()).unwrap();
-            assert_eq!(read(&staging), format!("\"${{__ptyd_v-eval}}\" '{quoted}';\\return\n"));
+            assert_eq!(
+                read(&staging),
+                format!("\"${{__ptyd_v-eval}}\" \"${{__ptyd_u-}}\"'{quoted}';{{ \\return; }} 2>/dev/null\n")
+            );
         }
     }
 

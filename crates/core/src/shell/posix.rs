@@ -9,9 +9,9 @@ use super::start::{Shell, Start};
 
 /// dash allows one digit for a descriptor.
 const ATTESTATION_FD: u32 = 9;
-/// The script's `__ptyd_l` sources the text, and keeps its status. The line is short, for busybox and mksh have three system calls
+/// The script's `__ptyd_l` sources the text, and reports its end. The line is short, for busybox and mksh have three system calls
 /// for each character of it.
-const RUN_LINE: &[u8] = br#" \__ptyd_c {};\eval "$__ptyd_l";\__ptyd_d"#;
+const RUN_LINE: &[u8] = br#" \__ptyd_c {};\eval "$__ptyd_l""#;
 
 pub(super) fn start(start: &Start<'_>) -> Shell {
     // A clean shell does not get the user's own file; the profile of a login shell is read by the script.

@@ -16,7 +16,7 @@ async fn session(server: &Server, shell: &str) -> Session {
 // promise: shell-10
 async fn what_a_user_does_to_our_names_makes_no_code_false() {
     let server = Server::start();
-    let disturbances = ["b", "f", "i", "k", "l", "n", "o", "p", "q", "r", "t", "v", "w"]
+    let disturbances = ["b", "f", "i", "k", "l", "n", "o", "p", "q", "r", "t", "u", "v", "w", "z"]
         .map(|name| format!("readonly __ptyd_{name}"))
         .into_iter()
         .chain(
@@ -109,6 +109,38 @@ async fn the_last_word_of_a_text_may_be_an_alias_and_its_end_stays_what_it_is() 
             assert_eq!(session.gives(command).await, (0, output.to_owned()), "{shell}: {command:?}");
         }
         assert_eq!(session.gives("hi there; (exit 4)").await, (4, "hi there\n".to_owned()), "{shell}");
+    }
+}
+
+/// mksh traces to a descriptor of its own, which no redirection reaches.
+#[tokio::test]
+async fn what_dash_and_busybox_trace_is_the_persons() {
+    let server = Server::start();
+    let traced = |line: &str, is_on: bool| if is_on { format!("+ {line}\n") } else { String::new() };
+    for shell in ["dash", "busybox"] {
+        for (on, shows) in [("set -x", true), ("set -v", false), ("set -a; set -xv", true)] {
+            let session = session(&server, shell).await;
+            assert_eq!(session.gives(on).await, (0, String::new()), "{shell}: {on}");
+            for (command, code, output) in [
+                ("(exit 7)", 7, ""),
+                // The status of the command before, and the words of the shell itself, are the text's.
+                ("echo $?", 0, "7\n"),
+                ("set -- one", 0, ""),
+                ("echo $1", 0, "one\n"),
+                ("return 3", 3, ""),
+            ] {
+                let shown = command.trim_matches(['(', ')']).replace("$?", "7").replace("$1", "one");
+                let expected = traced(&shown, shows) + output;
+                assert_eq!(session.gives(command).await, (code, expected), "{shell}: {command} after {on}");
+            }
+            let (code, refused) = session.gives("fi").await;
+            let is_clean = !refused.contains("ptyd") && !refused.contains('+');
+            assert_eq!((code, is_clean), (2, true), "{shell}: {refused} after {on}");
+            // The text that had a syntax error has not turned the trace off.
+            assert_eq!(session.gives("echo on").await, (0, traced("echo on", shows) + "on\n"), "{shell}: {on}");
+            session.gives("set +xva").await;
+            assert_eq!(session.gives("echo off").await, (0, "off\n".to_owned()), "{shell}: {on}");
+        }
     }
 }
 

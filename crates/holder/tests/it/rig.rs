@@ -94,7 +94,7 @@ impl Held {
                 [("ENV", script), ("PTYD_ENV", start_up)]
                     .map(|(name, path)| format!("{name}={}", path.display()).into_bytes()),
             );
-            let line = br#" \__ptyd_c {};\eval "$__ptyd_l";\__ptyd_d"#.to_vec();
+            let line = br#" \__ptyd_c {};\eval "$__ptyd_l""#.to_vec();
             spec.handover = Handover { method: HandoverMethod::Line(line), attestation_fd: 9, ..Handover::default() };
         })
     }

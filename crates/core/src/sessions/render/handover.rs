@@ -43,7 +43,7 @@ const LINES: [(&str, &str); 10] = [
     ("{ \\builtin \\eval \"${", "__ptyd_finish && :"),
     ("builtin eval '__ptyd_begin; ", "__ptyd_finish'"),
     ("__ptyd_begin; ", "__ptyd_finish"),
-    ("\\__ptyd_c ", "\\__ptyd_d"),
+    ("\\__ptyd_c ", "\"$__ptyd_l\""),
     ("source /proc/", "#__ptyd_"),
     ("printf '\\033]7337;C;", "\"'\"$PPID"),
 ];
@@ -503,7 +503,7 @@ mod tests {
             "{ \\builtin \\eval \"${__ptyd_text:__ptyd_begin()}\"; } always { $__ptyd_cut; }; $__ptyd_finish && :";
         let traced = "{ __ptyd_code=$?; \\unsetopt xtrace; } 2>/dev/null; { \\builtin \\eval \"${__ptyd_text}\"; } always { { \\__ptyd_cut; } \
                       2>/dev/null; }; { \\__ptyd_finish && :; } 2>/dev/null";
-        let typed = "\\__ptyd_c 12 15437122521296011965;\\eval \"$__ptyd_l\";\\__ptyd_d";
+        let typed = "\\__ptyd_c 12 15437122521296011965;\\eval \"$__ptyd_l\"";
         let nu = "source\x1b[0m \x1b[36m/proc/18843/fd/11\x1b[0m #__ptyd_";
         let fish = "__ptyd_begin; builtin eval $__ptyd_text; __ptyd_finish \r\x1b[73C\x1b[55D\x1b[34m__ptyd_begin\x1b[32m;\x1b[30m\
                     \x1b(B\x1b[m \x1b[34mbuiltin eval \x1b[96m$__ptyd_text\x1b[32m; \x1b[34m__ptyd_finish";
@@ -513,8 +513,8 @@ mod tests {
         let lines = [BASH.trim_start(), SHORT_LINE, &careful, zsh, traced, typed, fish, fish_eval];
         let mut all: Vec<_> = lines.into_iter().map(whole).collect();
         for between in [" \r", "\r\n", "\x1b[0m\x1b[32m"] {
-            for at in [4, 22, 40, 56] {
-                let line = if at == 56 { typed } else { BASH.trim_start() };
+            for at in [4, 22, 40, 46] {
+                let line = if at == 46 { typed } else { BASH.trim_start() };
                 all.push(whole(&format!("{}{between}{}", &line[..at], &line[at..])));
             }
         }
@@ -527,7 +527,7 @@ mod tests {
         all.push((format!(" {SHORT_LINE}tick\r\n\r\n"), " ls 0tick\r\n\r\n".to_owned()));
         // The editor scrolls a line that is longer than its row.
         let scrolled =
-            "\\__ptyd_c 2 41\r\\__ptyd_c 2 41      <\x08\x08\x085426\r26;\\eval \"$_    <\x08\x08\x08_ptyd_d";
+            "\\__ptyd_c 2 41\r\\__ptyd_c 2 41      <\x08\x08\x085426\r26;\\eval \"$_    <\x08\x08\x08_ptyd_l\"";
         all.push((format!("#  {scrolled}\r\r\n"), "#  ls 0\r\r\n".to_owned()));
         // A prompt that is painted late, and once more.
         all.push((format!(" \x1b[K$ \r\x1b[K$ {BASH}\r\n"), " \x1b[K$ \r\x1b[K$  ls 0\r\n".to_owned()));
