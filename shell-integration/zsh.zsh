@@ -38,6 +38,7 @@ if [[ -z ${__ptyd_defining-} ]]; then
       {
         # None of these affects the parsing of the text; ALL_EXPORT would export it.
         [[ ! -o allexport && ! -o errexit && ! -o errreturn ]] || setopt localoptions noallexport noerrexit noerrreturn
+        [[ $CONTEXT == start && -z $__ptyd_keeps ]] || __ptyd_look_closer || return 0
         __ptyd_take && functions[__ptyd_try]="$__ptyd_text"
         # Calling a function is what costs most in zsh; so the usual text is placed here, by what no option changes.
         if [[ -n $__ptyd_line && "${functions[__ptyd_try]-}" == *"$__ptyd_parsed" ]]; then
@@ -94,10 +95,11 @@ fi
 
 # The text to evaluate with the code after it, the text alone, the command's id (0: none is running), the greatest so far,
 # its flags, its start marker, its status and its pipeline's, whether an end was reported since the last prompt, zsh's message
-# about a bad text, the user's options at the last prompt, the last reported PATH, the line that evaluates the text, and what that line
+# about a bad text, whether the accept key does nothing, whether the next prompt is
+# reported by the line editor (told: the hook has), the user's options at the last prompt, the last reported PATH, the line that evaluates the text, and what that line
 # calls when the text was cut short, and to end with its status.
 typeset -g +x __ptyd_text= __ptyd_raw= __ptyd_id=0 __ptyd_taken=0 __ptyd_flags= __ptyd_mark= __ptyd_code=0 __ptyd_pipe= \
-  __ptyd_told= __ptyd_said= __ptyd_options= __ptyd_path=$'\1' __ptyd_line= __ptyd_cut=__ptyd_cut __ptyd_finish=__ptyd_finish
+  __ptyd_told= __ptyd_said= __ptyd_keeps= __ptyd_deferred= __ptyd_options= __ptyd_path=$'\1' __ptyd_line= __ptyd_cut=__ptyd_cut __ptyd_finish=__ptyd_finish
 
 # The code after every text. A line of its own, after a blank one, ends a comment and a trailing backslash. The
 # redirection hides the trace, and no alias is expanded behind a backslash.
@@ -181,6 +183,7 @@ __ptyd_prompt() {
     __ptyd_tell $1 $1
   elif [[ -z $__ptyd_told ]]; then
     __ptyd_tell $1 $2
+    __ptyd_deferred=${__ptyd_deferred:+told}
     # zsh itself keeps the pipeline's.
     __ptyd_pipe=
   fi
@@ -245,6 +248,49 @@ __ptyd_open() {
   done <$__ptyd_file
   [[ $staged[1] == ptyd\ *<-> && $staged[2] == <-> && $#staged == 4 ]]
 }
+
+# Has the accept key leave the line of a `vared` as it is, and fails there. Where that is one of a hook of the prompt, the prompt behind
+# those hooks is reported, although the end of the command was.
+__ptyd_look_closer() {
+  local accept=.accept-line
+  __ptyd_keeps=
+  if [[ $CONTEXT == vared ]]; then
+    # It does nothing where no completion has added anything.
+    accept=.auto-suffix-retain __ptyd_keeps=1
+    (( __ptyd_id )) || __ptyd_defer
+    __ptyd_say_running 0
+  fi
+  bindkey '^[^^' $accept
+  bindkey -M vicmd '^[^^' $accept
+  [[ -z $__ptyd_keeps ]]
+}
+
+# Has the next line editor report that prompt, for our hook may have run before the one that asks.
+__ptyd_defer() {
+  __ptyd_told=
+  [[ -z $__ptyd_deferred ]] || return 0
+  __ptyd_deferred=1
+  ! zle -l zle-line-init || zle -A zle-line-init __ptyd_users_init
+  zle -N zle-line-init __ptyd_init
+}
+
+# The place of the user's own until then.
+__ptyd_init() {
+  local code=$?
+  if [[ $CONTEXT == start ]]; then
+    if zle -l __ptyd_users_init; then
+      zle -A __ptyd_users_init zle-line-init
+      zle -D __ptyd_users_init
+    else
+      zle -D zle-line-init
+    fi
+    [[ $__ptyd_deferred == told ]] || __ptyd_tell $code $code
+    __ptyd_told= __ptyd_deferred=
+    ! zle -l zle-line-init || zle zle-line-init
+  else
+    ! zle -l __ptyd_users_init || zle __ptyd_users_init
+  fi
+} 2>/dev/null
 
 # Fails if the text was not parsed, or the code after it became part of it, and neither is a reason known yet nor $1 given.
 __ptyd_place() {

@@ -6,6 +6,9 @@ HOOKS = {
     "fish": "function hk --on-event fish_prompt; set -q asked; or begin; set -g asked 1; {reads}; end; end",
     "bash": "PROMPT_COMMAND='[[ -n $asked ]] || {{ asked=1; {reads}; }}'",
     "zsh": "precmd() {{ [[ -n $asked ]] || {{ asked=1; {reads}; }} }}",
+    # Behind our own hook, with a widget of the user's that must not be lost.
+    "zsh list": "zle-line-init() {{ (( inits += 1 )); }}; zle -N zle-line-init; "
+    "hk() {{ [[ -n $asked ]] || {{ asked=1; {reads}; }} }}; precmd_functions+=(hk)",
 }
 # Whole lines, by the terminal and by the shell's own editor, and keys.
 ASKING = [
@@ -15,15 +18,17 @@ ASKING = [
     ("bash", 'read -n 2 -p a""sk?\\  hkv', "Jo"),
     ("zsh", "read 'hkv?a''sk? '", "Jo\r"),
     ("zsh", "read -k 2 'hkv?a''sk? '", "Jo"),
+    ("zsh", "hkv=; vared -p 'a''sk? ' hkv", "Jo\r"),
+    ("zsh list", "hkv=; vared -p 'a''sk? ' hkv", "Jo\r"),
 ]
 
 
 @pytest.mark.parametrize(("shell", "reads", "typed"), ASKING)
 async def test_a_hook_that_asks_is_told_and_gets_the_callers_answer_and_no_other(workspace, shell, reads, typed):
-    session = await workspace.session(shell=shell)
+    session = await workspace.session(shell=shell.split()[0])
     assert (await session.run(HOOKS[shell].format(reads=reads))).exit == 0
     await session.read(wait_for=r"ask\?")
-    if "-e" not in reads:
+    if "-e" not in reads and "vared" not in reads:
         await session.until(lambda summary: summary["foreground"] == "input_wanted")
         looked = await session.read()
         assert (looked.wants, looked.output.splitlines()[-1].strip()) == ("input", "ask?"), looked.text
@@ -35,6 +40,10 @@ async def test_a_hook_that_asks_is_told_and_gets_the_callers_answer_and_no_other
     assert (answer.output, answer.exit) == ("hk=[Jo]", 1), answer.text
     await session.until(lambda summary: summary["foreground"] == "idle")
     assert (await session.run("true")).exit == 0
+    if shell == "zsh list":
+        before = await session.run("echo $inits; zle -lL zle-line-init")
+        inits, *widget = before.output.splitlines()
+        assert (int(inits) >= 4, widget) == (True, ["zle -N zle-line-init"]), before.text
 
 
 # A line of each shell that reads with the shell's own editor.
