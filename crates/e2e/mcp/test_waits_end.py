@@ -163,6 +163,10 @@ async def test_a_server_is_told_as_ready_with_its_port_once_it_is_silent(workspa
         ready = await run(f"python3 listener.py {how}; stty sane")
         port = ready.output.split()[-1]
         assert (ready.is_running, ready.fact("listens on")) == (True, port), ready.text
+        # That it listens and is silent is known already.
+        async with workspace.promised(0.2):
+            looked = await workspace.terminal(session_id=session.id)
+        assert looked.fact("listens on") == port, looked.text
         await session.terminate(force=True)
 
 

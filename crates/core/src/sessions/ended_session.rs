@@ -269,6 +269,7 @@ fn open_with(
         startup_failed: Mutex::default(),
         faulted: AtomicBool::default(),
         prompt_lines: AtomicUsize::new(usize::MAX),
+        server: Mutex::default(),
         is_in_turn: AtomicBool::new(true),
         stalled: AtomicBool::default(),
         taint,

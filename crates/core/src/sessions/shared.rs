@@ -1,5 +1,6 @@
 //! The state that the registry, readers and the actor of one session share: positions, never bytes.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) faulted: AtomicBool,
     /// The fewest lines that were printed between a boundary and the next command: those of the prompt.
     pub(crate) prompt_lines: AtomicUsize,
+    /// The job that was last told as a server, by its process group, and its ports.
+    pub(crate) server: Mutex<Option<(u32, HashSet<u16>)>>,
     /// The actor is in a turn: what it has published may be older than what it has answered.
     pub(crate) is_in_turn: AtomicBool,
     /// The session waits for disk space.

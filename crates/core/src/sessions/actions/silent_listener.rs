@@ -5,11 +5,13 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::action::{Foreground, Wait};
 use crate::limits::{LISTENER_EVERY_MAX, LISTENER_EVERY_MIN, LISTENER_SILENT};
+use crate::mutex::locked;
 use crate::sessions::handle::Handle;
 use crate::sessions::session::Request;
 
@@ -22,11 +24,13 @@ pub(super) fn ends(wait: Option<&Wait>) -> bool {
 /// opens ports prints meanwhile, or leaves its line unfinished.
 pub(super) async fn ready(handle: &Handle) -> String {
     let mut silent: Option<(u64, Instant)> = None;
-    // The ports that were open at the look before: a port of a moment is not a server's.
-    let mut open = HashSet::new();
+    // The job and its ports that were open at the look before: a port of a moment is not a server's.
+    let mut open = locked(&handle.shared.server).clone();
+    // A server that was told before is looked at at once.
+    let mut first = open.is_some().then_some(Duration::ZERO);
     let mut pause = LISTENER_EVERY_MIN;
     loop {
-        tokio::time::sleep_until(Instant::now() + pause).await;
+        tokio::time::sleep_until(Instant::now() + first.take().unwrap_or(pause)).await;
         // The end of the session ends the wait by itself.
         let Ok(now) = handle.ask(Request::Look).await else { return std::future::pending().await };
         let since = match silent {
@@ -38,7 +42,7 @@ pub(super) async fn ready(handle: &Handle) -> String {
             }
             Some(_) => {
                 pause = LISTENER_EVERY_MIN;
-                open.clear();
+                open = None;
                 Instant::now()
             }
         };
@@ -47,22 +51,29 @@ pub(super) async fn ready(handle: &Handle) -> String {
             continue;
         }
         let before = std::mem::replace(&mut open, ports(handle, now.holder_pid, now.view.pid).await);
-        let mut lasting: Vec<u16> = open.intersection(&before).copied().collect();
+        let mut lasting: Vec<u16> = match (&before, &open) {
+            (Some((earlier, before)), Some((job, now))) if earlier == job => {
+                now.intersection(before).copied().collect()
+            }
+            _ => Vec::new(),
+        };
         if !lasting.is_empty() {
+            *locked(&handle.shared.server) = open;
             lasting.sort_unstable();
             return lasting.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
         }
-        pause = if open.is_empty() { (pause * 2).min(LISTENER_EVERY_MAX) } else { LISTENER_EVERY_MIN };
+        let has_ports = open.as_ref().is_some_and(|(_, ports)| !ports.is_empty());
+        pause = if has_ports { LISTENER_EVERY_MIN } else { (pause * 2).min(LISTENER_EVERY_MAX) };
     }
 }
 
-/// The ports of the job that has the terminal, unless the shell itself has it.
-async fn ports(handle: &Handle, holder: u32, shell: Option<u32>) -> HashSet<u16> {
+/// The job that has the terminal, unless the shell itself has it, and its ports.
+async fn ports(handle: &Handle, holder: u32, shell: Option<u32>) -> Option<(u32, HashSet<u16>)> {
     let host = Arc::clone(&handle.shared.backends.host);
     let look = move || {
         let shell = shell?;
         let group = host.process(shell)?.foreground_group.filter(|group| *group != shell)?;
-        Some(host.ports_of_job(holder, group))
+        Some((group, host.ports_of_job(holder, group)))
     };
-    handle.shared.lane().look(look).await.flatten().unwrap_or_default()
+    handle.shared.lane().look(look).await.flatten()
 }
