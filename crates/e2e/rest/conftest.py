@@ -58,9 +58,12 @@ def server():
         os.chown(home, NOBODY, NOBODY)
     else:
         program.symlink_to(PTYD.resolve())
+    # The profile to which a token is bound.
+    (home / "config.toml").write_text("[profiles.witness]\n")
     token = secrets.token_urlsafe()
     env = {"HOME": str(home), "PATH": "", "LANG": "C.UTF-8", "PTYD_TOKEN": token}
     env |= {"PTYD_STATE_DIR": str(home / "state"), "PTYD_RUNTIME_DIR": str(home / "run"), "SHELL": "/bin/bash"}
+    env["PTYD_CONFIG"] = str(home / "config.toml")
     as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if drops else {}
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(

@@ -18,7 +18,7 @@ ELSEWHERE = {
     "CommandExecution.background": "background_output_comes_with_the_next_command_and_is_not_its_own",
     "Output.gap": "old_output_is_given_back_and_the_reader_is_told",
     "SearchAnswer.gap": "old_output_is_given_back_and_the_reader_is_told",
-    # The server of these tests has no configuration file.
+    # No session of these tests has a profile.
     "TerminalSession.profile": "a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it",
     "TerminalSession.confinement": "a_confined_session_works_as_any_other",
     "Process.sandboxPid": "a_sandbox_is_used_as_any_session",
@@ -145,7 +145,7 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     ask("GET", f"{of}/commands", **at)
     ask("POST", "/batch", {"operations": [{"method": "GET", "path": f"/terminals/{session['id']}"}]})
     ask("POST", "/tickets", {"session": session["id"], "scope": "write"})
-    ask("POST", "/tokens", {"name": "witness", "scope": "read", "expiresIn": 60, "profiles": ["agent"], "confinement": "process"})
+    ask("POST", "/tokens", {"name": "witness", "scope": "read", "expiresIn": 60, "profiles": ["witness"], "confinement": "process"})
     ask("GET", "/tokens")
     ask("PUT", "/secrets/{secret}", {"value": "correct horse battery staple"}, secret="WITNESS")
     ask("GET", "/secrets")

@@ -328,6 +328,7 @@ impl Registry {
                 let (registry, maker, request) = (Arc::clone(self), principal.clone(), request.clone());
                 let mut made = on_disk(move || {
                     registry.check_policy_of_token(&request)?;
+                    registry.check_profiles_of_token(&request)?;
                     registry.tokens.make(&maker, &request)
                 })
                 .await?;

@@ -188,6 +188,18 @@ async fn a_bound_token_uses_no_session_outside_its_bounds_although_its_name_owns
 }
 
 #[tokio::test]
+async fn a_token_for_a_profile_that_is_not_there_is_refused_with_those_that_are() {
+    let home = Home::make();
+    configure(&home, "[profiles.build]\n[profiles.deploy]\n");
+    let server = Server::start_in(home, Start::default());
+    let refused = server.ptyd(&["token", "new", "bot", "--profile", "nope"]).output().expect("it can be executed");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("there is no profile \"nope\"; there are: build, deploy"), "{said}");
+    assert_eq!(refused.stdout, b"", "no token is made");
+    assert_eq!(server.client().tokens().await.expect("listed").tokens.len(), 0);
+}
+
+#[tokio::test]
 // promise: access-4
 async fn a_new_token_needs_bounds_or_unconfined_and_its_unused_sessions_end() {
     let server = Server::start();

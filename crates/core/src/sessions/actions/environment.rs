@@ -3,6 +3,7 @@
 //! A request's own fields take precedence over its profile, the profile over the client's context, and that over the
 //! server's environment.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use super::directory::from_home;
 use super::variables::{RESERVED, base_environment, check_variable, get, set};
-use crate::action::{ActionError, Create, EnvironmentView, Variables};
+use crate::action::{ActionError, Create, EnvironmentView, MakeToken, Variables};
 use crate::config_file::ConfigFile;
 use crate::host::holders::start_error_of;
 use crate::host::{Host, TAG, User};
@@ -49,7 +50,31 @@ impl Setting {
     }
 }
 
+/// Why nobody gets this profile.
+fn no_profile(profiles: &BTreeMap<String, Profile>, name: &str) -> String {
+    let there: Vec<_> = profiles.keys().map(String::as_str).collect();
+    let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+    format!("there is no profile {name:?}; there are: {there}")
+}
+
 impl Registry {
+    /// The profiles of the configuration file. Blocks.
+    fn profiles(&self) -> Result<BTreeMap<String, Profile>, String> {
+        let file = self.launch_resources.config_file.as_deref().map(ConfigFile::read).transpose();
+        Ok(file.map_err(|why| format!("the configuration file: {why}"))?.unwrap_or_default().profiles)
+    }
+
+    /// Refuses a token whose sessions could not start, for the file does not have its profile. Blocks.
+    pub(in crate::sessions) fn check_profiles_of_token(&self, request: &MakeToken) -> Result<(), ActionError> {
+        if request.bounds.profiles.is_empty() {
+            return Ok(());
+        }
+        let invalid = |problem| ActionError::Invalid { field: "profiles", problem };
+        let there = self.profiles().map_err(invalid)?;
+        let missing = request.bounds.profiles.iter().find(|name| !there.contains_key(*name));
+        missing.map_or(Ok(()), |name| Err(invalid(no_profile(&there, name))))
+    }
+
     /// The requested profile, or else the first one of the caller's token, or else the default one; for a model, the one
     /// for agents comes before the default one.
     pub(super) fn setting(&self, principal: &Principal, request: &Create) -> Result<Setting, ActionError> {
@@ -63,10 +88,7 @@ impl Registry {
             });
         }
         let asked = request.profile.as_deref().or_else(|| bound?.first().map(String::as_str));
-        let unreadable = |why: String| start_error_of(format!("the configuration file: {why}"));
-        let file =
-            self.launch_resources.config_file.as_deref().map(ConfigFile::read).transpose().map_err(unreadable)?;
-        let mut profiles = file.unwrap_or_default().profiles;
+        let mut profiles = self.profiles().map_err(start_error_of)?;
         let has_agent = profiles.contains_key(profile::AGENT);
         let beneath: &[_] = if request.is_by_model && !has_agent { &profile::AGENT_VARIABLES } else { &[] };
         let unnamed = if request.is_by_model && has_agent { profile::AGENT } else { profile::DEFAULT };
@@ -85,9 +107,7 @@ impl Registry {
                 let secrets = self.secrets_of(principal, &Profile::default())?;
                 return Ok(Setting { beneath, secrets, profile: confined(Profile::default()), ..Setting::default() });
             }
-            let there: Vec<_> = profiles.into_keys().collect();
-            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-            return Err(invalid(format!("there is no profile {name:?}; there are: {there}")));
+            return Err(invalid(no_profile(&profiles, name)));
         };
         let user = profile.user.as_deref().map(|user| another_user(self.host(), name, user)).transpose()?.flatten();
         let secrets = self.secrets_of(principal, &profile)?;
