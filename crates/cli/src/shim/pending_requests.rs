@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -127,6 +126,11 @@ impl PendingRequests {
     /// Processes a line from the host.
     pub fn outgoing(&mut self, line: Vec<u8>) -> Outgoing {
         let line = with_whole_characters(line);
+        if may_have_unreadable_numbers(&line)
+            && let Some(error) = refusal(&line)
+        {
+            return Outgoing::Refuse(error);
+        }
         let Some((id, method, numbered)) = self.read(&line) else {
             return match refusal(&line) {
                 Some(error) => Outgoing::Refuse(error),
@@ -318,16 +322,32 @@ impl PendingRequests {
     }
 }
 
+/// The sender of a line that cannot be read as a whole.
+#[derive(Deserialize)]
+struct Sender {
+    id: Option<Value>,
+}
+
+/// The digits of the longest number that is read whatever it is.
+const DIGITS_READ: usize = 300;
+
+/// Whether a number may be larger than any that is read (`1e400`), which makes the whole line unreadable.
+fn may_have_unreadable_numbers(line: &[u8]) -> bool {
+    line.windows(2).any(|part| part[0].is_ascii_digit() && matches!(part[1], b'e' | b'E'))
+        || line.split(|byte| !byte.is_ascii_digit()).any(|digits| digits.len() > DIGITS_READ)
+}
+
 /// The error for a line that no request can be read from; `None` for all others. The server would drop it, and its sender
 /// would wait.
 fn refusal(line: &[u8]) -> Option<Vec<u8>> {
     let first = line.iter().find(|byte| !byte.is_ascii_whitespace())?;
-    let (code, why) = match serde_json::from_slice::<IgnoredAny>(line) {
-        Err(error) => (-32700, format!("this line is not JSON: {error}")),
+    let (code, why) = match serde_json::from_slice::<Value>(line) {
+        Err(error) => (-32700, format!("this line cannot be read as JSON: {error}")),
         Ok(_) if !matches!(first, b'{' | b'[') => (-32600, "a message is a JSON object".to_owned()),
         Ok(_) => return None,
     };
-    let error = serde_json::json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": format!("ptyd mcp: {why}") } });
+    let id = serde_json::from_slice::<Sender>(line).ok().and_then(|sender| sender.id);
+    let error = serde_json::json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": format!("ptyd mcp: {why}") } });
     Some(error.to_string().into_bytes())
 }
 

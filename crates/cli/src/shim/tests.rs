@@ -65,6 +65,19 @@ fn a_line_that_is_no_message_is_answered_and_half_a_character_is_replaced() {
         let error: Value = serde_json::from_slice(&error).expect("JSON");
         assert_eq!((&error["error"]["code"], &error["id"]), (&json!(code), &Value::Null), "{line}");
     }
+    // No number is as large. The sender is told by its id where that can be read.
+    let digits = "9".repeat(400);
+    for (line, id) in [
+        (r#"{"jsonrpc":"2.0","id":1e400,"method":"ping"}"#, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":-1E400}}"#, json!(7)),
+        (&format!(r#"{{"jsonrpc":"2.0","id":"a","method":"ping","params":[{digits}]}}"#), json!("a")),
+    ] {
+        let Outgoing::Refuse(error) = pending.outgoing(line.into()) else { panic!("{line} is sent") };
+        let error: Value = serde_json::from_slice(&error).expect("JSON");
+        assert_eq!((&error["error"]["code"], &error["id"]), (&json!(-32700), &id), "{line}");
+    }
+    let read = r#"{"id":3,"params":"2e9, 1e400","x":1e300}"#;
+    assert!(matches!(pending.outgoing(read.into()), Outgoing::Send(_)));
     for (line, sent) in [
         (&br#"{"result":"a\ud83d"}"#[..], r#"{"result":"a\ufffd"}"#),
         (br#"{"result":"\uDE00\ud83dx\\ud83d"}"#, r#"{"result":"\ufffd\ufffdx\\ud83d"}"#),
