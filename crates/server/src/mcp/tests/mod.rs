@@ -91,6 +91,7 @@ async fn what_the_model_can_mend_is_its_error_and_the_rest_is_the_protocols() {
     for (arguments, words) in [
         (json!({ "comand": "ls" }), "terminal has no argument \"comand\"; it has command, inside, is_input"),
         (json!({}), "valid arguments: command (string, required), inside (boolean), is_input (boolean)"),
+        (json!({ "command": "x", "wait": false }), "terminal: timeout: invalid type: boolean `false`"),
         (json!({ "command": "x", "is_input": true, "reset": true }), "reset and is_input"),
         (json!({ "command": "x", "timeout": -1 }), "timeout: -1 is not between 0 and 3600 seconds (not milliseconds)"),
         (json!({ "command": "x", "wait_for": "(" }), "unclosed group"),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::coercion::flag;
 
 /// The names that other tools have for an argument, in snake case, and its name here.
-const ALIASES: [(&str, &str); 25] = [
+const ALIASES: [(&str, &str); 26] = [
     ("cmd", "command"),
     ("session", "session_id"),
     ("id", "session_id"),
@@ -25,6 +25,7 @@ const ALIASES: [(&str, &str); 25] = [
     ("directory", "cwd"),
     ("environment", "env"),
     ("title", "name"),
+    ("restart", "reset"),
     ("lines", "max_lines"),
     ("tail", "max_lines"),
     ("limit", "max_lines"),
@@ -49,7 +50,9 @@ pub(in crate::mcp) fn meant<'a>(schema: &JsonObject, arguments: &'a JsonObject) 
     // Models write null for arguments that they leave out.
     let given = |(_, value): &(&String, &Value)| !value.is_null();
     // A reset by itself runs nothing.
-    let is_reset = flag(arguments, "reset") && arguments.get("command").is_none_or(Value::is_null) && has("command");
+    let is_reset = ["reset", "restart"].iter().any(|name| flag(arguments, name))
+        && arguments.get("command").is_none_or(Value::is_null)
+        && has("command");
     // Typed text is the program's, whatever it looks like.
     let may_be_key = has("is_input") && !flag(arguments, "is_input");
     let own_value = |name: &str, value: &Value| own_value(name, value, may_be_key);
@@ -107,8 +110,8 @@ pub(super) fn unknown(tool: &str, properties: &JsonObject, arguments: &JsonObjec
     let name = arguments.keys().find(|name| !properties.contains_key(*name))?;
     let instead =
         match (tool, ALIASES.iter().find(|(alias, _)| *alias == snake_case(name)).map_or(name.as_str(), |it| it.1)) {
-            ("terminal", "cwd") => "; write `cd DIR && …` into the command".to_owned(),
-            ("terminal", "env") => "; write `NAME=value …` into the command".to_owned(),
+            ("terminal" | "execute_in_terminal", "cwd") => "; write `cd DIR && …` into the command".to_owned(),
+            ("terminal" | "execute_in_terminal", "env") => "; write `NAME=value …` into the command".to_owned(),
             ("terminal", "shell") => "; start_terminal_session has it".to_owned(),
             ("terminal", "keys" | "input" | "stdin") => {
                 "; is_input types the command, and keys as C-c or Escape".to_owned()
@@ -177,6 +180,8 @@ mod tests {
             ("terminal", json!({ "command": "ls", "timeout_ms": 5000 }), json!({ "command": "ls", "timeout": 5.0 })),
             ("terminal", json!({ "command": "ls", "isBackground": true }), json!({ "command": "ls", "timeout": 0 })),
             ("terminal", json!({ "reset": true }), json!({ "reset": true, "command": "" })),
+            ("terminal", json!({ "restart": true }), json!({ "reset": true, "command": "" })),
+            ("terminal", json!({ "command": "ls", "restart": true }), json!({ "command": "ls", "reset": true })),
             ("terminal", json!({ "command": "Ctrl+C" }), json!({ "command": "C-c" })),
             ("terminal", json!({ "command": null, "cmd": "ls" }), json!({ "command": "ls" })),
             ("terminal", json!({ "command": "^d", "is_input": true }), json!({ "command": "^d", "is_input": true })),
@@ -259,5 +264,7 @@ mod tests {
         let properties = terminal.schema["properties"].as_object().expect("an object");
         let said = unknown("terminal", properties, json!({ "workdir": "/usr" }).as_object().expect("an object"));
         assert_eq!(said.as_deref(), Some("terminal has no argument \"workdir\"; write `cd DIR && …` into the command"));
+        let said = unknown("execute_in_terminal", properties, json!({ "cwd": "/usr" }).as_object().expect("an object"));
+        assert!(said.is_some_and(|said| said.ends_with("; write `cd DIR && …` into the command")));
     }
 }

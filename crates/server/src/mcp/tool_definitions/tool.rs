@@ -253,8 +253,23 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema>(
         return Err(ToolError::Said(why));
     }
     coerce(&schema, &mut arguments);
-    T::deserialize(&arguments)
-        .map_err(|error| ToolError::Said(format!("{tool}: {error}; valid arguments: {}", schema::in_words(&schema))))
+    T::deserialize(&arguments).map_err(|error| {
+        let field = misfit(&schema, &arguments).map(|name| format!("{name}: ")).unwrap_or_default();
+        ToolError::Said(format!("{tool}: {field}{error}; valid arguments: {}", schema::in_words(&schema)))
+    })
+}
+
+/// The first argument of another JSON type than the tool's.
+fn misfit<'a>(schema: &JsonObject, arguments: &'a Value) -> Option<&'a str> {
+    let fits = |name: &str, value: &Value| match schema["properties"][name]["type"].as_str() {
+        Some("string") => value.is_string(),
+        Some("boolean") => value.is_boolean(),
+        Some("number" | "integer") => value.is_number(),
+        Some("array") => value.is_array(),
+        Some("object") => value.is_object(),
+        _ => true,
+    };
+    arguments.as_object()?.iter().find(|(name, value)| !fits(name, value)).map(|(name, _)| name.as_str())
 }
 
 /// An outcome of another kind than the action promises.
