@@ -1,18 +1,23 @@
 //! The lane of one principal: all its long CPU-bound work takes one processor, so it takes nothing from others.
 //!
 //! Judging a long command, reading and masking much output, matching a costly pattern, parsing a large body: each is a piece of
-//! work, and the pieces of one principal are done one after the other, off the async threads. Work on a session is its owner's.
+//! work, and the pieces of one principal are done one after the other, off the async threads. Work on a session is its owner's. A flood
+//! of small work is long work, too: each step of it takes a turn.
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 
 use crate::block_in_place::block_in_place;
-use crate::limits::{ANSWERS_BYTES_MAX, EVENT_BYTES_MAX, LOOK_PAUSES, LOOKS_MAX, WORK_AT_ONCE};
+use crate::limits::{
+    ANSWERS_BYTES_MAX, EVENT_BYTES_MAX, LOOK_PAUSES, LOOKS_MAX, SMALL_WORK_AT_ONCE, SMALL_WORK_TIME, WORK_AT_ONCE,
+};
+use crate::mutex::locked;
 use crate::per_principal::PerPrincipal;
 
 /// The lanes of all principals, by name.
@@ -24,20 +29,35 @@ impl Lanes {
     pub fn of(&self, name: &str) -> Arc<Lane> {
         self.0.of(name, Lane::default)
     }
+
+    /// Does work as in this principal's lane, of which little work has no need.
+    pub async fn work<T>(&self, name: &str, bytes: usize, work: impl FnOnce() -> T) -> T {
+        if bytes <= WORK_AT_ONCE { work() } else { self.of(name).work(bytes, work).await }
+    }
 }
 
 /// The lane of one principal.
 #[derive(Debug)]
 pub struct Lane {
     turn: Arc<Semaphore>,
+    steps: Semaphore,
+    recent: Mutex<Recent>,
     looks: Arc<Semaphore>,
     answers: Arc<Semaphore>,
+}
+
+/// The small work since a moment.
+#[derive(Debug)]
+struct Recent {
+    since: Instant,
+    count: u32,
 }
 
 impl Default for Lane {
     fn default() -> Self {
         let of = |count| Arc::new(Semaphore::new(count));
-        Self { turn: of(1), looks: of(LOOKS_MAX), answers: of(ANSWERS_BYTES_MAX) }
+        let recent = Mutex::new(Recent { since: Instant::now(), count: 0 });
+        Self { turn: of(1), steps: Semaphore::new(1), recent, looks: of(LOOKS_MAX), answers: of(ANSWERS_BYTES_MAX) }
     }
 }
 
@@ -73,6 +93,34 @@ impl Lane {
         .await
     }
 
+    /// Does small work that clients can ask for without a pause: at once while there is little of it, and beyond that one step after the
+    /// other. The turns are others than those of long work, which may be a part of this.
+    pub async fn small<T>(&self, work: impl Future<Output = T>) -> T {
+        if self.is_rare() {
+            return work.await;
+        }
+        let mut work = pin!(work);
+        loop {
+            let step = self.steps.acquire().await;
+            let done = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
+            drop(step);
+            match done {
+                Poll::Ready(done) => return done,
+                Poll::Pending => woken().await,
+            }
+        }
+    }
+
+    /// Counts small work; whether there was little of it.
+    fn is_rare(&self) -> bool {
+        let (now, mut recent) = (Instant::now(), locked(&self.recent));
+        if now.duration_since(recent.since) >= SMALL_WORK_TIME {
+            *recent = Recent { since: now, count: 0 };
+        }
+        recent.count = recent.count.saturating_add(1);
+        recent.count <= SMALL_WORK_AT_ONCE
+    }
+
     /// Looks at processes and files outside of ptyd: a few looks at a time, and behind each a pause of some times its length. A look
     /// may hang, in a file system that does not answer: then it takes a place of this principal, and nobody else's.
     pub async fn look<T: Send + 'static>(&self, look: impl FnOnce() -> T + Send + 'static) -> Option<T> {
@@ -102,12 +150,18 @@ impl Lane {
     }
 }
 
+/// Waits until this task is woken, by whatever it waits for.
+async fn woken() {
+    let mut is_first = true;
+    poll_fn(|_| if std::mem::take(&mut is_first) { Poll::Pending } else { Poll::Ready(()) }).await;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::pin::pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::{Context, Poll, Waker};
+    use std::task::{Context, Waker};
 
     fn now<T>(future: impl Future<Output = T>) -> Poll<T> {
         pin!(future).poll(&mut Context::from_waker(Waker::noop()))
@@ -125,6 +179,42 @@ mod tests {
         assert_eq!(now(lanes.of("bob").work(usize::MAX, || 1)), Poll::Ready(1));
         drop(turn);
         assert_eq!(long(), Poll::Ready(1));
+    }
+
+    #[tokio::test]
+    // promise: limit-6
+    async fn a_flood_of_small_work_is_done_step_by_step_and_stops_nobody_else() {
+        let lanes = Lanes::default();
+        let ann = lanes.of("ann");
+        // Their time is not over before this test is.
+        locked(&ann.recent).since += SMALL_WORK_TIME * 1_000_000;
+        for _ in 0..SMALL_WORK_AT_ONCE {
+            assert_eq!(now(ann.small(async { 1 })), Poll::Ready(1));
+        }
+        let step = ann.steps.acquire().await.expect("it is open");
+        assert!(now(ann.small(async { 1 })).is_pending());
+        assert_eq!(now(lanes.of("bob").small(async { 1 })), Poll::Ready(1));
+        // Work that only waits keeps nobody else from a step, and its own part of long work neither.
+        drop(step);
+        let (wake, woken) = oneshot::channel();
+        let waiting = tokio::spawn({
+            let ann = Arc::clone(&ann);
+            async move {
+                ann.small(async {
+                    ann.work(usize::MAX, || ()).await;
+                    woken.await
+                })
+                .await
+            }
+        });
+        tokio::task::yield_now().await;
+        assert_eq!(ann.small(async { 2 }).await, 2);
+        wake.send(3).expect("it waits");
+        assert_eq!(waiting.await.expect("no panic"), Ok(3));
+        // Later there is little of it again.
+        locked(&ann.recent).since = Instant::now() - SMALL_WORK_TIME;
+        let _step = ann.steps.acquire().await.expect("it is open");
+        assert_eq!(now(ann.small(async { 4 })), Poll::Ready(4));
     }
 
     #[tokio::test]

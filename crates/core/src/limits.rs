@@ -291,6 +291,11 @@ pub const MATCHED_SOON: Duration = Duration::from_millis(2);
 /// Work that costs as much as reading so many bytes is done at once, in a fraction of a millisecond; more is done in its principal's
 /// lane.
 pub const WORK_AT_ONCE: usize = 16 << 10;
+/// Messages of viewers of one principal that are handled at once in [`SMALL_WORK_TIME`]: more than people type and drag. Each of the
+/// others takes turns.
+pub const SMALL_WORK_AT_ONCE: u32 = 100;
+/// The time in which they are counted.
+pub const SMALL_WORK_TIME: Duration = Duration::from_millis(100);
 /// A byte of a command costs as much as so many of a journal while a policy judges it: up to 0.6 µs.
 pub const JUDGED_WEIGHT: usize = 16;
 /// Looks of one principal's waits at files and processes at once. One in a file system that does not answer takes its place for long.

@@ -179,6 +179,29 @@ pub(crate) fn status(stream: &mut TcpStream) -> Option<u16> {
     String::from_utf8_lossy(&text).split(' ').nth(1)?.parse().ok()
 }
 
+/// The request for a session's socket; without a sub-protocol it takes JSON texts.
+fn upgrade(session: &str, token: &str, protocol: Option<&str>) -> String {
+    let protocol = protocol.map(|name| format!("Sec-WebSocket-Protocol: {name}\r\n")).unwrap_or_default();
+    format!(
+        "GET /terminals/{session}/socket HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: Upgrade\r\n\
+         Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n{protocol}\r\n"
+    )
+}
+
+/// A short text message, masked with zeros.
+fn message(text: &Value) -> Vec<u8> {
+    let text = text.to_string();
+    let length = u8::try_from(text.len()).expect("it is short");
+    assert!(length < 126);
+    [&[0x81, 0x80 | length, 0, 0, 0, 0], text.as_bytes()].concat()
+}
+
+/// Messages that ask for two sizes in turn, and end with this one.
+fn sizes(count: usize, last: (u16, u16)) -> Vec<u8> {
+    let size = |(cols, rows): (u16, u16)| message(&json!({ "type": "resize", "cols": cols, "rows": rows }));
+    [[size((80, 24)), size((100, 30))].concat().repeat(count / 2), size(last)].concat()
+}
+
 /// A call of a tool whose arguments are a great many values of two bytes.
 fn bomb() -> Vec<u8> {
     let (begins, ends) = (
@@ -284,12 +307,7 @@ async fn a_socket_that_only_asks_whether_one_is_there_is_not_read_for_ever() {
     let mut rig = Rig::start().await;
     let request = CreateRequest { owner: Some("eye".to_owned()), ..CreateRequest::default() };
     let session = rig.server.session_with(request).await;
-    let upgrade = format!(
-        "GET /terminals/{}/socket HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nConnection: Upgrade\r\nUpgrade: \
-         websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: \
-         ptyd.v1\r\n\r\n",
-        session.id, rig.read
-    );
+    let upgrade = upgrade(&session.id, &rig.read, Some("ptyd.v1"));
     // Masked with zeros.
     let pings = [&[0x89, 0x80 | 120, 0, 0, 0, 0][..], &[b'x'; 120]].concat().repeat(520);
     let before = footprint(rig.server.pid()).resident_bytes;
@@ -317,6 +335,48 @@ async fn a_socket_that_only_asks_whether_one_is_there_is_not_read_for_ever() {
             while stream.write_all(&pings).is_ok() {}
         })
     });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+// promise: limit-6
+async fn sizes_that_come_together_are_set_once_and_before_what_is_typed_behind_them() {
+    let rig = Rig::start().await;
+    let mut stream = sent(rig.server.address(), &[upgrade(&rig.session, &rig.token, None).as_bytes()]);
+    assert_eq!(status(&mut stream), Some(101));
+    let asked = 2_000;
+    let typed = message(&json!({ "type": "input", "data": "stty size\n" }));
+    let behind = message(&json!({ "type": "ping" }));
+    stream.write_all(&[sizes(asked, (91, 31)), typed, behind].concat()).expect("taken");
+    let (mut told, mut part) = (String::new(), [0; 4_096]);
+    while !told.contains(r#"{"type":"pong"}"#) || !told.contains(r"31 91\r\n") {
+        let bytes = stream.read(&mut part).expect("it goes on");
+        assert!(bytes > 0, "{told}");
+        told += &String::from_utf8_lossy(&part[..bytes]);
+    }
+    let audit = std::fs::read_to_string(rig.server.home().state().join("audit.jsonl")).expect("there");
+    let set =
+        audit.lines().filter(|line| line.contains(r#""event":"request""#) && line.contains(r#""resize""#)).count();
+    assert!((1..=asked / 10).contains(&set), "{set}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+// promise: limit-6
+async fn small_messages_of_viewers_take_nothing_from_others() {
+    let mut rig = Rig::start().await;
+    let session = rig.attacker().create(&CreateRequest::default(), None).await.expect("a session").id;
+    let typed = message(&json!({ "type": "input", "data": "x" })).repeat(200);
+    let none = message(&json!({ "type": "none" })).repeat(200);
+    for (what, messages) in [("sizes", sizes(200, (80, 24))), ("keys", typed), ("messages that are none", none)] {
+        let (address, upgrade) = (rig.server.address(), upgrade(&session, &rig.write, None));
+        rig.bears(what, |_| {
+            let (messages, upgrade) = (messages.clone(), upgrade.clone());
+            Attack::of(count(3, 6), move || {
+                let mut stream = sent(address, &[upgrade.as_bytes()]);
+                stream.set_write_timeout(Some(Duration::from_millis(200))).expect("a socket");
+                (0..200).take_while(|_| stream.write_all(&messages).is_ok()).for_each(drop);
+            })
+        });
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,7 @@
 //! One WebSocket connection: pieces out, input in, until either side closes it. One task and no queue: unsent output
 //! stays in the journal.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -22,6 +23,7 @@ use ptyd_core::action::{
 };
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::ids::SessionId;
+use ptyd_core::lane::Lane;
 use ptyd_core::limits;
 use ptyd_core::principal::Principal;
 
@@ -98,6 +100,8 @@ impl SocketConnection {
         let now = Instant::now();
         let mut open = OpenConnection {
             pulse: Heartbeat::new(now),
+            lane: self.dispatcher.lane(&self.principal),
+            wanted: None,
             connection: self,
             socket,
             client,
@@ -144,6 +148,10 @@ struct OpenConnection<'a> {
     status: SessionStatus,
     /// Output for JSON texts, in which characters are whole.
     characters: WholeCharacters,
+    /// The principal's.
+    lane: Arc<Lane>,
+    /// The size that the client asked for last. It is set once no further message waits: a later one takes its place.
+    wanted: Option<Size>,
     pulse: Heartbeat,
     /// The client has parsed everything up to this offset.
     acked: u64,
@@ -156,6 +164,7 @@ struct OpenConnection<'a> {
 /// The next event.
 enum Next {
     Message(Option<Result<Message, axum::Error>>),
+    Size(Size),
     Piece(Result<Piece, ActionError>),
     Typed(Typed),
     Time,
@@ -182,7 +191,7 @@ impl OpenConnection<'_> {
             self.was_stopped |= !may_send;
             let may_read = self.input_task.as_ref().is_none_or(InputTask::has_room);
             let next = {
-                let Self { socket, feed, input_task, pulse, .. } = self;
+                let Self { socket, feed, input_task, pulse, wanted, .. } = self;
                 let typed = async {
                     match input_task {
                         Some(input_task) => input_task.done().await,
@@ -192,13 +201,16 @@ impl OpenConnection<'_> {
                 tokio::select! {
                     biased;
                     message = socket.recv(), if may_read => Next::Message(message),
+                    Some(size) = async { wanted.take() } => Next::Size(size),
                     typed = typed => Next::Typed(typed),
                     piece = feed.next(limits::FRAME_BYTES), if may_send => Next::Piece(piece),
                     () = sleep_until(pulse.next_at()) => Next::Time,
                 }
             };
+            let lane = Arc::clone(&self.lane);
             match next {
-                Next::Message(message) => self.on_message(message).await?,
+                Next::Message(message) => lane.small(self.on_message(message)).await?,
+                Next::Size(size) => lane.small(self.resize(size)).await?,
                 Next::Piece(piece) => self.give(piece?).await?,
                 Next::Typed((seq, result)) => self.notify_typed(seq, result).await?,
                 Next::Time => match self.pulse.due(Instant::now()) {
@@ -344,20 +356,25 @@ impl OpenConnection<'_> {
     }
 
     async fn on_message(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<(), End> {
-        let message = match message {
-            Some(Ok(message)) => message,
-            Some(Err(error)) => return Err(broken(error)),
-            None => return Err(End::Gone),
-        };
         self.pulse.alive();
-        match (message, self.connection.mode) {
+        let message = match (message, self.connection.mode) {
+            (Some(Ok(Message::Text(text))), Mode::Json) => return self.on_json(&text).await,
+            (Some(Ok(Message::Text(text))), Mode::Framed) => match serde_json::from_str(&text) {
+                Ok(Said::Resize { dimensions }) => return self.want(dimensions),
+                Err(_) => Err(End::Close(Code::Unsupported, "the only text is a resize event".to_owned())),
+            },
+            (Some(Ok(message)), _) => Ok(message),
+            (Some(Err(error)), _) => Err(broken(error)),
+            (None, _) => Err(End::Gone),
+        };
+        self.resize_before().await?;
+        match (message?, self.connection.mode) {
             // The library would queue a pong for each ping: nothing more is read before this one is sent.
             (Message::Ping(bytes), _) => self.send(Message::Pong(bytes)).await,
             (Message::Pong(_), _) => Ok(()),
             (Message::Close(_), _) => Err(End::Gone),
             (Message::Binary(bytes), Mode::Raw | Mode::Json) => self.take_input(None, bytes.into()),
-            (Message::Text(text), Mode::Raw) => self.take_input(None, Bytes::from(text).into()),
-            (Message::Text(text), Mode::Json) => self.on_json(&text).await,
+            (Message::Text(text), _) => self.take_input(None, Bytes::from(text).into()),
             (Message::Binary(bytes), Mode::Framed) => match FromClient::decode(&bytes) {
                 Some(FromClient::Input { seq, bytes }) => self.take_input(Some(seq), bytes.to_vec()),
                 Some(FromClient::Parsed { to }) if to <= self.feed.cursor() => {
@@ -370,18 +387,19 @@ impl OpenConnection<'_> {
                 }
                 None => Err(End::Close(Code::Protocol, "not a frame of ptyd.v1".to_owned())),
             },
-            (Message::Text(text), Mode::Framed) => match serde_json::from_str(&text) {
-                Ok(Said::Resize { dimensions }) => self.resize(dimensions).await,
-                Err(_) => Err(End::Close(Code::Unsupported, "the only text is a resize event".to_owned())),
-            },
         }
     }
 
     /// A message that is none is told, and nothing of it is done: a slip of a client must not end its visit.
     async fn on_json(&mut self, text: &str) -> Result<(), End> {
-        let input = match json::FromClient::parse(text) {
+        let said = json::FromClient::parse(text);
+        if let Ok(json::FromClient::Resize { cols, rows }) = said {
+            return self.want(Size { cols, rows });
+        }
+        self.resize_before().await?;
+        let input = match said {
             Ok(json::FromClient::Input { data, data_base64, seq }) => (seq, json::bytes_of(data, data_base64)),
-            Ok(json::FromClient::Resize { cols, rows }) => return self.resize(Size { cols, rows }).await,
+            Ok(json::FromClient::Resize { .. }) => return Ok(()),
             Ok(json::FromClient::Ping {}) => return self.text(&json::pong()).await,
             Err((code, detail)) => return self.text(&json::error(code, &detail, None)).await,
         };
@@ -403,7 +421,7 @@ impl OpenConnection<'_> {
             }
         };
         let SocketConnection { dispatcher, principal, session, .. } = &self.connection;
-        let start = || InputTask::start(dispatcher.clone(), principal.clone(), session.clone());
+        let start = || InputTask::start(dispatcher.clone(), principal.clone(), session.clone(), Arc::clone(&self.lane));
         self.input_task.get_or_insert_with(start).take(key, seq, bytes).map_err(End::from)
     }
 
@@ -414,8 +432,22 @@ impl OpenConnection<'_> {
         Err(End::Close(Code::Forbidden, "this ticket or token is for looking only".to_owned()))
     }
 
-    async fn resize(&mut self, size: Size) -> Result<(), End> {
+    /// Takes a size; an earlier one that still waits is over.
+    fn want(&mut self, size: Size) -> Result<(), End> {
         self.may_write()?;
+        self.wanted = Some(size);
+        Ok(())
+    }
+
+    /// Sets the size that waits, before another message of the client is handled or its connection ends.
+    async fn resize_before(&mut self) -> Result<(), End> {
+        match self.wanted.take() {
+            Some(size) => self.resize(size).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn resize(&mut self, size: Size) -> Result<(), End> {
         let (session, Size { cols, rows }) = (self.connection.session.clone(), size);
         let action = Action::Resize { session, cols, rows };
         match Box::pin(self.connection.dispatcher.dispatch(&self.connection.principal, action)).await {

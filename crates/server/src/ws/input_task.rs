@@ -1,11 +1,14 @@
 //! Types the input of one client, in order. The task outlives the connection: input that was accepted is typed, or its
 //! failure is reported.
 
+use std::sync::Arc;
+
 use tokio::sync::mpsc;
 
 use ptyd_core::action::{Action, ActionError, Outcome};
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::ids::SessionId;
+use ptyd_core::lane::Lane;
 use ptyd_core::limits::INPUTS_WAITING_MAX;
 use ptyd_core::principal::Principal;
 
@@ -22,13 +25,13 @@ pub(super) struct InputTask {
 
 impl InputTask {
     /// Starts a task for this client; it ends when its work is done and the connection is gone.
-    pub(super) fn start(dispatcher: Dispatcher, principal: Principal, session: SessionId) -> Self {
+    pub(super) fn start(dispatcher: Dispatcher, principal: Principal, session: SessionId, lane: Arc<Lane>) -> Self {
         let (inputs, mut waiting) = mpsc::channel::<Input>(INPUTS_WAITING_MAX);
         let (tell, typed) = mpsc::channel::<Typed>(INPUTS_WAITING_MAX);
         tokio::spawn(async move {
             while let Some((key, seq, bytes)) = waiting.recv().await {
                 let action = Action::Type { session: session.clone(), bytes, key };
-                let result = match Box::pin(dispatcher.dispatch(&principal, action)).await {
+                let result = match lane.small(Box::pin(dispatcher.dispatch(&principal, action))).await {
                     Ok(Outcome::Typed(_)) => Ok(()),
                     Ok(other) => Err(ActionError::Internal { why: format!("typing was answered with {other:?}") }),
                     Err(error) => Err(error),
