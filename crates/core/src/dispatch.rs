@@ -91,7 +91,7 @@ impl Dispatcher {
         let begun = Instant::now();
         let (audit, lanes) = (&self.registry.server_events.audit, &self.registry.server_events.lanes);
         let entry = || audit.entry(principal, name, &action, |session| self.registry.name_and_masks(session));
-        let mut entry = lanes.of(&principal.name).work(action.command_bytes(), entry).await;
+        let mut entry = lanes.work(&principal.name, action.command_bytes(), entry).await;
         let result = match self.admit(principal, name, &mut action, &mut entry).await {
             Err(error) => Err(error),
             Ok(approval) => {

@@ -61,7 +61,7 @@ impl fmt::Display for Offset {
 }
 
 /// Opens one of a session's files for reading. Anything else in its place is damage, and a named pipe there must not
-/// keep the caller waiting for a writer.
+/// keep the caller waiting for a writer. A read notes no time in the file: each write would be followed by one.
 fn open_to_read(path: &Path) -> io::Result<File> {
     use rustix::io::Errno;
     let not_regular = || io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file");
@@ -71,7 +71,12 @@ fn open_to_read(path: &Path) -> io::Result<File> {
         let is_other = [Errno::NXIO, Errno::LOOP].iter().any(|errno| e.raw_os_error() == Some(errno.raw_os_error()));
         if is_other { not_regular() } else { e }
     })?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
+    if !file.metadata()?.is_file() {
+        return Err(not_regular());
+    }
+    // Only its owner may ask for that.
+    let _ = rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::NOATIME | rustix::fs::OFlags::NONBLOCK);
+    Ok(file)
 }
 
 /// Reads one of a session's files whole. It is damage, an error of the kind `InvalidData`, if it is longer than this or

@@ -1,11 +1,14 @@
 //! The lines of one action: before it, and before its answer.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use journal::Masks;
 
-use super::line::{Class, Details, Event, Found, Judged, Line, USUAL_BYTES, describe, found, reason};
+use super::line::{
+    Caller, Class, Details, Event, Found, Judged, Line, SessionName, USUAL_BYTES, describe, found, reason,
+};
 use super::share::TokenShares;
 use super::{AuditLog, ReadCount, ReadKey, Recording, not_recorded};
 use crate::action::{Action, ActionError, Outcome};
@@ -25,7 +28,7 @@ pub struct Entry<'a> {
 #[derive(Debug)]
 struct Recorded<'a> {
     log: &'a Recording,
-    principal: &'a Principal,
+    caller: Caller<'a>,
     action: &'static str,
     class: Class,
     details: Details,
@@ -58,7 +61,8 @@ impl AuditLog {
             let (begun, token) = (Instant::now(), principal.pass.as_ref().map(|_| &*principal.name));
             let share = log.shares.as_ref().zip(token);
             let is_over = share.is_some_and(|(shares, token)| locked(&shares.changes).is_used_up(token, begun));
-            Recorded { log, principal, action: name, class, details, masks, begun, share, is_over, id: None }
+            let caller = principal.into();
+            Recorded { log, caller, action: name, class, details, masks, begun, share, is_over, id: None }
         });
         Entry { of }
     }
@@ -87,10 +91,9 @@ impl Entry<'_> {
         }
         let id = of.log.next_id();
         let mut bytes = Vec::new();
-        let caller = of.principal.into();
         Line {
             id: Some(&id),
-            caller: Some(&caller),
+            caller: Some(&of.caller),
             action: Some(of.action),
             details: Some(&of.details),
             ..Line::new(Event::Request, SystemTime::now())
@@ -155,7 +158,6 @@ impl Drop for Entry<'_> {
 impl Recorded<'_> {
     /// The line of its answer, or its only line if there was none before it.
     fn line(&self, outcome: &'static str, mut found: Found, error: Option<&ActionError>) -> Vec<u8> {
-        let caller = self.principal.into();
         let only_session;
         let details = if self.id.is_some() {
             let session = self.details.session.clone().or_else(|| found.session.take());
@@ -167,7 +169,7 @@ impl Recorded<'_> {
         let mut bytes = Vec::new();
         Line {
             id: self.id.as_deref(),
-            caller: Some(&caller),
+            caller: Some(&self.caller),
             action: Some(self.action),
             details: Some(details),
             found: self.id.is_some().then_some(&found),
@@ -198,12 +200,12 @@ impl Recorded<'_> {
         let reads_are_over = reads.is_some_and(|(reads, token)| locked(reads).is_used_up(token, self.begun));
         // A line for each name that the token invents would fill the log all the same.
         let is_named = !reads_are_over && (outcome == OK || !self.is_over);
-        let (session, command) = if is_named { (session, command) } else { (&None, &None) };
+        let (session, command) = if is_named { (session.as_ref(), command.as_ref()) } else { (None, None) };
         let key = ReadKey {
-            caller: self.principal.into(),
+            caller: self.caller.clone(),
             action: self.action,
-            session: session.clone(),
-            command: command.clone(),
+            session: session.map(|SessionName(name)| name.into()),
+            command: command.map(Into::into),
             outcome,
         };
         self.log.count(key, || {
@@ -212,7 +214,7 @@ impl Recorded<'_> {
             }
             ReadCount {
                 since: SystemTime::now(),
-                count: 1,
+                count: Cell::new(1),
                 session_name: session_name.clone().filter(|_| is_named),
                 reason: error.map(|error| reason(error, &self.masks)),
             }

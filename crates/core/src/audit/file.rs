@@ -52,6 +52,8 @@ pub(super) struct AuditFile {
     open: Option<Open>,
     /// Disk space is reserved up to this offset.
     reserved_to: u64,
+    /// The room in which lines are put together.
+    pub(super) lines: Vec<u8>,
 }
 
 /// An open file, and the device and inode by which its name is compared with it.
@@ -66,7 +68,7 @@ struct Open {
 impl AuditFile {
     pub(super) fn new(folder: &Path, bytes_max: u64, old: u32, keep: Duration) -> Self {
         let (folder, path) = (folder.to_owned(), folder.join(PRESENT));
-        Self { folder, path, bytes_max, old, keep, open: None, reserved_to: 0 }
+        Self { folder, path, bytes_max, old, keep, open: None, reserved_to: 0, lines: Vec::new() }
     }
 
     /// The present file.

@@ -1,5 +1,6 @@
 //! A line of the audit log: the facts of an action, and their form in the file.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -432,31 +433,43 @@ pub(super) fn found(outcome: &Outcome) -> Found {
 /// A caller as its lines have it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Caller {
-    principal: String,
+pub(super) struct Caller<'a> {
+    principal: Cow<'a, str>,
     /// Its scope.
     scope: &'static str,
     /// Whether it is the user that runs the server, or has a named token, whose name is the principal's.
     credential: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    client: Option<String>,
+    client: Option<Cow<'a, str>>,
     door: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     transport: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    from_session: Option<SessionName>,
+    from_session: Option<Cow<'a, str>>,
 }
 
-impl From<&Principal> for Caller {
-    fn from(principal: &Principal) -> Self {
+impl Caller<'_> {
+    pub(super) fn into_owned(self) -> Caller<'static> {
+        let owned = |text: Option<Cow<'_, str>>| text.map(|text| Cow::Owned(text.into_owned()));
+        Caller {
+            principal: Cow::Owned(self.principal.into_owned()),
+            client: owned(self.client),
+            from_session: owned(self.from_session),
+            ..self
+        }
+    }
+}
+
+impl<'a> From<&'a Principal> for Caller<'a> {
+    fn from(principal: &'a Principal) -> Self {
         Self {
-            principal: principal.name.clone(),
+            principal: Cow::Borrowed(&principal.name),
             scope: principal.scope.name(),
             credential: if principal.pass.is_some() { "token" } else { "user" },
-            client: principal.client.as_deref().map(|client| cut(client, AUDIT_NAME_BYTES_MAX).to_owned()),
+            client: principal.client.as_deref().map(|client| cut(client, AUDIT_NAME_BYTES_MAX).into()),
             door: principal.origin.door.name(),
             transport: principal.origin.transport.map(|transport| transport.name()),
-            from_session: principal.origin.from_session.as_ref().map(Into::into),
+            from_session: principal.origin.from_session.as_ref().map(|session| session.as_str().into()),
         }
     }
 }
@@ -470,7 +483,7 @@ pub(super) struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<&'a str>,
     #[serde(flatten)]
-    pub caller: Option<&'a Caller>,
+    pub caller: Option<&'a Caller<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<&'a str>,
     #[serde(flatten)]

@@ -11,6 +11,8 @@ mod read;
 mod share;
 mod syslog;
 
+use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::Range;
@@ -29,7 +31,9 @@ pub use read::{Follower, page};
 use crate::action::{ActionError, AuditView, CommandView, ReadAudit};
 use crate::block_in_place::block_in_place;
 use crate::config::{AuditMode, Config};
-use crate::limits::{AUDIT_FLUSH_EVERY, AUDIT_PENDING_BYTES_MAX, AUDIT_READS_MAX, AUDIT_WRITE_QUICK, DISK_PATIENCE};
+use crate::limits::{
+    AUDIT_FLUSH_EVERY, AUDIT_LINE_BYTES_MAX, AUDIT_PENDING_BYTES_MAX, AUDIT_READS_MAX, AUDIT_WRITE_QUICK, DISK_PATIENCE,
+};
 use crate::mutex::locked;
 use crate::store::HistoryRow;
 use crate::syslog_address::SyslogAddress;
@@ -73,11 +77,11 @@ struct Recording {
     forwarding: Mutex<Option<mpsc::SyncSender<()>>>,
 }
 
-/// Lines and counts that go into the file with the next line, or a moment later.
+/// Lines that go into the file with the next one, or a moment later, and counts that go into it a moment later.
 #[derive(Debug, Default)]
 struct Pending {
     lines: Vec<u8>,
-    reads: HashMap<ReadKey, ReadCount>,
+    reads: HashMap<ReadKey<'static>, ReadCount>,
     /// Lines that had no room here while the file could not be written.
     lost: u64,
     /// Why the file cannot be written.
@@ -88,18 +92,25 @@ struct Pending {
 
 /// Actions with the same of these are counted in one line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct ReadKey {
-    caller: Caller,
+struct ReadKey<'a> {
+    caller: Caller<'a>,
     action: &'static str,
-    session: Option<SessionName>,
-    command: Option<String>,
+    session: Option<Cow<'a, str>>,
+    command: Option<Cow<'a, str>>,
     outcome: &'static str,
+}
+
+impl ReadKey<'_> {
+    fn into_owned(self) -> ReadKey<'static> {
+        let owned = |text: Option<Cow<'_, str>>| text.map(|text| Cow::Owned(text.into_owned()));
+        ReadKey { caller: self.caller.into_owned(), session: owned(self.session), command: owned(self.command), ..self }
+    }
 }
 
 #[derive(Debug, Clone)]
 struct ReadCount {
     since: SystemTime,
-    count: u64,
+    count: Cell<u64>,
     session_name: Option<String>,
     reason: Option<String>,
 }
@@ -198,7 +209,7 @@ impl AuditLog {
     /// Writes what is pending.
     pub async fn flush(&self) {
         let Some(on) = &self.on else { return };
-        on.write_or_keep(Vec::new()).await;
+        let _ = on.write_also(&[], Pending::write_reads).await;
     }
 
     /// Why no line can be written now, if that is so.
@@ -229,13 +240,22 @@ impl Recording {
         format!("{:08x}-{}", self.run, self.ids.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Writes what is pending and then this, with one write(2). After an error only what was pending is kept.
+    /// Writes the pending lines and then this, with one write(2). After an error only what was pending is kept.
     async fn write(&self, line: &[u8]) -> Result<(), String> {
+        self.write_also(line, |_| ()).await
+    }
+
+    async fn write_also(&self, line: &[u8], also: impl FnOnce(&mut Pending)) -> Result<(), String> {
         let Ok(mut file) = tokio::time::timeout(self.patience, self.file.lock()).await else {
             let why = format!("the disk has not taken a line for {} s", self.patience.as_secs_f64());
             return Err(self.failed(why));
         };
-        let (mut lines, lost) = locked(&self.pending).take();
+        let mut lines = std::mem::take(&mut file.lines);
+        let lost = {
+            let mut pending = locked(&self.pending);
+            also(&mut pending);
+            pending.take(&mut lines)
+        };
         let kept = lines.len();
         lines.extend_from_slice(line);
         if lines.is_empty() {
@@ -250,6 +270,9 @@ impl Recording {
         self.is_slow.store(begun.elapsed() >= AUDIT_WRITE_QUICK, Ordering::Relaxed);
         match written {
             Ok(()) => {
+                lines.clear();
+                lines.shrink_to(AUDIT_LINE_BYTES_MAX);
+                file.lines = lines;
                 if let Some(why) = locked(&self.pending).trouble.take() {
                     tracing::warn!(why, lost, "the audit log is written again");
                 }
@@ -285,37 +308,33 @@ impl Recording {
     }
 
     /// Counts an action that only reads.
-    fn count(&self, key: ReadKey, count: impl FnOnce() -> ReadCount) {
+    fn count(&self, key: ReadKey<'_>, count: impl FnOnce() -> ReadCount) {
         {
             let mut pending = locked(&self.pending);
-            if let Some(known) = pending.reads.get_mut(&key) {
-                known.count += 1;
+            let reads: &HashMap<ReadKey<'_>, ReadCount> = &pending.reads;
+            if let Some(ReadCount { count, .. }) = reads.get(&key) {
+                count.set(count.get() + 1);
                 return;
             }
             if pending.reads.len() >= AUDIT_READS_MAX {
                 pending.write_reads();
             }
-            pending.reads.insert(key, count());
+            pending.reads.insert(key.into_owned(), count());
         }
         self.wakes.notify_one();
     }
 }
 
 impl Pending {
-    /// Everything as lines, and how many lines before them are lost.
-    fn take(&mut self) -> (Vec<u8>, u64) {
-        self.write_reads();
+    /// Moves the lines to these, and tells how many lines before them are lost.
+    fn take(&mut self, to: &mut Vec<u8>) -> u64 {
         let lost = std::mem::take(&mut self.lost);
-        let mut lines = Vec::new();
         if lost > 0 {
-            Line { lost: Some(lost), ..Line::new(Event::Gap, SystemTime::now()) }.write(&mut lines);
+            Line { lost: Some(lost), ..Line::new(Event::Gap, SystemTime::now()) }.write(to);
         }
-        if lines.is_empty() {
-            lines = std::mem::take(&mut self.lines);
-        } else {
-            lines.append(&mut self.lines);
-        }
-        (lines, lost)
+        to.append(&mut self.lines);
+        self.lines.shrink_to(AUDIT_LINE_BYTES_MAX);
+        lost
     }
 
     /// Takes back what was not written; the line about lost ones is made again.
@@ -342,9 +361,9 @@ impl Pending {
         reads.sort_by_key(|(_, read)| read.since);
         for (key, read) in reads {
             let details = line::Details {
-                session: key.session,
+                session: key.session.map(|session| SessionName(session.into_owned())),
                 session_name: read.session_name,
-                command: key.command,
+                command: key.command.map(Cow::into_owned),
                 ..line::Details::default()
             };
             let mut bytes = Vec::new();
@@ -354,7 +373,7 @@ impl Pending {
                 details: Some(&details),
                 outcome: Some(key.outcome),
                 reason: read.reason,
-                count: Some(read.count).filter(|count| *count > 1),
+                count: Some(read.count.get()).filter(|count| *count > 1),
                 ..Line::new(Event::Action, read.since)
             }
             .write(&mut bytes);

@@ -153,10 +153,14 @@ async fn the_same_reads_of_a_moment_are_one_line_with_their_count() {
     act(&log, Action::Screen(session()), Err(busy)).await.expect_err("refused");
     let denied = ActionError::Denied { why: "no".to_owned() };
     act(&log, Action::Tokens, Err(denied)).await.expect_err("refused");
-    let expected = [" action screen ok", " action screen nothing_runs", " action tokens forbidden"];
-    assert_eq!(outline(dir.path()), expected, "a refusal is written at once, with what came before it");
+    act(&log, execute("true"), Ok(Outcome::Typed(0))).await.expect("run");
+    act(&log, Action::Screen(session()), Ok(Outcome::Typed(0))).await.expect("read");
+    let at_once = [" action tokens forbidden", " request execute", " answer execute ok"];
+    assert_eq!(outline(dir.path()), at_once, "a refusal and a change are written at once");
+    log.flush().await;
+    assert_eq!(outline(dir.path())[3..], [" action screen ok", " action screen nothing_runs"]);
     let counts: Vec<_> = lines(dir.path()).iter().map(|line| line.get("count").cloned()).collect();
-    assert_eq!(counts, [Some(3.into()), None, None]);
+    assert_eq!(counts, [None, None, None, Some(4.into()), None]);
 }
 
 #[tokio::test]

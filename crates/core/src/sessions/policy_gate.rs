@@ -93,8 +93,8 @@ impl Registry {
             Some((policy, ruling))
         };
         let judged_bytes = if has_policy { action.command_bytes().min(POLICY_BYTES_MAX) } else { 0 };
-        let lane = self.server_events.lanes.of(&principal.name);
-        let Some((policy, ruling)) = lane.work(judged_bytes * JUDGED_WEIGHT, judge).await else { return Ok(None) };
+        let judging = self.server_events.lanes.work(&principal.name, judged_bytes * JUDGED_WEIGHT, judge);
+        let Some((policy, ruling)) = judging.await else { return Ok(None) };
         let subject = if matches!(action, Action::Execute(_)) { Subject::Command } else { Subject::Input };
         let mut judged = Judged { shared, policy, ruling, subject, cwd, admitted, answer: None };
         let (name, used) = match action {

@@ -57,7 +57,7 @@ impl Shared {
     pub(crate) async fn work<T>(&self, bytes: u64, work: impl FnOnce() -> T) -> T {
         let around = self.folder.masks().map_or(0, |masks| 2 * masks.margin());
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_add(around);
-        self.lane().work(bytes, work).await
+        self.backends.lanes.work(&self.meta.owner, bytes, work).await
     }
 
     /// Room for an answer of so many bytes, among those that clients of its owner have not taken yet.
