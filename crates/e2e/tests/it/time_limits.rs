@@ -79,8 +79,9 @@ async fn the_limit_holds_without_a_wait_behind_a_question_and_for_a_client_that_
         _ = shell.try_run(&gone) => panic!("it was answered"),
         () = eventually("it runs", async || server.home().file("runs").exists().then_some(())) => {}
     }
-    let running = shell.look().await.current_command.expect("it runs");
-    eventually("its time is up", async || shell.command(&running).await.exit_code.filter(|code| *code == 130)).await;
+    let history = server.client().commands(&shell.id).await.expect("known").commands;
+    let given = history.iter().find(|done| done.command.contains("sleep 779")).expect("it ran").id.clone();
+    eventually("its time is up", async || shell.command(&given).await.exit_code.filter(|code| *code == 130)).await;
     // Its client has read nothing of it yet.
     let unread = OutputQuery { since: Some("last".to_owned()), ..OutputQuery::default() };
     let unread = shell.output(&unread).await.text.unwrap_or_default();
