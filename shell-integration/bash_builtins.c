@@ -78,6 +78,7 @@ extern int rl_editing_mode;
 extern void rl_replace_line(const char *text, int clear_undo);
 extern unsigned long rl_readline_state;
 extern void rl_prep_terminal(int meta), (*rl_prep_term_function)(int meta);
+extern void (*rl_redisplay_function)(void);
 struct history_entry { char *line; };
 extern struct history_entry **history_list(void);
 extern int history_length;
@@ -614,8 +615,26 @@ static int load_late(int count, int key) { return press_late("\033\037", count, 
 
 static int report_late(int count, int key) { return press_late("\033\016", count, key); }
 
+/* The editor's painter, while our line is in the editor. */
+static void (*painter)(void);
+
+static void paint_nothing(void) {}
+
+/* Readline paints its line once more when an interrupt ends it, and bash then reads the next one. */
+static void hide_line(void) {
+  if (rl_redisplay_function == paint_nothing) return;
+  painter = rl_redisplay_function;
+  rl_redisplay_function = paint_nothing;
+}
+
+static void show_line(void) {
+  if (rl_redisplay_function == paint_nothing) rl_redisplay_function = painter;
+}
+
 /* The line editor calls it before it takes the terminal, when all prompt commands have run. */
 static void before_editing(int meta) {
+  /* An interrupt of our line calls it, too. */
+  if (!rl_done) show_line();
   if (!rl_editing_mode) bind_vi_keys();
   if (reads_command()) at_prompt();
   rl_prep_terminal(meta);
@@ -664,6 +683,7 @@ static int accept_run(int count, int key) {
   hidden_echo = echo_input_at_read;
   echo_command_at_execute = echo_input_at_read = 0;
   lend_history(text);
+  hide_line();
   rl_replace_line("___ptyd_run && :", 1);
   rl_point = rl_end;
   return rl_newline(count, key);
