@@ -73,9 +73,9 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
 const PROTOCOLS: [&str; 4] = ["mcp", "rest", "secret_page", "ws"];
 
 /// The modules that a protocol may use of the core: the interface and the dispatcher, the principal of a request, and the ids, names
-/// of keys and bounds in which it speaks. Nothing that knows a credential or a session.
-const OPEN_TO_PROTOCOLS: [&str; 8] =
-    ["action", "approval_wait", "delivery", "dispatch", "ids", "keys", "limits", "principal"];
+/// of keys and bounds in which it speaks, with the lane of its work. Nothing that knows a credential or a session.
+const OPEN_TO_PROTOCOLS: [&str; 9] =
+    ["action", "approval_wait", "delivery", "dispatch", "ids", "keys", "lane", "limits", "principal"];
 
 /// The terminal is a function of bytes, the foreground's rules are functions of facts, a policy is one of text: no IO and no clock.
 const PURE: [&str; 3] = ["foreground", "policy", "terminal"];
