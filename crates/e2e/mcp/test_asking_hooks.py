@@ -64,3 +64,13 @@ async def test_a_line_typed_ahead_of_the_prompt_gets_no_command_for_its_input(wo
     await session.type("Jo\r")
     answer = await session.run('echo "[$x]"; test -e ran')
     assert (answer.output, answer.exit) == ("[Jo]", 1), answer.text
+
+
+async def test_a_call_that_does_not_wait_is_taken_while_the_shell_paints_its_prompt(workspace):
+    session = await workspace.session(shell="zsh")
+    # zsh reports its prompt before it computes its text.
+    await session.run("setopt promptsubst; PS1='$(sleep 0.05)> '")
+    for number in range(3):
+        answer = await session.run(f"echo {number}", timeout=0)
+        assert answer.fact("command"), answer.text
+        await session.read(command_id=answer.fact("command"), timeout=60)

@@ -144,6 +144,8 @@ async def test_pieces_are_read_as_the_whole_wherever_the_output_is_cut(served):
         session = await agent.session()
         started = await session.run("python3 emit; echo done", timeout=0)
         command, read, at = started.fact("command"), "", None
+        # Otherwise nobody would open the other end.
+        assert command, started.text
         with open(served.project / "parts", "w") as parts:
             for byte in text.encode():
                 parts.write(f"{byte:02x}\n")
