@@ -63,7 +63,7 @@ pub enum Limit {
 pub enum Keeper {
     /// The kernel, for all processes together.
     Cgroup,
-    /// The kernel, for each process by itself.
+    /// The kernel, for each process by itself; the processes of a sandbox together.
     Rlimit,
     /// The session's holder process, with or without a running server.
     Holder,

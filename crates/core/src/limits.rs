@@ -298,6 +298,9 @@ pub const SMALL_WORK_AT_ONCE: u32 = 100;
 pub const SMALL_WORK_TIME: Duration = Duration::from_millis(100);
 /// A byte of a command costs as much as so many of a journal while a policy judges it: up to 0.6 µs.
 pub const JUDGED_WEIGHT: usize = 16;
+/// Processes and threads of an ordinary user's sandbox, where nobody asks for another limit: more than large builds have, and fewer than a
+/// machine bears.
+pub const SANDBOX_TASKS_MAX: u64 = 4_096;
 /// Looks of one principal's waits at files and processes at once. One in a file system that does not answer takes its place for long.
 pub const LOOKS_MAX: usize = 4;
 /// The pause behind each of them, in lengths of that look: all of a principal take a quarter of a processor at most.

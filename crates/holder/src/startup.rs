@@ -10,6 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sys::confinement::{Confinement, Namespaces, Rules};
 use sys::pty::Pty;
 use sys::sandbox::{Layout, Sandbox};
@@ -151,8 +152,14 @@ fn bounded(spec: &Spec, env: &[Vec<u8>]) -> io::Result<spawn::Program> {
     let program = spawn::Program::new(&spec.program, &spec.argv, env, &spec.cwd, spec.umask)?;
     let join = |door: &Vec<u8>| std::fs::File::options().write(true).open(Path::new(std::ffi::OsStr::from_bytes(door)));
     let groups = spec.groups.iter().map(join).collect::<io::Result<_>>()?;
-    let limits =
-        [(spawn::Resource::OpenFiles, spec.open_files_max), (spawn::Resource::AddressSpace, spec.address_space_max)];
+    // The limit of the user counts, too: none may be raised.
+    let tasks =
+        getrlimit(Resource::Nproc).maximum.map_or(spec.hard_limits.tasks, |most| spec.hard_limits.tasks.min(most));
+    let limits = [
+        (spawn::Resource::OpenFiles, spec.hard_limits.open_files),
+        (spawn::Resource::AddressSpace, spec.hard_limits.address_space),
+        (spawn::Resource::Tasks, tasks),
+    ];
     let program = program.bounded(limits.into_iter().filter(|(_, most)| *most > 0).collect(), groups);
     Ok(match spec.identity.as_slice() {
         [uid, gid, groups @ ..] => program.owned_by(spawn::Identity { uid: *uid, gid: *gid, groups: groups.to_vec() }),
@@ -229,7 +236,6 @@ pub(crate) fn prepare_process() -> io::Result<()> {
 
 /// Restores the user's own limit for the shell: the server raised its limit for its many sessions.
 pub(crate) fn limit_open_files(soft: u64) {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     if soft > 0 {
         let maximum = getrlimit(Resource::Nofile).maximum;
         // Lowering is always allowed (setrlimit(2)).

@@ -23,6 +23,8 @@ pub enum Resource {
     OpenFiles,
     /// Bytes of address space, `RLIMIT_AS`.
     AddressSpace,
+    /// Processes and threads of this user in its user namespace, `RLIMIT_NPROC`.
+    Tasks,
 }
 
 /// All data for the new process; prepared before it is there, because it may not allocate.
@@ -181,6 +183,7 @@ impl Resource {
         match self {
             Self::OpenFiles => libc::RLIMIT_NOFILE,
             Self::AddressSpace => libc::RLIMIT_AS,
+            Self::Tasks => libc::RLIMIT_NPROC,
         }
     }
 }

@@ -15,7 +15,7 @@ pub use frames::{
     Activity, ENDS_LINE, Echo, FRAME_BYTES_MAX, FrameTooLarge, Frames, FromHolder, Hello, Key, NO_KEY, Observed,
     PROTOCOL, State, Status, Tail, Target, ToHolder, in_part, is_same_name, typed_in_part,
 };
-pub use spec::{Handover, HandoverMethod, Spec};
+pub use spec::{Handover, HandoverMethod, HardLimits, Spec};
 pub use sys::confinement::{Namespaces, Rules};
 
 /// The socket in a session's folder on which its holder listens.

@@ -190,7 +190,7 @@ impl Limits {
 pub enum Keeper {
     /// The kernel's cgroup, for all processes together.
     ControlGroup,
-    /// The kernel's resource limit, for each process by itself.
+    /// The kernel's resource limit, for each process by itself; that of processes for all of a sandbox.
     ResourceLimit,
     /// The session's holder, even while no server runs.
     Holder,

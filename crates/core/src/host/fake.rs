@@ -196,6 +196,10 @@ impl Host for FakeHost {
         false
     }
 
+    fn bounds_tasks_of_namespaces(&self) -> bool {
+        false
+    }
+
     fn group_entrances(&self, _: &str) -> Vec<PathBuf> {
         Vec::new()
     }

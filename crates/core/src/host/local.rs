@@ -230,6 +230,14 @@ impl Host for LocalHost {
         self.places().have(controller)
     }
 
+    fn bounds_tasks_of_namespaces(&self) -> bool {
+        // Root's are not bounded, and an older kernel counts all processes of the user (setrlimit(2)).
+        let number = |text: &str| text.parse::<u32>().unwrap_or(0);
+        let release = rustix::system::uname().release().to_string_lossy().into_owned();
+        let mut parts = release.split(|c: char| !c.is_ascii_digit()).map(number);
+        !rustix::process::getuid().is_root() && (parts.next(), parts.next()) >= (Some(5), Some(14))
+    }
+
     fn group_entrances(&self, name: &str) -> Vec<PathBuf> {
         self.places().group(name).doors()
     }

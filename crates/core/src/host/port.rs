@@ -186,6 +186,9 @@ pub(crate) trait Host: Programs + Send + Sync {
     /// Whether groups that the server makes have this controller.
     fn has_controller(&self, controller: Controller) -> bool;
 
+    /// Whether the kernel bounds the processes of each user namespace for itself (`RLIMIT_NPROC`).
+    fn bounds_tasks_of_namespaces(&self) -> bool;
+
     /// The files by which a process joins the control group of this name.
     fn group_entrances(&self, name: &str) -> Vec<PathBuf>;
 

@@ -6,20 +6,22 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use wire::Spec;
+use wire::{HardLimits, Namespaces, Spec};
 
 use super::session_metadata::SessionMetadata;
 use crate::action::{ActionError, Keeper, KeptLimit, Limit, Limits};
 use crate::host::{Bounds, ControlGroup, Controller, Host};
 use crate::ids::SessionId;
+use crate::limits::SANDBOX_TASKS_MAX;
 
 /// Refuses limits that cannot be enforced here.
-pub(super) fn can_be_kept(host: &dyn Host, limits: &Limits) -> Result<(), ActionError> {
-    if limits.processes.is_none() || host.has_controller(Controller::Pids) {
+pub(super) fn can_be_kept(host: &dyn Host, limits: &Limits, is_sandbox: bool) -> Result<(), ActionError> {
+    let by_namespace = is_sandbox && host.bounds_tasks_of_namespaces();
+    if limits.processes.is_none() || host.has_controller(Controller::Pids) || by_namespace {
         return Ok(());
     }
-    let problem =
-        "cannot be kept here: it needs a control group that the server may make (docs/operations.md); leave it out";
+    let problem = "cannot be kept here: it needs a control group that the server may make, or an ordinary user's sandbox \
+                   (docs/operations.md); leave it out";
     Err(ActionError::Invalid { field: "limits.processes", problem: problem.to_owned() })
 }
 
@@ -33,15 +35,23 @@ pub(super) fn within(limits: Limits, most: &Limits) -> Result<Limits, ActionErro
 
 /// Writes into the spec how `limits` are enforced.
 pub(super) fn plan(host: &dyn Host, spec: &mut Spec, id: &SessionId, limits: &Limits) -> Result<(), ActionError> {
-    (spec.groups, spec.address_space_max) = (Vec::new(), 0);
-    spec.open_files_max = limits.open_files.unwrap_or(0);
+    let is_sandbox = spec.confinement.as_ref().is_some_and(|rules| rules.namespaces == Namespaces::Own);
+    let by_group = limits.processes.is_some() && host.has_controller(Controller::Pids);
+    let tasks = if is_sandbox && !by_group && host.bounds_tasks_of_namespaces() {
+        // Its first process is ours.
+        limits.processes.map_or(SANDBOX_TASKS_MAX, |most| most + 1)
+    } else {
+        0
+    };
+    spec.groups = Vec::new();
+    spec.hard_limits = HardLimits { open_files: limits.open_files.unwrap_or(0), address_space: 0, tasks };
     spec.output_rate = limits.output_rate.unwrap_or(0);
     if limits.memory.is_none() && limits.processes.is_none() && limits.cpu.is_none() {
         return Ok(());
     }
-    can_be_kept(host, limits)?;
+    can_be_kept(host, limits, is_sandbox)?;
     if !host.has_controller(Controller::Memory) {
-        spec.address_space_max = limits.memory.unwrap_or(0);
+        spec.hard_limits.address_space = limits.memory.unwrap_or(0);
     }
     let entrances = host.group_entrances(id.as_str());
     spec.groups = entrances.into_iter().map(|entrance| entrance.into_os_string().into_vec()).collect();
@@ -54,7 +64,8 @@ pub(super) fn make_group(host: &dyn Host, spec: &Spec, id: &SessionId) -> io::Re
         return Ok(());
     }
     let limits = SessionMetadata::decode(&spec.meta).limits;
-    host.make_group(id.as_str(), Bounds { memory: limits.memory, processes: limits.processes })
+    let processes = limits.processes.filter(|_| spec.hard_limits.tasks == 0);
+    host.make_group(id.as_str(), Bounds { memory: limits.memory, processes })
 }
 
 /// The cgroup of a running session, whichever server made it.
@@ -74,9 +85,9 @@ pub(super) fn remove_group(host: &dyn Host, spec: &Spec) {
 /// The limits in force, and what enforces each.
 pub(super) fn kept(spec: &Spec, limits: &Limits) -> Vec<KeptLimit> {
     let keeper = |limit| match limit {
-        Limit::Processes => Keeper::ControlGroup,
-        Limit::MemoryMb if spec.address_space_max == 0 => Keeper::ControlGroup,
-        Limit::MemoryMb | Limit::OpenFiles => Keeper::ResourceLimit,
+        Limit::Processes if spec.hard_limits.tasks == 0 => Keeper::ControlGroup,
+        Limit::MemoryMb if spec.hard_limits.address_space == 0 => Keeper::ControlGroup,
+        Limit::Processes | Limit::MemoryMb | Limit::OpenFiles => Keeper::ResourceLimit,
         Limit::OutputMbPerSecond => Keeper::Holder,
         Limit::CpuSeconds | Limit::OutputMb | Limit::CommandSeconds | Limit::InactivityTimeout | Limit::MaxAge => {
             Keeper::Server

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use api::{
-    Boundary, ConfinementTier, CreateRequest, Dimensions, EndedBy, ErrorCode, NumberOrName, OnEnd, Process,
-    ProcessState, SignalRequest, TokenRequest, TokenScope, WaitRequest,
+    Boundary, CommandStatus, ConfinementTier, CreateRequest, Dimensions, EndedBy, ErrorCode, Keeper, Limit, Limits,
+    NumberOrName, OnEnd, Process, ProcessState, SessionStatus, SignalRequest, TokenRequest, TokenScope, WaitRequest,
 };
 use client::{Client, ClientError};
 use e2e::{Home, PATIENCE, Pid, Server, Session, Start, eventually, lacks, not_run, with_descendants};
@@ -400,4 +400,33 @@ async fn an_ordinary_user_has_sandboxes() {
     use std::os::unix::fs::MetadataExt;
     assert_eq!((made.uid(), made.gid()), (owner.uid(), owner.gid()), "its user's");
     is_used(&server, &shell, Dialect::Bash).await;
+}
+
+#[tokio::test]
+// promise: limit-2
+async fn a_fork_bomb_in_an_ordinary_users_sandbox_fills_its_own_place_alone() {
+    let Some(server) = having(serve(home())).await else { return };
+    let limits = Limits { processes: Some(40), ..Limits::default() };
+    let shell = server.session_with(CreateRequest { limits: Some(limits), ..by("sandbox", &server) }).await;
+    let kept: Vec<_> = shell.look().await.limits.iter().map(|kept| (kept.limit, kept.value, kept.kept_by)).collect();
+    // Where the machine's administrator has given this user a part of the tree.
+    let has_groups = kept == [(Limit::Processes, 40.0, Keeper::Cgroup)];
+    assert!(has_groups || kept == [(Limit::Processes, 40.0, Keeper::Rlimit)], "{kept:?}");
+    let other = sandbox(&server).await;
+    let bound = other.gives("ulimit -Hu").await.1;
+    assert!(has_groups || bound.trim().parse::<u64>().is_ok_and(|most| most <= 4_096), "{bound}");
+    // The `read` behind the bomb needs no process of its own.
+    shell.gives("mkfifo /tmp/gate").await;
+    let bomb = shell.begin("bomb() { bomb | bomb & }; bomb; read -r line </tmp/gate").await;
+    let count =
+        async || server.client().processes(&shell.id).await.map(|list| list.processes.len()).unwrap_or_default();
+    // The holder and the first process are not the session's.
+    eventually("it is full", async || (count().await >= 40).then_some(())).await;
+    for _ in 0..20 {
+        assert_eq!(other.gives("(true) && echo alive").await, (0, "alive\n".to_owned()));
+        assert!(count().await <= 42);
+    }
+    assert_eq!(shell.command(&bomb.id).await.status, CommandStatus::Running);
+    let ended = shell.ends().await;
+    assert_eq!((ended.left, ended.session.status), (0, SessionStatus::Terminated), "{ended:?}");
 }

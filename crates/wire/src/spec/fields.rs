@@ -33,10 +33,8 @@ pub struct Spec {
     pub open_files: u64,
     /// The `cgroup.procs` files of the control groups that the shell joins.
     pub groups: Vec<Vec<u8>>,
-    /// The hard limit of open files for the shell; 0 leaves it.
-    pub open_files_max: u64,
-    /// The hard limit of each process's address space in bytes; 0 leaves it.
-    pub address_space_max: u64,
+    /// The hard limits of the shell and its programs.
+    pub hard_limits: HardLimits,
     /// Another user whose shell it is: uid, gid and all groups, in this order; empty for the holder's own.
     pub identity: Vec<u32>,
     /// The highest output rate in bytes per second; 0 is unlimited.
@@ -45,6 +43,17 @@ pub struct Spec {
     pub handover: Handover,
     /// The rules that confine the shell and its programs; the holder adds the terminal and a folder for temporary files.
     pub confinement: Option<Rules>,
+}
+
+/// Limits that the kernel keeps; 0 leaves one as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HardLimits {
+    /// Open files of each process.
+    pub open_files: u64,
+    /// The address space of each process in bytes.
+    pub address_space: u64,
+    /// The processes and threads of a sandbox, its first process included.
+    pub tasks: u64,
 }
 
 /// How a shell takes commands and reports their ends.

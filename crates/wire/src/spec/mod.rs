@@ -17,7 +17,7 @@ use std::path::Path;
 
 use crate::SPEC_FILE;
 use crate::frames::{Decoder, Encoder};
-pub use fields::{Handover, HandoverMethod, Spec};
+pub use fields::{Handover, HandoverMethod, HardLimits, Spec};
 use sys::confinement::{Namespaces, Rules};
 
 /// The end of a spec, behind the checksum of its fields.
@@ -53,6 +53,7 @@ mod tag {
     pub(super) const SCRIPT: u8 = 22;
     pub(super) const SHORT_LINE: u8 = 23;
     pub(super) const CONFINEMENT: u8 = 24;
+    pub(super) const TASKS_MAX: u8 = 25;
 }
 
 impl Spec {
@@ -94,8 +95,9 @@ impl Spec {
         fields.field(tag::META, |e| e.raw(&self.meta));
         fields.number(tag::OPEN_FILES, self.open_files);
         fields.field(tag::GROUPS, |e| e.items(&self.groups));
-        fields.number(tag::OPEN_FILES_MAX, self.open_files_max);
-        fields.number(tag::ADDRESS_SPACE_MAX, self.address_space_max);
+        fields.number(tag::OPEN_FILES_MAX, self.hard_limits.open_files);
+        fields.number(tag::ADDRESS_SPACE_MAX, self.hard_limits.address_space);
+        fields.number(tag::TASKS_MAX, self.hard_limits.tasks);
         fields.field(tag::IDENTITY, |e| self.identity.iter().fold(e, |e, id| e.u32(*id)));
         fields.number(tag::OUTPUT_RATE, self.output_rate);
         fields.number(tag::HANDOVER_METHOD, method_number(&self.handover.method));
@@ -134,8 +136,9 @@ impl Spec {
                 tag::META => spec.meta = value.to_vec(),
                 tag::OPEN_FILES => spec.open_files = number(value)?,
                 tag::GROUPS => spec.groups = items(value)?,
-                tag::OPEN_FILES_MAX => spec.open_files_max = number(value)?,
-                tag::ADDRESS_SPACE_MAX => spec.address_space_max = number(value)?,
+                tag::OPEN_FILES_MAX => spec.hard_limits.open_files = number(value)?,
+                tag::ADDRESS_SPACE_MAX => spec.hard_limits.address_space = number(value)?,
+                tag::TASKS_MAX => spec.hard_limits.tasks = number(value)?,
                 tag::IDENTITY => spec.identity = ids(value)?,
                 tag::OUTPUT_RATE => spec.output_rate = number(value)?,
                 tag::HANDOVER_METHOD => method = number(value)?,

@@ -23,8 +23,7 @@ fn full() -> Spec {
         meta: b"{}".to_vec(),
         open_files: 1024,
         groups: vec![b"/sys/fs/cgroup/pids/ptyd/s0-abc/cgroup.procs".to_vec()],
-        open_files_max: 64,
-        address_space_max: 1 << 30,
+        hard_limits: HardLimits { open_files: 64, address_space: 1 << 30, tasks: 41 },
         identity: vec![1_000, 1_000, 1_000, 27],
         output_rate: 1 << 33,
         handover: Handover {

@@ -194,7 +194,8 @@ impl Registry {
         if principal.profiles().is_some() {
             resource_limits::within(limits, &profile.limits)?;
         }
-        resource_limits::can_be_kept(self.host(), &limits)?;
+        let tier = profile.confinement.as_ref().map(|confinement| confinement.tier);
+        resource_limits::can_be_kept(self.host(), &limits, tier == Some(ConfinementTier::Sandbox))?;
         Ok(limits)
     }
 
