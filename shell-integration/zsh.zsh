@@ -95,8 +95,8 @@ fi
 
 # The text to evaluate with the code after it, the text alone, the command's id (0: none is running), the greatest so far,
 # its flags, its start marker, its status and its pipeline's, whether an end was reported since the last prompt, zsh's message
-# about a bad text, whether the accept key does nothing, whether the next prompt is
-# reported by the line editor (told: the hook has), the user's options at the last prompt, the last reported PATH, the line that evaluates the text, and what that line
+# about a bad text, whether the accept key does nothing, whether the line editor reports the next prompt (told: the hook has
+# reported it), the user's options at the last prompt, the last reported PATH, the line that evaluates the text, and what that line
 # calls when the text was cut short, and to end with its status.
 typeset -g +x __ptyd_text= __ptyd_raw= __ptyd_id=0 __ptyd_taken=0 __ptyd_flags= __ptyd_mark= __ptyd_code=0 __ptyd_pipe= \
   __ptyd_told= __ptyd_said= __ptyd_keeps= __ptyd_deferred= __ptyd_options= __ptyd_path=$'\1' __ptyd_line= __ptyd_cut=__ptyd_cut __ptyd_finish=__ptyd_finish

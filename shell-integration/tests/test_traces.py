@@ -21,7 +21,7 @@ def shows(shell, on, expected, statuses=(1, 0), first=""):
         same((on, sorted(sh.printed().splitlines())), (on, sorted(expected.splitlines())))
 
 
-def test_what_bash_traces_is_the_persons():
+def test_bash_traces_the_persons_commands_alone():
     xtrace = "++ f\n++ echo in\nin\n++ false\n++ true\n"
     for on in "set -x", "BASH_XTRACEFD=2; set -x", "exec 7>&1; BASH_XTRACEFD=7; set -x" if HAS_BUILTINS else "set -x":
         shows(Bash, on, xtrace)
@@ -62,7 +62,7 @@ def test_a_refused_text_shows_bashs_words_and_no_trace():
                 assert "ptyd" not in shown and "T:" not in shown and "+" not in shown, (on, refused, shown)
 
 
-def test_what_zsh_traces_is_the_persons():
+def test_zsh_traces_the_persons_commands_alone():
     xtrace = "+(eval):1> f\n+f:0> echo in\nin\n+(eval):1> false\n+(eval):1> true\n"
     shows(Zsh, "setopt xtrace", xtrace)
     shows(Zsh, "setopt verbose", "in\n")

@@ -30,7 +30,7 @@ impl Lanes {
         self.0.of(name, Lane::default)
     }
 
-    /// Does work as in this principal's lane, of which little work has no need.
+    /// Does work in this principal's lane. Little work is done at once, and makes no lane.
     pub async fn work<T>(&self, name: &str, bytes: usize, work: impl FnOnce() -> T) -> T {
         if bytes <= WORK_AT_ONCE { work() } else { self.of(name).work(bytes, work).await }
     }
@@ -94,7 +94,7 @@ impl Lane {
     }
 
     /// Does small work that clients can ask for without a pause: at once while there is little of it, and beyond that one step after the
-    /// other. The turns are others than those of long work, which may be a part of this.
+    /// other. A step takes no turn of long work, because small work can have long work in it and would wait for itself.
     pub async fn small<T>(&self, work: impl Future<Output = T>) -> T {
         if self.is_rare() {
             return work.await;
@@ -111,7 +111,7 @@ impl Lane {
         }
     }
 
-    /// Counts small work; whether there was little of it.
+    /// Counts one piece of small work, and tells whether there is little of it.
     fn is_rare(&self) -> bool {
         let (now, mut recent) = (Instant::now(), locked(&self.recent));
         if now.duration_since(recent.since) >= SMALL_WORK_TIME {

@@ -291,10 +291,10 @@ pub const MATCHED_SOON: Duration = Duration::from_millis(2);
 /// Work that costs as much as reading so many bytes is done at once, in a fraction of a millisecond; more is done in its principal's
 /// lane.
 pub const WORK_AT_ONCE: usize = 16 << 10;
-/// Messages of viewers of one principal that are handled at once in [`SMALL_WORK_TIME`]: more than people type and drag. Each of the
-/// others takes turns.
+/// The server handles this many messages of one principal's viewers at once in [`SMALL_WORK_TIME`]: more than people type and drag.
+/// Each further message takes turns.
 pub const SMALL_WORK_AT_ONCE: u32 = 100;
-/// The time in which they are counted.
+/// The time in which [`SMALL_WORK_AT_ONCE`] counts.
 pub const SMALL_WORK_TIME: Duration = Duration::from_millis(100);
 /// A byte of a command costs as much as so many of a journal while a policy judges it: up to 0.6 µs.
 pub const JUDGED_WEIGHT: usize = 16;

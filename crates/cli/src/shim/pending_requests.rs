@@ -328,7 +328,7 @@ struct Sender {
     id: Option<Value>,
 }
 
-/// The digits of the longest number that is read whatever it is.
+/// A number of at most this many digits, without an exponent, can always be read.
 const DIGITS_READ: usize = 300;
 
 /// Whether a number may be larger than any that is read (`1e400`), which makes the whole line unreadable.

@@ -110,6 +110,7 @@ impl ReadKey<'_> {
 #[derive(Debug, Clone)]
 struct ReadCount {
     since: SystemTime,
+    /// A `Cell`, because a key of borrowed texts finds it through a shared reference to the map only.
     count: Cell<u64>,
     session_name: Option<String>,
     reason: Option<String>,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use journal::Masks;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use wire::Namespaces;
 
 use super::adoption_state::Adoption;
 use super::backends::Backends;
@@ -138,8 +139,8 @@ impl Registry {
     pub async fn start(config: &Config) -> Result<Arc<Self>, ServeError> {
         // Otherwise every session would be refused without an evident reason.
         let host = LocalHost::default();
-        resource_limits::can_be_kept(&host, &config.limits, false)?;
-        resource_limits::can_be_kept(&host, &config.limits_max, false)?;
+        resource_limits::can_be_kept(&host, &config.limits, Namespaces::Shared)?;
+        resource_limits::can_be_kept(&host, &config.limits_max, Namespaces::Shared)?;
         resource_limits::within(config.limits, &config.limits_max)?;
         let holders = HolderBackend::prepare(&config.state_dir).map_err(|(at, e)| ServeError::at(&at)(e))?;
         let place = |name: &str| config.state_dir.join(name);

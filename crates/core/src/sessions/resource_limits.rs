@@ -15,8 +15,8 @@ use crate::ids::SessionId;
 use crate::limits::SANDBOX_TASKS_MAX;
 
 /// Refuses limits that cannot be enforced here.
-pub(super) fn can_be_kept(host: &dyn Host, limits: &Limits, is_sandbox: bool) -> Result<(), ActionError> {
-    let by_namespace = is_sandbox && host.bounds_tasks_of_namespaces();
+pub(super) fn can_be_kept(host: &dyn Host, limits: &Limits, namespaces: Namespaces) -> Result<(), ActionError> {
+    let by_namespace = namespaces == Namespaces::Own && host.bounds_tasks_of_namespaces();
     if limits.processes.is_none() || host.has_controller(Controller::Pids) || by_namespace {
         return Ok(());
     }
@@ -35,9 +35,9 @@ pub(super) fn within(limits: Limits, most: &Limits) -> Result<Limits, ActionErro
 
 /// Writes into the spec how `limits` are enforced.
 pub(super) fn plan(host: &dyn Host, spec: &mut Spec, id: &SessionId, limits: &Limits) -> Result<(), ActionError> {
-    let is_sandbox = spec.confinement.as_ref().is_some_and(|rules| rules.namespaces == Namespaces::Own);
+    let namespaces = spec.confinement.as_ref().map(|rules| rules.namespaces).unwrap_or_default();
     let by_group = limits.processes.is_some() && host.has_controller(Controller::Pids);
-    let tasks = if is_sandbox && !by_group && host.bounds_tasks_of_namespaces() {
+    let tasks = if namespaces == Namespaces::Own && !by_group && host.bounds_tasks_of_namespaces() {
         // Its first process is ours.
         limits.processes.map_or(SANDBOX_TASKS_MAX, |most| most + 1)
     } else {
@@ -49,7 +49,7 @@ pub(super) fn plan(host: &dyn Host, spec: &mut Spec, id: &SessionId, limits: &Li
     if limits.memory.is_none() && limits.processes.is_none() && limits.cpu.is_none() {
         return Ok(());
     }
-    can_be_kept(host, limits, is_sandbox)?;
+    can_be_kept(host, limits, namespaces)?;
     if !host.has_controller(Controller::Memory) {
         spec.hard_limits.address_space = limits.memory.unwrap_or(0);
     }

@@ -114,7 +114,7 @@ async fn the_last_word_of_a_text_may_be_an_alias_and_its_end_stays_what_it_is() 
 
 /// mksh traces to a descriptor of its own, which no redirection reaches.
 #[tokio::test]
-async fn what_dash_and_busybox_trace_is_the_persons() {
+async fn dash_and_busybox_trace_the_persons_commands_alone() {
     let server = Server::start();
     let traced = |line: &str, is_on: bool| if is_on { format!("+ {line}\n") } else { String::new() };
     for shell in ["dash", "busybox"] {

@@ -393,13 +393,12 @@ impl OpenConnection<'_> {
     /// A message that is none is told, and nothing of it is done: a slip of a client must not end its visit.
     async fn on_json(&mut self, text: &str) -> Result<(), End> {
         let said = json::FromClient::parse(text);
-        if let Ok(json::FromClient::Resize { cols, rows }) = said {
-            return self.want(Size { cols, rows });
+        if !matches!(said, Ok(json::FromClient::Resize { .. })) {
+            self.resize_before().await?;
         }
-        self.resize_before().await?;
         let input = match said {
             Ok(json::FromClient::Input { data, data_base64, seq }) => (seq, json::bytes_of(data, data_base64)),
-            Ok(json::FromClient::Resize { .. }) => return Ok(()),
+            Ok(json::FromClient::Resize { cols, rows }) => return self.want(Size { cols, rows }),
             Ok(json::FromClient::Ping {}) => return self.text(&json::pong()).await,
             Err((code, detail)) => return self.text(&json::error(code, &detail, None)).await,
         };
@@ -432,7 +431,7 @@ impl OpenConnection<'_> {
         Err(End::Close(Code::Forbidden, "this ticket or token is for looking only".to_owned()))
     }
 
-    /// Takes a size; an earlier one that still waits is over.
+    /// Keeps a size for later, in place of an earlier one that still waits.
     fn want(&mut self, size: Size) -> Result<(), End> {
         self.may_write()?;
         self.wanted = Some(size);

@@ -205,13 +205,18 @@ pub(super) fn rules(confinement: &Confinement, places: &Places<'_>) -> Result<Ru
         devices: DEVICES.map(PathBuf::from).to_vec(),
         hidden: secrets.into_iter().chain(HIDDEN.map(PathBuf::from)).collect(),
         network: confinement.network,
-        namespaces: match confinement.tier {
-            ConfinementTier::Sandbox => Namespaces::Own,
-            _ => Namespaces::Shared,
-        },
+        namespaces: namespaces(confinement.tier),
     };
     check_directory(&rules, places)?;
     Ok(rules)
+}
+
+/// The namespaces in which a tier confines a process of this machine.
+pub(super) fn namespaces(tier: ConfinementTier) -> Namespaces {
+    match tier {
+        ConfinementTier::Sandbox => Namespaces::Own,
+        _ => Namespaces::Shared,
+    }
 }
 
 /// Refuses to start in a hidden place, in the same words whether it exists or not.

@@ -9,7 +9,7 @@ use super::carried_on::CarriedOn;
 use super::report::{CLEARING_UP, plain_report, with_key};
 use super::task_wait::{TaskWait, Waited, open_ports};
 use super::wait_external_conditions::{self, ExternalConditions};
-use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView};
+use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView, Wait};
 use crate::ids::CommandId;
 use crate::limits;
 use crate::mutex::locked;
@@ -18,11 +18,9 @@ use crate::sessions::handle::Handle;
 use crate::sessions::registry::{Registry, SessionRef};
 use crate::sessions::session::{Request, Started};
 
-/// How long a command waits for the prompt if its caller does not wait.
+/// How long a command waits for the prompt if its caller does not wait for its end: no wait, or one of no time. A shell reports its
+/// prompt before its editor takes the terminal.
 const PATIENCE_WITHOUT_WAIT: Duration = Duration::from_secs(5);
-/// How long a command waits for the prompt whatever its caller's timeout is: a shell reports its prompt before it paints it and its
-/// editor takes the terminal.
-const PATIENCE_LEAST: Duration = Duration::from_millis(500);
 
 impl Registry {
     pub(in crate::sessions) async fn execute(
@@ -45,7 +43,7 @@ impl Registry {
         self.not_a_creates(principal, request.key.as_deref()).await?;
         let key = self.key_of_command(request);
         let wait = request.wait.clone().map(|wait| self.with_grace(wait));
-        let patience = wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, |wait| wait.left().max(PATIENCE_LEAST));
+        let patience = wait.as_ref().map(Wait::left).filter(|left| !left.is_zero()).unwrap_or(PATIENCE_WITHOUT_WAIT);
         let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
         let (text, shell) = (request.command.clone().into_bytes(), request.shell);
         let allowed_in = request.allowed_in.clone();

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use wire::Spec;
 
+use super::confinement::namespaces;
 use super::directory::{check_directory, full_directory, set_directory};
 use super::environment::Setting;
 use super::report::fnv;
@@ -194,8 +195,9 @@ impl Registry {
         if principal.profiles().is_some() {
             resource_limits::within(limits, &profile.limits)?;
         }
-        let tier = profile.confinement.as_ref().map(|confinement| confinement.tier);
-        resource_limits::can_be_kept(self.host(), &limits, tier == Some(ConfinementTier::Sandbox))?;
+        let namespaces =
+            profile.confinement.as_ref().map(|confinement| namespaces(confinement.tier)).unwrap_or_default();
+        resource_limits::can_be_kept(self.host(), &limits, namespaces)?;
         Ok(limits)
     }
 
