@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wire::{Activity, State};
+use wire::Activity;
 
 use crate::action::CommandStatus;
 use crate::limits;
@@ -36,13 +36,11 @@ impl Session {
         self.keys_lost_at().or_else(|| self.keys_are_on_their_way().then(|| self.keys_read_at()).flatten())
     }
 
-    /// Whether a shell that waits for keys may still have to read those of its command. The kernel shows its line editor so too, if a
-    /// rival has taken the key that woke it.
+    /// Whether a shell that waits for input may still have to read the keys of its command. The kernel shows its line editor so too, if
+    /// a rival has taken the key that woke it, or another process has set the terminal's modes.
     pub(super) fn keys_are_on_their_way(&self) -> bool {
-        let waits = |state: State| state.foreground == Activity::ShellReads && !state.canonical;
-        self.foreground.state.is_some_and(waits)
-            && self.timeline.log().awaits_start().is_some()
-            && !self.keys_are_read()
+        let shell_reads = self.foreground.state.is_some_and(|state| state.foreground == Activity::ShellReads);
+        shell_reads && self.timeline.log().awaits_start().is_some() && !self.keys_are_read()
     }
 
     /// Ends the command whose keys the rivals have taken. Those that the shell has read may stand in its editor as a line.

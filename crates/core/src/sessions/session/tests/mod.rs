@@ -435,22 +435,26 @@ fn a_command_that_uses_the_editor_does_not_end_by_a_report_key_that_a_rival_may_
 }
 
 #[test]
-fn a_shell_that_waited_for_keys_before_its_command_began_asks_nothing() {
-    let waits = || sample(Activity::ShellReads, Modes::default(), NO_PROCESS);
-    let mut rig = Rig::new(HandoverMethod::Keys);
-    rig.prompt(0, "first", 0);
-    rig.publish();
-    rig.receive(waits());
-    rig.accept(1, 1, [1; 16], b"read -n 1 x");
-    rig.publish();
-    assert_eq!(rig.session.foreground(), Foreground::Running, "its keys are on their way");
-    rig.later(limits::KEYS_READ);
-    assert_eq!(rig.session.foreground(), Foreground::InputWanted, "something asks before the command begins");
-    rig.begin(1);
-    rig.publish();
-    assert_eq!(rig.session.foreground(), Foreground::Running, "that was before");
-    rig.receive(waits());
-    assert_eq!(rig.session.foreground(), Foreground::InputWanted);
+fn a_shell_that_waited_for_input_before_its_command_began_asks_nothing() {
+    // Another process may set a line editor's terminal to read lines.
+    for canonical in [false, true] {
+        let waits = || sample(Activity::ShellReads, Modes { canonical, ..Modes::default() }, NO_PROCESS);
+        let mut rig = Rig::new(HandoverMethod::Keys);
+        rig.prompt(0, "first", 0);
+        rig.publish();
+        rig.receive(waits());
+        rig.accept(1, 1, [1; 16], b"read -n 1 x");
+        rig.publish();
+        assert_eq!(rig.session.foreground(), Foreground::Running, "its keys are on their way: {canonical}");
+        rig.later(limits::KEYS_READ);
+        let asks = rig.session.foreground();
+        assert_ne!(asks, Foreground::Running, "something asks before the command begins: {canonical}");
+        rig.begin(1);
+        rig.publish();
+        assert_eq!(rig.session.foreground(), Foreground::Running, "that was before: {canonical}");
+        rig.receive(waits());
+        assert_eq!(rig.session.foreground(), asks, "{canonical}");
+    }
 }
 
 #[test]
