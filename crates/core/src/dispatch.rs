@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::action::{Action, ActionError, Boxed, Composite, Dispatch, Execute, Input, Outcome, PatternShare};
+use crate::action::{Action, ActionError, Boxed, Dispatch, Execute, Facts, Input, Outcome, PatternShare};
 use crate::approval_wait::ApprovalWait;
 use crate::audit::{AuditLog, Entry};
 use crate::composites;
@@ -34,8 +34,7 @@ pub(crate) trait Recorder: fmt::Debug + Send + Sync {
 /// The end of an action.
 #[derive(Debug)]
 pub(crate) struct Completion<'a> {
-    name: &'static str,
-    waits: bool,
+    facts: Facts,
     took: Duration,
     error: Option<&'a ActionError>,
 }
@@ -49,12 +48,12 @@ struct Log {
 
 impl Recorder for Log {
     fn begins(&self, principal: &Principal, action: &Action) {
-        tracing::trace!(action = name(action), principal = %principal.name, "begins");
+        tracing::trace!(action = action.facts().name, principal = %principal.name, "begins");
     }
 
     fn ended(&self, principal: &Principal, done: &Completion<'_>) {
-        let (action, ms) = (done.name, done.took.as_millis());
-        if done.took >= self.slow && !done.waits {
+        let (action, ms) = (done.facts.name, done.took.as_millis());
+        if done.took >= self.slow && !done.facts.waits {
             tracing::warn!(action, principal = %principal.name, ms, "slow");
         }
         match done.error {
@@ -87,12 +86,12 @@ impl Dispatcher {
 
     /// Performs one action for one caller.
     pub async fn dispatch(&self, principal: &Principal, mut action: Action) -> Result<Outcome, ActionError> {
-        let (name, waits) = (name(&action), action.waits());
+        let facts = action.facts();
         let begun = Instant::now();
         let (audit, lanes) = (&self.registry.server_events.audit, &self.registry.server_events.lanes);
-        let entry = || audit.entry(principal, name, &action, |session| self.registry.name_and_masks(session));
+        let entry = || audit.entry(principal, &action, |session| self.registry.name_and_masks(session));
         let mut entry = lanes.work(&principal.name, action.command_bytes(), entry).await;
-        let result = match self.admit(principal, name, &mut action, &mut entry).await {
+        let result = match self.admit(principal, facts, &mut action, &mut entry).await {
             Err(error) => Err(error),
             Ok(approval) => {
                 let result = if principal.pass.is_some() {
@@ -113,7 +112,7 @@ impl Dispatcher {
             }
         };
         entry.end(&result).await;
-        let done = Completion { name, waits, took: begun.elapsed(), error: result.as_ref().err() };
+        let done = Completion { facts, took: begun.elapsed(), error: result.as_ref().err() };
         self.recorder.ended(principal, &done);
         self.registry.server_events.memory.was_used();
         result
@@ -124,14 +123,13 @@ impl Dispatcher {
     async fn admit(
         &self,
         principal: &Principal,
-        name: &str,
+        facts: Facts,
         action: &mut Action,
         entry: &mut Entry<'_>,
     ) -> Result<Option<ApprovalUse>, ActionError> {
-        let needs = action.needs();
-        if principal.scope < needs {
-            let why =
-                format!("{name} needs a token of scope {}, and this one's is {}", needs.name(), principal.scope.name());
+        if principal.scope < facts.needs {
+            let (name, needs, has) = (facts.name, facts.needs.name(), principal.scope.name());
+            let why = format!("{name} needs a token of scope {needs}, and this one's is {has}");
             return Err(ActionError::Denied { why });
         }
         let mut judged = self.registry.judged(principal, action).await?;
@@ -309,67 +307,5 @@ impl Dispatch for Dispatcher {
 
     fn detached(&self) -> Arc<dyn Dispatch> {
         Arc::new(self.clone())
-    }
-}
-
-pub(crate) fn name(action: &Action) -> &'static str {
-    match action {
-        Action::Composite(Composite::Create(_)) => "create",
-        Action::Composite(Composite::Execute(_)) => "limited execute",
-        Action::Composite(Composite::NamedAction { .. }) => "named action",
-        Action::Composite(Composite::Terminal(_)) => "terminal",
-        Action::Composite(Composite::Dialogue(_)) => "dialogue",
-        Action::Composite(Composite::AwaitOutput(_)) => "await output",
-        Action::Composite(Composite::AwaitSessions(_)) => "await sessions",
-        Action::Start(_) => "start",
-        Action::Restart(_) => "restart",
-        Action::StartupDone { .. } => "start-up done",
-        Action::List(_) => "list",
-        Action::FindSession(_) => "find session",
-        Action::Show(_) => "show",
-        Action::Terminate(_) => "terminate",
-        Action::Resize { .. } => "resize",
-        Action::Execute(_) => "execute",
-        Action::Commands { .. } => "commands",
-        Action::Command { .. } => "command",
-        Action::Input(_) => "input",
-        Action::AskSecret(_) => "ask secret",
-        Action::ShowSecretRequest(_) => "show secret request",
-        Action::TypeSecret { .. } => "type secret",
-        Action::Type { .. } => "type",
-        Action::Watch { .. } => "watch",
-        Action::Ticket { .. } => "ticket",
-        Action::Signal { .. } => "signal",
-        Action::FindNamedAction { .. } => "find named action",
-        Action::Processes(_) => "processes",
-        Action::Environment(_) => "environment",
-        Action::Signals(_) => "signals",
-        Action::Wait { .. } => "wait",
-        Action::Output(_) => "output",
-        Action::Search(_) => "search",
-        Action::Recording(..) => "recording",
-        Action::Screen(_) => "screen",
-        Action::Task(_) => "task",
-        Action::TellTask { .. } => "tell task",
-        Action::CancelTask(_) => "cancel task",
-        Action::AnswerTask { .. } => "answer task",
-        Action::Locate(_) => "locate",
-        Action::Unread { .. } => "unread",
-        Action::Missed(_) => "missed",
-        Action::Earlier(_) => "earlier",
-        Action::FinalCommands(_) => "final commands",
-        Action::Events(_) => "events",
-        Action::Tokens => "tokens",
-        Action::MakeToken(_) => "make token",
-        Action::RevokeToken { .. } => "revoke token",
-        Action::NamedSecrets => "named secrets",
-        Action::SetSecret { .. } => "set secret",
-        Action::RemoveSecret { .. } => "remove secret",
-        Action::Approvals => "approvals",
-        Action::AskApproval(_) => "ask approval",
-        Action::ShowApproval(_) => "show approval",
-        Action::DecideApproval { .. } => "decide approval",
-        Action::Capabilities => "capabilities",
-        Action::Audit(_) => "audit",
     }
 }

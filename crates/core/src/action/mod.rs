@@ -13,6 +13,7 @@ mod command;
 mod dialogue;
 mod error;
 mod events;
+mod facts;
 mod input;
 mod limits;
 mod named_secret;
@@ -43,6 +44,8 @@ pub use command::*;
 pub use dialogue::*;
 pub use error::{ActionError, EndReason, PolicyRefusal};
 pub use events::*;
+pub(crate) use facts::AuditClass;
+pub use facts::Facts;
 pub use input::*;
 pub use limits::*;
 pub use named_secret::*;
@@ -63,7 +66,7 @@ pub use wait::*;
 pub use watch::*;
 
 use crate::ids::{CommandId, SessionId, TaskId};
-use crate::principal::{Principal, Scope, TicketTarget};
+use crate::principal::{Principal, TicketTarget};
 
 /// A request.
 #[derive(Debug, Clone)]
@@ -311,136 +314,6 @@ impl Action {
             return execute.command.len();
         }
         if let Self::Composite(Composite::Execute(execute)) = self { execute.command.len() } else { 0 }
-    }
-
-    /// Whether the request waits for events that take their own time.
-    pub fn waits(&self) -> bool {
-        match self {
-            Self::Execute(execute) => execute.wait.is_some(),
-            Self::Input(input) => input.wait.is_some(),
-            Self::Output(read) => !read.wait.is_zero(),
-            Self::Events(read) => !read.wait.is_zero(),
-            // These give programs time to exit or to read.
-            Self::Task(_) | Self::Wait { .. } | Self::Terminate(_) | Self::Restart(_) => true,
-            Self::Type { .. } | Self::TypeSecret { .. } => true,
-            // Finding the default session waits for the one that is being started.
-            Self::Composite(
-                Composite::Terminal(_)
-                | Composite::Dialogue(_)
-                | Composite::AwaitOutput(_)
-                | Composite::AwaitSessions(_),
-            ) => true,
-            Self::Composite(Composite::Execute(execute)) => execute.wait.is_some(),
-            Self::Locate(_) | Self::FinalCommands(_) | Self::Earlier(_) => true,
-            Self::Composite(Composite::Create(_) | Composite::NamedAction { .. })
-            | Self::Start(_)
-            | Self::StartupDone { .. }
-            | Self::List(_)
-            | Self::FindSession(_)
-            | Self::Show(_)
-            | Self::Resize { .. }
-            | Self::Commands { .. }
-            | Self::Command { .. }
-            | Self::Watch { .. }
-            | Self::Ticket { .. }
-            | Self::Signal { .. }
-            | Self::FindNamedAction { .. }
-            | Self::Unread { .. }
-            | Self::Missed(_)
-            | Self::Processes(_)
-            | Self::Signals(_)
-            | Self::Environment(_)
-            | Self::Search(_)
-            | Self::Recording(..)
-            | Self::Screen(_)
-            | Self::AskSecret(_)
-            | Self::ShowSecretRequest(_)
-            | Self::TellTask { .. }
-            | Self::CancelTask(_)
-            | Self::AnswerTask { .. }
-            | Self::Tokens
-            | Self::MakeToken(_)
-            | Self::RevokeToken { .. }
-            | Self::NamedSecrets
-            | Self::SetSecret { .. }
-            | Self::RemoveSecret { .. }
-            | Self::Approvals
-            | Self::AskApproval(_)
-            | Self::ShowApproval(_)
-            | Self::DecideApproval { .. }
-            | Self::Capabilities
-            | Self::Audit(_) => false,
-        }
-    }
-
-    /// The scope that the caller needs for this action.
-    pub fn needs(&self) -> Scope {
-        match self {
-            Self::List(_)
-            | Self::FindSession(_)
-            | Self::Show(_)
-            | Self::Commands { .. }
-            | Self::Command { .. }
-            | Self::Watch { .. }
-            | Self::Wait { .. }
-            | Self::Output(_)
-            | Self::Search(_)
-            | Self::Recording(..)
-            | Self::Events(_)
-            | Self::Processes(_)
-            | Self::Approvals
-            // The name of the page decides nothing.
-            | Self::AskApproval(_)
-            | Self::ShowApproval(_)
-            | Self::Capabilities
-            | Self::Signals(_)
-            | Self::Screen(_)
-            | Self::Composite(Composite::AwaitOutput(_) | Composite::AwaitSessions(_))
-            | Self::FindNamedAction { .. }
-            | Self::Locate(_)
-            | Self::Unread { .. }
-            | Self::Missed(_)
-            | Self::Earlier(_)
-            | Self::FinalCommands(_)
-            | Self::Task(_)
-            | Self::TellTask { .. }
-            // The name of a request lets nobody type.
-            | Self::AskSecret(_)
-            // A read-only ticket allows no more than its requester may do.
-            | Self::Ticket { may_write: false, .. } => Scope::Read,
-            // Even a call of the `terminal` tool that only looks may start a shell.
-            Self::Composite(
-                Composite::Create(_)
-                | Composite::Execute(_)
-                | Composite::NamedAction { .. }
-                | Composite::Terminal(_)
-                | Composite::Dialogue(_),
-            )
-            | Self::Start(_)
-            | Self::Restart(_)
-            | Self::StartupDone { .. }
-            | Self::Terminate(_)
-            | Self::Resize { .. }
-            | Self::Execute(_)
-            | Self::Input(_)
-            | Self::Type { .. }
-            | Self::ShowSecretRequest(_)
-            | Self::TypeSecret { .. }
-            | Self::Ticket { may_write: true, .. }
-            | Self::Signal { .. }
-            | Self::CancelTask(_)
-            | Self::AnswerTask { .. }
-            // The environment has what the server inherited: as much as a caller that may type there can print.
-            | Self::Environment(_) => Scope::Write,
-            Self::Tokens
-            | Self::MakeToken(_)
-            | Self::RevokeToken { .. }
-            | Self::NamedSecrets
-            | Self::SetSecret { .. }
-            | Self::RemoveSecret { .. }
-            | Self::DecideApproval { .. }
-            | Self::Audit(_) => Scope::Admin,
-        }
     }
 }
 

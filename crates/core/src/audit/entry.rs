@@ -6,12 +6,10 @@ use std::time::{Instant, SystemTime};
 
 use journal::Masks;
 
-use super::line::{
-    Caller, Class, Details, Event, Found, Judged, Line, SessionName, USUAL_BYTES, describe, found, reason,
-};
+use super::line::{Caller, Details, Event, Found, Judged, Line, SessionName, USUAL_BYTES, details, found, reason};
 use super::share::TokenShares;
 use super::{AuditLog, ReadCount, ReadKey, Recording, not_recorded};
-use crate::action::{Action, ActionError, Outcome};
+use crate::action::{Action, ActionError, AuditClass, Outcome};
 use crate::mutex::locked;
 use crate::principal::Principal;
 
@@ -30,7 +28,7 @@ struct Recorded<'a> {
     log: &'a Recording,
     caller: Caller<'a>,
     action: &'static str,
-    class: Class,
+    class: AuditClass,
     details: Details,
     /// Those of all named secrets, and of the session.
     masks: Vec<Arc<Masks>>,
@@ -48,12 +46,11 @@ impl AuditLog {
     pub(crate) fn entry<'a>(
         &'a self,
         principal: &'a Principal,
-        name: &'static str,
         action: &Action,
         of_session: impl FnOnce(Option<&str>) -> (Option<String>, Vec<Arc<Masks>>),
     ) -> Entry<'a> {
         let of = self.on.as_ref().map(|log| {
-            let (class, mut details) = describe(action);
+            let (facts, mut details) = (action.facts(), details(action));
             let (session_name, masks) = of_session(details.session.as_ref().map(|session| session.0.as_str()));
             details.session_name = details.session_name.or(session_name);
             details.mask(&masks);
@@ -62,7 +59,18 @@ impl AuditLog {
             let share = log.shares.as_ref().zip(token);
             let is_over = share.is_some_and(|(shares, token)| locked(&shares.changes).is_used_up(token, begun));
             let caller = principal.into();
-            Recorded { log, caller, action: name, class, details, masks, begun, share, is_over, id: None }
+            Recorded {
+                log,
+                caller,
+                action: facts.name,
+                class: facts.audit,
+                details,
+                masks,
+                begun,
+                share,
+                is_over,
+                id: None,
+            }
         });
         Entry { of }
     }
@@ -79,7 +87,7 @@ impl Entry<'_> {
 
     /// Writes the line before an action that changes something. An error means that it may not be performed.
     pub(crate) async fn begin(&mut self) -> Result<(), ActionError> {
-        let Some(of) = self.of.as_mut().filter(|of| matches!(of.class, Class::Change | Class::Ending)) else {
+        let Some(of) = self.of.as_mut().filter(|of| matches!(of.class, AuditClass::Change | AuditClass::Ending)) else {
             return Ok(());
         };
         if let (true, Some((shares, _))) = (of.is_over, of.share) {
@@ -87,7 +95,7 @@ impl Entry<'_> {
             let hint = "reading and ending still work; the share comes back over an hour, or let the operator raise it \
                         (ptyd serve --audit-share)";
             let used_up = ActionError::Limit { what, limit: shares.bytes, hint };
-            return if of.class == Class::Change { Err(used_up) } else { Ok(()) };
+            return if of.class == AuditClass::Change { Err(used_up) } else { Ok(()) };
         }
         let id = of.log.next_id();
         let mut bytes = Vec::new();
@@ -104,7 +112,7 @@ impl Entry<'_> {
         of.charge(bytes.len());
         match of.log.write(&bytes).await {
             Ok(()) => {}
-            Err(why) if of.log.is_required && of.class == Class::Change => return Err(not_recorded(why)),
+            Err(why) if of.log.is_required && of.class == AuditClass::Change => return Err(not_recorded(why)),
             Err(_) => of.log.keep(&bytes),
         }
         of.id = Some(id);
@@ -124,7 +132,7 @@ impl Entry<'_> {
         }
         let is_denied = matches!(result, Err(ActionError::Denied { .. }));
         match (of.class, result) {
-            (Class::Composite, Ok(_)) => {}
+            (AuditClass::Composite, Ok(_)) => {}
             _ if of.is_counted(is_denied) => {
                 of.count(result.as_ref().err().map_or(OK, ActionError::code), result.as_ref().err());
             }
@@ -146,11 +154,11 @@ impl Drop for Entry<'_> {
     fn drop(&mut self) {
         let Some(of) = self.of.take() else { return };
         match of.class {
-            Class::Composite => {}
+            AuditClass::Composite => {}
             _ if of.is_counted(false) => of.count(UNANSWERED, None),
-            Class::Reading => {}
+            AuditClass::Reading => {}
             // Without an id the wait for its first line was given up: it was not performed.
-            Class::Change | Class::Ending => of.log.keep(&of.line(UNANSWERED, Found::default(), None)),
+            AuditClass::Change | AuditClass::Ending => of.log.keep(&of.line(UNANSWERED, Found::default(), None)),
         }
     }
 }
@@ -184,7 +192,7 @@ impl Recorded<'_> {
 
     /// Whether it has no line of its own.
     fn is_counted(&self, is_denied: bool) -> bool {
-        (self.class == Class::Reading && !is_denied) || (self.is_over && self.id.is_none())
+        (self.class == AuditClass::Reading && !is_denied) || (self.is_over && self.id.is_none())
     }
 
     /// Its token has written so many bytes about a change.

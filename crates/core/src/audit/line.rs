@@ -36,19 +36,6 @@ pub(super) enum Event {
     Gap,
 }
 
-/// The way in which an audit log records an action.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
-    /// It changes something: a line before it, and one before its answer. Without the first line it is not performed.
-    Change,
-    /// The same, but it is performed in any case: nobody may be kept from ending or calming what runs.
-    Ending,
-    /// It only reads: one line, soon after.
-    Reading,
-    /// Its primitives have their lines; it has one only if it fails.
-    Composite,
-}
-
 /// The subject of an action. Input and environment are counted and named; their content is never here.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -259,31 +246,30 @@ fn of_session(session: &SessionId) -> Details {
     Details { session: Some(session.into()), ..Details::default() }
 }
 
-/// The way in which an action is recorded, and the facts of its request.
-pub(super) fn describe(action: &Action) -> (Class, Details) {
-    use Class::{Change, Composite as Composed, Ending, Reading};
+/// The subject of an action.
+pub(super) fn details(action: &Action) -> Details {
     let none = Details::default;
     match action {
-        Action::Composite(Composite::Create(create)) => (Composed, of_create(create)),
+        Action::Composite(Composite::Create(create)) => of_create(create),
         Action::Composite(Composite::Execute(execute)) => {
-            (Composed, Details { text: CommandText::of(&execute.command), ..of_session(&execute.session) })
+            Details { text: CommandText::of(&execute.command), ..of_session(&execute.session) }
         }
         Action::Composite(Composite::NamedAction { session, name, .. }) => {
-            (Composed, Details { named_action: Some(name.clone()), ..of_session(session) })
+            Details { named_action: Some(name.clone()), ..of_session(session) }
         }
         // Its text is a command or input, which its primitives know.
         Action::Composite(Composite::Terminal(call)) => {
             let bytes = Some(call.command.len());
-            (Composed, Details { session: call.session.as_ref().map(Into::into), bytes, ..none() })
+            Details { session: call.session.as_ref().map(Into::into), bytes, ..none() }
         }
-        Action::Composite(Composite::Dialogue(dialogue)) => (Composed, of_session(&dialogue.session)),
-        Action::Composite(Composite::AwaitOutput(wait)) => (Composed, of_session(&wait.session)),
-        Action::Composite(Composite::AwaitSessions(_)) => (Composed, none()),
-        Action::Start(create) => (Change, of_create(create)),
-        Action::Restart(session) => (Change, of_session(session)),
+        Action::Composite(Composite::Dialogue(dialogue)) => of_session(&dialogue.session),
+        Action::Composite(Composite::AwaitOutput(wait)) => of_session(&wait.session),
+        Action::Composite(Composite::AwaitSessions(_)) => none(),
+        Action::Start(create) => of_create(create),
+        Action::Restart(session) => of_session(session),
         Action::Execute(execute) => {
             let (text, inside) = (CommandText::of(&execute.command), execute.shell == TargetShell::Nested);
-            (Change, Details { text, inside, ..of_session(&execute.session) })
+            Details { text, inside, ..of_session(&execute.session) }
         }
         Action::Input(input) => {
             let (bytes, keys) = match &input.bytes {
@@ -291,18 +277,18 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
                 InputBytes::Keys(keys) => (None, Some(keys.len())),
                 InputBytes::Paste { text, enters } => (Some(text.len() + usize::from(*enters)), None),
             };
-            (Change, Details { bytes, keys, secret: input.is_secret, ..of_session(&input.session) })
+            Details { bytes, keys, secret: input.is_secret, ..of_session(&input.session) }
         }
-        Action::Type { session, bytes, .. } => (Change, Details { bytes: Some(bytes.len()), ..of_session(session) }),
-        Action::TypeSecret { .. } => (Change, Details { secret: true, ..none() }),
-        Action::AnswerTask { task, .. } => (Change, of_session(&task.session)),
+        Action::Type { session, bytes, .. } => Details { bytes: Some(bytes.len()), ..of_session(session) },
+        Action::TypeSecret { .. } => Details { secret: true, ..none() },
+        Action::AnswerTask { task, .. } => of_session(&task.session),
         Action::Ticket { place, may_write } => {
             let scope = Some(if *may_write { "write" } else { "read" });
             let of = match place {
                 TicketTarget::Socket(session) => of_session(session),
                 TicketTarget::Docs => none(),
             };
-            (Change, Details { token_scope: scope, ..of })
+            Details { token_scope: scope, ..of }
         }
         Action::MakeToken(request) => {
             let (token, token_scope) = (Some(request.name.clone()), Some(request.scope.name()));
@@ -313,17 +299,17 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
                 token_secrets: secrets.iter().map(|secret| secret.name.clone()).collect(),
                 ..Creation::default()
             };
-            (Change, Details { token, token_scope, creation: Some(creation), ..none() })
+            Details { token, token_scope, creation: Some(creation), ..none() }
         }
         Action::DecideApproval { id, decision } => {
-            (Change, Details { approval: Some(id.clone()), decision: Some(decision.name()), ..none() })
+            Details { approval: Some(id.clone()), decision: Some(decision.name()), ..none() }
         }
-        Action::SetSecret { name, .. } => (Change, of_secret(name)),
-        Action::RemoveSecret { name } => (Ending, of_secret(name)),
-        Action::RevokeToken { name } => (Ending, Details { token: Some(name.clone()), ..none() }),
+        Action::SetSecret { name, .. } => of_secret(name),
+        Action::RemoveSecret { name } => of_secret(name),
+        Action::RevokeToken { name } => Details { token: Some(name.clone()), ..none() },
         Action::Terminate(end) => {
             let of = of_session(&end.session);
-            (Ending, Details { signal: end.signo.map(signal_name), force: end.force, purge: end.purges, ..of })
+            Details { signal: end.signo.map(signal_name), force: end.force, purge: end.purges, ..of }
         }
         Action::Signal { session, target, signo } => {
             let target = match target {
@@ -331,22 +317,22 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
                 SignalTarget::Session => "session".to_owned(),
                 SignalTarget::Process(pid) => pid.to_string(),
             };
-            (Ending, Details { signal: Some(signal_name(*signo)), target: Some(target), ..of_session(session) })
+            Details { signal: Some(signal_name(*signo)), target: Some(target), ..of_session(session) }
         }
         Action::Resize { session, cols, rows } => {
-            (Ending, Details { size: Some(format!("{cols}x{rows}")), ..of_session(session) })
+            Details { size: Some(format!("{cols}x{rows}")), ..of_session(session) }
         }
         Action::CancelTask(task) => {
-            (Ending, Details { command: Some(task.command.to_string()), ..of_session(&task.session) })
+            Details { command: Some(task.command.to_string()), ..of_session(&task.session) }
         }
-        Action::FindSession(text) => (Reading, Details { session: Some(SessionName(text.clone())), ..none() }),
+        Action::FindSession(text) => Details { session: Some(SessionName(text.clone())), ..none() },
         Action::Command { session, command, .. } => {
-            (Reading, Details { command: Some(command.to_string()), ..of_session(session) })
+            Details { command: Some(command.to_string()), ..of_session(session) }
         }
         Action::FindNamedAction { session, name } => {
-            (Reading, Details { named_action: Some(name.clone()), ..of_session(session) })
+            Details { named_action: Some(name.clone()), ..of_session(session) }
         }
-        Action::Locate(Locate::Session(session)) => (Reading, of_session(session)),
+        Action::Locate(Locate::Session(session)) => of_session(session),
         Action::StartupDone { session, .. }
         | Action::Show(session)
         | Action::Commands { session, .. }
@@ -359,11 +345,11 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
         | Action::Recording(session, _)
         | Action::Screen(session)
         | Action::Unread { session, .. }
-        | Action::FinalCommands(session) => (Reading, of_session(session)),
-        Action::Missed(read) => (Reading, of_session(&read.session)),
-        Action::Output(read) => (Reading, of_session(&read.session)),
-        Action::Search(search) => (Reading, of_session(&search.session)),
-        Action::Task(task) | Action::TellTask { task, .. } => (Reading, of_session(&task.session)),
+        | Action::FinalCommands(session) => of_session(session),
+        Action::Missed(read) => of_session(&read.session),
+        Action::Output(read) => of_session(&read.session),
+        Action::Search(search) => of_session(&search.session),
+        Action::Task(task) | Action::TellTask { task, .. } => of_session(&task.session),
         Action::List(_)
         // The name of a request for a secret admits to its page.
         | Action::ShowSecretRequest(_)
@@ -377,7 +363,7 @@ pub(super) fn describe(action: &Action) -> (Class, Details) {
         // The name of its page stays secret.
         | Action::ShowApproval(_)
         | Action::Capabilities
-        | Action::Audit(_) => (Reading, none()),
+        | Action::Audit(_) => none(),
     }
 }
 

@@ -55,16 +55,6 @@ fn terminate() -> Action {
     Action::Terminate(Terminate { session: session(), force: true, signo: None, grace: None, purges: false })
 }
 
-fn name(action: &Action) -> &'static str {
-    match action {
-        Action::Execute(_) => "execute",
-        Action::Terminate(_) => "terminate",
-        Action::Screen(_) => "screen",
-        Action::Tokens => "tokens",
-        _ => "another",
-    }
-}
-
 /// Performs an action that has this result, if the log lets it be done.
 async fn act(log: &AuditLog, action: Action, done: Result<Outcome, ActionError>) -> Result<Outcome, ActionError> {
     act_as(&ann(), log, action, done).await
@@ -76,7 +66,7 @@ async fn act_as(
     action: Action,
     done: Result<Outcome, ActionError>,
 ) -> Result<Outcome, ActionError> {
-    let mut entry = log.entry(caller, name(&action), &action, |_| (Some("work".to_owned()), Vec::new()));
+    let mut entry = log.entry(caller, &action, |_| (Some("work".to_owned()), Vec::new()));
     let result = match entry.begin().await {
         Ok(()) => done,
         Err(error) => Err(error),
@@ -106,7 +96,7 @@ async fn what_changes_something_has_a_line_before_it_and_one_before_its_answer()
     let dir = tempfile::tempdir().expect("a directory");
     let log = log(dir.path());
     let (caller, action) = (ann(), execute("make test"));
-    let mut entry = log.entry(&caller, "execute", &action, |_| (Some("work".to_owned()), Vec::new()));
+    let mut entry = log.entry(&caller, &action, |_| (Some("work".to_owned()), Vec::new()));
     entry.begin().await.expect("written");
     let [request] = &lines(dir.path())[..] else { panic!("one line") };
     for (name, value) in [
@@ -134,7 +124,7 @@ async fn an_answer_that_nobody_waits_for_is_recorded_and_one_before_the_first_li
     let dir = tempfile::tempdir().expect("a directory");
     let log = log(dir.path());
     let (caller, action) = (ann(), execute("sleep 100"));
-    let mut entry = log.entry(&caller, "execute", &action, |_| (None, Vec::new()));
+    let mut entry = log.entry(&caller, &action, |_| (None, Vec::new()));
     entry.begin().await.expect("written");
     drop(entry);
     log.flush().await;
@@ -293,7 +283,7 @@ async fn a_line_has_few_bytes_whatever_a_caller_writes_and_tells_a_long_text_by_
         let denied = || ActionError::Denied { why: long.clone() };
         for action in all {
             let caller = Principal { client: Some(long.clone()), ..ann() };
-            let mut entry = log.entry(&caller, "x", &action, |_| (Some(long.clone()), Vec::new()));
+            let mut entry = log.entry(&caller, &action, |_| (Some(long.clone()), Vec::new()));
             entry.begin().await.expect("written");
             entry.end(&Err(denied())).await;
         }
@@ -331,7 +321,7 @@ async fn a_short_text_is_whole_and_a_secret_at_the_cut_is_masked() {
     let masks = Arc::new(Masks::new([b"a-secret-of-some-length".to_vec()]).expect("a text"));
     let action = execute(&format!("{}a-secret-of-some-length", "x".repeat(AUDIT_TEXT_BYTES_MAX - 8)));
     let caller = ann();
-    let mut entry = log.entry(&caller, "execute", &action, |_| (None, vec![masks]));
+    let mut entry = log.entry(&caller, &action, |_| (None, vec![masks]));
     entry.begin().await.expect("written");
     entry.end(&Ok(Outcome::Typed(0))).await;
     let lines = lines(dir.path());

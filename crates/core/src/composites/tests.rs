@@ -42,7 +42,7 @@ impl Recorder for Recorded {
                 let failed: Vec<&str> = failed.iter().map(|failure| failure.command.as_str()).collect();
                 format!("start-up done, failed: {failed:?}")
             }
-            action => dispatch::name(action).to_owned(),
+            action => action.facts().name.to_owned(),
         };
         self.0.try_send(format!("{}: {what}", principal.name)).expect("the test reads them");
     }
