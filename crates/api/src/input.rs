@@ -116,6 +116,9 @@ pub struct WaitAnswer {
     /// The number of input bytes that were accepted, if there was input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_bytes: Option<usize>,
+    /// The name of the program that was interrupted and runs on because it ignores that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignored_by: Option<String>,
     /// The new output as text, within `maxChars`.
     pub output: String,
     /// The range of the journal that `output` stands for.

@@ -172,6 +172,8 @@ pub const LISTENER_SILENT: Duration = Duration::from_secs(1);
 pub const LISTENER_EVERY_MIN: Duration = Duration::from_millis(250);
 /// See [`LISTENER_EVERY_MIN`].
 pub const LISTENER_EVERY_MAX: Duration = Duration::from_secs(4);
+/// An interrupt that the program ignores is told after this time, in which it may show that it still asks something.
+pub const IGNORED_WAIT: Duration = Duration::from_secs(1);
 /// A wait for a pattern ends when the program has asked something else for this long: a program that pauses behind an open
 /// line may still print more.
 pub const QUESTION_STANDS: Duration = Duration::from_millis(1_500);

@@ -137,6 +137,13 @@ async def test_a_program_that_ignores_an_interrupt_is_named_before_the_wait_for_
         ended = await workspace.terminal("C-\\", is_input=True)
         assert not ended.is_running, ended.text
         assert (await workspace.terminal("echo fine")).output == "fine"
+    session = await workspace.session()
+    await session.run("python3 deaf.py", wait_for="on")
+    # The answer would come in an hour if it were the timeout's.
+    interrupted = await session.press("C-c", timeout=3600)
+    assert "python3 ignores C-c: send C-\\, or reset the session" in interrupted.facts, interrupted.text
+    await session.press("C-\\")
+    assert (await session.run("echo fine")).output == "fine"
 
 
 @needs_vim

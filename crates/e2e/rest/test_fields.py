@@ -137,6 +137,11 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     ask("GET", f"{of}/signals", **at)
     ask("GET", f"{of}/environment", **at)
     ask("POST", f"{of}/wait", {"timeout": 60}, **at)
+    # A program that ignores its interrupt is named long before the timeout.
+    run("sh -c 'trap \"\" INT; exec cat'", timeout=60)
+    assert ask("POST", f"{of}/input", {"keys": ["C-c"], "timeout": 3600}, **at)["ignoredBy"] == "cat"
+    ask("POST", f"{of}/signal", {"signal": "KILL"}, **at)
+    ask("POST", f"{of}/wait", {"timeout": 60}, **at)
     run("for i in {1..2000}; do echo line $i; done; read x", timeout=60, waitFor="line 2000")
     ask("POST", f"{of}/input", {"input": "x", "endWithNewline": True, "timeout": 60, "maxChars": 0}, **at)
     # A limit that is hit, and a command that cannot be.

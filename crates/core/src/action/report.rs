@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::command::{CommandView, Ending};
+use super::command::{CommandStatus, CommandView, Ending};
 use super::output::{ScreenView, TextView};
 use super::session::SessionView;
 use crate::ids::TaskId;
@@ -54,6 +54,8 @@ pub struct Report {
     pub accepted_bytes: Option<usize>,
     /// The input was typed at the shell's prompt.
     pub is_typed_at_prompt: bool,
+    /// An interrupt was sent, and the program of this name ignores it.
+    pub ignored_by: Option<String>,
     /// The command runs on although the call that began it was cancelled; no answer has said so.
     pub is_given_up: bool,
     /// The text that matched the pattern.
@@ -62,6 +64,14 @@ pub struct Report {
     pub time_limit: Option<Ending>,
     /// The task by which the caller learns of the command's end, if there is one.
     pub task: Option<TaskNote>,
+}
+
+impl Report {
+    /// The program that was interrupted and runs on because it ignores that.
+    pub fn still_ignored_by(&self) -> Option<&str> {
+        let runs = self.command.as_ref().is_some_and(|command| command.status == CommandStatus::Running);
+        self.ignored_by.as_deref().filter(|_| runs)
+    }
 }
 
 /// The task by which a report's caller learns of the end.

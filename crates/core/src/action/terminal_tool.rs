@@ -124,8 +124,6 @@ pub enum Look {
     Idle,
     /// A key was requested, but nothing runs, so nothing was sent.
     NothingToInterrupt,
-    /// C-c was sent, and the program of this name runs on because it ignores the signal.
-    Ignored(String),
     /// Only a reset was requested.
     Reset,
 }

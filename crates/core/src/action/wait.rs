@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::error::ActionError;
 use super::pattern::{Pattern, PatternShare};
-use crate::limits::{TASK_TOTAL, TIMEOUT_MAX, UNTIL_MAX};
+use crate::limits::{IGNORED_WAIT, TASK_TOTAL, TIMEOUT_MAX, UNTIL_MAX};
 
 /// The conditions that end a wait; the first one to be met does. The end of the command and of the session always end
 /// it.
@@ -105,6 +105,14 @@ impl Wait {
             waited: Duration::ZERO,
             task: None,
         }
+    }
+
+    /// The wait behind an interrupt that this program ignores: long enough to see whether it still asks something.
+    pub(crate) fn shortened_by(mut self, ignored_by: Option<&str>) -> Self {
+        if ignored_by.is_some() && self.pattern.is_none() && self.until.is_empty() {
+            self.timeout = self.timeout.min(IGNORED_WAIT);
+        }
+        self
     }
 
     /// The rest of the timeout, or the time until the request is answered with a task.

@@ -18,9 +18,6 @@ use crate::limits;
 /// How long an interrupted program may take to end before the answer says that it still runs.
 const INTERRUPT_WAIT: Duration = Duration::from_secs(5);
 
-/// The same for a program that ignores the signal: long enough to see that it still asks.
-const IGNORED_WAIT: Duration = Duration::from_secs(1);
-
 /// The byte of C-d.
 const END_OF_FILE: &[u8] = b"\x04";
 
@@ -267,13 +264,10 @@ async fn interrupt(
         other => return Err(mismatch(&other)),
     };
     let timeout = call.timeout.unwrap_or(INTERRUPT_WAIT);
-    let timeout = if ignored_by.is_some() { timeout.min(IGNORED_WAIT) } else { timeout };
     // The input wanted before the signal is forgotten, so the wait ends on input wanted after it.
     let wait = Wait { pattern: call.pattern.clone(), input_wanted: true, ..Wait::at_most(timeout) };
-    let report = wait_for(caller, &at.session, wait, call).await?;
-    let runs = report.command.as_ref().is_some_and(|command| command.status == CommandStatus::Running);
-    let look = ignored_by.filter(|_| runs).map(Look::Ignored);
-    Ok((report, look))
+    let report = wait_for(caller, &at.session, wait.shortened_by(ignored_by.as_deref()), call).await?;
+    Ok((Report { ignored_by, ..report }, None))
 }
 
 /// A given timeout bounds the whole wait; without one, silence ends it, and so does the total timeout.

@@ -256,6 +256,7 @@ pub(super) fn report(output: &str) -> Report {
         screen: None,
         accepted_bytes: None,
         is_typed_at_prompt: false,
+        ignored_by: None,
         is_given_up: false,
         time_limit: None,
         task: None,

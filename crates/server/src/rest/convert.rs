@@ -235,6 +235,7 @@ pub(super) fn wait(report: action::Report) -> WaitAnswer {
         status: session_status(report.session.status),
         foreground: foreground(report.session.foreground),
         accepted_bytes: report.accepted_bytes,
+        ignored_by: report.still_ignored_by().map(str::to_owned),
         from_offset: report.output.from,
         next_offset: report.output.to,
         truncated: report.output.omitted.is_some(),

@@ -47,6 +47,7 @@ impl Registry {
         let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
         let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, meant_for, wait, typed }).await?;
         let typed = typed.map_err(|e| with_key(e, request.key.as_deref()))?;
+        let asked = asked.map(|wait| wait.shortened_by(typed.ignored_by.as_deref()));
         let mut report = match typed.finished {
             Some(finished) => {
                 let ports = open_ports(&handle, asked.as_ref());
@@ -88,7 +89,7 @@ impl Registry {
                 report
             }
         };
-        report.is_typed_at_prompt = typed.is_at_prompt;
+        (report.is_typed_at_prompt, report.ignored_by) = (typed.is_at_prompt, typed.ignored_by);
         if request.wait.is_some() {
             self.is_shown(principal, &mut report);
         } else {

@@ -181,6 +181,8 @@ pub(crate) struct Typed {
     pub(crate) is_at_prompt: bool,
     pub(crate) from: u64,
     pub(crate) echo: Echo,
+    /// The program that ignores the interrupt that was typed.
+    pub(crate) ignored_by: Option<String>,
     pub(crate) finished: Option<oneshot::Receiver<Finished>>,
 }
 

@@ -75,8 +75,16 @@ pub(super) fn report(report: &Report, context: &AnswerContext<'_>) -> String {
     if report.is_typed_at_prompt {
         facts.add("typed at the shell's prompt");
     }
+    ignored(&mut facts, report, "send C-\\, or reset the session");
     circumstances(&mut facts, report, notes, context);
     body + &facts.line()
+}
+
+/// Names the program that runs on because it ignores the interrupt, and the next step.
+fn ignored(facts: &mut Facts, report: &Report, next_step: &str) {
+    if let Some(program) = report.still_ignored_by() {
+        facts.add(format!("{} ignores C-c: {next_step}", plain(program)));
+    }
 }
 
 /// The same for the `terminal` tool, which may have started a new shell or may only have looked.
@@ -84,10 +92,9 @@ pub(super) fn terminal(view: &TerminalView, context: &AnswerContext<'_>) -> Stri
     let report = &view.report;
     let mut facts = Facts::default();
     match &view.look {
-        None | Some(Look::Running) => state(&mut facts, report, context),
-        Some(Look::Ignored(program)) => {
+        None | Some(Look::Running) => {
             state(&mut facts, report, context);
-            facts.add(format!("{} ignores C-c: send C-\\ with is_input, or reset", plain(program)));
+            ignored(&mut facts, report, "send C-\\ with is_input, or reset");
         }
         Some(Look::Idle) => {
             facts.add("idle");

@@ -124,10 +124,7 @@ impl Session {
     pub(super) fn on_done(&mut self, seq: u32, status: Status, value: u64, shown: Echo) {
         match self.link.calls.remove(&seq) {
             Some(Call::Run { wait, started }) => self.on_run_done(status, value, wait, started),
-            Some(Call::Input { key, wait, from, offered, is_signal, echo, is_read_here, is_at_prompt, typed }) => {
-                // Behind such a program an echo and output look alike.
-                let shown = if shown == Echo::Editor && !is_read_here { Echo::Unknown } else { shown };
-                let sent = (from, offered, is_signal, is_at_prompt, echo);
+            Some(Call::Input { key, wait, sent, typed }) => {
                 self.on_input_done((status, value, shown), key, wait, sent, typed);
             }
             Some(Call::Line { wait, started, .. }) => self.on_line_typed((status, value), wait, started),

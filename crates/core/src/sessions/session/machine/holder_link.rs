@@ -61,14 +61,7 @@ pub(crate) enum Call {
     Input {
         key: Key,
         wait: Option<Wait>,
-        from: u64,
-        offered: usize,
-        is_signal: bool,
-        /// The echo, which the wait's pattern does not match.
-        echo: Option<Echo>,
-        /// The program that reads is known, and passes no keys on to another terminal.
-        is_read_here: bool,
-        is_at_prompt: bool,
+        sent: SentInput,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
     /// A command that is typed as a line.
@@ -85,6 +78,21 @@ pub(crate) enum Call {
     },
     Terminate(oneshot::Sender<Result<Ended, ActionError>>),
     Report,
+}
+
+/// Input on its way to the holder.
+#[derive(Debug)]
+pub(crate) struct SentInput {
+    pub(crate) from: u64,
+    pub(crate) offered: usize,
+    pub(crate) is_signal: bool,
+    pub(crate) is_at_prompt: bool,
+    /// The echo, which the wait's pattern does not match.
+    pub(crate) echo: Option<Echo>,
+    /// The program that reads is known, and passes no keys on to another terminal.
+    pub(crate) is_read_here: bool,
+    /// The program that ignores the interrupt.
+    pub(crate) ignored_by: Option<String>,
 }
 
 impl Call {

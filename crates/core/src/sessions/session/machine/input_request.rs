@@ -9,7 +9,7 @@ use crate::action::{ActionError, InputBytes, Wait};
 use crate::ids::CommandId;
 use crate::limits;
 use crate::sessions::render::range;
-use crate::sessions::session::machine::holder_link::Call;
+use crate::sessions::session::machine::holder_link::{Call, SentInput};
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::machine::waits::matcher::Echo;
 use crate::sessions::session::machine::waits::state::OpenWait;
@@ -51,6 +51,8 @@ impl Session {
         let waiting = self.foreground.state.filter(|state| state.foreground.waits());
         let reader = waiting.map(|state| state.pid).or(self.inside.known_reader());
         let is_read_here = self.is_read_here();
+        let ignored_by = signo.and_then(|signo| self.ignored_by(signo));
+        let wait = wait.map(|wait| wait.shortened_by(ignored_by.as_deref()));
         self.foreground.forget_state();
         // C-c, C-\ and C-z, also where they are plain bytes for a terminal on another machine.
         if bytes.iter().any(|b| [0x03, 0x1c, 0x1a].contains(b)) {
@@ -59,7 +61,8 @@ impl Session {
         if let Some(signo) = signo {
             self.timeline.clear_begun_line();
             let (is_signal, echo) = (true, None);
-            let call = Call::Input { key, wait, from, offered, is_signal, echo, is_read_here, is_at_prompt, typed };
+            let sent = SentInput { from, offered, is_signal, is_at_prompt, echo, is_read_here, ignored_by };
+            let call = Call::Input { key, wait, sent, typed };
             return self.link.call(self.now.at, call, |seq| ToHolder::Signal {
                 seq,
                 target: Target::Foreground,
@@ -75,7 +78,8 @@ impl Session {
         self.inside.note_line_for(reader.filter(|_| ends_line && is_one_line));
         self.inside.await_reaction(self.now.at, ends_line.then_some(from));
         let is_signal = false;
-        let call = Call::Input { key, wait, from, offered, is_signal, echo, is_read_here, is_at_prompt, typed };
+        let sent = SentInput { from, offered, is_signal, is_at_prompt, echo, is_read_here, ignored_by };
+        let call = Call::Input { key, wait, sent, typed };
         self.link.call(self.now.at, call, |seq| ToHolder::Input { seq, key, is_secret, patience_ms, bytes });
     }
 
@@ -107,9 +111,12 @@ impl Session {
         (status, value, shown): (Status, u64, Shown),
         key: Key,
         wait: Option<Wait>,
-        (from, offered, is_signal, is_at_prompt, echo): (u64, usize, bool, bool, Option<Echo>),
+        sent: SentInput,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     ) {
+        let SentInput { from, offered, is_signal, is_at_prompt, echo, is_read_here, ignored_by } = sent;
+        // Behind a program that passes keys on, an echo and output look alike.
+        let shown = if shown == Shown::Editor && !is_read_here { Shown::Unknown } else { shown };
         self.foreground.on_typed();
         if !is_signal && status != Status::Ok {
             // The line was not typed in full, so no report of its end will come.
@@ -137,7 +144,7 @@ impl Session {
                     }
                     finished
                 });
-                Ok(Typed { accepted, is_at_prompt, from, echo: shown, finished })
+                Ok(Typed { accepted, is_at_prompt, from, echo: shown, ignored_by, finished })
             }
             Status::Stalled => Err(ActionError::Stalled { accepted, offered }),
             Status::LineTooLong => Err(ActionError::Invalid {

@@ -22,8 +22,7 @@ impl Session {
     ) {
         self.jobs.may_have_stopped |= signo == sys::signal::TSTP;
         let is_foreground = target == Target::Foreground;
-        // For a program that reads keys it may be a key.
-        let may_be_key = self.foreground.state.is_some_and(|state| !state.canonical);
+        let ignored_by = if is_foreground { self.ignored_by(signo) } else { None };
         if is_foreground {
             self.foreground.forget_state();
         }
@@ -34,16 +33,24 @@ impl Session {
                 self.timeline.clear_begun_line();
             }
         }
-        let sent = self.about_to_send(target, signo);
-        let ignore = || sent.receivers.iter().all(|(process, _)| self.host().ignores(process.0, signo));
-        let is_ignored = is_foreground && signo == sys::signal::INT && !may_be_key && ignore();
-        let ignored_by = sent.receivers.first().filter(|_| is_ignored).map(|(_, name)| name.clone());
-        self.timeline.expect_signal(sent);
+        self.timeline.expect_signal(self.about_to_send(target, signo));
         self.link.call(self.now.at, Call::Signal { is_foreground, ignored_by, reply }, |seq| ToHolder::Signal {
             seq,
             target,
             signo,
         });
+    }
+
+    /// The name of the program whose processes all ignore the interrupt that is about to be sent to the foreground.
+    pub(super) fn ignored_by(&self, signo: i32) -> Option<String> {
+        // For a program that reads keys it may be a key.
+        let may_be_key = self.foreground.state.is_some_and(|state| !state.canonical);
+        if signo != sys::signal::INT || may_be_key {
+            return None;
+        }
+        let receivers = self.about_to_send(Target::Foreground, signo).receivers;
+        let ignore = receivers.iter().all(|(process, _)| self.host().ignores(process.0, signo));
+        receivers.into_iter().next().filter(|_| ignore).map(|(_, name)| name)
     }
 
     /// The signal as the event log will record it, with the processes that will receive it.
