@@ -44,8 +44,11 @@ fn main() {
 }
 
 /// All symbols are looked up when bash loads the file, so that one which lacks a symbol refuses it; it has few segments to map, and it stays when
-/// its builtins are deleted, for the keys lead to it.
-const LOADED_WHOLE: &str = "-Wl,-z,now,-z,noseparate-code,-z,nodelete";
+/// its builtins are deleted, for the keys lead to it. Its data fit in one page, which each bash has for itself; a part that is
+/// read-only after the start would end at a page of its own.
+const LOADED_WHOLE: &str = "-Wl,-z,now,-z,noseparate-code,-z,nodelete,-z,norelro";
+/// Nothing unwinds the stack through the builtins.
+const NO_UNWIND_TABLES: &str = "-fno-asynchronous-unwind-tables";
 
 /// Compiles bash's builtins. They are linked to no library, so they suit a bash with any C library.
 fn build_builtins(source: &Path) {
@@ -53,7 +56,8 @@ fn build_builtins(source: &Path) {
     let compiler = cc::Build::new().opt_level(2).debug(false).get_compiler();
     let status = compiler
         .to_command()
-        .args(["-shared", "-fPIC", "-nostdlib", "-fno-stack-protector", "-U_FORTIFY_SOURCE", LOADED_WHOLE, "-s", "-o"])
+        .args(["-shared", "-fPIC", "-nostdlib", "-fno-stack-protector", "-U_FORTIFY_SOURCE"])
+        .args([NO_UNWIND_TABLES, LOADED_WHOLE, "-s", "-o"])
         .arg(PathBuf::from(var("OUT_DIR")).join("bash_builtins.so"))
         .arg(source)
         .status();
