@@ -7,7 +7,7 @@ use std::path::Path;
 
 use wire::{Key, Status, ToHolder};
 
-use super::errors::{key_reused, os_error};
+use super::errors::{holder_failed, key_reused};
 use crate::action::{ActionError, Foreground, TargetShell, Wait};
 use crate::limits;
 use crate::sessions::session::machine::holder_link::Call;
@@ -85,7 +85,7 @@ impl Session {
             }
             Status::NotReady => Err(self.not_ready(&self.why_not_ready())),
             Status::Failed | Status::NoProcess | Status::LineTooLong | Status::Stalled | Status::WouldEcho => {
-                Err(ActionError::Internal { why: format!("the command could not be handed over: {}", os_error(value)) })
+                Err(holder_failed("the command could not be handed over", value))
             }
         };
         let _ = started.send(result);

@@ -106,7 +106,14 @@ pub(super) fn key_reused() -> ActionError {
     ActionError::KeyReused { key: String::new() }
 }
 
-/// The text of an error number that the holder sent.
-pub(super) fn os_error(value: u64) -> String {
-    i32::try_from(value).map_or_else(|_| format!("error {value}"), |n| std::io::Error::from_raw_os_error(n).to_string())
+/// The error of a request that the holder could not perform, with the number that it sent. It records a request before it
+/// performs it, so that one for which the disk has no room is not done.
+pub(super) fn holder_failed(what: &str, value: u64) -> ActionError {
+    use rustix::io::Errno;
+    let error = i32::try_from(value).ok().map(std::io::Error::from_raw_os_error);
+    let why = error.as_ref().map_or_else(|| format!("{what}: error {value}"), |error| format!("{what}: {error}"));
+    let lacks_room = |error: &std::io::Error| {
+        [Errno::NOSPC, Errno::DQUOT].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    };
+    if error.as_ref().is_some_and(lacks_room) { ActionError::Exhausted { why } } else { ActionError::Internal { why } }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use journal::Offset;
 use wire::{Echo, FromHolder, Hello, Status, ToHolder};
 
-use super::errors::os_error;
+use super::errors::holder_failed;
 use crate::action::{ActionError, EndedBy};
 use crate::host::containers::ContainerFiles;
 use crate::sessions::session::machine::holder_link::Call;
@@ -164,7 +164,7 @@ impl Session {
                 field: "target",
                 problem: format!("{value} is not a process of this session"),
             }),
-            Status::Failed => Err(ActionError::Internal { why: os_error(value) }),
+            Status::Failed => Err(holder_failed("the holder could not perform it", value)),
             Status::Busy
             | Status::NotReady
             | Status::Typed

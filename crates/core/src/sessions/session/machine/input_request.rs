@@ -4,7 +4,7 @@
 use tokio::sync::oneshot;
 use wire::{Echo as Shown, Key, Status, Target, ToHolder};
 
-use super::errors::{key_reused, os_error};
+use super::errors::{holder_failed, key_reused};
 use crate::action::{ActionError, InputBytes, Wait};
 use crate::ids::CommandId;
 use crate::limits;
@@ -158,7 +158,7 @@ impl Session {
             Status::KeyReused => Err(key_reused()),
             Status::WouldEcho => Err(ActionError::WouldEcho { session: self.shared.id.clone() }),
             Status::Busy | Status::NotReady | Status::Typed | Status::Failed | Status::NoProcess => {
-                Err(ActionError::Internal { why: os_error(value) })
+                Err(holder_failed("the input could not be typed", value))
             }
         };
         let _ = typed.send(result);

@@ -4,7 +4,7 @@
 use tokio::time::Instant;
 use wire::{Key, Status, ToHolder};
 
-use super::errors::{key_reused, os_error};
+use super::errors::{holder_failed, key_reused};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, WITHOUT_HOOKS, Wait};
 use crate::limits;
 use crate::sessions::session::machine::holder_link::Call;
@@ -98,9 +98,7 @@ impl Session {
             | Status::Typed
             | Status::Failed
             | Status::NoProcess
-            | Status::WouldEcho => {
-                ActionError::Internal { why: format!("the line could not be typed: {}", os_error(value)) }
-            }
+            | Status::WouldEcho => holder_failed("the line could not be typed", value),
         };
         let _ = started.send(Err(refused));
     }

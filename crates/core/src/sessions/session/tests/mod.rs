@@ -474,6 +474,43 @@ fn a_line_that_a_rival_may_have_read_has_not_completed() {
 }
 
 #[test]
+fn a_request_for_which_the_holders_disk_has_no_room_says_so() {
+    use crate::action::TargetShell;
+    use tokio::sync::oneshot::channel;
+
+    /// ENOSPC of errno(3), and EIO.
+    const ERRORS: [(u64, &str); 2] = [(28, "resources_exhausted"), (5, "internal")];
+    for (value, code) in ERRORS {
+        let mut rig = Rig::new(HandoverMethod::Keys);
+        rig.prompt(0, "first", 0);
+        rig.publish();
+        rig.sent.clear();
+        let fails = |rig: &mut Rig| {
+            let seq = match rig.sent.drain(..).next_back().expect("the holder is asked") {
+                ToHolder::Run { seq, .. } | ToHolder::Input { seq, .. } | ToHolder::Resize { seq, .. } => seq,
+                other => panic!("asked for {other:?}"),
+            };
+            let status = wire::Status::Failed;
+            rig.receive(FromHolder::Done { seq, status, value, echo: wire::Echo::Unknown });
+        };
+        let (started, mut run) = channel();
+        let (text, key, shell) = (b"true".to_vec(), [1; 16], TargetShell::Own);
+        rig.request(super::Request::Run { text, key, patience_ms: 0, wait: None, shell, allowed_in: None, started });
+        fails(&mut rig);
+        assert_eq!(run.try_recv().expect("an answer").expect_err("not done").code(), code);
+        let (typed, mut input) = channel();
+        let (bytes, key) = (InputBytes::Raw(b"x".to_vec()), [2; 16]);
+        rig.request(super::Request::Input { bytes, key, is_secret: false, meant_for: None, wait: None, typed });
+        fails(&mut rig);
+        assert_eq!(input.try_recv().expect("an answer").expect_err("not done").code(), code);
+        let (reply, mut resize) = channel();
+        rig.request(super::Request::Resize { cols: 90, rows: 30, reply });
+        fails(&mut rig);
+        assert_eq!(resize.try_recv().expect("an answer").expect_err("not done").code(), code);
+    }
+}
+
+#[test]
 // promise: send-4
 fn input_for_a_command_that_has_ended_is_not_typed_at_the_prompt() {
     let mut rig = Rig::new(HandoverMethod::Keys);
