@@ -1,4 +1,5 @@
-//! The program's whole interface: every action that clients can request, and every outcome.
+//! The program's whole interface: every action and every outcome. Composite actions alone ask for `Locate`, `Unread`, `Earlier`,
+//! `FinalCommands`, `StartupDone` and `FindNamedAction`.
 //!
 //! The protocols (`rest/`, `mcp/`, `ws/`) only parse into an [`Action`] and render an [`Outcome`]; nothing in here
 //! knows HTTP or JSON. Durations and offsets have their own types, and text is already as a person would see it.

@@ -42,7 +42,7 @@ impl Integration {
         wanted: &Wanted<'_>,
         usual: impl FnOnce() -> String,
     ) -> Result<Shell, ActionError> {
-        self.is_installed().map_err(|e| ActionError::Start { why: format!("the shell integration: {e}") })?;
+        self.write_missing().map_err(|e| ActionError::Start { why: format!("the shell integration: {e}") })?;
         let asked = match wanted.shell {
             Some(asked) => asked.to_owned(),
             None => usual(),

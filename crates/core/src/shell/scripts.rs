@@ -69,7 +69,7 @@ impl Integration {
     /// is started, and the server still starts.
     pub(crate) fn install(state_dir: &Path) -> std::io::Result<Self> {
         let this = Self { state_dir: state_dir.to_owned(), files: OnceLock::new() };
-        match this.is_installed() {
+        match this.write_missing() {
             Err(e) if matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
                 tracing::warn!(error = %e, "the shell integration waits for room on the disk");
                 Ok(this)
@@ -79,7 +79,7 @@ impl Integration {
     }
 
     /// Writes the scripts if they are missing.
-    pub(super) fn is_installed(&self) -> std::io::Result<()> {
+    pub(super) fn write_missing(&self) -> std::io::Result<()> {
         if self.files.get().is_none() {
             let _ = self.files.set(Self::write(&self.state_dir)?);
         }
@@ -119,7 +119,7 @@ impl Integration {
 
     /// All files below that folder.
     pub(crate) fn all(&self) -> std::io::Result<Vec<PathBuf>> {
-        self.is_installed()?;
+        self.write_missing()?;
         let with_builtins = |(script, path): &(Script, PathBuf)| {
             let builtins = script.builtins().map(|(name, _)| path.with_file_name(name));
             builtins.into_iter().chain([path.clone()]).collect::<Vec<_>>()

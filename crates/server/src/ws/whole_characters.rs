@@ -28,7 +28,7 @@ impl WholeCharacters {
         let mut held = self.held.take().unwrap_or(WholeText { from, to, bytes: Vec::new() });
         held.bytes.extend(bytes);
         held.to = to;
-        let mut waits = unfinished(&held.bytes);
+        let mut waits = terminal::unfinished_character(&held.bytes);
         if held.bytes.len() > HELD_BYTES_MAX && waits > self.literal {
             waits = 0;
         }
@@ -56,14 +56,6 @@ impl WholeCharacters {
         self.literal = 0;
         self.held.take().map(|held| held.from)
     }
-}
-
-/// How many bytes at the end are the beginning of a character.
-fn unfinished(bytes: &[u8]) -> usize {
-    let is_beginning = |tail: &[u8]| {
-        std::str::from_utf8(tail).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
-    };
-    (1..=bytes.len().min(3)).find(|n| is_beginning(&bytes[bytes.len() - n..])).unwrap_or(0)
 }
 
 #[cfg(test)]

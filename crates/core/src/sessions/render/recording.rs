@@ -238,12 +238,7 @@ impl Recorder {
     fn print(&mut self, bytes: &[u8], us: u64) {
         let mut all = std::mem::take(&mut self.character);
         all.extend_from_slice(bytes);
-        let unfinished = all.utf8_chunks().last().map_or(0, |chunk| {
-            let rest = chunk.invalid();
-            let is_beginning = std::str::from_utf8(rest).is_err_and(|e| e.error_len().is_none());
-            if is_beginning { rest.len() } else { 0 }
-        });
-        self.character = all.split_off(all.len() - unfinished);
+        self.character = all.split_off(all.len() - terminal::unfinished_character(&all));
         if !all.is_empty() {
             self.notify(us, "o", &String::from_utf8_lossy(&all));
         }

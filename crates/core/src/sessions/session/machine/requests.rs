@@ -1,5 +1,5 @@
-//! Handles requests to the session: which method answers each. Those with a subject of their own are in its file, as
-//! `ask_run` in `run_command.rs`, `ask_input` in `input.rs`, `ask_signal` in `signals.rs` and `ask_wait` in `waits.rs`.
+//! Hands each request to the method that answers it: `ask_run` in `command_request.rs`, `ask_input` in `input_request.rs`,
+//! `ask_signal` in `signal_request.rs`, `ask_wait` in `waits/steps.rs`.
 
 use wire::ToHolder;
 

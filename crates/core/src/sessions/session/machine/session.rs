@@ -26,7 +26,7 @@ use crate::sessions::timeline::Timeline;
 
 /// The state of a live session: a machine that `Session::step` drives. It reads the session's files and the kernel, and
 /// changes nothing outside of itself but by [`Effects`], by answers to callers, and by the signals of its limits
-/// (`steps/limit_enforcement.rs`, through its host).
+/// (`limit_enforcement/`, through its host).
 pub(crate) struct Session {
     pub(crate) shared: Arc<Shared>,
     /// The time of the present step.
