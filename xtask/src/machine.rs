@@ -21,7 +21,7 @@ struct Need {
     why: &'static str,
 }
 
-const NEEDS: [Need; 31] = [
+const NEEDS: [Need; 32] = [
     Need { probe: Probe::Program("cc"), package: "gcc", why: "it links the programs and compiles the bundled SQLite" },
     Need { probe: Probe::Program("bash"), package: "bash", why: "the tests run real shells" },
     Need { probe: Probe::Program("zsh"), package: "zsh", why: "the tests run real shells, and its script is linted" },
@@ -55,6 +55,7 @@ const NEEDS: [Need; 31] = [
         package: "python3-venv",
         why: "the Python packages go into target/, not into the system",
     },
+    Need { probe: Probe::Program("pypy3"), package: "pypy3", why: "an editor of lines that indents and takes no pastes" },
     Need { probe: Probe::Program("vim"), package: "vim", why: "a full-screen program that tests drive" },
     Need { probe: Probe::Program("less"), package: "less", why: "a full-screen program that tests drive" },
     Need { probe: Probe::Program("nano"), package: "nano", why: "a full-screen program that tests drive" },

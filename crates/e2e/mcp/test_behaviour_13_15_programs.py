@@ -63,11 +63,13 @@ TWO_LEVELS = "def count(n):\n    if n:\n        return count(n - 1)\n    return 
 
 # promise: screen-4
 async def test_editors_that_indent_by_themselves_run_the_program_that_was_sent(workspace):
-    # IPython asks for pastes and indents what is typed; bash asks for them and does not; python does neither.
+    # IPython asks for pastes and indents what is typed; bash asks for them and does not indent; PyPy indents and does not ask for
+    # them; python does neither.
     ipython = f"{Path(sys.executable).with_name('ipython')} --no-banner --colors=NoColor"
     for program, block, call, expected in [
         (ipython, TWO_LEVELS, "count(3)", "Out[2]: 'two levels'"),
         ("python3 -q", TWO_LEVELS, "count(3)", "'two levels'"),
+        ("pypy3 -q", TWO_LEVELS, "count(3)", "'two levels'"),
         ("bash --norc", "count() {\n    echo two\n    echo levels\n}", "count", "two\nlevels"),
     ]:
         session = await workspace.session()

@@ -15,6 +15,9 @@ use crate::sessions::session::machine::waits::matcher::Echo;
 use crate::sessions::session::machine::waits::state::OpenWait;
 use crate::sessions::session::requests::Typed;
 
+/// C-u, with which a line editor removes what stands before the cursor.
+const KILL_LINE: u8 = 0x15;
+
 impl Session {
     pub(super) fn ask_input(
         &mut self,
@@ -24,7 +27,8 @@ impl Session {
         wait: Option<Wait>,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     ) {
-        let bytes = match typed_bytes(bytes, self.timeline.output().scanner.modes()) {
+        let indents = matches!(bytes, InputBytes::Paste { .. }) && self.indents_what_is_typed();
+        let bytes = match typed_bytes(bytes, self.timeline.output().scanner.modes(), indents) {
             Ok(bytes) => bytes,
             Err((field, problem)) => return drop(typed.send(Err(ActionError::Invalid { field, problem }))),
         };
@@ -45,7 +49,10 @@ impl Session {
         self.jobs.may_have_stopped |= bytes.contains(&0x1a);
         let (from, offered) = (self.timeline.output().scanner.position(), bytes.len());
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
-        let echo = wait.as_ref().filter(|wait| wait.pattern.is_some()).map(|_| self.echo_of(&bytes, from));
+        let echo = wait.as_ref().filter(|wait| wait.pattern.is_some()).map(|_| {
+            let is_shown = |byte: &u8| !indents || *byte != KILL_LINE;
+            self.echo_of(&bytes.iter().copied().filter(is_shown).collect::<Vec<_>>(), from)
+        });
         let prompt = self.is_at_nested_prompt().then(|| self.unfinished_line(from));
         // Of a foreground that works the kernel names no process.
         let waiting = self.foreground.state.filter(|state| state.foreground.waits());
@@ -165,8 +172,9 @@ impl Session {
     }
 }
 
-/// The bytes that a terminal in these modes sends; an error names the field that cannot be sent.
-fn typed_bytes(bytes: InputBytes, modes: terminal::Modes) -> Result<Vec<u8>, (&'static str, String)> {
+/// The bytes that a terminal in these modes sends; an error names the field that cannot be sent. In an editor that indents what is
+/// typed, each line behind the first begins with a key that removes the indentation.
+fn typed_bytes(bytes: InputBytes, modes: terminal::Modes, indents: bool) -> Result<Vec<u8>, (&'static str, String)> {
     const ENDS: &str = "\x1b[201~";
     match bytes {
         InputBytes::Raw(bytes) => Ok(bytes),
@@ -181,6 +189,7 @@ fn typed_bytes(bytes: InputBytes, modes: terminal::Modes) -> Result<Vec<u8>, (&'
             let (before, behind) = if modes.bracketed_paste { ("\x1b[200~", ENDS) } else { ("", "") };
             // As terminals do: a line end in a paste becomes Enter's byte.
             let lines = text.replace("\r\n", "\r").replace('\n', "\r");
+            let lines = if indents { lines.replace('\r', "\r\u{15}") } else { lines };
             Ok([before, &lines, behind, if enters { "\r" } else { "" }].concat().into_bytes())
         }
     }

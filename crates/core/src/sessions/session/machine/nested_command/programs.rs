@@ -1,5 +1,8 @@
 //! The programs into which a command may be typed: shells at their prompt, and programs behind which one may be.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 /// A program that reads the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Program {
@@ -54,6 +57,12 @@ const CARRIERS: [&str; 38] = [
     "chroot",
     "bwrap",
 ];
+
+/// Whether the line editor of this program indents each line as the one before it, even where it asks for no pastes. Python's own
+/// asks for them since it indents.
+pub(super) fn indents_lines(file_name: &OsStr) -> bool {
+    file_name.as_bytes().starts_with(b"pypy")
+}
 
 impl Program {
     /// The program of this name, which the kernel cuts after 15 bytes.

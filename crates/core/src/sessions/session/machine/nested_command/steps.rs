@@ -7,9 +7,11 @@
 //! ```
 //! While such a command runs, the command that started the nested shell runs too and counts as busy.
 
+use std::path::Path;
+
 use wire::{Key, State};
 
-use super::programs::Program;
+use super::programs::{Program, indents_lines};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Foreground, TargetShell, Wait};
 use crate::host::Process;
 use crate::limits;
@@ -210,6 +212,15 @@ impl Session {
     pub(in crate::sessions::session::machine) fn is_read_here(&self) -> bool {
         self.foreground.state.is_some_and(|state| !state.canonical)
             && self.foreground_program().is_some_and(|(program, _)| program != Program::Carrier)
+    }
+
+    /// Whether the editor that reads here indents each line as the one before it and has asked for no pastes. A virtual environment
+    /// gives the program another name than its file has.
+    pub(in crate::sessions::session::machine) fn indents_what_is_typed(&self) -> bool {
+        let reader = self.foreground.state.filter(|state| !state.canonical && state.foreground.waits());
+        let executable = reader.and_then(|state| self.host().executable(state.pid));
+        let has_asked = self.timeline.output().scanner.modes().bracketed_paste;
+        !has_asked && executable.as_deref().and_then(Path::file_name).is_some_and(indents_lines)
     }
 
     /// Whether the nested command that runs may be a shell itself, which waits at its prompt.
