@@ -10,7 +10,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::action::{Action, ActionError, Boxed, Dispatch, Execute, Facts, Input, Outcome, PatternShare};
+use crate::action::{
+    Action, ActionError, Boxed, Dispatch, Execute, Facts, Input, Outcome, PatternShare, check_command,
+};
 use crate::approval_wait::ApprovalWait;
 use crate::audit::{AuditLog, Entry};
 use crate::composites;
@@ -118,7 +120,7 @@ impl Dispatcher {
         result
     }
 
-    /// Whether an action may be performed: by its principal's scope, by its session's policy, and as the audit log can have it. Returns
+    /// Whether an action may be performed: by its principal's scope, its size, its session's policy, and as the audit log can have it. Returns
     /// the approval that it uses up.
     async fn admit(
         &self,
@@ -131,6 +133,9 @@ impl Dispatcher {
             let (name, needs, has) = (facts.name, facts.needs.name(), principal.scope.name());
             let why = format!("{name} needs a token of scope {needs}, and this one's is {has}");
             return Err(ActionError::Denied { why });
+        }
+        if let Action::Execute(execute) = &action {
+            check_command(&execute.command).map_err(|problem| ActionError::Invalid { field: "command", problem })?;
         }
         let mut judged = self.registry.judged(principal, action).await?;
         while let (Some(id), Some(wait)) = (judged.as_ref().and_then(Judged::waits_for), &principal.approval_wait) {

@@ -40,6 +40,18 @@ impl TargetShell {
     }
 }
 
+/// Checks that a shell can take this text.
+pub fn check_command(text: &str) -> Result<(), String> {
+    let (bytes, most) = (text.len(), crate::limits::COMMAND_BYTES_MAX);
+    if bytes > most {
+        return Err(format!("{bytes} bytes; at most {most}; write a file with several commands instead"));
+    }
+    if text.contains('\0') {
+        return Err("holds a NUL byte, which no shell takes".to_owned());
+    }
+    Ok(())
+}
+
 /// A command to run.
 #[derive(Debug, Clone)]
 pub struct Execute {

@@ -309,6 +309,14 @@ pub enum Composite {
 }
 
 impl Action {
+    /// Runs a command, and enforces its time limit, if it has one.
+    pub fn execute(execute: Execute) -> Self {
+        match execute.time_limit {
+            Some(_) => Self::Composite(Composite::Execute(Box::new(execute))),
+            None => Self::Execute(execute),
+        }
+    }
+
     /// The bytes of its command: to judge and to record a long one is long work.
     pub(crate) fn command_bytes(&self) -> usize {
         if let Self::Execute(execute) = self {

@@ -9,7 +9,7 @@ use axum::extract::State;
 use super::extract::{self, ActionName, Key, Reader, Session};
 use super::state::Rest;
 use crate::http::problem::ProblemResponse;
-use ptyd_core::action::{Action, Composite, NamedAction};
+use ptyd_core::action::{Action, Composite, NamedAction, check_command};
 use ptyd_core::{keys, limits};
 
 pub(super) async fn perform(
@@ -61,10 +61,7 @@ fn named_action(action: api::SessionAction) -> Result<NamedAction, String> {
             names.iter().try_for_each(|name| keys::parse(name).map(drop))?;
             Ok(NamedAction::Keys(names))
         }
-        (None, None, Some(command)) if command.len() <= limits::COMMAND_BYTES_MAX && !command.contains('\0') => {
-            Ok(NamedAction::Command(command))
-        }
-        (None, None, Some(_)) => Err("the command is too long, or holds a NUL".to_owned()),
+        (None, None, Some(command)) => check_command(&command).map(|()| NamedAction::Command(command)),
         _ => Err("exactly one of signal, keys and command is needed".to_owned()),
     }
 }

@@ -11,7 +11,6 @@ use super::task_wait::{TaskWait, Waited, open_ports};
 use super::wait_external_conditions::{self, ExternalConditions};
 use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView, Wait};
 use crate::ids::CommandId;
-use crate::limits;
 use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::sessions::handle::Handle;
@@ -37,7 +36,6 @@ impl Registry {
     }
 
     async fn execute_once(self: &Arc<Self>, principal: &Principal, request: &Execute) -> Result<Report, ActionError> {
-        check_command(&request.command)?;
         let handle = self.live(principal, &request.session).await?;
         let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
         self.not_a_creates(principal, request.key.as_deref()).await?;
@@ -166,22 +164,4 @@ impl Registry {
             Err(_) => Ok(()),
         }
     }
-}
-
-fn check_command(text: &str) -> Result<(), ActionError> {
-    if text.len() > limits::COMMAND_BYTES_MAX {
-        let problem = format!(
-            "{} bytes; at most {}; write a file with several commands instead",
-            text.len(),
-            limits::COMMAND_BYTES_MAX
-        );
-        return Err(ActionError::Invalid { field: "command", problem });
-    }
-    if text.contains('\0') {
-        return Err(ActionError::Invalid {
-            field: "command",
-            problem: "holds a NUL byte, which no shell takes".to_owned(),
-        });
-    }
-    Ok(())
 }

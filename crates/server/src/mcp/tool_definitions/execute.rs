@@ -10,9 +10,7 @@ use super::structured::{self, OutputAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::command_turns::InTurn;
 use crate::mcp::{schema, text};
-use ptyd_core::action::{
-    Action, Composite, Execute, MissedEnd, Outcome, ReadMissed, Report, TargetShell, TerminalCall, Wait,
-};
+use ptyd_core::action::{Action, Execute, MissedEnd, Outcome, ReadMissed, Report, TargetShell, TerminalCall, Wait};
 use ptyd_core::limits::EXECUTE_TIMEOUT;
 
 pub(super) const NAME: &str = "execute_in_terminal";
@@ -114,11 +112,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         key: Some(arguments.idempotency_key).filter(|k| !k.is_empty()).or_else(|| call.key.clone()),
         budget: budget(arguments.max_output),
     };
-    let action = match execute.time_limit {
-        Some(_) => Action::Composite(Composite::Execute(Box::new(execute))),
-        None => Action::Execute(execute),
-    };
-    match call.act(action).await? {
+    match call.act(Action::execute(execute)).await? {
         Outcome::Report(mut report) => {
             if let Some(task) = Answer::of_task(&report) {
                 return Ok(task);
