@@ -55,7 +55,11 @@ const NEEDS: [Need; 32] = [
         package: "python3-venv",
         why: "the Python packages go into target/, not into the system",
     },
-    Need { probe: Probe::Program("pypy3"), package: "pypy3", why: "an editor of lines that indents and takes no pastes" },
+    Need {
+        probe: Probe::Program("pypy3"),
+        package: "pypy3",
+        why: "an editor of lines that indents and takes no pastes",
+    },
     Need { probe: Probe::Program("vim"), package: "vim", why: "a full-screen program that tests drive" },
     Need { probe: Probe::Program("less"), package: "less", why: "a full-screen program that tests drive" },
     Need { probe: Probe::Program("nano"), package: "nano", why: "a full-screen program that tests drive" },
