@@ -165,14 +165,28 @@ fn again() -> u64 {
     rustix::io::Errno::AGAIN.raw_os_error().unsigned_abs().into()
 }
 
-/// The key of a signal, written to a terminal that makes no signal of it. The holder forgets it at the next input.
+/// A signal to the foreground that its program may not have got. The holder forgets it at the next input.
 #[derive(Debug)]
-pub(crate) struct SignalKey {
+pub(crate) struct UncertainSignal {
     pub(crate) signo: i32,
     /// The command that ran then.
     pub(crate) command: u32,
-    /// When the holder checks whether a program has read it.
+    /// When it was sent.
+    pub(crate) since: u64,
+    /// When the holder checks whether the program has got it.
     pub(crate) due_at: u64,
+    pub(crate) sent: SentSignal,
+}
+
+#[derive(Debug)]
+pub(crate) enum SentSignal {
+    /// As a key, to a terminal that makes no signals of keys.
+    Key,
+    /// To these copies of a shell, each with the image that it had, which were about to become programs. A shell's copy handles the
+    /// signal as the shell does, and the program in its place never sees it.
+    Forks(Vec<(u32, u64)>),
+    /// To this process group, of which every process had ended. The shell had not taken the terminal back.
+    Ended(u32),
 }
 
 #[cfg(test)]

@@ -36,6 +36,69 @@ async fn a_program_that_traps_the_interrupt_sees_it_and_goes_on() {
     assert_eq!((done.exit_code, done.output.as_deref()), (Some(9), Some("set\ncaught\n")));
 }
 
+/// A shell with job control, slow as bash is on a busy machine: its first program has ended and still has the terminal, or a copy of
+/// the shell has the terminal and is about to become the program.
+const SLOW_SHELL: &str = r#"
+import os, signal, sys
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+
+def start(run):
+    reads, writes = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(writes)
+        os.read(reads, 1)
+        run()
+        os._exit(0)
+    os.setpgid(pid, pid)
+    os.tcsetpgrp(0, pid)
+    os.close(writes)
+    return pid
+
+def sleep():
+    os.execvp("sleep", ["sleep", "600"])
+
+def copy():
+    signal.signal(signal.SIGINT, lambda *_: None)
+    os.write(1, b"ready\n")
+    open("gate").read()
+    sleep()
+
+if sys.argv[1] == "ended":
+    first = start(lambda: None)
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+    os.write(1, b"ready\n")
+    open("gate").read()
+    os.waitpid(first, 0)
+    program = start(sleep)
+else:
+    program = start(copy)
+code = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
+os.tcsetpgrp(0, os.getpgrp())
+print("ended by", -code)
+"#;
+
+#[tokio::test]
+// promise: signal-1
+async fn an_interrupt_between_two_programs_reaches_the_second() {
+    let server = Server::start();
+    let folder = server.home().path().join("between");
+    std::fs::create_dir(&folder).expect("a folder");
+    std::fs::write(folder.join("shell.py"), SLOW_SHELL).expect("written");
+    let made = std::process::Command::new("mkfifo").arg(folder.join("gate")).status().expect("mkfifo");
+    assert!(made.success());
+    let shell = server.session().await;
+    shell.gives(&format!("cd {}", folder.display())).await;
+    for stage in ["ended", "forked"] {
+        let command = shell.run_until(&format!("python3 -u shell.py {stage}"), "ready").await;
+        shell.presses(&["C-c"], None).await;
+        std::fs::write(folder.join("gate"), "").expect("opened");
+        let done = shell.end_of(&command).await;
+        let output = done.output.as_deref().unwrap_or_default();
+        assert!(output.ends_with("ended by 2\n"), "{stage}: {output}");
+    }
+}
+
 #[tokio::test]
 // promise: stop-1
 async fn a_session_that_ignores_its_end_is_ended_all_the_same() {

@@ -33,7 +33,7 @@ use crate::connections::{Caller, Connections};
 use crate::folder::Folder;
 use crate::foreground_sampler::{Sample, Sampler};
 use crate::handover::CommandHandover;
-use crate::input::{Input, SignalKey};
+use crate::input::{Input, UncertainSignal};
 use crate::memory_kills::MemoryKills;
 use crate::nonces::Nonces;
 use crate::output::Output;
@@ -65,7 +65,7 @@ struct Holder {
     handover: CommandHandover,
     nonces: Nonces,
     input: Input,
-    unread_key: Option<SignalKey>,
+    uncertain_signal: Option<UncertainSignal>,
     replies: QueryReplies,
     sampler: Sampler,
     end: SessionEnd,
@@ -165,7 +165,7 @@ impl Holder {
             handover: CommandHandover::new(spec.handover, command),
             nonces: Nonces::default(),
             input: Input::default(),
-            unread_key: None,
+            uncertain_signal: None,
             replies: QueryReplies::default(),
             sampler: Sampler::new(tty, takes_lines),
             end: SessionEnd::new(spec.keeps_descendants),
@@ -211,7 +211,7 @@ impl Holder {
         }
         self.write_input(now);
         self.start_input(now);
-        self.check_unread_key(now);
+        self.check_uncertain_signal(now);
         self.send_query_replies(now);
         self.start_waiting_command(now);
         self.press_load_key_again(now);

@@ -101,7 +101,7 @@ impl Holder {
         if let Err(e) = self.put_on_record(request.key, &request.bytes, is_hidden, command) {
             return self.answer_untyped(&request.from, Status::Failed, errno_of(&e), now);
         }
-        self.unread_key = None;
+        self.uncertain_signal = None;
         let hook_reads = modes.is_some_and(|modes| modes.canonical) && self.hook_reads();
         self.shell.typed(&request.bytes, hook_reads);
         if request.bytes.last() == Some(&0x03) {

@@ -20,7 +20,7 @@ impl Holder {
         let timers = [
             self.sampler.next_at(),
             self.input.next_at(now),
-            self.unread_key.as_ref().map(|key| key.due_at),
+            self.uncertain_signal.as_ref().map(|signal| signal.due_at),
             self.handover.next_at(now),
             self.shell.awaits_load_key(now).then_some(now + READY_RETRY_US),
             self.replies.next_at(now),
