@@ -408,12 +408,12 @@ mod tests {
 
     #[test]
     fn a_protocol_takes_only_the_interface_of_the_core() {
-        let text = "use ptyd_core::action::Action;\nuse ptyd_core::sessions::Registry;\nuse crate::http::problem;\n\
+        let text = "use ptyd_core::action::Action;\nuse ptyd_core::sessions::Services;\nuse crate::http::problem;\n\
                     let x = crate::mcp::tools();\nuse super::super::serve;\nuse super::body;\npub(super) fn f() {}\n\
                     #[cfg(test)]\nmod tests { use ptyd_core::credentials::Tokens; }\n";
         assert_eq!(lines("crates/server/src/rest/terminals.rs", text), [4, 5, 2]);
         assert_eq!(lines("crates/server/src/mcp/mod.rs", "use super::{audit, http};\nuse self::tools;\n"), [1]);
-        assert_eq!(lines("crates/server/src/serve/router.rs", "use ptyd_core::sessions::Registry;\n"), [0; 0]);
+        assert_eq!(lines("crates/server/src/serve/router.rs", "use ptyd_core::sessions::Services;\n"), [0; 0]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::ids::SessionId;
 use crate::lane::{Lane, Lanes};
 use crate::metrics::Metrics;
 use crate::principal::{Detach, Principal};
-use crate::sessions::{ApprovalUse, Judged, Registry, UnixPeers};
+use crate::sessions::{self, ApprovalUse, Judged, Services, UnixPeers};
 
 /// Records every action: each primitive before and after it is performed, and each composite after.
 pub(crate) trait Recorder: fmt::Debug + Send + Sync {
@@ -68,30 +68,30 @@ impl Recorder for Log {
 /// The dispatcher: a cheap handle that the protocols hold.
 #[derive(Debug, Clone)]
 pub struct Dispatcher {
-    registry: Arc<Registry>,
+    services: Arc<Services>,
     recorder: Arc<dyn Recorder>,
     time_limits: Arc<TimeLimits>,
 }
 
 impl Dispatcher {
-    /// A dispatcher to this registry's sessions.
-    pub fn new(registry: Arc<Registry>) -> Self {
-        let recorder = Arc::new(Log { slow: registry.settings.slow_call });
-        Self { registry, recorder, time_limits: Arc::default() }
+    /// A dispatcher to these services.
+    pub fn new(services: Arc<Services>) -> Self {
+        let recorder = Arc::new(Log { slow: services.settings.slow_call });
+        Self { services, recorder, time_limits: Arc::default() }
     }
 
     /// The same with another recorder.
     #[cfg(test)]
-    pub(crate) fn recorded_by(registry: Arc<Registry>, recorder: Arc<dyn Recorder>) -> Self {
-        Self { registry, recorder, time_limits: Arc::default() }
+    pub(crate) fn recorded_by(services: Arc<Services>, recorder: Arc<dyn Recorder>) -> Self {
+        Self { services, recorder, time_limits: Arc::default() }
     }
 
     /// Performs one action for one caller.
     pub async fn dispatch(&self, principal: &Principal, mut action: Action) -> Result<Outcome, ActionError> {
         let facts = action.facts();
         let begun = Instant::now();
-        let (audit, lanes) = (&self.registry.server_events.audit, &self.registry.server_events.lanes);
-        let entry = || audit.entry(principal, &action, |session| self.registry.name_and_masks(session));
+        let (audit, lanes) = (&self.services.server_events.audit, &self.services.server_events.lanes);
+        let entry = || audit.entry(principal, &action, |session| sessions::name_and_masks(&self.services, session));
         let mut entry = lanes.work(&principal.name, action.command_bytes(), entry).await;
         let result = match self.admit(principal, facts, &mut action, &mut entry).await {
             Err(error) => Err(error),
@@ -108,7 +108,7 @@ impl Dispatcher {
                 };
                 if let (Some(used), Err(ActionError::Busy { .. } | ActionError::NotReady { .. })) = (approval, &result)
                 {
-                    self.registry.person_requests.approvals.put_back(used);
+                    self.services.person_requests.approvals.put_back(used);
                 }
                 result
             }
@@ -116,7 +116,7 @@ impl Dispatcher {
         entry.end(&result).await;
         let done = Completion { facts, took: begun.elapsed(), error: result.as_ref().err() };
         self.recorder.ended(principal, &done);
-        self.registry.server_events.memory.was_used();
+        self.services.server_events.memory.was_used();
         result
     }
 
@@ -137,11 +137,11 @@ impl Dispatcher {
         if let Action::Execute(execute) = &action {
             check_command(&execute.command).map_err(|problem| ActionError::Invalid { field: "command", problem })?;
         }
-        let mut judged = self.registry.judged(principal, action).await?;
+        let mut judged = sessions::judged(&self.services, principal, action).await?;
         while let (Some(id), Some(wait)) = (judged.as_ref().and_then(Judged::waits_for), &principal.approval_wait) {
             let Some(waited) = Box::pin(self.decided(principal, id, wait)).await? else {
                 // It may be forgotten, and then the answer names another one.
-                judged = self.registry.judged(principal, action).await?;
+                judged = sessions::judged(&self.services, principal, action).await?;
                 break;
             };
             if let Action::Execute(Execute { wait: Some(wait), .. }) | Action::Input(Input { wait: Some(wait), .. }) =
@@ -150,7 +150,7 @@ impl Dispatcher {
                 wait.waited += waited;
             }
             // The policy and the session may be others by now.
-            judged = self.registry.judged(principal, action).await?;
+            judged = sessions::judged(&self.services, principal, action).await?;
         }
         if let Some(judged) = &judged {
             entry.judged(judged.verdict(), judged.rule(), judged.approval());
@@ -173,11 +173,11 @@ impl Dispatcher {
         id: &str,
         wait: &ApprovalWait,
     ) -> Result<Option<Duration>, ActionError> {
-        let approvals = &self.registry.person_requests.approvals;
+        let approvals = &self.services.person_requests.approvals;
         tokio::select! {
             biased;
             () = principal.shut_out() => Err(ActionError::ShutOut),
-            () = self.registry.stopping() => Err(ActionError::Restarting),
+            () = self.services.sessions.stopping() => Err(ActionError::Restarting),
             waited = wait.until(id, approvals.decided(id)) => Ok(waited),
         }
     }
@@ -185,104 +185,104 @@ impl Dispatcher {
     async fn perform(&self, principal: &Principal, action: Action) -> Result<Outcome, ActionError> {
         match action {
             Action::Composite(composite) => {
-                let (soft_timeout, time_limits) = (self.registry.settings.soft_timeout, &self.time_limits);
+                let (soft_timeout, time_limits) = (self.services.settings.soft_timeout, &self.time_limits);
                 let caller = Caller { dispatch: self, principal, soft_timeout, time_limits };
                 Box::pin(expand(caller, composite)).await
             }
             primitive => {
                 self.recorder.begins(principal, &primitive);
-                self.registry.act(principal, &primitive).await
+                sessions::perform(&self.services, principal, &primitive).await
             }
         }
     }
 
     /// The caller's share for patterns, in which the protocols compile those of its requests.
     pub fn patterns(&self, principal: &Principal) -> Arc<PatternShare> {
-        self.registry.server_events.patterns_of(&principal.name)
+        self.services.server_events.patterns_of(&principal.name)
     }
 
     /// The caller's lane, in which the protocols do long work on its requests and answers.
     pub fn lane(&self, principal: &Principal) -> Arc<Lane> {
-        self.registry.server_events.lanes.of(&principal.name)
+        self.services.server_events.lanes.of(&principal.name)
     }
 
     /// The lanes of all callers, for the bodies of their requests.
     pub fn lanes(&self) -> Arc<Lanes> {
-        Arc::clone(&self.registry.server_events.lanes)
+        Arc::clone(&self.services.server_events.lanes)
     }
 
     /// The tickets, for the authentication layer.
     pub fn tickets(&self) -> Arc<Tickets> {
-        Arc::clone(&self.registry.tickets)
+        Arc::clone(&self.services.tickets)
     }
 
     /// The named tokens, for the authentication layer.
     pub fn tokens(&self) -> Arc<Tokens> {
-        Arc::clone(&self.registry.tokens)
+        Arc::clone(&self.services.tokens)
     }
 
     /// The processes at the Unix socket, for the authentication layer.
     pub fn unix_peers(&self) -> UnixPeers {
-        self.registry.unix_peers()
+        UnixPeers::new(Arc::clone(&self.services.backends))
     }
 
     /// The metrics.
     pub fn metrics(&self) -> Arc<Metrics> {
-        self.registry.metrics()
+        Arc::clone(&self.services.server_events.metrics)
     }
 
     /// The audit log.
     pub fn audit(&self) -> Arc<AuditLog> {
-        Arc::clone(&self.registry.server_events.audit)
+        Arc::clone(&self.services.server_events.audit)
     }
 
     /// The number of sessions by state.
     pub async fn counts(&self) -> Vec<(&'static str, usize)> {
-        self.registry.counts().await
+        sessions::counts(&self.services).await
     }
 
     /// The reason why the server is degraded, if it is.
     pub fn trouble(&self) -> Option<String> {
-        self.registry.trouble().or_else(|| self.registry.server_events.audit.trouble())
+        sessions::trouble(&self.services).or_else(|| self.services.server_events.audit.trouble())
     }
 
     /// The free disk space in bytes.
     pub async fn free_bytes(&self) -> Option<u64> {
-        let registry = Arc::clone(&self.registry);
-        tokio::task::spawn_blocking(move || registry.room()).await.ok()?.map(|(free, _)| free)
+        let services = Arc::clone(&self.services);
+        tokio::task::spawn_blocking(move || sessions::room(&services)).await.ok()?.map(|(free, _)| free)
     }
 
     /// Whether the server is stopping and refuses requests.
     pub fn is_stopping(&self) -> bool {
-        self.registry.is_stopping()
+        self.services.sessions.is_stopping()
     }
 
     /// Waits until the server stops.
     pub fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.registry.stopping()
+        self.services.sessions.stopping()
     }
 
     /// A stdio client disconnected: its sessions end after their grace period.
     pub fn client_gone(&self, client: &str, grace: Detach) {
-        self.registry.clients.disconnected(client, grace);
+        self.services.clients.disconnected(client, grace);
     }
 
     /// A stdio client has connected: its sessions continue.
     pub fn client_here(&self, client: &str) {
-        self.registry.clients.connected(client);
+        self.services.clients.connected(client);
     }
 
     /// A client that was connected to an earlier server has the output of these sessions up to these positions.
     pub async fn resume_reading(&self, principal: &Principal, read_to: &BTreeMap<SessionId, u64>) {
         for (id, read_to) in read_to {
-            self.registry.resume_reading(principal, id, *read_to).await;
+            sessions::resume_reading(&self.services, principal, id, *read_to).await;
         }
     }
 
-    /// Gives memory back to the kernel after busy moments, for as long as it is polled. It keeps nothing of the registry: a server that
+    /// Gives memory back to the kernel after busy moments, for as long as it is polled. It keeps nothing of the services: a server that
     /// ends closes its store.
     pub fn give_back_memory(&self) -> impl Future<Output = ()> + Send + use<> {
-        let memory = Arc::clone(&self.registry.server_events.memory);
+        let memory = Arc::clone(&self.services.server_events.memory);
         async move { memory.give_back().await }
     }
 
@@ -293,7 +293,7 @@ impl Dispatcher {
             let sessions = tokio::select! {
                 biased;
                 () = &mut stopping => return,
-                sessions = self.registry.sessions_of_gone_client() => sessions,
+                sessions = sessions::sessions_of_gone_client(&self.services) => sessions,
             };
             let dispatcher = self.clone();
             tokio::spawn(async move { composites::client_gone::end(&dispatcher, sessions).await });

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// This node; the only one until there is a cluster.
+pub(crate) const NODE: u16 = 0;
+
 /// `s<node>-<10 characters>`, such as `s0-k3v9q2m7xa`: unique, unguessable, and with the node that owns the session.
 ///
 /// Its text is in it and not on the heap, for most of what a command brings about has a copy of its session's id.

@@ -1,6 +1,6 @@
 //! Composite actions: each expands into primitive ones, and every primitive goes through the dispatcher.
 //!
-//! Nothing in here knows the registry, so whatever a composite does to a session is authorized and recorded in one
+//! Nothing in here knows the services, so whatever a composite does to a session is authorized and recorded in one
 //! place, with its session, its text or keys, and its caller.
 
 mod await_output;

@@ -17,7 +17,7 @@ use crate::config::{Config, OperatorFiles};
 use crate::dispatch::{self, Completion, Dispatcher, Recorder};
 use crate::ids::SessionId;
 use crate::principal::{Detach, Principal, Scope};
-use crate::sessions::Registry;
+use crate::sessions;
 
 /// Primitives of one test.
 const PRIMITIVES_MAX: usize = 64;
@@ -64,8 +64,8 @@ impl Scene {
         let files = OperatorFiles { config: Some(home.path().join("config.toml")), policies: None };
         let config = Config { files, ..of(home.path()) };
         let (recorded, primitives) = mpsc::channel(PRIMITIVES_MAX);
-        let registry = Registry::start(&config).await.expect("a registry");
-        let dispatcher = Dispatcher::recorded_by(registry, Arc::new(Recorded(recorded)));
+        let services = sessions::start(&config).await.expect("services");
+        let dispatcher = Dispatcher::recorded_by(services, Arc::new(Recorded(recorded)));
         Self { home, dispatcher, primitives: Mutex::new(primitives) }
     }
 

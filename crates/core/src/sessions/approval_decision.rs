@@ -8,42 +8,46 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::approvals::{check_shows_no_secret, not_for_always};
-use super::registry::{Registry, on_disk};
+use super::health;
+use super::on_disk::on_disk;
+use super::services::Services;
 use crate::action::{ActionError, ApprovalView, Decision};
 use crate::principal::Principal;
 
-impl Registry {
-    /// Records a decision, and tells who follows the events if it is the first. A rule is written before the decision counts.
-    pub(super) async fn decide_approval(
-        self: &Arc<Self>,
-        principal: &Principal,
-        id: &str,
-        decision: Decision,
-    ) -> Result<ApprovalView, ActionError> {
-        let (registry, principal, id) = (Arc::clone(self), principal.clone(), id.to_owned());
-        // As a whole, even if its client goes away: a rule whose decision nobody was told of would be worse than either.
-        on_disk(move || {
-            let remember = |policy: &str, command: &str, cwd: &Path| registry.remember(&principal, policy, command, cwd);
-            let approvals = &registry.person_requests.approvals;
-            let (decided, is_first) = approvals.decide(&principal, &id, decision, Instant::now(), &remember)?;
-            if is_first {
-                tracing::info!(by = %principal.name, approval = %decided.id, session = %decided.session, decision = decision.name(), "an approval was decided on");
-                registry.server_events.approval_decided(&decided, decision);
-            }
-            Ok(decided)
-        })
-        .await
-    }
+/// Records a decision, and tells who follows the events if it is the first. A rule is written before the decision counts.
+pub(super) async fn decide_approval(
+    services: &Arc<Services>,
+    principal: &Principal,
+    id: &str,
+    decision: Decision,
+) -> Result<ApprovalView, ActionError> {
+    let (services, principal, id) = (Arc::clone(services), principal.clone(), id.to_owned());
+    // As a whole, even if its client goes away: a rule whose decision nobody was told of would be worse than either.
+    on_disk(move || {
+        let remember = |policy: &str, command: &str, cwd: &Path| remember(&services, &principal, policy, command, cwd);
+        let approvals = &services.person_requests.approvals;
+        let (decided, is_first) = approvals.decide(&principal, &id, decision, Instant::now(), &remember)?;
+        if is_first {
+            tracing::info!(by = %principal.name, approval = %decided.id, session = %decided.session, decision = decision.name(), "an approval was decided on");
+            services.server_events.approval_decided(&decided, decision);
+        }
+        Ok(decided)
+    })
+    .await
+}
 
-    /// Makes a rule of this command. Blocks.
-    fn remember(&self, principal: &Principal, policy: &str, command: &str, cwd: &Path) -> Result<(), ActionError> {
-        let (_, masks) = self.name_and_masks(None);
-        check_shows_no_secret(&masks, command)?;
-        self.launch_resources.policies.remember(policy, command, cwd, &principal.name).map_err(|e| match e.kind() {
-            io::ErrorKind::InvalidInput => not_for_always(&e.to_string()),
-            _ => ActionError::Exhausted {
-                why: format!("the rule for always cannot be written: {e}; nothing is decided"),
-            },
-        })
-    }
+/// Makes a rule of this command. Blocks.
+fn remember(
+    services: &Services,
+    principal: &Principal,
+    policy: &str,
+    command: &str,
+    cwd: &Path,
+) -> Result<(), ActionError> {
+    let (_, masks) = health::name_and_masks(services, None);
+    check_shows_no_secret(&masks, command)?;
+    services.launcher.policies.remember(policy, command, cwd, &principal.name).map_err(|e| match e.kind() {
+        io::ErrorKind::InvalidInput => not_for_always(&e.to_string()),
+        _ => ActionError::Exhausted { why: format!("the rule for always cannot be written: {e}; nothing is decided") },
+    })
 }

@@ -1,4 +1,4 @@
-//! The handle of a live session: how the registry reaches its actor.
+//! The handle of a live session: how requests reach its actor.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::session::Request;
 use super::shared::Shared;
 use crate::action::{ActionError, EndReason};
 
-/// The registry's handle of a live session.
+/// The handle of a live session.
 #[derive(Debug, Clone)]
 pub(super) struct Handle {
     pub(super) shared: Arc<Shared>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::action::ActionError;
 use crate::limits;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// The store of ended sessions, with what bounds the queries to it.
 #[derive(Debug)]
@@ -51,6 +51,26 @@ impl History {
                     "the disk of {disk} did not return {what} within {patience:?}; live sessions are not affected"
                 );
                 Err(ActionError::Exhausted { why })
+            }
+        }
+    }
+
+    /// Queries the store on the blocking pool; if it proves damaged, waits for the rebuild.
+    pub(super) async fn query<T: Send + 'static>(
+        &self,
+        ask: impl Fn(&Store) -> Result<T, StoreError> + Send + Sync + 'static,
+    ) -> Result<T, ActionError> {
+        let failed = |e: &dyn std::fmt::Display| ActionError::Internal { why: format!("the history: {e}") };
+        let (store, ask, mut is_first) = (Arc::clone(&self.store), Arc::new(ask), true);
+        loop {
+            if tokio::time::timeout(limits::STORE_PATIENCE, store.whole()).await.is_err() {
+                return Err(failed(&"store.db is still being rebuilt from the sessions' folders; retry later"));
+            }
+            let (asked, ask) = (Arc::clone(&store), Arc::clone(&ask));
+            let read = async move { tokio::task::spawn_blocking(move || ask(&asked)).await };
+            match self.in_time(("store.db", limits::DISK_PATIENCE), read).await?.map_err(|e| failed(&e))? {
+                Err(StoreError::Damaged(_)) if is_first => is_first = false,
+                answer => return answer.map_err(|e| failed(&e)),
             }
         }
     }

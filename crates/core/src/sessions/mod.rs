@@ -1,6 +1,7 @@
 //! Sessions: the live ones with their actors, the ended ones, and the actions on them.
 //!
-//! `registry.rs` knows all sessions, and `actions/` has its methods that perform the primitive actions for their callers.
+//! `known_sessions.rs` finds sessions, `services.rs` names the parts of a server, and `perform.rs` gives each primitive
+//! action to its function in `actions/`.
 //! `session/` is one live session, `ended_session.rs` reads an ended one; both feed a `timeline/`. `render/` makes text,
 //! screens, search results and recordings of output.
 
@@ -13,15 +14,19 @@ mod backends;
 mod client_sessions;
 mod clients;
 mod create_keys;
-mod disk_space;
 mod ended_session;
-mod ended_sessions;
+mod examination;
 mod handle;
+mod health;
 mod history;
+mod known_sessions;
 mod launch;
-mod launch_resources;
+mod launcher;
+mod lifecycle;
 mod live_sessions;
 mod name_locks;
+mod on_disk;
+mod perform;
 mod permits;
 mod person;
 mod person_requests;
@@ -29,7 +34,6 @@ mod policy_gate;
 mod processes;
 mod quota;
 mod read_cursor;
-mod registry;
 mod removed_tasks;
 mod render;
 mod replay_order;
@@ -37,12 +41,13 @@ mod resource_limits;
 mod retention;
 mod secret_requests;
 mod server_events;
+mod services;
 mod session;
 mod session_metadata;
+mod session_views;
 mod shared;
 mod store_rebuild;
 mod summary;
-mod supervision;
 mod taint;
 mod tasks;
 #[cfg(test)]
@@ -53,13 +58,22 @@ mod unix_peers;
 mod unreachable;
 mod unreachable_requests;
 mod unrecorded_end;
+mod unwitnessed_end;
 mod views;
 
 pub use crate::host::capacity::{KernelLimit, kernel_limits};
 pub use crate::host::confinement_hindrance;
 pub use crate::host::holder_is_static;
 pub use crate::host::holders::splice_works;
+pub(crate) use actions::wait_from_cursor::resume_reading;
 pub(crate) use approvals::ApprovalUse;
-pub(crate) use policy_gate::Judged;
-pub use registry::Registry;
+pub(crate) use client_sessions::sessions_of_gone_client;
+pub(crate) use health::{counts, name_and_masks, room, trouble};
+pub use launch::keep_spare_holder;
+pub use lifecycle::{start, stop};
+pub(crate) use perform::perform;
+pub(crate) use policy_gate::{Judged, judged};
+pub use retention::start_retention;
+pub use services::Services;
+pub use store_rebuild::keep_whole;
 pub use unix_peers::UnixPeers;

@@ -10,8 +10,11 @@ use policy::{Policies, Ruling, Standing, Verdict};
 use tokio::time::Instant;
 use wire::{Key, NO_KEY};
 
+use super::actions::{execute, idempotency};
 use super::approvals::{Answer, ApprovalUse, Asked, Words};
-use super::registry::{Registry, SessionRef, on_disk};
+use super::known_sessions::SessionRef;
+use super::on_disk::on_disk;
+use super::services::Services;
 use super::session::{KeyUse, Request};
 use super::shared::Shared;
 use super::taint::{UNPROVABLE, overtaken};
@@ -21,6 +24,7 @@ use crate::action::{
 };
 use crate::keys;
 use crate::limits::{APPROVALS_PER_PRINCIPAL_MAX, JUDGED_WEIGHT, POLICY_BYTES_MAX, UNDERWAY_INTERVAL};
+use crate::policy_file::PolicyFile;
 use crate::principal::Principal;
 use crate::profile::{Profile, StartFiles};
 
@@ -52,204 +56,205 @@ pub(crate) struct Judged {
     answer: Option<Answer>,
 }
 
-impl Registry {
-    /// The verdict of its session's policy on this action; none where neither has one.
-    pub(crate) async fn judged(&self, principal: &Principal, action: &Action) -> Result<Option<Judged>, ActionError> {
-        let session = match action {
-            Action::Execute(execute) => &execute.session,
-            Action::Input(input) if !calms(&input.bytes) => &input.session,
-            Action::Type { session, bytes, .. } if !is_interrupt(bytes) => session,
-            _ => return Ok(None),
-        };
-        let handle = match self.find(principal, session).await {
-            Ok(SessionRef::Live(handle)) => handle,
-            // It may be reachable in the next moment.
-            Ok(SessionRef::Unreachable(unreachable))
-                if unreachable.meta.policy.is_some() || principal.policy().is_some() =>
-            {
-                return Err(unreachable.error());
-            }
-            // There is nothing in which it could be performed; who performs it says so.
-            Ok(SessionRef::Unreachable(_) | SessionRef::EndedSession(_)) | Err(ActionError::NoSession { .. }) => {
-                return Ok(None);
-            }
-            Err(error) => return Err(error),
-        };
-        let shared = Arc::clone(&handle.shared);
-        let admitted = shared.taint.admitted();
-        let has_policy = shared.meta.policy.is_some() || principal.policy().is_some();
-        // The kernel is asked, and not the shell.
-        let is_nested = matches!(action, Action::Execute(Execute { shell: TargetShell::Nested, .. }));
-        let shell = handle.feed.borrow().summary.as_ref().and_then(|summary| summary.pid);
-        let shell = shell.filter(|_| has_policy && !is_nested);
-        let cwd = shell.and_then(|pid| self.host().working_directory(pid));
-        let judge = || {
-            let (policy, mut ruling) = self.ruling_of_both(principal, &shared, action, cwd.as_deref())?;
-            // It may quote the command, and half a secret is not recognized.
-            if let Some(masks) = shared.folder.masks() {
-                ruling.why = masks.masked_text(ruling.why);
-            }
-            ruling.shorten();
-            Some((policy, ruling))
-        };
-        let judged_bytes = if has_policy { action.command_bytes().min(POLICY_BYTES_MAX) } else { 0 };
-        let judging = self.server_events.lanes.work(&principal.name, judged_bytes * JUDGED_WEIGHT, judge);
-        let Some((policy, ruling)) = judging.await else { return Ok(None) };
-        let subject = if matches!(action, Action::Execute(_)) { Subject::Command } else { Subject::Input };
-        let mut judged = Judged { shared, policy, ruling, subject, cwd, admitted, answer: None };
-        let (name, used) = match action {
-            Action::Execute(execute) => (execute.key.as_deref(), self.key_of_command(execute)),
-            Action::Input(input) => (input.key.as_deref(), self.key_of_input(input)),
-            _ => (None, NO_KEY),
-        };
-        let used = name.map(|_| used);
-        let key = used.filter(|_| matches!(action, Action::Execute(_)));
-        if judged.ruling.verdict == Verdict::Ask {
-            self.not_a_creates(principal, name).await?;
+/// The verdict of its session's policy on this action; none where neither has one.
+pub(crate) async fn judged(
+    services: &Services,
+    principal: &Principal,
+    action: &Action,
+) -> Result<Option<Judged>, ActionError> {
+    let session = match action {
+        Action::Execute(execute) => &execute.session,
+        Action::Input(input) if !calms(&input.bytes) => &input.session,
+        Action::Type { session, bytes, .. } if !is_interrupt(bytes) => session,
+        _ => return Ok(None),
+    };
+    let handle = match services.sessions.find(principal, session).await {
+        Ok(SessionRef::Live(handle)) => handle,
+        // It may be reachable in the next moment.
+        Ok(SessionRef::Unreachable(unreachable))
+            if unreachable.meta.policy.is_some() || principal.policy().is_some() =>
+        {
+            return Err(unreachable.error());
         }
-        let hides_input = handle.feed.borrow().foreground == Some(Foreground::PasswordWanted);
-        loop {
-            if let Some(key) = used.filter(|_| judged.ruling.verdict != Verdict::Allow) {
-                match handle.ask(|reply| Request::KeyUse(key, reply)).await {
-                    // A repetition is answered with its command, and runs nothing.
-                    Ok(KeyUse::Command(_)) => return Ok(None),
-                    // A person is asked about nothing that cannot be performed.
-                    Ok(KeyUse::OtherRequest) if judged.ruling.verdict == Verdict::Ask => {
-                        return Err(ActionError::KeyReused { key: name.unwrap_or_default().to_owned() });
-                    }
-                    Ok(KeyUse::Unused | KeyUse::Underway | KeyUse::OtherRequest) | Err(_) => {}
+        // There is nothing in which it could be performed; who performs it says so.
+        Ok(SessionRef::Unreachable(_) | SessionRef::EndedSession(_)) | Err(ActionError::NoSession { .. }) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let shared = Arc::clone(&handle.shared);
+    let admitted = shared.taint.admitted();
+    let has_policy = shared.meta.policy.is_some() || principal.policy().is_some();
+    // The kernel is asked, and not the shell.
+    let is_nested = matches!(action, Action::Execute(Execute { shell: TargetShell::Nested, .. }));
+    let shell = handle.feed.borrow().summary.as_ref().and_then(|summary| summary.pid);
+    let shell = shell.filter(|_| has_policy && !is_nested);
+    let cwd = shell.and_then(|pid| services.backends.host.working_directory(pid));
+    let judge = || {
+        let (policy, mut ruling) =
+            ruling_of_both(&services.launcher.policies, principal, &shared, action, cwd.as_deref())?;
+        // It may quote the command, and half a secret is not recognized.
+        if let Some(masks) = shared.folder.masks() {
+            ruling.why = masks.masked_text(ruling.why);
+        }
+        ruling.shorten();
+        Some((policy, ruling))
+    };
+    let judged_bytes = if has_policy { action.command_bytes().min(POLICY_BYTES_MAX) } else { 0 };
+    let judging = services.server_events.lanes.work(&principal.name, judged_bytes * JUDGED_WEIGHT, judge);
+    let Some((policy, ruling)) = judging.await else { return Ok(None) };
+    let subject = if matches!(action, Action::Execute(_)) { Subject::Command } else { Subject::Input };
+    let mut judged = Judged { shared, policy, ruling, subject, cwd, admitted, answer: None };
+    let (name, used) = match action {
+        Action::Execute(execute) => (execute.key.as_deref(), idempotency::key_of_command(services, execute)),
+        Action::Input(input) => (input.key.as_deref(), idempotency::key_of_input(services, input)),
+        _ => (None, NO_KEY),
+    };
+    let used = name.map(|_| used);
+    let key = used.filter(|_| matches!(action, Action::Execute(_)));
+    if judged.ruling.verdict == Verdict::Ask {
+        execute::not_a_creates(services, principal, name).await?;
+    }
+    let hides_input = handle.feed.borrow().foreground == Some(Foreground::PasswordWanted);
+    loop {
+        if let Some(key) = used.filter(|_| judged.ruling.verdict != Verdict::Allow) {
+            match handle.ask(|reply| Request::KeyUse(key, reply)).await {
+                // A repetition is answered with its command, and runs nothing.
+                Ok(KeyUse::Command(_)) => return Ok(None),
+                // A person is asked about nothing that cannot be performed.
+                Ok(KeyUse::OtherRequest) if judged.ruling.verdict == Verdict::Ask => {
+                    return Err(ActionError::KeyReused { key: name.unwrap_or_default().to_owned() });
                 }
-            }
-            judged.answer = Asked::of(action, principal, hides_input, judged.cwd.as_deref())
-                .and_then(|asked| self.answer_of_person(principal, &judged, asked, key));
-            match judged.answer {
-                Some(Answer::Underway) => self.person_requests.approvals.changes_within(UNDERWAY_INTERVAL).await,
-                _ => break,
+                Ok(KeyUse::Unused | KeyUse::Underway | KeyUse::OtherRequest) | Err(_) => {}
             }
         }
-        if let Some(Answer::Pending { id, is_new: true }) = &judged.answer {
-            // It may have ended since it was found.
-            if !self.is_live(&judged.shared.id) {
-                self.person_requests.approvals.forget_session(&judged.shared.id);
-            }
-            self.server_events.notify(&judged.shared, ServerEventKind::Approval { id: id.clone(), decision: None });
+        judged.answer = Asked::of(action, principal, hides_input, judged.cwd.as_deref())
+            .and_then(|asked| answer_of_person(services, principal, &judged, asked, key));
+        match judged.answer {
+            Some(Answer::Underway) => services.person_requests.approvals.changes_within(UNDERWAY_INTERVAL).await,
+            _ => break,
         }
-        Ok(Some(judged))
     }
-
-    /// A person's decision about the request, or a new approval for it, where the ruling leaves it to one.
-    fn answer_of_person(
-        &self,
-        principal: &Principal,
-        judged: &Judged,
-        asked: Asked,
-        key: Option<Key>,
-    ) -> Option<Answer> {
-        let Judged { shared, policy, ruling, .. } = judged;
-        let approvals = &self.person_requests.approvals;
-        match ruling.verdict {
-            Verdict::Ask => {}
-            // A decision on this very request goes before the rule that was made of one.
-            Verdict::Allow if ruling.is_remembered => return approvals.decision_before(&asked, key, Instant::now()),
-            Verdict::Allow | Verdict::Deny => return None,
+    if let Some(Answer::Pending { id, is_new: true }) = &judged.answer {
+        // It may have ended since it was found.
+        if !services.sessions.is_live(&judged.shared.id) {
+            services.person_requests.approvals.forget_session(&judged.shared.id);
         }
-        let words = Words {
-            session_name: shared.meta.name.clone(),
-            owner: shared.meta.owner.clone(),
-            policy: policy.clone(),
-            rule: ruling.rule.clone(),
-            why: ruling.why.clone(),
-            never_provable: shared.meta.unprovable.clone(),
-            masks: shared.folder.masks().cloned(),
-        };
-        Some(approvals.answer(asked, key, principal.origin.door, words, Instant::now()))
+        services.server_events.notify(&judged.shared, ServerEventKind::Approval { id: id.clone(), decision: None });
     }
+    Ok(Some(judged))
+}
 
-    /// The ruling of the session's policy and of the token's, with the name of the policy that gave it. The stricter one
-    /// counts; the session's own where both say the same.
-    fn ruling_of_both(
-        &self,
-        principal: &Principal,
-        shared: &Shared,
-        action: &Action,
-        cwd: Option<&Path>,
-    ) -> Option<(String, Ruling)> {
-        let of_session = shared.meta.policy.as_deref();
-        let of_token = principal.policy().filter(|name| of_session != Some(name));
-        let ruled = [of_session, of_token].into_iter().flatten();
-        ruled.map(|name| (name.to_owned(), self.ruling(shared, name, action, cwd))).reduce(
-            |(one, before), (other, ruling)| {
-                let (taints, is_proven) = (before.taints || ruling.taints, before.is_proven && ruling.is_proven);
-                let is_remembered = before.is_remembered || ruling.is_remembered;
-                let counts =
-                    ruling.verdict > before.verdict || (ruling.verdict == before.verdict && ruling.is_remembered);
-                let (name, of) = if counts { (other, ruling) } else { (one, before) };
-                (name, Ruling { taints, is_proven, is_remembered, ..of })
-            },
-        )
+/// A person's decision about the request, or a new approval for it, where the ruling leaves it to one.
+fn answer_of_person(
+    services: &Services,
+    principal: &Principal,
+    judged: &Judged,
+    asked: Asked,
+    key: Option<Key>,
+) -> Option<Answer> {
+    let Judged { shared, policy, ruling, .. } = judged;
+    let approvals = &services.person_requests.approvals;
+    match ruling.verdict {
+        Verdict::Ask => {}
+        // A decision on this very request goes before the rule that was made of one.
+        Verdict::Allow if ruling.is_remembered => return approvals.decision_before(&asked, key, Instant::now()),
+        Verdict::Allow | Verdict::Deny => return None,
     }
+    let words = Words {
+        session_name: shared.meta.name.clone(),
+        owner: shared.meta.owner.clone(),
+        policy: policy.clone(),
+        rule: ruling.rule.clone(),
+        why: ruling.why.clone(),
+        never_provable: shared.meta.unprovable.clone(),
+        masks: shared.folder.masks().cloned(),
+    };
+    Some(approvals.answer(asked, key, principal.origin.door, words, Instant::now()))
+}
 
-    fn ruling(&self, shared: &Shared, name: &str, action: &Action, cwd: Option<&Path>) -> Ruling {
-        let policies = match self.launch_resources.policies.policies() {
-            Ok(policies) => policies,
-            Err(why) => return denied(why),
-        };
+/// The ruling of the session's policy and of the token's, with the name of the policy that gave it. The stricter one
+/// counts; the session's own where both say the same.
+fn ruling_of_both(
+    policies: &PolicyFile,
+    principal: &Principal,
+    shared: &Shared,
+    action: &Action,
+    cwd: Option<&Path>,
+) -> Option<(String, Ruling)> {
+    let of_session = shared.meta.policy.as_deref();
+    let of_token = principal.policy().filter(|name| of_session != Some(name));
+    let ruled = [of_session, of_token].into_iter().flatten();
+    ruled.map(|name| (name.to_owned(), ruling(policies, shared, name, action, cwd))).reduce(
+        |(one, before), (other, ruling)| {
+            let (taints, is_proven) = (before.taints || ruling.taints, before.is_proven && ruling.is_proven);
+            let is_remembered = before.is_remembered || ruling.is_remembered;
+            let counts = ruling.verdict > before.verdict || (ruling.verdict == before.verdict && ruling.is_remembered);
+            let (name, of) = if counts { (other, ruling) } else { (one, before) };
+            (name, Ruling { taints, is_proven, is_remembered, ..of })
+        },
+    )
+}
+
+fn ruling(policies: &PolicyFile, shared: &Shared, name: &str, action: &Action, cwd: Option<&Path>) -> Ruling {
+    let policies = match policies.policies() {
+        Ok(policies) => policies,
+        Err(why) => return denied(why),
+    };
+    let Some(policy) = policies.get(name) else {
+        return denied(format!("the policy file has no policy {name:?} any more"));
+    };
+    let Action::Execute(execute) = action else { return policy.typed_input() };
+    let taint = shared.taint.reason();
+    let hindrance = match (execute.shell, &shared.meta.unprovable) {
+        (TargetShell::Nested, _) => Some("a nested shell runs it"),
+        (_, Some(why)) => Some(why.as_str()),
+        _ if shared.meta.policy.is_none() => Some("the session was started without a policy"),
+        _ => taint.as_deref(),
+    };
+    policy.command(&execute.command, hindrance.map_or(Standing::Provable(cwd), Standing::Unprovable))
+}
+
+/// The policy of a new session, if it lets the request start one. Blocks.
+pub(super) fn policy_of_new(
+    policies: &PolicyFile,
+    principal: &Principal,
+    request: &Create,
+    profile: &Profile,
+) -> Result<Option<String>, ActionError> {
+    let unreadable = |why| ActionError::Start { why: format!("the policy file: {why}") };
+    let policies = policies.policies().map_err(unreadable)?;
+    // The sessions of a token have its policy where they would have none.
+    let of_session = profile.policy.as_deref().or(policies.default_policy());
+    let Some(name) = of_session.or(principal.policy()) else { return Ok(None) };
+    let of_token = principal.policy().filter(|of_token| *of_token != name);
+    let set_by_request = set_by_request(principal, request);
+    for (name, is_tokens) in [(Some(name), of_session.is_none()), (of_token, true)] {
+        let Some(name) = name else { continue };
         let Some(policy) = policies.get(name) else {
-            return denied(format!("the policy file has no policy {name:?} any more"));
+            let (field, whose) = if is_tokens { ("token", "the token's policy: ") } else { ("profile", "policy: ") };
+            let problem = format!("{whose}{}", no_policy(&policies, name));
+            return Err(ActionError::Invalid { field, problem });
         };
-        let Action::Execute(execute) = action else { return policy.typed_input() };
-        let taint = shared.taint.reason();
-        let hindrance = match (execute.shell, &shared.meta.unprovable) {
-            (TargetShell::Nested, _) => Some("a nested shell runs it"),
-            (_, Some(why)) => Some(why.as_str()),
-            _ if shared.meta.policy.is_none() => Some("the session was started without a policy"),
-            _ => taint.as_deref(),
-        };
-        policy.command(&execute.command, hindrance.map_or(Standing::Provable(cwd), Standing::Unprovable))
-    }
-
-    /// The policy of a new session, if it lets the request start one. Blocks.
-    pub(super) fn policy_of_new(
-        &self,
-        principal: &Principal,
-        request: &Create,
-        profile: &Profile,
-    ) -> Result<Option<String>, ActionError> {
-        let unreadable = |why| ActionError::Start { why: format!("the policy file: {why}") };
-        let policies = self.launch_resources.policies.policies().map_err(unreadable)?;
-        // The sessions of a token have its policy where they would have none.
-        let of_session = profile.policy.as_deref().or(policies.default_policy());
-        let Some(name) = of_session.or(principal.policy()) else { return Ok(None) };
-        let of_token = principal.policy().filter(|of_token| *of_token != name);
-        let set_by_request = set_by_request(principal, request);
-        for (name, is_tokens) in [(Some(name), of_session.is_none()), (of_token, true)] {
-            let Some(name) = name else { continue };
-            let Some(policy) = policies.get(name) else {
-                let (field, whose) =
-                    if is_tokens { ("token", "the token's policy: ") } else { ("profile", "policy: ") };
-                let problem = format!("{whose}{}", no_policy(&policies, name));
-                return Err(ActionError::Invalid { field, problem });
-            };
-            if let Some(why) = &set_by_request {
-                let ruling = policy.unreadable(why.clone());
-                let is_advisory = profile.confinement.is_none();
-                if let Some(error) = refusal("not started", name, &ruling, is_advisory, None) {
-                    return Err(error);
-                }
+        if let Some(why) = &set_by_request {
+            let ruling = policy.unreadable(why.clone());
+            let is_advisory = profile.confinement.is_none();
+            if let Some(error) = refusal("not started", name, &ruling, is_advisory, None) {
+                return Err(error);
             }
         }
-        Ok(Some(name.to_owned()))
     }
+    Ok(Some(name.to_owned()))
+}
 
-    /// Refuses a token whose policy the file does not have. Blocks.
-    pub(super) fn check_policy_of_token(&self, request: &MakeToken) -> Result<(), ActionError> {
-        let Some(name) = &request.bounds.policy else { return Ok(()) };
-        let invalid = |problem| ActionError::Invalid { field: "policy", problem };
-        let policies = self.launch_resources.policies.policies().map_err(|why| invalid(format!("the file: {why}")))?;
-        match policies.get(name) {
-            Some(_) => Ok(()),
-            None => Err(invalid(no_policy(&policies, name))),
-        }
+/// Refuses a token whose policy the file does not have. Blocks.
+pub(super) fn check_policy_of_token(policies: &PolicyFile, request: &MakeToken) -> Result<(), ActionError> {
+    let Some(name) = &request.bounds.policy else { return Ok(()) };
+    let invalid = |problem| ActionError::Invalid { field: "policy", problem };
+    let policies = policies.policies().map_err(|why| invalid(format!("the file: {why}")))?;
+    match policies.get(name) {
+        Some(_) => Ok(()),
+        None => Err(invalid(no_policy(&policies, name))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The state that the registry, readers and the actor of one session share: positions, never bytes.
+//! The state that requests, readers and the actor of one session share: positions, never bytes.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::lane::{AnswerRoom, Lane};
 use crate::limits;
 use crate::store::SessionRow;
 
-/// The state that the registry and readers share with the actor: positions, never bytes.
+/// The state that requests and readers share with the actor: positions, never bytes.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) id: SessionId,
@@ -43,7 +43,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Whether the actor ended before the session did, so that the registry starts another one.
+    /// Whether the actor ended before the session did, so that the server starts another one.
     pub(crate) fn has_faulted(&self) -> bool {
         self.faulted.load(Ordering::Acquire)
     }

@@ -3,6 +3,8 @@
 //!
 //! A record is a line of JSON in the file `tasks`. The next server waits on for what has no end there.
 
+use super::history::History;
+use crate::action::ActionError;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -301,13 +303,15 @@ pub(super) struct Tasks {
     pub(super) held: Semaphore,
     /// Those of sessions that are no longer retained.
     pub(super) removed: RemovedTasks,
+    /// Bounds the work on a disk that may hang.
+    history: Arc<History>,
 }
 
 impl Tasks {
     /// With those of removed sessions in this file.
-    pub(super) fn new(removed: PathBuf) -> Self {
+    pub(super) fn new(removed: PathBuf, history: Arc<History>) -> Self {
         let held = Semaphore::new(limits::TASKS_HELD_MAX);
-        Self { known: Mutex::default(), held, removed: RemovedTasks::at(removed) }
+        Self { known: Mutex::default(), held, removed: RemovedTasks::at(removed), history }
     }
 
     /// The tasks of a session, and those that nobody waits for yet: the session's records are read for the first time.
@@ -351,6 +355,18 @@ impl Tasks {
     /// The session is no longer retained.
     pub(super) fn forget(&self, id: &SessionId) {
         locked(&self.known).remove(id);
+    }
+
+    /// Works on the records of tasks; a disk that does not answer fails the request and not the server.
+    pub(super) async fn on_disk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+    ) -> Result<T, ActionError> {
+        let unusable =
+            |why: String| ActionError::Internal { why: format!("the records of the session's tasks: {why}") };
+        let done = tokio::task::spawn_blocking(work);
+        let done = self.history.in_time(("tasks", limits::DISK_PATIENCE), done).await?;
+        done.map_err(|e| unusable(e.to_string()))?.map_err(|e| unusable(e.to_string()))
     }
 }
 

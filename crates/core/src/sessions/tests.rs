@@ -7,15 +7,18 @@ use std::time::{Duration, SystemTime};
 
 use wire::{PROTOCOL, ToHolder};
 
-use super::Registry;
+use super::actions::{create, execute, terminate};
 use super::session::Request;
 use super::timeline::micros;
+use super::{Services, lifecycle, perform, policy_gate, retention, start, store_rebuild, unreachable_requests};
 use crate::action::{
     Action, ActionError, Budget, ClientContext, Composite, Create, Execute, Fresh, List, Outcome, Piece, SessionEvent,
     SessionStatus, TargetShell, TaskSupport, TerminalCall, Terminate, Wait,
 };
 use crate::config::Config;
 use crate::dispatch::Dispatcher;
+use crate::host::LocalHost;
+use crate::host::holders::HolderBackend;
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::{Detach, Principal, Scope};
@@ -41,9 +44,9 @@ pub(super) fn me() -> Principal {
 async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
     const BYTES: usize = 32 << 20;
     let dir = tempfile::tempdir().expect("a directory");
-    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
-    let id = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
-    let handle = registry.live(&me(), &id).await.expect("alive");
+    let services = start(&config(dir.path())).await.expect("services");
+    let id = create::create(&services, &me(), &request(dir.path())).await.expect("a session").session.id;
+    let handle = services.sessions.live(&me(), &id).await.expect("alive");
     let shell = handle.ask(Request::Look).await.expect("alive").view.pid.expect("a shell");
     let begun = Execute {
         session: handle.shared.id.clone(),
@@ -55,7 +58,7 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
         key: None,
         budget: Budget::NONE,
     };
-    registry.execute(&me(), &begun).await.expect("accepted");
+    execute::execute(&services, &me(), &begun).await.expect("accepted");
     let turns = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&turns);
     tokio::spawn(async move {
@@ -72,14 +75,14 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
     tokio::time::timeout(Duration::from_secs(60), handle.gone()).await.expect("it ends");
     let turns = turns.load(Ordering::Relaxed) - before;
     assert!(turns >= BYTES / limits::SCAN_CHUNK / 2, "others got {turns} turns");
-    let past = registry.find(&me(), &handle.shared.id).await.expect("known");
-    let super::registry::SessionRef::EndedSession(past) = past else { panic!("it has ended") };
+    let past = services.sessions.find(&me(), &handle.shared.id).await.expect("known");
+    let super::known_sessions::SessionRef::EndedSession(past) = past else { panic!("it has ended") };
     let command = past.commands().pop().expect("on record");
     assert_eq!(command.output_size, BYTES as u64 + "exit\r\n".len() as u64);
 }
 
 /// Runs a command to its end.
-async fn run(registry: &Arc<Registry>, session: &SessionId, command: &str) {
+async fn run(services: &Arc<Services>, session: &SessionId, command: &str) {
     let wait = Wait::at_most(Duration::from_secs(30));
     let execute = Execute {
         session: session.clone(),
@@ -91,7 +94,7 @@ async fn run(registry: &Arc<Registry>, session: &SessionId, command: &str) {
         key: None,
         budget: Budget::NONE,
     };
-    let report = registry.execute(&me(), &execute).await.expect("accepted");
+    let report = execute::execute(services, &me(), &execute).await.expect("accepted");
     assert!(report.command.is_some_and(|c| c.end_offset.is_some()), "{command} has ended");
 }
 
@@ -99,18 +102,18 @@ async fn run(registry: &Arc<Registry>, session: &SessionId, command: &str) {
 // promise: crash-1
 async fn a_session_that_ends_while_its_actor_has_lost_it_is_told_as_ended() {
     let dir = tempfile::tempdir().expect("a directory");
-    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
-    let id = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
-    let handle = registry.live(&me(), &id).await.expect("alive");
+    let services = start(&config(dir.path())).await.expect("services");
+    let id = create::create(&services, &me(), &request(dir.path())).await.expect("a session").session.id;
+    let handle = services.sessions.live(&me(), &id).await.expect("alive");
     // Another program attaches itself, as a second server would, and then the session ends.
     let folder = handle.shared.folder.clone();
-    let (mut connection, _) = registry.holders().connect(&folder).expect("it listens");
+    let (mut connection, _) = services.backends.holders.connect(&folder).expect("it listens");
     connection.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
     tokio::time::timeout(Duration::from_secs(60), handle.gone()).await.expect("the actor leaves");
-    registry.kill_holder(&id, &folder, None).await.expect("killed");
+    unreachable_requests::kill_holder(&services.backends, &id, &folder, None).await.expect("killed");
     let until = tokio::time::Instant::now() + Duration::from_secs(60);
     let status = loop {
-        match registry.show(&me(), &id).await {
+        match services.sessions.show(&me(), &id).await {
             Err(ActionError::Restarting) if tokio::time::Instant::now() < until => tokio::task::yield_now().await,
             shown => break shown.map(|session| session.status),
         }
@@ -122,15 +125,15 @@ async fn a_session_that_ends_while_its_actor_has_lost_it_is_told_as_ended() {
 async fn a_list_of_commands_is_paged_through_history_and_memory_as_one() {
     const COUNT: usize = limits::COMMANDS_IN_MEMORY + 6;
     let dir = tempfile::tempdir().expect("a directory");
-    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
-    let session = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
+    let services = start(&config(dir.path())).await.expect("services");
+    let session = create::create(&services, &me(), &request(dir.path())).await.expect("a session").session.id;
     for i in 1..=COUNT {
-        run(&registry, &session, &format!("(exit {i})")).await;
+        run(&services, &session, &format!("(exit {i})")).await;
     }
     let mut told = Vec::new();
     for offset in (0..COUNT + 8).step_by(4) {
         let list = Action::Commands { session: session.clone(), limit: 4, offset };
-        let Outcome::Commands(page, total) = registry.act(&me(), &list).await.expect("known") else {
+        let Outcome::Commands(page, total) = perform(&services, &me(), &list).await.expect("known") else {
             panic!("another outcome")
         };
         assert_eq!((page.len(), total), (COUNT.saturating_sub(offset).min(4), COUNT));
@@ -138,17 +141,17 @@ async fn a_list_of_commands_is_paged_through_history_and_memory_as_one() {
     }
     assert_eq!(told, (1..=COUNT).map(|i| Some(i as i32)).collect::<Vec<_>>());
     let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
-    registry.terminate(&me(), &end).await.expect("it ends");
+    terminate::terminate(&services, &me(), &end).await.expect("it ends");
 }
 
 #[tokio::test]
 async fn a_page_of_the_list_is_its_part_of_the_whole_list() {
     const COUNT: usize = 5;
     let dir = tempfile::tempdir().expect("a directory");
-    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
+    let services = start(&config(dir.path())).await.expect("services");
     let mut made = Vec::new();
     for _ in 0..COUNT {
-        made.push(registry.create(&me(), &request(dir.path())).await.expect("a session").session.id);
+        made.push(create::create(&services, &me(), &request(dir.path())).await.expect("a session").session.id);
     }
     for is_newest_first in [false, true] {
         let mut whole = made.clone();
@@ -157,7 +160,8 @@ async fn a_page_of_the_list_is_its_part_of_the_whole_list() {
         }
         for (offset, limit) in (0..COUNT + 2).flat_map(|offset| (1..COUNT + 2).map(move |limit| (offset, limit))) {
             let list = List { owner: None, status: None, name: None, is_newest_first, limit, offset };
-            let Outcome::Sessions(page, total) = registry.act(&me(), &Action::List(list)).await.expect("a list") else {
+            let Outcome::Sessions(page, total) = perform(&services, &me(), &Action::List(list)).await.expect("a list")
+            else {
                 panic!("another outcome")
             };
             let ids: Vec<_> = page.into_iter().map(|session| session.id).collect();
@@ -167,7 +171,7 @@ async fn a_page_of_the_list_is_its_part_of_the_whole_list() {
     }
     for id in made {
         let end = Terminate { session: id, force: true, signo: None, grace: None, purges: false };
-        registry.terminate(&me(), &end).await.expect("it ends");
+        terminate::terminate(&services, &me(), &end).await.expect("it ends");
     }
 }
 
@@ -175,14 +179,15 @@ async fn a_page_of_the_list_is_its_part_of_the_whole_list() {
 async fn a_holder_that_does_not_greet_is_ended_with_its_session() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().expect("a directory");
-    let mut registry = Registry::start(&config(dir.path())).await.expect("a registry");
+    let config = config(dir.path());
+    let mut holders = HolderBackend::prepare(dir.path()).expect("a backend");
     // Says who it is, closes its connection and lives on.
     let mute = dir.path().join("mute");
     std::fs::write(&mute, "#!/bin/sh\necho $$ > \"$1/../../pid\"; exec <&-; exec sleep 1000\n").expect("a write");
     std::fs::set_permissions(&mute, PermissionsExt::from_mode(0o700)).expect("ours");
-    let backends = &mut Arc::get_mut(&mut registry).expect("nobody else has it yet").backends;
-    Arc::get_mut(backends).expect("nobody else has them yet").holders.set_program(mute);
-    let failed = registry.create(&me(), &request(dir.path())).await;
+    holders.set_program(mute);
+    let services = lifecycle::open(&config, LocalHost::default(), holders).expect("services");
+    let failed = create::create(&services, &me(), &request(dir.path())).await;
     assert!(matches!(failed, Err(ActionError::Start { .. })), "{failed:?}");
     let pid = std::fs::read_to_string(dir.path().join("pid")).expect("it ran").trim().parse().expect("a number");
     assert!(!sys::process::is_alive(pid));
@@ -195,19 +200,19 @@ async fn a_tilde_is_the_home_of_the_session() {
     for home in ["a", "b"] {
         std::fs::create_dir_all(dir.path().join(home).join("src")).expect("ours");
     }
-    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
+    let services = start(&config(dir.path())).await.expect("services");
     let b = vec![("HOME".to_owned(), dir.path().join("b").to_str().expect("UTF-8").to_owned())];
     for (home, env, cwd, expected) in
         [("a", vec![], "~", "a"), ("a", vec![], "~/src", "a/src"), ("a", b, "~/src", "b/src")]
     {
         let request = Create { cwd: Some(cwd.into()), env, ..request(&dir.path().join(home)) };
-        let session = registry.create(&me(), &request).await.expect("a session").session;
+        let session = create::create(&services, &me(), &request).await.expect("a session").session;
         assert_eq!(session.cwd, dir.path().join(expected));
         let end = Terminate { session: session.id, force: true, signo: None, grace: None, purges: false };
-        registry.terminate(&me(), &end).await.expect("it ends");
+        terminate::terminate(&services, &me(), &end).await.expect("it ends");
     }
     let homeless = Create { base_env: Some(Arc::default()), cwd: Some("~".into()), ..Create::default() };
-    let refused = registry.create(&me(), &homeless).await;
+    let refused = create::create(&services, &me(), &homeless).await;
     assert!(matches!(refused, Err(ActionError::Invalid { field: "cwd", .. })), "{refused:?}");
 }
 
@@ -219,16 +224,16 @@ async fn a_viewer_is_told_that_the_session_runs_although_no_output_follows() {
     let gate = dir.path().join("gate");
     assert!(std::process::Command::new("mkfifo").arg(&gate).status().expect("mkfifo").success());
     std::fs::write(dir.path().join(".bashrc"), format!("read -r _ < {}\n", gate.display())).expect("written");
-    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
-    let session = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
+    let services = start(&config(dir.path())).await.expect("services");
+    let session = create::create(&services, &me(), &request(dir.path())).await.expect("a session").session.id;
     let watch = Action::Watch { session: session.clone(), since: None };
-    let Outcome::Watching(watching) = registry.act(&me(), &watch).await.expect("alive") else {
+    let Outcome::Watching(watching) = perform(&services, &me(), &watch).await.expect("alive") else {
         panic!("another outcome")
     };
     assert_eq!(watching.session.status, SessionStatus::Creating);
     let mut feed = watching.feed;
     tokio::task::spawn_blocking(move || std::fs::write(gate, "go\n")).await.expect("no panic").expect("it reads");
-    let handle = registry.live(&me(), &session).await.expect("alive");
+    let handle = services.sessions.live(&me(), &session).await.expect("alive");
     handle.ask(Request::Prompt).await.expect("alive");
     let snapshot = feed.snapshot().await.expect("alive").expect("a screen");
     let is_ready = |event: &SessionEvent| matches!(event, SessionEvent::Ready);
@@ -237,7 +242,7 @@ async fn a_viewer_is_told_that_the_session_runs_although_no_output_follows() {
         tokio::time::timeout(Duration::from_secs(30), next).await.expect("the event");
     }
     let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
-    registry.terminate(&me(), &end).await.expect("it ends");
+    terminate::terminate(&services, &me(), &end).await.expect("it ends");
 }
 
 #[tokio::test]
@@ -246,18 +251,18 @@ async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
     const LINES: usize = 500_000;
     let dir = tempfile::tempdir().expect("a directory");
     let few = Config { journal_bytes_max: 1 << 20, ..config(dir.path()) };
-    let registry = Registry::start(&few).await.expect("a registry");
-    let session = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
+    let services = start(&few).await.expect("services");
+    let session = create::create(&services, &me(), &request(dir.path())).await.expect("a session").session.id;
     let watch = Action::Watch { session: session.clone(), since: Some(0) };
-    let Outcome::Watching(watching) = registry.act(&me(), &watch).await.expect("alive") else {
+    let Outcome::Watching(watching) = perform(&services, &me(), &watch).await.expect("alive") else {
         panic!("another outcome")
     };
     let mut feed = watching.feed;
     for _ in 0..limits::EVENTS_KEPT {
-        run(&registry, &session, "true").await;
+        run(&services, &session, "true").await;
     }
-    run(&registry, &session, &format!("seq 1 {LINES}")).await;
-    let view = registry.show(&me(), &session).await.expect("alive");
+    run(&services, &session, &format!("seq 1 {LINES}")).await;
+    let view = services.sessions.show(&me(), &session).await.expect("alive");
     assert!(view.first_offset > 0);
     let (mut missed, mut gap, mut at, mut shown) = (0, None, 0, Vec::new());
     while at < view.end_offset {
@@ -284,7 +289,7 @@ async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
     assert_eq!(gap, Some(view.first_offset));
     assert!(String::from_utf8_lossy(&shown).contains(&format!("\r\n{LINES}\r\n")));
     let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
-    registry.terminate(&me(), &end).await.expect("it ends");
+    terminate::terminate(&services, &me(), &end).await.expect("it ends");
     while !matches!(feed.next(limits::FRAME_BYTES).await.expect("it has ended"), Piece::Over) {}
 }
 
@@ -298,11 +303,11 @@ fn processor_time() -> Duration {
 // promise: rest-5
 async fn a_page_of_ended_sessions_costs_no_more_than_a_look_at_each() {
     let dir = tempfile::tempdir().expect("a directory");
-    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
+    let services = start(&config(dir.path())).await.expect("services");
     let list = async |known: usize| {
         let begun = processor_time();
         let list = List { status: Some(SessionStatus::Terminated), limit: 100, ..List::default() };
-        let Outcome::Sessions(_, total) = registry.act(&me(), &Action::List(list)).await.expect("a list") else {
+        let Outcome::Sessions(_, total) = perform(&services, &me(), &Action::List(list)).await.expect("a list") else {
             panic!("another outcome")
         };
         assert_eq!(total, known);
@@ -312,7 +317,7 @@ async fn a_page_of_ended_sessions_costs_no_more_than_a_look_at_each() {
     let mut costs = Vec::new();
     for upto in [1_000, 16_000] {
         for number in known..upto {
-            registry.store().put_session(SessionRow {
+            services.history.store.put_session(SessionRow {
                 id: SessionId::random(0).to_string(),
                 owner: "me".to_owned(),
                 name: None,
@@ -321,7 +326,7 @@ async fn a_page_of_ended_sessions_costs_no_more_than_a_look_at_each() {
                 key: None,
             });
         }
-        registry.store().flush().expect("written");
+        services.history.store.flush().expect("written");
         known = upto;
         list(known).await;
         costs.push((list(known).await + list(known).await + list(known).await).max(Duration::from_millis(1)));
@@ -331,7 +336,7 @@ async fn a_page_of_ended_sessions_costs_no_more_than_a_look_at_each() {
 }
 
 /// Puts sessions on record that ended at these times, each with a folder.
-fn put_ended(registry: &Registry, dir: &Path, ended: impl IntoIterator<Item = u64>) -> Vec<SessionId> {
+fn put_ended(services: &Services, dir: &Path, ended: impl IntoIterator<Item = u64>) -> Vec<SessionId> {
     let put = |ended_us: u64| {
         let id = SessionId::random(0);
         std::fs::create_dir(dir.join("sessions").join(id.as_str())).expect("made");
@@ -343,7 +348,7 @@ fn put_ended(registry: &Registry, dir: &Path, ended: impl IntoIterator<Item = u6
             ended_us: Some(ended_us),
             key: None,
         };
-        registry.store().put_session(row);
+        services.history.store.put_session(row);
         id
     };
     ended.into_iter().map(put).collect()
@@ -354,16 +359,16 @@ async fn what_ended_too_long_ago_goes_and_what_ended_since_stays() {
     let dir = tempfile::tempdir().expect("a directory");
     let age = Duration::from_secs(3600);
     let config = Config { retention_age: age, retention_free: 0, ..config(dir.path()) };
-    let registry = Registry::start(&config).await.expect("a registry");
+    let services = start(&config).await.expect("services");
     let ago = |seconds: u64| {
         let now = SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
         u64::try_from((now - Duration::from_secs(seconds)).as_micros()).expect("not for long")
     };
-    let ids = put_ended(&registry, dir.path(), [ago(3_700), ago(3_500), ago(7_200), ago(0)]);
-    registry.enforce_retention();
+    let ids = put_ended(&services, dir.path(), [ago(3_700), ago(3_500), ago(7_200), ago(0)]);
+    retention::enforce_retention(&services);
     let is_there = |id: &SessionId| dir.path().join("sessions").join(id.as_str()).exists();
     assert_eq!(ids.iter().map(is_there).collect::<Vec<_>>(), [false, true, false, true]);
-    let rows = registry.store().sessions().expect("rows");
+    let rows = services.history.store.sessions().expect("rows");
     assert_eq!(rows.iter().map(|r| r.id.as_str()).collect::<Vec<_>>(), [ids[1].as_str(), ids[3].as_str()]);
 }
 
@@ -372,14 +377,18 @@ async fn what_ended_too_long_ago_goes_and_what_ended_since_stays() {
 async fn a_session_that_has_just_ended_makes_no_room_yet() {
     let dir = tempfile::tempdir().expect("a directory");
     let config = Config { retention_bytes: 0, retention_free: u64::MAX, ..config(dir.path()) };
-    let registry = Registry::start(&config).await.expect("a registry");
+    let services = start(&config).await.expect("services");
     let now = micros(SystemTime::now());
-    let ids = put_ended(&registry, dir.path(), [now, now - 60_000_000]);
+    let ids = put_ended(&services, dir.path(), [now, now - 60_000_000]);
     for id in &ids {
         std::fs::write(dir.path().join("sessions").join(id.as_str()).join("journal"), "output").expect("written");
     }
-    assert_eq!(registry.enforce_retention(), limits::ENDED_SESSION_STAYS, "it looks again when the end is old enough");
-    let rows = registry.store().sessions().expect("rows");
+    assert_eq!(
+        retention::enforce_retention(&services),
+        limits::ENDED_SESSION_STAYS,
+        "it looks again when the end is old enough"
+    );
+    let rows = services.history.store.sessions().expect("rows");
     assert_eq!(rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), [ids[0].as_str()]);
 }
 
@@ -388,28 +397,28 @@ async fn beyond_a_number_of_ended_sessions_the_oldest_go() {
     const MORE: usize = 3;
     let dir = tempfile::tempdir().expect("a directory");
     let config = Config { retention_age: Duration::MAX, retention_free: 0, ..config(dir.path()) };
-    let registry = Registry::start(&config).await.expect("a registry");
-    let ids = put_ended(&registry, dir.path(), 1..=(super::retention::PASTS_MAX + MORE) as u64);
-    registry.enforce_retention();
-    let rows = registry.store().sessions().expect("rows");
-    assert_eq!((rows.len(), rows[0].id.as_str()), (super::retention::PASTS_MAX, ids[MORE].as_str()));
+    let services = start(&config).await.expect("services");
+    let ids = put_ended(&services, dir.path(), 1..=(retention::PASTS_MAX + MORE) as u64);
+    retention::enforce_retention(&services);
+    let rows = services.history.store.sessions().expect("rows");
+    assert_eq!((rows.len(), rows[0].id.as_str()), (retention::PASTS_MAX, ids[MORE].as_str()));
 }
 
 #[tokio::test]
 // promise: damage-1
 async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_another_story() {
     let dir = tempfile::tempdir().expect("a directory");
-    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
+    let services = start(&config(dir.path())).await.expect("services");
     // A file's time is that of the kernel's last tick.
     let begun_us = micros(SystemTime::now() - Duration::from_secs(1));
-    let id = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
-    run(&registry, &id, "cd /; echo one; (exit 3)").await;
-    run(&registry, &id, "false | true").await;
+    let id = create::create(&services, &me(), &request(dir.path())).await.expect("a session").session.id;
+    run(&services, &id, "cd /; echo one; (exit 3)").await;
+    run(&services, &id, "false | true").await;
     let end = Terminate { session: id.clone(), force: false, signo: None, grace: None, purges: false };
-    registry.terminate(&me(), &end).await.expect("it ends");
-    let there = registry.holders().folder(&id);
+    terminate::terminate(&services, &me(), &end).await.expect("it ends");
+    let there = services.backends.holders.folder(&id);
     let folder = there.path();
-    let load = || super::ended_session::EndedSession::load(&id, &there, &registry.backends);
+    let load = || super::ended_session::EndedSession::load(&id, &there, &services.backends);
     let story = |past: &super::ended_session::EndedSession| format!("{:?} {:?}", past.view(), past.commands());
     let truth = story(&load().expect("whole"));
     let mut damaged = 0;
@@ -437,9 +446,9 @@ async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_ano
 // promise: damage-1
 async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_known() {
     let dir = tempfile::tempdir().expect("a directory");
-    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
-    let id = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
-    run(&registry, &id, "echo one").await;
+    let services = start(&config(dir.path())).await.expect("services");
+    let id = create::create(&services, &me(), &request(dir.path())).await.expect("a session").session.id;
+    run(&services, &id, "echo one").await;
     let end = Terminate {
         session: id.clone(),
         force: false,
@@ -447,8 +456,8 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
         grace: Some(Duration::from_secs(60)),
         purges: false,
     };
-    registry.terminate(&me(), &end).await.expect("it ends");
-    let there = registry.holders().folder(&id);
+    terminate::terminate(&services, &me(), &end).await.expect("it ends");
+    let there = services.backends.holders.folder(&id);
     let folder = there.path();
     let events = folder.join(journal::EVENTS_FILE);
     let whole = std::fs::read(&events).expect("there");
@@ -466,7 +475,7 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
         for to in cuts.clone() {
             std::fs::write(&events, &whole[..to]).expect("written");
             let past =
-                super::ended_session::EndedSession::load(&id, &there, &registry.backends).expect("it can be shown");
+                super::ended_session::EndedSession::load(&id, &there, &services.backends).expect("it can be shown");
             let view = past.view();
             let exit = view.exit.expect("it has ended");
             assert_eq!((exit.code, exit.signal), (None, None), "cut at {to}");
@@ -487,13 +496,13 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
     }
     std::fs::remove_file(&socket).expect("there");
     std::fs::write(&events, &whole).expect("written");
-    let past = super::ended_session::EndedSession::load(&id, &there, &registry.backends).expect("it can be shown");
+    let past = super::ended_session::EndedSession::load(&id, &there, &services.backends).expect("it can be shown");
     assert!(past.view().trouble.is_none());
     assert_eq!(past.view().exit.expect("it has ended").reason, "terminated on request; the shell was killed by HUP");
 }
 
 /// A call of the one-tool shell, of a client that has sent it before.
-async fn resent(registry: &Arc<Registry>, command: &str, is_input: bool, key: &str) -> crate::action::TerminalView {
+async fn resent(services: &Arc<Services>, command: &str, is_input: bool, key: &str) -> crate::action::TerminalView {
     let client = ClientContext { client: Some("one".to_owned()), detach: Detach::Keep, ..ClientContext::default() };
     let call = TerminalCall {
         session: None,
@@ -510,7 +519,7 @@ async fn resent(registry: &Arc<Registry>, command: &str, is_input: bool, key: &s
         key: Some(key.to_owned()),
         budget: 1_000.into(),
     };
-    let dispatcher = Dispatcher::new(Arc::clone(registry));
+    let dispatcher = Dispatcher::new(Arc::clone(services));
     match dispatcher.dispatch(&me(), Action::Composite(Composite::Terminal(Box::new(call)))).await.expect("an answer") {
         Outcome::Terminal(view) => *view,
         other => panic!("another outcome: {other:?}"),
@@ -521,8 +530,8 @@ async fn resent(registry: &Arc<Registry>, command: &str, is_input: bool, key: &s
 // promise: once-3
 async fn a_call_that_ended_the_default_session_is_answered_and_not_done_again_in_a_fresh_shell() {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut registry = Registry::start(&config(dir.path())).await.expect("a registry");
-    let first = resent(&registry, "echo last words; exit 5", false, "one").await;
+    let mut services = start(&config(dir.path())).await.expect("services");
+    let first = resent(&services, "echo last words; exit 5", false, "one").await;
     let told = |view: &crate::action::TerminalView| {
         let command = view.report.command.clone().map(|command| (command.id, command.status, command.exit_code));
         let exit = view.report.session.exit.clone().map(|exit| exit.reason);
@@ -532,21 +541,21 @@ async fn a_call_that_ended_the_default_session_is_answered_and_not_done_again_in
     // By the same server, by one that finds its end in the store, and by one whose predecessor was killed before it was there.
     for has_store in [None, Some(true), Some(false)] {
         if let Some(has_store) = has_store {
-            registry.stop().await;
-            drop(registry);
+            lifecycle::stop(&services).await;
+            drop(services);
             if !has_store {
                 std::fs::remove_file(dir.path().join("store.db")).expect("there");
             }
-            registry = Registry::start(&config(dir.path())).await.expect("another manager");
+            services = start(&config(dir.path())).await.expect("other services");
         }
-        let again = resent(&registry, "echo last words; exit 5", false, "one").await;
+        let again = resent(&services, "echo last words; exit 5", false, "one").await;
         assert_eq!((told(&again), again.fresh.is_none()), (told(&first), true), "{has_store:?}");
-        assert_eq!(registry.folders().expect("folders").len(), 1, "{has_store:?}");
+        assert_eq!(services.backends.holders.all().expect("folders").len(), 1, "{has_store:?}");
     }
-    let next = resent(&registry, "echo next", false, "two").await;
+    let next = resent(&services, "echo next", false, "two").await;
     assert!(matches!(&next.fresh, Some(Fresh::Ended { session, .. }) if *session == first.report.session.id));
     let end = Terminate { session: next.report.session.id, force: true, signo: None, grace: None, purges: false };
-    registry.terminate(&me(), &end).await.expect("it ends");
+    terminate::terminate(&services, &me(), &end).await.expect("it ends");
 }
 
 #[tokio::test]
@@ -564,8 +573,8 @@ async fn of_two_remembered_commands_that_are_judged_at_once_the_one_that_comes_s
     let rule = "[[remembered]]\npolicy = 'dev'\ncommand = 'ls > x'\nby = 'ada'\nat = '2026-01-02'\n";
     file("policy.remembered.toml", &format!("{rule}cwd = '{}'\n", cwd.display()));
     let files = crate::config::OperatorFiles { config: profile, policies };
-    let registry = Registry::start(&Config { files, ..config(dir.path()) }).await.expect("a registry");
-    let session = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
+    let services = start(&Config { files, ..config(dir.path()) }).await.expect("services");
+    let session = create::create(&services, &me(), &request(dir.path())).await.expect("a session").session.id;
     let mut action = Action::Execute(Execute {
         session: session.clone(),
         command: "ls > x".to_owned(),
@@ -576,7 +585,8 @@ async fn of_two_remembered_commands_that_are_judged_at_once_the_one_that_comes_s
         key: None,
         budget: Budget::NONE,
     });
-    let judged = async || registry.judged(&me(), &action).await.expect("judged").expect("it has a policy");
+    let judged =
+        async || policy_gate::judged(&services, &me(), &action).await.expect("judged").expect("it has a policy");
     let (first, second) = (judged().await, judged().await);
     for one in [&first, &second] {
         assert_eq!((one.verdict(), one.rule(), one.refusal().is_none()), ("allow", "remembered", true));
@@ -588,10 +598,10 @@ async fn of_two_remembered_commands_that_are_judged_at_once_the_one_that_comes_s
         matches!(refused, ActionError::PolicyDenied(_)) && refused.to_string().contains("send it again"),
         "{refused}"
     );
-    let next = registry.judged(&me(), &action).await.expect("judged").expect("it has a policy");
+    let next = policy_gate::judged(&services, &me(), &action).await.expect("judged").expect("it has a policy");
     assert_eq!((next.verdict(), next.rule()), ("ask", "unproven"));
     let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
-    registry.terminate(&me(), &end).await.expect("it ends");
+    terminate::terminate(&services, &me(), &end).await.expect("it ends");
 }
 
 #[tokio::test]
@@ -611,9 +621,9 @@ async fn a_proven_command_runs_only_where_nothing_unproven_came_before_it() {
     };
     let text = format!("default = 'dev'\n[policies.dev]\n{}{}", rule("pwd"), rule("export"));
     let files = crate::config::OperatorFiles { config: profile, policies: file("policy.toml", &text) };
-    let registry = Registry::start(&Config { files, ..config(dir.path()) }).await.expect("a registry");
+    let services = start(&Config { files, ..config(dir.path()) }).await.expect("services");
     for overtaken_at in ["its admission", "the hand-over", "no time"] {
-        let session = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
+        let session = create::create(&services, &me(), &request(dir.path())).await.expect("a session").session.id;
         let execute = |command: &str| {
             Action::Execute(Execute {
                 session: session.clone(),
@@ -626,25 +636,27 @@ async fn a_proven_command_runs_only_where_nothing_unproven_came_before_it() {
                 budget: Budget::NONE,
             })
         };
-        let judged = async |action: &Action| registry.judged(&me(), action).await.expect("judged").expect("a policy");
+        let judged = async |action: &Action| {
+            policy_gate::judged(&services, &me(), action).await.expect("judged").expect("a policy")
+        };
         let (mut looks, mut exports) = (execute("pwd"), execute("export PATH=/evil"));
         let (look, export) = (judged(&looks).await, judged(&exports).await);
         assert_eq!((look.verdict(), export.verdict()), ("allow", "allow"));
         let result = if overtaken_at == "its admission" {
             export.admit(&mut exports).await.expect("it is the first");
             look.admit(&mut looks).await.expect("the hand-over decides");
-            registry.act(&me(), &looks).await.map(drop)
+            perform(&services, &me(), &looks).await.map(drop)
         } else {
             look.admit(&mut looks).await.expect("it is the first");
             if overtaken_at == "the hand-over" {
                 export.admit(&mut exports).await.expect("it is allowed");
             }
-            registry.act(&me(), &looks).await.map(drop)
+            perform(&services, &me(), &looks).await.map(drop)
         };
         let said = result.err().map(|refused| refused.to_string()).unwrap_or_default();
         assert_eq!(said.contains("send it again"), overtaken_at != "no time", "{overtaken_at}: {said}");
         let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
-        registry.terminate(&me(), &end).await.expect("it ends");
+        terminate::terminate(&services, &me(), &end).await.expect("it ends");
     }
 }
 
@@ -652,16 +664,16 @@ async fn a_proven_command_runs_only_where_nothing_unproven_came_before_it() {
 // promise: damage-2
 async fn a_rebuild_of_the_store_that_failed_is_tried_again() {
     let dir = tempfile::tempdir().expect("a directory");
-    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
-    registry.keep_whole();
+    let services = start(&config(dir.path())).await.expect("services");
+    store_rebuild::keep_whole(&services);
     // The damaged file cannot be set aside.
     let in_the_way = dir.path().join("store.damaged");
     std::fs::create_dir_all(in_the_way.join("x")).expect("made");
-    registry.store().damage();
-    while crate::mutex::locked(&registry.history.next_rebuild_at).is_none() {
+    services.history.store.damage();
+    while crate::mutex::locked(&services.history.next_rebuild_at).is_none() {
         tokio::task::yield_now().await;
     }
-    assert!(registry.store().is_damaged());
+    assert!(services.history.store.is_damaged());
     std::fs::remove_dir_all(in_the_way).expect("removed");
-    registry.store().whole().await;
+    services.history.store.whole().await;
 }

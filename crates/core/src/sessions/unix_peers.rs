@@ -17,7 +17,7 @@ pub struct UnixPeers {
 }
 
 impl UnixPeers {
-    pub(super) fn new(backends: Arc<Backends>) -> Self {
+    pub(crate) fn new(backends: Arc<Backends>) -> Self {
         Self { backends }
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wire::{FromHolder, ToHolder};
 
-use super::ended_session::EndedSession;
-use super::registry::{Registry, on_disk};
+use super::backends::Backends;
+use super::services::Services;
 use super::session::Ended;
 use super::unreachable::{Hindrance, Unreachable};
 use crate::action::{ActionError, Terminate, TerminatedView};
@@ -17,128 +17,85 @@ use crate::ids::SessionId;
 use crate::limits;
 use crate::mutex::locked;
 
-impl Registry {
-    /// Lists the session as unreachable.
-    pub(super) fn mark(&self, unreachable: Unreachable) {
-        let id = unreachable.id.clone();
-        let news = locked(&self.adoption.unreachable).insert(id.clone(), Arc::new(unreachable));
-        self.forget_gone_actor(&id);
-        if news.is_none() {
-            let now = locked(&self.adoption.unreachable).get(&id).map(|u| u.why.clone()).unwrap_or_default();
-            tracing::warn!(session = %id, why = %now, "unreachable");
+/// Terminates an unreachable session.
+pub(super) async fn end_unreachable(
+    services: &Services,
+    unreachable: &Arc<Unreachable>,
+    request: &Terminate,
+) -> Result<TerminatedView, ActionError> {
+    let signo = if request.force { sys::signal::KILL } else { request.signo.unwrap_or(sys::signal::HUP) };
+    let grace = request.grace.unwrap_or(limits::TERMINATE_GRACE);
+    let asked = match unreachable.unreachable_reason {
+        Hindrance::Silent | Hindrance::Foreign => None,
+        Hindrance::Damaged | Hindrance::Faulty => {
+            ask_to_end(&services.backends.holders, unreachable, signo, grace).await
         }
-        self.adoption.changed.send_modify(|n| *n += 1);
+    };
+    let ended = match (asked, request.force) {
+        (Some(ended), _) => ended,
+        (None, true) => kill_holder(&services.backends, &unreachable.id, &unreachable.folder, unreachable.met).await?,
+        (None, false) => return Err(unreachable.error()),
+    };
+    let mut changes = services.sessions.adoption.changed.subscribe();
+    let is_gone = changes.wait_for(|_| !locked(&services.sessions.adoption.unreachable).contains_key(&unreachable.id));
+    if tokio::time::timeout(limits::HOLDER_LEAVES, is_gone).await.is_err() {
+        return Err(unreachable.error());
     }
+    let past = services.sessions.past(&unreachable.id).await?;
+    Ok(TerminatedView {
+        session: past.map_or_else(|| unreachable.ended_view(), |past| past.view()),
+        killed: ended.killed,
+        left: ended.left,
+        was_over: false,
+        freed_bytes: None,
+    })
+}
 
-    /// The session is reachable again, or has ended.
-    pub(super) fn unmark(&self, id: &SessionId) {
-        self.forget_gone_actor(id);
-        if locked(&self.adoption.unreachable).remove(id).is_some() {
-            tracing::info!(session = %id, "no longer unreachable");
-        }
-        self.adoption.changed.send_modify(|n| *n += 1);
-    }
-
-    /// Removes the handle of an actor that lost its session: otherwise requests would be told to retry for ever.
-    fn forget_gone_actor(&self, id: &SessionId) {
-        let mut live = locked(&self.live);
-        if live.get(id).is_some_and(|handle| handle.mailbox.is_closed()) {
-            live.remove(id);
-        }
-    }
-
-    /// The session's timeline as far as it is on disk, for requests that only read.
-    pub(super) async fn story_of(&self, unreachable: &Arc<Unreachable>) -> Result<Arc<EndedSession>, ActionError> {
-        let (unreachable, backends) = (Arc::clone(unreachable), Arc::clone(&self.backends));
-        on_disk(move || {
-            let past = EndedSession::of_unreachable(&unreachable, &backends);
-            past.map(Arc::new).map_err(|e| ActionError::Unreachable {
-                session: unreachable.id.clone(),
-                why: format!("{}, and its records cannot be read ({e})", unreachable.why),
-            })
-        })
-        .await
-    }
-
-    /// Terminates an unreachable session.
-    pub(super) async fn end_unreachable(
-        &self,
-        unreachable: &Arc<Unreachable>,
-        request: &Terminate,
-    ) -> Result<TerminatedView, ActionError> {
-        let signo = if request.force { sys::signal::KILL } else { request.signo.unwrap_or(sys::signal::HUP) };
-        let grace = request.grace.unwrap_or(limits::TERMINATE_GRACE);
-        let asked = match unreachable.unreachable_reason {
-            Hindrance::Silent | Hindrance::Foreign => None,
-            Hindrance::Damaged | Hindrance::Faulty => ask_to_end(self.holders(), unreachable, signo, grace).await,
-        };
-        let ended = match (asked, request.force) {
-            (Some(ended), _) => ended,
-            (None, true) => self.kill_holder(&unreachable.id, &unreachable.folder, unreachable.met).await?,
-            (None, false) => return Err(unreachable.error()),
-        };
-        let mut changes = self.adoption.changed.subscribe();
-        let is_gone = changes.wait_for(|_| !locked(&self.adoption.unreachable).contains_key(&unreachable.id));
-        if tokio::time::timeout(limits::HOLDER_LEAVES, is_gone).await.is_err() {
-            return Err(unreachable.error());
-        }
-        let past = self.past(&unreachable.id).await?;
-        Ok(TerminatedView {
-            session: past.map_or_else(|| unreachable.ended_view(), |past| past.view()),
-            killed: ended.killed,
-            left: ended.left,
-            was_over: false,
-            freed_bytes: None,
-        })
-    }
-
-    /// Kills a session without its holder's help: the holder first, so that it starts nothing more, and then all of its
-    /// processes.
-    pub(super) async fn kill_holder(
-        &self,
-        id: &SessionId,
-        folder: &SessionFolder,
-        met: Option<Identity>,
-    ) -> Result<Ended, ActionError> {
-        let holder = match self.holders().liveness(folder, met) {
-            Liveness::Alive(holder) => holder,
-            Liveness::Dead(_) | Liveness::NeverBegan => return Ok(Ended { killed: 0, left: 0 }),
-            Liveness::Copy(_) => {
-                let why =
-                    "its folder is a copy, and the process that holds the original is another session's".to_owned();
-                return Err(ActionError::Unreachable { session: id.clone(), why });
-            }
-            Liveness::Unknown(why) | Liveness::MayLive(why) => {
-                let why = format!("its holder process cannot be determined: {why}");
-                return Err(ActionError::Unreachable { session: id.clone(), why });
-            }
-        };
-        let pid = holder.0;
-        let held: Vec<Identity> = descendants(self.host(), pid).iter().map(|it: &Process| it.identity).collect();
-        tracing::warn!(session = %id, holder = pid, "killed by force, with its {} processes", held.len());
-        self.holders().note_forced(folder);
-        self.holders().kill(holder);
-        if !self.holders().ends_within(holder, limits::KILL_PATIENCE).await {
-            let why = format!(
-                "its holder (process {pid}) was sent KILL and has not ended: the kernel ends it when the disk or the control \
-                 group that it waits for lets it go on"
-            );
+/// Kills a session without its holder's help: the holder first, so that it starts nothing more, and then all of its
+/// processes.
+pub(super) async fn kill_holder(
+    backends: &Backends,
+    id: &SessionId,
+    folder: &SessionFolder,
+    met: Option<Identity>,
+) -> Result<Ended, ActionError> {
+    let holder = match backends.holders.liveness(folder, met) {
+        Liveness::Alive(holder) => holder,
+        Liveness::Dead(_) | Liveness::NeverBegan => return Ok(Ended { killed: 0, left: 0 }),
+        Liveness::Copy(_) => {
+            let why = "its folder is a copy, and the process that holds the original is another session's".to_owned();
             return Err(ActionError::Unreachable { session: id.clone(), why });
         }
-        for process in &held {
-            self.host().signal_exactly(*process, sys::signal::KILL);
+        Liveness::Unknown(why) | Liveness::MayLive(why) => {
+            let why = format!("its holder process cannot be determined: {why}");
+            return Err(ActionError::Unreachable { session: id.clone(), why });
         }
-        let (backends, swept) = (Arc::clone(&self.backends), id.clone());
-        let sweep = move || holders::sweep(&*backends.host, &swept, Dead::known(holder));
-        let more = tokio::task::spawn_blocking(sweep).await.unwrap_or(0);
-        let until = Instant::now() + limits::KILL_PATIENCE;
-        let mut left = 0;
-        for process in &held {
-            let longest = until.saturating_duration_since(Instant::now());
-            left += u64::from(!self.host().ends_within(*process, longest).await);
-        }
-        Ok(Ended { killed: (held.len() + more) as u64, left })
+    };
+    let pid = holder.0;
+    let held: Vec<Identity> = descendants(&*backends.host, pid).iter().map(|it: &Process| it.identity).collect();
+    tracing::warn!(session = %id, holder = pid, "killed by force, with its {} processes", held.len());
+    backends.holders.note_forced(folder);
+    backends.holders.kill(holder);
+    if !backends.holders.ends_within(holder, limits::KILL_PATIENCE).await {
+        let why = format!(
+            "its holder (process {pid}) was sent KILL and has not ended: the kernel ends it when the disk or the control \
+             group that it waits for lets it go on"
+        );
+        return Err(ActionError::Unreachable { session: id.clone(), why });
     }
+    for process in &held {
+        backends.host.signal_exactly(*process, sys::signal::KILL);
+    }
+    let (host, swept) = (Arc::clone(&backends.host), id.clone());
+    let sweep = move || holders::sweep(&*host, &swept, Dead::known(holder));
+    let more = tokio::task::spawn_blocking(sweep).await.unwrap_or(0);
+    let until = Instant::now() + limits::KILL_PATIENCE;
+    let mut left = 0;
+    for process in &held {
+        let longest = until.saturating_duration_since(Instant::now());
+        left += u64::from(!backends.host.ends_within(*process, longest).await);
+    }
+    Ok(Ended { killed: (held.len() + more) as u64, left })
 }
 
 /// Asks the holder of a session whose files are unreadable to end it, for which the holder needs no file. `None` if it

@@ -34,7 +34,7 @@ use ptyd_core::credentials::server_token::Token;
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::instance_lock::lock;
 use ptyd_core::serve_error::ServeError;
-use ptyd_core::sessions::Registry;
+use ptyd_core::sessions;
 use ptyd_core::state_dir::{self, private_dir};
 use ptyd_core::{unix_socket, unix_stream};
 use tls::Tls;
@@ -90,11 +90,11 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     if let Err(e) = &link {
         tracing::warn!(error = %e, "clients need --socket: the state directory does not take a link to the socket");
     }
-    let registry = Registry::start(&config).await?;
-    registry.start_retention();
-    registry.keep_whole();
+    let services = sessions::start(&config).await?;
+    sessions::start_retention(&services);
+    sessions::keep_whole(&services);
 
-    let dispatcher = Dispatcher::new(Arc::clone(&registry));
+    let dispatcher = Dispatcher::new(Arc::clone(&services));
     tokio::spawn(dispatcher.clone().end_sessions_of_gone_clients());
     tokio::spawn(dispatcher.give_back_memory());
     let audit = dispatcher.audit();
@@ -141,7 +141,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
 
     let is_local = network.public_url.is_none() && tls.is_none();
     ready(&Listening { url, address, is_local, socket: config.socket.clone(), token_file });
-    registry.keep_spare_holder();
+    sessions::keep_spare_holder(&services);
     tokio::select! {
         _ = stop => {}
         // A listener never ends by itself; if one did, the server must not continue without it.
@@ -149,7 +149,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     }
     tracing::info!("stopping; sessions keep running");
     let _ = stopping.send(true);
-    let last = async { tokio::join!(registry.stop(), serving, visits.closed()) };
+    let last = async { tokio::join!(sessions::stop(&services), serving, visits.closed()) };
     if tokio::time::timeout(LAST_ANSWERS, last).await.is_err() {
         tracing::info!("some connections did not end in time");
     }

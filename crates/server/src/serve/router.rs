@@ -124,7 +124,7 @@ mod tests {
     use ptyd_core::audit::{self, AuditLog};
     use ptyd_core::credentials::server_token::Token;
     use ptyd_core::principal::{PeerSession, UnixPeer};
-    use ptyd_core::sessions::Registry;
+    use ptyd_core::sessions;
     use ptyd_core::state_dir::private_dir;
 
     fn config(dir: &Path) -> Config {
@@ -139,8 +139,8 @@ mod tests {
     async fn app_and_audit_in(dir: &Path) -> (Router, Arc<AuditLog>) {
         let config = config(dir);
         private_dir(&config.state_dir).expect("a directory");
-        let registry = Registry::start(&config).await.expect("a manager");
-        let dispatcher = Dispatcher::new(registry);
+        let services = sessions::start(&config).await.expect("services");
+        let dispatcher = Dispatcher::new(services);
         let guard = Guard::new(
             Token::given("right").expect("valid"),
             dispatcher.tokens(),

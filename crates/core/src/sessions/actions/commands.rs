@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use super::range_text;
 use super::report::plain_report;
 use crate::action::{ActionError, Budget, CommandStatus, CommandView, EndedBy, Outcome, Report, SessionView};
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Principal;
 use crate::sessions::ended_session::EndedSession;
-use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::known_sessions::SessionRef;
+use crate::sessions::read_cursor::ReadCursors;
 use crate::sessions::render::handover::RecentHandovers;
+use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 use crate::sessions::shared::Shared;
 
@@ -21,108 +24,103 @@ pub(super) struct KnownCommand {
     pub(super) handovers: RecentHandovers,
 }
 
-impl Registry {
-    // ---- commands ----
-
-    pub(in crate::sessions) async fn commands(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
-        limit: usize,
-        offset: usize,
-    ) -> Result<Outcome, ActionError> {
-        let (recent, view) = match self.find_to_read(principal, session).await? {
-            SessionRef::Live(handle) => {
-                let (snapshot, recent) = handle.ask(Request::Commands).await?;
-                (recent, snapshot.view)
-            }
-            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
-            SessionRef::EndedSession(past) => (past.commands(), past.view()),
-        };
-        // Commands that left the actor's memory are in the history; the newest come from the actor.
-        let newest: Vec<u32> = recent.iter().map(|c| c.id.0).collect();
-        let id = session.as_str().to_owned();
-        let (rows, older) = self
-            .history(move |store| {
-                store.flush_as_far_as_possible()?;
-                store.commands(&id, &newest, limit, offset)
-            })
-            .await?;
-        let total = older + recent.len();
-        let mut page: Vec<CommandView> = rows.into_iter().map(|r| from_history(&view, r)).collect();
-        let left = limit.saturating_sub(page.len());
-        page.extend(recent.into_iter().skip(offset.saturating_sub(older)).take(left));
-        Ok(Outcome::Commands(page, total))
-    }
-
-    pub(in crate::sessions) async fn command(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
-        id: CommandId,
-        budget: Budget,
-    ) -> Result<Report, ActionError> {
-        let KnownCommand { session: view, shared, command, shown_to, handovers } =
-            self.known(principal, session, id).await?;
-        let to = command.end_offset.unwrap_or(shown_to);
-        let output = self.text(&shared, handovers, (command.start_offset.min(to), to), view.cols, budget).await?;
-        let ended_by = if command.status == CommandStatus::Running { EndedBy::Accepted } else { EndedBy::Ended };
-        Ok(plain_report(view, Some(command), ended_by, output))
-    }
-
-    /// A command from the actor, the records or the history.
-    pub(super) async fn known(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
-        id: CommandId,
-    ) -> Result<KnownCommand, ActionError> {
-        let (view, shared, command, shown_to, handovers) = match self.find_to_read(principal, session).await? {
-            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
-            SessionRef::Live(handle) => {
-                let (snapshot, all) = handle.ask(Request::Commands).await?;
-                let command = all.into_iter().find(|c| c.id == id);
-                (snapshot.view, Arc::clone(&handle.shared), command, snapshot.shown_to, snapshot.handovers)
-            }
-            SessionRef::EndedSession(past) => {
-                let command = past.commands().into_iter().find(|c| c.id == id);
-                let (shown_to, handovers) =
-                    (past.timeline.output().scanner.position(), past.timeline.log().handovers(0));
-                (past.view(), Arc::clone(&past.shared), command, shown_to, handovers)
-            }
-        };
-        if let Some(command) = command {
-            return Ok(KnownCommand { session: view, shared, command, shown_to, handovers });
+pub(in crate::sessions) async fn commands(
+    services: &Services,
+    principal: &Principal,
+    session: &SessionId,
+    limit: usize,
+    offset: usize,
+) -> Result<Outcome, ActionError> {
+    let (recent, view) = match services.sessions.find_to_read(principal, session).await? {
+        SessionRef::Live(handle) => {
+            let (snapshot, recent) = handle.ask(Request::Commands).await?;
+            (recent, snapshot.view)
         }
-        let name = session.as_str().to_owned();
-        let row = self
-            .history(move |store| {
-                store.flush_as_far_as_possible()?;
-                store.command(&name, id.0)
-            })
-            .await?;
-        let row = row.ok_or_else(|| ActionError::NoCommand { session: session.clone(), id: id.to_string() })?;
-        let command = from_history(&view, row);
-        let shown_to = command.start_offset;
-        Ok(KnownCommand { session: view, shared, command, shown_to, handovers })
-    }
+        SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+        SessionRef::EndedSession(past) => (past.commands(), past.view()),
+    };
+    // Commands that left the actor's memory are in the history; the newest come from the actor.
+    let newest: Vec<u32> = recent.iter().map(|c| c.id.0).collect();
+    let id = session.as_str().to_owned();
+    let (rows, older) = services
+        .history
+        .query(move |store| {
+            store.flush_as_far_as_possible()?;
+            store.commands(&id, &newest, limit, offset)
+        })
+        .await?;
+    let total = older + recent.len();
+    let mut page: Vec<CommandView> = rows.into_iter().map(|r| from_history(&view, r)).collect();
+    let left = limit.saturating_sub(page.len());
+    page.extend(recent.into_iter().skip(offset.saturating_sub(older)).take(left));
+    Ok(Outcome::Commands(page, total))
 }
 
-impl Registry {
-    /// The end of a session, with the output that this caller has not been shown.
-    pub(super) async fn past_report(
-        &self,
-        principal: &Principal,
-        past: &EndedSession,
-        budget: Budget,
-    ) -> Result<Report, ActionError> {
-        let (shared, to) = (&past.shared, past.timeline.output().scanner.position());
-        let from = self.read_cursors.read_to(principal, &shared.id).await?.unwrap_or(0).min(to);
-        let handovers = past.timeline.log().handovers(from);
-        let output = self.text(shared, handovers, (from, to), shared.spec.cols, budget).await?;
-        self.read_cursors.has_read(principal, &shared.id, (from, to));
-        Ok(plain_report(past.view(), None, EndedBy::Exited, output))
+pub(in crate::sessions) async fn command(
+    services: &Services,
+    principal: &Principal,
+    session: &SessionId,
+    id: CommandId,
+    budget: Budget,
+) -> Result<Report, ActionError> {
+    let KnownCommand { session: view, shared, command, shown_to, handovers } =
+        known(services, principal, session, id).await?;
+    let to = command.end_offset.unwrap_or(shown_to);
+    let output = range_text::text(&shared, handovers, (command.start_offset.min(to), to), view.cols, budget).await?;
+    let ended_by = if command.status == CommandStatus::Running { EndedBy::Accepted } else { EndedBy::Ended };
+    Ok(plain_report(view, Some(command), ended_by, output))
+}
+
+/// A command from the actor, the records or the history.
+pub(super) async fn known(
+    services: &Services,
+    principal: &Principal,
+    session: &SessionId,
+    id: CommandId,
+) -> Result<KnownCommand, ActionError> {
+    let (view, shared, command, shown_to, handovers) = match services.sessions.find_to_read(principal, session).await? {
+        SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+        SessionRef::Live(handle) => {
+            let (snapshot, all) = handle.ask(Request::Commands).await?;
+            let command = all.into_iter().find(|c| c.id == id);
+            (snapshot.view, Arc::clone(&handle.shared), command, snapshot.shown_to, snapshot.handovers)
+        }
+        SessionRef::EndedSession(past) => {
+            let command = past.commands().into_iter().find(|c| c.id == id);
+            let (shown_to, handovers) = (past.timeline.output().scanner.position(), past.timeline.log().handovers(0));
+            (past.view(), Arc::clone(&past.shared), command, shown_to, handovers)
+        }
+    };
+    if let Some(command) = command {
+        return Ok(KnownCommand { session: view, shared, command, shown_to, handovers });
     }
+    let name = session.as_str().to_owned();
+    let row = services
+        .history
+        .query(move |store| {
+            store.flush_as_far_as_possible()?;
+            store.command(&name, id.0)
+        })
+        .await?;
+    let row = row.ok_or_else(|| ActionError::NoCommand { session: session.clone(), id: id.to_string() })?;
+    let command = from_history(&view, row);
+    let shown_to = command.start_offset;
+    Ok(KnownCommand { session: view, shared, command, shown_to, handovers })
+}
+
+/// The end of a session, with the output that this caller has not been shown.
+pub(super) async fn past_report(
+    cursors: &ReadCursors,
+    principal: &Principal,
+    past: &EndedSession,
+    budget: Budget,
+) -> Result<Report, ActionError> {
+    let (shared, to) = (&past.shared, past.timeline.output().scanner.position());
+    let from = cursors.read_to(principal, &shared.id).await?.unwrap_or(0).min(to);
+    let handovers = past.timeline.log().handovers(from);
+    let output = range_text::text(shared, handovers, (from, to), shared.spec.cols, budget).await?;
+    cursors.has_read(principal, &shared.id, (from, to));
+    Ok(plain_report(past.view(), None, EndedBy::Exited, output))
 }
 
 /// A command that only the history has; its output is not in there.

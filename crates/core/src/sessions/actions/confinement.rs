@@ -18,7 +18,7 @@ use crate::host::places::{
     PROJECT_SETTINGS, SYSTEM, TEMPORARY,
 };
 use crate::profile::Confinement;
-use crate::sessions::registry::Registry;
+use crate::sessions::launcher::Launcher;
 
 /// The places of one session.
 pub(super) struct Places<'a> {
@@ -44,48 +44,45 @@ pub(super) struct Places<'a> {
     pub(super) is_folder: &'a dyn Fn(&Path) -> Option<bool>,
 }
 
-impl Registry {
-    /// The rules for a new session that starts in this directory, if its profile confines it; `rules` makes those of its tier. Blocks.
-    pub(super) fn confinement(
-        &self,
-        setting: &Setting,
-        is_bound: bool,
-        cwd: &Path,
-        session_home: Option<&[u8]>,
-        rules: fn(&Confinement, &Places<'_>) -> Result<Rules, ActionError>,
-    ) -> Result<Option<Rules>, ActionError> {
-        let Some(asked) = &setting.profile.confinement else { return Ok(None) };
-        if setting.user.is_some() {
-            return Err(of_profile(
-                "a session of another user is not confined yet; leave out one of the two".to_owned(),
-            ));
-        }
-        // The holder says why a sandbox cannot be made: it makes it.
-        if let Some(why) = self.host().confinement_hindrance(ConfinementTier::Process) {
-            return Err(ActionError::Start { why: format!("its confinement {why}") });
-        }
-        let (resolved, place) = (|path: &Path| self.host().resolved_path(path), |path: &Path| self.host().place(path));
-        let home = match setting.profile.env.get("HOME").map(Path::new) {
-            Some(home) if home.is_absolute() => Some(place(home).map_err(|link| is_link(home, &link))?),
-            Some(_) => None,
-            None => self.host().home().filter(|home| home.is_absolute()),
-        };
-        let of_profile = setting.profile.cwd.as_ref().map(|cwd| below(home.as_deref(), cwd));
-        let own = self.launch_resources.own_places(self.holders().sessions());
-        let places = Places {
-            home: home.as_deref(),
-            session_home: session_home.map(|home| Path::new(OsStr::from_bytes(home))),
-            directory: &resolved(cwd),
-            of_profile: of_profile.as_deref(),
-            is_bound,
-            own: &own,
-            programs: &self.host().program_folders(),
-            resolved: &resolved,
-            place: &place,
-            is_folder: &|path| self.host().file(path).map(|file| file.is_directory),
-        };
-        rules(asked, &places).map(Some)
+/// The rules for a new session that starts in this directory, if its profile confines it; `rules` makes those of its tier. Blocks.
+pub(super) fn confinement(
+    launcher: &Launcher,
+    setting: &Setting,
+    is_bound: bool,
+    cwd: &Path,
+    session_home: Option<&[u8]>,
+    rules: fn(&Confinement, &Places<'_>) -> Result<Rules, ActionError>,
+) -> Result<Option<Rules>, ActionError> {
+    let Some(asked) = &setting.profile.confinement else { return Ok(None) };
+    if setting.user.is_some() {
+        return Err(of_profile("a session of another user is not confined yet; leave out one of the two".to_owned()));
     }
+    // The holder says why a sandbox cannot be made: it makes it.
+    if let Some(why) = launcher.backends.host.confinement_hindrance(ConfinementTier::Process) {
+        return Err(ActionError::Start { why: format!("its confinement {why}") });
+    }
+    let (resolved, place) =
+        (|path: &Path| launcher.backends.host.resolved_path(path), |path: &Path| launcher.backends.host.place(path));
+    let home = match setting.profile.env.get("HOME").map(Path::new) {
+        Some(home) if home.is_absolute() => Some(place(home).map_err(|link| is_link(home, &link))?),
+        Some(_) => None,
+        None => launcher.backends.host.home().filter(|home| home.is_absolute()),
+    };
+    let of_profile = setting.profile.cwd.as_ref().map(|cwd| below(home.as_deref(), cwd));
+    let own = launcher.own_places();
+    let places = Places {
+        home: home.as_deref(),
+        session_home: session_home.map(|home| Path::new(OsStr::from_bytes(home))),
+        directory: &resolved(cwd),
+        of_profile: of_profile.as_deref(),
+        is_bound,
+        own: &own,
+        programs: &launcher.backends.host.program_folders(),
+        resolved: &resolved,
+        place: &place,
+        is_folder: &|path| launcher.backends.host.file(path).map(|file| file.is_directory),
+    };
+    rules(asked, &places).map(Some)
 }
 
 /// Expands `~`.

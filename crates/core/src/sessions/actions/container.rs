@@ -15,106 +15,104 @@ use crate::host::containers::{ContainerSettings, ContainerView, GivenFiles, IN_C
 use crate::host::holders::Liveness;
 use crate::ids::SessionId;
 use crate::profile::Confinement;
-use crate::sessions::registry::Registry;
+use crate::sessions::backends::Backends;
+use crate::sessions::launcher::Launcher;
+use crate::sessions::services::Services;
 use crate::sessions::session_metadata::SessionMetadata;
 use crate::shell::{Shell, Wanted};
 
-impl Registry {
-    /// The rules for a new session, if its profile confines it. Blocks.
-    pub(super) fn rules(
-        &self,
-        setting: &Setting,
-        is_bound: bool,
-        cwd: &Path,
-        session_home: Option<&[u8]>,
-    ) -> Result<Option<Rules>, ActionError> {
-        let tier = setting.profile.confinement.as_ref().map(|confinement| confinement.tier);
-        let of_tier = if tier == Some(ConfinementTier::Container) { mounts } else { confinement::rules };
-        self.confinement(setting, is_bound, cwd, session_home, of_tier)
-    }
+/// The rules for a new session, if its profile confines it. Blocks.
+pub(super) fn rules(
+    launcher: &Launcher,
+    setting: &Setting,
+    is_bound: bool,
+    cwd: &Path,
+    session_home: Option<&[u8]>,
+) -> Result<Option<Rules>, ActionError> {
+    let tier = setting.profile.confinement.as_ref().map(|confinement| confinement.tier);
+    let of_tier = if tier == Some(ConfinementTier::Container) { mounts } else { confinement::rules };
+    confinement::confinement(launcher, setting, is_bound, cwd, session_home, of_tier)
+}
 
-    /// The shell of a session in a container; where none is asked for, bash if the image has it, else sh.
-    pub(super) fn shell_inside(
-        &self,
-        settings: &ContainerSettings,
-        inside: &ContainerView,
-        wanted: &Wanted<'_>,
-    ) -> Result<Shell, ActionError> {
-        let has = |name: &str| inside.files.resolve_program(name, wanted.path).is_some();
-        let usual = || if has("bash") { "bash".to_owned() } else { "sh".to_owned() };
-        let picked = self.launch_resources.integration.pick_among(&inside.files, wanted, usual);
-        picked.map_err(|e| match e {
-            ActionError::Invalid { field: "shell", .. } if !has("sh") && !has("bash") => {
-                let image = &settings.image;
-                not_started(format!(
-                    "the image {image} has no shell, which a session runs; choose an image that has one"
-                ))
-            }
-            ActionError::Invalid { field: "shell", problem } => {
-                ActionError::Invalid { field: "shell", problem: format!("in the image {}: {problem}", settings.image) }
-            }
-            other => other,
-        })
-    }
-
-    /// Starts the container of a new session whose confinement is one, and waits until its first process has connected. Blocks.
-    pub(super) fn start_container(
-        &self,
-        id: &SessionId,
-        setting: &Setting,
-        rules: Option<&Rules>,
-    ) -> Result<Option<(ContainerSettings, ContainerView)>, ActionError> {
-        let (Some(confinement), Some(rules)) = (&setting.profile.confinement, rules) else { return Ok(None) };
-        if confinement.tier != ConfinementTier::Container {
-            return Ok(None);
+/// The shell of a session in a container; where none is asked for, bash if the image has it, else sh.
+pub(super) fn shell_inside(
+    launcher: &Launcher,
+    settings: &ContainerSettings,
+    inside: &ContainerView,
+    wanted: &Wanted<'_>,
+) -> Result<Shell, ActionError> {
+    let has = |name: &str| inside.files.resolve_program(name, wanted.path).is_some();
+    let usual = || if has("bash") { "bash".to_owned() } else { "sh".to_owned() };
+    let picked = launcher.integration.pick_among(&inside.files, wanted, usual);
+    picked.map_err(|e| match e {
+        ActionError::Invalid { field: "shell", .. } if !has("sh") && !has("bash") => {
+            let image = &settings.image;
+            not_started(format!("the image {image} has no shell, which a session runs; choose an image that has one"))
         }
-        let settings = settings(confinement)?;
-        let inside = self.run_container(id, &settings, rules, &setting.secrets.files)?;
-        Ok(Some((settings, inside)))
-    }
-
-    /// Starts a container with these settings. Blocks.
-    pub(in crate::sessions) fn run_container(
-        &self,
-        id: &SessionId,
-        settings: &ContainerSettings,
-        rules: &Rules,
-        secrets: &[(String, String)],
-    ) -> Result<ContainerView, ActionError> {
-        let integration = &self.launch_resources.integration;
-        let scripts = integration.all().map_err(|e| not_started(format!("the shell integration: {e}")))?;
-        let given = GivenFiles { secrets, scripts: (&integration.folder(), &scripts) };
-        self.backends.containers.start(id, settings, rules, &given).map_err(not_started)
-    }
-
-    /// Removes the container of a session that has ended: its first process has ended with the holder, and its engine may have
-    /// removed it.
-    pub(in crate::sessions) fn end_container(&self, id: &SessionId, meta: &SessionMetadata) {
-        if meta.confinement.container.is_some() {
-            let (backends, id) = (Arc::clone(&self.backends), id.clone());
-            tokio::task::spawn_blocking(move || backends.containers.end(&id));
+        ActionError::Invalid { field: "shell", problem } => {
+            ActionError::Invalid { field: "shell", problem: format!("in the image {}: {problem}", settings.image) }
         }
-    }
+        other => other,
+    })
+}
 
-    /// Removes the containers that earlier servers have left, of sessions whose holders have ended or never began. Those of
-    /// sessions that end meanwhile are removed with them.
-    pub(in crate::sessions) fn end_earlier_containers(self: &Arc<Self>) {
-        let earlier = self.backends.containers.take_earlier();
-        if earlier.is_empty() {
-            return;
-        }
-        let registry = Arc::clone(self);
-        tokio::task::spawn_blocking(move || {
-            for id in earlier {
-                match registry.holders().liveness(&registry.holders().folder(&id), None) {
-                    Liveness::Alive(_) | Liveness::MayLive(_) | Liveness::Copy(_) | Liveness::Unknown(_) => {}
-                    Liveness::Dead(_) | Liveness::NeverBegan => {
-                        registry.backends.containers.end(&id);
-                    }
+/// Starts the container of a new session whose confinement is one, and waits until its first process has connected. Blocks.
+pub(super) fn start_container(
+    launcher: &Launcher,
+    id: &SessionId,
+    setting: &Setting,
+    rules: Option<&Rules>,
+) -> Result<Option<(ContainerSettings, ContainerView)>, ActionError> {
+    let (Some(confinement), Some(rules)) = (&setting.profile.confinement, rules) else { return Ok(None) };
+    if confinement.tier != ConfinementTier::Container {
+        return Ok(None);
+    }
+    let settings = settings(confinement)?;
+    let inside = run_container(launcher, id, &settings, rules, &setting.secrets.files)?;
+    Ok(Some((settings, inside)))
+}
+
+/// Starts a container with these settings. Blocks.
+pub(in crate::sessions) fn run_container(
+    launcher: &Launcher,
+    id: &SessionId,
+    settings: &ContainerSettings,
+    rules: &Rules,
+    secrets: &[(String, String)],
+) -> Result<ContainerView, ActionError> {
+    let integration = &launcher.integration;
+    let scripts = integration.all().map_err(|e| not_started(format!("the shell integration: {e}")))?;
+    let given = GivenFiles { secrets, scripts: (&integration.folder(), &scripts) };
+    launcher.backends.containers.start(id, settings, rules, &given).map_err(not_started)
+}
+
+/// Removes the container of a session that has ended: its first process has ended with the holder, and its engine may have
+/// removed it.
+pub(in crate::sessions) fn end_container(backends: &Arc<Backends>, id: &SessionId, meta: &SessionMetadata) {
+    if meta.confinement.container.is_some() {
+        let (backends, id) = (Arc::clone(backends), id.clone());
+        tokio::task::spawn_blocking(move || backends.containers.end(&id));
+    }
+}
+
+/// Removes the containers that earlier servers have left, of sessions whose holders have ended or never began. Those of
+/// sessions that end meanwhile are removed with them.
+pub(in crate::sessions) fn end_earlier_containers(services: &Arc<Services>) {
+    let earlier = services.backends.containers.take_earlier();
+    if earlier.is_empty() {
+        return;
+    }
+    let services = Arc::clone(services);
+    tokio::task::spawn_blocking(move || {
+        for id in earlier {
+            match services.backends.holders.liveness(&services.backends.holders.folder(&id), None) {
+                Liveness::Alive(_) | Liveness::MayLive(_) | Liveness::Copy(_) | Liveness::Unknown(_) => {}
+                Liveness::Dead(_) | Liveness::NeverBegan => {
+                    services.backends.containers.end(&id);
                 }
             }
-        });
-    }
+        }
+    });
 }
 
 /// The error of a container that cannot be.

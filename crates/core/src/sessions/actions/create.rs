@@ -5,229 +5,231 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::default_session::DefaultSession;
+use super::default_session::{self, DefaultSession};
 use super::list::published;
-use super::session_spec::{asked_for, spec_of};
+use super::session_spec::{self, asked_for, spec_of};
+use super::terminate;
 use crate::action::{ActionError, Create, Created, Foreground, SessionStatus, SessionView, StartupFailure};
-use crate::ids::SessionId;
+use crate::ids::{NODE, SessionId};
 use crate::limits;
 use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::profile::StartFiles;
+use crate::sessions::backends::Backends;
 use crate::sessions::ended_session::EndedSession;
 use crate::sessions::handle::Handle;
-use crate::sessions::registry::{NODE, Registry, SessionRef};
+use crate::sessions::known_sessions::SessionRef;
+use crate::sessions::launch;
+use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 
-impl Registry {
-    /// Starts a session and waits for its first prompt, or returns the one that the same request started earlier, which
-    /// may have ended since.
-    pub(in crate::sessions) async fn create(
-        self: &Arc<Self>,
-        principal: &Principal,
-        request: &Create,
-    ) -> Result<Created, ActionError> {
-        if let (true, Some(client)) = (request.is_default, &request.client) {
-            return self.create_default(principal, request, client).await;
+/// Starts a session and waits for its first prompt, or returns the one that the same request started earlier, which
+/// may have ended since.
+pub(in crate::sessions) async fn create(
+    services: &Arc<Services>,
+    principal: &Principal,
+    request: &Create,
+) -> Result<Created, ActionError> {
+    if let (true, Some(client)) = (request.is_default, &request.client) {
+        return create_default(services, principal, request, client).await;
+    }
+    // Without a key, two requests make two sessions; with one, the second must find the first.
+    let mut turn = None;
+    if let Some(key) = &request.key {
+        turn = Some(
+            services.create_keys.locks.of(format!("key {:?} {key}", session_spec::owner(principal, request)?)).await,
+        );
+        // The key may belong to a session that is being adopted.
+        services.sessions.adopted().await;
+        let earlier =
+            locked(&services.create_keys.keys).get(&(session_spec::owner(principal, request)?, key.clone())).cloned();
+        let found = match &earlier {
+            Some(id) => services.sessions.find(principal, id).await,
+            None => Err(ActionError::NoSession { id: String::new(), live: None }),
+        };
+        match found {
+            Ok(found) => return again_for(services, principal, &found, request).await.map(not_new),
+            Err(ActionError::NoSession { .. }) => {}
+            Err(other) => return Err(other),
         }
-        // Without a key, two requests make two sessions; with one, the second must find the first.
-        let mut turn = None;
-        if let Some(key) = &request.key {
-            turn = Some(self.create_keys.locks.of(format!("key {:?} {key}", self.owner(principal, request)?)).await);
-            // The key may belong to a session that is being adopted.
-            self.adopted().await;
-            let earlier = locked(&self.create_keys.keys).get(&(self.owner(principal, request)?, key.clone())).cloned();
-            let found = match &earlier {
-                Some(id) => self.find(principal, id).await,
-                None => Err(ActionError::NoSession { id: String::new(), live: None }),
-            };
-            match found {
-                Ok(found) => return self.again_for(principal, &found, request).await.map(not_new),
-                Err(ActionError::NoSession { .. }) => {}
-                Err(other) => return Err(other),
-            }
+    }
+    let id = SessionId::random(NODE);
+    let owner = session_spec::owner(principal, request)?;
+    let handle = launch::launch(services, &id, owner, spec_of(&id, principal, request, StartFiles::User)).await?;
+    drop(turn);
+    created(services, principal, &handle).await
+}
+
+/// Starts a client's default session, again like the one before if there was one, or returns the live one.
+async fn create_default(
+    services: &Arc<Services>,
+    principal: &Principal,
+    request: &Create,
+    client: &str,
+) -> Result<Created, ActionError> {
+    let turn = default_session::default_turn(services, client).await;
+    let (id, owner) = (SessionId::random(NODE), session_spec::owner(principal, request)?);
+    let handle = match default_session::default_of(services, principal, client).await? {
+        DefaultSession::Live(_, snapshot) => return Ok(not_new(snapshot.view)),
+        DefaultSession::Ended(old) => launch_again(services, &old, &id).await?,
+        DefaultSession::Nothing => {
+            launch::launch(services, &id, owner.clone(), spec_of(&id, principal, request, StartFiles::User)).await?
         }
-        let id = SessionId::random(NODE);
-        let owner = self.owner(principal, request)?;
-        let handle = self.launch(&id, owner, spec_of(&id, principal, request, StartFiles::User)).await?;
+    };
+    let Some(reason) = start_files_problem(services, principal, &handle, request).await else {
         drop(turn);
-        self.created(principal, &handle).await
-    }
+        return default_created(services, principal, &handle).await;
+    };
+    terminate::end(services, &handle, sys::signal::HUP, limits::TERMINATE_GRACE).await?;
+    let id = SessionId::random(NODE);
+    let handle = launch::launch(services, &id, owner, spec_of(&id, principal, request, StartFiles::Clean)).await?;
+    let failed = StartupFailure {
+        command: "start-up files".to_owned(),
+        reason: format!("{reason}; this shell, and those after a reset, run without them"),
+    };
+    locked(&handle.shared.startup_failed).push(failed);
+    drop(turn);
+    default_created(services, principal, &handle).await
+}
 
-    /// Starts a client's default session, again like the one before if there was one, or returns the live one.
-    async fn create_default(
-        self: &Arc<Self>,
-        principal: &Principal,
-        request: &Create,
-        client: &str,
-    ) -> Result<Created, ActionError> {
-        let turn = self.default_turn(client).await;
-        let (id, owner) = (SessionId::random(NODE), self.owner(principal, request)?);
-        let handle = match self.default_of(principal, client).await? {
-            DefaultSession::Live(_, snapshot) => return Ok(not_new(snapshot.view)),
-            DefaultSession::Ended(old) => self.launch_again(&old, &id).await?,
-            DefaultSession::Nothing => {
-                self.launch(&id, owner.clone(), spec_of(&id, principal, request, StartFiles::User)).await?
-            }
-        };
-        let Some(reason) = self.start_files_problem(principal, &handle, request).await else {
-            drop(turn);
-            return self.default_created(principal, &handle).await;
-        };
-        self.end(&handle, sys::signal::HUP, limits::TERMINATE_GRACE).await?;
-        let id = SessionId::random(NODE);
-        let handle = self.launch(&id, owner, spec_of(&id, principal, request, StartFiles::Clean)).await?;
-        let failed = StartupFailure {
-            command: "start-up files".to_owned(),
-            reason: format!("{reason}; this shell, and those after a reset, run without them"),
-        };
-        locked(&handle.shared.startup_failed).push(failed);
-        drop(turn);
-        self.default_created(principal, &handle).await
-    }
+async fn default_created(services: &Services, principal: &Principal, handle: &Handle) -> Result<Created, ActionError> {
+    let mut created = created(services, principal, handle).await?;
+    created.left_behind = left_behind(services, &created.session.owner).await;
+    Ok(created)
+}
 
-    async fn default_created(&self, principal: &Principal, handle: &Handle) -> Result<Created, ActionError> {
-        let mut created = self.created(principal, handle).await?;
-        created.left_behind = self.left_behind(&created.session.owner).await;
-        Ok(created)
-    }
-
-    /// The live sessions of this owner whose client has disconnected, the one used last first.
-    async fn left_behind(&self, owner: &str) -> Vec<SessionView> {
-        let live: Vec<Handle> = locked(&self.live).values().cloned().collect();
-        let is_left = |handle: &&Handle| {
-            let meta = &handle.shared.meta;
-            meta.owner == owner && meta.client.as_ref().is_some_and(|client| self.clients.is_gone(client))
-        };
-        let mut left: Vec<_> = live.iter().filter(is_left).filter_map(|h| Some((h, published(h)?.0))).collect();
-        left.retain(|(_, view)| view.status != SessionStatus::Terminated);
-        left.sort_by_key(|(_, view)| std::cmp::Reverse(view.last_activity));
-        for (handle, view) in left.iter_mut().take(limits::LEFT_BEHIND_NAMED) {
-            if let Ok(now) = self.live_view(handle).await {
-                *view = now;
-            }
+/// The live sessions of this owner whose client has disconnected, the one used last first.
+async fn left_behind(services: &Services, owner: &str) -> Vec<SessionView> {
+    let live: Vec<Handle> = locked(&services.sessions.live).values().cloned().collect();
+    let is_left = |handle: &&Handle| {
+        let meta = &handle.shared.meta;
+        meta.owner == owner && meta.client.as_ref().is_some_and(|client| services.clients.is_gone(client))
+    };
+    let mut left: Vec<_> = live.iter().filter(is_left).filter_map(|h| Some((h, published(h)?.0))).collect();
+    left.retain(|(_, view)| view.status != SessionStatus::Terminated);
+    left.sort_by_key(|(_, view)| std::cmp::Reverse(view.last_activity));
+    for (handle, view) in left.iter_mut().take(limits::LEFT_BEHIND_NAMED) {
+        if let Ok(now) = services.sessions.live_view(handle).await {
+            *view = now;
         }
-        left.into_iter().map(|(_, view)| view).collect()
     }
+    left.into_iter().map(|(_, view)| view).collect()
+}
 
-    /// Waits for the first prompt of a model's default session. The reason if its start-up files prevent it; while they
-    /// ask for input there is none, because a call can answer.
-    async fn start_files_problem(&self, principal: &Principal, handle: &Handle, request: &Create) -> Option<String> {
-        if !request.is_by_model {
+/// Waits for the first prompt of a model's default session. The reason if its start-up files prevent it; while they
+/// ask for input there is none, because a call can answer.
+async fn start_files_problem(
+    services: &Services,
+    principal: &Principal,
+    handle: &Handle,
+    request: &Create,
+) -> Option<String> {
+    if !request.is_by_model {
+        return None;
+    }
+    let patience = sys::fault::scaled(limits::START_FILES_WAIT);
+    let until = Instant::now() + patience;
+    loop {
+        let is_late = tokio::time::timeout_at(until, handle.ask(Request::Prompt)).await.is_err();
+        let view = match services.sessions.view_of(principal, handle).await {
+            Err(ActionError::Ended { reason, .. }) => return Some(format!("they ended it: {reason}")),
+            Err(_) => return None,
+            Ok(view) => view,
+        };
+        if let Some(exit) = view.exit {
+            return Some(format!("they ended it: {}", exit.reason));
+        }
+        if view.status != SessionStatus::Creating {
+            return None;
+        } else if is_late {
+            return Some(format!("no prompt came within {} s", patience.as_secs_f32()));
+        } else if view.foreground != Foreground::Fullscreen {
+            // They ask for input, which a call can give.
             return None;
         }
-        let patience = sys::fault::scaled(limits::START_FILES_WAIT);
-        let until = Instant::now() + patience;
-        loop {
-            let is_late = tokio::time::timeout_at(until, handle.ask(Request::Prompt)).await.is_err();
-            let view = match self.view_of(principal, handle).await {
-                Err(ActionError::Ended { reason, .. }) => return Some(format!("they ended it: {reason}")),
-                Err(_) => return None,
-                Ok(view) => view,
-            };
-            if let Some(exit) = view.exit {
-                return Some(format!("they ended it: {}", exit.reason));
-            }
-            if view.status != SessionStatus::Creating {
-                return None;
-            } else if is_late {
-                return Some(format!("no prompt came within {} s", patience.as_secs_f32()));
-            } else if view.foreground != Foreground::Fullscreen {
-                // They ask for input, which a call can give.
-                return None;
-            }
-            // It may be gone in a moment.
-            tokio::time::sleep_until(Instant::now() + limits::START_SCREEN_STANDS).await;
-            let stands =
-                |view: SessionView| view.status == SessionStatus::Creating && view.foreground == Foreground::Fullscreen;
-            if self.live_view(handle).await.is_ok_and(stands) {
-                return Some("a program of theirs has the whole screen".to_owned());
-            }
+        // It may be gone in a moment.
+        tokio::time::sleep_until(Instant::now() + limits::START_SCREEN_STANDS).await;
+        let stands =
+            |view: SessionView| view.status == SessionStatus::Creating && view.foreground == Foreground::Fullscreen;
+        if services.sessions.live_view(handle).await.is_ok_and(stands) {
+            return Some("a program of theirs has the whole screen".to_owned());
         }
     }
+}
 
-    /// Kills what runs in a session, and starts the same shell again.
-    pub(in crate::sessions) async fn restart(
-        self: &Arc<Self>,
-        principal: &Principal,
-        session: &SessionId,
-    ) -> Result<Created, ActionError> {
-        let old = self.live(principal, session).await?;
-        self.end(&old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
-        let id = SessionId::random(NODE);
-        let spec = self.again(&old.shared, &id, None)?;
-        let handle = self.launch(&id, old.shared.meta.owner.clone(), |_| Ok(spec)).await?;
-        self.created(principal, &handle).await
-    }
+/// Kills what runs in a session, and starts the same shell again.
+pub(in crate::sessions) async fn restart(
+    services: &Arc<Services>,
+    principal: &Principal,
+    session: &SessionId,
+) -> Result<Created, ActionError> {
+    let old = services.sessions.live(principal, session).await?;
+    terminate::end(services, &old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
+    let id = SessionId::random(NODE);
+    let spec = session_spec::again(&services.backends, &old.shared, &id, None)?;
+    let handle = launch::launch(services, &id, old.shared.meta.owner.clone(), |_| Ok(spec)).await?;
+    created(services, principal, &handle).await
+}
 
-    /// Starts a client's default session again, in the directory where its shell has ended by itself. Where it cannot begin there, as in
-    /// one that is gone by now, it begins in the client's.
-    async fn launch_again(self: &Arc<Self>, old: &EndedSession, id: &SessionId) -> Result<Handle, ActionError> {
-        let owner = &old.shared.meta.owner;
-        if let Some(cwd) = self.kept_directory(old) {
-            let spec = self.again(&old.shared, id, Some(&cwd))?;
-            if let Ok(handle) = self.launch(id, owner.clone(), |_| Ok(spec)).await {
-                return Ok(handle);
-            }
-        }
-        let id = SessionId::random(NODE);
-        let spec = self.again(&old.shared, &id, None)?;
-        self.launch(&id, owner.clone(), |_| Ok(spec)).await
-    }
-
-    /// The directory of a confined session belongs to its bounds, and that of a profile to the profile.
-    fn kept_directory(&self, old: &EndedSession) -> Option<PathBuf> {
-        let view = old.view();
-        let is_free = view.confinement.is_none() && view.profile.is_none() && old.ended_by_itself();
-        Some(view.cwd).filter(|cwd| is_free && self.host().file(cwd).is_some_and(|it| it.is_directory))
-    }
-
-    async fn created(&self, principal: &Principal, handle: &Handle) -> Result<Created, ActionError> {
-        self.first_prompt(handle).await;
-        let session = self.view_of(principal, handle).await?;
-        Ok(Created { session, startup: handle.shared.meta.startup.clone(), is_new: true, left_behind: Vec::new() })
-    }
-
-    /// Records the start-up commands that failed.
-    pub(in crate::sessions) async fn startup_done(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
-        failed: &[StartupFailure],
-    ) -> Result<SessionView, ActionError> {
-        if let SessionRef::Live(handle) = self.find(principal, session).await? {
-            let masks = handle.shared.folder.masks();
-            let masked = |text: &String| masks.map_or_else(|| text.clone(), |masks| masks.masked_text(text.clone()));
-            let failed =
-                failed.iter().map(|one| StartupFailure { command: masked(&one.command), reason: masked(&one.reason) });
-            locked(&handle.shared.startup_failed).extend(failed);
-        }
-        self.show(principal, session).await
-    }
-
-    /// The answer to a request whose key was used before.
-    async fn again_for(
-        &self,
-        principal: &Principal,
-        found: &SessionRef,
-        request: &Create,
-    ) -> Result<SessionView, ActionError> {
-        if found.meta().asked.is_some_and(|asked| asked != asked_for(request)) {
-            return Err(ActionError::KeyReused { key: request.key.clone().unwrap_or_default() });
-        }
-        match found {
-            SessionRef::Live(handle) => self.view_of(principal, handle).await,
-            SessionRef::Unreachable(unreachable) => Ok(unreachable.view()),
-            SessionRef::EndedSession(past) => Ok(past.view()),
+/// Starts a client's default session again, in the directory where its shell has ended by itself. Where it cannot begin there, as in
+/// one that is gone by now, it begins in the client's.
+async fn launch_again(services: &Arc<Services>, old: &EndedSession, id: &SessionId) -> Result<Handle, ActionError> {
+    let owner = &old.shared.meta.owner;
+    if let Some(cwd) = kept_directory(&services.backends, old) {
+        let spec = session_spec::again(&services.backends, &old.shared, id, Some(&cwd))?;
+        if let Ok(handle) = launch::launch(services, id, owner.clone(), |_| Ok(spec)).await {
+            return Ok(handle);
         }
     }
+    let id = SessionId::random(NODE);
+    let spec = session_spec::again(&services.backends, &old.shared, &id, None)?;
+    launch::launch(services, &id, owner.clone(), |_| Ok(spec)).await
+}
 
-    /// The present view, even if the session ends at this moment.
-    async fn view_of(&self, principal: &Principal, handle: &Handle) -> Result<SessionView, ActionError> {
-        match self.live_view(handle).await {
-            Err(ActionError::Ended { .. }) => self.show(principal, &handle.shared.id).await,
-            view => view,
-        }
+/// The directory of a confined session belongs to its bounds, and that of a profile to the profile.
+fn kept_directory(backends: &Backends, old: &EndedSession) -> Option<PathBuf> {
+    let view = old.view();
+    let is_free = view.confinement.is_none() && view.profile.is_none() && old.ended_by_itself();
+    Some(view.cwd).filter(|cwd| is_free && backends.host.file(cwd).is_some_and(|it| it.is_directory))
+}
+
+async fn created(services: &Services, principal: &Principal, handle: &Handle) -> Result<Created, ActionError> {
+    launch::first_prompt(handle).await;
+    let session = services.sessions.view_of(principal, handle).await?;
+    Ok(Created { session, startup: handle.shared.meta.startup.clone(), is_new: true, left_behind: Vec::new() })
+}
+
+/// Records the start-up commands that failed.
+pub(in crate::sessions) async fn startup_done(
+    services: &Services,
+    principal: &Principal,
+    session: &SessionId,
+    failed: &[StartupFailure],
+) -> Result<SessionView, ActionError> {
+    if let SessionRef::Live(handle) = services.sessions.find(principal, session).await? {
+        let masks = handle.shared.folder.masks();
+        let masked = |text: &String| masks.map_or_else(|| text.clone(), |masks| masks.masked_text(text.clone()));
+        let failed =
+            failed.iter().map(|one| StartupFailure { command: masked(&one.command), reason: masked(&one.reason) });
+        locked(&handle.shared.startup_failed).extend(failed);
+    }
+    services.sessions.show(principal, session).await
+}
+
+/// The answer to a request whose key was used before.
+async fn again_for(
+    services: &Services,
+    principal: &Principal,
+    found: &SessionRef,
+    request: &Create,
+) -> Result<SessionView, ActionError> {
+    if found.meta().asked.is_some_and(|asked| asked != asked_for(request)) {
+        return Err(ActionError::KeyReused { key: request.key.clone().unwrap_or_default() });
+    }
+    match found {
+        SessionRef::Live(handle) => services.sessions.view_of(principal, handle).await,
+        SessionRef::Unreachable(unreachable) => Ok(unreachable.view()),
+        SessionRef::EndedSession(past) => Ok(past.view()),
     }
 }
 

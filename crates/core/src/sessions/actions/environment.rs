@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::directory::from_home;
+use super::named_secrets;
 use super::variables::{RESERVED, base_environment, check_variable, get, set};
 use crate::action::{ActionError, Create, EnvironmentView, MakeToken, Variables};
 use crate::config_file::ConfigFile;
@@ -18,7 +19,9 @@ use crate::host::{Host, TAG, User};
 use crate::ids::SessionId;
 use crate::principal::Principal;
 use crate::profile::{self, Profile, StartFiles};
-use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::known_sessions::SessionRef;
+use crate::sessions::launcher::Launcher;
+use crate::sessions::services::Services;
 use crate::sessions::session_metadata::{self, GivenSecrets};
 
 /// The variables that a confined shell or another user's inherits, besides `LC_*`. All others may hold keys and tokens, or
@@ -57,105 +60,107 @@ fn no_profile(profiles: &BTreeMap<String, Profile>, name: &str) -> String {
     format!("there is no profile {name:?}; there are: {there}")
 }
 
-impl Registry {
-    /// The profiles of the configuration file. Blocks.
-    fn profiles(&self) -> Result<BTreeMap<String, Profile>, String> {
-        let file = self.launch_resources.config_file.as_deref().map(ConfigFile::read).transpose();
-        Ok(file.map_err(|why| format!("the configuration file: {why}"))?.unwrap_or_default().profiles)
-    }
+/// The profiles of the configuration file. Blocks.
+fn profiles(launcher: &Launcher) -> Result<BTreeMap<String, Profile>, String> {
+    let file = launcher.config_file.as_deref().map(ConfigFile::read).transpose();
+    Ok(file.map_err(|why| format!("the configuration file: {why}"))?.unwrap_or_default().profiles)
+}
 
-    /// Refuses a token whose sessions could not start, for the file does not have its profile. Blocks.
-    pub(in crate::sessions) fn check_profiles_of_token(&self, request: &MakeToken) -> Result<(), ActionError> {
-        if request.bounds.profiles.is_empty() {
-            return Ok(());
-        }
-        let invalid = |problem| ActionError::Invalid { field: "profiles", problem };
-        let there = self.profiles().map_err(invalid)?;
-        let missing = request.bounds.profiles.iter().find(|name| !there.contains_key(*name));
-        missing.map_or(Ok(()), |name| Err(invalid(no_profile(&there, name))))
+/// Refuses a token whose sessions could not start, for the file does not have its profile. Blocks.
+pub(in crate::sessions) fn check_profiles_of_token(
+    launcher: &Launcher,
+    request: &MakeToken,
+) -> Result<(), ActionError> {
+    if request.bounds.profiles.is_empty() {
+        return Ok(());
     }
+    let invalid = |problem| ActionError::Invalid { field: "profiles", problem };
+    let there = profiles(launcher).map_err(invalid)?;
+    let missing = request.bounds.profiles.iter().find(|name| !there.contains_key(*name));
+    missing.map_or(Ok(()), |name| Err(invalid(no_profile(&there, name))))
+}
 
-    /// The requested profile, or else the first one of the caller's token, or else the default one; for a model, the one
-    /// for agents comes before the default one.
-    pub(super) fn setting(&self, principal: &Principal, request: &Create) -> Result<Setting, ActionError> {
-        let bound = principal.profiles();
-        if let (Some(bound), Some(asked)) = (bound, &request.profile)
-            && !bound.contains(asked)
-        {
-            let there = bound.join(", ");
-            return Err(ActionError::Denied {
-                why: format!("this token starts sessions with these profiles only: {there}"),
-            });
-        }
-        let asked = request.profile.as_deref().or_else(|| bound?.first().map(String::as_str));
-        let mut profiles = self.profiles().map_err(start_error_of)?;
-        let has_agent = profiles.contains_key(profile::AGENT);
-        let beneath: &[_] = if request.is_by_model && !has_agent { &profile::AGENT_VARIABLES } else { &[] };
-        let unnamed = if request.is_by_model && has_agent { profile::AGENT } else { profile::DEFAULT };
-        let name = asked.unwrap_or(unnamed);
-        // The strongest tier counts, wherever it is asked for.
-        let least = request.confinement.max(principal.confinement());
-        let confined = |mut profile: Profile| {
-            if let Some(tier) = least {
-                let confinement = profile.confinement.get_or_insert_default();
-                confinement.tier = confinement.tier.max(tier);
-            }
-            profile
-        };
-        let Some(profile) = profiles.remove(name) else {
-            if asked.is_none() {
-                let secrets = self.secrets_of(principal, &Profile::default())?;
-                return Ok(Setting { beneath, secrets, profile: confined(Profile::default()), ..Setting::default() });
-            }
-            return Err(invalid(no_profile(&profiles, name)));
-        };
-        let user = profile.user.as_deref().map(|user| another_user(self.host(), name, user)).transpose()?.flatten();
-        let secrets = self.secrets_of(principal, &profile)?;
-        if user.is_some() && !profile.secret_files.is_empty() {
-            return Err(invalid(format!(
-                "{name}: secret_files: another user cannot open files in this server's folders; give them as variables (secrets)"
-            )));
-        }
-        Ok(Setting { name: Some(name.to_owned()), profile: confined(profile), user, beneath, secrets })
+/// The requested profile, or else the first one of the caller's token, or else the default one; for a model, the one
+/// for agents comes before the default one.
+pub(super) fn setting(launcher: &Launcher, principal: &Principal, request: &Create) -> Result<Setting, ActionError> {
+    let bound = principal.profiles();
+    if let (Some(bound), Some(asked)) = (bound, &request.profile)
+        && !bound.contains(asked)
+    {
+        let there = bound.join(", ");
+        return Err(ActionError::Denied {
+            why: format!("this token starts sessions with these profiles only: {there}"),
+        });
     }
+    let asked = request.profile.as_deref().or_else(|| bound?.first().map(String::as_str));
+    let mut profiles = profiles(launcher).map_err(start_error_of)?;
+    let has_agent = profiles.contains_key(profile::AGENT);
+    let beneath: &[_] = if request.is_by_model && !has_agent { &profile::AGENT_VARIABLES } else { &[] };
+    let unnamed = if request.is_by_model && has_agent { profile::AGENT } else { profile::DEFAULT };
+    let name = asked.unwrap_or(unnamed);
+    // The strongest tier counts, wherever it is asked for.
+    let least = request.confinement.max(principal.confinement());
+    let confined = |mut profile: Profile| {
+        if let Some(tier) = least {
+            let confinement = profile.confinement.get_or_insert_default();
+            confinement.tier = confinement.tier.max(tier);
+        }
+        profile
+    };
+    let Some(profile) = profiles.remove(name) else {
+        if asked.is_none() {
+            let secrets = named_secrets::secrets_of(&launcher.backends, principal, &Profile::default())?;
+            return Ok(Setting { beneath, secrets, profile: confined(Profile::default()), ..Setting::default() });
+        }
+        return Err(invalid(no_profile(&profiles, name)));
+    };
+    let user =
+        profile.user.as_deref().map(|user| another_user(&*launcher.backends.host, name, user)).transpose()?.flatten();
+    let secrets = named_secrets::secrets_of(&launcher.backends, principal, &profile)?;
+    if user.is_some() && !profile.secret_files.is_empty() {
+        return Err(invalid(format!(
+            "{name}: secret_files: another user cannot open files in this server's folders; give them as variables (secrets)"
+        )));
+    }
+    Ok(Setting { name: Some(name.to_owned()), profile: confined(profile), user, beneath, secrets })
+}
 
-    /// The environment with which the shell of a session was started.
-    pub(in crate::sessions) async fn environment(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
-    ) -> Result<EnvironmentView, ActionError> {
-        let (shared, view) = match self.find_to_read(principal, session).await? {
-            SessionRef::Live(handle) => (Arc::clone(&handle.shared), self.live_view(&handle).await),
-            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
-            SessionRef::EndedSession(past) => (Arc::clone(&past.shared), Ok(past.view())),
+/// The environment with which the shell of a session was started.
+pub(in crate::sessions) async fn environment(
+    services: &Services,
+    principal: &Principal,
+    session: &SessionId,
+) -> Result<EnvironmentView, ActionError> {
+    let (shared, view) = match services.sessions.find_to_read(principal, session).await? {
+        SessionRef::Live(handle) => (Arc::clone(&handle.shared), services.sessions.live_view(&handle).await),
+        SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+        SessionRef::EndedSession(past) => (Arc::clone(&past.shared), Ok(past.view())),
+    };
+    let tools = view.map(|view| view.tools).unwrap_or_default();
+    let variable = |entry: &Vec<u8>| {
+        let at = entry.iter().position(|b| *b == b'=')?;
+        let (name, value) = (entry.get(..at)?.to_vec(), entry.get(at + 1..)?);
+        let is_given = || shared.meta.secrets.variables.iter().any(|(given, _)| given.as_bytes() == name);
+        let mut value = match is_given() {
+            true => session_metadata::HIDDEN.to_vec(),
+            false => session_metadata::shown_value(&String::from_utf8_lossy(&name), value),
         };
-        let tools = view.map(|view| view.tools).unwrap_or_default();
-        let variable = |entry: &Vec<u8>| {
-            let at = entry.iter().position(|b| *b == b'=')?;
-            let (name, value) = (entry.get(..at)?.to_vec(), entry.get(at + 1..)?);
-            let is_given = || shared.meta.secrets.variables.iter().any(|(given, _)| given.as_bytes() == name);
-            let mut value = match is_given() {
-                true => session_metadata::HIDDEN.to_vec(),
-                false => session_metadata::shown_value(&String::from_utf8_lossy(&name), value),
-            };
-            if let Some(masks) = shared.folder.masks() {
-                masks.mask(&mut value);
-            }
-            // Variables that only our scripts get and remove again.
-            let is_own = name.starts_with(RESERVED.as_bytes()) && name != TAG.as_bytes();
-            (!is_own).then_some((name, value))
-        };
-        Ok(EnvironmentView {
-            profile: shared.meta.profile.clone(),
-            user: shared.meta.user.clone(),
-            shell: Path::new(OsStr::from_bytes(&shared.spec.program)).to_owned(),
-            is_login: shared.meta.login,
-            umask: shared.spec.umask,
-            variables: shared.spec.env.iter().filter_map(variable).collect(),
-            tools,
-        })
-    }
+        if let Some(masks) = shared.folder.masks() {
+            masks.mask(&mut value);
+        }
+        // Variables that only our scripts get and remove again.
+        let is_own = name.starts_with(RESERVED.as_bytes()) && name != TAG.as_bytes();
+        (!is_own).then_some((name, value))
+    };
+    Ok(EnvironmentView {
+        profile: shared.meta.profile.clone(),
+        user: shared.meta.user.clone(),
+        shell: Path::new(OsStr::from_bytes(&shared.spec.program)).to_owned(),
+        is_login: shared.meta.login,
+        umask: shared.spec.umask,
+        variables: shared.spec.env.iter().filter_map(variable).collect(),
+        tools,
+    })
 }
 
 impl Setting {

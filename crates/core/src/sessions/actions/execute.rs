@@ -6,162 +6,166 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::carried_on::CarriedOn;
-use super::report::{CLEARING_UP, plain_report, with_key};
-use super::task_wait::{TaskWait, Waited, open_ports};
+use super::report::{self, CLEARING_UP, plain_report, with_key};
+use super::task_wait::{self, TaskWait, Waited, open_ports};
 use super::wait_external_conditions::{self, ExternalConditions};
+use super::{commands, idempotency};
 use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView, Wait};
 use crate::ids::CommandId;
 use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::sessions::handle::Handle;
-use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::known_sessions::SessionRef;
+use crate::sessions::services::Services;
 use crate::sessions::session::{Request, Started};
 
 /// How long a command waits for the prompt if its caller does not wait for its end: no wait, or one of no time. A shell reports its
 /// prompt before its editor takes the terminal.
 const PATIENCE_WITHOUT_WAIT: Duration = Duration::from_secs(5);
 
-impl Registry {
-    pub(in crate::sessions) async fn execute(
-        self: &Arc<Self>,
-        principal: &Principal,
-        request: &Execute,
-    ) -> Result<Report, ActionError> {
-        match self.execute_once(principal, request).await {
-            Err(ended @ ActionError::Ended { .. }) => {
-                self.executed_before(principal, request).await.unwrap_or(Err(ended))
-            }
-            result => result,
+pub(in crate::sessions) async fn execute(
+    services: &Arc<Services>,
+    principal: &Principal,
+    request: &Execute,
+) -> Result<Report, ActionError> {
+    match execute_once(services, principal, request).await {
+        Err(ended @ ActionError::Ended { .. }) => {
+            idempotency::executed_before(services, principal, request).await.unwrap_or(Err(ended))
         }
+        result => result,
     }
+}
 
-    async fn execute_once(self: &Arc<Self>, principal: &Principal, request: &Execute) -> Result<Report, ActionError> {
-        let handle = self.live(principal, &request.session).await?;
-        let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
-        self.not_a_creates(principal, request.key.as_deref()).await?;
-        let key = self.key_of_command(request);
-        let wait = request.wait.clone().map(|wait| self.with_grace(wait));
-        let patience = wait.as_ref().map(Wait::left).filter(|left| !left.is_zero()).unwrap_or(PATIENCE_WITHOUT_WAIT);
-        let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
-        let (text, shell) = (request.command.clone().into_bytes(), request.shell);
-        let allowed_in = request.allowed_in.clone();
-        let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
-        let asked = wait.clone();
-        let run = move |started| Request::Run { text, key, patience_ms, wait, shell, allowed_in, started };
-        let started = self.start_command(principal, &handle, run).await?;
-        let started = started.map_err(|e| self.with_cancelled(principal, with_key(e, request.key.as_deref())))?;
-        let mut report = match started.finished {
-            None if started.is_history => {
-                self.command(principal, &request.session, CommandId(started.id), request.budget).await?
-            }
-            Some(finished) => {
-                let ports = open_ports(&handle, asked.as_ref());
-                let finished = async { finished.await.map_err(|_| handle.why_gone()) };
-                let finished =
-                    wait_external_conditions::either(&handle, finished, outside, (Some(started.id), None)).await?;
-                let before = finished.snapshot.before_command;
-                let size = (finished.snapshot.view.cols, request.budget.quarter());
-                let background = self.background(principal, &handle, before, size).await;
-                let begins = background.as_ref().map(|text| (text.from, text.to));
-                let key = request.key.clone();
-                let task = asked.map(|wait| TaskWait { wait, ports, background: begins, key });
-                let finished = match self.or_task(principal, &handle, finished, task).await? {
-                    Waited::Task(report) => return Ok(*report),
-                    Waited::Finished(finished) => *finished,
-                };
-                let shown = background.as_ref().map_or(0, |text| text.head.len() + text.tail.len());
-                let budget = request.budget.less(shown);
-                Report { background, ..self.report(principal, &handle, finished, budget).await? }
-            }
-            None => {
-                let (view, all) = self.after(principal, &handle).await?;
-                let command = all.into_iter().find(|c| c.id.0 == started.id);
-                let at = command.as_ref().map_or(0, |c| c.start_offset);
-                let output = TextView { from: at, to: at, ..TextView::default() };
-                plain_report(view, command, EndedBy::Accepted, output)
-            }
-        };
-        if request.wait.is_some() {
-            self.is_shown(principal, &mut report);
-        } else {
-            report.read_before = self.read_cursors.in_memory(&principal.reader(), &request.session).unwrap_or(0);
-            self.read_cursors.begin(principal, &request.session, report.output.from).await;
+async fn execute_once(
+    services: &Arc<Services>,
+    principal: &Principal,
+    request: &Execute,
+) -> Result<Report, ActionError> {
+    let handle = services.sessions.live(principal, &request.session).await?;
+    let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
+    not_a_creates(services, principal, request.key.as_deref()).await?;
+    let key = idempotency::key_of_command(services, request);
+    let wait = request.wait.clone().map(|wait| task_wait::with_grace(services, wait));
+    let patience = wait.as_ref().map(Wait::left).filter(|left| !left.is_zero()).unwrap_or(PATIENCE_WITHOUT_WAIT);
+    let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+    let (text, shell) = (request.command.clone().into_bytes(), request.shell);
+    let allowed_in = request.allowed_in.clone();
+    let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
+    let asked = wait.clone();
+    let run = move |started| Request::Run { text, key, patience_ms, wait, shell, allowed_in, started };
+    let started = start_command(services, principal, &handle, run).await?;
+    let started = started.map_err(|e| with_cancelled(services, principal, with_key(e, request.key.as_deref())))?;
+    let mut report = match started.finished {
+        None if started.is_history => {
+            commands::command(services, principal, &request.session, CommandId(started.id), request.budget).await?
         }
-        Ok(report)
+        Some(finished) => {
+            let ports = open_ports(&handle, asked.as_ref());
+            let finished = async { finished.await.map_err(|_| handle.why_gone()) };
+            let finished =
+                wait_external_conditions::either(&handle, finished, outside, (Some(started.id), None)).await?;
+            let before = finished.snapshot.before_command;
+            let size = (finished.snapshot.view.cols, request.budget.quarter());
+            let background = report::background(&services.read_cursors, principal, &handle, before, size).await;
+            let begins = background.as_ref().map(|text| (text.from, text.to));
+            let key = request.key.clone();
+            let task = asked.map(|wait| TaskWait { wait, ports, background: begins, key });
+            let finished = match task_wait::or_task(services, principal, &handle, finished, task).await? {
+                Waited::Task(report) => return Ok(*report),
+                Waited::Finished(finished) => *finished,
+            };
+            let shown = background.as_ref().map_or(0, |text| text.head.len() + text.tail.len());
+            let budget = request.budget.less(shown);
+            Report { background, ..report::report(services, principal, &handle, finished, budget).await? }
+        }
+        None => {
+            let (view, all) = after(services, principal, &handle).await?;
+            let command = all.into_iter().find(|c| c.id.0 == started.id);
+            let at = command.as_ref().map_or(0, |c| c.start_offset);
+            let output = TextView { from: at, to: at, ..TextView::default() };
+            plain_report(view, command, EndedBy::Accepted, output)
+        }
+    };
+    if request.wait.is_some() {
+        report::is_shown(&services.read_cursors, principal, &mut report);
+    } else {
+        report.read_before = services.read_cursors.in_memory(&principal.reader(), &request.session).unwrap_or(0);
+        services.read_cursors.begin(principal, &request.session, report.output.from).await;
     }
+    Ok(report)
+}
 
-    /// A refusal says of the running command that its call was cancelled, because that has left it running.
-    fn with_cancelled(&self, principal: &Principal, error: ActionError) -> ActionError {
-        match error {
+/// A refusal says of the running command that its call was cancelled, because that has left it running.
+fn with_cancelled(services: &Services, principal: &Principal, error: ActionError) -> ActionError {
+    match error {
+        ActionError::Busy { session, with, command: Some(command), may_be_a_shell }
+            if services.read_cursors.is_given_up(principal, &session, command) =>
+        {
+            let with = format!("{with}, whose call was cancelled");
             ActionError::Busy { session, with, command: Some(command), may_be_a_shell }
-                if self.read_cursors.is_given_up(principal, &session, command) =>
-            {
-                let with = format!("{with}, whose call was cancelled");
-                ActionError::Busy { session, with, command: Some(command), may_be_a_shell }
-            }
-            other => other,
         }
+        other => other,
     }
+}
 
-    /// Hands a command over. It may start although its caller has gone, who is then to be told its end.
-    async fn start_command(
-        self: &Arc<Self>,
-        principal: &Principal,
-        handle: &Handle,
-        run: impl FnOnce(oneshot::Sender<Result<Started, ActionError>>) -> Request + Send + 'static,
-    ) -> Result<Result<Started, ActionError>, ActionError> {
-        if principal.delivery.is_none() {
-            return handle.ask(run).await;
-        }
-        // Output behind the cursor was not shown to this caller; behind this place, if it has none.
-        let from = handle.tail.borrow().journal.0;
-        self.read_cursors.read_to_if_known(principal, &handle.shared.id).await;
-        let (registry, principal, handle) = (Arc::clone(self), principal.clone(), handle.clone());
-        let started = async move {
-            let started = handle.ask(run).await?;
-            if let Ok(started) = &started {
-                let (id, command) = (&handle.shared.id, CommandId(started.id));
-                registry.read_cursors.note_running_unless_delivered(&principal, id, command, from);
-            }
-            Ok(started)
-        };
-        CarriedOn::new(started).await
+/// Hands a command over. It may start although its caller has gone, who is then to be told its end.
+async fn start_command(
+    services: &Arc<Services>,
+    principal: &Principal,
+    handle: &Handle,
+    run: impl FnOnce(oneshot::Sender<Result<Started, ActionError>>) -> Request + Send + 'static,
+) -> Result<Result<Started, ActionError>, ActionError> {
+    if principal.delivery.is_none() {
+        return handle.ask(run).await;
     }
+    // Output behind the cursor was not shown to this caller; behind this place, if it has none.
+    let from = handle.tail.borrow().journal.0;
+    services.read_cursors.read_to_if_known(principal, &handle.shared.id).await;
+    let (services, principal, handle) = (Arc::clone(services), principal.clone(), handle.clone());
+    let started = async move {
+        let started = handle.ask(run).await?;
+        if let Ok(started) = &started {
+            let (id, command) = (&handle.shared.id, CommandId(started.id));
+            services.read_cursors.note_running_unless_delivered(&principal, id, command, from);
+        }
+        Ok(started)
+    };
+    CarriedOn::new(started).await
+}
 
-    /// The session after the action. If the action has ended the session, its records answer, and that is no error.
-    pub(super) async fn after(
-        &self,
-        principal: &Principal,
-        handle: &Handle,
-    ) -> Result<(SessionView, Vec<CommandView>), ActionError> {
-        match handle.ask(Request::Commands).await {
-            Ok((snapshot, all)) => Ok((snapshot.view, all)),
-            Err(ended @ ActionError::Ended { .. }) => {
-                let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
-                match self.find(principal, &handle.shared.id).await? {
-                    SessionRef::EndedSession(past) => Ok((past.view(), past.commands())),
-                    SessionRef::Live(_) | SessionRef::Unreachable(_) => Err(ended),
-                }
+/// The session after the action. If the action has ended the session, its records answer, and that is no error.
+pub(super) async fn after(
+    services: &Services,
+    principal: &Principal,
+    handle: &Handle,
+) -> Result<(SessionView, Vec<CommandView>), ActionError> {
+    match handle.ask(Request::Commands).await {
+        Ok((snapshot, all)) => Ok((snapshot.view, all)),
+        Err(ended @ ActionError::Ended { .. }) => {
+            let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
+            match services.sessions.find(principal, &handle.shared.id).await? {
+                SessionRef::EndedSession(past) => Ok((past.view(), past.commands())),
+                SessionRef::Live(_) | SessionRef::Unreachable(_) => Err(ended),
             }
-            Err(other) => Err(other),
         }
+        Err(other) => Err(other),
     }
+}
 
-    /// Refuses a key that has started a session: any other request with it is a different one.
-    pub(in crate::sessions) async fn not_a_creates(
-        &self,
-        principal: &Principal,
-        key: Option<&str>,
-    ) -> Result<(), ActionError> {
-        let Some(key) = key else { return Ok(()) };
-        let Some(session) = locked(&self.create_keys.keys).get(&(principal.name.clone(), key.to_owned())).cloned()
-        else {
-            return Ok(());
-        };
-        match self.find(principal, &session).await {
-            Ok(_) => Err(ActionError::KeyReused { key: key.to_owned() }),
-            // Another principal's keys do not concern this caller.
-            Err(_) => Ok(()),
-        }
+/// Refuses a key that has started a session: any other request with it is a different one.
+pub(in crate::sessions) async fn not_a_creates(
+    services: &Services,
+    principal: &Principal,
+    key: Option<&str>,
+) -> Result<(), ActionError> {
+    let Some(key) = key else { return Ok(()) };
+    let Some(session) = locked(&services.create_keys.keys).get(&(principal.name.clone(), key.to_owned())).cloned()
+    else {
+        return Ok(());
+    };
+    match services.sessions.find(principal, &session).await {
+        Ok(_) => Err(ActionError::KeyReused { key: key.to_owned() }),
+        // Another principal's keys do not concern this caller.
+        Err(_) => Ok(()),
     }
 }

@@ -6,6 +6,7 @@
 use serde::Serialize;
 use wire::{Key, NO_KEY, is_same_name};
 
+use super::range_text;
 use super::report::{CLEARING_UP, plain_report};
 use crate::action::{
     ActionError, Budget, CommandStatus, CommandView, Create, EndedBy, Ending, Execute, Input, InputBytes, Limits,
@@ -15,7 +16,8 @@ use crate::confinement_tier::ConfinementTier;
 use crate::ids::SessionId;
 use crate::principal::Principal;
 use crate::sessions::ended_session::EndedSession;
-use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::known_sessions::SessionRef;
+use crate::sessions::services::Services;
 
 #[derive(Serialize)]
 struct Executed<'a> {
@@ -143,107 +145,108 @@ fn typed(request: &Input) -> Vec<u8> {
     json(&Typed { what, secret: request.is_secret, wait: waited(request.wait.as_ref()), budget: request.budget.chars })
 }
 
-impl Registry {
-    /// The caller's key as the holder's fixed-size one. The same key with another body must not count as the same
-    /// request, so half of it is a hash of the body, too. It is a keyed hash because it goes into the events, and typed
-    /// input may be a password.
-    pub(super) fn key_of(&self, key: &str, body: &[u8]) -> Key {
-        let key = key.as_bytes();
-        let mut bytes = NO_KEY;
-        bytes[..8].copy_from_slice(&self.secret.name_for(&[key])[..8]);
-        bytes[8..].copy_from_slice(&self.secret.name_for(&[key, body])[..8]);
-        bytes
-    }
+/// The caller's key as the holder's fixed-size one. The same key with another body must not count as the same
+/// request, so half of it is a hash of the body, too. It is a keyed hash because it goes into the events, and typed
+/// input may be a password.
+pub(super) fn key_of(services: &Services, key: &str, body: &[u8]) -> Key {
+    let key = key.as_bytes();
+    let mut bytes = NO_KEY;
+    bytes[..8].copy_from_slice(&services.secret.name_for(&[key])[..8]);
+    bytes[8..].copy_from_slice(&services.secret.name_for(&[key, body])[..8]);
+    bytes
+}
 
-    pub(in crate::sessions) fn key_of_command(&self, request: &Execute) -> Key {
-        request.key.as_ref().map_or(NO_KEY, |key| self.key_of(key, &executed(request)))
-    }
+pub(in crate::sessions) fn key_of_command(services: &Services, request: &Execute) -> Key {
+    request.key.as_ref().map_or(NO_KEY, |key| key_of(services, key, &executed(request)))
+}
 
-    pub(in crate::sessions) fn key_of_input(&self, request: &Input) -> Key {
-        request.key.as_ref().map_or(NO_KEY, |key| self.key_of(key, &typed(request)))
-    }
+pub(in crate::sessions) fn key_of_input(services: &Services, request: &Input) -> Key {
+    request.key.as_ref().map_or(NO_KEY, |key| key_of(services, key, &typed(request)))
+}
 
-    /// The records of a session that has just ended, once they are complete.
-    pub(in crate::sessions) async fn ended(
-        &self,
-        principal: &Principal,
-        id: &SessionId,
-    ) -> Option<std::sync::Arc<EndedSession>> {
-        if let Ok(SessionRef::Live(handle)) = self.find(principal, id).await {
-            let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
-        }
-        match self.find(principal, id).await {
-            Ok(SessionRef::EndedSession(past)) => Some(past),
-            Ok(SessionRef::Live(_) | SessionRef::Unreachable(_)) | Err(_) => None,
-        }
+/// The records of a session that has just ended, once they are complete.
+pub(in crate::sessions) async fn ended(
+    services: &Services,
+    principal: &Principal,
+    id: &SessionId,
+) -> Option<std::sync::Arc<EndedSession>> {
+    if let Ok(SessionRef::Live(handle)) = services.sessions.find(principal, id).await {
+        let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
     }
+    match services.sessions.find(principal, id).await {
+        Ok(SessionRef::EndedSession(past)) => Some(past),
+        Ok(SessionRef::Live(_) | SessionRef::Unreachable(_)) | Err(_) => None,
+    }
+}
 
-    /// The result of the same command request in an ended session, which the command itself usually ended.
-    pub(super) async fn executed_before(
-        &self,
-        principal: &Principal,
-        request: &Execute,
-    ) -> Option<Result<Report, ActionError>> {
-        let key = request.key.as_ref().map(|_| self.key_of_command(request))?;
-        let past = self.ended(principal, &request.session).await?;
-        let earlier = past.timeline.log().commands.iter().rev().find(|c| is_same_name(&c.key, &key))?;
-        if earlier.key != key {
-            return Some(Err(ActionError::KeyReused { key: request.key.clone().unwrap_or_default() }));
-        }
-        let id = earlier.id;
-        let command = past.commands().into_iter().find(|c| c.id.0 == id)?;
-        let is_cut_short = command.status == CommandStatus::Terminated;
-        let ended_by = if is_cut_short { EndedBy::Exited } else { EndedBy::Ended };
-        let from = command.start_offset;
-        let range = (from, command.end_offset.map_or(from, |end| end.max(from)));
-        let waits = request.wait.is_some();
-        Some(self.repeated_answer(&past, Some(command), ended_by, range, (waits, request.budget)).await)
+/// The result of the same command request in an ended session, which the command itself usually ended.
+pub(super) async fn executed_before(
+    services: &Services,
+    principal: &Principal,
+    request: &Execute,
+) -> Option<Result<Report, ActionError>> {
+    let key = request.key.as_ref().map(|_| key_of_command(services, request))?;
+    let past = ended(services, principal, &request.session).await?;
+    let earlier = past.timeline.log().commands.iter().rev().find(|c| is_same_name(&c.key, &key))?;
+    if earlier.key != key {
+        return Some(Err(ActionError::KeyReused { key: request.key.clone().unwrap_or_default() }));
     }
+    let id = earlier.id;
+    let command = past.commands().into_iter().find(|c| c.id.0 == id)?;
+    let is_cut_short = command.status == CommandStatus::Terminated;
+    let ended_by = if is_cut_short { EndedBy::Exited } else { EndedBy::Ended };
+    let from = command.start_offset;
+    let range = (from, command.end_offset.map_or(from, |end| end.max(from)));
+    let waits = request.wait.is_some();
+    Some(repeated_answer(&past, Some(command), ended_by, range, (waits, request.budget)).await)
+}
 
-    /// The result of the same input request in an ended session, which the input itself usually ended.
-    pub(super) async fn typed_before(
-        &self,
-        principal: &Principal,
-        request: &Input,
-    ) -> Option<Result<Report, ActionError>> {
-        let key = request.key.as_ref().map(|_| self.key_of_input(request))?;
-        let past = self.ended(principal, &request.session).await?;
-        let (at, len) = match past.timeline.log().typed_with(&key)? {
-            Ok(typed) => typed,
-            Err(()) => return Some(Err(ActionError::KeyReused { key: request.key.clone().unwrap_or_default() })),
-        };
-        let end = past.timeline.output().scanner.position();
-        let (waits, accepted_bytes) = (request.wait.is_some(), usize::try_from(len).ok());
-        let report =
-            self.repeated_answer(&past, None, EndedBy::Exited, (at.min(end), end), (waits, request.budget)).await;
-        Some(report.map(|report| Report { accepted_bytes, ..report }))
-    }
+/// The result of the same input request in an ended session, which the input itself usually ended.
+pub(super) async fn typed_before(
+    services: &Services,
+    principal: &Principal,
+    request: &Input,
+) -> Option<Result<Report, ActionError>> {
+    let key = request.key.as_ref().map(|_| key_of_input(services, request))?;
+    let past = ended(services, principal, &request.session).await?;
+    let (at, len) = match past.timeline.log().typed_with(&key)? {
+        Ok(typed) => typed,
+        Err(()) => return Some(Err(ActionError::KeyReused { key: request.key.clone().unwrap_or_default() })),
+    };
+    let end = past.timeline.output().scanner.position();
+    let (waits, accepted_bytes) = (request.wait.is_some(), usize::try_from(len).ok());
+    let report = repeated_answer(&past, None, EndedBy::Exited, (at.min(end), end), (waits, request.budget)).await;
+    Some(report.map(|report| Report { accepted_bytes, ..report }))
+}
 
-    /// The answer to a request that was performed in an ended session; includes the output if the caller waits.
-    async fn repeated_answer(
-        &self,
-        past: &EndedSession,
-        command: Option<CommandView>,
-        ended_by: EndedBy,
-        (from, to): (u64, u64),
-        (waits, budget): (bool, Budget),
-    ) -> Result<Report, ActionError> {
-        let view = past.view();
-        let (ended_by, output) = match waits {
-            true => (
-                ended_by,
-                self.text(&past.shared, past.timeline.log().handovers(from), (from, to), view.cols, budget).await?,
-            ),
-            false => (EndedBy::Accepted, TextView { from, to: from, ..TextView::default() }),
-        };
-        Ok(plain_report(view, command, ended_by, output))
-    }
+/// The answer to a request that was performed in an ended session; includes the output if the caller waits.
+async fn repeated_answer(
+    past: &EndedSession,
+    command: Option<CommandView>,
+    ended_by: EndedBy,
+    (from, to): (u64, u64),
+    (waits, budget): (bool, Budget),
+) -> Result<Report, ActionError> {
+    let view = past.view();
+    let (ended_by, output) = match waits {
+        true => (
+            ended_by,
+            range_text::text(&past.shared, past.timeline.log().handovers(from), (from, to), view.cols, budget).await?,
+        ),
+        false => (EndedBy::Accepted, TextView { from, to: from, ..TextView::default() }),
+    };
+    Ok(plain_report(view, command, ended_by, output))
+}
 
-    /// The length of a viewer's input with the same number, in an ended session.
-    pub(super) async fn visitor_typed_before(&self, principal: &Principal, id: &SessionId, key: &Key) -> Option<usize> {
-        let (_, len) = self.ended(principal, id).await?.timeline.log().typed_with(key)?.ok()?;
-        usize::try_from(len).ok()
-    }
+/// The length of a viewer's input with the same number, in an ended session.
+pub(super) async fn visitor_typed_before(
+    services: &Services,
+    principal: &Principal,
+    id: &SessionId,
+    key: &Key,
+) -> Option<usize> {
+    let (_, len) = ended(services, principal, id).await?.timeline.log().typed_with(key)?.ok()?;
+    usize::try_from(len).ok()
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ use std::time::SystemTime;
 use crate::action::{ActionError, List, Outcome, SessionStatus, SessionView};
 use crate::ids::SessionId;
 use crate::limits;
-use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::sessions::handle::Handle;
-use crate::sessions::registry::{Registry, may_see};
+use crate::sessions::known_sessions::may_see;
+use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 use crate::sessions::session_metadata::SessionMetadata;
 use crate::sessions::timeline::time;
@@ -41,158 +41,139 @@ impl Listed {
     }
 }
 
-impl Registry {
-    pub(in crate::sessions) async fn list(
-        self: &Arc<Self>,
-        principal: &Principal,
-        list: &List,
-    ) -> Result<Outcome, ActionError> {
-        self.adopted().await;
-        if list.status == Some(SessionStatus::Terminated) {
-            return self.list_ended(principal, list).await;
+pub(in crate::sessions) async fn list(
+    services: &Arc<Services>,
+    principal: &Principal,
+    list: &List,
+) -> Result<Outcome, ActionError> {
+    services.sessions.adopted().await;
+    if list.status == Some(SessionStatus::Terminated) {
+        return list_ended(services, principal, list).await;
+    }
+    let is_asked_for = |meta: &SessionMetadata| {
+        may_see(principal, meta)
+            && list.owner.as_ref().is_none_or(|owner| *owner == meta.owner)
+            && list.name.as_ref().is_none_or(|name| meta.name.as_ref() == Some(name))
+    };
+    let (handles, mut unreachable) = services.sessions.everything_live();
+    let (mut all, mut holders) = (Vec::new(), HashMap::new());
+    for handle in handles {
+        if !is_asked_for(&handle.shared.meta) {
+            unreachable.remove(&handle.shared.id);
+        } else if let Some(listed) = looked_at(services, &handle, published_status(&handle), &mut holders).await {
+            unreachable.remove(&handle.shared.id);
+            all.push(listed);
         }
-        let is_asked_for = |meta: &SessionMetadata| {
-            may_see(principal, meta)
-                && list.owner.as_ref().is_none_or(|owner| *owner == meta.owner)
-                && list.name.as_ref().is_none_or(|name| meta.name.as_ref() == Some(name))
-        };
-        let (handles, mut unreachable) = self.everything_live();
-        let (mut all, mut holders) = (Vec::new(), HashMap::new());
-        for handle in handles {
-            if !is_asked_for(&handle.shared.meta) {
-                unreachable.remove(&handle.shared.id);
-            } else if let Some(listed) = self.listed(&handle, published_status(&handle), &mut holders).await {
-                unreachable.remove(&handle.shared.id);
-                all.push(listed);
-            }
-        }
-        for unreachable in unreachable.values().filter(|u| is_asked_for(&u.meta)) {
-            all.push(Listed::View(Box::new(unreachable.view())));
-        }
-        let is_asked_for = |status: SessionStatus| match list.status {
-            None => status != SessionStatus::Terminated,
-            wanted => wanted == Some(status),
-        };
-        all.retain(|listed| is_asked_for(listed.status()));
-        let mut total = all.len();
-        let mut page = Vec::new();
-        for mut listed in page_of(all, list) {
-            if let Listed::Published(handle, _) = &listed {
-                match self.listed(handle, whole_status(handle), &mut holders).await {
-                    Some(now) => listed = now,
-                    None => {
-                        total -= 1;
-                        continue;
-                    }
+    }
+    for unreachable in unreachable.values().filter(|u| is_asked_for(&u.meta)) {
+        all.push(Listed::View(Box::new(unreachable.view())));
+    }
+    let is_asked_for = |status: SessionStatus| match list.status {
+        None => status != SessionStatus::Terminated,
+        wanted => wanted == Some(status),
+    };
+    all.retain(|listed| is_asked_for(listed.status()));
+    let mut total = all.len();
+    let mut page = Vec::new();
+    for mut listed in page_of(all, list) {
+        if let Listed::Published(handle, _) = &listed {
+            match looked_at(services, handle, whole_status(handle), &mut holders).await {
+                Some(now) => listed = now,
+                None => {
+                    total -= 1;
+                    continue;
                 }
             }
-            let view = match listed {
-                Listed::View(view) => Some(*view),
-                Listed::Published(handle, _) => {
-                    let (view, holder) = published(&handle).unzip();
-                    holders.extend(holder.map(|holder| (handle.shared.id.clone(), holder)));
-                    view
-                }
-            };
-            // It changes while it is listed.
-            let view = view.filter(|view| is_asked_for(view.status));
-            total -= usize::from(view.is_none());
-            page.extend(view);
         }
-        self.count_usage(page.iter_mut().filter_map(|v| holders.get(&v.id).map(|holder| (v, *holder)))).await;
-        Ok(Outcome::Sessions(page, total))
-    }
-
-    /// The handles of all live sessions, and the sessions without a connection to their holder. One that changes from one
-    /// to the other at this moment is in both.
-    fn everything_live(&self) -> (Vec<Handle>, HashMap<SessionId, Arc<Unreachable>>) {
-        // Before the others: one that is adopted meanwhile is in both.
-        let unexamined = self.adoption.unexamined.live();
-        let (handles, mut unreachable): (Vec<Handle>, HashMap<_, _>) = {
-            // In the order of every other place that takes both.
-            let live = locked(&self.live);
-            let unreachable = locked(&self.adoption.unreachable);
-            (live.values().cloned().collect(), unreachable.clone())
-        };
-        // There are some only if the disk or the machine is very slow.
-        for id in unexamined {
-            unreachable.entry(id.clone()).or_insert_with(|| self.unexamined(&id));
-        }
-        (handles, unreachable)
-    }
-
-    /// A live session, by the status that its actor has published, or else by its answer. `None` if it has just ended.
-    async fn listed(
-        &self,
-        handle: &Handle,
-        published: Option<SessionStatus>,
-        holders: &mut HashMap<SessionId, u32>,
-    ) -> Option<Listed> {
-        if let Some(status) = published {
-            return Some(Listed::Published(handle.clone(), status));
-        }
-        match handle.ask(Request::Look).await {
-            Ok(snapshot) => {
-                holders.insert(snapshot.view.id.clone(), snapshot.holder_pid);
-                Some(Listed::View(Box::new(snapshot.view)))
+        let view = match listed {
+            Listed::View(view) => Some(*view),
+            Listed::Published(handle, _) => {
+                let (view, holder) = published(&handle).unzip();
+                holders.extend(holder.map(|holder| (handle.shared.id.clone(), holder)));
+                view
             }
-            // The session lives, and a new actor is about to start.
-            Err(ActionError::Restarting) if !self.is_stopping() => {
-                Some(Listed::View(Box::new(Unreachable::without_actor(&handle.shared).view())))
-            }
-            // A session that ends at this very moment is no longer live.
-            Err(_) => None,
-        }
-    }
-
-    async fn list_ended(self: &Arc<Self>, principal: &Principal, list: &List) -> Result<Outcome, ActionError> {
-        // Once the shell has exited, the session is not live, even while the holder still ends descendants.
-        let (mut living, mut ending) = (Vec::new(), Vec::new());
-        let (handles, unreachable) = self.everything_live();
-        living.extend(unreachable.keys().map(ToString::to_string));
-        for handle in handles {
-            let status = match whole_status(&handle) {
-                Some(status) => Some(status),
-                None => match handle.ask(Request::Look).await {
-                    Ok(snapshot) => Some(snapshot.view.status),
-                    Err(ActionError::Restarting) => None,
-                    Err(_) => Some(SessionStatus::Terminated),
-                },
-            };
-            let ids = if status == Some(SessionStatus::Terminated) { &mut ending } else { &mut living };
-            ids.push(handle.shared.id.to_string());
-        }
-        let owner = match &list.owner {
-            _ if !principal.is_admin() => Some(principal.name.clone()),
-            owner => owner.clone(),
         };
-        if list.owner.as_ref().is_some_and(|wanted| owner.as_ref() != Some(wanted)) {
-            return Ok(Outcome::Sessions(Vec::new(), 0));
+        // It changes while it is listed.
+        let view = view.filter(|view| is_asked_for(view.status));
+        total -= usize::from(view.is_none());
+        page.extend(view);
+    }
+    services.sessions.count_usage(page.iter_mut().filter_map(|v| holders.get(&v.id).map(|holder| (v, *holder)))).await;
+    Ok(Outcome::Sessions(page, total))
+}
+
+/// A live session, by the status that its actor has published, or else by its answer. `None` if it has just ended.
+async fn looked_at(
+    services: &Services,
+    handle: &Handle,
+    published: Option<SessionStatus>,
+    holders: &mut HashMap<SessionId, u32>,
+) -> Option<Listed> {
+    if let Some(status) = published {
+        return Some(Listed::Published(handle.clone(), status));
+    }
+    match handle.ask(Request::Look).await {
+        Ok(snapshot) => {
+            holders.insert(snapshot.view.id.clone(), snapshot.holder_pid);
+            Some(Listed::View(Box::new(snapshot.view)))
         }
-        let (name, limit, offset, is_newest_first) = (list.name.clone(), list.limit, list.offset, list.is_newest_first);
-        let (ids, total) = self
-            .history(move |store| {
-                store.ended(&SessionQuery {
-                    owner: owner.as_deref(),
-                    name: name.as_deref(),
-                    living: &living,
-                    ending: &ending,
-                    is_newest_first,
-                    limit,
-                    offset,
-                })
+        // The session lives, and a new actor is about to start.
+        Err(ActionError::Restarting) if !services.sessions.is_stopping() => {
+            Some(Listed::View(Box::new(Unreachable::without_actor(&handle.shared).view())))
+        }
+        // A session that ends at this very moment is no longer live.
+        Err(_) => None,
+    }
+}
+
+async fn list_ended(services: &Arc<Services>, principal: &Principal, list: &List) -> Result<Outcome, ActionError> {
+    // Once the shell has exited, the session is not live, even while the holder still ends descendants.
+    let (mut living, mut ending) = (Vec::new(), Vec::new());
+    let (handles, unreachable) = services.sessions.everything_live();
+    living.extend(unreachable.keys().map(ToString::to_string));
+    for handle in handles {
+        let status = match whole_status(&handle) {
+            Some(status) => Some(status),
+            None => match handle.ask(Request::Look).await {
+                Ok(snapshot) => Some(snapshot.view.status),
+                Err(ActionError::Restarting) => None,
+                Err(_) => Some(SessionStatus::Terminated),
+            },
+        };
+        let ids = if status == Some(SessionStatus::Terminated) { &mut ending } else { &mut living };
+        ids.push(handle.shared.id.to_string());
+    }
+    let owner = match &list.owner {
+        _ if !principal.is_admin() => Some(principal.name.clone()),
+        owner => owner.clone(),
+    };
+    if list.owner.as_ref().is_some_and(|wanted| owner.as_ref() != Some(wanted)) {
+        return Ok(Outcome::Sessions(Vec::new(), 0));
+    }
+    let (name, limit, offset, is_newest_first) = (list.name.clone(), list.limit, list.offset, list.is_newest_first);
+    let (ids, total) = services
+        .history
+        .query(move |store| {
+            store.ended(&SessionQuery {
+                owner: owner.as_deref(),
+                name: name.as_deref(),
+                living: &living,
+                ending: &ending,
+                is_newest_first,
+                limit,
+                offset,
             })
-            .await?;
-        // Only the requested page is read from folders.
-        let mut views = Vec::new();
-        for id in ids.iter().filter_map(|id| SessionId::parse(id).ok()) {
-            let (registry, principal) = (Arc::clone(self), principal.clone());
-            let read = async move { registry.show(&principal, &id).await };
-            // The same patience as for the store: a whole journal is read for each session.
-            views.extend(self.history.in_time(("a session's folder", limits::STORE_PATIENCE), read).await?);
-        }
-        Ok(Outcome::Sessions(views, total))
+        })
+        .await?;
+    // Only the requested page is read from folders.
+    let mut views = Vec::new();
+    for id in ids.iter().filter_map(|id| SessionId::parse(id).ok()) {
+        let (reader, principal) = (Arc::clone(services), principal.clone());
+        let read = async move { reader.sessions.show(&principal, &id).await };
+        // The same patience as for the store: a whole journal is read for each session.
+        views.extend(services.history.in_time(("a session's folder", limits::STORE_PATIENCE), read).await?);
     }
+    Ok(Outcome::Sessions(views, total))
 }
 
 /// The sessions of the page, in their order. Only those up to its end are sorted.

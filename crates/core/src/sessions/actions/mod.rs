@@ -1,37 +1,41 @@
-//! The primitive actions, a file for each or for some of one subject: the caller's side. A method of the registry finds the
+//! The primitive actions, a file for each or for some of one subject: the caller's side. A function finds the
 //! session, checks what was asked, and sends the live session a `Request` or reads the files of an ended one.
 //!
 //! The live session's side of a request is in `../session/`.
 
 mod carried_on;
-mod commands;
+pub(super) mod commands;
 mod confinement;
 pub(super) mod container;
-mod create;
-mod default_session;
+pub(super) mod create;
+pub(super) mod default_session;
 mod directory;
-mod environment;
-mod execute;
-mod idempotency;
-mod input;
-mod list;
-mod named_secrets;
-mod output;
-mod processes;
-mod purge;
-mod recording_extent;
+pub(super) mod environment;
+pub(super) mod execute;
+pub(super) mod idempotency;
+pub(super) mod input;
+pub(super) mod list;
+pub(super) mod named_secrets;
+pub(super) mod output;
+mod positions;
+pub(super) mod processes;
+pub(super) mod purge;
+mod range_text;
+pub(super) mod recording_extent;
 mod report;
-mod resize;
-mod search_range;
-mod secret;
-mod session_spec;
-mod signals;
+pub(super) mod resize;
+pub(super) mod screen;
+pub(super) mod search_range;
+pub(super) mod secret;
+pub(super) mod session_spec;
+pub(super) mod signals;
 mod silent_listener;
-mod task;
+pub(super) mod task;
 mod task_question;
-mod task_wait;
-mod terminate;
+pub(super) mod task_wait;
+pub(super) mod terminate;
+pub(super) mod tokens;
 mod variables;
 mod wait_external_conditions;
-mod wait_from_cursor;
-mod watch;
+pub(super) mod wait_from_cursor;
+pub(super) mod watch;

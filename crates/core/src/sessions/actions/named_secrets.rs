@@ -9,99 +9,104 @@ use crate::host::holders::start_error_of;
 use crate::limits::PROFILE_SECRETS_MAX;
 use crate::principal::{Principal, TokenSecret};
 use crate::profile::Profile;
+use crate::sessions::backends::Backends;
+use crate::sessions::launcher::Launcher;
+use crate::sessions::on_disk::on_disk;
 use crate::sessions::person::check_person;
-use crate::sessions::registry::{Registry, on_disk};
+use crate::sessions::services::Services;
 use crate::sessions::session_metadata::GivenSecrets;
 
-impl Registry {
-    /// The secrets of a profile. One that is not there is an error: no session starts otherwise than its profile says.
-    pub(super) fn secrets_of(&self, principal: &Principal, profile: &Profile) -> Result<GivenSecrets, ActionError> {
-        if profile.secrets.len() + profile.secret_files.len() > PROFILE_SECRETS_MAX {
-            let problem = format!("its secrets and secret_files are more than {PROFILE_SECRETS_MAX}");
-            return Err(ActionError::Invalid { field: "profile", problem });
-        }
-        let values = |names: &[String]| {
-            let value = |name: &String| match self.backends.secrets.value(name) {
-                Some(value) => Ok((name.clone(), value)),
-                None => Err(not_set("profile", name)),
-            };
-            names.iter().map(value).collect::<Result<Vec<_>, _>>()
+/// The secrets of a profile. One that is not there is an error: no session starts otherwise than its profile says.
+pub(super) fn secrets_of(
+    backends: &Backends,
+    principal: &Principal,
+    profile: &Profile,
+) -> Result<GivenSecrets, ActionError> {
+    if profile.secrets.len() + profile.secret_files.len() > PROFILE_SECRETS_MAX {
+        let problem = format!("its secrets and secret_files are more than {PROFILE_SECRETS_MAX}");
+        return Err(ActionError::Invalid { field: "profile", problem });
+    }
+    let values = |names: &[String]| {
+        let value = |name: &String| match backends.secrets.value(name) {
+            Some(value) => Ok((name.clone(), value)),
+            None => Err(not_set("profile", name)),
         };
-        if let Some(why) = profile.secrets.iter().find_map(|name| variable_problem(name)) {
-            return Err(start_error_of(format!("its profile's secrets: {why}; give it as a file (secret_files)")));
-        }
-        let (mut variables, files) = (values(&profile.secrets)?, values(&profile.secret_files)?);
-        for TokenSecret { name, variable } in principal.secrets() {
-            let value = self.backends.secrets.value(name).ok_or_else(|| not_set("token", name))?;
-            match variables.iter().find(|(given, _)| given == variable) {
-                None => variables.push((variable.clone(), value)),
-                Some((_, given)) if *given == value => {}
-                Some(_) => {
-                    let why = format!("its profile and its token give it {variable} with different secrets");
-                    return Err(start_error_of(why));
-                }
+        names.iter().map(value).collect::<Result<Vec<_>, _>>()
+    };
+    if let Some(why) = profile.secrets.iter().find_map(|name| variable_problem(name)) {
+        return Err(start_error_of(format!("its profile's secrets: {why}; give it as a file (secret_files)")));
+    }
+    let (mut variables, files) = (values(&profile.secrets)?, values(&profile.secret_files)?);
+    for TokenSecret { name, variable } in principal.secrets() {
+        let value = backends.secrets.value(name).ok_or_else(|| not_set("token", name))?;
+        match variables.iter().find(|(given, _)| given == variable) {
+            None => variables.push((variable.clone(), value)),
+            Some((_, given)) if *given == value => {}
+            Some(_) => {
+                let why = format!("its profile and its token give it {variable} with different secrets");
+                return Err(start_error_of(why));
             }
         }
-        Ok(GivenSecrets { variables, files })
     }
+    Ok(GivenSecrets { variables, files })
+}
 
-    /// All secrets without their values, by name.
-    pub(in crate::sessions) async fn named_secrets(
-        self: &Arc<Self>,
-        principal: &Principal,
-    ) -> Result<Vec<NamedSecretView>, ActionError> {
-        check_person(principal)?;
-        let registry = Arc::clone(self);
-        on_disk(move || {
-            let of = registry.profiles_by_secret();
-            let all = registry.backends.secrets.list().into_iter();
-            Ok(all.map(|(name, set_at)| NamedSecretView { profiles: of(&name), name, set_at }).collect())
-        })
-        .await
-    }
+/// All secrets without their values, by name.
+pub(in crate::sessions) async fn named_secrets(
+    services: &Arc<Services>,
+    principal: &Principal,
+) -> Result<Vec<NamedSecretView>, ActionError> {
+    check_person(principal)?;
+    let services = Arc::clone(services);
+    on_disk(move || {
+        let of = profiles_by_secret(&services.launcher);
+        let all = services.backends.secrets.list().into_iter();
+        Ok(all.map(|(name, set_at)| NamedSecretView { profiles: of(&name), name, set_at }).collect())
+    })
+    .await
+}
 
-    /// Sets a value. The sessions that live keep what they have.
-    pub(in crate::sessions) async fn set_secret(
-        self: &Arc<Self>,
-        principal: &Principal,
-        name: &str,
-        value: &SecretValue,
-    ) -> Result<NamedSecretView, ActionError> {
-        check_person(principal)?;
-        let (registry, name, value) = (Arc::clone(self), name.to_owned(), value.clone());
-        let by = principal.name.clone();
-        on_disk(move || {
-            let set_at = registry.backends.secrets.set(&name, &value)?;
-            tracing::info!(by, secret = name, "a secret was set");
-            Ok(NamedSecretView { profiles: registry.profiles_by_secret()(&name), name, set_at })
-        })
-        .await
-    }
+/// Sets a value. The sessions that live keep what they have.
+pub(in crate::sessions) async fn set_secret(
+    services: &Arc<Services>,
+    principal: &Principal,
+    name: &str,
+    value: &SecretValue,
+) -> Result<NamedSecretView, ActionError> {
+    check_person(principal)?;
+    let (services, name, value) = (Arc::clone(services), name.to_owned(), value.clone());
+    let by = principal.name.clone();
+    on_disk(move || {
+        let set_at = services.backends.secrets.set(&name, &value)?;
+        tracing::info!(by, secret = name, "a secret was set");
+        Ok(NamedSecretView { profiles: profiles_by_secret(&services.launcher)(&name), name, set_at })
+    })
+    .await
+}
 
-    /// Removes a secret. The sessions that live keep it.
-    pub(in crate::sessions) async fn remove_secret(
-        self: &Arc<Self>,
-        principal: &Principal,
-        name: &str,
-    ) -> Result<NamedSecretView, ActionError> {
-        check_person(principal)?;
-        let (registry, name, by) = (Arc::clone(self), name.to_owned(), principal.name.clone());
-        on_disk(move || {
-            let set_at = registry.backends.secrets.remove(&name)?;
-            tracing::info!(by, secret = name, "a secret was removed");
-            Ok(NamedSecretView { profiles: registry.profiles_by_secret()(&name), name, set_at })
-        })
-        .await
-    }
+/// Removes a secret. The sessions that live keep it.
+pub(in crate::sessions) async fn remove_secret(
+    services: &Arc<Services>,
+    principal: &Principal,
+    name: &str,
+) -> Result<NamedSecretView, ActionError> {
+    check_person(principal)?;
+    let (services, name, by) = (Arc::clone(services), name.to_owned(), principal.name.clone());
+    on_disk(move || {
+        let set_at = services.backends.secrets.remove(&name)?;
+        tracing::info!(by, secret = name, "a secret was removed");
+        Ok(NamedSecretView { profiles: profiles_by_secret(&services.launcher)(&name), name, set_at })
+    })
+    .await
+}
 
-    /// Finds the profiles that give a secret. A file that cannot be read has none: the start of a session says so.
-    fn profiles_by_secret(&self) -> impl Fn(&str) -> Vec<String> + use<> {
-        let file = self.launch_resources.config_file.as_deref().map(ConfigFile::read).and_then(Result::ok);
-        let profiles = file.unwrap_or_default().profiles;
-        move |name| {
-            let gives = |profile: &Profile| profile.secrets.iter().chain(&profile.secret_files).any(|it| it == name);
-            profiles.iter().filter(|(_, profile)| gives(profile)).map(|(name, _)| name.clone()).collect()
-        }
+/// Finds the profiles that give a secret. A file that cannot be read has none: the start of a session says so.
+fn profiles_by_secret(launcher: &Launcher) -> impl Fn(&str) -> Vec<String> + use<> {
+    let file = launcher.config_file.as_deref().map(ConfigFile::read).and_then(Result::ok);
+    let profiles = file.unwrap_or_default().profiles;
+    move |name| {
+        let gives = |profile: &Profile| profile.secrets.iter().chain(&profile.secret_files).any(|it| it == name);
+        profiles.iter().filter(|(_, profile)| gives(profile)).map(|(name, _)| name.clone()).collect()
     }
 }
 

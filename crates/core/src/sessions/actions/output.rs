@@ -4,273 +4,177 @@ use std::sync::Arc;
 
 use journal::Reader;
 
+use super::positions::{self, catch_up};
+use super::range_text::{text_of, unreadable};
 use super::report::CLEARING_UP;
-use crate::action::{
-    ActionError, Budget, CommandView, Lines, OutputView, ReadOutput, ScreenView, Since, TextView, View,
-};
-use crate::ids::{CommandId, SessionId};
+use super::search_range;
+use crate::action::{ActionError, Lines, OutputView, ReadOutput, Since, TextView, View};
 use crate::limits;
 use crate::principal::Principal;
-use crate::sessions::handle::Handle;
-use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::render::budget::say_left_out;
 use crate::sessions::render::handover::{Handovers, RecentHandovers};
+use crate::sessions::render::range;
 use crate::sessions::render::stream::stream;
-use crate::sessions::render::text_source::TextSource;
-use crate::sessions::render::{range, text};
+use crate::sessions::services::Services;
 use crate::sessions::session::{Request, ViewerLimit};
 use crate::sessions::shared::Shared;
 
-impl Registry {
-    // ---- output ----
-
-    pub(in crate::sessions) async fn output(
-        &self,
-        principal: &Principal,
-        read: &ReadOutput,
-    ) -> Result<OutputView, ActionError> {
-        let found = self.find_to_read(principal, &read.session).await?;
-        let (shared, ledger_end) = match &found {
-            SessionRef::Live(handle) => (Arc::clone(&handle.shared), None),
-            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
-            SessionRef::EndedSession(past) => {
-                (Arc::clone(&past.shared), Some(past.timeline.output().scanner.position()))
+pub(in crate::sessions) async fn output(
+    services: &Services,
+    principal: &Principal,
+    read: &ReadOutput,
+) -> Result<OutputView, ActionError> {
+    let found = services.sessions.find_to_read(principal, &read.session).await?;
+    let (shared, ledger_end) = match &found {
+        SessionRef::Live(handle) => (Arc::clone(&handle.shared), None),
+        SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+        SessionRef::EndedSession(past) => (Arc::clone(&past.shared), Some(past.timeline.output().scanner.position())),
+    };
+    // Output of an unreachable session continues although it is not visible here.
+    let is_unreachable = matches!(&found, SessionRef::EndedSession(past) if past.unreachable.is_some());
+    let (from, bound) = positions::position(services, principal, &found, read).await?;
+    let mut past_commands = match &found {
+        SessionRef::Live(_) | SessionRef::Unreachable(_) => Vec::new(),
+        SessionRef::EndedSession(past) => past.commands(),
+    };
+    let mut handle = match found {
+        SessionRef::Live(handle) => Some(handle),
+        SessionRef::EndedSession(_) | SessionRef::Unreachable(_) => None,
+    };
+    let deadline = tokio::time::Instant::now() + read.wait;
+    let mut has_caught_up = false;
+    let is_filtered = read.kind.is_some() || matches!(read.since, Since::Command(_));
+    loop {
+        let shown = match &handle {
+            Some(live) => match live.ask(Request::ViewerLimit).await {
+                Err(ActionError::Restarting) => return Err(ActionError::Restarting),
+                // The holder ends the descendants, then everything is on disk; this answer already is the final
+                // one.
+                Ok(shown) if shown.has_exited && tokio::time::timeout(CLEARING_UP, live.gone()).await.is_ok() => None,
+                shown => shown.ok(),
+            },
+            None => None,
+        };
+        // The actor is gone: the session ended meanwhile, and everything is on disk.
+        let is_final = shown.is_none();
+        let (end, markers, handovers) = match shown {
+            Some(shown) => (limit_of(&shown, read.view), shown.markers, shown.handovers),
+            None => {
+                let end = ledger_end.unwrap_or(shared.reader.len().unwrap_or_default().0);
+                let (markers, handovers) = match services.sessions.find(principal, &read.session).await {
+                    Ok(SessionRef::EndedSession(past)) => {
+                        (handle, past_commands) = (None, past.commands());
+                        let markers = past.timeline.output().markers.iter().copied().collect();
+                        (markers, past.timeline.log().handovers(from))
+                    }
+                    Ok(SessionRef::Live(_) | SessionRef::Unreachable(_)) | Err(_) => {
+                        (Vec::new(), RecentHandovers::default())
+                    }
+                };
+                (end, markers, handovers)
             }
         };
-        // Output of an unreachable session continues although it is not visible here.
-        let is_unreachable = matches!(&found, SessionRef::EndedSession(past) if past.unreachable.is_some());
-        let (from, bound) = self.position(principal, &found, read).await?;
-        let mut past_commands = match &found {
-            SessionRef::Live(_) | SessionRef::Unreachable(_) => Vec::new(),
-            SessionRef::EndedSession(past) => past.commands(),
+        if let (true, false, Some(live)) = (from > end, std::mem::replace(&mut has_caught_up, true), &handle) {
+            catch_up(live, from).await;
+            continue;
+        }
+        let commands = match &handle {
+            Some(live) if is_filtered => match live.ask(Request::Commands).await {
+                Ok((_, commands)) => commands,
+                // Output must be attributed to its command; the actor is gone, and the next turn finds the command
+                // in the records.
+                Err(_) if !is_final => continue,
+                Err(error) => return Err(error),
+            },
+            Some(_) => Vec::new(),
+            None => past_commands.clone(),
         };
-        let mut handle = match found {
-            SessionRef::Live(handle) => Some(handle),
-            SessionRef::EndedSession(_) | SessionRef::Unreachable(_) => None,
+        // A command that ran when it was asked for may have ended meanwhile; later output is not its own.
+        let bound = bound.or_else(|| match &read.since {
+            Since::Command(id) => commands.iter().find(|c| c.id == *id).and_then(|c| c.end_offset),
+            Since::First | Since::Offset(_) | Since::Time(_) | Since::Last => None,
+        });
+        let (shown, end) = (end, bound.map_or(end, |b| b.min(end)));
+        let is_all = is_final || bound.is_some_and(|b| from >= b);
+        let (start, stop) = match read.kind {
+            Some(kind) if from <= end => {
+                search_range::stretch(services, &read.session, kind, &commands, (from, end)).await?
+            }
+            Some(_) | None => (from, end),
         };
-        let deadline = tokio::time::Instant::now() + read.wait;
-        let mut has_caught_up = false;
-        let is_filtered = read.kind.is_some() || matches!(read.since, Since::Command(_));
-        loop {
-            let shown = match &handle {
-                Some(live) => match live.ask(Request::ViewerLimit).await {
-                    Err(ActionError::Restarting) => return Err(ActionError::Restarting),
-                    // The holder ends the descendants, then everything is on disk; this answer already is the final
-                    // one.
-                    Ok(shown) if shown.has_exited && tokio::time::timeout(CLEARING_UP, live.gone()).await.is_ok() => {
-                        None
-                    }
-                    shown => shown.ok(),
-                },
-                None => None,
-            };
-            // The actor is gone: the session ended meanwhile, and everything is on disk.
-            let is_final = shown.is_none();
-            let (end, markers, handovers) = match shown {
-                Some(shown) => (limit_of(&shown, read.view), shown.markers, shown.handovers),
-                None => {
-                    let end = ledger_end.unwrap_or(shared.reader.len().unwrap_or_default().0);
-                    let (markers, handovers) = match self.find(principal, &read.session).await {
-                        Ok(SessionRef::EndedSession(past)) => {
-                            (handle, past_commands) = (None, past.commands());
-                            let markers = past.timeline.output().markers.iter().copied().collect();
-                            (markers, past.timeline.log().handovers(from))
-                        }
-                        Ok(SessionRef::Live(_) | SessionRef::Unreachable(_)) | Err(_) => {
-                            (Vec::new(), RecentHandovers::default())
-                        }
-                    };
-                    (end, markers, handovers)
+        let is_over = is_all || read.wait.is_zero() || tokio::time::Instant::now() >= deadline;
+        if stop > start || is_over {
+            let ends = is_final && stop == end && !is_unreachable;
+            let mut view = output_view(&shared, read, (start, stop), &markers, handovers, ends).await?;
+            if start > from && view.first > from {
+                view.gap = Some((from, view.from.min(view.first)));
+            }
+            view.end = end;
+            // A command's marker is part of its range, and may come before any output.
+            let is_silent = read.kind.is_some() && read.view == View::Text && view.text.head.is_empty();
+            if is_over || !is_silent {
+                if read.moves_cursor {
+                    services.read_cursors.has_read(principal, &read.session, (from, view.next));
                 }
-            };
-            if let (true, false, Some(live)) = (from > end, std::mem::replace(&mut has_caught_up, true), &handle) {
-                catch_up(live, from).await;
+                return Ok(view);
+            }
+        }
+        if let Some(live) = &mut handle {
+            live.tail.mark_unchanged();
+            if live.ask(Request::ViewerLimit).await.is_ok_and(|now| limit_of(&now, read.view) > shown.max(from)) {
                 continue;
             }
-            let commands = match &handle {
-                Some(live) if is_filtered => match live.ask(Request::Commands).await {
-                    Ok((_, commands)) => commands,
-                    // Output must be attributed to its command; the actor is gone, and the next turn finds the command
-                    // in the records.
-                    Err(_) if !is_final => continue,
-                    Err(error) => return Err(error),
-                },
-                Some(_) => Vec::new(),
-                None => past_commands.clone(),
-            };
-            // A command that ran when it was asked for may have ended meanwhile; later output is not its own.
-            let bound = bound.or_else(|| match &read.since {
-                Since::Command(id) => commands.iter().find(|c| c.id == *id).and_then(|c| c.end_offset),
-                Since::First | Since::Offset(_) | Since::Time(_) | Since::Last => None,
-            });
-            let (shown, end) = (end, bound.map_or(end, |b| b.min(end)));
-            let is_all = is_final || bound.is_some_and(|b| from >= b);
-            let (start, stop) = match read.kind {
-                Some(kind) if from <= end => self.stretch(&read.session, kind, &commands, (from, end)).await?,
-                Some(_) | None => (from, end),
-            };
-            let is_over = is_all || read.wait.is_zero() || tokio::time::Instant::now() >= deadline;
-            if stop > start || is_over {
-                let ends = is_final && stop == end && !is_unreachable;
-                let mut view = self.output_view(&shared, read, (start, stop), &markers, handovers, ends).await?;
-                if start > from && view.first > from {
-                    view.gap = Some((from, view.from.min(view.first)));
-                }
-                view.end = end;
-                // A command's marker is part of its range, and may come before any output.
-                let is_silent = read.kind.is_some() && read.view == View::Text && view.text.head.is_empty();
-                if is_over || !is_silent {
-                    if read.moves_cursor {
-                        self.read_cursors.has_read(principal, &read.session, (from, view.next));
-                    }
-                    return Ok(view);
-                }
-            }
-            if let Some(live) = &mut handle {
-                live.tail.mark_unchanged();
-                if live.ask(Request::ViewerLimit).await.is_ok_and(|now| limit_of(&now, read.view) > shown.max(from)) {
-                    continue;
-                }
-                let _ = tokio::time::timeout_at(deadline, live.tail.changed()).await;
-            }
+            let _ = tokio::time::timeout_at(deadline, live.tail.changed()).await;
         }
-    }
-
-    /// The offset to read from, and the one to stop at if the request has one.
-    pub(in crate::sessions) async fn position(
-        &self,
-        principal: &Principal,
-        found: &SessionRef,
-        read: &ReadOutput,
-    ) -> Result<(u64, Option<u64>), ActionError> {
-        let Since::Command(id) = &read.since else {
-            return Ok((self.since(principal, found, &read.session, &read.since).await?, None));
-        };
-        let command = self.known_command(principal, &read.session, *id).await?;
-        Ok((command.start_offset, command.end_offset))
-    }
-
-    async fn known_command(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
-        id: CommandId,
-    ) -> Result<CommandView, ActionError> {
-        let report = Box::pin(self.command(principal, session, id, 1.into())).await?;
-        report.command.ok_or_else(|| ActionError::NoCommand { session: session.clone(), id: id.to_string() })
-    }
-
-    /// A position as an offset.
-    pub(in crate::sessions) async fn since(
-        &self,
-        principal: &Principal,
-        found: &SessionRef,
-        session: &SessionId,
-        since: &Since,
-    ) -> Result<u64, ActionError> {
-        Ok(match since {
-            Since::First => 0,
-            Since::Offset(at) => *at,
-            Since::Last => self.read_cursors.read_to(principal, session).await?.unwrap_or(0),
-            Since::Time(when) => match found {
-                SessionRef::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
-                SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
-                SessionRef::EndedSession(past) => {
-                    past.timeline.clock().offset_at(*when, past.timeline.output().scanner.position())
-                }
-            },
-            Since::Command(id) => self.known_command(principal, session, *id).await?.start_offset,
-        })
-    }
-
-    async fn output_view(
-        &self,
-        shared: &Arc<Shared>,
-        read: &ReadOutput,
-        (asked, end): (u64, u64),
-        markers: &[(u64, u64)],
-        handovers: RecentHandovers,
-        is_final: bool,
-    ) -> Result<OutputView, ActionError> {
-        if asked > end && !matches!(read.since, Since::Last) {
-            let problem = format!("o:{asked} is behind the end of the output, o:{end}");
-            return Err(ActionError::Invalid { field: "since", problem });
-        }
-        let first = shared.reader.first().map_err(unreadable)?.0;
-        let from = asked.max(first).min(end);
-        let limit = read.limit.min(limits::READ_BYTES_MAX) as u64;
-        let to = end.min(from.saturating_add(limit));
-        let view = OutputView {
-            view: read.view,
-            bytes: Vec::new(),
-            text: TextView { from, to: from, ..TextView::default() },
-            from,
-            next: from,
-            first,
-            end,
-            gap: (asked < from).then_some((asked, from)),
-            is_final,
-            room: None,
-        };
-        match read.view {
-            View::Raw | View::Stream => {
-                let bytes = usize::try_from(to - from).unwrap_or(usize::MAX);
-                let room = shared.answer_room(bytes).await?;
-                let view = OutputView { room, is_final: is_final && to == end, ..view };
-                let read = || raw_view(shared, view, to, markers, handovers);
-                shared.work(to - from, read).await.map_err(unreadable)
-            }
-            View::Text => {
-                // No position was asked for, so it ends where the output does.
-                let is_newest = matches!(read.lines, Some(Lines::Newest(_)))
-                    && matches!(read.since, Since::First | Since::Command(_));
-                let (from, to) = if is_newest { (end.saturating_sub(limit).max(from), end) } else { (from, to) };
-                let render = || text_view(shared, read, view, (from, to), handovers);
-                shared.work(to - from, render).await.map_err(unreadable)
-            }
-        }
-    }
-
-    /// Renders a range of output.
-    pub(in crate::sessions) async fn text(
-        &self,
-        shared: &Arc<Shared>,
-        handovers: RecentHandovers,
-        range: (u64, u64),
-        cols: u16,
-        budget: Budget,
-    ) -> Result<TextView, ActionError> {
-        self.text_in(shared, handovers, range, cols, budget, false).await
-    }
-
-    /// The same for a range that may begin while a program uses the whole screen.
-    pub(super) async fn text_in(
-        &self,
-        shared: &Arc<Shared>,
-        handovers: RecentHandovers,
-        (from, to): (u64, u64),
-        cols: u16,
-        budget: Budget,
-        in_paint: bool,
-    ) -> Result<TextView, ActionError> {
-        let rendered = || text_of(shared, handovers, (from, to), cols, budget, in_paint);
-        shared.work(to - from, rendered).await.map_err(unreadable)
-    }
-
-    /// The screen, with the rows that are new to this caller.
-    pub(in crate::sessions) async fn screen(
-        &self,
-        principal: &Principal,
-        handle: &Handle,
-    ) -> Result<ScreenView, ActionError> {
-        let mut screen = handle.ask(Request::Picture).await?.screen;
-        self.read_cursors.shows(principal, &handle.shared.id, &mut screen);
-        Ok(screen)
     }
 }
 
-fn unreadable(error: std::io::Error) -> ActionError {
-    ActionError::Internal { why: format!("the journal: {error}") }
+async fn output_view(
+    shared: &Arc<Shared>,
+    read: &ReadOutput,
+    (asked, end): (u64, u64),
+    markers: &[(u64, u64)],
+    handovers: RecentHandovers,
+    is_final: bool,
+) -> Result<OutputView, ActionError> {
+    if asked > end && !matches!(read.since, Since::Last) {
+        let problem = format!("o:{asked} is behind the end of the output, o:{end}");
+        return Err(ActionError::Invalid { field: "since", problem });
+    }
+    let first = shared.reader.first().map_err(unreadable)?.0;
+    let from = asked.max(first).min(end);
+    let limit = read.limit.min(limits::READ_BYTES_MAX) as u64;
+    let to = end.min(from.saturating_add(limit));
+    let view = OutputView {
+        view: read.view,
+        bytes: Vec::new(),
+        text: TextView { from, to: from, ..TextView::default() },
+        from,
+        next: from,
+        first,
+        end,
+        gap: (asked < from).then_some((asked, from)),
+        is_final,
+        room: None,
+    };
+    match read.view {
+        View::Raw | View::Stream => {
+            let bytes = usize::try_from(to - from).unwrap_or(usize::MAX);
+            let room = shared.answer_room(bytes).await?;
+            let view = OutputView { room, is_final: is_final && to == end, ..view };
+            let read = || raw_view(shared, view, to, markers, handovers);
+            shared.work(to - from, read).await.map_err(unreadable)
+        }
+        View::Text => {
+            // No position was asked for, so it ends where the output does.
+            let is_newest =
+                matches!(read.lines, Some(Lines::Newest(_))) && matches!(read.since, Since::First | Since::Command(_));
+            let (from, to) = if is_newest { (end.saturating_sub(limit).max(from), end) } else { (from, to) };
+            let render = || text_view(shared, read, view, (from, to), handovers);
+            shared.work(to - from, render).await.map_err(unreadable)
+        }
+    }
 }
 
 /// The bytes up to here, as they are or for a terminal.
@@ -329,38 +233,12 @@ fn text_view(
     Ok(OutputView { text, from, next: to, is_final, ..view })
 }
 
-fn text_of(
-    shared: &Shared,
-    handovers: RecentHandovers,
-    (from, to): (u64, u64),
-    cols: u16,
-    budget: Budget,
-    in_paint: bool,
-) -> std::io::Result<TextView> {
-    let (handovers, folder, reader) = (Handovers::new(handovers), &shared.folder, &shared.reader);
-    let mut source = TextSource { folder, reader, handovers, cols, in_paint };
-    text::text(&mut source, from, to, budget)
-}
-
 /// The offset up to which this view may be read.
 fn limit_of(shown: &ViewerLimit, view: View) -> u64 {
     match view {
         View::Raw => shown.to,
         View::Stream => shown.stream_to,
         View::Text => shown.text_to,
-    }
-}
-
-/// Waits until this server has read as much as an earlier one had published, if there is so much. Each request costs
-/// the actor a turn, in which it reads some output.
-pub(super) async fn catch_up(live: &Handle, to: u64) {
-    let mut reached = None;
-    while to <= live.tail.borrow().journal.0 {
-        match live.ask(Request::ViewerLimit).await {
-            Ok(shown) if shown.to < to && reached != Some(shown.to) => reached = Some(shown.to),
-            // Output that cannot be read is not waited for.
-            Ok(_) | Err(_) => return,
-        }
     }
 }
 

@@ -3,29 +3,28 @@
 use crate::action::{ActionError, ProcessView};
 use crate::ids::SessionId;
 use crate::principal::Principal;
-use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::known_sessions::SessionRef;
+use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 
-impl Registry {
-    /// An ended session has no processes.
-    pub(in crate::sessions) async fn processes(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
-    ) -> Result<Vec<ProcessView>, ActionError> {
-        match self.find(principal, session).await? {
-            SessionRef::Live(handle) => {
-                let mut all = handle.ask(Request::Processes).await?;
-                if let Some(masks) = handle.shared.folder.masks() {
-                    for ProcessView { name, command_line, .. } in &mut all {
-                        *name = masks.masked_text(std::mem::take(name));
-                        *command_line = masks.masked_text(std::mem::take(command_line));
-                    }
+/// An ended session has no processes.
+pub(in crate::sessions) async fn processes(
+    services: &Services,
+    principal: &Principal,
+    session: &SessionId,
+) -> Result<Vec<ProcessView>, ActionError> {
+    match services.sessions.find(principal, session).await? {
+        SessionRef::Live(handle) => {
+            let mut all = handle.ask(Request::Processes).await?;
+            if let Some(masks) = handle.shared.folder.masks() {
+                for ProcessView { name, command_line, .. } in &mut all {
+                    *name = masks.masked_text(std::mem::take(name));
+                    *command_line = masks.masked_text(std::mem::take(command_line));
                 }
-                Ok(all)
             }
-            SessionRef::Unreachable(unreachable) => Err(unreachable.error()),
-            SessionRef::EndedSession(_) => Ok(Vec::new()),
+            Ok(all)
         }
+        SessionRef::Unreachable(unreachable) => Err(unreachable.error()),
+        SessionRef::EndedSession(_) => Ok(Vec::new()),
     }
 }

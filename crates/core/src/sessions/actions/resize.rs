@@ -4,23 +4,21 @@ use crate::action::{ActionError, SessionView};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::Principal;
-use crate::sessions::registry::Registry;
+use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 
-impl Registry {
-    /// Changes the size, and answers with the session behind it.
-    pub(in crate::sessions) async fn resize(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
-        cols: u16,
-        rows: u16,
-    ) -> Result<SessionView, ActionError> {
-        let handle = self.live(principal, session).await?;
-        let (cols, rows) = checked_size(Some(cols), Some(rows))?;
-        handle.ask(|reply| Request::Resize { cols, rows, reply }).await??;
-        self.live_view(&handle).await
-    }
+/// Changes the size, and answers with the session behind it.
+pub(in crate::sessions) async fn resize(
+    services: &Services,
+    principal: &Principal,
+    session: &SessionId,
+    cols: u16,
+    rows: u16,
+) -> Result<SessionView, ActionError> {
+    let handle = services.sessions.live(principal, session).await?;
+    let (cols, rows) = checked_size(Some(cols), Some(rows))?;
+    handle.ask(|reply| Request::Resize { cols, rows, reply }).await??;
+    services.sessions.live_view(&handle).await
 }
 
 pub(super) fn checked_size(cols: Option<u16>, rows: Option<u16>) -> Result<(u16, u16), ActionError> {

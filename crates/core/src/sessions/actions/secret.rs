@@ -7,112 +7,112 @@ use tokio::time::Instant;
 use crate::action::{ActionError, Secret, SecretReader, SecretRefusal, SecretRequest};
 use crate::ids::SessionId;
 use crate::principal::Principal;
+use crate::sessions::backends::Backends;
 use crate::sessions::handle::Handle;
-use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::secret_requests::{Asked, Open};
+use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 
 /// The most characters of a command that a person is shown.
 const COMMAND_CHARS_MAX: usize = 200;
 
-impl Registry {
-    /// The request for the secret that the session's program reads now, if it reads one.
-    pub(in crate::sessions) async fn ask_secret(
-        &self,
-        principal: &Principal,
-        id: &SessionId,
-    ) -> Result<Option<SecretRequest>, ActionError> {
-        let found = self.find(principal, id).await?;
-        let SessionRef::Live(handle) = found else { return Ok(None) };
-        if !self.settings.secret_page {
-            return Ok(None);
-        }
-        Ok(self.secret_request(&handle, &principal.name).await?.map(|(_, request)| request))
+/// The request for the secret that the session's program reads now, if it reads one.
+pub(in crate::sessions) async fn ask_secret(
+    services: &Services,
+    principal: &Principal,
+    id: &SessionId,
+) -> Result<Option<SecretRequest>, ActionError> {
+    let found = services.sessions.find(principal, id).await?;
+    let SessionRef::Live(handle) = found else { return Ok(None) };
+    if !services.settings.secret_page {
+        return Ok(None);
     }
+    Ok(secret_request(services, &handle, &principal.name).await?.map(|(_, request)| request))
+}
 
-    /// The request for the secret that the session's program reads now, with the number of the prompt.
-    pub(super) async fn secret_request(
-        &self,
-        handle: &Handle,
-        principal: &str,
-    ) -> Result<Option<(u64, SecretRequest)>, ActionError> {
-        let Some(asked) = self.asked(handle).await? else { return Ok(None) };
-        let number = asked.prompt.number;
-        let open = self.person_requests.secrets.open(asked, principal, Instant::now());
-        Ok(open.map(|open| (number, shown(open, handle))))
-    }
+/// The request for the secret that the session's program reads now, with the number of the prompt.
+pub(super) async fn secret_request(
+    services: &Services,
+    handle: &Handle,
+    principal: &str,
+) -> Result<Option<(u64, SecretRequest)>, ActionError> {
+    let Some(asked) = asked(&services.backends, handle).await? else { return Ok(None) };
+    let number = asked.prompt.number;
+    let open = services.person_requests.secrets.open(asked, principal, Instant::now());
+    Ok(open.map(|open| (number, shown(open, handle))))
+}
 
-    /// The request of this name, if its prompt still stands.
-    pub(in crate::sessions) async fn show_secret_request(
-        &self,
-        principal: &Principal,
-        name: &str,
-    ) -> Result<SecretRequest, ActionError> {
-        let handle = self.session_of_secret(principal, name).await?;
-        let open = self.person_requests.secrets.find(name, Instant::now()).map_err(ActionError::SecretRefused)?;
-        self.still_asks(&handle, &open).await?;
-        Ok(shown(open, &handle))
-    }
+/// The request of this name, if its prompt still stands.
+pub(in crate::sessions) async fn show_secret_request(
+    services: &Services,
+    principal: &Principal,
+    name: &str,
+) -> Result<SecretRequest, ActionError> {
+    let handle = session_of_secret(services, principal, name).await?;
+    let open = services.person_requests.secrets.find(name, Instant::now()).map_err(ActionError::SecretRefused)?;
+    still_asks(&services.backends, &handle, &open).await?;
+    Ok(shown(open, &handle))
+}
 
-    /// Types a secret at the prompt of this request, the first time.
-    pub(in crate::sessions) async fn type_secret(
-        &self,
-        principal: &Principal,
-        name: &str,
-        secret: &Secret,
-    ) -> Result<usize, ActionError> {
-        let handle = self.session_of_secret(principal, name).await?;
-        let open = self.person_requests.secrets.find(name, Instant::now()).map_err(ActionError::SecretRefused)?;
-        self.still_asks(&handle, &open).await?;
-        // Of two at the same time the first one types.
-        let open = self.person_requests.secrets.take(name, Instant::now()).map_err(ActionError::SecretRefused)?;
-        let (prompt, line) = (open.asked.prompt, secret.line());
-        let typed = handle.ask(|typed| Request::Secret { prompt, line, typed }).await??;
-        Ok(typed.accepted)
-    }
+/// Types a secret at the prompt of this request, the first time.
+pub(in crate::sessions) async fn type_secret(
+    services: &Services,
+    principal: &Principal,
+    name: &str,
+    secret: &Secret,
+) -> Result<usize, ActionError> {
+    let handle = session_of_secret(services, principal, name).await?;
+    let open = services.person_requests.secrets.find(name, Instant::now()).map_err(ActionError::SecretRefused)?;
+    still_asks(&services.backends, &handle, &open).await?;
+    // Of two at the same time the first one types.
+    let open = services.person_requests.secrets.take(name, Instant::now()).map_err(ActionError::SecretRefused)?;
+    let (prompt, line) = (open.asked.prompt, secret.line());
+    let typed = handle.ask(|typed| Request::Secret { prompt, line, typed }).await??;
+    Ok(typed.accepted)
+}
 
-    /// The session of a request that the caller may use; a foreign one counts as unknown.
-    async fn session_of_secret(&self, principal: &Principal, name: &str) -> Result<Handle, ActionError> {
-        let unknown = ActionError::SecretRefused(SecretRefusal::Unknown);
-        let Ok(id) = self.person_requests.secrets.session(name) else { return Err(unknown) };
-        match self.find(principal, &id).await {
-            Ok(SessionRef::Live(handle)) => Ok(handle),
-            Ok(SessionRef::Unreachable(unreachable)) => Err(unreachable.error()),
-            Ok(SessionRef::EndedSession(_)) => Err(ActionError::SecretRefused(SecretRefusal::Over)),
-            Err(ActionError::NoSession { .. }) => Err(unknown),
-            Err(other) => Err(other),
-        }
+/// The session of a request that the caller may use; a foreign one counts as unknown.
+async fn session_of_secret(services: &Services, principal: &Principal, name: &str) -> Result<Handle, ActionError> {
+    let unknown = ActionError::SecretRefused(SecretRefusal::Unknown);
+    let Ok(id) = services.person_requests.secrets.session(name) else { return Err(unknown) };
+    match services.sessions.find(principal, &id).await {
+        Ok(SessionRef::Live(handle)) => Ok(handle),
+        Ok(SessionRef::Unreachable(unreachable)) => Err(unreachable.error()),
+        Ok(SessionRef::EndedSession(_)) => Err(ActionError::SecretRefused(SecretRefusal::Over)),
+        Err(ActionError::NoSession { .. }) => Err(unknown),
+        Err(other) => Err(other),
     }
+}
 
-    /// Whether the same program still reads at the same prompt.
-    async fn still_asks(&self, handle: &Handle, open: &Open) -> Result<(), ActionError> {
-        let now = match self.asked(handle).await {
-            Err(ActionError::Ended { .. }) => None,
-            now => now?,
-        };
-        if now.as_ref() == Some(&open.asked) { Ok(()) } else { Err(ActionError::SecretRefused(SecretRefusal::Over)) }
-    }
+/// Whether the same program still reads at the same prompt.
+async fn still_asks(backends: &Arc<Backends>, handle: &Handle, open: &Open) -> Result<(), ActionError> {
+    let now = match asked(backends, handle).await {
+        Err(ActionError::Ended { .. }) => None,
+        now => now?,
+    };
+    if now.as_ref() == Some(&open.asked) { Ok(()) } else { Err(ActionError::SecretRefused(SecretRefusal::Over)) }
+}
 
-    /// The prompt at which a program of the session reads a secret now, and the program.
-    async fn asked(&self, handle: &Handle) -> Result<Option<Asked>, ActionError> {
-        let Some(prompt) = handle.ask(Request::SecretPrompt).await? else { return Ok(None) };
-        let (host, pid) = (Arc::clone(&self.backends.host), prompt.pid);
-        let reader = tokio::task::spawn_blocking(move || {
-            let (process, users) = (host.process(pid)?, host.users(pid)?);
-            Some(SecretReader {
-                pid,
-                start_ticks: process.identity.1,
-                executable: host.executable(pid),
-                process_name: process.name,
-                uid: users.effective,
-                user: host.user_name(users.effective),
-                is_set_user_id: users.is_set_user_id || users.real != users.effective,
-            })
-        });
-        // A process that has ended reads no more.
-        let Some(reader) = reader.await.ok().flatten() else { return Ok(None) };
-        Ok(Some(Asked { session: handle.shared.id.clone(), prompt, reader }))
-    }
+/// The prompt at which a program of the session reads a secret now, and the program.
+async fn asked(backends: &Arc<Backends>, handle: &Handle) -> Result<Option<Asked>, ActionError> {
+    let Some(prompt) = handle.ask(Request::SecretPrompt).await? else { return Ok(None) };
+    let (host, pid) = (Arc::clone(&backends.host), prompt.pid);
+    let reader = tokio::task::spawn_blocking(move || {
+        let (process, users) = (host.process(pid)?, host.users(pid)?);
+        Some(SecretReader {
+            pid,
+            start_ticks: process.identity.1,
+            executable: host.executable(pid),
+            process_name: process.name,
+            uid: users.effective,
+            user: host.user_name(users.effective),
+            is_set_user_id: users.is_set_user_id || users.real != users.effective,
+        })
+    });
+    // A process that has ended reads no more.
+    let Some(reader) = reader.await.ok().flatten() else { return Ok(None) };
+    Ok(Some(Asked { session: handle.shared.id.clone(), prompt, reader }))
 }
 
 fn shown(open: Open, handle: &Handle) -> SecretRequest {

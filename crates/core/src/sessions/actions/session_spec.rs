@@ -7,8 +7,9 @@ use std::time::SystemTime;
 use wire::Spec;
 
 use super::confinement::namespaces;
+use super::container;
 use super::directory::{check_directory, full_directory, set_directory};
-use super::environment::Setting;
+use super::environment::{self, Setting};
 use super::report::fnv;
 use super::resize::checked_size;
 use super::variables::{get, set};
@@ -20,8 +21,9 @@ use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::Principal;
 use crate::profile::{Confinement, Profile, StartFiles};
-use crate::sessions::policy_gate::unprovable;
-use crate::sessions::registry::Registry;
+use crate::sessions::backends::Backends;
+use crate::sessions::launcher::Launcher;
+use crate::sessions::policy_gate::{self, unprovable};
 use crate::sessions::resource_limits;
 use crate::sessions::session_metadata::{ConfinementMetadata, DefaultMetadata, SessionMetadata};
 use crate::sessions::shared::Shared;
@@ -32,256 +34,257 @@ use crate::shell::{ScriptAccess, Shell, Wanted};
 const NO_WORKSPACE: &str = "a confined session needs a folder that it may change, and the request names none: name a project's folder \
                             (`cwd`), or start it with a profile that has a `cwd`";
 
-impl Registry {
-    /// The spec of a new session. Waits for the disk. `start_files`: those that its shell reads, if the profile leaves them to
-    /// the user.
-    fn spec(
-        &self,
-        id: &SessionId,
-        principal: &Principal,
-        request: &Create,
-        start_files: StartFiles,
-    ) -> Result<Spec, ActionError> {
-        let owner = self.owner(principal, request)?;
-        let name = checked_name(request.name.as_deref())?;
-        let mut setting = self.setting(principal, request)?;
-        if start_files == StartFiles::Clean {
-            setting.profile.rc = StartFiles::Clean;
-        }
-        let (profile, otherwise) = (&setting.profile, &request.otherwise);
-        let tier = profile.confinement.as_ref().map(|confinement| confinement.tier);
-        if request.keeps_descendants && tier.is_some_and(ConfinementTier::has_namespaces) {
-            let problem = "a sandbox and a container end with all of their processes; leave out `keep`, or ask for the tier \
-                           `process`";
-            return Err(ActionError::Invalid { field: "onEnd", problem: problem.to_owned() });
-        }
-        let (cols, rows) = (request.cols.or(profile.cols), request.rows.or(profile.rows));
-        let (cols, rows) = checked_size(cols.or(otherwise.cols), rows.or(otherwise.rows))?;
-        let mut env = setting.variables(setting.inherited(request), request)?;
-        let chosen = self.directory(&setting, request, &env)?;
-        let (is_chosen, cwd) = (chosen.is_some(), chosen.unwrap_or_else(|| self.default_directory(profile)));
-        // Before a look at the directory: what is hidden from the session is not told here either.
-        let is_bound = principal.profiles().is_some();
-        let mut confinement =
-            self.rules(&setting, is_bound, &cwd, get(&env, b"HOME")).map_err(|error| match error {
-                ActionError::Invalid { field: "cwd", .. } if !is_chosen => {
-                    ActionError::Invalid { field: "cwd", problem: NO_WORKSPACE.to_owned() }
-                }
-                error => error,
-            })?;
-        let is_the_containers = profile.confinement.as_ref().is_some_and(has_own_directory);
-        if !is_the_containers {
-            check_directory(self.host(), &cwd)?;
-        }
-        set_directory(self.host(), &mut env, &cwd);
-        let policy = self.policy_of_new(principal, request, profile)?;
-        let limits = self.resource_limits(principal, request, profile)?;
-        // An engine runs for nothing that is refused anyway.
-        let inside = self.start_container(id, &setting, confinement.as_ref())?;
-        if let Some((_, inside)) = &inside {
-            // An image has its own PATH and HOME, and no variable of the machine says anything in it.
-            env = setting.variables(inside.environment.clone(), request)?;
-            set(&mut env, b"PWD", cwd.as_os_str().as_bytes());
-            if !inside.files.is_directory(&cwd) {
-                let problem = format!("{} is no directory in the container", cwd.display());
-                return Err(ActionError::Invalid { field: "cwd", problem });
+/// The spec of a new session. Waits for the disk. `start_files`: those that its shell reads, if the profile leaves them to
+/// the user.
+fn spec(
+    launcher: &Launcher,
+    id: &SessionId,
+    principal: &Principal,
+    request: &Create,
+    start_files: StartFiles,
+) -> Result<Spec, ActionError> {
+    let owner = owner(principal, request)?;
+    let name = checked_name(request.name.as_deref())?;
+    let mut setting = environment::setting(launcher, principal, request)?;
+    if start_files == StartFiles::Clean {
+        setting.profile.rc = StartFiles::Clean;
+    }
+    let (profile, otherwise) = (&setting.profile, &request.otherwise);
+    let tier = profile.confinement.as_ref().map(|confinement| confinement.tier);
+    if request.keeps_descendants && tier.is_some_and(ConfinementTier::has_namespaces) {
+        let problem = "a sandbox and a container end with all of their processes; leave out `keep`, or ask for the tier \
+                       `process`";
+        return Err(ActionError::Invalid { field: "onEnd", problem: problem.to_owned() });
+    }
+    let (cols, rows) = (request.cols.or(profile.cols), request.rows.or(profile.rows));
+    let (cols, rows) = checked_size(cols.or(otherwise.cols), rows.or(otherwise.rows))?;
+    let mut env = setting.variables(setting.inherited(request), request)?;
+    let chosen = directory(&setting, request, &env)?;
+    let (is_chosen, cwd) = (chosen.is_some(), chosen.unwrap_or_else(|| default_directory(&launcher.backends, profile)));
+    // Before a look at the directory: what is hidden from the session is not told here either.
+    let is_bound = principal.profiles().is_some();
+    let mut confinement =
+        container::rules(launcher, &setting, is_bound, &cwd, get(&env, b"HOME")).map_err(|error| match error {
+            ActionError::Invalid { field: "cwd", .. } if !is_chosen => {
+                ActionError::Invalid { field: "cwd", problem: NO_WORKSPACE.to_owned() }
             }
-        }
-        let shell = self.shell(&setting, request, inside.as_ref(), &env)?;
-        let unprovable = policy.as_ref().and_then(|_| unprovable(principal, request, profile, &shell.name, &env));
-        for (name, value) in &shell.env {
-            set(&mut env, name, value);
-        }
-        // Hosts that a desktop or systemd starts have no locale, and then no program knows the terminal's characters.
-        let is_set = |name: &&[u8]| get(&env, name).is_some_and(|value| !value.is_empty());
-        if ![&b"LC_ALL"[..], b"LC_CTYPE", b"LANG"].iter().any(is_set) {
-            set(&mut env, b"LANG", b"C.UTF-8");
-        }
-        set(&mut env, b"TERM", profile.term.as_deref().unwrap_or("xterm-256color").as_bytes());
-        set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
-        let folder = self.holders().folder(id);
-        let secrets = setting.secrets.paths(|name| match &inside {
-            Some(_) => Containers::secret(name),
-            None => folder.secret(name),
-        });
-        for (name, path) in secrets {
-            if !request.env.iter().any(|(asked, _)| asked.as_bytes() == name) {
-                set(&mut env, &name, &path);
-            }
-        }
-        if let Some(rules) = &mut confinement {
-            let has_secrets = tier != Some(ConfinementTier::Container) && !setting.secrets.files.is_empty();
-            rules.readable.extend(has_secrets.then(|| self.host().resolved_path(&folder.secrets())));
-            let has_scripts = tier != Some(ConfinementTier::Container);
-            let scripts = self.launch_resources.integration.folder();
-            rules.readable.extend(has_scripts.then(|| self.host().resolved_path(&scripts)));
-        }
-        let meta = SessionMetadata {
-            name,
-            owner,
-            shell: shell.name,
-            login: setting.is_login(request),
-            created_us: micros(SystemTime::now()),
-            env: request.env.clone(),
-            client: request.client.clone(),
-            detach: request.detach,
-            default: DefaultMetadata { is_default: request.is_default, first_cwd: None },
-            key: request.key.clone(),
-            asked: request.key.is_some().then(|| asked_for(request)),
-            limits,
-            named_actions: request.named_actions.clone(),
-            profile: setting.name,
-            confinement: ConfinementMetadata { tier, container: inside.as_ref().map(|(settings, _)| settings.clone()) },
-            user: setting.user.as_ref().map(|user| user.name.clone()),
-            startup: setting.profile.startup,
-            policy,
-            unprovable,
-            secrets: setting.secrets,
-        };
-        let umask = setting.profile.umask.or(request.otherwise.umask).unwrap_or(self.launch_resources.umask);
-        let mut spec = Spec {
-            session: id.to_string(),
-            program: shell.program.into_os_string().into_vec(),
-            argv: shell.argv,
-            env: env.into_iter().map(|(n, v)| [&n, b"=".as_slice(), &v].concat()).collect(),
-            cwd: cwd.into_os_string().into_vec(),
-            umask: umask & 0o777,
-            cols,
-            rows,
-            journal_bytes_max: self.launch_resources.journal_bytes_max,
-            may_splice: self.holders().may_splice(),
-            keeps_descendants: request.keeps_descendants,
-            meta: meta.encode(),
-            open_files: self.launch_resources.open_files,
-            handover: shell.handover,
-            confinement,
-            identity: match inside {
-                Some((_, inside)) => inside.identity,
-                None => setting.user.map(|it| [vec![it.uid, it.gid], it.groups].concat()).unwrap_or_default(),
-            },
-            ..Spec::default()
-        };
-        resource_limits::plan(self.host(), &mut spec, id, &limits)?;
-        Ok(spec)
+            error => error,
+        })?;
+    let is_the_containers = profile.confinement.as_ref().is_some_and(has_own_directory);
+    if !is_the_containers {
+        check_directory(&*launcher.backends.host, &cwd)?;
     }
-
-    /// The directory in which the shell is to start, if the request, its profile or its client names one.
-    fn directory(&self, setting: &Setting, request: &Create, env: &Variables) -> Result<Option<PathBuf>, ActionError> {
-        let profile = &setting.profile;
-        // Another user may have no access to the client's directory.
-        let at_home = setting.user.as_ref().map(|_| PathBuf::from("~"));
-        let cwd = request.cwd.as_ref().or(profile.cwd.as_ref()).or(at_home.as_ref());
-        full_directory(cwd.or(request.otherwise.cwd.as_ref()), get(env, b"HOME"))
-    }
-
-    fn default_directory(&self, profile: &Profile) -> PathBuf {
-        match profile.confinement.as_ref().is_some_and(has_own_directory) {
-            true => PathBuf::from("/"),
-            false => self.host().default_directory(),
+    set_directory(&*launcher.backends.host, &mut env, &cwd);
+    let policy = policy_gate::policy_of_new(&launcher.policies, principal, request, profile)?;
+    let limits = resource_limits(launcher, principal, request, profile)?;
+    // An engine runs for nothing that is refused anyway.
+    let inside = container::start_container(launcher, id, &setting, confinement.as_ref())?;
+    if let Some((_, inside)) = &inside {
+        // An image has its own PATH and HOME, and no variable of the machine says anything in it.
+        env = setting.variables(inside.environment.clone(), request)?;
+        set(&mut env, b"PWD", cwd.as_os_str().as_bytes());
+        if !inside.files.is_directory(&cwd) {
+            let problem = format!("{} is no directory in the container", cwd.display());
+            return Err(ActionError::Invalid { field: "cwd", problem });
         }
     }
-
-    fn resource_limits(
-        &self,
-        principal: &Principal,
-        request: &Create,
-        profile: &Profile,
-    ) -> Result<Limits, ActionError> {
-        let inactivity = principal.pass.as_ref().map(|_| limits::TOKEN_INACTIVITY);
-        let default = self.settings.limits.or(Limits { inactivity, ..Limits::default() });
-        let asked = request.limits.or(profile.limits.or(default));
-        let limits = resource_limits::within(asked, &self.settings.limits_max)?;
-        // A token that is bound to profiles gets no more by a request than they give.
-        if principal.profiles().is_some() {
-            resource_limits::within(limits, &profile.limits)?;
-        }
-        let namespaces =
-            profile.confinement.as_ref().map(|confinement| namespaces(confinement.tier)).unwrap_or_default();
-        resource_limits::can_be_kept(self.host(), &limits, namespaces)?;
-        Ok(limits)
+    let shell = shell(launcher, &setting, request, inside.as_ref(), &env)?;
+    let unprovable = policy.as_ref().and_then(|_| unprovable(principal, request, profile, &shell.name, &env));
+    for (name, value) in &shell.env {
+        set(&mut env, name, value);
     }
-
-    /// The shell of a new session, of the machine or of its container.
-    fn shell(
-        &self,
-        setting: &Setting,
-        request: &Create,
-        inside: Option<&(ContainerSettings, ContainerView)>,
-        env: &Variables,
-    ) -> Result<Shell, ActionError> {
-        let profile = &setting.profile;
-        let of_client = request.otherwise.shell.as_deref().filter(|_| inside.is_none());
-        let (scripts, in_container) = (self.launch_resources.integration.folder(), Containers::scripts());
-        let wanted = Wanted {
-            shell: request.shell.as_deref().or(profile.shell.as_deref()).or(of_client),
-            login: setting.is_login(request),
-            path: get(env, b"PATH"),
-            own_shell: get(env, b"SHELL"),
-            env: get(env, b"ENV"),
-            zdotdir: get(env, b"ZDOTDIR"),
-            clean: profile.rc == StartFiles::Clean,
-            scripts: match profile.confinement.as_ref().map(|confinement| confinement.tier) {
-                Some(ConfinementTier::Container) => ScriptAccess::Folder(&in_container),
-                Some(_) => ScriptAccess::Folder(&scripts),
-                None if setting.user.is_some() => ScriptAccess::Descriptor,
-                None => ScriptAccess::Path,
-            },
-        };
-        match inside {
-            Some((settings, inside)) => self.shell_inside(settings, inside, &wanted),
-            None => self.launch_resources.integration.pick(self.host(), &wanted),
+    // Hosts that a desktop or systemd starts have no locale, and then no program knows the terminal's characters.
+    let is_set = |name: &&[u8]| get(&env, name).is_some_and(|value| !value.is_empty());
+    if ![&b"LC_ALL"[..], b"LC_CTYPE", b"LANG"].iter().any(is_set) {
+        set(&mut env, b"LANG", b"C.UTF-8");
+    }
+    set(&mut env, b"TERM", profile.term.as_deref().unwrap_or("xterm-256color").as_bytes());
+    set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
+    let folder = launcher.backends.holders.folder(id);
+    let secrets = setting.secrets.paths(|name| match &inside {
+        Some(_) => Containers::secret(name),
+        None => folder.secret(name),
+    });
+    for (name, path) in secrets {
+        if !request.env.iter().any(|(asked, _)| asked.as_bytes() == name) {
+            set(&mut env, &name, &path);
         }
     }
-
-    /// The spec of the same session for a reset: the original directory or this one, environment, secrets and size under a new id.
-    pub(super) fn again(&self, old: &Shared, id: &SessionId, cwd: Option<&Path>) -> Result<Spec, ActionError> {
-        let tag = format!("{TAG}=");
-        let mut spec = old.spec.clone();
-        spec.session = id.to_string();
-        for entry in &mut spec.env {
-            if entry.starts_with(tag.as_bytes()) {
-                *entry = format!("{tag}{id}").into_bytes();
-            }
-        }
-        let folder = self.holders().folder(id);
-        let entry = |(name, path): (Vec<u8>, Vec<u8>)| [&name, b"=".as_slice(), &path].concat();
-        let secrets = &old.meta.secrets;
-        let (paths_before, paths_now) =
-            (secrets.paths(|it| old.folder.secret(it)), secrets.paths(|it| folder.secret(it)));
-        for (before, now) in paths_before.into_iter().zip(paths_now) {
-            let (before, now) = (entry(before), entry(now));
-            spec.env.iter_mut().filter(|it| **it == before).for_each(|it| it.clone_from(&now));
-        }
-        let [secrets_before, secrets_now] =
-            [old.folder.secrets(), folder.secrets()].map(|path| self.host().resolved_path(&path));
-        for readable in spec.confinement.iter_mut().flat_map(|rules| &mut rules.readable) {
-            if *readable == secrets_before {
-                readable.clone_from(&secrets_now);
-            }
-        }
-        let mut meta =
-            SessionMetadata { created_us: micros(SystemTime::now()), key: None, asked: None, ..old.meta.clone() };
-        let first = meta.default.first_cwd.take().unwrap_or_else(|| spec.cwd.clone());
-        let cwd = cwd.map_or_else(|| first.clone(), |cwd| cwd.as_os_str().as_bytes().to_vec());
-        if cwd != spec.cwd {
-            spec.env.retain(|entry| !entry.starts_with(b"PWD="));
-            spec.env.push([b"PWD=", cwd.as_slice()].concat());
-            spec.cwd = cwd;
-        }
-        meta.default.first_cwd = Some(first).filter(|first| *first != spec.cwd);
-        spec.meta = meta.encode();
-        resource_limits::plan(self.host(), &mut spec, id, &meta.limits)?;
-        Ok(spec)
+    if let Some(rules) = &mut confinement {
+        let has_secrets = tier != Some(ConfinementTier::Container) && !setting.secrets.files.is_empty();
+        rules.readable.extend(has_secrets.then(|| launcher.backends.host.resolved_path(&folder.secrets())));
+        let has_scripts = tier != Some(ConfinementTier::Container);
+        let scripts = launcher.integration.folder();
+        rules.readable.extend(has_scripts.then(|| launcher.backends.host.resolved_path(&scripts)));
     }
+    let meta = SessionMetadata {
+        name,
+        owner,
+        shell: shell.name,
+        login: setting.is_login(request),
+        created_us: micros(SystemTime::now()),
+        env: request.env.clone(),
+        client: request.client.clone(),
+        detach: request.detach,
+        default: DefaultMetadata { is_default: request.is_default, first_cwd: None },
+        key: request.key.clone(),
+        asked: request.key.is_some().then(|| asked_for(request)),
+        limits,
+        named_actions: request.named_actions.clone(),
+        profile: setting.name,
+        confinement: ConfinementMetadata { tier, container: inside.as_ref().map(|(settings, _)| settings.clone()) },
+        user: setting.user.as_ref().map(|user| user.name.clone()),
+        startup: setting.profile.startup,
+        policy,
+        unprovable,
+        secrets: setting.secrets,
+    };
+    let umask = setting.profile.umask.or(request.otherwise.umask).unwrap_or(launcher.umask);
+    let mut spec = Spec {
+        session: id.to_string(),
+        program: shell.program.into_os_string().into_vec(),
+        argv: shell.argv,
+        env: env.into_iter().map(|(n, v)| [&n, b"=".as_slice(), &v].concat()).collect(),
+        cwd: cwd.into_os_string().into_vec(),
+        umask: umask & 0o777,
+        cols,
+        rows,
+        journal_bytes_max: launcher.journal_bytes_max,
+        may_splice: launcher.backends.holders.may_splice(),
+        keeps_descendants: request.keeps_descendants,
+        meta: meta.encode(),
+        open_files: launcher.open_files,
+        handover: shell.handover,
+        confinement,
+        identity: match inside {
+            Some((_, inside)) => inside.identity,
+            None => setting.user.map(|it| [vec![it.uid, it.gid], it.groups].concat()).unwrap_or_default(),
+        },
+        ..Spec::default()
+    };
+    resource_limits::plan(&*launcher.backends.host, &mut spec, id, &limits)?;
+    Ok(spec)
+}
 
-    pub(super) fn owner(&self, principal: &Principal, request: &Create) -> Result<String, ActionError> {
-        match &request.owner {
-            Some(owner) if *owner != principal.name && !principal.is_admin() => {
-                Err(ActionError::Denied { why: "only an admin starts sessions for others; leave owner out".to_owned() })
-            }
-            Some(owner) => checked_name(Some(owner)).map(|o| o.unwrap_or_else(|| principal.name.clone())),
-            None => Ok(principal.name.clone()),
+/// The directory in which the shell is to start, if the request, its profile or its client names one.
+fn directory(setting: &Setting, request: &Create, env: &Variables) -> Result<Option<PathBuf>, ActionError> {
+    let profile = &setting.profile;
+    // Another user may have no access to the client's directory.
+    let at_home = setting.user.as_ref().map(|_| PathBuf::from("~"));
+    let cwd = request.cwd.as_ref().or(profile.cwd.as_ref()).or(at_home.as_ref());
+    full_directory(cwd.or(request.otherwise.cwd.as_ref()), get(env, b"HOME"))
+}
+
+fn default_directory(backends: &Backends, profile: &Profile) -> PathBuf {
+    match profile.confinement.as_ref().is_some_and(has_own_directory) {
+        true => PathBuf::from("/"),
+        false => backends.host.default_directory(),
+    }
+}
+
+fn resource_limits(
+    launcher: &Launcher,
+    principal: &Principal,
+    request: &Create,
+    profile: &Profile,
+) -> Result<Limits, ActionError> {
+    let inactivity = principal.pass.as_ref().map(|_| limits::TOKEN_INACTIVITY);
+    let default = launcher.limits.or(Limits { inactivity, ..Limits::default() });
+    let asked = request.limits.or(profile.limits.or(default));
+    let limits = resource_limits::within(asked, &launcher.limits_max)?;
+    // A token that is bound to profiles gets no more by a request than they give.
+    if principal.profiles().is_some() {
+        resource_limits::within(limits, &profile.limits)?;
+    }
+    let namespaces = profile.confinement.as_ref().map(|confinement| namespaces(confinement.tier)).unwrap_or_default();
+    resource_limits::can_be_kept(&*launcher.backends.host, &limits, namespaces)?;
+    Ok(limits)
+}
+
+/// The shell of a new session, of the machine or of its container.
+fn shell(
+    launcher: &Launcher,
+    setting: &Setting,
+    request: &Create,
+    inside: Option<&(ContainerSettings, ContainerView)>,
+    env: &Variables,
+) -> Result<Shell, ActionError> {
+    let profile = &setting.profile;
+    let of_client = request.otherwise.shell.as_deref().filter(|_| inside.is_none());
+    let (scripts, in_container) = (launcher.integration.folder(), Containers::scripts());
+    let wanted = Wanted {
+        shell: request.shell.as_deref().or(profile.shell.as_deref()).or(of_client),
+        login: setting.is_login(request),
+        path: get(env, b"PATH"),
+        own_shell: get(env, b"SHELL"),
+        env: get(env, b"ENV"),
+        zdotdir: get(env, b"ZDOTDIR"),
+        clean: profile.rc == StartFiles::Clean,
+        scripts: match profile.confinement.as_ref().map(|confinement| confinement.tier) {
+            Some(ConfinementTier::Container) => ScriptAccess::Folder(&in_container),
+            Some(_) => ScriptAccess::Folder(&scripts),
+            None if setting.user.is_some() => ScriptAccess::Descriptor,
+            None => ScriptAccess::Path,
+        },
+    };
+    match inside {
+        Some((settings, inside)) => container::shell_inside(launcher, settings, inside, &wanted),
+        None => launcher.integration.pick(&*launcher.backends.host, &wanted),
+    }
+}
+
+/// The spec of the same session for a reset: the original directory or this one, environment, secrets and size under a new id.
+pub(super) fn again(
+    backends: &Backends,
+    old: &Shared,
+    id: &SessionId,
+    cwd: Option<&Path>,
+) -> Result<Spec, ActionError> {
+    let tag = format!("{TAG}=");
+    let mut spec = old.spec.clone();
+    spec.session = id.to_string();
+    for entry in &mut spec.env {
+        if entry.starts_with(tag.as_bytes()) {
+            *entry = format!("{tag}{id}").into_bytes();
         }
+    }
+    let folder = backends.holders.folder(id);
+    let entry = |(name, path): (Vec<u8>, Vec<u8>)| [&name, b"=".as_slice(), &path].concat();
+    let secrets = &old.meta.secrets;
+    let (paths_before, paths_now) = (secrets.paths(|it| old.folder.secret(it)), secrets.paths(|it| folder.secret(it)));
+    for (before, now) in paths_before.into_iter().zip(paths_now) {
+        let (before, now) = (entry(before), entry(now));
+        spec.env.iter_mut().filter(|it| **it == before).for_each(|it| it.clone_from(&now));
+    }
+    let [secrets_before, secrets_now] =
+        [old.folder.secrets(), folder.secrets()].map(|path| backends.host.resolved_path(&path));
+    for readable in spec.confinement.iter_mut().flat_map(|rules| &mut rules.readable) {
+        if *readable == secrets_before {
+            readable.clone_from(&secrets_now);
+        }
+    }
+    let mut meta =
+        SessionMetadata { created_us: micros(SystemTime::now()), key: None, asked: None, ..old.meta.clone() };
+    let first = meta.default.first_cwd.take().unwrap_or_else(|| spec.cwd.clone());
+    let cwd = cwd.map_or_else(|| first.clone(), |cwd| cwd.as_os_str().as_bytes().to_vec());
+    if cwd != spec.cwd {
+        spec.env.retain(|entry| !entry.starts_with(b"PWD="));
+        spec.env.push([b"PWD=", cwd.as_slice()].concat());
+        spec.cwd = cwd;
+    }
+    meta.default.first_cwd = Some(first).filter(|first| *first != spec.cwd);
+    spec.meta = meta.encode();
+    resource_limits::plan(&*backends.host, &mut spec, id, &meta.limits)?;
+    Ok(spec)
+}
+
+pub(super) fn owner(principal: &Principal, request: &Create) -> Result<String, ActionError> {
+    match &request.owner {
+        Some(owner) if *owner != principal.name && !principal.is_admin() => {
+            Err(ActionError::Denied { why: "only an admin starts sessions for others; leave owner out".to_owned() })
+        }
+        Some(owner) => checked_name(Some(owner)).map(|o| o.unwrap_or_else(|| principal.name.clone())),
+        None => Ok(principal.name.clone()),
     }
 }
 
@@ -296,9 +299,9 @@ pub(super) fn spec_of(
     principal: &Principal,
     request: &Create,
     start_files: StartFiles,
-) -> impl FnOnce(&Registry) -> Result<Spec, ActionError> + Send + use<> {
+) -> impl FnOnce(&Launcher) -> Result<Spec, ActionError> + Send + use<> {
     let (id, principal, request) = (id.clone(), principal.clone(), request.clone());
-    move |registry| registry.spec(&id, &principal, &request, start_files)
+    move |launcher| spec(launcher, &id, &principal, &request, start_files)
 }
 
 /// A hash that identifies the request, also in a later version. It covers only the caller's own fields: a connection's

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::action::{ActionError, EndedBy, Foreground, PersonReply, TaskView};
-use crate::ids::{SessionId, TaskId};
+use super::secret;
+use crate::action::{ActionError, EndedBy, Foreground, PersonReply};
+use crate::ids::SessionId;
 use crate::limits::TASK_QUESTIONS_MAX;
-use crate::principal::Principal;
-use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::known_sessions::SessionRef;
+use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 use crate::sessions::tasks::{Over, Question, Record, SessionTasks, Task, Which};
 
@@ -22,74 +23,59 @@ pub(super) enum Asked {
     Not,
 }
 
-impl Registry {
-    /// Whether a task asks a person instead of ending here.
-    pub(super) fn asks_person(&self, task: &Task, over: &Over) -> bool {
-        let wants_it = over.by == EndedBy::InputWanted && over.foreground == Foreground::PasswordWanted;
-        wants_it && over.is_running && task.opened.asks_person && !task.is_cancelled && self.settings.secret_page
-    }
+/// Whether a task asks a person instead of ending here.
+pub(super) fn asks_person(services: &Services, task: &Task, over: &Over) -> bool {
+    let wants_it = over.by == EndedBy::InputWanted && over.foreground == Foreground::PasswordWanted;
+    wants_it && over.is_running && task.opened.asks_person && !task.is_cancelled && services.settings.secret_page
+}
 
-    /// Asks for the secret that the task's program reads, until the program reads no more or nobody types it.
-    pub(super) async fn ask_person(
-        &self,
-        id: &SessionId,
-        tasks: &Arc<SessionTasks>,
-        task: &Task,
-    ) -> Result<Asked, ActionError> {
-        let (which, caller) = (task.opened.which, task.caller());
-        let SessionRef::Live(handle) = self.find(&caller, id).await? else { return Ok(Asked::GoesOn) };
-        for _ in 0..TASK_QUESTIONS_MAX {
-            let Some((number, request)) = self.secret_request(&handle, &caller.name).await? else {
-                return Ok(Asked::Not);
-            };
-            let until = Instant::now() + request.left;
-            let mut changes = tasks.changes();
-            let writer = Arc::clone(tasks);
-            let Some(key) = self.on_tasks(move || writer.ask(which, request)).await? else { return Ok(Asked::GoesOn) };
-            let answered = async {
-                loop {
-                    match tasks.get(which) {
-                        Some(task) if task.over.is_none() && !task.is_cancelled => match task.reply {
-                            Some((to, reply)) if to == key => return Some(reply),
-                            _ => {}
-                        },
-                        _ => return None,
-                    }
-                    if changes.changed().await.is_err() {
-                        return None;
-                    }
+/// Asks for the secret that the task's program reads, until the program reads no more or nobody types it.
+pub(super) async fn ask_person(
+    services: &Services,
+    id: &SessionId,
+    tasks: &Arc<SessionTasks>,
+    task: &Task,
+) -> Result<Asked, ActionError> {
+    let (which, caller) = (task.opened.which, task.caller());
+    let SessionRef::Live(handle) = services.sessions.find(&caller, id).await? else { return Ok(Asked::GoesOn) };
+    for _ in 0..TASK_QUESTIONS_MAX {
+        let Some((number, request)) = secret::secret_request(services, &handle, &caller.name).await? else {
+            return Ok(Asked::Not);
+        };
+        let until = Instant::now() + request.left;
+        let mut changes = tasks.changes();
+        let writer = Arc::clone(tasks);
+        let Some(key) = services.tasks.on_disk(move || writer.ask(which, request)).await? else {
+            return Ok(Asked::GoesOn);
+        };
+        let answered = async {
+            loop {
+                match tasks.get(which) {
+                    Some(task) if task.over.is_none() && !task.is_cancelled => match task.reply {
+                        Some((to, reply)) if to == key => return Some(reply),
+                        _ => {}
+                    },
+                    _ => return None,
                 }
-            };
-            let reply = tokio::select! {
-                reply = answered => reply,
-                _ = handle.ask(|reply| Request::SecretOver(number, reply)) => None,
-                () = tokio::time::sleep_until(until) => Some(PersonReply::Cancelled),
-                () = self.stopping() => return Ok(Asked::Not),
-            };
-            tasks.no_question(which);
-            match reply {
-                None => return Ok(Asked::GoesOn),
-                Some(PersonReply::Accepted) => {}
-                Some(reply) => return Ok(Asked::Ended(reply)),
+                if changes.changed().await.is_err() {
+                    return None;
+                }
             }
+        };
+        let reply = tokio::select! {
+            reply = answered => reply,
+            _ = handle.ask(|reply| Request::SecretOver(number, reply)) => None,
+            () = tokio::time::sleep_until(until) => Some(PersonReply::Cancelled),
+            () = services.sessions.stopping() => return Ok(Asked::Not),
+        };
+        tasks.no_question(which);
+        match reply {
+            None => return Ok(Asked::GoesOn),
+            Some(PersonReply::Accepted) => {}
+            Some(reply) => return Ok(Asked::Ended(reply)),
         }
-        Ok(Asked::Ended(PersonReply::Cancelled))
     }
-
-    /// Takes a client's reply to the question of this key; one to any other question is ignored.
-    pub(in crate::sessions) async fn answer_task(
-        self: &Arc<Self>,
-        principal: &Principal,
-        id: &TaskId,
-        key: u32,
-        reply: PersonReply,
-    ) -> Result<TaskView, ActionError> {
-        let (tasks, task) = self.known_task(principal, id).await?;
-        let which = task.opened.which;
-        let is_open = move |task: &Task| task.question.as_ref().is_some_and(|question| question.key == key);
-        let (_, task) = self.add_to_task(id, tasks, which, Record::Replied(which, key, reply), is_open).await?;
-        self.task_view(id, task).await
-    }
+    Ok(Asked::Ended(PersonReply::Cancelled))
 }
 
 impl SessionTasks {

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::report::plain_report;
-use super::task_question::Asked;
+use super::task_question::{self, Asked};
 use super::wait_external_conditions::{self, ExternalConditions};
 use crate::action::{
     ActionError, CommandStatus, CommandView, EndedBy, Foreground, OpenedTask, Report, TaskNote, TaskOffer, TextView,
@@ -18,8 +18,9 @@ use crate::limits;
 use crate::principal::Principal;
 use crate::sessions::ended_session::EndedSession;
 use crate::sessions::handle::Handle;
-use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::render::range;
+use crate::sessions::services::Services;
 use crate::sessions::session::{Finished, Painted, Request};
 use crate::sessions::tasks::{Opened, Over, Record, SessionTasks, Task, Which};
 use crate::sessions::timeline::{micros, time};
@@ -62,254 +63,245 @@ pub(super) fn open_ports(handle: &Handle, wait: Option<&Wait>) -> Option<JoinHan
     }))
 }
 
-impl Registry {
-    /// The wait with the time after which it becomes a task, if its caller takes one.
-    pub(super) fn with_grace(&self, wait: Wait) -> Wait {
-        let task = wait.task.map(|offer| TaskOffer { grace: Some(self.settings.task_grace), ..offer });
-        Wait { task, ..wait }
-    }
+/// The wait with the time after which it becomes a task, if its caller takes one.
+pub(super) fn with_grace(services: &Services, wait: Wait) -> Wait {
+    let task = wait.task.map(|offer| TaskOffer { grace: Some(services.settings.task_grace), ..offer });
+    Wait { task, ..wait }
+}
 
-    /// Makes a task of a wait that is not over when its grace is.
-    pub(super) async fn or_task(
-        self: &Arc<Self>,
-        principal: &Principal,
-        handle: &Handle,
-        finished: Finished,
-        task: Option<TaskWait>,
-    ) -> Result<Waited, ActionError> {
-        let Some(task) = task else { return Ok(finished.into()) };
-        let wait = &task.wait;
-        let asks = wait.asks_person
-            && self.settings.secret_page
-            && finished.ended_by == EndedBy::InputWanted
-            && finished.snapshot.view.foreground == Foreground::PasswordWanted;
-        let is_task = finished.ended_by == EndedBy::TimedOut || asks;
-        match (wait.task, wait.grace(), is_task) {
-            // Boxed: nearly every wait is over, and its future would have the room for this.
-            (Some(offer), Some(_), true) => Box::pin(self.as_task(principal, handle, finished, task, offer)).await,
-            _ => Ok(finished.into()),
-        }
+/// Makes a task of a wait that is not over when its grace is.
+pub(super) async fn or_task(
+    services: &Arc<Services>,
+    principal: &Principal,
+    handle: &Handle,
+    finished: Finished,
+    task: Option<TaskWait>,
+) -> Result<Waited, ActionError> {
+    let Some(task) = task else { return Ok(finished.into()) };
+    let wait = &task.wait;
+    let asks = wait.asks_person
+        && services.settings.secret_page
+        && finished.ended_by == EndedBy::InputWanted
+        && finished.snapshot.view.foreground == Foreground::PasswordWanted;
+    let is_task = finished.ended_by == EndedBy::TimedOut || asks;
+    match (wait.task, wait.grace(), is_task) {
+        // Boxed: nearly every wait is over, and its future would have the room for this.
+        (Some(offer), Some(_), true) => Box::pin(as_task(services, principal, handle, finished, task, offer)).await,
+        _ => Ok(finished.into()),
     }
+}
 
-    /// Makes a task of a wait that goes on.
-    async fn as_task(
-        self: &Arc<Self>,
-        principal: &Principal,
-        handle: &Handle,
-        finished: Finished,
-        task: TaskWait,
-        offer: TaskOffer,
-    ) -> Result<Waited, ActionError> {
-        let TaskWait { wait, ports, background, key } = task;
-        let id = &handle.shared.id;
-        let is_running = |command: &&CommandView| command.status == CommandStatus::Running;
-        let Some(command) = finished.snapshot.command.as_ref().filter(is_running) else {
-            return goes_on(handle, finished, Wait { timeout: offer.default_timeout.unwrap_or(wait.timeout), ..wait })
-                .await;
-        };
-        // Its end is told once.
-        let tasks = self.tasks_of(id).await?;
-        if let Some(told_by) = self.tasks.tells(&principal.reader(), id, command.id) {
-            let which = Which { command: told_by.command.0, wait: told_by.wait };
-            let same = tasks.get(which).filter(|task| key.is_some() && task.opened.key == key);
-            // A repetition may have missed the answer with the task.
-            return Ok(match same {
-                Some(task) => opened_report(finished, id, &task),
-                None => finished.into(),
-            });
+/// Makes a task of a wait that goes on.
+async fn as_task(
+    services: &Arc<Services>,
+    principal: &Principal,
+    handle: &Handle,
+    finished: Finished,
+    task: TaskWait,
+    offer: TaskOffer,
+) -> Result<Waited, ActionError> {
+    let TaskWait { wait, ports, background, key } = task;
+    let id = &handle.shared.id;
+    let is_running = |command: &&CommandView| command.status == CommandStatus::Running;
+    let Some(command) = finished.snapshot.command.as_ref().filter(is_running) else {
+        return goes_on(handle, finished, Wait { timeout: offer.default_timeout.unwrap_or(wait.timeout), ..wait })
+            .await;
+    };
+    // Its end is told once.
+    let tasks = tasks_of(services, id).await?;
+    if let Some(told_by) = services.tasks.tells(&principal.reader(), id, command.id) {
+        let which = Which { command: told_by.command.0, wait: told_by.wait };
+        let same = tasks.get(which).filter(|task| key.is_some() && task.opened.key == key);
+        // A repetition may have missed the answer with the task.
+        return Ok(match same {
+            Some(task) => opened_report(finished, id, &task),
+            None => finished.into(),
+        });
+    }
+    let ports = match ports {
+        Some(ports) => ports.await.unwrap_or_default(),
+        None => Vec::new(),
+    };
+    let own_quiet = (offer.default_timeout.is_some() && wait.quiet.is_none()).then_some(services.settings.task_quiet);
+    let quiet = wait.quiet.or(own_quiet);
+    let now = SystemTime::now();
+    let passed = finished.waited + wait.waited;
+    let opened = Opened {
+        which: Which { command: command.id.0, wait: 0 },
+        began_us: micros(now.checked_sub(passed).unwrap_or(now)),
+        at_us: micros(now),
+        from: finished.from,
+        background,
+        typed: finished.accepted_bytes,
+        until_us: micros(now + (wait.timeout + offer.ending).saturating_sub(passed)),
+        quiet_ms: quiet.map(|quiet| u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX)),
+        own_quiet: own_quiet.is_some(),
+        input: wait.input_wanted,
+        listens: wait.listens,
+        matches_from: line_of(handle, (finished.from, finished.snapshot.shown_to)),
+        pattern: wait.pattern.as_ref().map(|pattern| pattern.as_str().to_owned()),
+        conditions: wait.until.iter().map(Until::to_string).collect(),
+        ports,
+        principal: principal.name.clone(),
+        client: principal.client.clone(),
+        asks_person: wait.asks_person,
+        key,
+    };
+    // Followed from where it is recorded: a slow disk may record it after this request has given up.
+    let (follower, writer, session) = (Arc::clone(services), Arc::clone(&tasks), id.clone());
+    let runtime = tokio::runtime::Handle::current();
+    let open = move || {
+        let task = writer.open(opened)?;
+        if let Some(task) = &task {
+            runtime.spawn(follow_task(follower, session, Arc::clone(&writer), task.opened.which));
         }
-        let ports = match ports {
-            Some(ports) => ports.await.unwrap_or_default(),
-            None => Vec::new(),
-        };
-        let own_quiet = (offer.default_timeout.is_some() && wait.quiet.is_none()).then_some(self.settings.task_quiet);
-        let quiet = wait.quiet.or(own_quiet);
-        let now = SystemTime::now();
-        let passed = finished.waited + wait.waited;
-        let opened = Opened {
-            which: Which { command: command.id.0, wait: 0 },
-            began_us: micros(now.checked_sub(passed).unwrap_or(now)),
-            at_us: micros(now),
-            from: finished.from,
-            background,
-            typed: finished.accepted_bytes,
-            until_us: micros(now + (wait.timeout + offer.ending).saturating_sub(passed)),
-            quiet_ms: quiet.map(|quiet| u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX)),
-            own_quiet: own_quiet.is_some(),
-            input: wait.input_wanted,
-            listens: wait.listens,
-            matches_from: line_of(handle, (finished.from, finished.snapshot.shown_to)),
-            pattern: wait.pattern.as_ref().map(|pattern| pattern.as_str().to_owned()),
-            conditions: wait.until.iter().map(Until::to_string).collect(),
-            ports,
-            principal: principal.name.clone(),
-            client: principal.client.clone(),
-            asks_person: wait.asks_person,
-            key,
-        };
-        // Followed from where it is recorded: a slow disk may record it after this request has given up.
-        let (registry, writer, session) = (Arc::clone(self), Arc::clone(&tasks), id.clone());
-        let runtime = tokio::runtime::Handle::current();
-        let open = move || {
-            let task = writer.open(opened)?;
-            if let Some(task) = &task {
-                runtime.spawn(registry.follow_task(session, Arc::clone(&writer), task.opened.which));
+        Ok(task)
+    };
+    let task = match services.tasks.on_disk(open).await {
+        Ok(Some(task)) => task,
+        // Too many, or a disk without room: the answer is the one without tasks.
+        Ok(None) | Err(_) => return Ok(finished.into()),
+    };
+    // A caller that was shown nothing here so far has been shown nothing of this output.
+    services.read_cursors.begin(principal, id, task.opened.from).await;
+    services.read_cursors.note_running(principal, id, command.id);
+    Ok(opened_report(finished, id, &task))
+}
+
+/// The tasks of a session. Those of an earlier server are waited for from now on.
+pub(super) async fn tasks_of(services: &Arc<Services>, id: &SessionId) -> Result<Arc<SessionTasks>, ActionError> {
+    let (reader, session, folder) = (Arc::clone(services), id.clone(), services.backends.holders.folder(id));
+    let (tasks, open) = services.tasks.on_disk(move || reader.tasks.of(&session, folder)).await?;
+    for which in open {
+        tokio::spawn(follow_task(Arc::clone(services), id.clone(), Arc::clone(&tasks), which));
+    }
+    Ok(tasks)
+}
+
+/// Waits on for the tasks that an earlier server has left.
+pub(in crate::sessions) async fn wait_on_for_tasks(services: Arc<Services>, id: SessionId) {
+    let folder = services.backends.holders.folder(&id);
+    let records = services.tasks.on_disk(move || folder.tasks()).await;
+    if records.is_ok_and(|records| !records.is_empty()) {
+        let _ = tasks_of(&services, &id).await;
+    }
+}
+
+/// Waits for the end of a task and puts it on record.
+///
+/// Boxed, because the end of a wait may adopt the session again, which begins to wait for its tasks.
+fn follow_task(
+    services: Arc<Services>,
+    id: SessionId,
+    tasks: Arc<SessionTasks>,
+    which: Which,
+) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move {
+        let mut changes = tasks.changes();
+        let mut cancelled_at = None;
+        while let Some(task) = tasks.get(which).filter(|task| task.over.is_none()) {
+            if task.is_cancelled {
+                cancelled_at.get_or_insert_with(Instant::now);
             }
-            Ok(task)
-        };
-        let task = match self.on_tasks(open).await {
-            Ok(Some(task)) => task,
-            // Too many, or a disk without room: the answer is the one without tasks.
-            Ok(None) | Err(_) => return Ok(finished.into()),
-        };
-        // A caller that was shown nothing here so far has been shown nothing of this output.
-        self.read_cursors.begin(principal, id, task.opened.from).await;
-        self.read_cursors.note_running(principal, id, command.id);
-        Ok(opened_report(finished, id, &task))
-    }
-
-    /// The tasks of a session. Those of an earlier server are waited for from now on.
-    pub(super) async fn tasks_of(self: &Arc<Self>, id: &SessionId) -> Result<Arc<SessionTasks>, ActionError> {
-        let (registry, session, folder) = (Arc::clone(self), id.clone(), self.holders().folder(id));
-        let (tasks, open) = self.on_tasks(move || registry.tasks.of(&session, folder)).await?;
-        for which in open {
-            tokio::spawn(Arc::clone(self).follow_task(id.clone(), Arc::clone(&tasks), which));
-        }
-        Ok(tasks)
-    }
-
-    /// Waits on for the tasks that an earlier server has left.
-    pub(in crate::sessions) async fn wait_on_for_tasks(self: Arc<Self>, id: SessionId) {
-        let folder = self.holders().folder(&id);
-        let records = self.on_tasks(move || folder.tasks()).await;
-        if records.is_ok_and(|records| !records.is_empty()) {
-            let _ = self.tasks_of(&id).await;
-        }
-    }
-
-    /// Works on the records of tasks; a disk that does not answer fails the request and not the server.
-    pub(super) async fn on_tasks<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
-    ) -> Result<T, ActionError> {
-        let unusable =
-            |why: String| ActionError::Internal { why: format!("the records of the session's tasks: {why}") };
-        let done = tokio::task::spawn_blocking(work);
-        let done = self.history.in_time(("tasks", limits::DISK_PATIENCE), done).await?;
-        done.map_err(|e| unusable(e.to_string()))?.map_err(|e| unusable(e.to_string()))
-    }
-
-    /// Waits for the end of a task and puts it on record.
-    ///
-    /// Boxed, because the end of a wait may adopt the session again, which begins to wait for its tasks.
-    fn follow_task(
-        self: Arc<Self>,
-        id: SessionId,
-        tasks: Arc<SessionTasks>,
-        which: Which,
-    ) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(async move {
-            let mut changes = tasks.changes();
-            let mut cancelled_at = None;
-            while let Some(task) = tasks.get(which).filter(|task| task.over.is_none()) {
-                if task.is_cancelled {
-                    cancelled_at.get_or_insert_with(Instant::now);
+            let is_due = task.opened.left().is_zero()
+                || cancelled_at.is_some_and(|at: Instant| at.elapsed() >= sys::fault::scaled(limits::TASK_CANCEL_WAIT));
+            let cancelled = async {
+                while tasks.get(which).is_some_and(|now| now.is_cancelled == task.is_cancelled) {
+                    let _ = changes.changed().await;
                 }
-                let is_due = task.opened.left().is_zero()
-                    || cancelled_at
-                        .is_some_and(|at: Instant| at.elapsed() >= sys::fault::scaled(limits::TASK_CANCEL_WAIT));
-                let cancelled = async {
-                    while tasks.get(which).is_some_and(|now| now.is_cancelled == task.is_cancelled) {
-                        let _ = changes.changed().await;
-                    }
-                };
-                let over = tokio::select! {
-                    over = self.task_over(&id, &task, is_due) => over,
-                    () = self.stopping() => return,
-                    // It shortens the wait.
-                    () = cancelled => continue,
-                };
-                let over = match over {
-                    Ok(over) if self.asks_person(&task, &over) => match self.ask_person(&id, &tasks, &task).await {
+            };
+            let over = tokio::select! {
+                over = task_over(&services, &id, &task, is_due) => over,
+                () = services.sessions.stopping() => return,
+                // It shortens the wait.
+                () = cancelled => continue,
+            };
+            let over = match over {
+                Ok(over) if task_question::asks_person(&services, &task, &over) => {
+                    match task_question::ask_person(&services, &id, &tasks, &task).await {
                         Ok(Asked::GoesOn) => continue,
                         Ok(Asked::Ended(reply)) => Ok(Over { person: Some(reply), ..over }),
-                        Ok(Asked::Not) if self.is_stopping() => return,
+                        Ok(Asked::Not) if services.sessions.is_stopping() => return,
                         Ok(Asked::Not) => Ok(over),
                         Err(error) => Err(error),
-                    },
-                    over => over,
-                };
-                let recorded = match over {
-                    Ok(over) => {
-                        let tasks = Arc::clone(&tasks);
-                        let add = move || tasks.add_if(which, Record::Over(which, over), |task| task.over.is_none());
-                        self.on_tasks(add).await.map(drop)
                     }
-                    Err(ActionError::NoSession { .. }) => return,
-                    Err(error) => Err(error),
-                };
-                if let Err(error) = recorded {
-                    tracing::debug!(session = %id, %error, "the end of a task is not known yet");
-                    let left = task.opened.left();
-                    // Its timeout ends it, whether or not the session can be reached then.
-                    let pause = if left.is_zero() { AGAIN } else { left.min(AGAIN) };
-                    let again = tokio::time::sleep_until(Instant::now() + pause);
-                    tokio::select! { () = again => {} () = self.stopping() => return }
                 }
-            }
-        })
-    }
-
-    /// Waits for the end of a task's wait. One that is due ends although the session cannot be reached.
-    async fn task_over(&self, id: &SessionId, task: &Task, is_due: bool) -> Result<Over, ActionError> {
-        let caller = task.caller();
-        let handle = match self.find(&caller, id).await? {
-            SessionRef::Live(handle) => handle,
-            SessionRef::Unreachable(unreachable) if is_due => {
-                return Ok(over_without_holder(&*self.story_of(&unreachable).await?, task));
-            }
-            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
-            SessionRef::EndedSession(past) => return Ok(over_with(&past, task)),
-        };
-        match self.live_task_over(&caller, &handle, task).await {
-            // The session's end is on record once its actor is gone.
-            Err(ended @ ActionError::Ended { .. }) => {
-                handle.gone().await;
-                match self.find(&caller, id).await? {
-                    SessionRef::EndedSession(past) => Ok(over_with(&past, task)),
-                    SessionRef::Live(_) | SessionRef::Unreachable(_) => Err(ended),
+                over => over,
+            };
+            let recorded = match over {
+                Ok(over) => {
+                    let tasks = Arc::clone(&tasks);
+                    let add = move || tasks.add_if(which, Record::Over(which, over), |task| task.over.is_none());
+                    services.tasks.on_disk(add).await.map(drop)
                 }
+                Err(ActionError::NoSession { .. }) => return,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = recorded {
+                tracing::debug!(session = %id, %error, "the end of a task is not known yet");
+                let left = task.opened.left();
+                // Its timeout ends it, whether or not the session can be reached then.
+                let pause = if left.is_zero() { AGAIN } else { left.min(AGAIN) };
+                let again = tokio::time::sleep_until(Instant::now() + pause);
+                tokio::select! { () = again => {} () = services.sessions.stopping() => return }
             }
-            over => over,
         }
-    }
+    })
+}
 
-    async fn live_task_over(&self, caller: &Principal, handle: &Handle, task: &Task) -> Result<Over, ActionError> {
-        let opened = &task.opened;
-        let command = Some(opened.which.command);
-        let ask = |wait, from| handle.ask(move |reply| Request::Wait { wait, command, from: Some(from), reply });
-        if task.is_cancelled {
-            let finished = ask(Wait::at_most(sys::fault::scaled(limits::TASK_CANCEL_WAIT)), opened.from).await;
-            return finished.map(|finished| over_of(&finished));
+/// Waits for the end of a task's wait. One that is due ends although the session cannot be reached.
+async fn task_over(services: &Services, id: &SessionId, task: &Task, is_due: bool) -> Result<Over, ActionError> {
+    let caller = task.caller();
+    let handle = match services.sessions.find(&caller, id).await? {
+        SessionRef::Live(handle) => handle,
+        SessionRef::Unreachable(unreachable) if is_due => {
+            return Ok(over_without_holder(&*services.sessions.story_of(&unreachable).await?, task));
         }
-        let patterns = self.server_events.patterns_of(&caller.name);
-        let pattern = match &opened.pattern {
-            Some(text) => Some(patterns.compile("wait_for", "", text).await?),
-            None => None,
-        };
-        let quiet = opened.quiet_ms.map(Duration::from_millis);
-        let wait = Wait { pattern, input_wanted: opened.input, quiet, ..Wait::at_most(opened.left()) };
-        let wait = wait.until(&patterns, &opened.conditions).await?;
-        let wait = Wait { listens: opened.listens, ..wait };
-        let outside = ExternalConditions::of(handle, Some(&wait), true).await?;
-        let outside = outside.map(|outside| outside.knowing(&opened.ports));
-        // The request's own wait has looked at everything before, without the echo of what it typed.
-        let from = if wait.pattern.is_some() { opened.from.max(opened.matches_from) } else { opened.from };
-        let finished =
-            wait_external_conditions::either(handle, ask(wait, from), outside, (command, Some(from))).await?;
-        let finished = Finished { from: opened.from, ..finished };
-        Ok(over_of(&finished))
+        SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+        SessionRef::EndedSession(past) => return Ok(over_with(&past, task)),
+    };
+    match live_task_over(services, &caller, &handle, task).await {
+        // The session's end is on record once its actor is gone.
+        Err(ended @ ActionError::Ended { .. }) => {
+            handle.gone().await;
+            match services.sessions.find(&caller, id).await? {
+                SessionRef::EndedSession(past) => Ok(over_with(&past, task)),
+                SessionRef::Live(_) | SessionRef::Unreachable(_) => Err(ended),
+            }
+        }
+        over => over,
     }
+}
+
+async fn live_task_over(
+    services: &Services,
+    caller: &Principal,
+    handle: &Handle,
+    task: &Task,
+) -> Result<Over, ActionError> {
+    let opened = &task.opened;
+    let command = Some(opened.which.command);
+    let ask = |wait, from| handle.ask(move |reply| Request::Wait { wait, command, from: Some(from), reply });
+    if task.is_cancelled {
+        let finished = ask(Wait::at_most(sys::fault::scaled(limits::TASK_CANCEL_WAIT)), opened.from).await;
+        return finished.map(|finished| over_of(&finished));
+    }
+    let patterns = services.server_events.patterns_of(&caller.name);
+    let pattern = match &opened.pattern {
+        Some(text) => Some(patterns.compile("wait_for", "", text).await?),
+        None => None,
+    };
+    let quiet = opened.quiet_ms.map(Duration::from_millis);
+    let wait = Wait { pattern, input_wanted: opened.input, quiet, ..Wait::at_most(opened.left()) };
+    let wait = wait.until(&patterns, &opened.conditions).await?;
+    let wait = Wait { listens: opened.listens, ..wait };
+    let outside = ExternalConditions::of(handle, Some(&wait), true).await?;
+    let outside = outside.map(|outside| outside.knowing(&opened.ports));
+    // The request's own wait has looked at everything before, without the echo of what it typed.
+    let from = if wait.pattern.is_some() { opened.from.max(opened.matches_from) } else { opened.from };
+    let finished = wait_external_conditions::either(handle, ask(wait, from), outside, (command, Some(from))).await?;
+    let finished = Finished { from: opened.from, ..finished };
+    Ok(over_of(&finished))
 }
 
 impl From<Finished> for Waited {

@@ -1,88 +1,88 @@
 //! Actions of viewers: a cursor in a session's output, typed keys, a ticket for a browser.
 
+use super::idempotency;
 use super::report::with_key;
 use crate::action::{ActionError, InputBytes, Outcome, SessionEvent, SessionStatus, TicketView, Watching};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::{Grant, Principal, TicketTarget};
-use crate::sessions::registry::{Registry, SessionRef};
+use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::render::viewer_cursor::ViewerCursor;
+use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 
-impl Registry {
-    /// A viewer cursor, in a live session or in the records of an ended one.
-    pub(in crate::sessions) async fn watch(
-        &self,
-        principal: &Principal,
-        id: &SessionId,
-        since: Option<u64>,
-    ) -> Result<Outcome, ActionError> {
-        let (session, end, feed) = match self.find(principal, id).await? {
-            SessionRef::Live(handle) => {
-                let place = handle.permits.viewer()?;
-                // The actor answers once the replay of earlier output is complete.
-                let mut snapshot = handle.ask(Request::Look).await?;
-                let feed = ViewerCursor::live(handle.clone(), since, place);
-                // If the first prompt came before the cursor, the cursor gives no event for it.
-                if snapshot.view.status == SessionStatus::Creating {
-                    snapshot = handle.ask(Request::Look).await?;
-                }
-                (snapshot.view, snapshot.shown_to, feed)
+/// A viewer cursor, in a live session or in the records of an ended one.
+pub(in crate::sessions) async fn watch(
+    services: &Services,
+    principal: &Principal,
+    id: &SessionId,
+    since: Option<u64>,
+) -> Result<Outcome, ActionError> {
+    let (session, end, feed) = match services.sessions.find(principal, id).await? {
+        SessionRef::Live(handle) => {
+            let place = handle.permits.viewer()?;
+            // The actor answers once the replay of earlier output is complete.
+            let mut snapshot = handle.ask(Request::Look).await?;
+            let feed = ViewerCursor::live(handle.clone(), since, place);
+            // If the first prompt came before the cursor, the cursor gives no event for it.
+            if snapshot.view.status == SessionStatus::Creating {
+                snapshot = handle.ask(Request::Look).await?;
             }
-            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
-            SessionRef::EndedSession(past) => {
-                let (view, end) = (past.view(), past.timeline.output().scanner.position());
-                let exit = SessionEvent::Exited(view.exit.clone());
-                let feed = ViewerCursor::past(&past, since, exit);
-                (view, end, feed)
-            }
-        };
-        if let Some(at) = since.filter(|at| *at > end) {
-            let problem = format!("{at} is behind the end of the output, {end}");
-            return Err(ActionError::Invalid { field: "since", problem });
+            (snapshot.view, snapshot.shown_to, feed)
         }
-        Ok(Outcome::Watching(Box::new(Watching { session, feed: Box::new(feed) })))
+        SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+        SessionRef::EndedSession(past) => {
+            let (view, end) = (past.view(), past.timeline.output().scanner.position());
+            let exit = SessionEvent::Exited(view.exit.clone());
+            let feed = ViewerCursor::past(&past, since, exit);
+            (view, end, feed)
+        }
+    };
+    if let Some(at) = since.filter(|at| *at > end) {
+        let problem = format!("{at} is behind the end of the output, {end}");
+        return Err(ActionError::Invalid { field: "since", problem });
     }
+    Ok(Outcome::Watching(Box::new(Watching { session, feed: Box::new(feed) })))
+}
 
-    /// Types for a viewer. Unlike an agent's input it waits for nothing and moves no read cursor of the principal.
-    pub(in crate::sessions) async fn types(
-        &self,
-        principal: &Principal,
-        id: &SessionId,
-        bytes: &[u8],
-        name: &str,
-    ) -> Result<usize, ActionError> {
-        if bytes.len() > limits::INPUT_BYTES_MAX {
-            let problem = format!("{} bytes; at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
-            return Err(ActionError::Invalid { field: "input", problem });
-        }
-        let key = self.key_of(name, bytes);
-        let bytes = InputBytes::Raw(bytes.to_vec());
-        let typed = async {
-            let handle = self.live(principal, id).await?;
-            handle
-                .ask(|typed| Request::Input { bytes, key, is_secret: false, meant_for: None, wait: None, typed })
-                .await?
-        };
-        match typed.await {
-            Ok(typed) => Ok(typed.accepted),
-            Err(ended @ ActionError::Ended { .. }) => self.visitor_typed_before(principal, id, &key).await.ok_or(ended),
-            Err(other) => Err(with_key(other, Some(name))),
-        }
+/// Types for a viewer. Unlike an agent's input it waits for nothing and moves no read cursor of the principal.
+pub(in crate::sessions) async fn types(
+    services: &Services,
+    principal: &Principal,
+    id: &SessionId,
+    bytes: &[u8],
+    name: &str,
+) -> Result<usize, ActionError> {
+    if bytes.len() > limits::INPUT_BYTES_MAX {
+        let problem = format!("{} bytes; at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
+        return Err(ActionError::Invalid { field: "input", problem });
     }
+    let key = idempotency::key_of(services, name, bytes);
+    let bytes = InputBytes::Raw(bytes.to_vec());
+    let typed = async {
+        let handle = services.sessions.live(principal, id).await?;
+        handle.ask(|typed| Request::Input { bytes, key, is_secret: false, meant_for: None, wait: None, typed }).await?
+    };
+    match typed.await {
+        Ok(typed) => Ok(typed.accepted),
+        Err(ended @ ActionError::Ended { .. }) => {
+            idempotency::visitor_typed_before(services, principal, id, &key).await.ok_or(ended)
+        }
+        Err(other) => Err(with_key(other, Some(name))),
+    }
+}
 
-    /// A ticket for the docs, or for a session that the caller may see.
-    pub(in crate::sessions) async fn ticket(
-        &self,
-        principal: &Principal,
-        place: TicketTarget,
-        may_write: bool,
-    ) -> Result<Outcome, ActionError> {
-        match &place {
-            TicketTarget::Socket(session) => drop(self.find(principal, session).await?),
-            TicketTarget::Docs => {}
-        }
-        let ticket = self.tickets.issue(Grant { principal: principal.clone(), place, may_write })?;
-        Ok(Outcome::Ticket(TicketView { ticket, lifetime: limits::TICKET_LIFETIME }))
+/// A ticket for the docs, or for a session that the caller may see.
+pub(in crate::sessions) async fn ticket(
+    services: &Services,
+    principal: &Principal,
+    place: TicketTarget,
+    may_write: bool,
+) -> Result<Outcome, ActionError> {
+    match &place {
+        TicketTarget::Socket(session) => drop(services.sessions.find(principal, session).await?),
+        TicketTarget::Docs => {}
     }
+    let ticket = services.tickets.issue(Grant { principal: principal.clone(), place, may_write })?;
+    Ok(Outcome::Ticket(TicketView { ticket, lifetime: limits::TICKET_LIFETIME }))
 }

@@ -75,7 +75,7 @@ impl Actor {
         }
     }
 
-    /// Runs until the session is over; returns itself so that the registry can record the end.
+    /// Runs until the session is over; returns itself so that its caller can record the end.
     pub(crate) async fn run(mut self: Box<Self>, mut stopping: watch::Receiver<bool>) -> Box<Self> {
         let mut timer = pin!(tokio::time::sleep_until(Instant::now()));
         loop {

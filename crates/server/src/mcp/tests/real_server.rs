@@ -8,13 +8,13 @@ use ptyd_core::action::{Action, List, Outcome, Terminate};
 use ptyd_core::config::Config;
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::principal::Principal;
-use ptyd_core::sessions::Registry;
+use ptyd_core::sessions;
 
 /// A server whose calls become tasks after this time.
 pub(in crate::mcp) async fn start(state: &Path, task_grace: Duration) -> Arc<Dispatcher> {
     let config = Config::of(([127, 0, 0, 1], 0).into(), state.join("ptyd.sock"), state.to_owned());
-    let registry = Registry::start(&Config { task_grace, ..config }).await.expect("a registry");
-    Arc::new(Dispatcher::new(registry))
+    let services = sessions::start(&Config { task_grace, ..config }).await.expect("services");
+    Arc::new(Dispatcher::new(services))
 }
 
 /// Ends all its sessions.

@@ -12,20 +12,20 @@ use super::{handle, hello, open};
 use crate::action::{Action, Budget, Create, Execute, Input, InputBytes, SignalTarget, Terminate, Wait};
 use crate::host::holders::SessionFolder;
 use crate::ids::{CommandId, SessionId};
+use crate::sessions::actions::{create, execute, terminate};
 use crate::sessions::ended_session::EndedSession;
-use crate::sessions::registry::Registry;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::now::Now;
 use crate::sessions::tests::{config, me, request};
 use crate::sessions::timeline::Timeline;
-use crate::sessions::views;
+use crate::sessions::{Services, perform, start, views};
 
 /// Cuts of one session at which the stories are compared.
 const CUTS_MAX: usize = 40;
 
 /// A real session that does something of everything, and then ends.
 struct Recorder {
-    registry: std::sync::Arc<Registry>,
+    services: std::sync::Arc<Services>,
     session: SessionId,
 }
 
@@ -41,7 +41,7 @@ impl Recorder {
             key: None,
             budget: Budget::NONE,
         };
-        self.registry.execute(&me(), &execute).await.unwrap_or_else(|e| panic!("{command}: {e}"));
+        execute::execute(&self.services, &me(), &execute).await.unwrap_or_else(|e| panic!("{command}: {e}"));
     }
 
     async fn runs(&self, command: &str) {
@@ -66,11 +66,11 @@ impl Recorder {
             without_echo: false,
             meant_for: None,
         };
-        self.registry.act(&me(), &Action::Input(input)).await.expect("typed");
+        perform(&self.services, &me(), &Action::Input(input)).await.expect("typed");
     }
 
     async fn acts(&self, action: Action) {
-        self.registry.act(&me(), &action).await.expect("done");
+        perform(&self.services, &me(), &action).await.expect("done");
     }
 }
 
@@ -81,10 +81,10 @@ fn asks() -> Wait {
 
 /// Records a session of this shell.
 async fn record(shell: &str, dir: &Path) -> SessionId {
-    let registry = Registry::start(&config(dir)).await.expect("a registry");
+    let services = start(&config(dir)).await.expect("services");
     let create = Create { shell: Some(shell.to_owned()), ..request(dir) };
-    let session = registry.create(&me(), &create).await.expect("a session").session.id;
-    let recorder = Recorder { registry, session };
+    let session = create::create(&services, &me(), &create).await.expect("a session").session.id;
+    let recorder = Recorder { services, session };
     if shell == "python3" {
         recorder.runs("print('one')").await;
         recorder.runs("import sys; sys.stdout.write('no newline')").await;
@@ -116,7 +116,7 @@ async fn record(shell: &str, dir: &Path) -> SessionId {
         recorder.runs("echo last").await;
     }
     let end = Terminate { session: recorder.session.clone(), force: true, signo: None, grace: None, purges: false };
-    recorder.registry.terminate(&me(), &end).await.expect("it ends");
+    terminate::terminate(&recorder.services, &me(), &end).await.expect("it ends");
     recorder.session
 }
 

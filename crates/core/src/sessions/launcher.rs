@@ -1,14 +1,24 @@
 //! The resources of every start of a session: the holder's program, the shell integration, the profiles, and what the processes
 //! inherit.
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::backends::Backends;
+use super::quota::Quota;
+use crate::action::Limits;
 use crate::config::Config;
 use crate::policy_file::PolicyFile;
 use crate::serve_error::ServeError;
 use crate::shell::Integration;
 
 #[derive(Debug)]
-pub(super) struct LaunchResources {
+pub(super) struct Launcher {
+    pub(super) backends: Arc<Backends>,
+    pub(super) quota: Quota,
+    /// The default limits of a new session.
+    pub(super) limits: Limits,
+    /// The maximum limits of a session.
+    pub(super) limits_max: Limits,
     pub(super) integration: Integration,
     /// The file with the profiles.
     pub(super) config_file: Option<PathBuf>,
@@ -21,11 +31,15 @@ pub(super) struct LaunchResources {
     pub(super) journal_bytes_max: u64,
 }
 
-impl LaunchResources {
+impl Launcher {
     /// Prepares the holder's program and the shell integration in the state directory.
-    pub(super) fn prepare(config: &Config) -> Result<Self, ServeError> {
+    pub(super) fn prepare(config: &Config, backends: Arc<Backends>) -> Result<Self, ServeError> {
         let integration = config.state_dir.join("shell-integration");
         Ok(Self {
+            backends,
+            quota: Quota::new(config.sessions_max),
+            limits: config.limits,
+            limits_max: config.limits_max,
             integration: Integration::install(&config.state_dir).map_err(ServeError::at(&integration))?,
             config_file: config.files.config.clone(),
             policies: PolicyFile::new(config.files.policies.clone()),
@@ -35,14 +49,12 @@ impl LaunchResources {
             journal_bytes_max: config.journal_bytes_max,
         })
     }
-}
 
-impl LaunchResources {
     /// The files and folders of the server that no confined session opens: its configuration, its policies, its socket and the state directory.
-    pub(super) fn own_places(&self, sessions: &Path) -> Vec<PathBuf> {
+    pub(super) fn own_places(&self) -> Vec<PathBuf> {
         let remembered = self.policies.remembered();
         let files = [self.config_file.as_deref(), self.policies.path(), remembered.as_deref()];
-        let places = [sessions.parent(), Some(&*self.socket)].into_iter().chain(files);
+        let places = [self.backends.holders.sessions().parent(), Some(&*self.socket)].into_iter().chain(files);
         places.flatten().map(Path::to_owned).collect()
     }
 }

@@ -1,0 +1,46 @@
+//! The state of the server for its operator: the numbers of sessions, the free disk space, and why it is degraded.
+
+use super::services::Services;
+use crate::ids::SessionId;
+use crate::mutex::locked;
+use crate::store::SessionQuery;
+use journal::Masks;
+use std::sync::Arc;
+
+/// The reason why the server is degraded, if it is.
+pub(crate) fn trouble(services: &Services) -> Option<String> {
+    let stalled = match services.sessions.stalled() {
+        0 => None,
+        1 => Some("1 session waits for room on the disk".to_owned()),
+        count => Some(format!("{count} sessions wait for room on the disk")),
+    };
+    let damaged = services.history.store.is_damaged().then(|| "store.db is damaged and is being rebuilt".to_owned());
+    let all: Vec<String> = [stalled, damaged].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| format!("{}; docs/operations.md has the remedies", all.join("; ")))
+}
+
+/// The disk space free for users other than root, and the size of the disk. Blocks on the disk.
+pub(crate) fn room(services: &Services) -> Option<(u64, u64)> {
+    let disk = rustix::fs::statvfs(services.backends.holders.sessions()).ok()?;
+    Some((disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_blocks.saturating_mul(disk.f_frsize)))
+}
+
+/// The name of a live session, and the masks for the audit log: its own, and those of all named secrets.
+pub(crate) fn name_and_masks(services: &Services, id: Option<&str>) -> (Option<String>, Vec<Arc<Masks>>) {
+    let id = id.and_then(|id| SessionId::parse(id).ok());
+    let shared = id.and_then(|id| Some(Arc::clone(&locked(&services.sessions.live).get(&id)?.shared)));
+    let own = shared.as_ref().and_then(|shared| shared.folder.masks().cloned());
+    let masks = services.backends.secrets.masks().into_iter().chain(own).collect();
+    (shared.and_then(|shared| shared.meta.name.clone()), masks)
+}
+
+/// The number of live sessions, of those that wait for the disk, and of retained ended ones; an unknown number is
+/// left out.
+pub(crate) async fn counts(services: &Services) -> Vec<(&'static str, usize)> {
+    let live = locked(&services.sessions.live).len();
+    let ended = services.history.query(|store| store.ended(&SessionQuery::default())).await;
+    [("live", Ok(live)), ("stalled", Ok(services.sessions.stalled())), ("ended", ended.map(|(_, total)| total))]
+        .into_iter()
+        .filter_map(|(state, count)| Some((state, count.ok()?)))
+        .collect()
+}

@@ -1,0 +1,97 @@
+//! Starts and stops the parts of a server.
+
+use std::sync::Arc;
+
+use wire::Namespaces;
+
+use super::backends::Backends;
+use super::examination::adopt_all;
+use super::history::History;
+use super::known_sessions::KnownSessions;
+use super::launcher::Launcher;
+use super::read_cursor::ReadCursors;
+use super::resource_limits;
+use super::server_events::ServerEvents;
+use super::services::{Retention, Services, Settings};
+use super::tasks::Tasks;
+use super::toolchains::Toolchains;
+use crate::audit::AuditLog;
+use crate::config::Config;
+use crate::credentials::named_secrets::NamedSecrets;
+use crate::credentials::named_tokens::Tokens;
+use crate::credentials::server_token::Token;
+use crate::host::LocalHost;
+use crate::host::containers::Containers;
+use crate::host::holders::HolderBackend;
+use crate::serve_error::ServeError;
+use crate::store::Store;
+
+/// Opens the store, and begins to adopt every live holder and to record the sessions that ended meanwhile.
+pub async fn start(config: &Config) -> Result<Arc<Services>, ServeError> {
+    // Otherwise every session would be refused without an evident reason.
+    let host = LocalHost::default();
+    resource_limits::can_be_kept(&host, &config.limits, Namespaces::Shared)?;
+    resource_limits::can_be_kept(&host, &config.limits_max, Namespaces::Shared)?;
+    resource_limits::within(config.limits, &config.limits_max)?;
+    let holders = HolderBackend::prepare(&config.state_dir).map_err(|(at, e)| ServeError::at(&at)(e))?;
+    open(config, host, holders)
+}
+
+/// Opens the parts of a server of these holders.
+pub(super) fn open(config: &Config, host: LocalHost, holders: HolderBackend) -> Result<Arc<Services>, ServeError> {
+    let place = |name: &str| config.state_dir.join(name);
+    let (path, remedy) = (place("secret"), "remove it; a request that is repeated over that is done again");
+    let secret = Token::kept(&path).map_err(|e| ServeError::unusable("the secret", &path, &e, remedy))?;
+    let (path, remedy) = (place("tokens.json"), "restore it, or remove it: then every named token is revoked");
+    let tokens = Tokens::open(&path).map_err(|e| ServeError::unusable("the named tokens", &path, &e, remedy))?;
+    let (path, remedy) = (place("secrets.json"), "restore it, or remove it and set the secrets again");
+    let secrets = NamedSecrets::open(&path).map_err(|e| ServeError::unusable("the secrets", &path, &e, remedy))?;
+    let store = Store::open(&config.state_dir.join("store.db")).map_err(ServeError::at(&place("store.db")))?;
+    let retention = Retention { age: config.retention_age, bytes: config.retention_bytes, free: config.retention_free };
+    let history = Arc::new(History::new(store, holders.sessions().to_owned()));
+    let server_events = Arc::new(ServerEvents::with(Arc::new(AuditLog::new(config))));
+    let backends = Arc::new(Backends {
+        containers: Containers::of(&config.state_dir),
+        store: Arc::clone(&history.store),
+        host: Arc::new(host),
+        holders,
+        toolchains: Toolchains::default(),
+        secrets,
+        lanes: Arc::clone(&server_events.lanes),
+    });
+    let services = Arc::new(Services {
+        sessions: KnownSessions::new(Arc::clone(&backends)),
+        launcher: Launcher::prepare(config, Arc::clone(&backends))?,
+        backends,
+        settings: Settings {
+            soft_timeout: config.soft_timeout,
+            task_grace: config.task_grace,
+            task_quiet: config.task_quiet,
+            secret_page: config.secret_page,
+            slow_call: config.slow_call,
+            retention,
+        },
+        tasks: Tasks::new(place("removed-tasks"), Arc::clone(&history)),
+        read_cursors: ReadCursors::new(Arc::clone(&history)),
+        clients: Default::default(),
+        create_keys: Default::default(),
+        whole_reads: Default::default(),
+        history,
+        secret,
+        tickets: Arc::default(),
+        person_requests: Default::default(),
+        server_events,
+        tokens: Arc::new(tokens),
+    });
+    // A mistake in the file is logged now, and not only with the first command.
+    let _ = services.launcher.policies.policies();
+    adopt_all(&services);
+    Ok(services)
+}
+
+/// Stops every actor; the sessions continue in their holders.
+pub async fn stop(services: &Services) {
+    services.sessions.stop();
+    let store = Arc::clone(&services.history.store);
+    let _ = tokio::task::spawn_blocking(move || store.flush()).await;
+}
