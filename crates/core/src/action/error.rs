@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use policy::Verdict;
+use policy::{Ruling, Verdict};
 use terminal::quote;
 
 use super::secret::SecretRefusal;
@@ -252,6 +252,25 @@ pub struct PolicyRefusal {
     pub is_advisory: bool,
     /// The approval that a person can give; `None` where nobody is asked.
     pub approval: Option<String>,
+}
+
+impl PolicyRefusal {
+    /// The error of a ruling that does not allow an action, with the approval for which it waits.
+    pub(crate) fn error(
+        what: &'static str,
+        policy: &str,
+        ruling: &Ruling,
+        is_advisory: bool,
+        approval: Option<String>,
+    ) -> Option<ActionError> {
+        let Ruling { verdict, rule, why, .. } = ruling.clone();
+        let refusal = Box::new(Self { what, verdict, policy: policy.to_owned(), rule, why, is_advisory, approval });
+        match verdict {
+            Verdict::Allow => None,
+            Verdict::Ask => Some(ActionError::ApprovalNeeded(refusal)),
+            Verdict::Deny => Some(ActionError::PolicyDenied(refusal)),
+        }
+    }
 }
 
 impl fmt::Display for PolicyRefusal {

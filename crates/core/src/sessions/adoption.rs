@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use wire::{FromHolder, PROTOCOL, Tail, ToHolder};
 
-use super::actions::{container, task_wait};
+use super::actions::task_wait;
 use super::adoption_state::{Adopting, Adoption};
 use super::backends::Backends;
 use super::handle::Handle;
@@ -298,7 +298,7 @@ fn actor_ended(services: &Services, session: &Session) {
     if session.is_over() {
         resource_limits::remove_group(&*services.backends.host, &session.shared.spec);
         session.shared.remove_secret_files();
-        container::end_container(&services.backends, &session.shared.id, &session.shared.meta);
+        services.backends.end_container(&session.shared.id, &session.shared.meta);
     }
     locked(&services.sessions.live).remove(&session.shared.id);
     if session.is_over() {

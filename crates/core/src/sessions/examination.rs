@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::actions::container;
 use super::adoption;
 use super::adoption_state::Adopting;
 use super::services::Services;
@@ -26,7 +25,7 @@ const EXAMINED_SOON: Duration = Duration::from_millis(20);
 pub(super) fn adopt_all(services: &Arc<Services>) {
     let rows = rows_before(services);
     services.backends.holders.remove_trials();
-    container::end_earlier_containers(services);
+    services.backends.end_earlier_containers();
     let folders = folders_of(services, &rows);
     let keyed = |row: &SessionRow| Some(((row.owner.clone(), row.key.clone()?), SessionId::parse(&row.id).ok()?));
     locked(&services.create_keys.keys).extend(rows.iter().filter_map(keyed));

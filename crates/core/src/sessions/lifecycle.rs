@@ -8,7 +8,7 @@ use super::backends::Backends;
 use super::examination::adopt_all;
 use super::history::History;
 use super::known_sessions::KnownSessions;
-use super::launcher::Launcher;
+use super::launch::launcher::Launcher;
 use super::read_cursor::ReadCursors;
 use super::resource_limits;
 use super::server_events::ServerEvents;

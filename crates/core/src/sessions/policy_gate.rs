@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use policy::{Policies, Ruling, Standing, Verdict};
+use policy::{Ruling, Standing, Verdict};
 use tokio::time::Instant;
 use wire::{Key, NO_KEY};
 
@@ -19,20 +19,15 @@ use super::session::{KeyUse, Request};
 use super::shared::Shared;
 use super::taint::{UNPROVABLE, overtaken};
 use crate::action::{
-    Action, ActionError, Create, Execute, Foreground, InputBytes, MakeToken, PolicyRefusal, ServerEventKind,
-    TargetShell, Variables,
+    Action, ActionError, Execute, Foreground, InputBytes, PolicyRefusal, ServerEventKind, TargetShell,
 };
 use crate::keys;
 use crate::limits::{APPROVALS_PER_PRINCIPAL_MAX, JUDGED_WEIGHT, POLICY_BYTES_MAX, UNDERWAY_INTERVAL};
 use crate::policy_file::PolicyFile;
 use crate::principal::Principal;
-use crate::profile::{Profile, StartFiles};
 
 /// The byte of C-c.
 const INTERRUPT: u8 = 3;
-/// The shells that a request may name in a session under a policy: their names, found on a PATH that it has not set, or their
-/// paths in the system's folders.
-const SHELLS: [&str; 5] = ["bash", "dash", "fish", "sh", "zsh"];
 
 /// A policy judges commands and input.
 #[derive(Debug, Clone, Copy)]
@@ -215,94 +210,6 @@ fn ruling(policies: &PolicyFile, shared: &Shared, name: &str, action: &Action, c
     policy.command(&execute.command, hindrance.map_or(Standing::Provable(cwd), Standing::Unprovable))
 }
 
-/// The policy of a new session, if it lets the request start one. Blocks.
-pub(super) fn policy_of_new(
-    policies: &PolicyFile,
-    principal: &Principal,
-    request: &Create,
-    profile: &Profile,
-) -> Result<Option<String>, ActionError> {
-    let unreadable = |why| ActionError::Start { why: format!("the policy file: {why}") };
-    let policies = policies.policies().map_err(unreadable)?;
-    // The sessions of a token have its policy where they would have none.
-    let of_session = profile.policy.as_deref().or(policies.default_policy());
-    let Some(name) = of_session.or(principal.policy()) else { return Ok(None) };
-    let of_token = principal.policy().filter(|of_token| *of_token != name);
-    let set_by_request = set_by_request(principal, request);
-    for (name, is_tokens) in [(Some(name), of_session.is_none()), (of_token, true)] {
-        let Some(name) = name else { continue };
-        let Some(policy) = policies.get(name) else {
-            let (field, whose) = if is_tokens { ("token", "the token's policy: ") } else { ("profile", "policy: ") };
-            let problem = format!("{whose}{}", no_policy(&policies, name));
-            return Err(ActionError::Invalid { field, problem });
-        };
-        if let Some(why) = &set_by_request {
-            let ruling = policy.unreadable(why.clone());
-            let is_advisory = profile.confinement.is_none();
-            if let Some(error) = refusal("not started", name, &ruling, is_advisory, None) {
-                return Err(error);
-            }
-        }
-    }
-    Ok(Some(name.to_owned()))
-}
-
-/// Refuses a token whose policy the file does not have. Blocks.
-pub(super) fn check_policy_of_token(policies: &PolicyFile, request: &MakeToken) -> Result<(), ActionError> {
-    let Some(name) = &request.bounds.policy else { return Ok(()) };
-    let invalid = |problem| ActionError::Invalid { field: "policy", problem };
-    let policies = policies.policies().map_err(|why| invalid(format!("the file: {why}")))?;
-    match policies.get(name) {
-        Some(_) => Ok(()),
-        None => Err(invalid(no_policy(&policies, name))),
-    }
-}
-
-/// Why none of the commands of a new session that has a policy could be proven.
-pub(super) fn unprovable(
-    principal: &Principal,
-    request: &Create,
-    profile: &Profile,
-    shell: &str,
-    env: &Variables,
-) -> Option<String> {
-    if let Some(why) = set_by_request(principal, request) {
-        Some(why)
-    } else if shell != "bash" {
-        Some(format!("its shell is {shell}, and only bash's commands are read"))
-    } else if profile.rc != StartFiles::Clean {
-        Some("its shell has read its user's start-up files (the profile has no rc = \"clean\")".to_owned())
-    } else {
-        policy::doubtful_environment(env.iter().map(|(name, value)| (name.as_slice(), value.as_slice())))
-    }
-}
-
-fn no_policy(policies: &Policies, name: &str) -> String {
-    let there: Vec<_> = policies.all().map(policy::Policy::name).collect();
-    if there.is_empty() {
-        return format!(
-            "there is no policy {name:?}: the policy file is not there, or has no policy (`ptyd policy check` reads it)"
-        );
-    }
-    format!("there is no policy {name:?} in the policy file; it has: {}", there.join(", "))
-}
-
-/// The field of a request that runs other code than the profile says, if there is one.
-fn set_by_request(principal: &Principal, request: &Create) -> Option<String> {
-    if let Some((name, _)) = request.env.iter().find(|(name, _)| !policy::harmless_variable(name)) {
-        return Some(format!("the request sets the variable {name}"));
-    }
-    if request.base_env.is_some() && principal.origin.from_session.is_some() {
-        return Some("the request comes from a program in a session, with that program's environment".to_owned());
-    }
-    let name = |shell: &str| {
-        let of_system = ["/usr/bin/", "/bin/"].iter().find_map(|folder| shell.strip_prefix(folder));
-        SHELLS.contains(&of_system.unwrap_or(shell))
-    };
-    let shell = request.shell.as_deref().filter(|shell| !name(shell));
-    shell.map(|shell| format!("the request names the shell {shell}"))
-}
-
 impl Judged {
     pub(crate) fn verdict(&self) -> &'static str {
         self.ruling.verdict.name()
@@ -353,7 +260,7 @@ impl Judged {
             Subject::Command => "not run",
             Subject::Input => "nothing was typed",
         };
-        refusal(undone, &self.policy, ruling, self.shared.meta.confinement.tier.is_none(), approval)
+        PolicyRefusal::error(undone, &self.policy, ruling, self.shared.meta.confinement.tier.is_none(), approval)
     }
 
     /// Prepares the session for it: a proven command runs in the shell for which it was proven, and what is not proven
@@ -400,24 +307,6 @@ impl Judged {
         };
         let shared = Arc::clone(&self.shared);
         on_disk(move || shared.taint.record(&shared.folder, &reason, most_before)).await
-    }
-}
-
-/// The refusal of a ruling, and the approval for which it waits.
-fn refusal(
-    what: &'static str,
-    policy: &str,
-    ruling: &Ruling,
-    is_advisory: bool,
-    approval: Option<String>,
-) -> Option<ActionError> {
-    let Ruling { verdict, rule, why, .. } = ruling.clone();
-    let refusal =
-        Box::new(PolicyRefusal { what, verdict, policy: policy.to_owned(), rule, why, is_advisory, approval });
-    match verdict {
-        Verdict::Allow => None,
-        Verdict::Ask => Some(ActionError::ApprovalNeeded(refusal)),
-        Verdict::Deny => Some(ActionError::PolicyDenied(refusal)),
     }
 }
 

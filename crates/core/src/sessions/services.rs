@@ -8,7 +8,7 @@ use super::clients::Clients;
 use super::create_keys::CreateKeys;
 use super::history::History;
 use super::known_sessions::KnownSessions;
-use super::launcher::Launcher;
+use super::launch::launcher::Launcher;
 use super::permits::WholeReads;
 use super::person_requests::PersonRequests;
 use super::read_cursor::ReadCursors;

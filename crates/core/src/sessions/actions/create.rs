@@ -7,7 +7,6 @@ use tokio::time::Instant;
 
 use super::default_session::{self, DefaultSession};
 use super::list::published;
-use super::session_spec::{self, asked_for, spec_of};
 use super::terminate;
 use crate::action::{ActionError, Create, Created, Foreground, SessionStatus, SessionView, StartupFailure};
 use crate::ids::{NODE, SessionId};
@@ -19,7 +18,9 @@ use crate::sessions::backends::Backends;
 use crate::sessions::ended_session::EndedSession;
 use crate::sessions::handle::Handle;
 use crate::sessions::known_sessions::SessionRef;
-use crate::sessions::launch;
+use crate::sessions::launch::spec::{self, spec_of};
+use crate::sessions::launch::start;
+use crate::sessions::request_words::asked_for;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 
@@ -36,13 +37,10 @@ pub(in crate::sessions) async fn create(
     // Without a key, two requests make two sessions; with one, the second must find the first.
     let mut turn = None;
     if let Some(key) = &request.key {
-        turn = Some(
-            services.create_keys.locks.of(format!("key {:?} {key}", session_spec::owner(principal, request)?)).await,
-        );
+        turn = Some(services.create_keys.locks.of(format!("key {:?} {key}", spec::owner(principal, request)?)).await);
         // The key may belong to a session that is being adopted.
         services.sessions.adopted().await;
-        let earlier =
-            locked(&services.create_keys.keys).get(&(session_spec::owner(principal, request)?, key.clone())).cloned();
+        let earlier = locked(&services.create_keys.keys).get(&(spec::owner(principal, request)?, key.clone())).cloned();
         let found = match &earlier {
             Some(id) => services.sessions.find(principal, id).await,
             None => Err(ActionError::NoSession { id: String::new(), live: None }),
@@ -54,8 +52,8 @@ pub(in crate::sessions) async fn create(
         }
     }
     let id = SessionId::random(NODE);
-    let owner = session_spec::owner(principal, request)?;
-    let handle = launch::launch(services, &id, owner, spec_of(&id, principal, request, StartFiles::User)).await?;
+    let owner = spec::owner(principal, request)?;
+    let handle = start::launch(services, &id, owner, spec_of(&id, principal, request, StartFiles::User)).await?;
     drop(turn);
     created(services, principal, &handle).await
 }
@@ -68,12 +66,12 @@ async fn create_default(
     client: &str,
 ) -> Result<Created, ActionError> {
     let turn = default_session::default_turn(services, client).await;
-    let (id, owner) = (SessionId::random(NODE), session_spec::owner(principal, request)?);
+    let (id, owner) = (SessionId::random(NODE), spec::owner(principal, request)?);
     let handle = match default_session::default_of(services, principal, client).await? {
         DefaultSession::Live(_, snapshot) => return Ok(not_new(snapshot.view)),
         DefaultSession::Ended(old) => launch_again(services, &old, &id).await?,
         DefaultSession::Nothing => {
-            launch::launch(services, &id, owner.clone(), spec_of(&id, principal, request, StartFiles::User)).await?
+            start::launch(services, &id, owner.clone(), spec_of(&id, principal, request, StartFiles::User)).await?
         }
     };
     let Some(reason) = start_files_problem(services, principal, &handle, request).await else {
@@ -82,7 +80,7 @@ async fn create_default(
     };
     terminate::end(services, &handle, sys::signal::HUP, limits::TERMINATE_GRACE).await?;
     let id = SessionId::random(NODE);
-    let handle = launch::launch(services, &id, owner, spec_of(&id, principal, request, StartFiles::Clean)).await?;
+    let handle = start::launch(services, &id, owner, spec_of(&id, principal, request, StartFiles::Clean)).await?;
     let failed = StartupFailure {
         command: "start-up files".to_owned(),
         reason: format!("{reason}; this shell, and those after a reset, run without them"),
@@ -166,8 +164,8 @@ pub(in crate::sessions) async fn restart(
     let old = services.sessions.live(principal, session).await?;
     terminate::end(services, &old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
     let id = SessionId::random(NODE);
-    let spec = session_spec::again(&services.backends, &old.shared, &id, None)?;
-    let handle = launch::launch(services, &id, old.shared.meta.owner.clone(), |_| Ok(spec)).await?;
+    let spec = spec::again(&services.backends, &old.shared, &id, None)?;
+    let handle = start::launch(services, &id, old.shared.meta.owner.clone(), |_| Ok(spec)).await?;
     created(services, principal, &handle).await
 }
 
@@ -176,14 +174,14 @@ pub(in crate::sessions) async fn restart(
 async fn launch_again(services: &Arc<Services>, old: &EndedSession, id: &SessionId) -> Result<Handle, ActionError> {
     let owner = &old.shared.meta.owner;
     if let Some(cwd) = kept_directory(&services.backends, old) {
-        let spec = session_spec::again(&services.backends, &old.shared, id, Some(&cwd))?;
-        if let Ok(handle) = launch::launch(services, id, owner.clone(), |_| Ok(spec)).await {
+        let spec = spec::again(&services.backends, &old.shared, id, Some(&cwd))?;
+        if let Ok(handle) = start::launch(services, id, owner.clone(), |_| Ok(spec)).await {
             return Ok(handle);
         }
     }
     let id = SessionId::random(NODE);
-    let spec = session_spec::again(&services.backends, &old.shared, &id, None)?;
-    launch::launch(services, &id, owner.clone(), |_| Ok(spec)).await
+    let spec = spec::again(&services.backends, &old.shared, &id, None)?;
+    start::launch(services, &id, owner.clone(), |_| Ok(spec)).await
 }
 
 /// The directory of a confined session belongs to its bounds, and that of a profile to the profile.
@@ -194,7 +192,7 @@ fn kept_directory(backends: &Backends, old: &EndedSession) -> Option<PathBuf> {
 }
 
 async fn created(services: &Services, principal: &Principal, handle: &Handle) -> Result<Created, ActionError> {
-    launch::first_prompt(handle).await;
+    start::first_prompt(handle).await;
     let session = services.sessions.view_of(principal, handle).await?;
     Ok(Created { session, startup: handle.shared.meta.startup.clone(), is_new: true, left_behind: Vec::new() })
 }

@@ -5,11 +5,8 @@
 
 mod carried_on;
 pub(super) mod commands;
-mod confinement;
-pub(super) mod container;
 pub(super) mod create;
 pub(super) mod default_session;
-mod directory;
 pub(super) mod environment;
 pub(super) mod execute;
 pub(super) mod idempotency;
@@ -27,7 +24,6 @@ pub(super) mod resize;
 pub(super) mod screen;
 pub(super) mod search_range;
 pub(super) mod secret;
-pub(super) mod session_spec;
 pub(super) mod signals;
 mod silent_listener;
 pub(super) mod task;
@@ -35,7 +31,6 @@ mod task_question;
 pub(super) mod task_wait;
 pub(super) mod terminate;
 pub(super) mod tokens;
-mod variables;
 mod wait_external_conditions;
 pub(super) mod wait_from_cursor;
 pub(super) mod watch;

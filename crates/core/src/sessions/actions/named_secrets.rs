@@ -4,52 +4,12 @@ use std::sync::Arc;
 
 use crate::action::{ActionError, NamedSecretView, SecretValue};
 use crate::config_file::ConfigFile;
-use crate::credentials::named_secrets::variable_problem;
-use crate::host::holders::start_error_of;
-use crate::limits::PROFILE_SECRETS_MAX;
-use crate::principal::{Principal, TokenSecret};
+use crate::principal::Principal;
 use crate::profile::Profile;
-use crate::sessions::backends::Backends;
-use crate::sessions::launcher::Launcher;
+use crate::sessions::launch::launcher::Launcher;
 use crate::sessions::on_disk::on_disk;
 use crate::sessions::person::check_person;
 use crate::sessions::services::Services;
-use crate::sessions::session_metadata::GivenSecrets;
-
-/// The secrets of a profile. One that is not there is an error: no session starts otherwise than its profile says.
-pub(super) fn secrets_of(
-    backends: &Backends,
-    principal: &Principal,
-    profile: &Profile,
-) -> Result<GivenSecrets, ActionError> {
-    if profile.secrets.len() + profile.secret_files.len() > PROFILE_SECRETS_MAX {
-        let problem = format!("its secrets and secret_files are more than {PROFILE_SECRETS_MAX}");
-        return Err(ActionError::Invalid { field: "profile", problem });
-    }
-    let values = |names: &[String]| {
-        let value = |name: &String| match backends.secrets.value(name) {
-            Some(value) => Ok((name.clone(), value)),
-            None => Err(not_set("profile", name)),
-        };
-        names.iter().map(value).collect::<Result<Vec<_>, _>>()
-    };
-    if let Some(why) = profile.secrets.iter().find_map(|name| variable_problem(name)) {
-        return Err(start_error_of(format!("its profile's secrets: {why}; give it as a file (secret_files)")));
-    }
-    let (mut variables, files) = (values(&profile.secrets)?, values(&profile.secret_files)?);
-    for TokenSecret { name, variable } in principal.secrets() {
-        let value = backends.secrets.value(name).ok_or_else(|| not_set("token", name))?;
-        match variables.iter().find(|(given, _)| given == variable) {
-            None => variables.push((variable.clone(), value)),
-            Some((_, given)) if *given == value => {}
-            Some(_) => {
-                let why = format!("its profile and its token give it {variable} with different secrets");
-                return Err(start_error_of(why));
-            }
-        }
-    }
-    Ok(GivenSecrets { variables, files })
-}
 
 /// All secrets without their values, by name.
 pub(in crate::sessions) async fn named_secrets(
@@ -108,8 +68,4 @@ fn profiles_by_secret(launcher: &Launcher) -> impl Fn(&str) -> Vec<String> + use
         let gives = |profile: &Profile| profile.secrets.iter().chain(&profile.secret_files).any(|it| it == name);
         profiles.iter().filter(|(_, profile)| gives(profile)).map(|(name, _)| name.clone()).collect()
     }
-}
-
-fn not_set(whose: &str, name: &str) -> ActionError {
-    start_error_of(format!("its {whose} gives it the secret {name:?}, which is not set; set it with ptyd secret set"))
 }

@@ -131,11 +131,6 @@ pub(super) fn with_key(error: ActionError, key: Option<&str>) -> ActionError {
     }
 }
 
-/// FNV-1a: a hash for naming, not for security.
-pub(super) fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3))
-}
-
 pub(super) fn plain_report(
     session: SessionView,
     command: Option<CommandView>,

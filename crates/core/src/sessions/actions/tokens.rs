@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use super::environment;
 use crate::action::{ActionError, FreshToken, MakeToken, TokenView};
 use crate::mutex::locked;
 use crate::principal::Principal;
+use crate::sessions::launch::{policy_of_new, setting};
 use crate::sessions::on_disk::on_disk;
 use crate::sessions::person::check_person;
-use crate::sessions::policy_gate;
 use crate::sessions::services::Services;
 use crate::sessions::session_metadata::SessionMetadata;
 
@@ -21,8 +20,8 @@ pub(in crate::sessions) async fn make(
     check_person(principal)?;
     let (writer, maker, request) = (Arc::clone(services), principal.clone(), request.clone());
     let mut made = on_disk(move || {
-        policy_gate::check_policy_of_token(&writer.launcher.policies, &request)?;
-        environment::check_profiles_of_token(&writer.launcher, &request)?;
+        policy_of_new::check_policy_of_token(&writer.launcher.policies, &request)?;
+        setting::check_profiles_of_token(&writer.launcher, &request)?;
         writer.tokens.make(&maker, &request)
     })
     .await?;

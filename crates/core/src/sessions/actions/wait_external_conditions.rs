@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::directory::from_home;
 use super::silent_listener;
 use crate::action::{ActionError, ConfinementTier, EndedBy, Until, Wait};
 use crate::host::{FileFacts, Host};
 use crate::limits::{DISK_PATIENCE, OUTSIDE_EVERY_MAX, OUTSIDE_EVERY_MIN};
 use crate::sessions::handle::Handle;
+use crate::sessions::launch::directory::from_home;
 use crate::sessions::session::{Finished, Request};
 
 /// The conditions of one wait.

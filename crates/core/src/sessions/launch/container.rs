@@ -1,24 +1,19 @@
-//! The container of a session: what is asked of its engine, what of the machine is mounted in it, and its end.
+//! The container of a session: what is asked of its engine, what of the machine is mounted in it.
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::Arc;
 
 use wire::{Namespaces, Rules};
 
 use super::confinement::{self, NamedPlace, NamedPlaces, Places, of_profile as invalid};
-use super::environment::Setting;
+use super::launcher::Launcher;
+use super::setting::Setting;
 use crate::action::ActionError;
 use crate::confinement_tier::ConfinementTier;
 use crate::host::Programs;
 use crate::host::containers::{ContainerSettings, ContainerView, GivenFiles, IN_CONTAINER, usual_engine};
-use crate::host::holders::Liveness;
 use crate::ids::SessionId;
 use crate::profile::Confinement;
-use crate::sessions::backends::Backends;
-use crate::sessions::launcher::Launcher;
-use crate::sessions::services::Services;
-use crate::sessions::session_metadata::SessionMetadata;
 use crate::shell::{Shell, Wanted};
 
 /// The rules for a new session, if its profile confines it. Blocks.
@@ -84,35 +79,6 @@ pub(in crate::sessions) fn run_container(
     let scripts = integration.all().map_err(|e| not_started(format!("the shell integration: {e}")))?;
     let given = GivenFiles { secrets, scripts: (&integration.folder(), &scripts) };
     launcher.backends.containers.start(id, settings, rules, &given).map_err(not_started)
-}
-
-/// Removes the container of a session that has ended: its first process has ended with the holder, and its engine may have
-/// removed it.
-pub(in crate::sessions) fn end_container(backends: &Arc<Backends>, id: &SessionId, meta: &SessionMetadata) {
-    if meta.confinement.container.is_some() {
-        let (backends, id) = (Arc::clone(backends), id.clone());
-        tokio::task::spawn_blocking(move || backends.containers.end(&id));
-    }
-}
-
-/// Removes the containers that earlier servers have left, of sessions whose holders have ended or never began. Those of
-/// sessions that end meanwhile are removed with them.
-pub(in crate::sessions) fn end_earlier_containers(services: &Arc<Services>) {
-    let earlier = services.backends.containers.take_earlier();
-    if earlier.is_empty() {
-        return;
-    }
-    let services = Arc::clone(services);
-    tokio::task::spawn_blocking(move || {
-        for id in earlier {
-            match services.backends.holders.liveness(&services.backends.holders.folder(&id), None) {
-                Liveness::Alive(_) | Liveness::MayLive(_) | Liveness::Copy(_) | Liveness::Unknown(_) => {}
-                Liveness::Dead(_) | Liveness::NeverBegan => {
-                    services.backends.containers.end(&id);
-                }
-            }
-        }
-    });
 }
 
 /// The error of a container that cannot be.

@@ -32,7 +32,7 @@ const NOT_INHERITED: [&[u8]; 21] = [
 ];
 
 /// The prefix of our own variables: the server's settings, and those for our scripts.
-pub(super) const RESERVED: &str = "PTYD_";
+pub(in crate::sessions) const RESERVED: &str = "PTYD_";
 
 pub(super) fn base_environment(request: &Create) -> Vec<(Vec<u8>, Vec<u8>)> {
     let base: Vec<(Vec<u8>, Vec<u8>)> = match &request.base_env {

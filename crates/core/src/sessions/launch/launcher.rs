@@ -3,37 +3,37 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::backends::Backends;
 use super::quota::Quota;
 use crate::action::Limits;
 use crate::config::Config;
 use crate::policy_file::PolicyFile;
 use crate::serve_error::ServeError;
+use crate::sessions::backends::Backends;
 use crate::shell::Integration;
 
 #[derive(Debug)]
-pub(super) struct Launcher {
-    pub(super) backends: Arc<Backends>,
-    pub(super) quota: Quota,
+pub(in crate::sessions) struct Launcher {
+    pub(in crate::sessions) backends: Arc<Backends>,
+    pub(in crate::sessions) quota: Quota,
     /// The default limits of a new session.
-    pub(super) limits: Limits,
+    pub(in crate::sessions) limits: Limits,
     /// The maximum limits of a session.
-    pub(super) limits_max: Limits,
-    pub(super) integration: Integration,
+    pub(in crate::sessions) limits_max: Limits,
+    pub(in crate::sessions) integration: Integration,
     /// The file with the profiles.
-    pub(super) config_file: Option<PathBuf>,
+    pub(in crate::sessions) config_file: Option<PathBuf>,
     /// The file with the policies of commands and input.
-    pub(super) policies: PolicyFile,
+    pub(in crate::sessions) policies: PolicyFile,
     /// The server's Unix socket.
     socket: PathBuf,
-    pub(super) open_files: u64,
-    pub(super) umask: u32,
-    pub(super) journal_bytes_max: u64,
+    pub(in crate::sessions) open_files: u64,
+    pub(in crate::sessions) umask: u32,
+    pub(in crate::sessions) journal_bytes_max: u64,
 }
 
 impl Launcher {
     /// Prepares the holder's program and the shell integration in the state directory.
-    pub(super) fn prepare(config: &Config, backends: Arc<Backends>) -> Result<Self, ServeError> {
+    pub(in crate::sessions) fn prepare(config: &Config, backends: Arc<Backends>) -> Result<Self, ServeError> {
         let integration = config.state_dir.join("shell-integration");
         Ok(Self {
             backends,
@@ -51,7 +51,7 @@ impl Launcher {
     }
 
     /// The files and folders of the server that no confined session opens: its configuration, its policies, its socket and the state directory.
-    pub(super) fn own_places(&self) -> Vec<PathBuf> {
+    pub(in crate::sessions) fn own_places(&self) -> Vec<PathBuf> {
         let remembered = self.policies.remembered();
         let files = [self.config_file.as_deref(), self.policies.path(), remembered.as_deref()];
         let places = [self.backends.holders.sessions().parent(), Some(&*self.socket)].into_iter().chain(files);

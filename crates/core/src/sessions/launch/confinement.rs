@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use wire::{Namespaces, Rules};
 
 use super::directory::from_home;
-use super::environment::Setting;
+use super::launcher::Launcher;
+use super::setting::Setting;
 use crate::action::ActionError;
 use crate::confinement_tier::ConfinementTier;
 use crate::host::places::{
@@ -18,7 +19,6 @@ use crate::host::places::{
     PROJECT_SETTINGS, SYSTEM, TEMPORARY,
 };
 use crate::profile::Confinement;
-use crate::sessions::launcher::Launcher;
 
 /// The places of one session.
 pub(super) struct Places<'a> {
@@ -474,7 +474,7 @@ mod tests {
         let of_tiers: [(_, OfTier); 3] = [
             (ConfinementTier::Process, rules),
             (ConfinementTier::Sandbox, rules),
-            (ConfinementTier::Container, crate::sessions::actions::container::mounts),
+            (ConfinementTier::Container, crate::sessions::launch::container::mounts),
         ];
         for (tier, rules) in of_tiers {
             let of = |change: fn(&mut Confinement, Vec<PathBuf>), path: &str| {

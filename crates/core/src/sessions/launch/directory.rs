@@ -9,7 +9,7 @@ use crate::action::{ActionError, Variables};
 use crate::host::Host;
 
 /// Expands `~` to the session's home, which may differ from the server's.
-pub(super) fn from_home(path: &Path, home: Option<&[u8]>) -> PathBuf {
+pub(in crate::sessions) fn from_home(path: &Path, home: Option<&[u8]>) -> PathBuf {
     match (path.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => Path::new(OsStr::from_bytes(home)).join(rest),
         _ => path.to_owned(),

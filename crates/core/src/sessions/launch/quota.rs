@@ -10,14 +10,14 @@ use crate::mutex::locked;
 
 /// How many sessions may live.
 #[derive(Debug)]
-pub(super) struct Quota {
+pub(in crate::sessions) struct Quota {
     most: SessionsMax,
     /// Sessions that are being started, with their owners: they count against the quota.
     starting: Mutex<HashMap<SessionId, String>>,
 }
 
 /// The reservation of a session that is being started, until its start has succeeded or failed.
-pub(super) struct Reservation<'a> {
+pub(in crate::sessions) struct Reservation<'a> {
     quota: &'a Quota,
     id: SessionId,
 }
@@ -29,14 +29,14 @@ impl Drop for Reservation<'_> {
 }
 
 impl Quota {
-    pub(super) fn new(most: SessionsMax) -> Self {
+    pub(in crate::sessions) fn new(most: SessionsMax) -> Self {
         Self { most, starting: Mutex::default() }
     }
 
     /// Reserves a place in the quota, so that several starts at once cannot share the last one. `count` returns how many
     /// sessions live or are being started, in total and of the owner; it is called with the lock, because a session that
     /// has just been started is in both.
-    pub(super) fn reserve(
+    pub(in crate::sessions) fn reserve(
         &self,
         id: &SessionId,
         owner: String,

@@ -9,9 +9,9 @@ use wire::Spec;
 use super::confinement::namespaces;
 use super::container;
 use super::directory::{check_directory, full_directory, set_directory};
-use super::environment::{self, Setting};
-use super::report::fnv;
-use super::resize::checked_size;
+use super::launcher::Launcher;
+use super::policy_of_new::{self, unprovable};
+use super::setting::{self, Setting};
 use super::variables::{get, set};
 use crate::action::{ActionError, Create, Limits, Variables};
 use crate::confinement_tier::ConfinementTier;
@@ -22,8 +22,7 @@ use crate::limits;
 use crate::principal::Principal;
 use crate::profile::{Confinement, Profile, StartFiles};
 use crate::sessions::backends::Backends;
-use crate::sessions::launcher::Launcher;
-use crate::sessions::policy_gate::{self, unprovable};
+use crate::sessions::request_words::asked_for;
 use crate::sessions::resource_limits;
 use crate::sessions::session_metadata::{ConfinementMetadata, DefaultMetadata, SessionMetadata};
 use crate::sessions::shared::Shared;
@@ -45,7 +44,7 @@ fn spec(
 ) -> Result<Spec, ActionError> {
     let owner = owner(principal, request)?;
     let name = checked_name(request.name.as_deref())?;
-    let mut setting = environment::setting(launcher, principal, request)?;
+    let mut setting = setting::setting(launcher, principal, request)?;
     if start_files == StartFiles::Clean {
         setting.profile.rc = StartFiles::Clean;
     }
@@ -75,7 +74,7 @@ fn spec(
         check_directory(&*launcher.backends.host, &cwd)?;
     }
     set_directory(&*launcher.backends.host, &mut env, &cwd);
-    let policy = policy_gate::policy_of_new(&launcher.policies, principal, request, profile)?;
+    let policy = policy_of_new::policy_of_new(&launcher.policies, principal, request, profile)?;
     let limits = resource_limits(launcher, principal, request, profile)?;
     // An engine runs for nothing that is refused anyway.
     let inside = container::start_container(launcher, id, &setting, confinement.as_ref())?;
@@ -234,7 +233,7 @@ fn shell(
 }
 
 /// The spec of the same session for a reset: the original directory or this one, environment, secrets and size under a new id.
-pub(super) fn again(
+pub(in crate::sessions) fn again(
     backends: &Backends,
     old: &Shared,
     id: &SessionId,
@@ -278,7 +277,7 @@ pub(super) fn again(
     Ok(spec)
 }
 
-pub(super) fn owner(principal: &Principal, request: &Create) -> Result<String, ActionError> {
+pub(in crate::sessions) fn owner(principal: &Principal, request: &Create) -> Result<String, ActionError> {
     match &request.owner {
         Some(owner) if *owner != principal.name && !principal.is_admin() => {
             Err(ActionError::Denied { why: "only an admin starts sessions for others; leave owner out".to_owned() })
@@ -294,7 +293,7 @@ fn has_own_directory(confinement: &Confinement) -> bool {
 }
 
 /// Returns the function that makes the spec of a new session.
-pub(super) fn spec_of(
+pub(in crate::sessions) fn spec_of(
     id: &SessionId,
     principal: &Principal,
     request: &Create,
@@ -304,10 +303,15 @@ pub(super) fn spec_of(
     move |launcher| spec(launcher, &id, &principal, &request, start_files)
 }
 
-/// A hash that identifies the request, also in a later version. It covers only the caller's own fields: a connection's
-/// additions may differ after a restart.
-pub(super) fn asked_for(request: &Create) -> u64 {
-    fnv(&super::idempotency::created(request))
+/// Checks the size of a terminal.
+pub(in crate::sessions) fn checked_size(cols: Option<u16>, rows: Option<u16>) -> Result<(u16, u16), ActionError> {
+    let (cols, rows) = (cols.unwrap_or(limits::COLS_DEFAULT), rows.unwrap_or(limits::ROWS_DEFAULT));
+    for (field, value, max) in [("cols", cols, limits::COLS_MAX), ("rows", rows, limits::ROWS_MAX)] {
+        if !(1..=max).contains(&value) {
+            return Err(ActionError::Invalid { field, problem: format!("{value} is not from 1 to {max}") });
+        }
+    }
+    Ok((cols, rows))
 }
 
 fn checked_name(name: Option<&str>) -> Result<Option<String>, ActionError> {

@@ -5,23 +5,23 @@ use std::sync::Arc;
 
 use wire::Spec;
 
-use super::actions::container::{self, not_started};
-use super::handle::Handle;
+use super::container::{self, not_started};
 use super::launcher::Launcher;
-use super::services::Services;
-use super::session::Request;
-use super::session_metadata::SessionMetadata;
-use super::{adoption, resource_limits};
 use crate::action::{ActionError, ServerEventKind};
 use crate::block_in_place::block_in_place;
 use crate::host::containers::ContainerSettings;
 use crate::host::holders::{self, Dead, StartedHolder, start_error};
 use crate::ids::{NODE, SessionId};
 use crate::limits;
+use crate::sessions::handle::Handle;
+use crate::sessions::services::Services;
+use crate::sessions::session::Request;
+use crate::sessions::session_metadata::SessionMetadata;
+use crate::sessions::{adoption, resource_limits};
 
 /// Starts a session of this owner. If its caller goes away meanwhile, the start is still completed. `spec` makes the
 /// session's spec, and may wait for the disk.
-pub(super) async fn launch(
+pub(in crate::sessions) async fn launch(
     services: &Arc<Services>,
     id: &SessionId,
     owner: String,
@@ -117,6 +117,6 @@ pub fn keep_spare_holder(services: &Arc<Services>) {
 }
 
 /// Waits for the first prompt, or until the session is reported as `creating`.
-pub(super) async fn first_prompt(handle: &Handle) {
+pub(in crate::sessions) async fn first_prompt(handle: &Handle) {
     let _ = tokio::time::timeout(limits::CREATE_WAIT, handle.ask(Request::Prompt)).await;
 }
