@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
-use super::adoption_state::Adoption;
+use super::adoption::state::Adoption;
 use super::backends::Backends;
-use super::ended_session::EndedSession;
+use super::ended::session::EndedSession;
 use super::handle::Handle;
 use super::live_sessions::LiveSessions;
 use super::on_disk::on_disk;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use wire::Namespaces;
 
+use super::adoption::examination::adopt_all;
 use super::backends::Backends;
-use super::examination::adopt_all;
 use super::history::History;
 use super::known_sessions::KnownSessions;
 use super::launch::launcher::Launcher;

@@ -2,20 +2,18 @@
 //!
 //! `known_sessions.rs` finds sessions, `services.rs` names the parts of a server, and `perform.rs` gives each primitive
 //! action to its function in `actions/`.
-//! `session/` is one live session, `ended_session.rs` reads an ended one; both feed a `timeline/`. `render/` makes text,
+//! `session/` is one live session, `ended/` reads the ended ones; both feed a `timeline/`. `render/` makes text,
 //! screens, search results and recordings of output.
 
 mod actions;
 mod adoption;
-mod adoption_state;
 mod approval_decision;
 mod approvals;
 mod backends;
 mod client_sessions;
 mod clients;
 mod create_keys;
-mod ended_session;
-mod examination;
+mod ended;
 mod handle;
 mod health;
 mod history;
@@ -37,7 +35,6 @@ mod render;
 mod replay_order;
 mod request_words;
 mod resource_limits;
-mod retention;
 mod secret_requests;
 mod server_events;
 mod services;
@@ -45,7 +42,6 @@ mod session;
 mod session_metadata;
 mod session_views;
 mod shared;
-mod store_rebuild;
 mod summary;
 mod taint;
 mod tasks;
@@ -55,9 +51,6 @@ mod timeline;
 mod toolchains;
 mod unix_peers;
 mod unreachable;
-mod unreachable_requests;
-mod unrecorded_end;
-mod unwitnessed_end;
 mod views;
 
 pub use crate::host::capacity::{KernelLimit, kernel_limits};
@@ -67,12 +60,12 @@ pub use crate::host::holders::splice_works;
 pub(crate) use actions::wait_from_cursor::resume_reading;
 pub(crate) use approvals::ApprovalUse;
 pub(crate) use client_sessions::sessions_of_gone_client;
+pub use ended::retention::start_retention;
+pub use ended::store_rebuild::keep_whole;
 pub(crate) use health::{counts, name_and_masks, room, trouble};
 pub use launch::start::keep_spare_holder;
 pub use lifecycle::{start, stop};
 pub(crate) use perform::perform;
 pub(crate) use policy_gate::{Judged, judged};
-pub use retention::start_retention;
 pub use services::Services;
-pub use store_rebuild::keep_whole;
 pub use unix_peers::UnixPeers;

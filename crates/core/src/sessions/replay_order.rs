@@ -81,7 +81,7 @@ pub(crate) fn events(folder: &SessionFolder) -> io::Result<Option<EventsReader>>
 }
 
 /// Whether the file itself cannot be read as it is: damaged, gone, or closed to this server. Other errors pass.
-pub(super) fn is_damage(e: &io::Error) -> bool {
+pub(in crate::sessions) fn is_damage(e: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, PermissionDenied, UnexpectedEof};
     [InvalidData, UnexpectedEof, NotFound, IsADirectory, NotADirectory, PermissionDenied].contains(&e.kind())
 }

@@ -7,10 +7,11 @@ use std::time::{Duration, SystemTime};
 
 use wire::{PROTOCOL, ToHolder};
 
-use super::actions::{create, execute, terminate};
+use super::actions::{create, execute, terminate, terminate_unreachable};
+use super::ended::{retention, store_rebuild};
 use super::session::Request;
 use super::timeline::micros;
-use super::{Services, lifecycle, perform, policy_gate, retention, start, store_rebuild, unreachable_requests};
+use super::{Services, lifecycle, perform, policy_gate, start};
 use crate::action::{
     Action, ActionError, Budget, ClientContext, Composite, Create, Execute, Fresh, List, Outcome, Piece, SessionEvent,
     SessionStatus, TargetShell, TaskSupport, TerminalCall, Terminate, Wait,
@@ -110,7 +111,7 @@ async fn a_session_that_ends_while_its_actor_has_lost_it_is_told_as_ended() {
     let (mut connection, _) = services.backends.holders.connect(&folder).expect("it listens");
     connection.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
     tokio::time::timeout(Duration::from_secs(60), handle.gone()).await.expect("the actor leaves");
-    unreachable_requests::kill_holder(&services.backends, &id, &folder, None).await.expect("killed");
+    terminate_unreachable::kill_holder(&services.backends, &id, &folder, None).await.expect("killed");
     let until = tokio::time::Instant::now() + Duration::from_secs(60);
     let status = loop {
         match services.sessions.show(&me(), &id).await {
@@ -418,8 +419,8 @@ async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_ano
     terminate::terminate(&services, &me(), &end).await.expect("it ends");
     let there = services.backends.holders.folder(&id);
     let folder = there.path();
-    let load = || super::ended_session::EndedSession::load(&id, &there, &services.backends);
-    let story = |past: &super::ended_session::EndedSession| format!("{:?} {:?}", past.view(), past.commands());
+    let load = || super::ended::session::EndedSession::load(&id, &there, &services.backends);
+    let story = |past: &super::ended::session::EndedSession| format!("{:?} {:?}", past.view(), past.commands());
     let truth = story(&load().expect("whole"));
     let mut damaged = 0;
     for name in ["events", "spec"] {
@@ -475,7 +476,7 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
         for to in cuts.clone() {
             std::fs::write(&events, &whole[..to]).expect("written");
             let past =
-                super::ended_session::EndedSession::load(&id, &there, &services.backends).expect("it can be shown");
+                super::ended::session::EndedSession::load(&id, &there, &services.backends).expect("it can be shown");
             let view = past.view();
             let exit = view.exit.expect("it has ended");
             assert_eq!((exit.code, exit.signal), (None, None), "cut at {to}");
@@ -496,7 +497,7 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
     }
     std::fs::remove_file(&socket).expect("there");
     std::fs::write(&events, &whole).expect("written");
-    let past = super::ended_session::EndedSession::load(&id, &there, &services.backends).expect("it can be shown");
+    let past = super::ended::session::EndedSession::load(&id, &there, &services.backends).expect("it can be shown");
     assert!(past.view().trouble.is_none());
     assert_eq!(past.view().exit.expect("it has ended").reason, "terminated on request; the shell was killed by HUP");
 }

@@ -7,7 +7,7 @@ use super::report::plain_report;
 use crate::action::{ActionError, Budget, CommandStatus, CommandView, EndedBy, Outcome, Report, SessionView};
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Principal;
-use crate::sessions::ended_session::EndedSession;
+use crate::sessions::ended::session::EndedSession;
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::read_cursor::ReadCursors;
 use crate::sessions::render::handover::RecentHandovers;

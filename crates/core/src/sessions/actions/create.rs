@@ -15,7 +15,7 @@ use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::profile::StartFiles;
 use crate::sessions::backends::Backends;
-use crate::sessions::ended_session::EndedSession;
+use crate::sessions::ended::session::EndedSession;
 use crate::sessions::handle::Handle;
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::launch::spec::{self, spec_of};

@@ -15,7 +15,7 @@ use crate::ids::SessionId;
 use crate::limits;
 use crate::mutex::locked;
 use crate::principal::Principal;
-use crate::sessions::ended_session::EndedSession;
+use crate::sessions::ended::session::EndedSession;
 use crate::sessions::handle::Handle;
 use crate::sessions::known_sessions::{SessionRef, ended, may_see, reason};
 use crate::sessions::read_cursor::ReadCursors;

@@ -7,7 +7,7 @@ use super::report::{CLEARING_UP, plain_report};
 use crate::action::{ActionError, Budget, CommandStatus, CommandView, EndedBy, Execute, Input, Report, TextView};
 use crate::ids::SessionId;
 use crate::principal::Principal;
-use crate::sessions::ended_session::EndedSession;
+use crate::sessions::ended::session::EndedSession;
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::request_words::{executed, typed};
 use crate::sessions::services::Services;

@@ -30,6 +30,7 @@ pub(super) mod task;
 mod task_question;
 pub(super) mod task_wait;
 pub(super) mod terminate;
+pub(super) mod terminate_unreachable;
 pub(super) mod tokens;
 mod wait_external_conditions;
 pub(super) mod wait_from_cursor;

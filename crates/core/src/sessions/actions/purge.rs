@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use super::terminate;
 use crate::action::{ActionError, SessionStatus, Terminate, TerminatedView};
-use crate::ids::SessionId;
 use crate::limits;
-use crate::mutex::locked;
 use crate::principal::Principal;
+use crate::sessions::ended::removal;
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::on_disk::on_disk;
 use crate::sessions::services::Services;
@@ -39,7 +38,7 @@ pub(in crate::sessions) async fn purge(
     let mut ended = terminate::terminate(services, principal, request).await?;
     let (remover, id) = (Arc::clone(services), request.session.clone());
     let removal = on_disk(move || {
-        let freed = remove(&remover, &id).map_err(|e| {
+        let freed = removal::remove(&remover, &id).map_err(|e| {
             let folder = remover.backends.holders.folder(&id);
             ActionError::Internal { why: format!("{} cannot be removed: {e}", folder.path().display()) }
         })?;
@@ -57,24 +56,4 @@ pub(in crate::sessions) async fn purge(
     ended.freed_bytes = Some(services.history.in_time(("store.db", limits::DISK_PATIENCE), removal).await??);
     tracing::info!(session = %request.session, by = %principal.name, "purged");
     Ok(ended)
-}
-
-/// Removes the folder of an ended session, and forgets the session; returns the number of freed bytes.
-pub(in crate::sessions) fn remove(services: &Services, id: &SessionId) -> std::io::Result<u64> {
-    let folder = services.backends.holders.folder(id);
-    let bytes = folder.occupied();
-    // A full disk must not keep what is removed to make room.
-    if let Err(e) = services.tasks.is_removed(id, folder.clone()) {
-        tracing::warn!(session = %id, error = %e, "its tasks will be unknown");
-    }
-    match folder.remove() {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
-        Ok(()) | Err(_) => {}
-    }
-    services.sessions.forget_past(id);
-    services.read_cursors.forget(id);
-    services.tasks.forget(id);
-    locked(&services.create_keys.keys).retain(|_, session| session != id);
-    services.history.store.forget(id.as_str());
-    Ok(bytes)
 }

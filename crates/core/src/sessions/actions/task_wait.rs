@@ -16,7 +16,7 @@ use crate::action::{
 use crate::ids::{CommandId, SessionId, TaskId};
 use crate::limits;
 use crate::principal::Principal;
-use crate::sessions::ended_session::EndedSession;
+use crate::sessions::ended::session::EndedSession;
 use crate::sessions::handle::Handle;
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::render::range;

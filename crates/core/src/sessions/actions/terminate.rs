@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::terminate_unreachable;
 use crate::action::{ActionError, Terminate, TerminatedView};
 use crate::limits;
 use crate::principal::Principal;
@@ -10,7 +11,6 @@ use crate::sessions::handle::Handle;
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::services::Services;
 use crate::sessions::session::{Ended, Request};
-use crate::sessions::unreachable_requests;
 
 pub(in crate::sessions) async fn terminate(
     services: &Services,
@@ -22,7 +22,7 @@ pub(in crate::sessions) async fn terminate(
             Ok(TerminatedView { session: past.view(), killed: 0, left: 0, was_over: true, freed_bytes: None })
         }
         SessionRef::Unreachable(unreachable) => {
-            unreachable_requests::end_unreachable(services, &unreachable, request).await
+            terminate_unreachable::end_unreachable(services, &unreachable, request).await
         }
         SessionRef::Live(handle) => {
             let signo = if request.force { sys::signal::KILL } else { request.signo.unwrap_or(sys::signal::HUP) };
@@ -65,7 +65,7 @@ pub(super) async fn end(
 }
 
 async fn force(backends: &Backends, handle: &Handle) -> Result<Ended, ActionError> {
-    let ended = unreachable_requests::kill_holder(backends, &handle.shared.id, &handle.shared.folder, None).await?;
+    let ended = terminate_unreachable::kill_holder(backends, &handle.shared.id, &handle.shared.folder, None).await?;
     let _ = tokio::time::timeout(limits::HOLDER_LEAVES, handle.mailbox.closed()).await;
     Ok(ended)
 }

@@ -13,11 +13,12 @@ use crate::host::containers::ContainerSettings;
 use crate::host::holders::{self, Dead, StartedHolder, start_error};
 use crate::ids::{NODE, SessionId};
 use crate::limits;
+use crate::sessions::adoption::adopt;
 use crate::sessions::handle::Handle;
+use crate::sessions::resource_limits;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 use crate::sessions::session_metadata::SessionMetadata;
-use crate::sessions::{adoption, resource_limits};
 
 /// Starts a session of this owner. If its caller goes away meanwhile, the start is still completed. `spec` makes the
 /// session's spec, and may wait for the disk.
@@ -63,7 +64,7 @@ async fn launch_now(services: &Arc<Services>, id: &SessionId, spec: &Arc<Spec>) 
     let result = match started {
         Ok(StartedHolder { connection, process }) => {
             let identity = process.identity();
-            let taken = adoption::take_on(services, id, folder.clone(), connection).await;
+            let taken = adopt::take_on(services, id, folder.clone(), connection).await;
             if taken.is_err() {
                 // A holder that does not greet may continue to run, with a shell that could never be found again.
                 process.kill().await;

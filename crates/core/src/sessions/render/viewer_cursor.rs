@@ -12,7 +12,7 @@ use super::handover::Handovers;
 use super::published::{Noted, Published};
 use super::stream::stream;
 use crate::action::{ActionError, Boxed, Feed, Piece, SessionEvent, ViewerSnapshot};
-use crate::sessions::ended_session::EndedSession;
+use crate::sessions::ended::session::EndedSession;
 use crate::sessions::handle::Handle;
 use crate::sessions::session::{Request, ScreenSnapshot};
 use crate::sessions::shared::Shared;

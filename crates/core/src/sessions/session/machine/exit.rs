@@ -5,10 +5,10 @@ use wire::Tail;
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, SessionEvent};
 use crate::host::Identity;
 use crate::host::holders::Traces;
+use crate::sessions::ended::unrecorded_end::explain_unrecorded_end;
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::Ended;
-use crate::sessions::unrecorded_end::explain_unrecorded_end;
 use crate::sessions::views;
 
 impl Session {

@@ -26,10 +26,11 @@ use crate::host::holders::{HolderBackend, SessionFolder};
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 use crate::sessions::backends::Backends;
+use crate::sessions::ended::session;
+use crate::sessions::replay_order;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::now::Now;
 use crate::sessions::session::step_input::StepInput;
-use crate::sessions::{ended_session, replay_order};
 use crate::store::Store;
 
 /// No process has such a number, so the kernel shows nothing of it.
@@ -81,7 +82,7 @@ struct Rig {
 fn open(folder: &std::path::Path, now: Now) -> Session {
     let id = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
     let folder = SessionFolder::of_test(folder);
-    let (shared, damage) = ended_session::open(&id, &folder, &BACKENDS).expect("a session's files");
+    let (shared, damage) = session::open(&id, &folder, &BACKENDS).expect("a session's files");
     assert_eq!(damage, None);
     let events = replay_order::events(&folder).expect("events");
     Session::new(Arc::new(shared), events, watch::channel(Tail::default()).0, Vec::new(), now)

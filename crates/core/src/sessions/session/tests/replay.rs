@@ -13,7 +13,7 @@ use crate::action::{Action, Budget, Create, Execute, Input, InputBytes, SignalTa
 use crate::host::holders::SessionFolder;
 use crate::ids::{CommandId, SessionId};
 use crate::sessions::actions::{create, execute, terminate};
-use crate::sessions::ended_session::EndedSession;
+use crate::sessions::ended::session::EndedSession;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::now::Now;
 use crate::sessions::tests::{config, me, request};

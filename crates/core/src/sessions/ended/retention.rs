@@ -4,16 +4,16 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
-use super::actions::purge;
-use super::health;
-use super::services::Services;
-use super::timeline::micros;
+use super::removal;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::sessions::health;
+use crate::sessions::services::Services;
+use crate::sessions::timeline::micros;
 use crate::store::SessionRow;
 
 /// The most that are retained: each costs a row and a directory entry.
-pub(super) const PASTS_MAX: usize = 10_000;
+pub(in crate::sessions) const PASTS_MAX: usize = 10_000;
 
 /// Removes sessions beyond retention, now and from now on.
 pub fn start_retention(services: &Arc<Services>) {
@@ -37,7 +37,7 @@ pub fn start_retention(services: &Arc<Services>) {
 
 /// Removes ended sessions that are too old, and the oldest while all together are too large or too many.
 /// Returns when to look again: soon if it spared a session because its end is so recent.
-pub(super) fn enforce_retention(services: &Services) -> Duration {
+pub(in crate::sessions) fn enforce_retention(services: &Services) -> Duration {
     let rows = match services.history.store.sessions() {
         Ok(rows) => rows,
         Err(e) => {
@@ -82,7 +82,7 @@ pub(super) fn enforce_retention(services: &Services) -> Duration {
 }
 
 fn remove_expired(services: &Services, id: &SessionId) {
-    match purge::remove(services, id) {
+    match removal::remove(services, id) {
         Ok(_) => tracing::debug!(session = %id, "an ended session is no longer kept"),
         Err(e) => tracing::warn!(session = %id, error = %e, "an ended session cannot be removed"),
     }

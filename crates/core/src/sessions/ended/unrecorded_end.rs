@@ -1,11 +1,11 @@
 //! Tells how a session ended whose holder did not record it.
 
-use super::timeline::Timeline;
 use crate::host::holders::Traces;
+use crate::sessions::timeline::Timeline;
 
 /// Sets in the timeline how a session ended whose events have no exit: its holder was killed, or the end of the events
 /// is missing. Whether it has left must be older than the events that were read.
-pub(super) fn explain_unrecorded_end(timeline: &mut Timeline, traces: &Traces) {
+pub(in crate::sessions) fn explain_unrecorded_end(timeline: &mut Timeline, traces: &Traces) {
     let Traces { original, is_forced, has_left } = traces;
     let (is_forced, has_left) = (*is_forced, *has_left);
     let end = if let Some((pid, path)) = original {

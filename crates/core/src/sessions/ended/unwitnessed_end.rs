@@ -4,19 +4,23 @@
 use std::io;
 use std::time::SystemTime;
 
-use super::adoption_state::Adopting;
-use super::backends::Backends;
-use super::ended_session::EndedSession;
-use super::services::Services;
-use super::timeline::micros;
-use super::{resource_limits, views};
+use super::session::EndedSession;
 use crate::host::holders::{self, Dead, Liveness, SessionFolder};
 use crate::ids::SessionId;
+use crate::sessions::backends::Backends;
+use crate::sessions::services::Services;
+use crate::sessions::timeline::micros;
+use crate::sessions::{resource_limits, views};
 use crate::store::SessionRow;
 
 /// Records the end of a session and kills what is left of it. A session that lives, or is about to begin, is left
 /// alone.
-pub(super) fn bury(services: &Services, id: &SessionId, row_before: Option<SessionRow>, liveness: Liveness) {
+pub(in crate::sessions) fn bury(
+    services: &Services,
+    id: &SessionId,
+    row_before: Option<SessionRow>,
+    liveness: Liveness,
+) {
     if matches!(liveness, Liveness::Alive(_) | Liveness::MayLive(_) | Liveness::NeverBegan) {
         return;
     }
@@ -62,7 +66,7 @@ pub(super) fn bury(services: &Services, id: &SessionId, row_before: Option<Sessi
 }
 
 /// Stores every ended command of the session's folder in the history.
-pub(super) fn record(services: &Services, id: &SessionId) -> Option<EndedSession> {
+pub(in crate::sessions) fn record(services: &Services, id: &SessionId) -> Option<EndedSession> {
     let (audit, mut missed) = (&services.server_events.audit, Vec::new());
     let put = |command: &_| {
         let row = views::history_row(id, command);
@@ -81,12 +85,17 @@ pub(super) fn record(services: &Services, id: &SessionId) -> Option<EndedSession
 
 /// Whether a session has a spec and nothing else: no record, and no row in the store. No server has told anybody of it, and a
 /// repetition of its creation starts another one.
-pub(super) fn is_unborn(backends: &Backends, adopting: &Adopting) -> bool {
-    adopting.row.is_none() && !backends.holders.has_records(&adopting.folder) && adopting.folder.spec().is_ok()
+pub(in crate::sessions) fn is_unborn(backends: &Backends, folder: &SessionFolder, row: Option<&SessionRow>) -> bool {
+    row.is_none() && !backends.holders.has_records(folder) && folder.spec().is_ok()
 }
 
 /// Removes a session whose holder has ended before it recorded anything, and kills what it has left behind.
-pub(super) fn remove_unborn(backends: &Backends, id: &SessionId, folder: &SessionFolder, dead: Dead) -> io::Result<()> {
+pub(in crate::sessions) fn remove_unborn(
+    backends: &Backends,
+    id: &SessionId,
+    folder: &SessionFolder,
+    dead: Dead,
+) -> io::Result<()> {
     holders::sweep(&*backends.host, id, dead);
     backends.containers.end(id);
     if let Ok(spec) = folder.spec() {
@@ -96,7 +105,7 @@ pub(super) fn remove_unborn(backends: &Backends, id: &SessionId, folder: &Sessio
 }
 
 /// Removes the folder of a session whose holder has not begun, so that none can begin in it later.
-pub(super) fn give_up(backends: &Backends, folder: &SessionFolder) -> io::Result<()> {
+pub(in crate::sessions) fn give_up(backends: &Backends, folder: &SessionFolder) -> io::Result<()> {
     folder.give_up()?;
     if let Ok(spec) = folder.spec() {
         resource_limits::remove_group(&*backends.host, &spec);

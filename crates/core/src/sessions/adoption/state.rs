@@ -6,51 +6,56 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::unreachable::Unreachable;
 use crate::host::Identity;
 use crate::host::holders::SessionFolder;
 use crate::ids::SessionId;
 use crate::mutex::locked;
+use crate::sessions::unreachable::Unreachable;
 use crate::store::SessionRow;
 
 /// A session that is being adopted.
 #[derive(Debug)]
-pub(super) struct Adopting {
-    pub(super) id: SessionId,
-    pub(super) folder: SessionFolder,
+pub(in crate::sessions) struct Adopting {
+    pub(in crate::sessions) id: SessionId,
+    pub(in crate::sessions) folder: SessionFolder,
     /// Its row in the history.
-    pub(super) row: Option<SessionRow>,
-    pub(super) since: Instant,
+    pub(in crate::sessions) row: Option<SessionRow>,
+    pub(in crate::sessions) since: Instant,
     /// The process behind its socket, if there was a connection.
-    pub(super) met: Option<Identity>,
+    pub(in crate::sessions) met: Option<Identity>,
     /// `None` once the session is adopted, ended, or marked as unreachable.
     unsettled: Option<Unsettled>,
 }
 
 impl Adopting {
-    pub(super) fn new(id: SessionId, folder: SessionFolder, row: Option<SessionRow>, met: Option<Identity>) -> Self {
+    pub(in crate::sessions) fn new(
+        id: SessionId,
+        folder: SessionFolder,
+        row: Option<SessionRow>,
+        met: Option<Identity>,
+    ) -> Self {
         Self { id, folder, row, since: Instant::now(), met, unsettled: None }
     }
 
     /// Whether an earlier server recorded its end.
-    pub(super) fn has_ended_before(&self) -> bool {
+    pub(in crate::sessions) fn has_ended_before(&self) -> bool {
         self.row.as_ref().is_some_and(|row| row.ended_us.is_some())
     }
 }
 
 /// The sessions from before this server, and those whose actor or connection was lost.
 #[derive(Debug)]
-pub(super) struct Adoption {
+pub(in crate::sessions) struct Adoption {
     /// The sessions from before this server that have not been examined yet.
-    pub(super) unexamined: Unexamined,
+    pub(in crate::sessions) unexamined: Unexamined,
     /// Live sessions without a connection to their holder.
-    pub(super) unreachable: Mutex<HashMap<SessionId, Arc<Unreachable>>>,
+    pub(in crate::sessions) unreachable: Mutex<HashMap<SessionId, Arc<Unreachable>>>,
     /// Counts changes of `unreachable`.
-    pub(super) changed: watch::Sender<u64>,
+    pub(in crate::sessions) changed: watch::Sender<u64>,
     /// Whether every session from before this server has been examined.
-    pub(super) is_done: watch::Sender<bool>,
+    pub(in crate::sessions) is_done: watch::Sender<bool>,
     /// How often in a row a session's actor has panicked, and when last.
-    pub(super) faults: Mutex<HashMap<SessionId, (u32, Instant)>>,
+    pub(in crate::sessions) faults: Mutex<HashMap<SessionId, (u32, Instant)>>,
 }
 
 impl Default for Adoption {
@@ -67,7 +72,7 @@ impl Default for Adoption {
 
 /// The sessions from before this server: in which order they are examined, and who waits for one of them.
 #[derive(Debug, Default)]
-pub(super) struct Unexamined(Mutex<Queue>);
+pub(in crate::sessions) struct Unexamined(Mutex<Queue>);
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -97,7 +102,7 @@ struct Unsettled {
 
 impl Unexamined {
     /// Adds a session behind the others; `all` is dropped with the last one.
-    pub(super) fn add(&self, adopting: Adopting, all: watch::Receiver<()>) {
+    pub(in crate::sessions) fn add(&self, adopting: Adopting, all: watch::Receiver<()>) {
         let (this, settled) = watch::channel(());
         let (id, is_ended) = (adopting.id.clone(), adopting.has_ended_before());
         let name = adopting.row.as_ref().map(|row| row.name.clone());
@@ -108,7 +113,7 @@ impl Unexamined {
     }
 
     /// The next session to examine.
-    pub(super) fn next(&self) -> Option<Box<Adopting>> {
+    pub(in crate::sessions) fn next(&self) -> Option<Box<Adopting>> {
         let mut queue = locked(&self.0);
         loop {
             let id = queue.order.pop_front()?;
@@ -119,7 +124,7 @@ impl Unexamined {
     }
 
     /// The session is examined.
-    pub(super) fn is_settled(&self, adopting: &mut Adopting) {
+    pub(in crate::sessions) fn is_settled(&self, adopting: &mut Adopting) {
         if let Some(unsettled) = adopting.unsettled.take() {
             locked(&self.0).sessions.remove(&adopting.id);
             drop(unsettled);
@@ -128,7 +133,7 @@ impl Unexamined {
 
     /// Examines this session next; the returned channel closes when that is done. `None` if it is done, or if there is no
     /// such session.
-    pub(super) fn ask_for(&self, id: &SessionId) -> Option<watch::Receiver<()>> {
+    pub(in crate::sessions) fn ask_for(&self, id: &SessionId) -> Option<watch::Receiver<()>> {
         let mut queue = locked(&self.0);
         let entry = queue.sessions.get(id)?;
         let (settled, waits) = (entry.settled.clone(), entry.adopting.is_some());
@@ -139,7 +144,7 @@ impl Unexamined {
     }
 
     /// The sessions with this name that count as live until they have been examined.
-    pub(super) fn named(&self, name: &str) -> Vec<SessionId> {
+    pub(in crate::sessions) fn named(&self, name: &str) -> Vec<SessionId> {
         let queue = locked(&self.0);
         let is_named =
             |entry: &Entry| !entry.is_ended && entry.name.as_ref().is_some_and(|of| of.as_deref() == Some(name));
@@ -147,12 +152,12 @@ impl Unexamined {
     }
 
     /// Whether the name of any is unknown.
-    pub(super) fn has_unknown_names(&self) -> bool {
+    pub(in crate::sessions) fn has_unknown_names(&self) -> bool {
         locked(&self.0).sessions.values().any(|entry| entry.name.is_none())
     }
 
     /// The sessions that count as live until they have been examined.
-    pub(super) fn live(&self) -> Vec<SessionId> {
+    pub(in crate::sessions) fn live(&self) -> Vec<SessionId> {
         let queue = locked(&self.0);
         queue.sessions.iter().filter(|(_, entry)| !entry.is_ended).map(|(id, _)| id.clone()).collect()
     }

@@ -13,26 +13,28 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use wire::{FromHolder, PROTOCOL, Tail, ToHolder};
 
-use super::actions::task_wait;
-use super::adoption_state::{Adopting, Adoption};
-use super::backends::Backends;
-use super::handle::Handle;
-use super::permits::Permits;
-use super::render::published::Published;
-use super::services::Services;
-use super::session::{Actor, Now, Session};
-use super::shared::Shared;
-use super::unreachable::{Hindrance, Unreachable, does_not_answer};
-use super::{ended_session, resource_limits, unwitnessed_end};
+use super::state::{Adopting, Adoption};
 use crate::action::ActionError;
 use crate::host::Identity;
 use crate::host::holders::{
     self, HolderConnection, Liveness, NoGreeting, SessionFolder, greeting, speaks_another_protocol, start_error,
 };
 use crate::ids::SessionId;
-use crate::limits::{self, FAULT_PAUSE, FAULTS_FORGOTTEN, FAULTS_MAX};
+use crate::limits;
+use crate::limits::{FAULT_PAUSE, FAULTS_FORGOTTEN, FAULTS_MAX};
 use crate::mutex::locked;
 use crate::principal::Detach;
+use crate::sessions::actions::task_wait;
+use crate::sessions::backends::Backends;
+use crate::sessions::ended::{session, unwitnessed_end};
+use crate::sessions::handle::Handle;
+use crate::sessions::permits::Permits;
+use crate::sessions::render::published::Published;
+use crate::sessions::resource_limits;
+use crate::sessions::services::Services;
+use crate::sessions::session::{Actor, Now, Session};
+use crate::sessions::shared::Shared;
+use crate::sessions::unreachable::{Hindrance, Unreachable, does_not_answer};
 use crate::store::SessionRow;
 
 /// How long a new holder may take to send its Hello.
@@ -56,7 +58,7 @@ struct SessionFiles {
 }
 
 /// Waits for the Hello of a new holder, and starts the session's actor.
-pub(super) async fn take_on(
+pub(in crate::sessions) async fn take_on(
     services: &Arc<Services>,
     id: &SessionId,
     folder: SessionFolder,
@@ -72,8 +74,8 @@ pub(super) async fn take_on(
 }
 
 fn open(backends: &Arc<Backends>, id: &SessionId, folder: &SessionFolder) -> io::Result<SessionFiles> {
-    let (shared, damage) = ended_session::open(id, folder, backends)?;
-    let events = super::replay_order::events(&shared.folder)?;
+    let (shared, damage) = session::open(id, folder, backends)?;
+    let events = crate::sessions::replay_order::events(&shared.folder)?;
     Ok(SessionFiles { shared: Arc::new(shared), damage, events })
 }
 
@@ -114,7 +116,7 @@ fn seat(
 }
 
 /// Adopts a session again whose actor ended before the session did.
-pub(super) async fn adopt_again(services: Arc<Services>, shared: Arc<Shared>, met: Option<Identity>) {
+pub(in crate::sessions) async fn adopt_again(services: Arc<Services>, shared: Arc<Shared>, met: Option<Identity>) {
     let (id, folder) = (shared.id.clone(), shared.folder.clone());
     let adopting = Adopting::new(id, folder, Some(shared.row(None)), met);
     drop(shared);
@@ -122,7 +124,7 @@ pub(super) async fn adopt_again(services: Arc<Services>, shared: Arc<Shared>, me
 }
 
 /// Leaves a session alone that this server cannot read, until its holder has ended.
-pub(super) async fn leave_alone(services: Arc<Services>, shared: Arc<Shared>, why: String) {
+pub(in crate::sessions) async fn leave_alone(services: Arc<Services>, shared: Arc<Shared>, why: String) {
     let (id, folder) = (shared.id.clone(), shared.folder.clone());
     let adopting = Adopting::new(id, folder, Some(shared.row(None)), None);
     drop(shared);
@@ -138,7 +140,7 @@ pub(super) async fn leave_alone(services: Arc<Services>, shared: Arc<Shared>, wh
 }
 
 /// Adopts a session, or records its end; retries until one of both succeeds.
-pub(super) async fn adopt(services: Arc<Services>, mut adopting: Adopting) {
+pub(in crate::sessions) async fn adopt(services: Arc<Services>, mut adopting: Adopting) {
     let mut pause = limits::ADOPT_AGAIN_MIN;
     let mut stopping = services.sessions.stopping.subscribe();
     loop {
@@ -275,7 +277,9 @@ async fn without_socket(services: &Arc<Services>, adopting: &Adopting, error: &i
             }
             tracing::info!(session = %adopting.id, "removed: its creation was cut short before anything ran in it");
         }
-        Liveness::Dead(dead) if unwitnessed_end::is_unborn(&services.backends, adopting) => {
+        Liveness::Dead(dead)
+            if unwitnessed_end::is_unborn(&services.backends, &adopting.folder, adopting.row.as_ref()) =>
+        {
             let (services, id, folder) = (Arc::clone(services), adopting.id.clone(), adopting.folder.clone());
             let removed = tokio::task::spawn_blocking(move || {
                 unwitnessed_end::remove_unborn(&services.backends, &id, &folder, dead)

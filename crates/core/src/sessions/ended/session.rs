@@ -6,20 +6,19 @@ use std::sync::{Arc, Mutex};
 use journal::{Offset, Read, Reader};
 use wire::Spec;
 
-use super::backends::Backends;
-use super::replay_order::{self, ReplayOrder, Step, is_damage};
-use super::session_metadata::SessionMetadata;
-use super::shared::Shared;
-use super::taint::Taint;
-use super::timeline::{Change, Command, Timeline, micros};
-use super::toolchains;
-use super::unreachable::{Hindrance, Unreachable};
 use super::unrecorded_end::explain_unrecorded_end;
-use super::views;
 use crate::action::{ActionError, Boundary, CommandStatus, CommandView, Foreground, SessionStatus, SessionView};
 use crate::host::holders::SessionFolder;
 use crate::ids::SessionId;
 use crate::limits::{COLS_DEFAULT, ROWS_DEFAULT, SCAN_CHUNK};
+use crate::sessions::backends::Backends;
+use crate::sessions::replay_order::{self, ReplayOrder, Step, is_damage};
+use crate::sessions::session_metadata::SessionMetadata;
+use crate::sessions::shared::Shared;
+use crate::sessions::taint::Taint;
+use crate::sessions::timeline::{Change, Command, Timeline, micros};
+use crate::sessions::unreachable::{Hindrance, Unreachable};
+use crate::sessions::{toolchains, views};
 
 #[derive(Debug)]
 pub(crate) struct EndedSession {

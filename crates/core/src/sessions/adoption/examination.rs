@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::adoption;
-use super::adoption_state::Adopting;
-use super::services::Services;
+use super::adopt;
+use super::state::Adopting;
 use crate::ids::SessionId;
 use crate::mutex::locked;
+use crate::sessions::services::Services;
 use crate::store::{SessionRow, StoreError};
 
 /// How many sessions are examined at once: enough for the processors, and few enough that a request, which waits for its
@@ -22,7 +22,7 @@ const EXAMINED_AT_ONCE: usize = 32;
 const EXAMINED_SOON: Duration = Duration::from_millis(20);
 
 /// Begins to adopt every session with a folder. `KnownSessions::adopted` waits until each has been examined.
-pub(super) fn adopt_all(services: &Arc<Services>) {
+pub(in crate::sessions) fn adopt_all(services: &Arc<Services>) {
     let rows = rows_before(services);
     services.backends.holders.remove_trials();
     services.backends.end_earlier_containers();
@@ -65,7 +65,7 @@ async fn examine_all(services: Arc<Services>) {
         }
         adopting.since = Instant::now();
         let mut adopted: Pin<Box<dyn Future<Output = ()> + Send>> =
-            Box::pin(adoption::adopt(Arc::clone(&services), *adopting));
+            Box::pin(adopt::adopt(Arc::clone(&services), *adopting));
         if tokio::time::timeout(EXAMINED_SOON, &mut adopted).await.is_err() {
             tokio::spawn(adopted);
         }

@@ -2,11 +2,11 @@
 //! unavailable one is an error.
 use std::sync::{Arc, Weak};
 
-use super::services::Services;
 use super::unwitnessed_end;
 use crate::ids::SessionId;
 use crate::limits;
 use crate::mutex::locked;
+use crate::sessions::services::Services;
 use crate::store::{Store, StoreError};
 
 /// Rebuilds rows whenever some are missing.

@@ -6,19 +6,19 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wire::{FromHolder, ToHolder};
 
-use super::backends::Backends;
-use super::services::Services;
-use super::session::Ended;
-use super::unreachable::{Hindrance, Unreachable};
 use crate::action::{ActionError, Terminate, TerminatedView};
 use crate::host::holders::{self, Dead, HolderBackend, Liveness, SessionFolder};
 use crate::host::{Identity, Process, descendants};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::mutex::locked;
+use crate::sessions::backends::Backends;
+use crate::sessions::services::Services;
+use crate::sessions::session::Ended;
+use crate::sessions::unreachable::{Hindrance, Unreachable};
 
 /// Terminates an unreachable session.
-pub(super) async fn end_unreachable(
+pub(in crate::sessions) async fn end_unreachable(
     services: &Services,
     unreachable: &Arc<Unreachable>,
     request: &Terminate,
@@ -53,7 +53,7 @@ pub(super) async fn end_unreachable(
 
 /// Kills a session without its holder's help: the holder first, so that it starts nothing more, and then all of its
 /// processes.
-pub(super) async fn kill_holder(
+pub(in crate::sessions) async fn kill_holder(
     backends: &Backends,
     id: &SessionId,
     folder: &SessionFolder,
