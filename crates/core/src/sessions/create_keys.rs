@@ -1,15 +1,14 @@
 //! The keys and locks by which a creation happens once.
-
-use super::session_metadata::SessionMetadata;
-use crate::host::holders::HolderBackend;
-use crate::limits;
-use crate::mutex::locked;
-use crate::store::SessionRow;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
 use super::name_locks::NameLocks;
+use super::session_metadata::SessionMetadata;
+use crate::host::holders::HolderBackend;
 use crate::ids::SessionId;
+use crate::limits;
+use crate::mutex::locked;
+use crate::store::SessionRow;
 
 /// The keys and locks by which a creation happens once.
 #[derive(Debug, Default)]

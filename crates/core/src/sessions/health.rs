@@ -1,11 +1,12 @@
 //! The state of the server for its operator: the numbers of sessions, the free disk space, and why it is degraded.
+use std::sync::Arc;
+
+use journal::Masks;
 
 use super::services::Services;
 use crate::ids::SessionId;
 use crate::mutex::locked;
 use crate::store::SessionQuery;
-use journal::Masks;
-use std::sync::Arc;
 
 /// The reason why the server is degraded, if it is.
 pub(crate) fn trouble(services: &Services) -> Option<String> {

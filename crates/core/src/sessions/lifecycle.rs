@@ -13,7 +13,7 @@ use super::read_cursor::ReadCursors;
 use super::resource_limits;
 use super::server_events::ServerEvents;
 use super::services::{Retention, Services, Settings};
-use super::tasks::Tasks;
+use super::tasks::records::Tasks;
 use super::toolchains::Toolchains;
 use crate::audit::AuditLog;
 use crate::config::Config;

@@ -1,13 +1,13 @@
 //! Sessions: the live ones with their actors, the ended ones, and the actions on them.
 //!
-//! `known_sessions.rs` finds sessions, `services.rs` names the parts of a server, and `perform.rs` gives each primitive
-//! action to its function in `actions/`.
-//! `session/` is one live session, `ended/` reads the ended ones; both feed a `timeline/`. `render/` makes text,
-//! screens, search results and recordings of output.
+//! `services.rs` names the parts of a server, `known_sessions.rs` finds sessions, and `perform.rs` gives each primitive
+//! action to its function in `actions/`. `launch/` starts a session, `adoption/` gives it an actor, `session/` is one live
+//! session, and `ended/` reads and removes the ended ones. Live and ended sessions feed a `timeline/`, of which `render/`
+//! makes text, screens, search results and recordings. `approvals/` asks policies and persons, `tasks/` has the records of
+//! waits that go on.
 
 mod actions;
 mod adoption;
-mod approval_decision;
 mod approvals;
 mod backends;
 mod client_sessions;
@@ -27,10 +27,8 @@ mod perform;
 mod permits;
 mod person;
 mod person_requests;
-mod policy_gate;
 mod processes;
 mod read_cursor;
-mod removed_tasks;
 mod render;
 mod replay_order;
 mod request_words;
@@ -58,7 +56,8 @@ pub use crate::host::confinement_hindrance;
 pub use crate::host::holder_is_static;
 pub use crate::host::holders::splice_works;
 pub(crate) use actions::wait_from_cursor::resume_reading;
-pub(crate) use approvals::ApprovalUse;
+pub(crate) use approvals::gate::{Judged, judged};
+pub(crate) use approvals::pending::ApprovalUse;
 pub(crate) use client_sessions::sessions_of_gone_client;
 pub use ended::retention::start_retention;
 pub use ended::store_rebuild::keep_whole;
@@ -66,6 +65,5 @@ pub(crate) use health::{counts, name_and_masks, room, trouble};
 pub use launch::start::keep_spare_holder;
 pub use lifecycle::{start, stop};
 pub(crate) use perform::perform;
-pub(crate) use policy_gate::{Judged, judged};
 pub use services::Services;
 pub use unix_peers::UnixPeers;

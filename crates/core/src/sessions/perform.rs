@@ -8,7 +8,7 @@ use super::actions::{
     commands, create, default_session, environment, execute, input, list, named_secrets, output, processes, purge,
     recording_extent, resize, screen, search_range, secret, signals, task, terminate, tokens, wait_from_cursor, watch,
 };
-use super::approval_decision;
+use super::approvals::decision;
 use super::on_disk::on_disk;
 use super::services::Services;
 use crate::action::{Action, ActionError, CapabilitiesView, EndReason, Outcome, SecretRefusal};
@@ -160,7 +160,7 @@ async fn attempt(services: &Arc<Services>, principal: &Principal, action: &Actio
             Ok(Outcome::Approval(Box::new(view)))
         }
         Action::DecideApproval { id, decision } => {
-            let decided = approval_decision::decide_approval(services, principal, id, *decision).await?;
+            let decided = decision::decide_approval(services, principal, id, *decision).await?;
             Ok(Outcome::Approval(Box::new(decided)))
         }
         Action::Capabilities => {

@@ -1,6 +1,6 @@
 //! The requests that wait for a person: secrets that programs read, and approvals that policies ask for.
 
-use super::approvals::Approvals;
+use super::approvals::pending::Approvals;
 use super::secret_requests::SecretRequests;
 
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use super::permits::WholeReads;
 use super::person_requests::PersonRequests;
 use super::read_cursor::ReadCursors;
 use super::server_events::ServerEvents;
-use super::tasks::Tasks;
+use super::tasks::records::Tasks;
 use crate::credentials::named_tokens::Tokens;
 use crate::credentials::server_token::Token;
 use crate::credentials::tickets::Tickets;

@@ -8,10 +8,11 @@ use std::time::{Duration, SystemTime};
 use wire::{PROTOCOL, ToHolder};
 
 use super::actions::{create, execute, terminate, terminate_unreachable};
+use super::approvals::gate;
 use super::ended::{retention, store_rebuild};
 use super::session::Request;
 use super::timeline::micros;
-use super::{Services, lifecycle, perform, policy_gate, start};
+use super::{Services, lifecycle, perform, start};
 use crate::action::{
     Action, ActionError, Budget, ClientContext, Composite, Create, Execute, Fresh, List, Outcome, Piece, SessionEvent,
     SessionStatus, TargetShell, TaskSupport, TerminalCall, Terminate, Wait,
@@ -586,8 +587,7 @@ async fn of_two_remembered_commands_that_are_judged_at_once_the_one_that_comes_s
         key: None,
         budget: Budget::NONE,
     });
-    let judged =
-        async || policy_gate::judged(&services, &me(), &action).await.expect("judged").expect("it has a policy");
+    let judged = async || gate::judged(&services, &me(), &action).await.expect("judged").expect("it has a policy");
     let (first, second) = (judged().await, judged().await);
     for one in [&first, &second] {
         assert_eq!((one.verdict(), one.rule(), one.refusal().is_none()), ("allow", "remembered", true));
@@ -599,7 +599,7 @@ async fn of_two_remembered_commands_that_are_judged_at_once_the_one_that_comes_s
         matches!(refused, ActionError::PolicyDenied(_)) && refused.to_string().contains("send it again"),
         "{refused}"
     );
-    let next = policy_gate::judged(&services, &me(), &action).await.expect("judged").expect("it has a policy");
+    let next = gate::judged(&services, &me(), &action).await.expect("judged").expect("it has a policy");
     assert_eq!((next.verdict(), next.rule()), ("ask", "unproven"));
     let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
     terminate::terminate(&services, &me(), &end).await.expect("it ends");
@@ -637,9 +637,8 @@ async fn a_proven_command_runs_only_where_nothing_unproven_came_before_it() {
                 budget: Budget::NONE,
             })
         };
-        let judged = async |action: &Action| {
-            policy_gate::judged(&services, &me(), action).await.expect("judged").expect("a policy")
-        };
+        let judged =
+            async |action: &Action| gate::judged(&services, &me(), action).await.expect("judged").expect("a policy");
         let (mut looks, mut exports) = (execute("pwd"), execute("export PATH=/evil"));
         let (look, export) = (judged(&looks).await, judged(&exports).await);
         assert_eq!((look.verdict(), export.verdict()), ("allow", "allow"));

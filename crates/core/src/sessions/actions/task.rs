@@ -20,7 +20,7 @@ use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::render::text::without_prompt;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
-use crate::sessions::tasks::{Over, Question, Record, SessionTasks, Task, Which};
+use crate::sessions::tasks::records::{Over, Question, Record, SessionTasks, Task, Which};
 use crate::sessions::timeline::time;
 
 /// The present view of a task.

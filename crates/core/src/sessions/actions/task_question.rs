@@ -11,7 +11,7 @@ use crate::limits::TASK_QUESTIONS_MAX;
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
-use crate::sessions::tasks::{Over, Question, Record, SessionTasks, Task, Which};
+use crate::sessions::tasks::records::{Over, Question, Record, SessionTasks, Task, Which};
 
 /// How a question ended.
 pub(super) enum Asked {

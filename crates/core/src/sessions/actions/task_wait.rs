@@ -22,7 +22,7 @@ use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::render::range;
 use crate::sessions::services::Services;
 use crate::sessions::session::{Finished, Painted, Request};
-use crate::sessions::tasks::{Opened, Over, Record, SessionTasks, Task, Which};
+use crate::sessions::tasks::records::{Opened, Over, Record, SessionTasks, Task, Which};
 use crate::sessions::timeline::{micros, time};
 
 /// How long to wait before a session that cannot be reached is tried again.

@@ -15,8 +15,6 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use wire::Key;
 
-use super::person::check_person;
-use super::secret_requests::random_name;
 use crate::action::{
     APPROVAL_PAGE, Action, ActionError, ApprovalState, ApprovalSubject, ApprovalView, Decision, InputBytes, TargetShell,
 };
@@ -24,10 +22,12 @@ use crate::ids::{SessionId, random_word};
 use crate::limits::{APPROVAL_LIFETIME, APPROVALS_PER_PRINCIPAL_MAX};
 use crate::mutex::locked;
 use crate::principal::{Door, Principal};
+use crate::sessions::person::check_person;
+use crate::sessions::secret_requests::random_name;
 
 /// A request for which a person is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(in crate::sessions) struct Asked {
     session: SessionId,
     principal: String,
     /// The first of those who made the principal's token, or the principal.
@@ -55,16 +55,16 @@ enum Request {
 
 /// The words for a person.
 #[derive(Debug, Clone)]
-pub(super) struct Words {
-    pub(super) session_name: Option<String>,
-    pub(super) owner: String,
-    pub(super) policy: String,
-    pub(super) rule: String,
-    pub(super) why: String,
+pub(in crate::sessions) struct Words {
+    pub(in crate::sessions) session_name: Option<String>,
+    pub(in crate::sessions) owner: String,
+    pub(in crate::sessions) policy: String,
+    pub(in crate::sessions) rule: String,
+    pub(in crate::sessions) why: String,
     /// Why none of the session's commands can be allowed for always.
-    pub(super) never_provable: Option<String>,
+    pub(in crate::sessions) never_provable: Option<String>,
     /// The masks of the session.
-    pub(super) masks: Option<Arc<Masks>>,
+    pub(in crate::sessions) masks: Option<Arc<Masks>>,
 }
 
 #[derive(Debug)]
@@ -83,7 +83,7 @@ struct Approval {
 
 /// The answer to a request that needs one.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(in crate::sessions) enum Answer {
     /// It may be performed now; the approval is used up.
     Allowed(Box<ApprovalClaim>),
     Denied {
@@ -143,7 +143,12 @@ struct Shared {
 
 impl Asked {
     /// The request of this action, while a program asks for a password or not; `None` for one that no person is asked about.
-    pub(super) fn of(action: &Action, principal: &Principal, hides_input: bool, cwd: Option<&Path>) -> Option<Self> {
+    pub(in crate::sessions) fn of(
+        action: &Action,
+        principal: &Principal,
+        hides_input: bool,
+        cwd: Option<&Path>,
+    ) -> Option<Self> {
         let (session, request) = match action {
             Action::Execute(execute) => {
                 (&execute.session, Request::Command { text: execute.command.clone(), shell: execute.shell })
@@ -190,7 +195,14 @@ impl Asked {
 
 impl Approvals {
     /// The decision about this request, or a new approval for it. An allowed one is used up.
-    pub(super) fn answer(&self, asked: Asked, key: Option<Key>, door: Door, words: Words, now: Instant) -> Answer {
+    pub(in crate::sessions) fn answer(
+        &self,
+        asked: Asked,
+        key: Option<Key>,
+        door: Door,
+        words: Words,
+        now: Instant,
+    ) -> Answer {
         let mut all = locked(&self.0.all);
         all.retain(|approval| now < approval.until);
         if let Some(at) = all.iter().position(|approval| approval.asked == asked) {
@@ -234,7 +246,7 @@ impl Approvals {
     }
 
     /// The decision about a request that needs none any more, if there is one. An allowed one is used up.
-    pub(super) fn decision_before(&self, asked: &Asked, key: Option<Key>, now: Instant) -> Option<Answer> {
+    pub(in crate::sessions) fn decision_before(&self, asked: &Asked, key: Option<Key>, now: Instant) -> Option<Answer> {
         let mut all = locked(&self.0.all);
         all.retain(|approval| now < approval.until);
         let at = all.iter().position(|approval| approval.asked == *asked)?;
@@ -253,12 +265,12 @@ impl Approvals {
     }
 
     /// Forgets those of a token that is revoked, or that expired before this one of its name was made.
-    pub(super) fn forget_principal(&self, name: &str) {
+    pub(in crate::sessions) fn forget_principal(&self, name: &str) {
         self.keep(|asked| asked.principal != name);
     }
 
     /// Forgets those of a session that has ended; who waits for one goes on, and learns of the end.
-    pub(super) fn forget_session(&self, session: &SessionId) {
+    pub(in crate::sessions) fn forget_session(&self, session: &SessionId) {
         self.keep(|asked| asked.session != *session);
     }
 
@@ -283,14 +295,14 @@ impl Approvals {
     }
 
     /// Waits for the next decision, or until a request has been performed, but not longer than this.
-    pub(super) async fn changes_within(&self, time: Duration) {
+    pub(in crate::sessions) async fn changes_within(&self, time: Duration) {
         let mut decided = self.0.decided.subscribe();
         let _ = tokio::time::timeout(time, decided.changed()).await;
     }
 
     /// The name of the page on which a person decides. Only the client that made the request over MCP learns it, to send its person
     /// there, and no program in a session does. The name proves nothing: `decide` judges who sends the form.
-    pub(super) fn page(&self, principal: &Principal, id: &str, now: Instant) -> Option<String> {
+    pub(in crate::sessions) fn page(&self, principal: &Principal, id: &str, now: Instant) -> Option<String> {
         if principal.origin.door != Door::Mcp || principal.origin.from_session.is_some() {
             return None;
         }
@@ -301,7 +313,7 @@ impl Approvals {
     }
 
     /// The approval of this page; the comparison takes constant time.
-    pub(super) fn on_page(&self, principal: &Principal, name: &str, now: Instant) -> Option<ApprovalView> {
+    pub(in crate::sessions) fn on_page(&self, principal: &Principal, name: &str, now: Instant) -> Option<ApprovalView> {
         let all = locked(&self.0.all);
         let is_it =
             |one: &&Approval| one.page.as_ref().is_some_and(|page| page.as_bytes().ct_eq(name.as_bytes()).into());
@@ -310,7 +322,7 @@ impl Approvals {
     }
 
     /// Those that this principal may see, oldest first.
-    pub(super) fn list(&self, principal: &Principal, now: Instant) -> Vec<ApprovalView> {
+    pub(in crate::sessions) fn list(&self, principal: &Principal, now: Instant) -> Vec<ApprovalView> {
         let mut all = locked(&self.0.all);
         all.retain(|approval| now < approval.until);
         let seen = |one: &&Approval| principal.is_admin() || one.words.owner == principal.name;
@@ -322,7 +334,7 @@ impl Approvals {
     /// else than the user, whose name they have; a named token is what its client has, and one of scope admin can type into every
     /// session, so it decides for no program in one. For always, `remember` makes a rule of the policy and the command first. It may
     /// block.
-    pub(super) fn decide(
+    pub(in crate::sessions) fn decide(
         &self,
         principal: &Principal,
         id: &str,
@@ -390,18 +402,18 @@ impl Approvals {
 }
 
 impl ApprovalClaim {
-    pub(super) fn id(&self) -> &str {
+    pub(in crate::sessions) fn id(&self) -> &str {
         self.approval.as_ref().map_or("", |approval| &approval.id)
     }
 
     /// Whether its input was not shown to the person.
-    pub(super) fn is_hidden(&self) -> bool {
+    pub(in crate::sessions) fn is_hidden(&self) -> bool {
         let request = self.approval.as_ref().map(|approval| &approval.asked.request);
         matches!(request, Some(Request::Input { is_hidden: true, .. }))
     }
 
     /// The principal that allowed it.
-    pub(super) fn by(&self) -> &str {
+    pub(in crate::sessions) fn by(&self) -> &str {
         match self.approval.as_ref().map(|approval| &approval.state) {
             Some(ApprovalState::Allowed { by, .. } | ApprovalState::Denied { by }) => by,
             Some(ApprovalState::Pending) | None => "",
@@ -409,7 +421,7 @@ impl ApprovalClaim {
     }
 
     /// The request is performed from now on: whether it was cannot be known later, so the approval is not good any more.
-    pub(super) fn used(mut self) -> Option<ApprovalUse> {
+    pub(in crate::sessions) fn used(mut self) -> Option<ApprovalUse> {
         let underway = self.underway.take();
         self.approval.take().map(|approval| ApprovalUse { approval, _underway: underway })
     }
@@ -475,7 +487,7 @@ impl Approval {
 }
 
 /// Refuses a decision for always on a command that has a secret of these.
-pub(super) fn check_shows_no_secret(masks: &[Arc<Masks>], command: &str) -> Result<(), ActionError> {
+pub(in crate::sessions) fn check_shows_no_secret(masks: &[Arc<Masks>], command: &str) -> Result<(), ActionError> {
     if masks.iter().any(|masks| masks.masked_text(command.to_owned()) != command) {
         return Err(not_for_always("the command has the value of a named secret, and the rule would show it"));
     }
@@ -483,7 +495,7 @@ pub(super) fn check_shows_no_secret(masks: &[Arc<Masks>], command: &str) -> Resu
 }
 
 /// The refusal of a decision for always. Nothing is decided then.
-pub(super) fn not_for_always(why: &str) -> ActionError {
+pub(in crate::sessions) fn not_for_always(why: &str) -> ActionError {
     let problem = format!("this cannot be allowed for always: {why}; allow it once, or deny it");
     ActionError::Invalid { field: "decision", problem }
 }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::approvals::{check_shows_no_secret, not_for_always};
-use super::health;
-use super::on_disk::on_disk;
-use super::services::Services;
+use super::pending::{check_shows_no_secret, not_for_always};
 use crate::action::{ActionError, ApprovalView, Decision};
 use crate::principal::Principal;
+use crate::sessions::health;
+use crate::sessions::on_disk::on_disk;
+use crate::sessions::services::Services;
 
 /// Records a decision, and tells who follows the events if it is the first. A rule is written before the decision counts.
-pub(super) async fn decide_approval(
+pub(in crate::sessions) async fn decide_approval(
     services: &Arc<Services>,
     principal: &Principal,
     id: &str,

@@ -13,24 +13,23 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::timeline::{micros, time};
 use crate::ids::TaskId;
-use crate::limits;
 use crate::mutex::locked;
 use crate::principal::Principal;
-use crate::state_dir;
+use crate::sessions::timeline::{micros, time};
+use crate::{limits, state_dir};
 
 /// One line of the file; fields are added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct RemovedTask {
+pub(in crate::sessions) struct RemovedTask {
     /// Its id.
-    pub(super) task: String,
+    pub(in crate::sessions) task: String,
     /// The principal that opened it.
-    pub(super) principal: String,
-    pub(super) opened_us: u64,
-    pub(super) removed_us: u64,
+    pub(in crate::sessions) principal: String,
+    pub(in crate::sessions) opened_us: u64,
+    pub(in crate::sessions) removed_us: u64,
     /// Its caller had cancelled it, and its command did not outlive that.
-    pub(super) cancelled: bool,
+    pub(in crate::sessions) cancelled: bool,
 }
 
 impl RemovedTask {
@@ -41,7 +40,7 @@ impl RemovedTask {
 
 /// The removed tasks that are still known, the oldest first.
 #[derive(Debug)]
-pub(super) struct RemovedTasks {
+pub(in crate::sessions) struct RemovedTasks {
     path: PathBuf,
     /// `None` before the file was read.
     known: Mutex<Option<Known>>,
@@ -67,12 +66,12 @@ impl Known {
 }
 
 impl RemovedTasks {
-    pub(super) fn at(path: PathBuf) -> Self {
+    pub(in crate::sessions) fn at(path: PathBuf) -> Self {
         Self { path, known: Mutex::default() }
     }
 
     /// Keeps these tasks of a session that is about to be removed. Blocks on the disk.
-    pub(super) fn add(&self, tasks: Vec<RemovedTask>) -> io::Result<()> {
+    pub(in crate::sessions) fn add(&self, tasks: Vec<RemovedTask>) -> io::Result<()> {
         if tasks.is_empty() {
             return Ok(());
         }
@@ -95,7 +94,7 @@ impl RemovedTasks {
     }
 
     /// The removed task, if it was this principal's. Blocks on the disk.
-    pub(super) fn find(&self, principal: &Principal, id: &TaskId) -> io::Result<Option<RemovedTask>> {
+    pub(in crate::sessions) fn find(&self, principal: &Principal, id: &TaskId) -> io::Result<Option<RemovedTask>> {
         let (id, now) = (id.to_string(), SystemTime::now());
         let mut known = locked(&self.known);
         let found = self.read(&mut known)?.tasks.iter().find(|task| task.task == id && task.is_kept(now));
@@ -125,7 +124,7 @@ fn line(task: &RemovedTask) -> String {
 }
 
 /// The present time in a record.
-pub(super) fn now_us() -> u64 {
+pub(in crate::sessions) fn now_us() -> u64 {
     micros(SystemTime::now())
 }
 

@@ -2,9 +2,6 @@
 //! are the state; this is what the server has read of them.
 //!
 //! A record is a line of JSON in the file `tasks`. The next server waits on for what has no end there.
-
-use super::history::History;
-use crate::action::ActionError;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -13,19 +10,20 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
 
-use super::removed_tasks::{RemovedTask, RemovedTasks, now_us};
-use super::timeline::time;
-use crate::action::{EndedBy, Foreground, PersonReply, SecretRequest, TaskText};
+use super::removed::{RemovedTask, RemovedTasks, now_us};
+use crate::action::{ActionError, EndedBy, Foreground, PersonReply, SecretRequest, TaskText};
 use crate::host::holders::SessionFolder;
 use crate::ids::{CommandId, SessionId, TaskId};
 use crate::limits;
 use crate::mutex::locked;
 use crate::principal::{Principal, Scope};
+use crate::sessions::history::History;
+use crate::sessions::timeline::time;
 
 /// One line of the file; kinds and fields are added.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Record {
+pub(in crate::sessions) enum Record {
     Opened(Opened),
     /// The caller wants the command interrupted; written before that is done.
     Cancel(Which),
@@ -41,86 +39,86 @@ pub(super) enum Record {
 
 /// A task of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Which {
-    pub(super) command: u32,
-    pub(super) wait: u32,
+pub(in crate::sessions) struct Which {
+    pub(in crate::sessions) command: u32,
+    pub(in crate::sessions) wait: u32,
 }
 
 /// The wait of a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Opened {
+pub(in crate::sessions) struct Opened {
     #[serde(flatten)]
-    pub(super) which: Which,
+    pub(in crate::sessions) which: Which,
     /// When the request began, and when it was answered with the task.
-    pub(super) began_us: u64,
-    pub(super) at_us: u64,
+    pub(in crate::sessions) began_us: u64,
+    pub(in crate::sessions) at_us: u64,
     /// Where the caller's output begins.
-    pub(super) from: u64,
+    pub(in crate::sessions) from: u64,
     /// Output from before the command that is shown with it.
-    pub(super) background: Option<(u64, u64)>,
+    pub(in crate::sessions) background: Option<(u64, u64)>,
     /// The bytes typed by the request.
-    pub(super) typed: Option<usize>,
+    pub(in crate::sessions) typed: Option<usize>,
     /// When the timeout is over.
-    pub(super) until_us: u64,
-    pub(super) quiet_ms: Option<u64>,
+    pub(in crate::sessions) until_us: u64,
+    pub(in crate::sessions) quiet_ms: Option<u64>,
     /// The quiet time is the server's.
-    pub(super) own_quiet: bool,
-    pub(super) input: bool,
+    pub(in crate::sessions) own_quiet: bool,
+    pub(in crate::sessions) input: bool,
     /// It ends when the program listens and is silent.
-    pub(super) listens: bool,
+    pub(in crate::sessions) listens: bool,
     /// Where its pattern begins to match: everything before it has been looked at, or was typed by the request.
-    pub(super) matches_from: u64,
-    pub(super) pattern: Option<String>,
-    pub(super) conditions: Vec<String>,
+    pub(in crate::sessions) matches_from: u64,
+    pub(in crate::sessions) pattern: Option<String>,
+    pub(in crate::sessions) conditions: Vec<String>,
     /// Ports that were open before.
-    pub(super) ports: Vec<u16>,
-    pub(super) principal: String,
-    pub(super) client: Option<String>,
+    pub(in crate::sessions) ports: Vec<u16>,
+    pub(in crate::sessions) principal: String,
+    pub(in crate::sessions) client: Option<String>,
     /// The client sends a person to a page.
-    pub(super) asks_person: bool,
+    pub(in crate::sessions) asks_person: bool,
     /// The idempotency key of the request.
-    pub(super) key: Option<String>,
+    pub(in crate::sessions) key: Option<String>,
 }
 
 /// The end of a task's wait, and the state of session and command then.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Over {
-    pub(super) at_us: u64,
-    pub(super) by: EndedBy,
-    pub(super) matched: Option<String>,
+pub(in crate::sessions) struct Over {
+    pub(in crate::sessions) at_us: u64,
+    pub(in crate::sessions) by: EndedBy,
+    pub(in crate::sessions) matched: Option<String>,
     /// The end of the caller's output, and of that part which is text and no screen.
-    pub(super) to: u64,
-    pub(super) text_to: u64,
-    pub(super) in_paint: bool,
-    pub(super) cols: u16,
-    pub(super) foreground: Foreground,
-    pub(super) is_running: bool,
+    pub(in crate::sessions) to: u64,
+    pub(in crate::sessions) text_to: u64,
+    pub(in crate::sessions) in_paint: bool,
+    pub(in crate::sessions) cols: u16,
+    pub(in crate::sessions) foreground: Foreground,
+    pub(in crate::sessions) is_running: bool,
     /// Why nobody types the secret that its program reads.
-    pub(super) person: Option<PersonReply>,
+    pub(in crate::sessions) person: Option<PersonReply>,
 }
 
 /// An open question. It is not on record: the next server asks again, with another key.
 #[derive(Debug, Clone)]
-pub(super) struct Question {
-    pub(super) key: u32,
-    pub(super) request: SecretRequest,
+pub(in crate::sessions) struct Question {
+    pub(in crate::sessions) key: u32,
+    pub(in crate::sessions) request: SecretRequest,
 }
 
 /// One task.
 #[derive(Debug, Clone)]
-pub(super) struct Task {
-    pub(super) opened: Opened,
-    pub(super) is_cancelled: bool,
-    pub(super) is_interrupted: bool,
-    pub(super) over: Option<Over>,
-    pub(super) told: Option<TaskText>,
+pub(in crate::sessions) struct Task {
+    pub(in crate::sessions) opened: Opened,
+    pub(in crate::sessions) is_cancelled: bool,
+    pub(in crate::sessions) is_interrupted: bool,
+    pub(in crate::sessions) over: Option<Over>,
+    pub(in crate::sessions) told: Option<TaskText>,
     /// The key of the newest question; 0 without one.
-    pub(super) asked: u32,
+    pub(in crate::sessions) asked: u32,
     /// The newest reply, and the question's key.
-    pub(super) reply: Option<(u32, PersonReply)>,
-    pub(super) question: Option<Question>,
+    pub(in crate::sessions) reply: Option<(u32, PersonReply)>,
+    pub(in crate::sessions) question: Option<Question>,
     /// It was shown as going on.
-    pub(super) was_shown: bool,
+    pub(in crate::sessions) was_shown: bool,
 }
 
 impl Task {
@@ -139,7 +137,7 @@ impl Task {
     }
 
     /// The caller that opened it, who may see whatever session it was in.
-    pub(super) fn caller(&self) -> Principal {
+    pub(in crate::sessions) fn caller(&self) -> Principal {
         let Opened { principal, client, .. } = &self.opened;
         Principal { client: client.clone(), ..Principal::named(principal, Scope::Admin) }
     }
@@ -166,19 +164,19 @@ impl Task {
 }
 
 impl Opened {
-    pub(super) fn at(&self) -> SystemTime {
+    pub(in crate::sessions) fn at(&self) -> SystemTime {
         time(self.at_us)
     }
 
     /// The rest of its timeout by the wall clock, which survives the server.
-    pub(super) fn left(&self) -> std::time::Duration {
+    pub(in crate::sessions) fn left(&self) -> std::time::Duration {
         time(self.until_us).duration_since(SystemTime::now()).unwrap_or_default()
     }
 }
 
 /// The tasks of one session.
 #[derive(Debug)]
-pub(super) struct SessionTasks {
+pub(in crate::sessions) struct SessionTasks {
     folder: SessionFolder,
     all: Mutex<Vec<Task>>,
     /// Held by whoever writes: a disk that does not answer blocks writers only.
@@ -206,7 +204,7 @@ impl SessionTasks {
     }
 
     /// Opens a task with the next number of its command, unless there are too many. Blocks on the disk.
-    pub(super) fn open(&self, mut opened: Opened) -> std::io::Result<Option<Task>> {
+    pub(in crate::sessions) fn open(&self, mut opened: Opened) -> std::io::Result<Option<Task>> {
         let _writing = locked(&self.writing);
         {
             let all = locked(&self.all);
@@ -223,7 +221,7 @@ impl SessionTasks {
     }
 
     /// Adds a record if the task is as the record supposes; whether it was, and the task. Blocks on the disk.
-    pub(super) fn add_if(
+    pub(in crate::sessions) fn add_if(
         &self,
         which: Which,
         record: Record,
@@ -238,12 +236,12 @@ impl SessionTasks {
         Ok(self.get(which).map(|task| (is_added, task)))
     }
 
-    pub(super) fn get(&self, which: Which) -> Option<Task> {
+    pub(in crate::sessions) fn get(&self, which: Which) -> Option<Task> {
         locked(&self.all).iter().find(|task| task.opened.which == which).cloned()
     }
 
     /// Opens or closes the question of a task. A task that goes on again is told so at once.
-    pub(super) fn set_question(&self, which: Which, question: Option<Question>) {
+    pub(in crate::sessions) fn set_question(&self, which: Which, question: Option<Question>) {
         if let Some(task) = locked(&self.all).iter_mut().find(|task| task.opened.which == which) {
             task.question = question;
             task.was_shown = false;
@@ -252,14 +250,14 @@ impl SessionTasks {
     }
 
     /// Whether it was shown as going on before; it has been now.
-    pub(super) fn shows(&self, which: Which) -> bool {
+    pub(in crate::sessions) fn shows(&self, which: Which) -> bool {
         let mut all = locked(&self.all);
         let task = all.iter_mut().find(|task| task.opened.which == which);
         task.is_some_and(|task| std::mem::replace(&mut task.was_shown, true))
     }
 
     /// Notified of every later record.
-    pub(super) fn changes(&self) -> watch::Receiver<()> {
+    pub(in crate::sessions) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
@@ -297,26 +295,30 @@ fn take(all: &mut Vec<Task>, record: Record) {
 
 /// The tasks of all sessions that have had one.
 #[derive(Debug)]
-pub(super) struct Tasks {
+pub(in crate::sessions) struct Tasks {
     known: Mutex<HashMap<SessionId, Arc<SessionTasks>>>,
     /// Queries that wait for an end.
-    pub(super) held: Semaphore,
+    pub(in crate::sessions) held: Semaphore,
     /// Those of sessions that are no longer retained.
-    pub(super) removed: RemovedTasks,
+    pub(in crate::sessions) removed: RemovedTasks,
     /// Bounds the work on a disk that may hang.
     history: Arc<History>,
 }
 
 impl Tasks {
     /// With those of removed sessions in this file.
-    pub(super) fn new(removed: PathBuf, history: Arc<History>) -> Self {
+    pub(in crate::sessions) fn new(removed: PathBuf, history: Arc<History>) -> Self {
         let held = Semaphore::new(limits::TASKS_HELD_MAX);
         Self { known: Mutex::default(), held, removed: RemovedTasks::at(removed), history }
     }
 
     /// The tasks of a session, and those that nobody waits for yet: the session's records are read for the first time.
     /// Blocks on the disk.
-    pub(super) fn of(&self, id: &SessionId, folder: SessionFolder) -> std::io::Result<(Arc<SessionTasks>, Vec<Which>)> {
+    pub(in crate::sessions) fn of(
+        &self,
+        id: &SessionId,
+        folder: SessionFolder,
+    ) -> std::io::Result<(Arc<SessionTasks>, Vec<Which>)> {
         if let Some(tasks) = locked(&self.known).get(id) {
             return Ok((Arc::clone(tasks), Vec::new()));
         }
@@ -331,7 +333,7 @@ impl Tasks {
     }
 
     /// The open or untold task by which this reader will be told the end of a command.
-    pub(super) fn tells(&self, reader: &str, id: &SessionId, command: CommandId) -> Option<TaskId> {
+    pub(in crate::sessions) fn tells(&self, reader: &str, id: &SessionId, command: CommandId) -> Option<TaskId> {
         let tasks = locked(&self.known).get(id).cloned()?;
         let all = locked(&tasks.all);
         let task = all.iter().find(|task| task.will_tell(reader, command))?;
@@ -339,26 +341,26 @@ impl Tasks {
     }
 
     /// Whether an open task keeps the session after its client is gone.
-    pub(super) fn keeps(&self, id: &SessionId) -> bool {
+    pub(in crate::sessions) fn keeps(&self, id: &SessionId) -> bool {
         let Some(tasks) = locked(&self.known).get(id).cloned() else { return false };
         let is_young = |task: &Task| task.opened.at().elapsed().is_ok_and(|age| age < limits::TASK_KEEPS_SESSION);
         locked(&tasks.all).iter().any(|task| task.over.is_none() && is_young(task))
     }
 
     /// Keeps what stays known of the tasks of a session whose folder is about to be removed. Blocks on the disk.
-    pub(super) fn is_removed(&self, id: &SessionId, folder: SessionFolder) -> std::io::Result<()> {
+    pub(in crate::sessions) fn is_removed(&self, id: &SessionId, folder: SessionFolder) -> std::io::Result<()> {
         let loaded = SessionTasks::load(folder)?;
         let all = locked(&loaded.all);
         self.removed.add(all.iter().map(|task| task.as_removed(id)).collect())
     }
 
     /// The session is no longer retained.
-    pub(super) fn forget(&self, id: &SessionId) {
+    pub(in crate::sessions) fn forget(&self, id: &SessionId) {
         locked(&self.known).remove(id);
     }
 
     /// Works on the records of tasks; a disk that does not answer fails the request and not the server.
-    pub(super) async fn on_disk<T: Send + 'static>(
+    pub(in crate::sessions) async fn on_disk<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
     ) -> Result<T, ActionError> {

@@ -10,14 +10,7 @@ use policy::{Ruling, Standing, Verdict};
 use tokio::time::Instant;
 use wire::{Key, NO_KEY};
 
-use super::actions::{execute, idempotency};
-use super::approvals::{Answer, ApprovalUse, Asked, Words};
-use super::known_sessions::SessionRef;
-use super::on_disk::on_disk;
-use super::services::Services;
-use super::session::{KeyUse, Request};
-use super::shared::Shared;
-use super::taint::{UNPROVABLE, overtaken};
+use super::pending::{Answer, ApprovalUse, Asked, Words};
 use crate::action::{
     Action, ActionError, Execute, Foreground, InputBytes, PolicyRefusal, ServerEventKind, TargetShell,
 };
@@ -25,6 +18,13 @@ use crate::keys;
 use crate::limits::{APPROVALS_PER_PRINCIPAL_MAX, JUDGED_WEIGHT, POLICY_BYTES_MAX, UNDERWAY_INTERVAL};
 use crate::policy_file::PolicyFile;
 use crate::principal::Principal;
+use crate::sessions::actions::{execute, idempotency};
+use crate::sessions::known_sessions::SessionRef;
+use crate::sessions::on_disk::on_disk;
+use crate::sessions::services::Services;
+use crate::sessions::session::{KeyUse, Request};
+use crate::sessions::shared::Shared;
+use crate::sessions::taint::{UNPROVABLE, overtaken};
 
 /// The byte of C-c.
 const INTERRUPT: u8 = 3;
