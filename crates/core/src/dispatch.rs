@@ -108,7 +108,7 @@ impl Dispatcher {
                 };
                 if let (Some(used), Err(ActionError::Busy { .. } | ActionError::NotReady { .. })) = (approval, &result)
                 {
-                    self.services.person_requests.approvals.put_back(used);
+                    self.services.approvals.put_back(used);
                 }
                 result
             }
@@ -173,7 +173,7 @@ impl Dispatcher {
         id: &str,
         wait: &ApprovalWait,
     ) -> Result<Option<Duration>, ActionError> {
-        let approvals = &self.services.person_requests.approvals;
+        let approvals = &self.services.approvals;
         tokio::select! {
             biased;
             () = principal.shut_out() => Err(ActionError::ShutOut),

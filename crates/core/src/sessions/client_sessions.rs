@@ -6,7 +6,6 @@ use super::actions::task_wait;
 use super::services::Services;
 use crate::ids::SessionId;
 use crate::limits;
-use crate::mutex::locked;
 use crate::principal::{Principal, Scope};
 
 /// Waits until a client's grace period is over; returns its live sessions, each with the principal that owns it.
@@ -29,7 +28,7 @@ pub(crate) async fn sessions_of_gone_client(services: &Arc<Services>) -> Vec<(Se
     if is_kept {
         services.clients.later(&client, limits::TASK_KEEPS_LOOKED_AT);
     } else {
-        locked(&services.create_keys.defaults).remove(&client);
+        services.create_keys.forget_client(&client);
     }
     ending
 }

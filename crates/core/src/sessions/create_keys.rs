@@ -2,6 +2,8 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
+use tokio::sync::OwnedMutexGuard;
+
 use super::name_locks::NameLocks;
 use super::session_metadata::SessionMetadata;
 use crate::host::holders::HolderBackend;
@@ -14,16 +16,53 @@ use crate::store::SessionRow;
 #[derive(Debug, Default)]
 pub(super) struct CreateKeys {
     /// The session that each owner's idempotency key created, for as long as its folder is retained.
-    pub(super) keys: Mutex<HashMap<(String, String), SessionId>>,
+    keys: Mutex<HashMap<(String, String), SessionId>>,
     /// The last default session of each stdio client, and its creation time.
-    pub(super) defaults: Mutex<HashMap<String, (u64, SessionId)>>,
+    defaults: Mutex<HashMap<String, (u64, SessionId)>>,
     /// Locks: one creation per idempotency key at a time, and one default session per client.
-    pub(super) locks: NameLocks,
+    locks: NameLocks,
 }
 
 impl CreateKeys {
+    /// The turn of a creation with this key of this owner.
+    pub(super) async fn turn_of_key(&self, owner: &str, key: &str) -> OwnedMutexGuard<()> {
+        self.locks.of(format!("key {owner:?} {key}")).await
+    }
+
+    /// The turn of a creation of this client's default session.
+    pub(super) async fn turn_of_client(&self, client: &str) -> OwnedMutexGuard<()> {
+        self.locks.of(format!("client {client}")).await
+    }
+
+    /// The session that this key of this owner created.
+    pub(super) fn session(&self, owner: &str, key: &str) -> Option<SessionId> {
+        locked(&self.keys).get(&(owner.to_owned(), key.to_owned())).cloned()
+    }
+
+    /// The last default session of a client.
+    pub(super) fn default_of(&self, client: &str) -> Option<SessionId> {
+        locked(&self.defaults).get(client).map(|(_, id)| id.clone())
+    }
+
+    /// The session is no longer retained.
+    pub(super) fn forget(&self, id: &SessionId) {
+        locked(&self.keys).retain(|_, session| session != id);
+    }
+
+    /// The client does not return.
+    pub(super) fn forget_client(&self, client: &str) {
+        locked(&self.defaults).remove(client);
+    }
+
+    /// Remembers the keys of the sessions in the store, and the default sessions among those that ended last.
+    pub(super) fn remember(&self, holders: &HolderBackend, rows: &[SessionRow]) {
+        let keyed = |row: &SessionRow| Some(((row.owner.clone(), row.key.clone()?), SessionId::parse(&row.id).ok()?));
+        locked(&self.keys).extend(rows.iter().filter_map(keyed));
+        self.remember_defaults(holders, rows);
+    }
+
     /// Remembers this session as its client's default, unless a newer one is known.
-    pub(in crate::sessions) fn remember_default(&self, meta: &SessionMetadata, id: &SessionId) {
+    pub(super) fn remember_default(&self, meta: &SessionMetadata, id: &SessionId) {
         let (true, Some(client)) = (meta.default.is_default, &meta.client) else { return };
         let mut defaults = locked(&self.defaults);
         if defaults.get(client).is_none_or(|(created_us, _)| *created_us <= meta.created_us) {
@@ -31,8 +70,8 @@ impl CreateKeys {
         }
     }
 
-    /// The same for the sessions that ended last, whose metadata is only in their folders.
-    pub(in crate::sessions) fn remember_defaults(&self, holders: &HolderBackend, rows: &[SessionRow]) {
+    /// Remembers the default sessions among those that ended last: their metadata is only in their folders.
+    fn remember_defaults(&self, holders: &HolderBackend, rows: &[SessionRow]) {
         let mut ended: Vec<(u64, &str)> =
             rows.iter().filter_map(|row| Some((row.ended_us?, row.id.as_str()))).collect();
         ended.sort_unstable_by(|a, b| b.cmp(a));

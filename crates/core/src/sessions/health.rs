@@ -5,7 +5,6 @@ use journal::Masks;
 
 use super::services::Services;
 use crate::ids::SessionId;
-use crate::mutex::locked;
 use crate::store::SessionQuery;
 
 /// The reason why the server is degraded, if it is.
@@ -29,7 +28,7 @@ pub(crate) fn room(services: &Services) -> Option<(u64, u64)> {
 /// The name of a live session, and the masks for the audit log: its own, and those of all named secrets.
 pub(crate) fn name_and_masks(services: &Services, id: Option<&str>) -> (Option<String>, Vec<Arc<Masks>>) {
     let id = id.and_then(|id| SessionId::parse(id).ok());
-    let shared = id.and_then(|id| Some(Arc::clone(&locked(&services.sessions.live).get(&id)?.shared)));
+    let shared = id.and_then(|id| Some(services.sessions.handle(&id)?.shared));
     let own = shared.as_ref().and_then(|shared| shared.folder.masks().cloned());
     let masks = services.backends.secrets.masks().into_iter().chain(own).collect();
     (shared.and_then(|shared| shared.meta.name.clone()), masks)
@@ -38,7 +37,7 @@ pub(crate) fn name_and_masks(services: &Services, id: Option<&str>) -> (Option<S
 /// The number of live sessions, of those that wait for the disk, and of retained ended ones; an unknown number is
 /// left out.
 pub(crate) async fn counts(services: &Services) -> Vec<(&'static str, usize)> {
-    let live = locked(&services.sessions.live).len();
+    let live = services.sessions.handles().len();
     let ended = services.history.query(|store| store.ended(&SessionQuery::default())).await;
     [("live", Ok(live)), ("stalled", Ok(services.sessions.stalled())), ("ended", ended.map(|(_, total)| total))]
         .into_iter()

@@ -51,14 +51,14 @@ impl SessionRef {
 #[derive(Debug)]
 pub(crate) struct KnownSessions {
     pub(super) backends: Arc<Backends>,
-    pub(super) live: Mutex<LiveSessions>,
+    live: Mutex<LiveSessions>,
     pub(super) adoption: Adoption,
     /// The ended sessions that were asked for last.
     recent: Mutex<VecDeque<Arc<EndedSession>>>,
     /// The resource usage at the last query.
     pub(super) census: Mutex<Census>,
     /// Set when the server stops.
-    pub(super) stopping: watch::Sender<bool>,
+    stopping: watch::Sender<bool>,
 }
 
 impl KnownSessions {
@@ -136,6 +136,11 @@ impl KnownSessions {
         more.chain(fresh).fold((live.len(), live.of_owner(owner)), count)
     }
 
+    /// Receives `true` when the server stops.
+    pub(super) fn stop_signal(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+
     /// Whether [`Self::stop`] was called.
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
@@ -143,7 +148,7 @@ impl KnownSessions {
 
     /// Waits until the server stops: for tasks that publish events without an open request.
     pub(crate) fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut stopping = self.stopping.subscribe();
+        let mut stopping = self.stop_signal();
         async move {
             // The sender goes with the server.
             let _ = stopping.wait_for(|is| *is).await;
@@ -157,6 +162,22 @@ impl KnownSessions {
     /// Forgets an ended session whose folder is gone.
     pub(super) fn forget_past(&self, id: &SessionId) {
         locked(&self.recent).retain(|past| past.shared.id != *id);
+    }
+
+    /// Adds a session that has its actor.
+    pub(super) fn add(&self, handle: Handle) {
+        self.forget_past(&handle.shared.id);
+        locked(&self.live).insert(handle);
+    }
+
+    /// Removes a session whose actor has ended.
+    pub(super) fn remove(&self, id: &SessionId) {
+        locked(&self.live).remove(id);
+    }
+
+    /// The handle of a live session, whoever may see it.
+    pub(super) fn handle(&self, id: &SessionId) -> Option<Handle> {
+        locked(&self.live).get(id).cloned()
     }
 
     pub(super) fn handles(&self) -> Vec<Handle> {
@@ -189,8 +210,7 @@ impl KnownSessions {
 
     /// The session, if this server knows it as live.
     fn present(&self, id: &SessionId) -> Option<SessionRef> {
-        let live = locked(&self.live).get(id).cloned();
-        let live = live.filter(|h| !h.is_gone()).map(SessionRef::Live);
+        let live = self.handle(id).filter(|h| !h.is_gone()).map(SessionRef::Live);
         live.or_else(|| locked(&self.adoption.unreachable).get(id).cloned().map(SessionRef::Unreachable))
     }
 

@@ -79,7 +79,8 @@ pub(super) fn open(config: &Config, host: LocalHost, holders: HolderBackend) -> 
         history,
         secret,
         tickets: Arc::default(),
-        person_requests: Default::default(),
+        approvals: Default::default(),
+        secret_requests: Default::default(),
         server_events,
         tokens: Arc::new(tokens),
     });

@@ -26,7 +26,6 @@ mod on_disk;
 mod perform;
 mod permits;
 mod person;
-mod person_requests;
 mod processes;
 mod read_cursor;
 mod render;

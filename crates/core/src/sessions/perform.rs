@@ -28,11 +28,10 @@ pub(crate) async fn perform(
     };
     match result {
         // A new default session whose start-up file exits has just ended, too; its records say how.
-        Err(ActionError::Ended { session, reason: EndReason::DuringRequest }) => Err(services
-            .sessions
-            .live(principal, &session)
-            .await
-            .map_or_else(|error| error, |handle| handle.why_gone())),
+        Err(ActionError::Ended { session, reason: EndReason::DuringRequest }) => {
+            let live = services.sessions.live(principal, &session).await;
+            Err(live.map_or_else(|error| error, |handle| handle.why_gone()))
+        }
         result => result,
     }
 }
@@ -136,7 +135,7 @@ async fn attempt(services: &Arc<Services>, principal: &Principal, action: &Actio
         Action::Earlier(earlier) => default_session::earlier(services, principal, earlier).await,
         Action::FinalCommands(session) => default_session::final_commands(services, principal, session).await,
         Action::Events(read) => {
-            let stopping = services.sessions.stopping.subscribe();
+            let stopping = services.sessions.stop_signal();
             services.server_events.read(principal, read, stopping).await.map(Outcome::Events)
         }
         Action::Tokens => Ok(Outcome::Tokens(services.tokens.list())),
@@ -149,13 +148,13 @@ async fn attempt(services: &Arc<Services>, principal: &Principal, action: &Actio
         Action::RemoveSecret { name } => {
             named_secrets::remove_secret(services, principal, name).await.map(Outcome::NamedSecret)
         }
-        Action::Approvals => Ok(Outcome::Approvals(services.person_requests.approvals.list(principal, Instant::now()))),
+        Action::Approvals => Ok(Outcome::Approvals(services.approvals.list(principal, Instant::now()))),
         Action::AskApproval(id) => {
-            let page = services.person_requests.approvals.page(principal, id, Instant::now());
+            let page = services.approvals.page(principal, id, Instant::now());
             Ok(Outcome::ApprovalPage(page.filter(|_| services.settings.secret_page)))
         }
         Action::ShowApproval(name) => {
-            let view = services.person_requests.approvals.on_page(principal, name, Instant::now());
+            let view = services.approvals.on_page(principal, name, Instant::now());
             let view = view.ok_or(ActionError::SecretRefused(SecretRefusal::Unknown))?;
             Ok(Outcome::Approval(Box::new(view)))
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::approvals::pending::Approvals;
 use super::backends::Backends;
 use super::clients::Clients;
 use super::create_keys::CreateKeys;
@@ -10,8 +11,8 @@ use super::history::History;
 use super::known_sessions::KnownSessions;
 use super::launch::launcher::Launcher;
 use super::permits::WholeReads;
-use super::person_requests::PersonRequests;
 use super::read_cursor::ReadCursors;
+use super::secret_requests::SecretRequests;
 use super::server_events::ServerEvents;
 use super::tasks::records::Tasks;
 use crate::credentials::named_tokens::Tokens;
@@ -39,8 +40,10 @@ pub struct Services {
     pub(super) secret: Token,
     /// One-time tickets for browsers.
     pub(crate) tickets: Arc<Tickets>,
-    /// The requests that wait for a person.
-    pub(crate) person_requests: PersonRequests,
+    /// The requests that policies leave to a person.
+    pub(crate) approvals: Approvals,
+    /// The requests for secrets that programs read.
+    pub(super) secret_requests: SecretRequests,
     /// The event log of all sessions.
     pub(crate) server_events: Arc<ServerEvents>,
     /// Named tokens.

@@ -37,11 +37,11 @@ pub(in crate::sessions) async fn create(
     // Without a key, two requests make two sessions; with one, the second must find the first.
     let mut turn = None;
     if let Some(key) = &request.key {
-        turn = Some(services.create_keys.locks.of(format!("key {:?} {key}", spec::owner(principal, request)?)).await);
+        let owner = spec::owner(principal, request)?;
+        turn = Some(services.create_keys.turn_of_key(&owner, key).await);
         // The key may belong to a session that is being adopted.
         services.sessions.adopted().await;
-        let earlier = locked(&services.create_keys.keys).get(&(spec::owner(principal, request)?, key.clone())).cloned();
-        let found = match &earlier {
+        let found = match &services.create_keys.session(&owner, key) {
             Some(id) => services.sessions.find(principal, id).await,
             None => Err(ActionError::NoSession { id: String::new(), live: None }),
         };
@@ -98,7 +98,7 @@ async fn default_created(services: &Services, principal: &Principal, handle: &Ha
 
 /// The live sessions of this owner whose client has disconnected, the one used last first.
 async fn left_behind(services: &Services, owner: &str) -> Vec<SessionView> {
-    let live: Vec<Handle> = locked(&services.sessions.live).values().cloned().collect();
+    let live = services.sessions.handles();
     let is_left = |handle: &&Handle| {
         let meta = &handle.shared.meta;
         meta.owner == owner && meta.client.as_ref().is_some_and(|client| services.clients.is_gone(client))

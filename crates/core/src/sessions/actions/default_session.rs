@@ -13,7 +13,6 @@ use crate::action::{
 };
 use crate::ids::SessionId;
 use crate::limits;
-use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::sessions::ended::session::EndedSession;
 use crate::sessions::handle::Handle;
@@ -23,7 +22,6 @@ use crate::sessions::render::text::without_prompt;
 use crate::sessions::services::Services;
 use crate::sessions::session::{Request, Snapshot};
 use crate::sessions::session_metadata::SessionMetadata;
-use crate::sessions::unreachable::Unreachable;
 
 /// A client's default session.
 pub(super) enum DefaultSession {
@@ -73,7 +71,7 @@ pub(in crate::sessions) async fn locate(
 
 /// Two requests at the same time must not start two default sessions.
 pub(super) async fn default_turn(services: &Services, client: &str) -> OwnedMutexGuard<()> {
-    let turn = services.create_keys.locks.of(format!("client {client}")).await;
+    let turn = services.create_keys.turn_of_client(client).await;
     services.sessions.adopted().await;
     turn
 }
@@ -87,14 +85,11 @@ pub(super) async fn default_of(
     let mine = |meta: &SessionMetadata| {
         meta.default.is_default && meta.client.as_deref() == Some(client) && may_see(principal, meta)
     };
-    let newest = locked(&services.create_keys.defaults).get(client).map(|(_, id)| id.clone());
-    let live = {
-        let live = locked(&services.sessions.live);
-        let newest = newest.and_then(|id| live.get(&id)).filter(|handle| mine(&handle.shared.meta));
-        // An older one lives on only while its holder ends what is left of it.
-        newest.or_else(|| live.values().find(|handle| mine(&handle.shared.meta))).cloned()
-    };
-    if let Some(handle) = live {
+    let newest = services.create_keys.default_of(client);
+    let newest = newest.and_then(|id| services.sessions.handle(&id)).filter(|handle| mine(&handle.shared.meta));
+    // An older one lives on only while its holder ends what is left of it.
+    let older = || services.sessions.handles().into_iter().find(|handle| mine(&handle.shared.meta));
+    if let Some(handle) = newest.or_else(older) {
         match handle.ask(Request::Look).await {
             Ok(snapshot) if snapshot.view.exit.is_none() => {
                 return Ok(DefaultSession::Live(handle, Box::new(snapshot)));
@@ -106,9 +101,7 @@ pub(super) async fn default_of(
         // The shell has exited and its holder still ends descendants: the records say how it ended.
         handle.gone().await;
     }
-    let is_mine = |u: &&Arc<Unreachable>| mine(&u.meta);
-    let unreachable = locked(&services.sessions.adoption.unreachable).values().find(is_mine).cloned();
-    if let Some(unreachable) = unreachable {
+    if let Some(unreachable) = services.sessions.adoption.unreachable_one(mine) {
         return Err(unreachable.error());
     }
     let last = last_default(services, client).await.filter(|ended| may_see(principal, &ended.shared.meta));
@@ -117,7 +110,7 @@ pub(super) async fn default_of(
 
 /// The newest ended default session of a client.
 async fn last_default(services: &Services, client: &str) -> Option<Arc<EndedSession>> {
-    let (_, id) = locked(&services.create_keys.defaults).get(client).cloned()?;
+    let id = services.create_keys.default_of(client)?;
     services.sessions.past(&id).await.ok()?
 }
 

@@ -12,7 +12,6 @@ use super::wait_external_conditions::{self, ExternalConditions};
 use super::{commands, idempotency};
 use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView, Wait};
 use crate::ids::CommandId;
-use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::sessions::handle::Handle;
 use crate::sessions::known_sessions::SessionRef;
@@ -159,10 +158,7 @@ pub(in crate::sessions) async fn not_a_creates(
     key: Option<&str>,
 ) -> Result<(), ActionError> {
     let Some(key) = key else { return Ok(()) };
-    let Some(session) = locked(&services.create_keys.keys).get(&(principal.name.clone(), key.to_owned())).cloned()
-    else {
-        return Ok(());
-    };
+    let Some(session) = services.create_keys.session(&principal.name, key) else { return Ok(()) };
     match services.sessions.find(principal, &session).await {
         Ok(_) => Err(ActionError::KeyReused { key: key.to_owned() }),
         // Another principal's keys do not concern this caller.

@@ -39,7 +39,7 @@ pub(super) async fn secret_request(
 ) -> Result<Option<(u64, SecretRequest)>, ActionError> {
     let Some(asked) = asked(&services.backends, handle).await? else { return Ok(None) };
     let number = asked.prompt.number;
-    let open = services.person_requests.secrets.open(asked, principal, Instant::now());
+    let open = services.secret_requests.open(asked, principal, Instant::now());
     Ok(open.map(|open| (number, shown(open, handle))))
 }
 
@@ -50,7 +50,7 @@ pub(in crate::sessions) async fn show_secret_request(
     name: &str,
 ) -> Result<SecretRequest, ActionError> {
     let handle = session_of_secret(services, principal, name).await?;
-    let open = services.person_requests.secrets.find(name, Instant::now()).map_err(ActionError::SecretRefused)?;
+    let open = services.secret_requests.find(name, Instant::now()).map_err(ActionError::SecretRefused)?;
     still_asks(&services.backends, &handle, &open).await?;
     Ok(shown(open, &handle))
 }
@@ -63,10 +63,10 @@ pub(in crate::sessions) async fn type_secret(
     secret: &Secret,
 ) -> Result<usize, ActionError> {
     let handle = session_of_secret(services, principal, name).await?;
-    let open = services.person_requests.secrets.find(name, Instant::now()).map_err(ActionError::SecretRefused)?;
+    let open = services.secret_requests.find(name, Instant::now()).map_err(ActionError::SecretRefused)?;
     still_asks(&services.backends, &handle, &open).await?;
     // Of two at the same time the first one types.
-    let open = services.person_requests.secrets.take(name, Instant::now()).map_err(ActionError::SecretRefused)?;
+    let open = services.secret_requests.take(name, Instant::now()).map_err(ActionError::SecretRefused)?;
     let (prompt, line) = (open.asked.prompt, secret.line());
     let typed = handle.ask(|typed| Request::Secret { prompt, line, typed }).await??;
     Ok(typed.accepted)
@@ -75,7 +75,7 @@ pub(in crate::sessions) async fn type_secret(
 /// The session of a request that the caller may use; a foreign one counts as unknown.
 async fn session_of_secret(services: &Services, principal: &Principal, name: &str) -> Result<Handle, ActionError> {
     let unknown = ActionError::SecretRefused(SecretRefusal::Unknown);
-    let Ok(id) = services.person_requests.secrets.session(name) else { return Err(unknown) };
+    let Ok(id) = services.secret_requests.session(name) else { return Err(unknown) };
     match services.sessions.find(principal, &id).await {
         Ok(SessionRef::Live(handle)) => Ok(handle),
         Ok(SessionRef::Unreachable(unreachable)) => Err(unreachable.error()),

@@ -11,7 +11,6 @@ use crate::host::holders::{self, Dead, HolderBackend, Liveness, SessionFolder};
 use crate::host::{Identity, Process, descendants};
 use crate::ids::SessionId;
 use crate::limits;
-use crate::mutex::locked;
 use crate::sessions::backends::Backends;
 use crate::sessions::services::Services;
 use crate::sessions::session::Ended;
@@ -36,8 +35,7 @@ pub(in crate::sessions) async fn end_unreachable(
         (None, true) => kill_holder(&services.backends, &unreachable.id, &unreachable.folder, unreachable.met).await?,
         (None, false) => return Err(unreachable.error()),
     };
-    let mut changes = services.sessions.adoption.changed.subscribe();
-    let is_gone = changes.wait_for(|_| !locked(&services.sessions.adoption.unreachable).contains_key(&unreachable.id));
+    let is_gone = services.sessions.adoption.no_longer_unreachable(&unreachable.id);
     if tokio::time::timeout(limits::HOLDER_LEAVES, is_gone).await.is_err() {
         return Err(unreachable.error());
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::action::{ActionError, FreshToken, MakeToken, TokenView};
-use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::sessions::launch::{policy_of_new, setting};
 use crate::sessions::on_disk::on_disk;
@@ -30,8 +29,8 @@ pub(in crate::sessions) async fn make(
     let is_out_of_bounds =
         |meta: &&SessionMetadata| meta.owner == *name && !bounds.hold(meta.profile.as_deref(), meta.confinement.tier);
     made.sessions_out_of_bounds =
-        locked(&services.sessions.live).values().map(|handle| &handle.shared.meta).filter(is_out_of_bounds).count();
-    services.person_requests.approvals.forget_principal(name);
+        services.sessions.handles().iter().map(|handle| &handle.shared.meta).filter(is_out_of_bounds).count();
+    services.approvals.forget_principal(name);
     tracing::info!(by = %principal.name, token = %name, scope = scope.name(), ?profiles, "a token was made");
     Ok(made)
 }
@@ -44,7 +43,7 @@ pub(in crate::sessions) async fn revoke(
 ) -> Result<TokenView, ActionError> {
     let (tokens, name) = (Arc::clone(&services.tokens), name.to_owned());
     let revoked = on_disk(move || tokens.revoke(&name)).await?;
-    services.person_requests.approvals.forget_principal(&revoked.name);
+    services.approvals.forget_principal(&revoked.name);
     tracing::info!(by = %principal.name, token = %revoked.name, "a token was revoked");
     Ok(revoked)
 }

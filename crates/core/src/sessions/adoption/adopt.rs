@@ -99,11 +99,10 @@ fn seat(
         mailbox,
         tail,
         feed,
-        stopping: services.sessions.stopping.subscribe(),
+        stopping: services.sessions.stop_signal(),
         permits: Permits::default(),
     };
-    services.sessions.forget_past(&shared.id);
-    locked(&services.sessions.live).insert(handle.clone());
+    services.sessions.add(handle.clone());
     services.create_keys.remember_default(&shared.meta, &shared.id);
     services.create_keys.remember_key(&shared.meta, &shared.id);
     let now = shared.row(None);
@@ -111,12 +110,12 @@ fn seat(
         services.history.store.put_session(now);
     }
     tokio::spawn(task_wait::wait_on_for_tasks(Arc::clone(services), shared.id.clone()));
-    tokio::spawn(watch_over(Arc::clone(services), Box::new(actor), services.sessions.stopping.subscribe()));
+    tokio::spawn(watch_over(Arc::clone(services), Box::new(actor), services.sessions.stop_signal()));
     handle
 }
 
 /// Adopts a session again whose actor ended before the session did.
-pub(in crate::sessions) async fn adopt_again(services: Arc<Services>, shared: Arc<Shared>, met: Option<Identity>) {
+pub(super) async fn adopt_again(services: Arc<Services>, shared: Arc<Shared>, met: Option<Identity>) {
     let (id, folder) = (shared.id.clone(), shared.folder.clone());
     let adopting = Adopting::new(id, folder, Some(shared.row(None)), met);
     drop(shared);
@@ -124,13 +123,13 @@ pub(in crate::sessions) async fn adopt_again(services: Arc<Services>, shared: Ar
 }
 
 /// Leaves a session alone that this server cannot read, until its holder has ended.
-pub(in crate::sessions) async fn leave_alone(services: Arc<Services>, shared: Arc<Shared>, why: String) {
+pub(super) async fn leave_alone(services: Arc<Services>, shared: Arc<Shared>, why: String) {
     let (id, folder) = (shared.id.clone(), shared.folder.clone());
     let adopting = Adopting::new(id, folder, Some(shared.row(None)), None);
     drop(shared);
     mark_as(&services, &adopting, Hindrance::Faulty, why);
     if let Liveness::Alive(holder) = services.backends.holders.liveness(&adopting.folder, None) {
-        let mut stopping = services.sessions.stopping.subscribe();
+        let mut stopping = services.sessions.stop_signal();
         tokio::select! {
             _ = services.backends.holders.ends_within(holder, FOR_EVER) => {}
             _ = stopping.wait_for(|stopping| *stopping) => return,
@@ -142,7 +141,7 @@ pub(in crate::sessions) async fn leave_alone(services: Arc<Services>, shared: Ar
 /// Adopts a session, or records its end; retries until one of both succeeds.
 pub(in crate::sessions) async fn adopt(services: Arc<Services>, mut adopting: Adopting) {
     let mut pause = limits::ADOPT_AGAIN_MIN;
-    let mut stopping = services.sessions.stopping.subscribe();
+    let mut stopping = services.sessions.stop_signal();
     loop {
         let tried = tokio::select! {
             tried = try_to_adopt(&services, &mut adopting) => tried,
@@ -304,9 +303,9 @@ fn actor_ended(services: &Services, session: &Session) {
         session.shared.remove_secret_files();
         services.backends.end_container(&session.shared.id, &session.shared.meta);
     }
-    locked(&services.sessions.live).remove(&session.shared.id);
+    services.sessions.remove(&session.shared.id);
     if session.is_over() {
-        services.person_requests.approvals.forget_session(&session.shared.id);
+        services.approvals.forget_session(&session.shared.id);
     }
     services.read_cursors.has_ended(&session.shared.id);
 }

@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use super::adopt;
 use super::state::Adopting;
 use crate::ids::SessionId;
-use crate::mutex::locked;
 use crate::sessions::services::Services;
 use crate::store::{SessionRow, StoreError};
 
@@ -27,9 +26,7 @@ pub(in crate::sessions) fn adopt_all(services: &Arc<Services>) {
     services.backends.holders.remove_trials();
     services.backends.end_earlier_containers();
     let folders = folders_of(services, &rows);
-    let keyed = |row: &SessionRow| Some(((row.owner.clone(), row.key.clone()?), SessionId::parse(&row.id).ok()?));
-    locked(&services.create_keys.keys).extend(rows.iter().filter_map(keyed));
-    services.create_keys.remember_defaults(&services.backends.holders, &rows);
+    services.create_keys.remember(&services.backends.holders, &rows);
     let mut rows: HashMap<String, SessionRow> = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
     let (settled, unsettled) = watch::channel(());
     let folders = folders.into_iter().map(|id| {

@@ -10,6 +10,7 @@ use crate::host::Identity;
 use crate::host::holders::SessionFolder;
 use crate::ids::SessionId;
 use crate::mutex::locked;
+use crate::sessions::session_metadata::SessionMetadata;
 use crate::sessions::unreachable::Unreachable;
 use crate::store::SessionRow;
 
@@ -38,7 +39,7 @@ impl Adopting {
     }
 
     /// Whether an earlier server recorded its end.
-    pub(in crate::sessions) fn has_ended_before(&self) -> bool {
+    pub(super) fn has_ended_before(&self) -> bool {
         self.row.as_ref().is_some_and(|row| row.ended_us.is_some())
     }
 }
@@ -55,7 +56,24 @@ pub(in crate::sessions) struct Adoption {
     /// Whether every session from before this server has been examined.
     pub(in crate::sessions) is_done: watch::Sender<bool>,
     /// How often in a row a session's actor has panicked, and when last.
-    pub(in crate::sessions) faults: Mutex<HashMap<SessionId, (u32, Instant)>>,
+    pub(super) faults: Mutex<HashMap<SessionId, (u32, Instant)>>,
+}
+
+impl Adoption {
+    /// An unreachable session whose metadata are like this, if there is one.
+    pub(in crate::sessions) fn unreachable_one(
+        &self,
+        is_it: impl Fn(&SessionMetadata) -> bool,
+    ) -> Option<Arc<Unreachable>> {
+        locked(&self.unreachable).values().find(|unreachable| is_it(&unreachable.meta)).cloned()
+    }
+
+    /// Waits until the session is reachable again, or has ended.
+    pub(in crate::sessions) async fn no_longer_unreachable(&self, id: &SessionId) {
+        let mut changes = self.changed.subscribe();
+        // The sender lives as long as this.
+        let _ = changes.wait_for(|_| !locked(&self.unreachable).contains_key(id)).await;
+    }
 }
 
 impl Default for Adoption {

@@ -25,7 +25,7 @@ pub(in crate::sessions) async fn decide_approval(
     // As a whole, even if its client goes away: a rule whose decision nobody was told of would be worse than either.
     on_disk(move || {
         let remember = |policy: &str, command: &str, cwd: &Path| remember(&services, &principal, policy, command, cwd);
-        let approvals = &services.person_requests.approvals;
+        let approvals = &services.approvals;
         let (decided, is_first) = approvals.decide(&principal, &id, decision, Instant::now(), &remember)?;
         if is_first {
             tracing::info!(by = %principal.name, approval = %decided.id, session = %decided.session, decision = decision.name(), "an approval was decided on");

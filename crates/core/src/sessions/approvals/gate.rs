@@ -126,14 +126,14 @@ pub(crate) async fn judged(
         judged.answer = Asked::of(action, principal, hides_input, judged.cwd.as_deref())
             .and_then(|asked| answer_of_person(services, principal, &judged, asked, key));
         match judged.answer {
-            Some(Answer::Underway) => services.person_requests.approvals.changes_within(UNDERWAY_INTERVAL).await,
+            Some(Answer::Underway) => services.approvals.changes_within(UNDERWAY_INTERVAL).await,
             _ => break,
         }
     }
     if let Some(Answer::Pending { id, is_new: true }) = &judged.answer {
         // It may have ended since it was found.
         if !services.sessions.is_live(&judged.shared.id) {
-            services.person_requests.approvals.forget_session(&judged.shared.id);
+            services.approvals.forget_session(&judged.shared.id);
         }
         services.server_events.notify(&judged.shared, ServerEventKind::Approval { id: id.clone(), decision: None });
     }
@@ -149,7 +149,7 @@ fn answer_of_person(
     key: Option<Key>,
 ) -> Option<Answer> {
     let Judged { shared, policy, ruling, .. } = judged;
-    let approvals = &services.person_requests.approvals;
+    let approvals = &services.approvals;
     match ruling.verdict {
         Verdict::Ask => {}
         // A decision on this very request goes before the rule that was made of one.

@@ -62,7 +62,7 @@ pub(in crate::sessions) struct Words {
     pub(in crate::sessions) rule: String,
     pub(in crate::sessions) why: String,
     /// Why none of the session's commands can be allowed for always.
-    pub(in crate::sessions) never_provable: Option<String>,
+    pub(super) never_provable: Option<String>,
     /// The masks of the session.
     pub(in crate::sessions) masks: Option<Arc<Masks>>,
 }
@@ -246,7 +246,7 @@ impl Approvals {
     }
 
     /// The decision about a request that needs none any more, if there is one. An allowed one is used up.
-    pub(in crate::sessions) fn decision_before(&self, asked: &Asked, key: Option<Key>, now: Instant) -> Option<Answer> {
+    pub(super) fn decision_before(&self, asked: &Asked, key: Option<Key>, now: Instant) -> Option<Answer> {
         let mut all = locked(&self.0.all);
         all.retain(|approval| now < approval.until);
         let at = all.iter().position(|approval| approval.asked == *asked)?;
@@ -295,7 +295,7 @@ impl Approvals {
     }
 
     /// Waits for the next decision, or until a request has been performed, but not longer than this.
-    pub(in crate::sessions) async fn changes_within(&self, time: Duration) {
+    pub(super) async fn changes_within(&self, time: Duration) {
         let mut decided = self.0.decided.subscribe();
         let _ = tokio::time::timeout(time, decided.changed()).await;
     }
@@ -487,7 +487,7 @@ impl Approval {
 }
 
 /// Refuses a decision for always on a command that has a secret of these.
-pub(in crate::sessions) fn check_shows_no_secret(masks: &[Arc<Masks>], command: &str) -> Result<(), ActionError> {
+pub(super) fn check_shows_no_secret(masks: &[Arc<Masks>], command: &str) -> Result<(), ActionError> {
     if masks.iter().any(|masks| masks.masked_text(command.to_owned()) != command) {
         return Err(not_for_always("the command has the value of a named secret, and the rule would show it"));
     }
@@ -495,7 +495,7 @@ pub(in crate::sessions) fn check_shows_no_secret(masks: &[Arc<Masks>], command: 
 }
 
 /// The refusal of a decision for always. Nothing is decided then.
-pub(in crate::sessions) fn not_for_always(why: &str) -> ActionError {
+pub(super) fn not_for_always(why: &str) -> ActionError {
     let problem = format!("this cannot be allowed for always: {why}; allow it once, or deny it");
     ActionError::Invalid { field: "decision", problem }
 }

@@ -1,7 +1,6 @@
 //! Removes an ended session: its folder, and what this server knows of it.
 
 use crate::ids::SessionId;
-use crate::mutex::locked;
 use crate::sessions::services::Services;
 
 /// Removes the folder of an ended session, and forgets the session; returns the number of freed bytes.
@@ -19,7 +18,7 @@ pub(in crate::sessions) fn remove(services: &Services, id: &SessionId) -> std::i
     services.sessions.forget_past(id);
     services.read_cursors.forget(id);
     services.tasks.forget(id);
-    locked(&services.create_keys.keys).retain(|_, session| session != id);
+    services.create_keys.forget(id);
     services.history.store.forget(id.as_str());
     Ok(bytes)
 }

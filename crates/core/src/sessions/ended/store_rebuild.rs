@@ -58,8 +58,7 @@ fn record_all(services: &Services, store: &Store) -> Result<usize, StoreError> {
     let folders =
         services.backends.holders.all().map_err(|e| StoreError::Unavailable(format!("the sessions' folder: {e}")))?;
     for id in &folders {
-        let live = locked(&services.sessions.live).get(id).cloned();
-        match live {
+        match services.sessions.handle(id) {
             Some(handle) => {
                 unwitnessed_end::record(services, id);
                 store.put_session(handle.shared.row(None));

@@ -68,7 +68,7 @@ pub(super) fn start_container(
 }
 
 /// Starts a container with these settings. Blocks.
-pub(in crate::sessions) fn run_container(
+pub(super) fn run_container(
     launcher: &Launcher,
     id: &SessionId,
     settings: &ContainerSettings,
@@ -82,7 +82,7 @@ pub(in crate::sessions) fn run_container(
 }
 
 /// The error of a container that cannot be.
-pub(in crate::sessions) fn not_started(why: String) -> ActionError {
+pub(super) fn not_started(why: String) -> ActionError {
     ActionError::Start { why: format!("its container: {why}") }
 }
 

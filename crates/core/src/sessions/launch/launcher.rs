@@ -14,7 +14,7 @@ use crate::shell::Integration;
 #[derive(Debug)]
 pub(in crate::sessions) struct Launcher {
     pub(in crate::sessions) backends: Arc<Backends>,
-    pub(in crate::sessions) quota: Quota,
+    pub(super) quota: Quota,
     /// The default limits of a new session.
     pub(in crate::sessions) limits: Limits,
     /// The maximum limits of a session.
@@ -51,7 +51,7 @@ impl Launcher {
     }
 
     /// The files and folders of the server that no confined session opens: its configuration, its policies, its socket and the state directory.
-    pub(in crate::sessions) fn own_places(&self) -> Vec<PathBuf> {
+    pub(super) fn own_places(&self) -> Vec<PathBuf> {
         let remembered = self.policies.remembered();
         let files = [self.config_file.as_deref(), self.policies.path(), remembered.as_deref()];
         let places = [self.backends.holders.sessions().parent(), Some(&*self.socket)].into_iter().chain(files);

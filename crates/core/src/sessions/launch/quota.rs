@@ -10,14 +10,14 @@ use crate::mutex::locked;
 
 /// How many sessions may live.
 #[derive(Debug)]
-pub(in crate::sessions) struct Quota {
+pub(super) struct Quota {
     most: SessionsMax,
     /// Sessions that are being started, with their owners: they count against the quota.
     starting: Mutex<HashMap<SessionId, String>>,
 }
 
 /// The reservation of a session that is being started, until its start has succeeded or failed.
-pub(in crate::sessions) struct Reservation<'a> {
+pub(super) struct Reservation<'a> {
     quota: &'a Quota,
     id: SessionId,
 }

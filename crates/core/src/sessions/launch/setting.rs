@@ -38,7 +38,7 @@ pub(super) struct Setting {
     /// The user, if it is not the server's own.
     pub(in crate::sessions) user: Option<User>,
     /// Variables that neither the profile nor the request needs to set.
-    pub(in crate::sessions) beneath: &'static [(&'static str, &'static str)],
+    pub(super) beneath: &'static [(&'static str, &'static str)],
     /// The secrets that the profile gives.
     pub(in crate::sessions) secrets: GivenSecrets,
 }

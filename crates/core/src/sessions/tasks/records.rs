@@ -118,7 +118,7 @@ pub(in crate::sessions) struct Task {
     pub(in crate::sessions) reply: Option<(u32, PersonReply)>,
     pub(in crate::sessions) question: Option<Question>,
     /// It was shown as going on.
-    pub(in crate::sessions) was_shown: bool,
+    pub(super) was_shown: bool,
 }
 
 impl Task {
