@@ -10,10 +10,10 @@ use crate::principal::Principal;
 use crate::sessions::ended::session::EndedSession;
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::read_cursor::ReadCursors;
-use crate::sessions::render::handover::RecentHandovers;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 use crate::sessions::shared::Shared;
+use crate::sessions::timeline::handover::RecentHandovers;
 
 /// A command of a session, and where its visible output ends while it runs.
 pub(super) struct KnownCommand {

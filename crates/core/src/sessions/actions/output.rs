@@ -13,12 +13,13 @@ use crate::limits;
 use crate::principal::Principal;
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::render::budget::say_left_out;
-use crate::sessions::render::handover::{Handovers, RecentHandovers};
+use crate::sessions::render::handover::Handovers;
 use crate::sessions::render::range;
 use crate::sessions::render::stream::stream;
 use crate::sessions::services::Services;
 use crate::sessions::session::{Request, ViewerLimit};
 use crate::sessions::shared::Shared;
+use crate::sessions::timeline::handover::RecentHandovers;
 
 pub(in crate::sessions) async fn output(
     services: &Services,

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use crate::action::{ActionError, Budget, TextView};
-use crate::sessions::render::handover::{Handovers, RecentHandovers};
+use crate::sessions::render::handover::Handovers;
 use crate::sessions::render::text;
 use crate::sessions::render::text_source::TextSource;
 use crate::sessions::shared::Shared;
+use crate::sessions::timeline::handover::RecentHandovers;
 
 /// Renders a range of output.
 pub(in crate::sessions) async fn text(

@@ -10,11 +10,11 @@ use crate::action::{
 use crate::principal::Principal;
 use crate::sessions::handle::Handle;
 use crate::sessions::read_cursor::ReadCursors;
-use crate::sessions::render::handover::RecentHandovers;
 use crate::sessions::render::range;
 use crate::sessions::render::text::without_prompt;
 use crate::sessions::services::Services;
 use crate::sessions::session::{Finished, Painted, Snapshot};
+use crate::sessions::timeline::handover::RecentHandovers;
 
 /// How long the holder may take after the shell's exit to end its descendants.
 pub(super) const CLEARING_UP: Duration = Duration::from_secs(1);

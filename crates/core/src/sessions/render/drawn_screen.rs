@@ -7,10 +7,11 @@ use std::io;
 use journal::Reader;
 use terminal::{PlainRun, Screen, plain_runs};
 
-use super::handover::{Handovers, RecentHandovers};
+use super::handover::Handovers;
 use super::range;
 use crate::host::holders::SessionFolder;
 use crate::limits;
+use crate::sessions::timeline::handover::RecentHandovers;
 
 /// The bytes at the end of a run that are looked at first.
 const LOOK_BYTES: u64 = 64 << 10;

@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
     use crate::sessions::render::drawn_screen::DrawnOutput;
-    use crate::sessions::render::handover::RecentHandovers;
+    use crate::sessions::timeline::handover::RecentHandovers;
 
     #[test]
     // promise: output-2

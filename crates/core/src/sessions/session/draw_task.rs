@@ -7,9 +7,9 @@ use terminal::PlainRun;
 use tokio::sync::oneshot;
 
 use crate::sessions::render::drawn_screen::{DrawnOutput, DrawnScreen};
-use crate::sessions::render::handover::RecentHandovers;
 use crate::sessions::render::stored_screen;
 use crate::sessions::shared::Shared;
+use crate::sessions::timeline::handover::RecentHandovers;
 
 /// One task draws no more, so that what it has drawn is soon of use.
 const TASK_BYTES: u64 = 2 << 20;

@@ -13,7 +13,7 @@ use crate::action::{
     ActionError, CommandView, EndedBy, InputBytes, ProcessView, ScreenView, SessionView, SignalView, TargetShell, Wait,
 };
 use crate::ids::CommandId;
-use crate::sessions::render::handover::RecentHandovers;
+use crate::sessions::timeline::handover::RecentHandovers;
 
 /// A request to a live session.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use wire::Key;
 
+use super::handover::{Handover, RecentHandovers};
 use crate::action::{Boundary, CommandStatus, Limit};
 use crate::limits::{COMMANDS_IN_MEMORY, COMMANDS_TEXT_IN_MEMORY};
-use crate::sessions::render::handover::{Handover, RecentHandovers};
 use crate::sessions::timeline::nested_line::NestedLine;
 
 /// How many keys of typed input are kept: as many as the holder keeps.

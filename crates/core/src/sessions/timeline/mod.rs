@@ -7,6 +7,7 @@
 mod clock;
 mod command_log;
 mod conclusions;
+pub(crate) mod handover;
 pub(crate) mod judged_end;
 pub(crate) mod nested_line;
 mod output_scan;
@@ -25,13 +26,13 @@ use wire::Key;
 
 use crate::action::{Boundary, CommandStatus, INNER_SHELL_ENDED, Limit, WITHOUT_HOOKS};
 use crate::limits::ECHO_HELD;
-use crate::sessions::render::handover::kept_text;
 use crate::sessions::timeline::nested_line::{NestedLine, NestedMark};
 
 use clock::Clock;
 pub(crate) use clock::{micros, time};
 use command_log::CommandLog;
 pub(crate) use command_log::{Channel, Command, End};
+use handover::kept_text;
 use output_scan::OutputScan;
 use shell::Shell;
 pub(crate) use signal_log::Sent;

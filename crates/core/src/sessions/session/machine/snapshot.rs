@@ -3,10 +3,10 @@
 use crate::action::{Boundary, Foreground, Painter, ScreenView, SessionStatus};
 use crate::ids::CommandId;
 use crate::limits;
-use crate::sessions::render::handover::RecentHandovers;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::{ScreenSnapshot, Snapshot, ViewerLimit};
 use crate::sessions::summary::Summary;
+use crate::sessions::timeline::handover::RecentHandovers;
 use crate::sessions::views;
 
 /// Journal bytes that are fed to the screen per turn while a viewer waits for it: more than a turn reads, so that it

@@ -7,7 +7,7 @@ use wire::{FromHolder, HandoverMethod};
 
 use super::{Now, Record, Rig, Session, StepInput, handle, hello, open, settle};
 use crate::sessions::render::drawn_screen::{DrawnOutput, DrawnScreen};
-use crate::sessions::render::handover::RecentHandovers;
+use crate::sessions::timeline::handover::RecentHandovers;
 
 /// Output that nothing passes over.
 fn painted(bytes: usize, last: &str) -> String {
