@@ -6,7 +6,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use wire::Tail;
 
 use super::permits::Permits;
-use super::render::published::Published;
+use super::published::Published;
 use super::session::Request;
 use super::shared::Shared;
 use crate::action::{ActionError, EndReason};

@@ -27,6 +27,7 @@ mod perform;
 mod permits;
 mod person;
 mod processes;
+mod published;
 mod read_cursor;
 mod render;
 mod replay_order;
@@ -48,6 +49,7 @@ mod timeline;
 mod toolchains;
 mod unix_peers;
 mod unreachable;
+mod viewer_cursor;
 mod views;
 
 pub use crate::host::capacity::{KernelLimit, kernel_limits};

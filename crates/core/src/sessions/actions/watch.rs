@@ -7,9 +7,9 @@ use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::{Grant, Principal, TicketTarget};
 use crate::sessions::known_sessions::SessionRef;
-use crate::sessions::render::viewer_cursor::ViewerCursor;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
+use crate::sessions::viewer_cursor::ViewerCursor;
 
 /// A viewer cursor, in a live session or in the records of an ended one.
 pub(in crate::sessions) async fn watch(

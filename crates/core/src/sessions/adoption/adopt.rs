@@ -29,7 +29,7 @@ use crate::sessions::backends::Backends;
 use crate::sessions::ended::{session, unwitnessed_end};
 use crate::sessions::handle::Handle;
 use crate::sessions::permits::Permits;
-use crate::sessions::render::published::Published;
+use crate::sessions::published::Published;
 use crate::sessions::resource_limits;
 use crate::sessions::services::Services;
 use crate::sessions::session::{Actor, Now, Session};

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::machine::session::Session;
 use super::now::Now;
 use crate::action::{EndedBy, Foreground, ServerEventKind, SessionEvent, SessionStatus};
-use crate::sessions::render::published::{Noted, Published};
+use crate::sessions::published::{Noted, Published};
 use crate::sessions::server_events::ServerEvents;
 use crate::sessions::shared::Shared;
 use crate::sessions::summary::Summary;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::action::SessionEvent;
-use crate::sessions::render::published::Noted;
+use crate::sessions::published::Noted;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::timeline::Command;
 use crate::sessions::views;

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::summary::Summary;
+use super::timeline::handover::RecentHandovers;
 use crate::action::{Foreground, SessionEvent};
 use crate::limits::{EVENTS_KEPT, EVENTS_TEXT_KEPT};
-use crate::sessions::summary::Summary;
-use crate::sessions::timeline::handover::RecentHandovers;
 
 /// The state that an actor publishes to its viewers: positions and the newest events, never bytes.
 #[derive(Debug, Default)]

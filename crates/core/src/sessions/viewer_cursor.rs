@@ -8,14 +8,14 @@ use std::sync::Arc;
 use journal::{Offset, Read};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::handover::Handovers;
+use super::ended::session::EndedSession;
+use super::handle::Handle;
 use super::published::{Noted, Published};
-use super::stream::stream;
+use super::render::handover::Handovers;
+use super::render::stream::stream;
+use super::session::{Request, ScreenSnapshot};
+use super::shared::Shared;
 use crate::action::{ActionError, Boxed, Feed, Piece, SessionEvent, ViewerSnapshot};
-use crate::sessions::ended::session::EndedSession;
-use crate::sessions::handle::Handle;
-use crate::sessions::session::{Request, ScreenSnapshot};
-use crate::sessions::shared::Shared;
 
 /// One viewer's cursor in a session.
 #[derive(Debug)]
