@@ -41,6 +41,8 @@ async fn a_program_that_traps_the_interrupt_sees_it_and_goes_on() {
 const SLOW_SHELL: &str = r#"
 import os, signal, sys
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+# As a shell's copy does, one of this handles an interrupt until it has become a program.
+signal.signal(signal.SIGINT, lambda *_: None)
 
 def start(run):
     reads, writes = os.pipe()
@@ -59,7 +61,6 @@ def sleep():
     os.execvp("sleep", ["sleep", "600"])
 
 def copy():
-    signal.signal(signal.SIGINT, lambda *_: None)
     os.write(1, b"ready\n")
     open("gate").read()
     sleep()

@@ -18,7 +18,7 @@ const KEY_UNREAD_US: u64 = 500_000;
 const CHECK_US: u64 = 1_000;
 /// A copy of a shell that has not become a program after this time will not, and a shell without the terminal does not take it back.
 const UNCERTAIN_MAX_US: u64 = 5_000_000;
-/// The holder sends a signal so soon after it has looked at the processes that none of them has become a program and handles it.
+/// Until this time after the holder has looked at a copy of a shell, that copy is no program which handles signals.
 const SENT_AT_ONCE_US: u64 = 2_000;
 /// A shell that has had the terminal for so long runs the command itself.
 const SHELL_RUNS_US: u64 = 20_000;
@@ -101,7 +101,8 @@ impl Holder {
 
     /// Sends a signal to the foreground, and notes if no program may have got it.
     fn signal_programs(&mut self, signo: i32, now: u64) -> io::Result<()> {
-        if !has_key(signo) {
+        // At a prompt nothing is lost that a command's caller waits for.
+        if !has_key(signo) || self.shell.command() == 0 {
             return self.signal_foreground(signo);
         }
         self.uncertain_signal = None;
@@ -109,12 +110,15 @@ impl Holder {
         let had_ended = forks.is_empty() && self.has_ended(group);
         let looked_at = time::monotonic_us();
         let result = self.signal_foreground(signo);
-        let is_at_once = time::monotonic_us() < looked_at + SENT_AT_ONCE_US;
+        let forks = match time::monotonic_us() < looked_at + SENT_AT_ONCE_US {
+            true => forks,
+            false => self.forks().into_iter().filter(|fork| forks.contains(fork)).collect(),
+        };
         if self.uncertain_signal.is_some() {
             // It is a key, which waits for its reader.
         } else if had_ended {
             self.watch_signal(signo, SentSignal::Ended(group), now);
-        } else if !forks.is_empty() && is_at_once {
+        } else if !forks.is_empty() {
             self.watch_signal(signo, SentSignal::Forks(forks), now);
         }
         result
@@ -123,7 +127,10 @@ impl Holder {
     /// Whether the shell runs on, and every process of this group has ended.
     fn has_ended(&self, group: u32) -> bool {
         let is_alive = |stat: process::Stat| stat.pgrp == group && stat.state != b'Z';
-        group != self.terminal.shell_pid() && !termination::living().into_iter().filter_map(process::stat).any(is_alive)
+        // Its leader lives, as a rule, and the others need not be looked at.
+        let leader_lives = process::stat(group).is_some_and(is_alive);
+        let others_live = || termination::living().into_iter().filter_map(process::stat).any(is_alive);
+        group != self.terminal.shell_pid() && !leader_lives && !others_live()
     }
 
     fn watch_signal(&mut self, signo: i32, sent: SentSignal, now: u64) {
@@ -157,7 +164,8 @@ impl Holder {
             SentSignal::Forks(forks) => {
                 let is_program = |(pid, image): &(u32, u64)| process::image(*pid).is_some_and(|now| now != *image);
                 let is_lost = forks.iter().any(|fork| fork.0 == group && is_program(fork));
-                forks.retain(|(pid, _)| process::image(*pid).is_some());
+                // The kernel shows no image while it makes one.
+                forks.retain(|(pid, _)| process::stat(*pid).is_some_and(|stat| stat.state != b'Z'));
                 if forks.is_empty() {
                     return;
                 }
