@@ -91,7 +91,7 @@ impl Dispatcher {
         let facts = action.facts();
         let begun = Instant::now();
         let (audit, lanes) = (&self.services.server_events.audit, &self.services.server_events.lanes);
-        let entry = || audit.entry(principal, &action, |session| sessions::name_and_masks(&self.services, session));
+        let entry = || audit.entry(principal, &action, |session| self.services.sessions.name_and_masks(session));
         let mut entry = lanes.work(&principal.name, action.command_bytes(), entry).await;
         let result = match self.admit(principal, facts, &mut action, &mut entry).await {
             Err(error) => Err(error),

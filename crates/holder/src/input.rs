@@ -182,11 +182,20 @@ pub(crate) struct UncertainSignal {
 pub(crate) enum SentSignal {
     /// As a key, to a terminal that makes no signals of keys.
     Key,
-    /// To these copies of a shell, each with the image that it had, which were about to become programs. A shell's copy handles the
-    /// signal as the shell does, and the program in its place never sees it.
-    Forks(Vec<(u32, u64)>),
-    /// To this process group, of which every process had ended. The shell had not taken the terminal back.
-    Ended(u32),
+    /// To these copies of a shell, which were about to become programs. A copy handles the signal as the shell does, and the program in
+    /// its place never sees it.
+    ToCopies(Vec<ShellCopy>),
+    /// To this process group, of which every process had ended. The shell had not taken the terminal back. These processes lived then.
+    ToEnded { group: u32, living: Vec<u32> },
+}
+
+/// A copy that a shell has made of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ShellCopy {
+    pub(crate) pid: u32,
+    pub(crate) start_ticks: u64,
+    /// The image that it shares with its parent.
+    pub(crate) image: u64,
 }
 
 #[cfg(test)]

@@ -110,7 +110,8 @@ impl Wait {
     /// The wait behind an interrupt that this program ignores: long enough to see whether it still asks something.
     pub(crate) fn shortened_by(mut self, ignored_by: Option<&str>) -> Self {
         if ignored_by.is_some() && self.pattern.is_none() && self.until.is_empty() {
-            self.timeout = self.timeout.min(IGNORED_WAIT);
+            self.timeout = self.timeout.min(self.waited + IGNORED_WAIT);
+            self.task = None;
         }
         self
     }

@@ -1,10 +1,6 @@
 //! The state of the server for its operator: the numbers of sessions, the free disk space, and why it is degraded.
-use std::sync::Arc;
-
-use journal::Masks;
 
 use super::services::Services;
-use crate::ids::SessionId;
 use crate::store::SessionQuery;
 
 /// The reason why the server is degraded, if it is.
@@ -23,15 +19,6 @@ pub(crate) fn trouble(services: &Services) -> Option<String> {
 pub(crate) fn room(services: &Services) -> Option<(u64, u64)> {
     let disk = rustix::fs::statvfs(services.backends.holders.sessions()).ok()?;
     Some((disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_blocks.saturating_mul(disk.f_frsize)))
-}
-
-/// The name of a live session, and the masks for the audit log: its own, and those of all named secrets.
-pub(crate) fn name_and_masks(services: &Services, id: Option<&str>) -> (Option<String>, Vec<Arc<Masks>>) {
-    let id = id.and_then(|id| SessionId::parse(id).ok());
-    let shared = id.and_then(|id| Some(services.sessions.handle(&id)?.shared));
-    let own = shared.as_ref().and_then(|shared| shared.folder.masks().cloned());
-    let masks = services.backends.secrets.masks().into_iter().chain(own).collect();
-    (shared.and_then(|shared| shared.meta.name.clone()), masks)
 }
 
 /// The number of live sessions, of those that wait for the disk, and of retained ended ones; an unknown number is

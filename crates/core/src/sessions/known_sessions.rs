@@ -1,6 +1,6 @@
 //! The sessions that this server knows (live, unreachable, and those that have ended) and who may see them.
 //!
-//! It holds its locks for one expression at a time.
+//! It holds no lock over an await, and takes `live` before the others.
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -47,7 +47,7 @@ impl SessionRef {
     }
 }
 
-/// All sessions of this server.
+/// The sessions that this server knows.
 #[derive(Debug)]
 pub(crate) struct KnownSessions {
     pub(super) backends: Arc<Backends>,
@@ -178,6 +178,17 @@ impl KnownSessions {
     /// The handle of a live session, whoever may see it.
     pub(super) fn handle(&self, id: &SessionId) -> Option<Handle> {
         locked(&self.live).get(id).cloned()
+    }
+
+    /// This live session, or else any other, where it is one that is looked for.
+    pub(super) fn find_live(
+        &self,
+        first: Option<&SessionId>,
+        is_it: impl Fn(&SessionMetadata) -> bool,
+    ) -> Option<Handle> {
+        let live = locked(&self.live);
+        let is_it = |handle: &&Handle| is_it(&handle.shared.meta);
+        first.and_then(|id| live.get(id)).filter(is_it).or_else(|| live.values().find(is_it)).cloned()
     }
 
     pub(super) fn handles(&self) -> Vec<Handle> {

@@ -62,7 +62,7 @@ pub(crate) use approvals::pending::ApprovalUse;
 pub(crate) use client_sessions::sessions_of_gone_client;
 pub use ended::retention::start_retention;
 pub use ended::store_rebuild::keep_whole;
-pub(crate) use health::{counts, name_and_masks, room, trouble};
+pub(crate) use health::{counts, room, trouble};
 pub use launch::start::keep_spare_holder;
 pub use lifecycle::{start, stop};
 pub(crate) use perform::perform;

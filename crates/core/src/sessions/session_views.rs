@@ -1,5 +1,9 @@
 //! Views of known sessions, with what their processes use.
 
+use std::sync::Arc;
+
+use journal::Masks;
+
 use super::handle::Handle;
 use super::known_sessions::{KnownSessions, SessionRef};
 use super::processes;
@@ -10,6 +14,15 @@ use crate::mutex::locked;
 use crate::principal::Principal;
 
 impl KnownSessions {
+    /// The name of a live session, and the masks for the audit log: its own, and those of all named secrets.
+    pub(crate) fn name_and_masks(&self, id: Option<&str>) -> (Option<String>, Vec<Arc<Masks>>) {
+        let id = id.and_then(|id| SessionId::parse(id).ok());
+        let shared = id.and_then(|id| Some(self.handle(&id)?.shared));
+        let own = shared.as_ref().and_then(|shared| shared.folder.masks().cloned());
+        let masks = self.backends.secrets.masks().into_iter().chain(own).collect();
+        (shared.and_then(|shared| shared.meta.name.clone()), masks)
+    }
+
     /// The present view, even if the session ends at this moment.
     pub(super) async fn view_of(&self, principal: &Principal, handle: &Handle) -> Result<SessionView, ActionError> {
         match self.live_view(handle).await {

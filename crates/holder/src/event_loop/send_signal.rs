@@ -9,7 +9,7 @@ use wire::{Activity, Status, Target};
 
 use super::Holder;
 use crate::connections::Caller;
-use crate::input::{SentSignal, UncertainSignal};
+use crate::input::{SentSignal, ShellCopy, UncertainSignal};
 use crate::termination;
 
 /// After this time a program that reads keys has read one.
@@ -18,10 +18,8 @@ const KEY_UNREAD_US: u64 = 500_000;
 const CHECK_US: u64 = 1_000;
 /// A copy of a shell that has not become a program after this time will not, and a shell without the terminal does not take it back.
 const UNCERTAIN_MAX_US: u64 = 5_000_000;
-/// Until this time after the holder has looked at a copy of a shell, that copy is no program which handles signals.
+/// A program does not handle a signal so soon after it was a copy of its shell, as a rule.
 const SENT_AT_ONCE_US: u64 = 2_000;
-/// A shell that has had the terminal for so long runs the command itself.
-const SHELL_RUNS_US: u64 = 20_000;
 
 impl Holder {
     pub(super) fn signal(&mut self, from: Caller, target: Target, signo: i32, now: u64) {
@@ -101,36 +99,43 @@ impl Holder {
 
     /// Sends a signal to the foreground, and notes if no program may have got it.
     fn signal_programs(&mut self, signo: i32, now: u64) -> io::Result<()> {
+        self.uncertain_signal = None;
         // At a prompt nothing is lost that a command's caller waits for.
         if !has_key(signo) || self.shell.command() == 0 {
             return self.signal_foreground(signo);
         }
-        self.uncertain_signal = None;
-        let (forks, group) = (self.forks(), pty::foreground_group(self.terminal.leader()));
-        let had_ended = forks.is_empty() && self.has_ended(group);
         let looked_at = time::monotonic_us();
+        let (copies, group) = (self.copies(), pty::foreground_group(self.terminal.leader()));
+        let living = if copies.is_empty() { self.living_if_ended(group) } else { None };
         let result = self.signal_foreground(signo);
-        let forks = match time::monotonic_us() < looked_at + SENT_AT_ONCE_US {
-            true => forks,
-            false => self.forks().into_iter().filter(|fork| forks.contains(fork)).collect(),
-        };
-        if self.uncertain_signal.is_some() {
-            // It is a key, which waits for its reader.
-        } else if had_ended {
-            self.watch_signal(signo, SentSignal::Ended(group), now);
-        } else if !forks.is_empty() {
-            self.watch_signal(signo, SentSignal::Forks(forks), now);
+        // A key waits for its reader.
+        if self.uncertain_signal.is_none() {
+            let copies = match time::monotonic_us() < looked_at + SENT_AT_ONCE_US {
+                true => copies,
+                false => self.copies().into_iter().filter(|copy| copies.contains(copy)).collect(),
+            };
+            let is_same = pty::foreground_group(self.terminal.leader()) == group;
+            if let Some(living) = living.filter(|_| is_same) {
+                self.watch_signal(signo, SentSignal::ToEnded { group, living }, now);
+            } else if !copies.is_empty() {
+                self.watch_signal(signo, SentSignal::ToCopies(copies), now);
+            }
         }
         result
     }
 
-    /// Whether the shell runs on, and every process of this group has ended.
-    fn has_ended(&self, group: u32) -> bool {
-        let is_alive = |stat: process::Stat| stat.pgrp == group && stat.state != b'Z';
-        // Its leader lives, as a rule, and the others need not be looked at.
-        let leader_lives = process::stat(group).is_some_and(is_alive);
-        let others_live = || termination::living().into_iter().filter_map(process::stat).any(is_alive);
-        group != self.terminal.shell_pid() && !leader_lives && !others_live()
+    /// All processes of the session that live, if every process of this group has ended and the shell runs on.
+    fn living_if_ended(&self, group: u32) -> Option<Vec<u32>> {
+        let lives = |stat: process::Stat| stat.pgrp == group && (stat.state != b'Z' || stat.threads > 1);
+        // The holder may not see the processes of another user, to which it may not send a signal either.
+        let may_see = || signal::send(-i32::try_from(group).unwrap_or(0), 0).is_ok();
+        // The leader lives, as a rule, and the others need not be looked at.
+        if group == 0 || group == self.terminal.shell_pid() || process::stat(group).is_some_and(lives) || !may_see() {
+            return None;
+        }
+        let living = termination::living();
+        let has_ended = !living.iter().filter_map(|pid| process::stat(*pid)).any(lives);
+        has_ended.then_some(living)
     }
 
     fn watch_signal(&mut self, signo: i32, sent: SentSignal, now: u64) {
@@ -138,17 +143,20 @@ impl Holder {
         self.uncertain_signal = Some(UncertainSignal { signo, command, since, due_at, sent });
     }
 
-    /// The copies of a shell that are about to become programs of the foreground, each with its image.
-    fn forks(&self) -> Vec<(u32, u64)> {
+    /// The copies of a shell that are about to become programs: the leader of the foreground group, or a child of it that gets a group of
+    /// its own. A subshell that runs a program has a child.
+    fn copies(&self) -> Vec<ShellCopy> {
         let group = pty::foreground_group(self.terminal.leader());
         let mut pids = vec![group];
         process::children(group, &mut pids);
-        let image_of_copy = |pid: u32| {
-            let image = process::image(pid)?;
-            let parent = process::stat(pid)?.ppid;
-            (process::image(parent) == Some(image)).then_some((pid, image))
+        let copy = |pid: u32| {
+            let (stat, image) = (process::stat(pid)?, process::image(pid)?);
+            let mut children = Vec::new();
+            process::children(pid, &mut children);
+            let is_copy = children.is_empty() && process::image(stat.ppid) == Some(image);
+            is_copy.then_some(ShellCopy { pid, start_ticks: stat.start_ticks, image })
         };
-        pids.into_iter().filter_map(image_of_copy).collect()
+        pids.into_iter().filter_map(copy).collect()
     }
 
     /// Checks whether the program has got the signal, and sends it again if not.
@@ -159,28 +167,36 @@ impl Holder {
             return;
         }
         let group = pty::foreground_group(self.terminal.leader());
-        let is_lost = match &mut signal.sent {
+        match &mut signal.sent {
             SentSignal::Key => return self.check_unread_key(signo, signal.command, now),
-            SentSignal::Forks(forks) => {
-                let is_program = |(pid, image): &(u32, u64)| process::image(*pid).is_some_and(|now| now != *image);
-                let is_lost = forks.iter().any(|fork| fork.0 == group && is_program(fork));
+            SentSignal::ToCopies(copies) => {
                 // The kernel shows no image while it makes one.
-                forks.retain(|(pid, _)| process::stat(*pid).is_some_and(|stat| stat.state != b'Z'));
-                if forks.is_empty() {
+                let is_there =
+                    |copy: &ShellCopy, stat: &process::Stat| stat.start_ticks == copy.start_ticks && stat.state != b'Z';
+                copies.retain(|copy| process::stat(copy.pid).is_some_and(|stat| is_there(copy, &stat)));
+                let has_become = |copy: &ShellCopy| process::image(copy.pid).is_some_and(|image| image != copy.image);
+                if let Some(at) = copies.iter().position(|copy| copy.pid == group && has_become(copy)) {
+                    let pid = copies.swap_remove(at).pid;
+                    self.on_signal_sent(signo, now);
+                    // The other processes of its group have got the first one.
+                    let result = signal::send(pid.cast_signed(), signo);
+                    self.note_signal(&result, signo);
+                    return self.schedule_sample(now);
+                }
+                if copies.is_empty() {
                     return;
                 }
-                is_lost
             }
-            SentSignal::Ended(ended) => {
-                group != *ended && (group != self.terminal.shell_pid() || waited >= SHELL_RUNS_US)
+            // A shell that was there before runs on, and its next program is new.
+            SentSignal::ToEnded { group: ended, living } if group != *ended && !living.contains(&group) => {
+                self.on_signal_sent(signo, now);
+                let result = self.signal_programs(signo, now);
+                self.note_signal(&result, signo);
+                return self.schedule_sample(now);
             }
-        };
-        if is_lost {
-            self.on_signal_sent(signo, now);
-            let result = self.signal_programs(signo, now);
-            self.note_signal(&result, signo);
-            self.schedule_sample(now);
-        } else if waited < UNCERTAIN_MAX_US {
+            SentSignal::ToEnded { .. } => {}
+        }
+        if waited < UNCERTAIN_MAX_US {
             signal.due_at = now + waited;
             self.uncertain_signal = Some(signal);
         }

@@ -86,10 +86,8 @@ pub(super) async fn default_of(
         meta.default.is_default && meta.client.as_deref() == Some(client) && may_see(principal, meta)
     };
     let newest = services.create_keys.default_of(client);
-    let newest = newest.and_then(|id| services.sessions.handle(&id)).filter(|handle| mine(&handle.shared.meta));
     // An older one lives on only while its holder ends what is left of it.
-    let older = || services.sessions.handles().into_iter().find(|handle| mine(&handle.shared.meta));
-    if let Some(handle) = newest.or_else(older) {
+    if let Some(handle) = services.sessions.find_live(newest.as_ref(), mine) {
         match handle.ask(Request::Look).await {
             Ok(snapshot) if snapshot.view.exit.is_none() => {
                 return Ok(DefaultSession::Live(handle, Box::new(snapshot)));

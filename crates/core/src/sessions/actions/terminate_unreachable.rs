@@ -1,4 +1,4 @@
-//! Requests to unreachable sessions: they are listed, read as far as they are on disk, and ended.
+//! Ends unreachable sessions.
 
 use std::sync::Arc;
 use std::time::Duration;

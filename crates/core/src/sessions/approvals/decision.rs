@@ -10,7 +10,6 @@ use tokio::time::Instant;
 use super::pending::{check_shows_no_secret, not_for_always};
 use crate::action::{ActionError, ApprovalView, Decision};
 use crate::principal::Principal;
-use crate::sessions::health;
 use crate::sessions::on_disk::on_disk;
 use crate::sessions::services::Services;
 
@@ -44,7 +43,7 @@ fn remember(
     command: &str,
     cwd: &Path,
 ) -> Result<(), ActionError> {
-    let (_, masks) = health::name_and_masks(services, None);
+    let (_, masks) = services.sessions.name_and_masks(None);
     check_shows_no_secret(&masks, command)?;
     services.launcher.policies.remember(policy, command, cwd, &principal.name).map_err(|e| match e.kind() {
         io::ErrorKind::InvalidInput => not_for_always(&e.to_string()),

@@ -58,7 +58,8 @@ impl Session {
         let waiting = self.foreground.state.filter(|state| state.foreground.waits());
         let reader = waiting.map(|state| state.pid).or(self.inside.known_reader());
         let is_read_here = self.is_read_here();
-        let ignored_by = signo.and_then(|signo| self.ignored_by(signo));
+        let ignored_by =
+            signo.filter(|signo| *signo == sys::signal::INT).and_then(|signo| self.key_is_ignored_by(signo));
         let wait = wait.map(|wait| wait.shortened_by(ignored_by.as_deref()));
         self.foreground.forget_state();
         // C-c, C-\ and C-z, also where they are plain bytes for a terminal on another machine.

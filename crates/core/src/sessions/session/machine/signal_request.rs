@@ -22,7 +22,8 @@ impl Session {
     ) {
         self.jobs.may_have_stopped |= signo == sys::signal::TSTP;
         let is_foreground = target == Target::Foreground;
-        let ignored_by = if is_foreground { self.ignored_by(signo) } else { None };
+        let sent = self.about_to_send(target, signo);
+        let ignored_by = if is_foreground { self.ignored_by(&sent) } else { None };
         if is_foreground {
             self.foreground.forget_state();
         }
@@ -33,7 +34,7 @@ impl Session {
                 self.timeline.clear_begun_line();
             }
         }
-        self.timeline.expect_signal(self.about_to_send(target, signo));
+        self.timeline.expect_signal(sent);
         self.link.call(self.now.at, Call::Signal { is_foreground, ignored_by, reply }, |seq| ToHolder::Signal {
             seq,
             target,
@@ -42,15 +43,19 @@ impl Session {
     }
 
     /// The name of the program whose processes all ignore the interrupt that is about to be sent to the foreground.
-    pub(super) fn ignored_by(&self, signo: i32) -> Option<String> {
+    fn ignored_by(&self, sent: &Sent) -> Option<String> {
         // For a program that reads keys it may be a key.
         let may_be_key = self.foreground.state.is_some_and(|state| !state.canonical);
-        if signo != sys::signal::INT || may_be_key {
+        if sent.signo != sys::signal::INT || may_be_key {
             return None;
         }
-        let receivers = self.about_to_send(Target::Foreground, signo).receivers;
-        let ignore = receivers.iter().all(|(process, _)| self.host().ignores(process.0, signo));
-        receivers.into_iter().next().filter(|_| ignore).map(|(_, name)| name)
+        let ignore = || sent.receivers.iter().all(|(process, _)| self.host().ignores(process.0, sent.signo));
+        sent.receivers.first().filter(|_| ignore()).map(|(_, name)| name.clone())
+    }
+
+    /// The same for a key that sends a signal to the foreground.
+    pub(super) fn key_is_ignored_by(&self, signo: i32) -> Option<String> {
+        self.ignored_by(&self.about_to_send(Target::Foreground, signo))
     }
 
     /// The signal as the event log will record it, with the processes that will receive it.
