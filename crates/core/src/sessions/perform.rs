@@ -163,8 +163,8 @@ async fn attempt(services: &Arc<Services>, principal: &Principal, action: &Actio
             Ok(Outcome::Approval(Box::new(decided)))
         }
         Action::Capabilities => {
-            let services = Arc::clone(services);
-            let tier = move |tier| (tier, services.backends.host.confinement_hindrance(tier));
+            let host = Arc::clone(&services.backends.host);
+            let tier = move |tier| (tier, host.confinement_hindrance(tier));
             let confinement = on_disk(move || Ok(ConfinementTier::ALL.map(tier).to_vec())).await?;
             Ok(Outcome::Capabilities(CapabilitiesView { confinement }))
         }

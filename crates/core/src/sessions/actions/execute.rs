@@ -42,7 +42,7 @@ async fn execute_once(
 ) -> Result<Report, ActionError> {
     let handle = services.sessions.live(principal, &request.session).await?;
     let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
-    not_a_creates(services, principal, request.key.as_deref()).await?;
+    idempotency::not_a_creates(services, principal, request.key.as_deref()).await?;
     let key = idempotency::key_of_command(services, request);
     let wait = request.wait.clone().map(|wait| task_wait::with_grace(services, wait));
     let patience = wait.as_ref().map(Wait::left).filter(|left| !left.is_zero()).unwrap_or(PATIENCE_WITHOUT_WAIT);
@@ -148,20 +148,5 @@ pub(super) async fn after(
             }
         }
         Err(other) => Err(other),
-    }
-}
-
-/// Refuses a key that has started a session: any other request with it is a different one.
-pub(in crate::sessions) async fn not_a_creates(
-    services: &Services,
-    principal: &Principal,
-    key: Option<&str>,
-) -> Result<(), ActionError> {
-    let Some(key) = key else { return Ok(()) };
-    let Some(session) = services.create_keys.session(&principal.name, key) else { return Ok(()) };
-    match services.sessions.find(principal, &session).await {
-        Ok(_) => Err(ActionError::KeyReused { key: key.to_owned() }),
-        // Another principal's keys do not concern this caller.
-        Err(_) => Ok(()),
     }
 }

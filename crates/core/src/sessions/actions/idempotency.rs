@@ -115,3 +115,18 @@ pub(super) async fn visitor_typed_before(
     let (_, len) = ended(services, principal, id).await?.timeline.log().typed_with(key)?.ok()?;
     usize::try_from(len).ok()
 }
+
+/// Refuses a key that has started a session: any other request with it is a different one.
+pub(in crate::sessions) async fn not_a_creates(
+    services: &Services,
+    principal: &Principal,
+    key: Option<&str>,
+) -> Result<(), ActionError> {
+    let Some(key) = key else { return Ok(()) };
+    let Some(session) = services.create_keys.session(&principal.name, key) else { return Ok(()) };
+    match services.sessions.find(principal, &session).await {
+        Ok(_) => Err(ActionError::KeyReused { key: key.to_owned() }),
+        // Another principal's keys do not concern this caller.
+        Err(_) => Ok(()),
+    }
+}

@@ -39,7 +39,7 @@ async fn input_once(services: &Arc<Services>, principal: &Principal, request: &I
         return Err(ActionError::Invalid { field: "input", problem });
     }
     let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
-    execute::not_a_creates(services, principal, request.key.as_deref()).await?;
+    idempotency::not_a_creates(services, principal, request.key.as_deref()).await?;
     let key = idempotency::key_of_input(services, request);
     let seen = services.read_cursors.read_to_if_known(principal, &request.session).await;
     let Input { bytes, is_secret, is_hidden, wait, meant_for, .. } = request.clone();

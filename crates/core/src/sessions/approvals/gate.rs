@@ -18,7 +18,7 @@ use crate::keys;
 use crate::limits::{APPROVALS_PER_PRINCIPAL_MAX, JUDGED_WEIGHT, POLICY_BYTES_MAX, UNDERWAY_INTERVAL};
 use crate::policy_file::PolicyFile;
 use crate::principal::Principal;
-use crate::sessions::actions::{execute, idempotency};
+use crate::sessions::actions::idempotency;
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::on_disk::on_disk;
 use crate::sessions::services::Services;
@@ -108,7 +108,7 @@ pub(crate) async fn judged(
     let used = name.map(|_| used);
     let key = used.filter(|_| matches!(action, Action::Execute(_)));
     if judged.ruling.verdict == Verdict::Ask {
-        execute::not_a_creates(services, principal, name).await?;
+        idempotency::not_a_creates(services, principal, name).await?;
     }
     let hides_input = handle.feed.borrow().foreground == Some(Foreground::PasswordWanted);
     loop {
