@@ -185,9 +185,9 @@ pub const REPORT_PATIENCE: Duration = Duration::from_millis(400);
 pub const REPORT_READ_MAX: Duration = Duration::from_secs(10);
 /// A typed command in a shell without our hooks cannot end earlier: the shell must have read it first.
 pub const TYPED_AGE_MIN: Duration = Duration::from_millis(150);
-/// If a report's marker has not come for this long although the shell reads again (its output was redirected), the
-/// command ends here.
-pub const MARKER_PATIENCE: Duration = Duration::from_millis(150);
+/// If a report's marker has not come for this long although all output was read (the shell's output was redirected), the command ends
+/// here. On a busy machine, holder and shell may wait for the processor in the moment between both.
+pub const MARKER_PATIENCE: Duration = Duration::from_millis(500);
 /// Commands kept in memory per session; older ones are in the store.
 pub const COMMANDS_IN_MEMORY: usize = 64;
 /// The bytes of their texts: those of one of the longest. A request that asks for them copies them.

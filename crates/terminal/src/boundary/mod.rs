@@ -232,7 +232,7 @@ impl Boundaries {
         let oldest = first(|what| matches!(what, PendingKind::Prompt))
             .or_else(|| first(|what| matches!(what, PendingKind::End(_))));
         let oldest = oldest.unwrap_or(0);
-        self.waiting.remove(oldest)?.given_up(self.known_to)
+        self.waiting.remove(oldest)?.what.given_up(self.known_to)
     }
 
     /// Adds a marker that the scanner found. Returns nothing for a forged one. An attested one yields its own boundary
@@ -253,7 +253,7 @@ impl Boundaries {
         for lost in self.waiting.drain(..index) {
             match lost.what {
                 PendingKind::Start(id) if id > newest => overtaken = Some(lost),
-                _ => boundaries.extend(lost.given_up(from)),
+                _ => boundaries.extend(lost.what.given_up(from)),
             }
         }
         let found = self.waiting.pop_front().map(|found| match found.what {
@@ -269,12 +269,12 @@ impl Boundaries {
         boundaries
     }
 
-    /// Ends the command `id` at `at` because its marker never came, although the kernel shows that the shell reads
-    /// again. `None` if no end of this command waits.
+    /// Ends the command `id` at `at` because its marker has not come. If it comes later, it is left out of views like a prompt's. `None`
+    /// if no end of this command waits.
     pub fn expire(&mut self, id: u32, at: u64) -> Option<Boundary> {
-        let is_its_end = |waiting: &PendingRecord| matches!(&waiting.what, PendingKind::End(end) if end.id == id);
-        let index = self.waiting.iter().position(is_its_end)?;
-        self.waiting.remove(index)?.given_up(at)
+        let is_its_end = |waiting: &&mut PendingRecord| matches!(&waiting.what, PendingKind::End(end) if end.id == id);
+        let expired = self.waiting.iter_mut().find(is_its_end)?;
+        std::mem::replace(&mut expired.what, PendingKind::Prompt).given_up(at)
     }
 
     /// The commands whose end is attested but has no position yet.
@@ -301,12 +301,14 @@ impl PendingRecord {
             PendingKind::End(end) => end.id,
         }
     }
+}
 
+impl PendingKind {
     /// An expired end still is an end; an expired start says nothing about the output.
     fn given_up(self, at: u64) -> Option<Boundary> {
-        match self.what {
-            PendingKind::Start(_) | PendingKind::Prompt => None,
-            PendingKind::End(end) => Some(Boundary::Ended { end, output_end: at, at, marker: None }),
+        match self {
+            Self::Start(_) | Self::Prompt => None,
+            Self::End(end) => Some(Boundary::Ended { end, output_end: at, at, marker: None }),
         }
     }
 }

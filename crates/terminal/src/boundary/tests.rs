@@ -168,7 +168,9 @@ fn an_end_that_expires_is_placed_once() {
     boundaries.record(ended("a", 3));
     assert_eq!(boundaries.expire(3, 70), Some(lost(3, 70)));
     assert_eq!(boundaries.expire(3, 80), None);
-    assert_eq!(boundaries.marker(MarkerKind::End, &nonce("a"), 90, 99), []);
+    // Its marker comes late, and once.
+    assert_eq!(boundaries.marker(MarkerKind::End, &nonce("a"), 90, 99), [Boundary::Prompt { marker: 90..99 }]);
+    assert_eq!(boundaries.marker(MarkerKind::End, &nonce("a"), 100, 109), []);
 }
 
 #[test]
