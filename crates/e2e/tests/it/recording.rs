@@ -133,8 +133,12 @@ async fn a_recording_holds_every_byte_and_plays_to_the_same_screen() {
 async fn output_has_the_time_at_which_it_came() {
     let server = Server::start();
     let shell = server.session().await;
-    shell.run("echo one; sleep 0.3; echo two").await;
+    let command = shell.run_until("echo one; read; echo two", "^one").await;
+    server.session().await.run("sleep 0.3").await;
+    shell.types("").await;
+    shell.end_of(&command).await;
     let cast = Cast::of(&server, &shell, 3);
-    let at = |word: &str| cast.events.iter().find(|e| e.1 == "o" && e.2.starts_with(word)).expect("recorded").0;
-    assert!(at("two") - at("one") >= 0.25, "{cast:?}");
+    let has = |event: &str, word: &str| event.contains(word) && !event.contains("echo");
+    let at = |word: &str| cast.events.iter().find(|e| e.1 == "o" && has(&e.2, word)).expect("recorded").0;
+    assert!(at("two") - at("one") >= 0.3, "{cast:?}");
 }

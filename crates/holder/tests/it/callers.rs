@@ -92,7 +92,16 @@ fn a_caller_that_has_a_place_and_says_nothing_gives_it_to_the_next_and_the_serve
     let mut held = Held::running("read rest");
     for _ in 0..3 {
         let mut looks: Vec<_> = (0..8).map(|_| held.call()).collect();
-        assert!(looks.iter_mut().all(|look| look.greets(false).holder_pid == held.pid()));
+        for look in &mut looks {
+            // On a busy machine its turn to speak may come when its place is gone already.
+            let hello = loop {
+                match look.greets_if_placed(false) {
+                    Some(hello) => break hello,
+                    None => *look = held.call(),
+                }
+            };
+            assert_eq!(hello.holder_pid, held.pid());
+        }
     }
     held.server.greets(true);
 }

@@ -45,14 +45,19 @@ impl Caller {
 
     /// Says hello, and is answered.
     pub fn greets(&mut self, attaches: bool) -> Hello {
-        self.sends(&ToHolder::Hello { protocol: PROTOCOL, attaches });
+        self.greets_if_placed(attaches).expect("an answer, and not the end")
+    }
+
+    /// `None` if the holder has closed: a caller that has said nothing for a while gives its place to the next.
+    pub fn greets_if_placed(&mut self, attaches: bool) -> Option<Hello> {
+        self.stream.write_all(&ToHolder::Hello { protocol: PROTOCOL, attaches }.encode()).ok()?;
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
-            let frames = self.hears(PATIENCE).expect("an answer, and not the end");
+            let frames = self.hears(PATIENCE)?;
             if let Some(hello) =
                 frames.into_iter().find_map(|f| if let FromHolder::Hello(h) = f { Some(h) } else { None })
             {
-                return hello;
+                return Some(hello);
             }
         }
         panic!("no answer within {PATIENCE:?}");
