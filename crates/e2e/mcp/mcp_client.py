@@ -233,6 +233,10 @@ class Lines:
         return answer
 
 
+# With PTYD_TEST_TIER every session is in that tier of confinement.
+TIER = os.environ.get("PTYD_TEST_TIER")
+
+
 class Workspace:
     """A user's machine with one agent at work: its own home, state, runtime folder and server, or the server of a host."""
 
@@ -265,6 +269,17 @@ class Workspace:
             "PTYD_STATE_DIR": str(self.state),
             "PTYD_RUNTIME_DIR": str((host or self).root / "run"),
         }
+        if TIER:
+            self.confine(TIER)
+
+    def confine(self, tier: str) -> None:
+        """Confines every session to the project's folder."""
+        settings = f'tier = "{tier}", network = true, writable = ["{self.project}"], project_settings = true'
+        folder = self.home / ".config/ptyd"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.toml").write_text(
+            f'[profiles.default]\ncwd = "{self.project}"\nconfinement = {{ {settings} }}\n'
+        )
 
     async def terminal(self, command: str = "", /, **arguments) -> Answer:
         """The one-tool shell of the agent at this workspace."""

@@ -17,6 +17,7 @@ async def test_a_directory_change_stays(workspace):
     assert (await workspace.terminal("pwd")).output == "/tmp"
 
 
+@pytest.mark.not_confined("the case has profiles of its own")
 async def test_every_shell_of_an_agent_is_started_by_a_profile(workspace):
     folder = workspace.home / ".config/ptyd"
     folder.mkdir(parents=True)
@@ -109,6 +110,7 @@ async def test_an_end_of_file_ends_a_reader_with_its_own_code(workspace):
 
 
 @pytest.mark.parametrize("key", ["C-c", "C-z", "C-d"])
+@pytest.mark.not_confined("a sandbox numbers its processes itself")
 async def test_a_key_for_an_idle_shell_is_not_sent_and_the_shell_lives(workspace, key):
     first = await workspace.terminal("true")
     answer = await workspace.terminal(key)
@@ -136,6 +138,7 @@ async def test_input_without_a_program_is_an_error(workspace):
     assert (refused.is_error, "no program runs" in refused.text) == (True, True)
 
 
+@pytest.mark.not_confined("the directory cannot be a workspace")
 async def test_the_shell_starts_where_its_client_is_with_its_environment_and_mask(machine):
     elsewhere = machine.root / "else where"
     elsewhere.mkdir()
@@ -150,6 +153,7 @@ async def test_the_shell_starts_where_its_client_is_with_its_environment_and_mas
         os.umask(before)
 
 
+@pytest.mark.not_confined("a sandbox numbers its processes itself")
 async def test_the_metadata_comes_whole_at_first_and_later_only_what_changed(workspace):
     first = await workspace.terminal("true")
     names = ["session", "pid", "user", "host", "cwd", "python"]
@@ -205,6 +209,19 @@ async def test_every_byte_is_in_the_sessions_log_file(workspace):
     assert answer.output == made.strip()
 
 
+@pytest.mark.parametrize("tier", ["sandbox", "process"])
+async def test_a_confined_shell_begins_again_only_in_a_directory_that_it_could_change(workspace, tier):
+    workspace.confine(tier)
+    await workspace.terminal("mkdir -p one; ln -s /root one/link")
+    # A hidden directory cannot be entered, and the shell's own word for it is not believed.
+    for command, kept in [("cd one", "one"), ("cd /usr", ""), (f"PWD={workspace.home}", ""), (f"PWD={workspace.project}/one/link", "")]:
+        await workspace.terminal(command)
+        await workspace.terminal("exit 1")
+        fresh = await workspace.terminal("pwd -P")
+        assert fresh.output == str(workspace.project / kept), fresh.text
+
+
+@pytest.mark.not_confined("the log file is hidden, and the answer says so")
 async def test_without_the_reading_tool_the_cut_names_the_log_file_and_the_bytes(machine):
     async with machine.another_agent("--tools", "terminal") as agent:
         machine.agent = agent

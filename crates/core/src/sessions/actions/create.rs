@@ -8,7 +8,9 @@ use tokio::time::Instant;
 use super::default_session::{self, DefaultSession};
 use super::list::published;
 use super::terminate;
-use crate::action::{ActionError, Create, Created, Foreground, SessionStatus, SessionView, StartupFailure};
+use crate::action::{
+    ActionError, ConfinementTier, Create, Created, Foreground, SessionStatus, SessionView, StartupFailure,
+};
 use crate::ids::{NODE, SessionId};
 use crate::limits;
 use crate::mutex::locked;
@@ -184,11 +186,18 @@ async fn launch_again(services: &Arc<Services>, old: &EndedSession, id: &Session
     start::launch(services, &id, owner.clone(), |_| Ok(spec)).await
 }
 
-/// The directory of a confined session belongs to its bounds, and that of a profile to the profile.
+/// The directory of a shell that ended by itself. A confined session keeps only one that it could change, because its answer must not
+/// show whether a hidden one exists; the folders of a container ended with it.
 fn kept_directory(backends: &Backends, old: &EndedSession) -> Option<PathBuf> {
-    let view = old.view();
-    let is_free = view.confinement.is_none() && view.profile.is_none() && old.ended_by_itself();
-    Some(view.cwd).filter(|cwd| is_free && backends.host.file(cwd).is_some_and(|it| it.is_directory))
+    let (view, host) = (old.view(), &backends.host);
+    let is_known = view.confinement != Some(ConfinementTier::Container) && old.ended_by_itself();
+    let is_within = |cwd: &PathBuf| {
+        old.shared.spec.confinement.as_ref().is_none_or(|rules| {
+            let cwd = host.resolved_path(cwd);
+            rules.writable.iter().any(|place| cwd.starts_with(place))
+        })
+    };
+    Some(view.cwd).filter(|cwd| is_known && is_within(cwd) && host.file(cwd).is_some_and(|it| it.is_directory))
 }
 
 async fn created(services: &Services, principal: &Principal, handle: &Handle) -> Result<Created, ActionError> {

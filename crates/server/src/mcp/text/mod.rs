@@ -204,12 +204,21 @@ fn way_to(
     context: &AnswerContext<'_>,
 ) -> String {
     if !context.has_read_tool {
-        // The offset in the journal is the offset in its file.
-        return format!("bytes {from}–{to} of {}", shell_words(&session.log_file));
+        return in_log_file((from, to), session);
     }
     // Ids have no character that JSON would escape.
     let of_command = command.map(|id| format!("\"command_id\":\"{id}\",")).unwrap_or_default();
     format!("get_terminal_output {{\"session_id\":\"{}\",{of_command}\"since\":\"o:{from}\"}}", session.id)
+}
+
+/// This range in the session's log file. The offset in the journal is the offset in that file.
+fn in_log_file((from, to): (u64, u64), session: &SessionView) -> String {
+    let file = shell_words(&session.log_file);
+    let advice = match session.confinement {
+        None => "",
+        Some(_) => ", which a confined session cannot read: send long output to a file of your own",
+    };
+    format!("bytes {from}–{to} of {file}{advice}")
 }
 
 /// Text of the journal from a position on, with the position to continue at.
@@ -600,7 +609,7 @@ fn binary(
     let how = if context.has_read_tool {
         format!("get_terminal_output {{\"session_id\":\"{}\",\"since\":\"o:{from}\",\"view\":\"raw\"}}", session.id)
     } else {
-        format!("bytes {from}–{to} of {}", shell_words(&session.log_file))
+        in_log_file((from, to), session)
     };
     let bytes = grouped(to.saturating_sub(from));
     let what =

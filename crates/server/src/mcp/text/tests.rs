@@ -6,7 +6,7 @@ use super::*;
 use crate::mcp::host::Host;
 use crate::mcp::reported_state::ReportedState;
 use crate::mcp::test_support::{command, report as done};
-use ptyd_core::action::{Keeper, KeptLimit, Limit, MissedEnd, SessionExit, Span, Tools};
+use ptyd_core::action::{ConfinementTier, Keeper, KeptLimit, Limit, MissedEnd, SessionExit, Span, Tools};
 
 fn host() -> Host {
     Host { user: "alice".to_owned(), name: "box".to_owned() }
@@ -219,6 +219,12 @@ fn what_is_left_out_is_counted_and_named_with_the_call_that_reads_it() {
     assert_eq!(
         report(&cut, &without),
         "first\n[… 48,213 bytes omitted: lines 121–1904; bytes 1234–49447 of /state/sessions/s0/journal]\nlast\n[exit 0]"
+    );
+    let confined = with(&cut, |r| r.session.confinement = Some(ConfinementTier::Sandbox));
+    assert_eq!(
+        report(&confined, &without),
+        "first\n[… 48,213 bytes omitted: lines 121–1904; bytes 1234–49447 of /state/sessions/s0/journal, which a confined \
+         session cannot read: send long output to a file of your own]\nlast\n[exit 0]"
     );
 }
 
