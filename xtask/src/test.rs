@@ -29,6 +29,23 @@ const WITHOUT_PLUGINS: [&str; 6] = ["-p", "no:cacheprovider", "-p", "no:schemath
 /// The tests of bash that run again without its builtins, as where it cannot load them.
 const OF_BASH: [&str; 6] = ["delivery", "ends", "forgery", "hostile", "login", "traces"];
 
+/// The tiers of confinement in which the tests below run again.
+const TIERS: [(&str, &str); 2] = [("in a sandbox", "sandbox"), ("in the tier process", "process")];
+
+/// The tests that a confined session passes like any other, but for those that say why not.
+const IN_TIERS: [&str; 10] = [
+    "behaviour_01_04_ends",
+    "behaviour_05_06_11_control",
+    "behaviour_07_08_delivery",
+    "behaviour_09_10_output",
+    "behaviour_13_15_programs",
+    "behaviour_16_17_noise",
+    "behaviour_18_19_waiting",
+    "behaviour_20_hostile",
+    "requirement",
+    "requirement_client",
+];
+
 /// The tests with random read sizes: those of ends, text and screens.
 const IN_PIECES: &str = "package(=e2e) and test(/^(boundaries|delivery|output|programs|shell_ends|shell_texts)::/)";
 
@@ -348,6 +365,13 @@ impl Rig<'_> {
         let of_bash = OF_BASH.map(|subject| format!("shell-integration/tests/test_{subject}.py"));
         let name = "bash without builtins";
         run(name, &|| self.python(name, &of_bash, &[("PTYD_TEST_BUILTINS", "0")]));
+        // One file in one tier shows in small that a confined session behaves like any other.
+        let (tiers, files): (&[_], &[_]) =
+            if self.options.is_full { (&TIERS, &IN_TIERS) } else { (&TIERS[..1], &IN_TIERS[..1]) };
+        for (name, tier) in tiers {
+            let paths: Vec<String> = files.iter().map(|file| format!("crates/e2e/mcp/test_{file}.py")).collect();
+            run(name, &|| self.python(name, &paths, &[("PTYD_TEST_TIER", tier)]));
+        }
         run("browser", &|| self.browser());
         outcomes
     }

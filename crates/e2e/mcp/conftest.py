@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from mcp_client import CALL_SECONDS, PTYD, Lines, Workspace
+from mcp_client import CALL_SECONDS, PTYD, TIER, Lines, Workspace
 
 
 # The classes of the SDK stay for ever, so the collector looks at them less often.
@@ -24,7 +24,10 @@ def pytest_configure():
 
 
 def pytest_collection_modifyitems(items):
-    """Begins with the cases that take longest, for which the other workers would wait at the end."""
+    """Leaves out cases that no confined session can pass, if all sessions are. Begins with the cases that take longest, for which the
+    other workers would wait at the end."""
+    if TIER:
+        items[:] = [item for item in items if not item.get_closest_marker("not_confined")]
     items.sort(key=lambda item: not any(name in item.name for name in ("ratatui", "inspector", "document_says", "every_field")))
 
 
@@ -64,7 +67,7 @@ def host():
 async def machine(request):
     """A machine without an agent, for tests that start theirs in their own way."""
     scale = request.node.get_closest_marker("time_scale")
-    shares_server = request.node.get_closest_marker("one_server") and not scale
+    shares_server = request.node.get_closest_marker("one_server") and not scale and not TIER
     machine = Workspace(request.getfixturevalue("host") if shares_server else None)
     if scale:
         machine.env["PTYD_TEST_TIME_SCALE"] = str(*scale.args)

@@ -61,6 +61,7 @@ async def test_enter_is_a_carriage_return_on_every_door(workspace):
 TWO_LEVELS = "def count(n):\n    if n:\n        return count(n - 1)\n    return 'two levels'\n"
 
 
+@pytest.mark.not_confined("the interpreter of IPython may be in another home")
 # promise: screen-4
 async def test_editors_that_indent_by_themselves_run_the_program_that_was_sent(workspace):
     # IPython asks for pastes and indents what is typed; bash asks for them and does not indent; PyPy indents and does not ask for
@@ -304,6 +305,7 @@ async def test_an_event_loop_asks_when_nothing_else_can_wake_it_and_not_while_it
     assert (await workspace.terminal("node thinks.js")).exit == 5
 
 
+@pytest.mark.not_confined("the tier process has no further terminals")
 # promise: ask-4
 async def test_a_password_behind_a_terminal_of_its_own_is_told_as_one(workspace):
     for source in ("", "< /dev/tty"):

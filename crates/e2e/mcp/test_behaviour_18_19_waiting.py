@@ -163,6 +163,7 @@ async def test_directory_and_variables_never_move_to_another_session(workspace):
     assert [a.output for a in told] == ["one /", "two /tmp"]
 
 
+@pytest.mark.not_confined("a sandbox numbers its processes itself")
 async def test_two_agents_have_two_shells(workspace):
     async with workspace.another_agent() as other:
         assert (await workspace.terminal("export MINE=1; echo $$")).output != (await other.terminal("echo $$")).output

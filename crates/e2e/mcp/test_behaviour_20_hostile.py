@@ -119,9 +119,12 @@ async def test_the_ends_are_right_or_said_to_be_a_guess_and_a_reset_helps_with(w
     assert (reset.output, reset.exit) == ("ok", 3)
 
 
+SU = pytest.param("su -p", marks=pytest.mark.not_confined("su gives no rights"))
+
+
 # Without HOME a shell looks the user up, and what is typed here would stand in that user's own history.
 @pytest.mark.parametrize(
-    "inner", ["bash", "bash --norc", "sh", "su -p", "env -i HOME=$HOME bash --norc -i", "python3 -q"]
+    "inner", ["bash", "bash --norc", "sh", SU, "env -i HOME=$HOME bash --norc -i", "python3 -q"]
 )
 async def test_a_shell_in_the_shell_waits_for_input_takes_it_and_gives_the_outer_one_back(workspace, inner):
     started = await workspace.terminal(inner, timeout=60)
@@ -173,6 +176,7 @@ async def test_a_start_up_file_with_a_syntax_error_is_survived(workspace):
     assert (answer.output, answer.exit) == ("ok", 0)
 
 
+NO_SOCKETS = pytest.mark.not_confined("tmux needs a Unix socket")
 TMUX = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed: apt-get install tmux")
 
 
@@ -182,7 +186,7 @@ TMUX = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not inst
         ("exit 4", "the shell exited with 4"),
         ("exec false", "the shell exited with 1"),
         ("printf '\\033[?1049h'; sleep 1000", "the whole screen"),
-        pytest.param("tmux -L rc new-session 'sleep 1000'", "the whole screen", marks=TMUX),
+        pytest.param("tmux -L rc new-session 'sleep 1000'", "the whole screen", marks=[TMUX, NO_SOCKETS]),
         pytest.param("sleep 1000", "no prompt came within 2 s", marks=pytest.mark.time_scale(0.1)),
     ],
 )
@@ -201,6 +205,7 @@ async def test_a_shell_whose_start_up_files_give_no_prompt_is_started_without_th
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user without a password")
+@pytest.mark.not_confined("su gives no rights")
 async def test_another_user_is_served_as_input(workspace):
     started = await workspace.terminal("su nobody -s /bin/bash", timeout=60)
     assert (started.is_running, started.is_timed_out) == (True, False), started.text
@@ -210,6 +215,7 @@ async def test_another_user_is_served_as_input(workspace):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user without a password")
+@pytest.mark.not_confined("su gives no rights")
 # promise: end-8
 async def test_what_another_user_is_asked_is_told(workspace):
     # It runs in a session of its own, so that it is in no group of this terminal, and reads it all the same (su(1)).
@@ -222,6 +228,7 @@ async def test_what_another_user_is_asked_is_told(workspace):
 
 
 @far.needs_sshd
+@pytest.mark.not_confined("the key of ssh is hidden")
 # promise: end-8
 async def test_a_shell_far_away_says_what_can_be_known_and_gives_back(workspace):
     with far.machine(workspace.root) as ssh:

@@ -128,6 +128,7 @@ async def test_a_timeout_ends_what_the_document_lets_it_end(served):
         await service.ask("DELETE", f"/terminals/{sid}")
 
 
+@pytest.mark.not_confined("the shell of the case is hidden")
 # promise: rest-11
 async def test_nothing_is_failed_because_the_shell_is_powershell(served):
     # Not PowerShell, but what ptyd can know of it: a program that reads lines behind a prompt.
@@ -214,6 +215,7 @@ def npm(served):
     return {"PATH": f"{program.parent}:{served.env['PATH']}"}
 
 
+@pytest.mark.not_confined("the program of the case is hidden")
 # promise: mcp-2
 async def test_example_1_answers_a_programs_questions(served, npm):
     async with agent_of(served) as agent:
@@ -230,6 +232,7 @@ async def test_example_1_answers_a_programs_questions(served, npm):
         await tools.terminate_terminal_session(session_id=session_id)
 
 
+@pytest.mark.not_confined("the program of the case is hidden")
 # promise: mcp-2
 async def test_example_2_watches_a_server_by_what_is_new(served, npm):
     async with agent_of(served) as agent:
