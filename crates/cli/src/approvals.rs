@@ -22,18 +22,19 @@ pub struct ApprovalsOptions {
 
 #[derive(Debug, Subcommand)]
 enum ApprovalsCommand {
-    /// Let the same request through once
+    /// Allow requests: each may run once, when its client repeats it
     Allow {
-        /// Also make a rule of it: its policy allows the same command from now on, in sessions that are provable
+        /// Also add a rule to the policy: from now on it allows the same command in the same directory, in sessions
+        /// where ptyd can prove commands
         #[arg(long)]
         always: bool,
-        /// Their ids
+        /// The ids of the requests, as ptyd approvals lists them
         #[arg(required = true)]
         ids: Vec<String>,
     },
-    /// Refuse the same request
+    /// Deny requests
     Deny {
-        /// Their ids
+        /// The ids of the requests, as ptyd approvals lists them
         #[arg(required = true)]
         ids: Vec<String>,
     },

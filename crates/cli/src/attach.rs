@@ -32,15 +32,15 @@ use crate::{sessions, tty};
 /// The options of `attach`.
 #[derive(Debug, Args)]
 pub struct AttachOptions {
-    /// An id, a unique part of its beginning, or a name [default: the only session there is]
+    /// The session: its id, a unique beginning of its id, or its name [default: the only live session]
     session: Option<String>,
-    /// The keys that detach from the session, which keeps running
+    /// Detach with these keys; the session keeps running
     #[arg(long, value_name = "KEYS", default_value = DetachKey::USUAL)]
     detach_key: DetachKey,
-    /// Read-only: send no input, and do not resize the session
+    /// Only watch: send no input, and do not resize the session
     #[arg(long, short)]
     read_only: bool,
-    /// Pass everything on to this terminal, also what reaches its clipboard, files or printer
+    /// Pass all output on to this terminal, also output that changes its clipboard, its files or its printer
     #[arg(long)]
     raw: bool,
 }

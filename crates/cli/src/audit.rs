@@ -22,28 +22,28 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The options of `audit`.
 #[derive(Debug, Args)]
 pub struct AuditOptions {
-    /// Only lines about the session of this id or name
+    /// Print only lines about the session with this id or name
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
-    /// Only lines of this principal
+    /// Print only lines of this principal, such as the name of a token
     #[arg(long, value_name = "NAME")]
     principal: Option<String>,
-    /// Only lines of this action or event, such as execute, start, refused or end
+    /// Print only lines of this action or event, such as execute, start, refused or end
     #[arg(long, value_name = "NAME")]
     action: Option<String>,
-    /// Only lines of the last time, such as 30m or 7d
+    /// Print only lines that are not older than this, such as 30m or 7d
     #[arg(long, value_name = "TIME", value_parser = units::time)]
     since: Option<Duration>,
-    /// Only lines with this text in any of their values
+    /// Print only lines with this text in one of their values
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
-    /// The newest so many lines [default: 100, or all with --since]
+    /// Print only the newest lines, this many [default: 100; all with --since]
     #[arg(short = 'n', long, value_name = "COUNT")]
     lines: Option<usize>,
-    /// Go on with new lines until C-c
+    /// Continue with new lines until C-c
     #[arg(short, long)]
     follow: bool,
-    /// Print each line as the JSON that it is
+    /// Print each line as JSON
     #[arg(long)]
     json: bool,
 }

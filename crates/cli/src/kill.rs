@@ -14,16 +14,16 @@ use crate::sessions::{self, AT_ONCE_MAX};
 /// The options of `kill`.
 #[derive(Debug, Args)]
 pub struct KillOptions {
-    /// Ids, unique parts of their beginnings, or names
+    /// The sessions: their ids, unique beginnings of their ids, or their names
     #[arg(required_unless_present = "all")]
     sessions: Vec<String>,
-    /// All live sessions
+    /// End all live sessions
     #[arg(long, conflicts_with = "sessions")]
     all: bool,
-    /// At once, without a chance to clean up
+    /// Kill all processes at once, without a chance to clean up
     #[arg(long, short)]
     force: bool,
-    /// The first signal instead of HUP; TERM and KILL follow
+    /// Send this signal first; TERM and KILL follow [default: HUP]
     #[arg(long, short)]
     signal: Option<String>,
     /// Print JSON

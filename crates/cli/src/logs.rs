@@ -15,12 +15,12 @@ use crate::sessions;
 /// The options of `logs`.
 #[derive(Debug, Args)]
 pub struct LogsOptions {
-    /// An id, a unique part of its beginning, or a name
+    /// The session: its id, a unique beginning of its id, or its name
     session: String,
-    /// Follow new output until the session ends
+    /// Continue with new output until the session ends
     #[arg(long, short)]
     follow: bool,
-    /// Print every byte as received, not the text that a person would see
+    /// Print every byte, not the text that a person would see
     #[arg(long)]
     raw: bool,
     /// Print each answer of the server as one line of JSON

@@ -53,13 +53,13 @@ struct Cli {
     command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 no such session, 4 not allowed, 5 no server, 124 timed out; \
-    `run` and `record` pass the command's own code through.\nPTYD_LOG sets what is logged, such as debug; PTYD_TOKEN is the token of a server \
-    started here.\nExamples:\n  ptyd run 'make test'; echo data | ptyd run cat\n  ptyd new --name work && ptyd attach work";
+const EXIT_CODES: &str = "Exit codes: 0 success, 1 failure, 2 wrong usage, 3 no such session, 4 not allowed, 5 no server, \
+    124 timed out; run and record exit with the command's own code.\nVariables of a server that is started here: PTYD_LOG is what it logs, \
+    such as debug; PTYD_TOKEN is its bearer token.\nExamples:\n  ptyd run 'make test'; echo data | ptyd run cat\n  ptyd new --name work && ptyd attach work";
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve sessions over MCP and REST until a signal stops it; sessions outlive the server
+    /// Serve sessions over MCP and REST until a signal stops the server; sessions outlive it
     Serve(Box<serve::ServeOptions>),
     /// Speak MCP on stdin and stdout, for an MCP client to start
     Mcp(shim::Options),
@@ -67,40 +67,40 @@ enum Command {
     Ls(sessions::LsOptions),
     /// Start a session and print its id
     New(sessions::NewOptions),
-    /// Run a command, print its output and pass its exit code through
+    /// Run a command, print its output and exit with its code
     ///
     /// The command reads its input from this terminal, or from the pipe or file on standard input; give it `</dev/null` in a
     /// loop that reads lines itself. C-\ C-\ detaches from a command that does not end.
     Run(run::RunOptions),
-    /// Write an asciicast of a session, or of a command in a session of its own
+    /// Record a session, or a command in a new session, as an asciicast
     Record(record::RecordOptions),
-    /// Use a session from this terminal
+    /// Show a session in this terminal, and type into it
     Attach(attach::AttachOptions),
     /// Send input to a session
     Send(sessions::SendOptions),
     /// Print a session's output
     Logs(logs::LogsOptions),
-    /// Search a session's output
+    /// Print the lines of a session's output that match
     Search(search::SearchOptions),
     /// End sessions
     Kill(kill::KillOptions),
-    /// Remove ended sessions, with all of their output, from the disk
+    /// Remove ended sessions and their output from the disk
     Rm(remove::RmOptions),
-    /// Remove all ended sessions, or the older ones
+    /// Remove all ended sessions, or old ones, and their output from the disk
     Prune(remove::PruneOptions),
     /// Make, list and revoke tokens for agents and programs that connect over HTTP
     Token(token::TokenOptions),
     /// Set, list and remove the secrets that profiles give to sessions
     Secret(secret::SecretOptions),
-    /// List the commands and input that a policy leaves to a person, and allow or deny them
+    /// List the requests that wait for a person's approval, and allow or deny them
     Approvals(approvals::ApprovalsOptions),
     /// Print, filter and follow the audit log: who asked for what, and how it ended
     Audit(audit::AuditOptions),
-    /// Check the policies of commands, and try one on a command
+    /// Check the policy file, and print the verdict on a command
     Policy(policy::PolicyOptions),
-    /// Show the settings of the server, and where each comes from
+    /// Show the settings of the server and where each comes from
     Config(config::ConfigOptions),
-    /// Check this machine, and print a remedy for each problem
+    /// Check this machine and print a remedy for each problem
     Doctor(doctor::DoctorOptions),
     /// Print a published interface description
     #[command(hide = true)]

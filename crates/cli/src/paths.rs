@@ -10,14 +10,15 @@ use ptyd_core::unix_socket::SOCKET_FILE;
 
 /// The options that every command takes.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Server")]
 pub struct PathOptions {
-    /// The directory of sessions, token and logs [default: $XDG_STATE_HOME/ptyd]
+    /// The directory of sessions, token and logs [default: $XDG_STATE_HOME/ptyd, else ~/.local/state/ptyd]
     #[arg(long, global = true, env = "PTYD_STATE_DIR", value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
     /// The server's Unix socket [default: ptyd.sock in the state directory]
     #[arg(long, global = true, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// The configuration file [default: $XDG_CONFIG_HOME/ptyd/config.toml]
+    /// The configuration file [default: $XDG_CONFIG_HOME/ptyd/config.toml, else ~/.config/ptyd/config.toml]
     #[arg(long, global = true, env = "PTYD_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The directory of the socket, unless --socket names it

@@ -22,27 +22,27 @@ pub struct PolicyOptions {
 
 #[derive(Debug, Subcommand)]
 enum PolicyCommand {
-    /// Check a policy file with all of its examples, and list the commands that a person has allowed for always
+    /// Check a policy file and its examples, and list the commands that a person has always allowed
     Check {
-        /// The file [default: the server's]
+        /// The policy file [default: the one that a server would read]
         file: Option<PathBuf>,
     },
-    /// Print the verdict of a policy on a command, the rule, and why
+    /// Print the verdict of a policy on a command, with its rule and the reason
     ///
-    /// The exit code is 0 for `allow` and 4 otherwise.
+    /// The exit code is 0 if the policy allows the command, and 4 otherwise.
     Test {
-        /// The command
+        /// The command, as one word
         command: String,
-        /// The policy [default: that of the file, or its only one]
+        /// The name of the policy [default: the one that the file names as its default, or its only one]
         #[arg(long, value_name = "NAME")]
         policy: Option<String>,
-        /// The file [default: the server's]
+        /// The policy file [default: the one that a server would read]
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Judge as in a session in which something unproven has run
+        /// Judge as in a session that has already run something unproven
         #[arg(long)]
         tainted: bool,
-        /// The directory in which the command would run [default: the current one]
+        /// The directory in which the command would run [default: the current directory]
         #[arg(long, value_name = "DIR")]
         cwd: Option<PathBuf>,
     },

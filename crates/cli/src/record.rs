@@ -25,24 +25,25 @@ use crate::{daemon, print, units};
 #[derive(Debug, Args)]
 #[command(override_usage = "ptyd record [OPTIONS] SESSION\n       ptyd record [OPTIONS] -- COMMAND...")]
 pub struct RecordOptions {
-    /// The session to record, running or ended: an id, a unique part of its beginning, or a name
+    /// The session to record, live or ended: its id, a unique beginning of its id, or its name
     #[arg(required_unless_present = "command", conflicts_with_all = ["command", "name", "size", "cwd", "shell", "env", "timeout"])]
     session: Option<String>,
-    /// The file, which must not exist yet, or - for stdout [default: the name or the id, and .cast]
+    /// Write to this file, which must not exist yet; -: standard output [default: the session's name or id, with
+    /// .cast]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The version of the format
+    /// Write this version of the asciicast format, 2 or 3
     #[arg(long, default_value = "2", value_parser = clap::value_parser!(u64).range(2..=3))]
     format: u64,
-    /// The recording's title
+    /// Give the recording this title
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]
     start: StartOptions,
-    /// Give up after this long, with exit code 124 and a recording of what there is
+    /// Give up after this long, such as 90s or 5m, with exit code 124 and a recording of the output so far
     #[arg(long, value_name = "TIME", value_parser = units::time)]
     timeout: Option<Duration>,
-    /// The command, which is run as by `ptyd run`
+    /// The command to record, as for ptyd run
     #[arg(last = true)]
     command: Vec<String>,
 }

@@ -17,10 +17,10 @@ use crate::{print, units};
 /// The options of `rm`.
 #[derive(Debug, Args)]
 pub struct RmOptions {
-    /// Ids, unique parts of their beginnings, or names
+    /// The sessions: their ids, unique beginnings of their ids, or their names
     #[arg(required = true)]
     sessions: Vec<String>,
-    /// Live sessions too: they are ended at once
+    /// Also remove live sessions, which are killed first
     #[arg(long, short)]
     force: bool,
     /// Print JSON
@@ -31,10 +31,10 @@ pub struct RmOptions {
 /// The options of `prune`.
 #[derive(Debug, Args)]
 pub struct PruneOptions {
-    /// All ended sessions
+    /// Remove all ended sessions
     #[arg(long, conflicts_with = "older_than")]
     ended: bool,
-    /// Those that ended longer ago than this, such as 1d
+    /// Remove only sessions that ended longer ago than this, such as 1d
     #[arg(long, value_name = "TIME", value_parser = units::time)]
     older_than: Option<Duration>,
     /// Print JSON

@@ -32,30 +32,32 @@ use crate::{print, shim, tty, units};
 /// The options of `run`.
 #[derive(Debug, Args)]
 pub struct RunOptions {
-    /// Run in this session, not in a new one that ends with the command
+    /// Run in this session [default: a new session that ends with the command]
     #[arg(long, short, conflicts_with_all = ["cwd", "shell", "env", "size"])]
     session: Option<String>,
-    /// Run in the nested shell that reads now (over ssh, in a container); output is printed at the end
+    /// Run in the nested shell that reads the session's terminal, such as one over ssh or in a container; its output
+    /// is printed when the command has ended
     #[arg(long, requires = "session")]
     inside: bool,
     #[command(flatten)]
     start: StartOptions,
-    /// Give up after this long, with exit code 124
+    /// Give up after this long, such as 90s or 5m, with exit code 124 [default: never]
     #[arg(long, value_name = "TIME", value_parser = units::time)]
     timeout: Option<Duration>,
-    /// Wait so long for a person's approval, where the session's policy asks for one (10m at most) [default: fail at once]
+    /// If the session's policy asks for a person's approval, wait for it this long, at most 10m [default: fail at
+    /// once]
     #[arg(long, value_name = "TIME", value_parser = units::time)]
     approval_timeout: Option<Duration>,
-    /// Print the command as JSON when it has ended, not its output
+    /// Print the result as JSON when the command has ended, instead of its output
     #[arg(long)]
     json: bool,
-    /// Print every byte as received; by default a pipe or a file gets text, and a terminal only what stays on its screen
+    /// Print every byte [default: a pipe or file gets text, and a terminal only output that stays on its screen]
     #[arg(long)]
     raw: bool,
     // No flag of `ptyd run`: `ptyd record` sets it, because its own stdout takes the recording.
     #[arg(skip)]
     quiet: bool,
-    /// The command: one word is a line for the shell, several are a program and its arguments
+    /// The command: one word is a line for the shell; several words are a program and its arguments
     #[arg(required = true, trailing_var_arg = true)]
     command: Vec<String>,
 }

@@ -15,17 +15,17 @@ use crate::sessions;
 /// The options of `search`.
 #[derive(Debug, Args)]
 pub struct SearchOptions {
-    /// An id, a unique part of its beginning, or a name
+    /// The session: its id, a unique beginning of its id, or its name
     session: String,
-    /// The regular expression that a line must match
+    /// Print lines that match this regular expression
     pattern: String,
-    /// Only in the output of this command, such as c7
+    /// Search only the output of this command, such as c7
     #[arg(long)]
     command: Option<String>,
-    /// Only in output of this kind
+    /// Search only output of this kind
     #[arg(long, value_enum)]
     kind: Option<Kind>,
-    /// From here on: o:<offset>, an RFC 3339 time, or last
+    /// Search from this position: o:OFFSET, an RFC 3339 time, or last (your last reading) [default: all output]
     #[arg(long)]
     since: Option<String>,
     /// Print each match as one line of JSON

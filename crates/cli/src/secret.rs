@@ -25,20 +25,20 @@ pub struct SecretOptions {
 
 #[derive(Debug, Subcommand)]
 enum SecretCommand {
-    /// Set the value: standard input without its last line end, or a line that is typed and not shown
+    /// Set a secret to standard input without its last newline, or to a line that you type unseen
     Set {
-        /// Capital letters, digits and underscores
+        /// The name: capital letters, digits and underscores
         name: String,
     },
-    /// List the secrets, and the profiles that give them to sessions; no value is shown
+    /// List the secrets and the profiles that give them to sessions, without their values
     Ls {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Remove secrets; sessions that have one keep it, and it stays masked there
+    /// Remove secrets; a session that already has one keeps it, still masked
     Rm {
-        /// Their names
+        /// The names of the secrets
         #[arg(required = true)]
         names: Vec<String>,
     },

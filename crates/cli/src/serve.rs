@@ -30,73 +30,93 @@ pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 
 
 /// How long, and in how much disk space, ended sessions are kept.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Ended sessions")]
 struct RetentionOptions {
-    /// The time for which ended sessions are kept [default: 7d]
+    /// Keep an ended session for this long at most [default: 7d]
     #[arg(long, env = "PTYD_RETENTION_AGE", value_name = "TIME", value_parser = units::time)]
     retention_age: Option<Duration>,
-    /// The disk space for all ended sessions; the oldest are removed first [default: 10 GiB]
+    /// Remove the oldest ended sessions when all of them take more disk space than this [default: 10GiB]
     #[arg(long, env = "PTYD_RETENTION_BYTES", value_name = "SIZE", value_parser = units::bytes)]
     retention_bytes: Option<u64>,
-    /// Remove the oldest ended sessions while less of the disk is free than this, or than a twentieth of it; 0 is never [default: 1 GiB]
+    /// Remove the oldest ended sessions while less than this, and less than a twentieth of the disk, is free; 0: never
+    /// [default: 1GiB]
     #[arg(long, env = "PTYD_RETENTION_FREE", value_name = "SIZE", value_parser = units::bytes)]
     retention_free: Option<u64>,
 }
 
+/// The headings of the options in the help.
+const HTTP: &str = "HTTP";
+const MCP: &str = "MCP";
+const SESSIONS: &str = "Sessions";
+const LOGS: &str = "Logs";
+
+const AFTER_HELP: &str = "TIME is a number of seconds, or has a unit: 250ms, 90s, 30m, 2h, 7d, 1w. SIZE is a number of bytes, or has a \
+    unit: 256MiB, 10GB.\nThe table [server] of the configuration file can set each option under its name with underscores, except \
+    those of \"Server\". An option takes precedence over its variable, and both over the file.";
+
 /// The options of `serve`.
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct ServeOptions {
     #[command(flatten)]
     pub network: NetworkOptions,
-    /// Output kept for each session; older output is given back to the disk [default: 256 MiB]
-    #[arg(long, env = "PTYD_JOURNAL_BYTES_MAX", value_name = "SIZE", value_parser = journal_bytes)]
-    journal_bytes: Option<u64>,
-    /// The terminal tool answers after this long without new output, where a call names no timeout [default: 30]
-    #[arg(long, env = "PTYD_SOFT_TIMEOUT", value_name = "TIME", value_parser = soft_timeout)]
-    soft_timeout: Option<Duration>,
-    /// A call of an MCP client that takes tasks is answered with one after this long [default: 10]
-    #[arg(long, env = "PTYD_TASK_GRACE", value_name = "TIME", value_parser = soft_timeout)]
-    task_grace: Option<Duration>,
-    /// A task without a timeout ends after this long without output [default: 5m]
-    #[arg(long, env = "PTYD_TASK_QUIET", value_name = "TIME", value_parser = soft_timeout)]
-    task_quiet: Option<Duration>,
-    /// Let people type the secrets that programs read at a page of this server; with false, answers name ptyd send --secret only [default: true]
-    #[arg(long, env = "PTYD_SECRET_PAGE", value_name = "BOOL", action = ArgAction::Set)]
+    /// Serve pages at which people type the passwords that programs ask for; with false, answers name only ptyd send
+    /// --secret [default: true]
+    #[arg(long, help_heading = HTTP, env = "PTYD_SECRET_PAGE", value_name = "BOOL", action = ArgAction::Set)]
     secret_page: Option<bool>,
-    /// End a session after this time without input, command or output, unless its request says otherwise [default: never]
-    #[arg(long, env = "PTYD_INACTIVITY_TIMEOUT", value_name = "TIME", value_parser = lifetime)]
+    /// Accept this many HTTP requests per second from one principal; 0: no limit [default: 5000]
+    #[arg(long, help_heading = HTTP, env = "PTYD_REQUESTS_PER_SECOND", value_name = "COUNT")]
+    requests_per_second: Option<u32>,
+    /// Accept this many requests without a valid token per second, at each listener; 0: no limit [default: 20]
+    #[arg(long, help_heading = HTTP, env = "PTYD_FAILURES_PER_SECOND", value_name = "COUNT")]
+    failures_per_second: Option<u32>,
+    /// If a call names no timeout, return from the terminal tool after this long without new output, and after 50s at
+    /// most; 0.1 to 86400 seconds [default: 30]
+    #[arg(long, help_heading = MCP, env = "PTYD_SOFT_TIMEOUT", value_name = "TIME", value_parser = soft_timeout)]
+    soft_timeout: Option<Duration>,
+    /// If an MCP client supports tasks, return a task from its call after this long; 0.1 to 86400 seconds [default:
+    /// 10]
+    #[arg(long, help_heading = MCP, env = "PTYD_TASK_GRACE", value_name = "TIME", value_parser = soft_timeout)]
+    task_grace: Option<Duration>,
+    /// If a task's call names no timeout, end the task after this long without output, and after 30m at most; 0.1 to
+    /// 86400 seconds [default: 5m]
+    #[arg(long, help_heading = MCP, env = "PTYD_TASK_QUIET", value_name = "TIME", value_parser = soft_timeout)]
+    task_quiet: Option<Duration>,
+    /// Allow this many live sessions [default: 4000]
+    #[arg(long, help_heading = SESSIONS, env = "PTYD_SESSIONS_MAX", value_name = "COUNT")]
+    sessions_max: Option<usize>,
+    /// Allow this many live sessions of one owner [default: 4000; 1000 for a named token]
+    #[arg(long, help_heading = SESSIONS, env = "PTYD_SESSIONS_PER_OWNER_MAX", value_name = "COUNT")]
+    sessions_per_owner_max: Option<usize>,
+    /// End a session after this long without input, command or output, unless its create request says otherwise; 0.1
+    /// seconds to 366d [default: never; 24h for sessions of named tokens]
+    #[arg(long, help_heading = SESSIONS, env = "PTYD_INACTIVITY_TIMEOUT", value_name = "TIME", value_parser = lifetime)]
     inactivity_timeout: Option<Duration>,
-    /// End a session at this age, unless its request says otherwise [default: never]
-    #[arg(long, env = "PTYD_MAX_AGE", value_name = "TIME", value_parser = lifetime)]
+    /// End a session at this age, unless its create request says otherwise; 0.1 seconds to 366d [default: never]
+    #[arg(long, help_heading = SESSIONS, env = "PTYD_MAX_AGE", value_name = "TIME", value_parser = lifetime)]
     max_age: Option<Duration>,
-    /// The limits of a session, unless its request says otherwise: cpuSeconds, memoryMb, processes, openFiles, outputMb,
-    /// outputMbPerSecond or commandSeconds; can be given more than once, or with commas between [default: no limits]
-    #[arg(long = "limit", env = "PTYD_LIMITS", value_name = "NAME=NUMBER", value_delimiter = ',', value_parser = limit)]
+    /// Set a limit of each session, unless its create request sets another: cpuSeconds, memoryMb, processes,
+    /// openFiles, outputMb, outputMbPerSecond or commandSeconds; repeat the option, or separate several with commas
+    /// [default: no limits]
+    #[arg(long = "limit", help_heading = SESSIONS, env = "PTYD_LIMITS", value_name = "NAME=NUMBER", value_delimiter = ',', value_parser = limit)]
     limits: Vec<(Limit, f64)>,
-    /// The maximum limits of any session: these, inactivityTimeout and maxAge [default: no limits]
-    #[arg(long = "limit-max", env = "PTYD_LIMITS_MAX", value_name = "NAME=NUMBER", value_delimiter = ',', value_parser = limit_max)]
+    /// Set the maximum of a limit, or of inactivityTimeout or maxAge, for every session; repeat the option, or
+    /// separate several with commas [default: no maximum]
+    #[arg(long = "limit-max", help_heading = SESSIONS, env = "PTYD_LIMITS_MAX", value_name = "NAME=NUMBER", value_delimiter = ',', value_parser = limit_max)]
     limits_max: Vec<(Limit, f64)>,
+    /// Keep this much of each session's output, at least 1MiB, and free older output [default: 256MiB]
+    #[arg(long, help_heading = SESSIONS, env = "PTYD_JOURNAL_BYTES_MAX", value_name = "SIZE", value_parser = journal_bytes)]
+    journal_bytes: Option<u64>,
+    /// Read the policies for commands and input from this file [default: policy.toml beside the configuration file]
+    #[arg(long, help_heading = SESSIONS, env = "PTYD_POLICY", value_name = "FILE")]
+    policy: Option<PathBuf>,
     #[command(flatten)]
     retention: RetentionOptions,
-    /// The file with the policies of commands and input [default: policy.toml beside the configuration file]
-    #[arg(long, env = "PTYD_POLICY", value_name = "FILE")]
-    policy: Option<PathBuf>,
-    /// Log calls that take longer, unless their callers asked to wait [default: 2]
-    #[arg(long, env = "PTYD_SLOW_CALL", value_name = "TIME", value_parser = slow_call)]
-    slow_call: Option<Duration>,
-    /// Requests a second of one principal over HTTP; 0 is no limit [default: 5000]
-    #[arg(long, env = "PTYD_REQUESTS_PER_SECOND", value_name = "COUNT")]
-    requests_per_second: Option<u32>,
-    /// Requests a second without a good token, at each listener; 0 is no limit [default: 20]
-    #[arg(long, env = "PTYD_FAILURES_PER_SECOND", value_name = "COUNT")]
-    failures_per_second: Option<u32>,
-    /// Sessions that may live at once [default: 4000]
-    #[arg(long, env = "PTYD_SESSIONS_MAX", value_name = "COUNT")]
-    sessions_max: Option<usize>,
-    /// The same for one owner [default: 4000, and 1000 for a named token]
-    #[arg(long, env = "PTYD_SESSIONS_PER_OWNER_MAX", value_name = "COUNT")]
-    sessions_per_owner_max: Option<usize>,
     #[command(flatten)]
     audit: AuditOptions,
+    /// Log a call that takes longer than this, unless its caller asked to wait; at most 86400 seconds [default: 2]
+    #[arg(long, help_heading = LOGS, env = "PTYD_SLOW_CALL", value_name = "TIME", value_parser = slow_call)]
+    slow_call: Option<Duration>,
     /// Detach from the starting terminal (set by other commands)
     #[arg(long, hide = true)]
     detached: bool,
@@ -104,23 +124,27 @@ pub struct ServeOptions {
 
 /// The options of the HTTP listener.
 #[derive(Debug, Args)]
+#[command(next_help_heading = HTTP)]
 pub struct NetworkOptions {
-    /// The address for HTTP; port 0 takes a free one. One that others reach needs --public-url, and TLS or --trusted-proxy [default: 127.0.0.1:7893]
+    /// Listen for HTTP on this address; port 0 takes a free port. An address that other machines reach needs
+    /// --public-url, and --tls-cert or --trusted-proxy [default: 127.0.0.1:7893]
     #[arg(long, env = "PTYD_LISTEN", value_name = "ADDRESS", value_parser = address)]
     pub listen: Option<SocketAddr>,
-    /// The origin by which clients elsewhere reach the server, such as https://terminals.example.com
+    /// Accept clients on other machines, which reach the server by this origin, such as https://terminals.example.com
     #[arg(long, env = "PTYD_PUBLIC_URL", value_name = "URL")]
     public_url: Option<WebOrigin>,
-    /// Another origin whose web pages may use the server; given more than once, or with commas between
+    /// Let web pages of this origin use the server; repeat the option, or separate several with commas
     #[arg(long = "allow-origin", env = "PTYD_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
     allow_origin: Vec<WebOrigin>,
-    /// The certificate for TLS in PEM, followed by those that lead to its authority; read again when it changes
+    /// Use the TLS certificate in this PEM file, which also has the intermediate certificates; a changed file is read
+    /// again
     #[arg(long, env = "PTYD_TLS_CERT", value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The certificate's private key in PEM
+    /// Use the private key of the certificate in this PEM file
     #[arg(long, env = "PTYD_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// A proxy or network of proxies that may speak plain HTTP on an address that others reach, such as 10.0.0.0/8; given more than once, or with commas between
+    /// Accept plain HTTP from this proxy or network of proxies, such as 10.0.0.0/8, on an address that other machines
+    /// reach; repeat the option, or separate several with commas
     #[arg(long = "trusted-proxy", env = "PTYD_TRUSTED_PROXY", value_name = "NETWORK", value_delimiter = ',', value_parser = network)]
     trusted_proxy: Vec<IpNet>,
 }
@@ -159,23 +183,26 @@ fn network(text: &str) -> Result<IpNet, String> {
 
 /// The options of the audit log.
 #[derive(Debug, Args)]
+#[command(next_help_heading = LOGS)]
 struct AuditOptions {
-    /// Record every action in audit.jsonl: required (nothing runs that cannot be recorded), best-effort or off [default: required]
+    /// Record every action in audit.jsonl: required (run nothing that cannot be recorded), best-effort (run it all the
+    /// same) or off [default: required]
     #[arg(long, env = "PTYD_AUDIT", value_name = "MODE", value_parser = audit_mode)]
     audit: Option<AuditMode>,
-    /// The size at which a file of the audit log is full, and the next one begins [default: 64 MiB]
+    /// Begin the next file of the audit log at this size, at least 1MiB [default: 64MiB]
     #[arg(long, env = "PTYD_AUDIT_BYTES", value_name = "SIZE", value_parser = audit_bytes)]
     audit_bytes: Option<u64>,
-    /// Full files of the audit log that are kept besides the present one [default: 8]
+    /// Keep this many full files of the audit log, at most 1000 [default: 8]
     #[arg(long, env = "PTYD_AUDIT_FILES", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(..=i64::from(ptyd_core::limits::AUDIT_FILES_MAX)))]
     audit_files: Option<u32>,
-    /// How long a full file of the audit log is kept at least, in mode required [default: 24h]
+    /// In mode required, keep a full file until its newest line is this old, however many there are; at most 366d
+    /// [default: 24h]
     #[arg(long, env = "PTYD_AUDIT_KEEP", value_name = "TIME", value_parser = audit_keep)]
     audit_keep: Option<Duration>,
-    /// How much of the audit log a named token may fill in an hour, in mode required [default: 64 MiB]
+    /// In mode required, let each named token fill this much of the audit log per hour, at least 1MiB [default: 64MiB]
     #[arg(long, env = "PTYD_AUDIT_SHARE", value_name = "SIZE", value_parser = audit_share)]
     audit_share: Option<u64>,
-    /// Forward the audit log to a syslog server, too: unix:/dev/log, udp:HOST:PORT or tcp:HOST:PORT
+    /// Also forward the audit log to this syslog server: unix:/dev/log, udp:HOST:PORT or tcp:HOST:PORT
     #[arg(long, env = "PTYD_AUDIT_SYSLOG", value_name = "ADDRESS")]
     audit_syslog: Option<SyslogAddress>,
 }

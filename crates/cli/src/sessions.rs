@@ -22,7 +22,7 @@ pub const AT_ONCE_MAX: usize = 16;
 /// The options of `ls`.
 #[derive(Debug, Args)]
 pub struct LsOptions {
-    /// Show ended sessions too
+    /// Also list ended sessions
     #[arg(long, short)]
     all: bool,
     /// Print JSON
@@ -156,22 +156,22 @@ pub fn table(rows: Vec<Vec<String>>) -> String {
 /// The options of `new`.
 #[derive(Debug, Args)]
 pub struct NewOptions {
-    /// A name to call it by
+    /// Give the session this name
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]
     start: StartOptions,
-    /// End it after this time without input, command or output; 0 is never [default: the server's]
+    /// End the session after this long without input, command or output, such as 30m; 0: never [default: the server's]
     #[arg(long, value_name = "TIME", value_parser = units::time)]
     inactivity_timeout: Option<Duration>,
-    /// End it at this age; 0 is never [default: the server's]
+    /// End the session at this age, such as 7d; 0: never [default: the server's]
     #[arg(long, value_name = "TIME", value_parser = units::time)]
     max_age: Option<Duration>,
-    /// Its limits: cpuSeconds, memoryMb, processes, openFiles, outputMb, outputMbPerSecond or commandSeconds; can
-    /// be given more than once [default: the server's]
+    /// Set a limit: cpuSeconds, memoryMb, processes, openFiles, outputMb, outputMbPerSecond or commandSeconds; repeat
+    /// the option for several [default: the server's]
     #[arg(long = "limit", value_name = "NAME=NUMBER", value_parser = limit)]
     limits: Vec<(String, Number)>,
-    /// Print all of the session as JSON, not only its id
+    /// Print the whole session as JSON, not only its id
     #[arg(long)]
     json: bool,
 }
@@ -179,22 +179,24 @@ pub struct NewOptions {
 /// The options that start a session, for `new` and `run`.
 #[derive(Debug, Args)]
 pub struct StartOptions {
-    /// The directory to start in [default: this one]
+    /// Start in this directory [default: the profile's, else the current directory]
     #[arg(long, value_name = "DIR")]
     cwd: Option<std::path::PathBuf>,
-    /// A shell's name or path [default: the user's own]
+    /// Run this shell: a name on PATH, or a path [default: the profile's, else your own if it is zsh or fish, else
+    /// bash]
     #[arg(long)]
     shell: Option<String>,
-    /// A profile of the configuration file; options take precedence over it [default: the one called default, if any]
+    /// Use this profile of the configuration file; options take precedence over it [default: the profile called
+    /// default, if there is one]
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// The least confinement of its shell and programs: process, sandbox or container [default: its profile's]
+    /// Confine the shell and its programs at least this much: process, sandbox or container [default: the profile's]
     #[arg(long, value_name = "TIER", value_parser = tier)]
     confinement: Option<ConfinementTier>,
-    /// A variable for the shell; can be given more than once
+    /// Set a variable of the shell; repeat the option for several
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     env: Vec<(String, String)>,
-    /// The terminal's size [default: this one's, or 120x40]
+    /// Give the terminal this size [default: this terminal's, or with --profile the profile's; else 120x40]
     #[arg(long, value_name = "COLSxROWS", value_parser = size)]
     size: Option<Dimensions>,
 }
@@ -281,18 +283,18 @@ pub async fn new(client: &Client, options: &NewOptions) -> Result<ExitCode, Fail
 /// The options of `send`.
 #[derive(Debug, Args)]
 pub struct SendOptions {
-    /// An id, a unique part of its beginning, or a name
+    /// The session: its id, a unique beginning of its id, or its name
     session: String,
     /// The input; several words are joined with spaces
     #[arg(required_unless_present = "secret", allow_hyphen_values = true)]
     text: Vec<String>,
-    /// The words are names of keys, such as C-c, Up, Enter
+    /// Press keys: each word is the name of a key, such as C-c, Up or Enter
     #[arg(long)]
     keys: bool,
     /// Do not press Enter after the text
     #[arg(long)]
     no_newline: bool,
-    /// Type one line read from standard input, and keep it out of every record; other users could read arguments
+    /// Type one line from standard input and never record it (other users of the machine can read arguments)
     #[arg(long, conflicts_with_all = ["text", "keys"])]
     secret: bool,
 }

@@ -24,30 +24,30 @@ pub struct TokenOptions {
 
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
-    /// Make a token and print it, this once; its name owns the sessions that are started with it
+    /// Make a token and print it, for the only time; sessions that it starts belong to its name
     New {
-        /// Letters, digits, `-`, `_` and `.`
+        /// The name: letters, digits, `-`, `_` and `.`
         name: String,
-        /// Its scope; each includes the ones before it
+        /// What the token allows; each scope includes the ones before it
         #[arg(long, value_enum, default_value_t = ScopeName::Write)]
         scope: ScopeName,
-        /// Its lifetime, such as 30m, 12h or 90d [default: until it is revoked]
+        /// Let the token expire after this long, such as 30m, 12h or 90d [default: never]
         #[arg(long, value_name = "TIME", value_parser = units::time)]
         expires: Option<Duration>,
-        /// Its sessions may do all that the server's user may; needed where neither --confinement nor --profile bounds them
+        /// Let its sessions do all that the server's user may do; scope write needs this, --profile or --confinement
         #[arg(long, conflicts_with_all = ["profiles", "confinement"])]
         unconfined: bool,
-        /// The only profile with which it may start sessions; can be given more than once, the first one is its default
-        /// [default: all profiles, and none]
+        /// Let it start sessions only with this profile; repeat the option for several, of which the first is its
+        /// default [default: any profile, or none]
         #[arg(long = "profile", value_name = "NAME")]
         profiles: Vec<String>,
-        /// The least confinement of the sessions that it starts [default: none]
+        /// Confine the sessions that it starts at least this much: process, sandbox or container [default: not at all]
         #[arg(long, value_name = "TIER", value_parser = tier)]
         confinement: Option<ConfinementTier>,
-        /// The policy that counts for its commands, input and starts besides the sessions' own [default: none]
+        /// Apply this policy to its commands, input and starts, besides the policy of each session [default: none]
         #[arg(long, value_name = "NAME")]
         policy: Option<String>,
-        /// A named secret that the sessions which it starts get as a variable; can be given more than once
+        /// Give this named secret as a variable to the sessions that it starts; repeat the option for several
         #[arg(long = "secret", value_name = "NAME[=VARIABLE]")]
         secrets: Vec<String>,
         /// Print the answer as JSON
@@ -60,9 +60,9 @@ enum TokenCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Revoke tokens; their open streams end at once, their sessions continue
+    /// Revoke tokens; their open streams end at once, and their sessions continue
     Revoke {
-        /// Their names
+        /// The names of the tokens
         #[arg(required = true)]
         names: Vec<String>,
     },
@@ -72,9 +72,9 @@ enum TokenCommand {
 enum ScopeName {
     /// Read its own sessions
     Read,
-    /// Start its own sessions, and use them
+    /// Also start its own sessions and use them
     Write,
-    /// All sessions, and tokens
+    /// Also use the sessions of all owners, and manage tokens and secrets
     Admin,
 }
 

@@ -7,13 +7,14 @@ use crate::units;
 /// The options of `ptyd mcp`.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// Keep this client's sessions once it has disconnected, or end them after this time (0 is at once)
+    /// Keep this client's sessions for this long after it has gone: seconds, or such as 1h; 0 ends them at once, and
+    /// keep never does
     #[arg(long, default_value = "600", value_parser = detach, value_name = "keep|TIME")]
     pub detach: Detach,
-    /// The tools that the model sees
+    /// Show these tools to the model
     #[arg(long, default_value = "all")]
     pub tools: Tools,
-    /// Answer programs, too: each tool with an outputSchema, and answers with structuredContent beside the text
+    /// Also answer for programs: give each tool an outputSchema, and each answer structuredContent beside its text
     #[arg(long)]
     pub structured: bool,
 }
@@ -30,11 +31,11 @@ pub enum Detach {
 /// The tools that a model sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Tools {
-    /// All eight
+    /// All eight tools
     All,
     /// Only terminal, the one-tool shell
     Terminal,
-    /// All but terminal
+    /// All tools except terminal
     Sessions,
     /// terminal, start_terminal_session, send_input_to_terminal and get_terminal_output, for agents that write code
     Coding,
