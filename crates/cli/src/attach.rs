@@ -114,9 +114,9 @@ pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode
         )));
     }
     print::note(format_args!(
-        "[{}: {}{} leaves]",
+        "[{}: {}{} detaches]",
         called(&session),
-        if options.read_only { "looking on; " } else { "" },
+        if options.read_only { "read-only; " } else { "" },
         options.detach_key
     ));
     let attachment = Attachment { client, session: &session.id, fitted: Cell::new(None), fits: !options.read_only };
@@ -245,6 +245,6 @@ impl Attachment<'_> {
             (None, None) => format!("({})", e.reason),
         });
         let ended = session.status == SessionStatus::Terminated;
-        Ok(ended.then(|| words.unwrap_or_else(|| "(how is not known)".to_owned())))
+        Ok(ended.then(|| words.unwrap_or_else(|| "for an unknown reason".to_owned())))
     }
 }

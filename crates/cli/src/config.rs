@@ -64,8 +64,8 @@ fn with_file(command: Command, given: &PathOptions) -> Result<(Command, ConfigFi
         let line = file.line(&name).unwrap_or(1);
         let wrong = |what: String| Failure::usage(format!("{}, line {line}: server.{name}: {what}", path.display()));
         if !known.contains(&name) {
-            let meant = resembling(&serve, &name).map(|like| format!("; did you mean {like}?")).unwrap_or_default();
-            return Err(wrong(format!("is no setting{meant} There are {}", known.join(", "))));
+            let meant = resembling(&serve, &name).map_or(".".to_owned(), |like| format!("; did you mean {like}?"));
+            return Err(wrong(format!("is not a setting{meant} The settings are {}", known.join(", "))));
         }
         // Parsed alone, so that the error does not mention a command line that was not given.
         let id = name.clone();

@@ -35,7 +35,7 @@ impl FromStr for DetachKey {
     fn from_str(text: &str) -> Result<Self, String> {
         let bytes: Result<Vec<u8>, String> = text.split_ascii_whitespace().map(key).collect();
         match bytes?.as_slice() {
-            [] => Err("no key; such as C-a d".to_owned()),
+            [] => Err("names no key; write keys such as C-a d".to_owned()),
             some => Ok(Self(some.to_vec())),
         }
     }
@@ -47,7 +47,7 @@ fn key(word: &str) -> Result<u8, String> {
         ([one @ 0x21..=0x7e], _) => Ok(*one),
         // A control key is its letter without the upper three bits (ASCII).
         (_, Some([letter @ (b'@'..=b'_' | b'a'..=b'z')])) => Ok(letter & 0x1f),
-        _ => Err(format!("{word} is no key; such as C-a, C-\\ or d")),
+        _ => Err(format!("{word} is not a key; write one such as C-a, C-\\ or d")),
     }
 }
 

@@ -66,7 +66,7 @@ async fn session(paths: &Paths) -> Check {
             Check::warn(NAME, "a command ran, but the shell did not attest its end", fix)
         }
         Err(failure) => {
-            let fix = "mend what it names; `PTYD_LOG=debug ptyd serve` logs more";
+            let fix = "repair what the message names; `PTYD_LOG=debug ptyd serve` logs more";
             Check::fail(NAME, failure.to_string(), fix)
         }
     }

@@ -105,7 +105,7 @@ fn splice(paths: &Paths) -> Check {
         return Check::ok("splice", "output goes from the terminal to the disk without a copy");
     }
     let found = format!("splice from a terminal into a file in {} does not work", folder.display());
-    Check::warn("splice", found, "nothing; output is copied instead, which is slower")
+    Check::warn("splice", found, "nothing is needed: ptyd copies output instead, which is slower")
 }
 
 /// Read from a child, because a process may always read itself, while the kernel decides about others (Yama).
@@ -121,7 +121,7 @@ fn of_confinement(hindrance: Option<String>) -> Check {
     let Some(why) = hindrance else {
         return Check::ok("landlock", "profiles can confine sessions");
     };
-    let fix = "nothing, if no profile has `confinement`; sessions of one that has it are not started here";
+    let fix = "nothing is needed unless a profile has `confinement`: its sessions do not start here";
     Check::warn("landlock", format!("confinement {why}"), fix)
 }
 
@@ -129,7 +129,7 @@ fn of_sandbox(hindrance: Option<String>) -> Check {
     let Some(why) = hindrance else {
         return Check::ok("sandbox", "profiles can give sessions namespaces of their own");
     };
-    let fix = "nothing, if no profile has the tier `sandbox`; sessions of one that has it are not started here";
+    let fix = "nothing is needed unless a profile has the tier `sandbox`: its sessions do not start here";
     Check::warn("sandbox", format!("a sandbox {why}"), fix)
 }
 
@@ -137,10 +137,11 @@ fn of_container(hindrance: Option<String>) -> Check {
     let Some(why) = hindrance else {
         return Check::ok(
             "container",
-            "profiles can give sessions containers, as far as a version of the engine tells",
+            "profiles can run sessions in containers, as far as the version of the engine shows",
         );
     };
-    let fix = "nothing, if no profile has the tier `container`; one that names another engine may do";
+    let fix =
+        "nothing is needed unless a profile has the tier `container`: its sessions start only with another engine";
     Check::warn("container", format!("a container {why}"), fix)
 }
 
@@ -183,7 +184,7 @@ fn bash() -> Check {
 fn socket(path: &Path) -> Check {
     let len = path.as_os_str().len();
     if len > SOCKET_PATH_BYTES_MAX {
-        let found = format!("{} has {len} bytes, {SOCKET_PATH_BYTES_MAX} fit", path.display());
+        let found = format!("{} has {len} bytes, and at most {SOCKET_PATH_BYTES_MAX} fit", path.display());
         return Check::fail("socket", found, "set PTYD_RUNTIME_DIR or --socket to a shorter path");
     }
     match UnixStream::connect(path) {
@@ -295,7 +296,7 @@ fn of_cgroup(cgroup: &str) -> Check {
             ),
             "start ptyd in a unit of its own with KillMode=process",
         ),
-        Some(_) | None => Check::ok("unit", "no service's stop would end the sessions"),
+        Some(_) | None => Check::ok("unit", "stopping a service does not end the sessions"),
     }
 }
 

@@ -46,7 +46,7 @@ pub async fn kill(client: &Client, options: &KillOptions) -> Result<ExitCode, Fa
     let mut ends = stream::iter(meant.into_iter().map(end)).buffered(AT_ONCE_MAX);
     while let Some(ended) = ends.next().await {
         if let (Ok(ended), false) = (&ended, options.json) {
-            let over = if ended.was_over { ", it was over" } else { "" };
+            let over = if ended.was_over { "; the session had already ended" } else { "" };
             let processes = counted(ended.killed, "process", "processes");
             print::note(format_args!("{}: {processes} ended{over}", ended.session.id));
         }

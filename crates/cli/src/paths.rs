@@ -48,7 +48,7 @@ impl PathOptions {
 impl Paths {
     /// Resolves these options in the present environment.
     pub fn resolve(options: &PathOptions) -> io::Result<Self> {
-        let xdg = Xdg::new().map_err(|_| io::Error::other("no home directory; set HOME or PTYD_STATE_DIR"));
+        let xdg = Xdg::new().map_err(|_| io::Error::other("there is no home directory: set HOME or PTYD_STATE_DIR"));
         Self::choose(options, xdg)
     }
 

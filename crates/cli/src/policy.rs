@@ -64,7 +64,7 @@ fn chosen(given: &PathOptions, named: Option<&PathBuf>) -> Result<PathBuf, Failu
         Some(named) => Some(named),
         None => configured()?,
     };
-    file(given, named).ok_or_else(|| Failure::usage("no home directory; name the file"))
+    file(given, named).ok_or_else(|| Failure::usage("there is no home directory: name the policy file"))
 }
 
 fn read(path: &Path) -> Result<Policies, Failure> {

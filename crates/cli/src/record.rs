@@ -99,7 +99,7 @@ impl Cast {
         match File::create_new(&path) {
             Ok(file) => Ok(Self::File(CastFile { path, file, is_whole: false })),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Failure::new(format!(
-                "{} is there already and is not written over; name another file with --output",
+                "{} already exists, and ptyd does not overwrite it; name another file with --output",
                 path.display()
             ))),
             Err(error) => Err(Failure::new(format!("{}: {error}; name another file with --output", path.display()))),

@@ -513,8 +513,8 @@ impl Runner<'_> {
             _ => format!("ptyd send {session} TEXT"),
         };
         print::note(format_args!(
-            "ptyd: the program wants input; give it with `{send}`, or use it with `ptyd attach {session}`; this waits until then: \
-             C-c interrupts it, `--timeout` gives it a limit"
+            "ptyd: the program wants input: type it with `{send}`, or use `ptyd attach {session}`. Until then this \
+             command waits; C-c interrupts the program, and --timeout limits the wait"
         ));
     }
 

@@ -56,7 +56,7 @@ pub async fn secret(client: &Client, options: &SecretOptions) -> Result<ExitCode
     match &options.what {
         SecretCommand::Set { name } => {
             if let Some(problem) = name_problem(name) {
-                return Err(Failure::usage(format!("{name:?} is no name for a secret: it {problem}")));
+                return Err(Failure::usage(format!("{name:?} is not a name for a secret: it {problem}")));
             }
             client.set_secret(name, value()?).await?;
         }

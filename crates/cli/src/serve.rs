@@ -153,7 +153,7 @@ impl NetworkOptions {
     fn config(&self, listen: SocketAddr) -> io::Result<NetworkConfig> {
         let files = self.tls_cert.as_ref().zip(self.tls_key.as_ref());
         if self.tls_cert.is_some() != self.tls_key.is_some() {
-            return Err(io::Error::other("tls_cert and tls_key are given together or not at all"));
+            return Err(io::Error::other("give both tls_cert and tls_key, or neither"));
         }
         // The server may change its directory.
         let tls = files.map(|(certificate, key)| {
@@ -176,7 +176,7 @@ fn network(text: &str) -> Result<IpNet, String> {
     let network = text.parse().ok().or_else(address);
     let network: IpNet = network.ok_or_else(|| "must be an address or a network, like 10.0.0.0/8".to_owned())?;
     match network.prefix_len() {
-        0 => Err("would trust every address as a proxy; name the proxy's own, like 10.0.0.7".to_owned()),
+        0 => Err("would trust every address as a proxy; give the proxy's own address, such as 10.0.0.7".to_owned()),
         _ => Ok(network),
     }
 }
@@ -291,7 +291,7 @@ fn one_of(named: &[Limit], text: &str) -> Result<(Limit, f64), String> {
         .copied()
         .find(|limit| limit.name() == name)
         .ok_or_else(|| format!("must be one of {}", names.join(", ")))?;
-    let value = value.parse().map_err(|_| format!("{value} is no number"))?;
+    let value = value.parse().map_err(|_| format!("{value} is not a number"))?;
     Limits::default().set(limit, value).map(|()| (limit, value))
 }
 
@@ -465,7 +465,7 @@ mod tests {
             ("cpuSeconds", "must be NAME=NUMBER"),
             ("cpu=1", names),
             ("maxAge=1", names),
-            ("memoryMb=much", "much is no number"),
+            ("memoryMb=much", "much is not a number"),
             ("memoryMb=1", "1 is not from 8 to 16777216"),
         ] {
             assert_eq!(limit(wrong), Err(why.to_owned()), "{wrong}");

@@ -222,7 +222,7 @@ fn variable(text: &str) -> Result<(String, String), String> {
 /// The names are REST's; the server checks the bounds.
 fn limit(text: &str) -> Result<(String, Number), String> {
     let (name, value) = text.split_once('=').ok_or("must be NAME=NUMBER")?;
-    let value = serde_json::from_str(value).map_err(|_| format!("{value} is no number"))?;
+    let value = serde_json::from_str(value).map_err(|_| format!("{value} is not a number"))?;
     let one = (name.to_owned(), value);
     limits(std::slice::from_ref(&one)).map(|_| one)
 }
@@ -350,7 +350,7 @@ pub async fn find(client: &Client, text: &str) -> Result<TerminalSession, Failur
             return Ok(chosen);
         }
     }
-    Err(Failure::no_session(format!("no session {text}; `ptyd ls --all` shows them")))
+    Err(Failure::no_session(format!("no session {text}; `ptyd ls --all` lists all sessions")))
 }
 
 fn is_no_id(error: &ClientError) -> bool {

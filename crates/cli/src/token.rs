@@ -28,7 +28,7 @@ enum TokenCommand {
     New {
         /// The name: letters, digits, `-`, `_` and `.`
         name: String,
-        /// What the token allows; each scope includes the ones before it
+        /// The scope of the token; each scope includes the ones before it
         #[arg(long, value_enum, default_value_t = ScopeName::Write)]
         scope: ScopeName,
         /// Let the token expire after this long, such as 30m, 12h or 90d [default: never]

@@ -11,7 +11,7 @@ pub enum ClientError {
     #[error("no server answers: {0}")]
     NoServer(std::io::Error),
     /// A process may listen, but this user has no access, or does not trust its user.
-    #[error("the server's socket is closed to this user: {0}")]
+    #[error("this user may not use the server's socket: {0}")]
     Closed(std::io::Error),
     /// The server accepted the request and has not answered; whether it performed it is unknown.
     #[error("the server does not answer: nothing came within {} s", .0.as_secs())]
@@ -23,7 +23,7 @@ pub enum ClientError {
     #[error("{}", .0.detail)]
     Refused(Box<Problem>),
     /// The answer is not from a ptyd server, or from another version.
-    #[error("the server's answer is not understood: {0}")]
+    #[error("the server's answer cannot be read: {0}")]
     Strange(String),
 }
 

@@ -15,7 +15,7 @@ pub fn check(socket: impl AsFd, path: &Path, expected: Option<u32>) -> io::Resul
         return Ok(());
     }
     let why = format!(
-        "{}: user {} listens there, and not this user ({}) or root; nothing was sent",
+        "{}: user {} listens there, who is neither this user ({}) nor root; nothing was sent",
         path.display(),
         Uid::as_raw(uid),
         Uid::as_raw(geteuid())

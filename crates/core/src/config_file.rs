@@ -97,7 +97,7 @@ mod tests {
             ),
             (
                 "[profiles.web]\nlimits = { memory = 1 }\n",
-                "/config.toml, line 2: memory is no limit; there are cpuSeconds,",
+                "/config.toml, line 2: memory is not a limit; the limits are cpuSeconds,",
             ),
             ("\n\nprofiles = [", "/config.toml, line 3: "),
         ] {

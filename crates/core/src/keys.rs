@@ -338,7 +338,7 @@ impl Key {
 /// A button's press, and its release; the wheel has no release.
 fn press(button: u8, (row, column): (u16, u16), modes: Modes) -> Result<Vec<u8>, String> {
     if !modes.mouse {
-        return Err("the program does not take the mouse; drive it with other keys".to_owned());
+        return Err("the program does not use the mouse; use other keys".to_owned());
     }
     let is_wheel = button & 64 != 0;
     if modes.sgr_mouse {
@@ -458,7 +458,7 @@ mod tests {
         let too_far = Err("the program's mouse ends at row and column 223".to_owned());
         assert_eq!([key.bytes(old), parse("Click:65530,1").expect("valid")[0].bytes(old)], [too_far.clone(), too_far]);
         assert_eq!(typed_in("Click:223,223", old), b"\x1b[M \xff\xff\x1b[M#\xff\xff");
-        let none = Err("the program does not take the mouse; drive it with other keys".to_owned());
+        let none = Err("the program does not use the mouse; use other keys".to_owned());
         assert_eq!(key.bytes(Modes::default()), none);
     }
 

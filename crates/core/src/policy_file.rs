@@ -92,7 +92,7 @@ impl PolicyFile {
         let read = Policies::clone(&policies).with_remembered(&text);
         let read = read.map_err(|mistake| invalid(format!("{}, {mistake}", file.display())))?;
         if read.get(policy).is_none_or(|policy| policy.remembers(&decision.command, cwd).is_none()) {
-            return Err(invalid(format!("{} would not have it as it is", file.display())));
+            return Err(invalid(format!("{} cannot store the command unchanged", file.display())));
         }
         state_dir::replace(&file, text.as_bytes()).map_err(|e| named(&file, &e))
     }

@@ -153,12 +153,12 @@ impl Principal {
         let Origin { door, transport, from_session, is_users_process } = &self.origin;
         if from_session.is_some() || *door == Door::Mcp {
             return Err(
-                "a person does this at the command line or over REST, and no program in a session and no tool does",
+                "only a person can do this, at the command line or over REST; no tool and no program in a session can",
             );
         }
         if self.pass.is_none() && *transport == Some(TransportKind::Tcp) && !is_users_process {
             return Err(
-                "the server's own token does not do this over TCP: use the command line, or a named token of scope admin",
+                "the server's own token cannot do this over TCP: use the command line, or a named token of scope admin",
             );
         }
         Ok(())

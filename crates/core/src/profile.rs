@@ -130,7 +130,7 @@ fn limits<'de, D: Deserializer<'de>>(from: D) -> Result<Limits, D::Error> {
     for (name, value) in BTreeMap::<String, f64>::deserialize(from)? {
         let Some(limit) = Limit::ALL.into_iter().find(|limit| limit.name() == name) else {
             let there: Vec<_> = Limit::ALL.into_iter().map(Limit::name).collect();
-            return Err(D::Error::custom(format!("{name} is no limit; there are {}", there.join(", "))));
+            return Err(D::Error::custom(format!("{name} is not a limit; the limits are {}", there.join(", "))));
         };
         limits.set(limit, value).map_err(|why| D::Error::custom(format!("{name}: {why}")))?;
     }

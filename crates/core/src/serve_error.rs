@@ -37,13 +37,14 @@ pub enum ServeError {
         why: String,
     },
     /// The socket's path is too long.
-    #[error("the socket's path {} has {} bytes, {SOCKET_PATH_BYTES_MAX} at most fit; choose a shorter one with --socket or PTYD_RUNTIME_DIR", .0.display(), .0.as_os_str().len())]
+    #[error("the socket's path {} has {} bytes, and at most {SOCKET_PATH_BYTES_MAX} fit; choose a shorter one with \
+        --socket or PTYD_RUNTIME_DIR", .0.display(), .0.as_os_str().len())]
     SocketPath(PathBuf),
     /// Another program answers on the socket.
     #[error("another program answers on {}; stop it or choose another --socket", .0.display())]
     SocketTaken(PathBuf),
     /// The token cannot be sent in a header, or can be guessed.
-    #[error("PTYD_TOKEN must have 16 visible ASCII characters at least, and no spaces")]
+    #[error("PTYD_TOKEN must have at least 16 visible ASCII characters, and no spaces")]
     Token,
     /// The address cannot be bound, for example because it is in use.
     #[error("cannot listen on {address}: {error}; choose another --listen (port 0 takes a free one)")]

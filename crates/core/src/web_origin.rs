@@ -47,7 +47,7 @@ impl FromStr for WebOrigin {
         // The one path that adds nothing.
         let authority = rest.strip_suffix('/').unwrap_or(rest);
         if authority.contains(['/', '?', '#']) {
-            return Err(format!("{example}: a path is not possible"));
+            return Err(format!("{example}: it cannot have a path"));
         }
         let authority = authority_of(scheme, authority).map_err(|why| format!("{example}: {why}"))?;
         Ok(Self { scheme, authority })
@@ -58,7 +58,7 @@ impl FromStr for WebOrigin {
 fn authority_of(scheme: &str, text: &str) -> Result<String, &'static str> {
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((inside, rest)) => {
-            let address: std::net::Ipv6Addr = inside.parse().map_err(|_| "its host is no IPv6 address")?;
+            let address: std::net::Ipv6Addr = inside.parse().map_err(|_| "its host is not an IPv6 address")?;
             let port = rest.strip_prefix(':').map_or_else(|| rest.is_empty().then_some(None), |port| Some(Some(port)));
             (format!("[{address}]"), port.ok_or("only a port may follow the host")?)
         }
@@ -66,7 +66,7 @@ fn authority_of(scheme: &str, text: &str) -> Result<String, &'static str> {
             let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
             let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
             if host.is_empty() || !host.bytes().all(is_plain) {
-                return Err("its host is a name in ASCII (xn--… for others) or an address");
+                return Err("its host must be a name in ASCII (xn--… for others) or an address");
             }
             (host.to_ascii_lowercase(), port)
         }
@@ -77,7 +77,7 @@ fn authority_of(scheme: &str, text: &str) -> Result<String, &'static str> {
     match port.parse::<u16>() {
         Ok(port) if is_number && port == own => Ok(host),
         Ok(port) if is_number && port != 0 => Ok(format!("{host}:{port}")),
-        _ => Err("its port is a number from 1 to 65535"),
+        _ => Err("its port must be a number from 1 to 65535"),
     }
 }
 

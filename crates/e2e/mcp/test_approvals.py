@@ -133,7 +133,7 @@ async def test_a_person_who_does_not_go_there_ends_the_wait_and_the_next_server_
     task = await parked(client, session, ASKS, "touch lost")
     await served.kill_server() if door == "stdio" else served.serve_again()
     done = await client.over(task)
-    assert done["status"] == "completed" and "not known any more" in text(done), done
+    assert done["status"] == "completed" and "no longer known" in text(done), done
 
 
 @pytest.mark.parametrize("door", ["http"])

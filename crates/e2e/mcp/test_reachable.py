@@ -84,11 +84,11 @@ async def test_a_new_certificate_is_used_and_a_broken_one_is_not(serve, files, m
     (["--listen", "0.0.0.0:0"], ["--public-url", "--tls-cert", "--trusted-proxy"]),
     (["--listen", "[::]:0", "--public-url", "https://a.example"], ["--tls-cert", "--trusted-proxy"]),
     (["--listen", "0.0.0.0:0", "--trusted-proxy", "10.0.0.0/8"], ["--public-url"]),
-    (["--public-url", "https://a.example/ptyd"], ["a path is not possible"]),
+    (["--public-url", "https://a.example/ptyd"], ["it cannot have a path"]),
     (["--trusted-proxy", "10.0.0.0/33"], ["an address or a network"]),
     (["--tls-cert", "/nowhere.pem"], ["--tls-key"]),
     (["--tls-cert", "/nowhere.pem", "--tls-key", "/nowhere.key"], ["/nowhere.pem"]),
-    (["--tls-cert", "/dev/null", "--tls-key", "/dev/null"], ["no regular file"]),
+    (["--tls-cert", "/dev/null", "--tls-key", "/dev/null"], ["not a regular file"]),
 ])  # fmt: skip
 # promise: access-14
 async def test_a_server_that_others_could_reach_unprotected_does_not_start(machine, options, missing):

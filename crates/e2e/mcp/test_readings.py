@@ -138,7 +138,7 @@ async def test_lines_of_the_raw_view_are_refused_and_not_forgotten(workspace):
     session = await workspace.session()
     await session.run("seq 1 20")
     refused = await session.read(view="raw", max_lines=3)
-    assert (refused.is_error, "leave one of them out" in refused.text) == (True, True), refused.text
+    assert (refused.is_error, "omit one of the two" in refused.text) == (True, True), refused.text
 
 
 # promise: output-4

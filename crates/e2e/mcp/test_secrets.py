@@ -101,7 +101,7 @@ async def types_what_is_read(machine, agents, name):
         ended = await session.read(since="last", timeout=60)
         assert f"got {len(SECRET)}" in ended.output.splitlines(), ended.text
         for late in (get(url), post(url)):
-            assert late.status_code == 409 and "answered before" in late.text, late.text
+            assert late.status_code == 409 and "already been answered" in late.text, late.text
         events = httpx2.get(f"{url.partition('/ask')[0]}/terminals/{session.id}/output", headers=bearer(machine))
         views = [(await session.read(view=view)).text for view in ("text", "raw", "screen")]
         assert not any(SECRET in text for text in [asked.text, again.text, ended.text, events.text, *views])

@@ -124,7 +124,7 @@ impl Policies {
 fn checked_name(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) {
-        return Err(format!("{name:?} is no name: 1 to 64 of A-Z a-z 0-9 . _ -"));
+        return Err(format!("{name:?} is not a name: write 1 to 64 of the characters A-Z a-z 0-9 . _ -"));
     }
     Ok(())
 }
@@ -175,11 +175,14 @@ fn rule_of(raw: &RawRule) -> Result<Rule, String> {
         only: raw.only.as_deref().map(globs).transpose()?,
     };
     if rule.program.is_empty() || rule.args.iter().any(Vec::is_empty) {
-        return Err("an empty list of patterns matches nothing; leave it out, or write \"*\"".to_owned());
+        return Err("an empty list of patterns matches nothing; omit it, or write \"*\"".to_owned());
     }
     if let Some(blank) = rule.program.iter().find(|glob| glob.text().contains([' ', '\t'])) {
         let (program, args) = blank.text().split_once([' ', '\t']).unwrap_or_default();
-        return Err(format!("{:?} is no program's name: write program = {program:?}, args = [{args:?}]", blank.text()));
+        return Err(format!(
+            "{:?} is not the name of a program: write program = {program:?}, args = [{args:?}]",
+            blank.text()
+        ));
     }
     Ok(rule)
 }
@@ -233,7 +236,7 @@ mod tests {
             ("args = [[]]\n", "line 1: rule look: an empty list"),
             (RULE, "line 6: rule look: the policy has another rule of this name"),
             ("[policies.x]\ndefault = 'never'\n", "line 6: unknown variant `never`"),
-            ("[policies.'x y']\n", "line 5: \"x y\" is no name"),
+            ("[policies.'x y']\n", "line 5: \"x y\" is not a name"),
         ] {
             let said_now = mistake(&format!("{RULE}{more}"));
             assert!(said_now.starts_with(said), "{more:?}: {said_now}");

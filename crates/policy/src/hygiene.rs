@@ -7,7 +7,7 @@ pub const ANALYSED_BYTES_MAX: usize = 64 * 1024;
 pub fn unfit(text: &str) -> Option<String> {
     if text.len() > ANALYSED_BYTES_MAX {
         return Some(format!(
-            "the command has {} bytes, and at most {ANALYSED_BYTES_MAX} are judged; write a file instead",
+            "the command has {} bytes, and ptyd judges at most {ANALYSED_BYTES_MAX}; put it into a file instead",
             text.len()
         ));
     }
@@ -29,9 +29,9 @@ fn kind(c: char) -> Option<&'static str> {
             Some("which changes the direction of text")
         }
         '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => {
-            Some("a blank that is none for a shell")
+            Some("a blank that a shell does not treat as one")
         }
-        '\u{2028}' | '\u{2029}' => Some("a line end that is none for a shell"),
+        '\u{2028}' | '\u{2029}' => Some("a line end that a shell does not treat as one"),
         '\u{ad}'
         | '\u{34f}'
         | '\u{115f}'

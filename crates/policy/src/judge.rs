@@ -94,7 +94,7 @@ impl Policy {
             Err(why) => {
                 // A text that is not read to its end may hold anything.
                 let verdict = if found.is_whole { self.unproven } else { self.unproven.max(Verdict::Ask) };
-                let why = if found.is_whole { why } else { format!("{why}, and it cannot be read to its end") };
+                let why = if found.is_whole { why } else { format!("{why}, and ptyd cannot read it to its end") };
                 let ruling = Ruling {
                     verdict,
                     rule: "unproven".to_owned(),
@@ -138,8 +138,7 @@ impl Policy {
             return ruling;
         };
         let Ruling { rule, why, .. } = &ruling;
-        let why =
-            format!("{by} has allowed it for always in this directory, {at} (without that, rule {rule} asks: {why})");
+        let why = format!("{by} always allows it in this directory, since {at} (otherwise rule {rule} asks: {why})");
         Ruling { verdict: Verdict::Allow, rule: RULE.to_owned(), why, is_remembered: true, ..ruling }
     }
 
@@ -147,11 +146,14 @@ impl Policy {
     fn proven(&self, text: &str) -> Result<(Vec<Vec<Word>>, Ruling), String> {
         let commands = prove(text)?;
         if let Some(words) = commands.iter().find(|words| runs_a_subscript(words)) {
-            return Err(format!("it can set a variable, and run what its name holds: `{}`", shown(words)));
+            return Err(format!("it can set a variable and run a command in the variable's name: `{}`", shown(words)));
         }
         let changing = commands.iter().find(|words| changes_meaning(words));
         if let (Some(words), true) = (changing, commands.len() > 1) {
-            return Err(format!("it can change what the commands beside it mean; send it alone: `{}`", shown(words)));
+            return Err(format!(
+                "it can change the meaning of the commands beside it; send it alone: `{}`",
+                shown(words)
+            ));
         }
         let taints = changing.is_some();
         let mut strictest: Option<Ruling> = None;
@@ -179,7 +181,7 @@ impl Policy {
 
     /// The verdict on input that is typed, which cannot be read in advance.
     pub fn typed_input(&self) -> Ruling {
-        let why = "what typed input does depends on the program that reads it".to_owned();
+        let why = "the effect of typed input depends on the program that reads it".to_owned();
         let rule = "typed_input".to_owned();
         Ruling { verdict: self.typed_input, rule, why, taints: true, is_proven: false, is_remembered: false }
     }

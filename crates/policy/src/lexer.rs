@@ -55,7 +55,7 @@ pub(crate) fn prove(text: &str) -> Result<Commands, String> {
                 lexer.has_redirection = true;
                 Before::Within
             }
-            ';' | '&' | '|' => return Err(format!("`{c}` is not where a command ends plainly")),
+            ';' | '&' | '|' => return Err(format!("`{c}` is not the plain end of a command")),
             _ => {
                 let word = lexer.word()?;
                 lexer.push(word)?;
@@ -141,7 +141,7 @@ impl Lexer<'_> {
                     text.push(c);
                 }
                 c if is_bare(c) => text.push(c),
-                other => return Err(format!("`{other}` has a meaning of its own for bash")),
+                other => return Err(format!("`{other}` has a special meaning in bash")),
             }
             self.rest = self.rest.get(c.len_utf8()..).unwrap_or_default();
         }
@@ -162,7 +162,7 @@ impl Lexer<'_> {
         let special: &[char] = if quote == '"' { &['$', '`', '\\', '!', '\n'] } else { &['\n'] };
         if let Some(found) = inside.chars().find(|c| special.contains(c)) {
             let shown = if found == '\n' { "a line end".to_owned() } else { format!("`{found}`") };
-            return Err(format!("{shown} stands in {quote}…{quote}"));
+            return Err(format!("{shown} is inside {quote}…{quote}"));
         }
         text.push_str(inside);
         self.rest = behind;
@@ -171,7 +171,7 @@ impl Lexer<'_> {
 
     fn push(&mut self, word: Word) -> Result<(), String> {
         if self.current.is_empty() && self.has_redirection {
-            return Err("a redirection stands before the program".to_owned());
+            return Err("a redirection precedes the program".to_owned());
         }
         self.current.push(word);
         Ok(())

@@ -20,7 +20,7 @@ pub(crate) const RULE: &str = "remembered";
 
 /// The first lines of a new file.
 pub const REMEMBERED_HEAD: &str =
-    "# Commands that a person has allowed for always (docs/policy.md). Remove one, and it is asked about again.\n";
+    "# Commands that a person has always allowed (docs/policy.md). If you remove one, ptyd asks about it again.\n";
 
 /// A person's decision on a command in a directory: elsewhere the same text runs other files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,10 +59,10 @@ pub fn remembered_file(policy_file: &Path) -> PathBuf {
 
 /// Why no rule can be made of this command in this directory, if that is so.
 pub fn unfit_to_remember(command: &str, cwd: &Path) -> Option<String> {
-    let no_text = || "the name of its directory cannot be written down".to_owned();
+    let no_text = || "the name of its directory cannot be in a rule".to_owned();
     let of_directory = cwd.to_str().filter(|cwd| unfit(cwd).is_none() && !cwd.contains(['\n', '\t']));
     let of_command = unfit(command)
-        .or_else(|| (!scan(command).is_whole).then(|| "the command cannot be read to its end".to_owned()));
+        .or_else(|| (!scan(command).is_whole).then(|| "ptyd cannot read the command to its end".to_owned()));
     of_command.or_else(|| of_directory.is_none().then(no_text))
 }
 
@@ -142,9 +142,7 @@ mod tests {
         for text in ["make > log", odd] {
             let ruling = dev.command(text, here);
             assert_eq!((ruling.verdict, ruling.rule.as_str(), ruling.is_remembered), (Verdict::Allow, RULE, true));
-            assert!(
-                ruling.taints && !ruling.is_proven && ruling.why.starts_with("ada \"x\" has allowed it for always")
-            );
+            assert!(ruling.taints && !ruling.is_proven && ruling.why.starts_with("ada \"x\" always allows it"));
             assert_eq!(dev.command(text, Standing::Unprovable("x")).verdict, Verdict::Ask);
         }
         for other in ["make > log ", "make  > log", "make > lo", "make > log\n", "Make > log"] {
@@ -161,7 +159,7 @@ mod tests {
     // promise: policy-10
     fn what_cannot_be_a_rule_is_a_mistake_with_its_line() {
         for (memory, said) in [
-            (entry("dev", "echo 'a"), "line 4: command: the command cannot be read to its end"),
+            (entry("dev", "echo 'a"), "line 4: command: ptyd cannot read the command to its end"),
             (entry("dev", "ls \u{202e}"), "line 4: command: character 4 of the command is U+202E"),
             (entry("dev", "ls").replace("by =", "who ="), "line 6: unknown field `who`"),
             ("[[remembered]]\npolicy = 'dev'\n".to_owned(), "line 1: missing field `command`"),

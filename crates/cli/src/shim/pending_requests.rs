@@ -267,7 +267,7 @@ impl PendingRequests {
                 self.open_bytes -= open.line.len();
                 push(
                     &mut refusals,
-                    &error(&open.id, "the server ended several times during this request; it was not sent again"),
+                    &error(&open.id, "the server ended several times during this request, which was not sent again"),
                 );
                 return false;
             }
@@ -343,7 +343,7 @@ fn refusal(line: &[u8]) -> Option<Vec<u8>> {
     let first = line.iter().find(|byte| !byte.is_ascii_whitespace())?;
     let (code, why) = match serde_json::from_slice::<Value>(line) {
         Err(error) => (-32700, format!("this line cannot be read as JSON: {error}")),
-        Ok(_) if !matches!(first, b'{' | b'[') => (-32600, "a message is a JSON object".to_owned()),
+        Ok(_) if !matches!(first, b'{' | b'[') => (-32600, "a message must be a JSON object".to_owned()),
         Ok(_) => return None,
     };
     let id = serde_json::from_slice::<Sender>(line).ok().and_then(|sender| sender.id);

@@ -44,10 +44,12 @@ impl TargetShell {
 pub fn check_command(text: &str) -> Result<(), String> {
     let (bytes, most) = (text.len(), crate::limits::COMMAND_BYTES_MAX);
     if bytes > most {
-        return Err(format!("{bytes} bytes; at most {most}; write a file with several commands instead"));
+        return Err(format!(
+            "{bytes} bytes, and at most {most} are possible; put the commands into a file and run that"
+        ));
     }
     if text.contains('\0') {
-        return Err("holds a NUL byte, which no shell takes".to_owned());
+        return Err("contains a NUL byte, which no shell accepts".to_owned());
     }
     Ok(())
 }

@@ -66,7 +66,8 @@ pub enum ActionError {
     },
     /// The command that the input was meant for has ended, and the shell would read it.
     #[error(
-        "nothing was typed: {command} has ended, and the shell of session {session} is at its prompt; sent again, it is typed there"
+        "nothing was typed: {command} has ended, and the shell of session {session} is at its prompt; if you send \
+         the input again, it is typed there"
     )]
     InputTooLate {
         /// The session.
@@ -131,7 +132,7 @@ pub enum ActionError {
         id: String,
         /// By whom.
         by: String,
-        /// `allowed it`, `allowed it for always` or `denied it`.
+        /// `allowed it`, `allowed it permanently` or `denied it`.
         decision: &'static str,
     },
     /// The caller's token was revoked or has expired.
@@ -167,7 +168,9 @@ pub enum ActionError {
     },
     /// The session lives, but the server cannot reach its holder.
     #[error(
-        "session {session} is alive, but {why}; the request may still be done, so look before it is repeated, or repeat it with its idempotency key; or end it by force (DELETE /terminals/{session}?force=true, ptyd kill --force)"
+        "session {session} is alive, but {why}; the request may still take effect, so check before you repeat it, \
+         or repeat it with its idempotency key; or end the session by force (DELETE \
+         /terminals/{session}?force=true, ptyd kill --force)"
     )]
     Unreachable {
         /// The session.
@@ -280,10 +283,11 @@ impl fmt::Display for PolicyRefusal {
         if self.verdict == Verdict::Ask {
             write!(f, "{what}: needs approval by a person: rule {rule} of policy {policy}: {why}; ")?;
             match &self.approval {
-                Some(id) => {
-                    write!(f, "waiting for approval {id} (ptyd approvals); send the same again once it is allowed")?
-                }
-                None => f.write_str("nobody can be asked about this")?,
+                Some(id) => write!(
+                    f,
+                    "waiting for approval {id} (ptyd approvals); send the same request again once it is allowed"
+                )?,
+                None => f.write_str("no person can be asked about this")?,
             }
         } else {
             write!(f, "{what}: rule {rule} of policy {policy} denies it: {why}")?;

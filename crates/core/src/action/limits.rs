@@ -117,7 +117,7 @@ impl Limits {
         };
         let whole = |(min, max): (u64, u64)| {
             let value = within(min as f64, max as f64)?;
-            if value.fract() == 0.0 { Ok(value as u64) } else { Err(format!("{value} is no whole number")) }
+            if value.fract() == 0.0 { Ok(value as u64) } else { Err(format!("{value} is not a whole number")) }
         };
         let seconds = || within(LIMIT_MIN, LIMIT_SECONDS_MAX).map(Duration::from_secs_f64);
         let lifetime = || within(LIFETIME_MIN.as_secs_f64(), LIFETIME_MAX.as_secs_f64()).map(Duration::from_secs_f64);
@@ -264,7 +264,7 @@ mod tests {
             assert_eq!(limits.value(Limit::OutputMb), Some(given));
         }
         assert_eq!((limits.memory, limits.cpu), (Some(64 << 20), Some(Duration::from_secs(64))));
-        assert_eq!(limits.set(Limit::Processes, 2.5), Err("2.5 is no whole number".to_owned()));
+        assert_eq!(limits.set(Limit::Processes, 2.5), Err("2.5 is not a whole number".to_owned()));
         assert_eq!(limits.set(Limit::Processes, 1.0), Err("1 is not from 2 to 4194304".to_owned()));
     }
 }

@@ -89,13 +89,13 @@ impl fmt::Debug for Secret {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretRefusal {
     /// No such request, or not for this caller.
-    #[error("there is no such request, or it is not this caller's: its address may be wrong, or its 10 minutes over")]
+    #[error("there is no such request for this caller: its address may be wrong, or its 10 minutes may be over")]
     Unknown,
     /// It was answered.
-    #[error("this request was answered before; each is good once")]
+    #[error("this request has already been answered; each one works once")]
     Answered,
     /// The program reads no more, another one reads, or it asks for something else.
-    #[error("the program that asked no longer reads there without showing it, or asks for something else by now")]
+    #[error("the program that asked no longer reads without echo, or now asks for something else")]
     Over,
 }
 

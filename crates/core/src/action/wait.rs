@@ -177,7 +177,12 @@ impl Wait {
                 self.quiet = Some(self.quiet.map_or(time, |before| before.min(time)));
                 return Ok(None);
             }
-            _ => return Err(format!("{:?} is none of {VALID}", word.chars().take(60).collect::<String>())),
+            _ => {
+                return Err(format!(
+                    "{:?} is not a condition; valid: {VALID}",
+                    word.chars().take(60).collect::<String>()
+                ));
+            }
         }))
     }
 }
@@ -215,9 +220,9 @@ mod tests {
     // promise: wait-5
     fn what_is_no_such_word_is_refused_with_those_that_are() {
         for (word, problem) in [
-            ("ready", format!("\"ready\" is none of {VALID}")),
-            ("file:", format!("\"file:\" is none of {VALID}")),
-            ("bell:1", format!("\"bell:1\" is none of {VALID}")),
+            ("ready", format!("\"ready\" is not a condition; valid: {VALID}")),
+            ("file:", format!("\"file:\" is not a condition; valid: {VALID}")),
+            ("bell:1", format!("\"bell:1\" is not a condition; valid: {VALID}")),
             ("listening:0", "\"listening:0\": a port is a number from 1 to 65535".to_owned()),
             ("listening:http", "\"listening:http\": a port is a number from 1 to 65535".to_owned()),
             ("quiet:soon", "\"quiet:soon\": milliseconds, at most 86400000".to_owned()),

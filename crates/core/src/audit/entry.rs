@@ -92,8 +92,8 @@ impl Entry<'_> {
         };
         if let (true, Some((shares, _))) = (of.is_over, of.share) {
             let what = "this token's share of the audit log (bytes an hour)";
-            let hint = "reading and ending still work; the share comes back over an hour, or let the operator raise it \
-                        (ptyd serve --audit-share)";
+            let hint = "you can still read and end sessions; the share refills within an hour, or the operator \
+                raises it (ptyd serve --audit-share)";
             let used_up = ActionError::Limit { what, limit: shares.bytes, hint };
             return if of.class == AuditClass::Change { Err(used_up) } else { Ok(()) };
         }

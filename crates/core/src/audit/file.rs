@@ -181,7 +181,7 @@ fn open(path: &Path) -> io::Result<Open> {
         OpenOptions::new().read(true).append(true).create(true).mode(0o600).custom_flags(no_link()).open(path)?;
     let there = file.metadata()?;
     if !there.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
     if there.mode() & 0o777 != 0o600 {
         file.set_permissions(fs::Permissions::from_mode(0o600))?;

@@ -155,7 +155,7 @@ async fn target(caller: Caller<'_>, call: &TerminalCall) -> Result<Target, Actio
         (None, Some(client)) => client.clone(),
         (None, None) => {
             let problem =
-                "needed here: this connection has no default session; start_terminal_session gives one".to_owned();
+                "is needed: this connection has no default session; start_terminal_session starts one".to_owned();
             return Err(ActionError::Invalid { field: "session_id", problem });
         }
     };

@@ -66,7 +66,7 @@ impl NamedSecrets {
         let by_name = match state_dir::read(path) {
             // The parser's message may quote a value.
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
-                io::Error::new(io::ErrorKind::InvalidData, format!("line {} is no JSON of ours", e.line()))
+                io::Error::new(io::ErrorKind::InvalidData, format!("line {} is not JSON that ptyd wrote", e.line()))
             })?,
             Err(e) if e.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
             Err(e) => return Err(e),
@@ -124,7 +124,7 @@ impl NamedSecrets {
             .map_err(io::Error::from)
             .and_then(|json| state_dir::replace(&self.path, &json));
         written.map_err(|e| ActionError::Internal {
-            why: format!("the file of the secrets cannot be written: {e}; nothing is changed"),
+            why: format!("the file of the secrets cannot be written: {e}; nothing was changed"),
         })
     }
 }
@@ -232,7 +232,7 @@ fn check_value(value: &str) -> Result<(), ActionError> {
     } else if value.len() > SECRET_BYTES_MAX {
         format!("has {} bytes; a secret has at most {SECRET_BYTES_MAX}", value.len())
     } else if value.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
-        "has control characters; a secret is text, encode it otherwise".to_owned()
+        "has control characters; encode such a secret as text, such as base64".to_owned()
     } else if !value.split(['\n', '\r']).any(|line| line.len() >= MASKED_BYTES_MIN) {
         format!("has no line of {MASKED_BYTES_MIN} bytes; shorter ones are not masked")
     } else if seen.iter().filter(|seen| **seen).count() < DIFFERENT_BYTES_MIN {

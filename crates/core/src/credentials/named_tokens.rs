@@ -157,7 +157,7 @@ impl Tokens {
         // An expired token is invalid, and its name is free again.
         known.retain(|k| !k.has_expired(now));
         if known.iter().any(|k| k.kept.name == name) {
-            let problem = format!("there is a token {name}; revoke it first, or choose another name");
+            let problem = format!("there is already a token {name}; revoke it first, or choose another name");
             return Err(ActionError::Invalid { field: "name", problem });
         }
         if known.len() >= TOKENS_MAX {
@@ -247,7 +247,9 @@ fn check_name(name: &str) -> Result<(), ActionError> {
     let problem = if name == local_name() {
         "is the name of the user that runs the server, whose sessions it would own; choose another".to_owned()
     } else if !starts_well || name.len() > TOKEN_NAME_CHARS_MAX || !name.chars().all(is_plain) {
-        format!("must be 1 to {TOKEN_NAME_CHARS_MAX} letters, digits, `-`, `_` or `.`, a letter or digit first")
+        format!(
+            "must be 1 to {TOKEN_NAME_CHARS_MAX} letters, digits, `-`, `_` or `.`, and begin with a letter or digit"
+        )
     } else {
         return Ok(());
     };

@@ -48,8 +48,9 @@ impl Token {
             Ok(bytes) => {
                 let wrong = |why| io::Error::new(io::ErrorKind::InvalidData, why);
                 let text = std::str::from_utf8(bytes.trim_ascii()).ok();
-                let token =
-                    text.and_then(Self::given).ok_or_else(|| wrong("it holds more than visible ASCII characters"))?;
+                let token = text
+                    .and_then(Self::given)
+                    .ok_or_else(|| wrong("it contains other characters than visible ASCII ones"))?;
                 if token.is_weak() {
                     return Err(wrong("it is so short that it can be guessed"));
                 }

@@ -37,7 +37,7 @@ impl Tickets {
         let now = Instant::now();
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         forget_old(&mut open, now);
-        let hint = "use them, or wait until they are no longer good";
+        let hint = "use them, or wait until they expire";
         if open.iter().filter(|(.., of)| of.principal.name == grant.principal.name).count() >= TICKETS_PER_PRINCIPAL_MAX
         {
             let (what, limit) = ("the number of this principal's open tickets", TICKETS_PER_PRINCIPAL_MAX as u64);

@@ -20,8 +20,8 @@ pub(super) fn can_be_kept(host: &dyn Host, limits: &Limits, namespaces: Namespac
     if limits.processes.is_none() || host.has_controller(Controller::Pids) || by_namespace {
         return Ok(());
     }
-    let problem = "cannot be kept here: it needs a control group that the server may make, or an ordinary user's sandbox \
-                   (docs/operations.md); leave it out";
+    let problem = "cannot be enforced here: it needs a control group that the server may create, or an ordinary \
+        user's sandbox (docs/operations.md); omit it";
     Err(ActionError::Invalid { field: "limits.processes", problem: problem.to_owned() })
 }
 

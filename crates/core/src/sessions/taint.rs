@@ -57,8 +57,8 @@ impl Taint {
 /// Another request has left the session unprovable.
 pub(super) const UNPROVABLE: &str = "another request has made the session unprovable meanwhile; send it again";
 /// The command might run in another directory than its approval or its rule names.
-pub(super) const ELSEWHERE: &str =
-    "the session's shell has left the directory for which it is allowed, or runs something that may; send it again";
+pub(super) const ELSEWHERE: &str = "the session's shell has left the directory for which the command is allowed, or \
+    runs something that may leave it; send it again";
 
 /// The refusal of a command whose proof or approval holds no more when it is handed over.
 pub(super) fn overtaken(meta: &SessionMetadata, why: &str) -> ActionError {

@@ -191,7 +191,7 @@ async fn whoever_asks_makes_no_token_that_decides() {
     let by_file = Client::tcp(server.address(), server.token());
     for request in [admin("p3"), token("p4")] {
         let refused = by_file.make_token(&request).await.err().expect("refused");
-        assert!(refused.to_string().contains("own token does not do this over TCP"), "{refused}");
+        assert!(refused.to_string().contains("own token cannot do this over TCP"), "{refused}");
     }
     assert!(owner.tokens().await.expect("listed").tokens.is_empty());
     // A token of scope admin makes others, and all of them are one where a request is decided on.
@@ -208,9 +208,9 @@ async fn whoever_asks_makes_no_token_that_decides() {
         let pending = asked(&server).await;
         for decider in [&ada, &puppet, &next] {
             let refused = decider.decide(&pending.id, Decision::Allow).await.expect_err("its own");
-            assert!(refused.to_string().contains("nobody approves a request of their own"), "{refused}");
+            assert!(refused.to_string().contains("cannot approve its own requests"), "{refused}");
         }
-        owner.decide(&pending.id, Decision::Allow).await.expect("the user decides");
+        owner.decide(&pending.id, Decision::Allow).await.expect("only the user can decide");
     }
 }
 
@@ -285,8 +285,8 @@ async fn the_user_alone_decides_on_what_a_program_in_a_session_asks() {
     assert!(code != 0 && said.contains("approval"), "{said}");
     let pending = asked(&server).await;
     let refused = ada.decide(&pending.id, Decision::Allow).await.expect_err("it may be its own");
-    assert!(refused.to_string().contains("a program in a session asks"), "{refused}");
-    owner.decide(&pending.id, Decision::Allow).await.expect("the user decides");
+    assert!(refused.to_string().contains("a program in a session asked"), "{refused}");
+    owner.decide(&pending.id, Decision::Allow).await.expect("only the user can decide");
 }
 
 #[tokio::test]

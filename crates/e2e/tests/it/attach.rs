@@ -217,7 +217,7 @@ async fn the_only_session_needs_no_name_and_gets_its_size_back() {
     let shell = server.session().await;
     let before = shell.look().await.dimensions;
     let mut person = Person::starts(&server.ptyd(&["attach"]), 70, 20);
-    person.sees(r"C-\ C-\ leaves]");
+    person.sees(r"C-\ C-\ detaches]");
     person.sees("\x1b[2J");
     person.types(b"stty size\r");
     person.sees("20 70\r\n");

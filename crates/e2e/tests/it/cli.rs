@@ -73,7 +73,7 @@ async fn record_writes_what_was_shown_and_passes_the_exit_code_through() {
     // An existing file is not overwritten, which is checked before anything runs.
     let again = ptyd(&server, &["record", "--output", "colours.cast", "--", "touch ran"]);
     assert_eq!((again.2, server.home().file("ran").exists()), (Some(1), false), "{}", again.1);
-    assert!(again.1.contains("colours.cast is there already and is not written over"), "{}", again.1);
+    assert!(again.1.contains("colours.cast already exists, and ptyd does not overwrite it"), "{}", again.1);
     // On stdout there is the recording and nothing else.
     let (printed, _, code) = ptyd(&server, &["record", "-o", "-", "--", "echo shown; (exit 3)"]);
     let header: Value = serde_json::from_str(printed.lines().next().expect("a line")).expect("JSON");
@@ -228,7 +228,7 @@ async fn times_and_sizes_have_units_and_an_empty_variable_is_none() {
     std::fs::write(server.home().file("c.toml"), "\n[server]\nlisen = 1\n").expect("ours");
     let (_, err, code) = ptyd(&server, &["config", "show", "--config", "c.toml"]);
     assert!(
-        err.contains("c.toml, line 3: server.lisen: is no setting; did you mean listen?") && code == Some(2),
+        err.contains("c.toml, line 3: server.lisen: is not a setting; did you mean listen?") && code == Some(2),
         "{err}"
     );
     let (_, err, _) = ptyd(&server, &["serve", "--listen", "localhost:7894"]);
@@ -374,7 +374,7 @@ async fn a_session_is_made_with_a_lifetime_and_limits() {
     for (wrong, status, why) in [
         ("cpu=1", 2, "unknown field `cpu`"),
         ("cpuSeconds", 2, "must be NAME=NUMBER"),
-        ("openFiles=many", 2, "many is no number"),
+        ("openFiles=many", 2, "many is not a number"),
         ("openFiles=3", 1, "limits.openFiles: 3 is not from 32 to 1048576"),
     ] {
         let (out, err, code) = new(&["--limit", wrong]);

@@ -332,13 +332,13 @@ async fn a_confined_session_that_could_reach_more_is_not_started() {
     fs::create_dir_all(home.join(".config/fish")).expect("made");
     std::os::unix::fs::symlink(home.join("stored"), home.join(".gnupg")).expect("made");
     for (folder, why) in [
-        (home.clone(), "is above"),
+        (home.clone(), "where secrets are kept"),
         (home.join(".ssh"), "cannot be the working directory"),
         (server.home().state(), "cannot be the working directory"),
         (home.join(".config/fish"), "cannot be the working directory"),
         (home.join("stored"), "cannot be the working directory"),
         ("/etc".into(), "cannot be the working directory"),
-        ("/".into(), "is above"),
+        ("/".into(), "where secrets are kept"),
     ] {
         match server.client().create(&by("confined", &folder), None).await {
             Err(ClientError::Refused(problem)) => {
@@ -595,7 +595,7 @@ async fn a_link_in_the_place_of_a_profiles_folder_gives_nothing() {
             for of in OF_FOLDER {
                 match server.client().create(&inner(of), None).await {
                     Err(ClientError::Refused(problem)) => {
-                        let why = format!("leads by the link {home}/files/work, which a session could have made");
+                        let why = format!("leads through the link {home}/files/work, which a session could have made");
                         assert!(problem.detail.contains(&why), "{}", problem.detail);
                     }
                     other => panic!("{tier} {of} {target}: not refused: {other:?}"),

@@ -426,7 +426,7 @@ async fn a_container_that_cannot_be_is_no_weaker_session() {
         (by("nobody", &server), ErrorCode::StartFailed, "nobody-of-this-name"),
         (of_shell("zsh"), ErrorCode::InvalidField, "in the image localhost/with-bash:1: no program \"zsh\""),
         (unnamed, ErrorCode::InvalidField, "names an `image`"),
-        (CreateRequest { on_end: OnEnd::Keep, ..by("bash", &server) }, ErrorCode::InvalidField, "leave out `keep`"),
+        (CreateRequest { on_end: OnEnd::Keep, ..by("bash", &server) }, ErrorCode::InvalidField, "omit `keep`"),
         (
             CreateRequest { cwd: Some("/usr".to_owned()), ..by("bash", &server) },
             ErrorCode::InvalidField,
@@ -671,7 +671,7 @@ async fn a_folder_that_is_exchanged_before_its_mount_is_not_mounted() {
         configure(server.home(), &of_engine("exchanged", &engine, &format!(", writable = {mounted:?}")));
         let (code, why) = refused(&server, &by("exchanged", &server)).await;
         assert_eq!(code, ErrorCode::StartFailed, "{why}");
-        assert!(why.contains(" is not the file that was checked"), "{why}");
+        assert!(why.contains(" was replaced during the start"), "{why}");
     }
     none_is_left(&server, &podman).await;
 }
@@ -706,7 +706,7 @@ async fn what_is_readable_cannot_be_changed_below_another_mount() {
     let (code, why) = refused(&server, &of_profile("below")).await;
     assert_eq!(code, ErrorCode::StartFailed, "{why}");
     assert!(
-        why.contains(&format!("mount at {} can be changed, and {} is", below.display(), readable.display())),
+        why.contains(&format!("{} must be read-only, but the mount at {}", readable.display(), below.display())),
         "{why}"
     );
     none_is_left(&server, &podman).await;

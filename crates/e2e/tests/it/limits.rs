@@ -481,5 +481,5 @@ fn a_server_does_not_start_with_a_limit_that_it_cannot_keep() {
     let refused = serve.output().expect("it runs");
     assert!(!refused.status.success(), "{refused:?}");
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(why.contains("limits.processes: cannot be kept here"), "{why}");
+    assert!(why.contains("limits.processes: cannot be enforced here"), "{why}");
 }

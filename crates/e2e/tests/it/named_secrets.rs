@@ -585,7 +585,8 @@ async fn a_name_that_no_secret_has_and_the_servers_own_token_over_tcp_are_refuse
     let home = Home::make();
     configure(&home, "[profiles.harmful]\nsecrets = ['LD_PRELOAD']\n");
     let server = Server::start_in(home, Start::default());
-    for (name, shown) in [("", "\"\" is no name"), ("a-b", "\"a-b\" is no name"), ("PTYD_X", "cannot begin with PTYD_")]
+    for (name, shown) in
+        [("", "\"\" is not a name"), ("a-b", "\"a-b\" is not a name"), ("PTYD_X", "cannot begin with PTYD_")]
     {
         let done = set(&server, name, VALUE);
         let said = String::from_utf8_lossy(&done.stderr).into_owned();

@@ -200,7 +200,8 @@ async fn another_user_is_kept_out_and_told_so() {
     );
     // Nor does another user's client send it anything, root's included: a user that may write the folder of a socket could
     // have put another one in its place.
-    let refused = |uid: &str| format!("user {USER} listens there, and not this user ({uid}) or root; nothing was sent");
+    let refused =
+        |uid: &str| format!("user {USER} listens there, who is neither this user ({uid}) nor root; nothing was sent");
     for args in ways {
         let (said, code) = said_to_another(&server, args);
         assert!(code == Some(4) && said.contains(&refused(ANOTHER)), "{args:?}: {code:?} {said}");

@@ -330,7 +330,8 @@ fn settings_come_from_the_command_line_the_environment_or_the_file_and_it_is_sho
     let (_, errors) = ptyd(&server, &["config", "show"]);
     assert!(
         errors.contains(
-            "config.toml, line 2: server.soft_timeot: is no setting; did you mean soft_timeout? There are listen, public_url"
+            "config.toml, line 2: server.soft_timeot: is not a setting; did you mean soft_timeout? The settings are \
+             listen, public_url"
         ),
         "{errors}"
     );

@@ -64,7 +64,7 @@ async fn a_command_that_is_allowed_for_always_runs_without_asking_until_its_rule
     let told = follower.next();
     assert_eq!((told.event, told.decision), (EventKind::ApprovalDecided, Some(Decision::Always)));
     let other = server.client().decide(&asked.id, Decision::Deny).await.expect_err("decided before");
-    assert!(other.to_string().contains("has allowed it for always"), "{other}");
+    assert!(other.to_string().contains("has allowed it permanently"), "{other}");
     // Here it runs by the decision, which uses that up, and what follows is not proven, as ever.
     assert_eq!(shell.gives(COMMAND).await, (0, "ran\n".to_owned()));
     assert!(policy_of(&shell).await.unprovable.is_some());
@@ -75,7 +75,7 @@ async fn a_command_that_is_allowed_for_always_runs_without_asking_until_its_rule
         assert!(asks(&fresh, &format!("{COMMAND} ")).await, "not to the byte");
         let ran = fresh.run(COMMAND).await;
         assert_eq!((ran.exit_code, ran.output.is_some_and(|text| text.ends_with("ran\n"))), (Some(0), true));
-        assert!(policy_of(&fresh).await.unprovable.is_some_and(|why| why.contains("has allowed it for always")));
+        assert!(policy_of(&fresh).await.unprovable.is_some_and(|why| why.contains("always allows it")));
         assert!(asks(&fresh, COMMAND).await);
         if round == 0 {
             server.kill9();
@@ -198,15 +198,20 @@ async fn only_what_means_the_same_again_is_allowed_for_always() {
         server.client().decide(&id, Decision::Allow).await.expect("decided");
         error.to_string()
     };
-    for (command, why) in [("echo quite-a-secret > x", "the value of a named secret"), ("echo 'a", "read to its end")] {
+    for (command, why) in
+        [("echo quite-a-secret > x", "the value of a named secret"), ("echo 'a", "read the command to its end")]
+    {
         let said = refusal(&refused(&shell, ask(command)).await.1).await;
-        assert!(said.contains(why) && said.contains("cannot be allowed for always"), "{said}");
+        assert!(said.contains(why) && said.contains("can be allowed only once"), "{said}");
     }
     let reading = shell.run("cat").await;
     for (request, why) in [
-        (InputRequest { input: Some("y\n".into()), ..InputRequest::default() }, "what is typed"),
-        (InputRequest { input: Some("y".into()), secret: true, ..InputRequest::default() }, "what is typed"),
-        (InputRequest { keys: Some(vec!["Enter".into()]), ..InputRequest::default() }, "what is typed"),
+        (InputRequest { input: Some("y\n".into()), ..InputRequest::default() }, "the effect of typed input"),
+        (
+            InputRequest { input: Some("y".into()), secret: true, ..InputRequest::default() },
+            "the effect of typed input",
+        ),
+        (InputRequest { keys: Some(vec!["Enter".into()]), ..InputRequest::default() }, "the effect of typed input"),
     ] {
         let words = bot.input(&shell.id, &request, None).await.expect_err("asked").to_string();
         assert!(refusal(&words).await.contains(why));

@@ -137,7 +137,7 @@ async fn without_an_input_it_is_said_once_that_the_program_wants_one() {
         let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
         let mut said = String::new();
         stderr.read_line(&mut said).expect("text");
-        let told = ["the program wants input", way, "waits until then", "C-c", "`--timeout`"];
+        let told = ["the program wants input", way, "Until then this command waits", "C-c", "--timeout"];
         assert!(told.iter().all(|words| said.contains(words)), "{said}");
         let id = said.split("attach ").nth(1).and_then(|rest| rest.split('`').next()).expect("an id").to_owned();
         for line in answer {

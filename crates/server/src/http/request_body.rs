@@ -44,7 +44,7 @@ pub(crate) enum NotTaken {
     /// The principal sends too many at once.
     #[error(
         "too many request bodies at once: one principal may send {BODIES_ARRIVING_MAX} bodies with {BODIES_BYTES_MAX} bytes \
-         in total; retry when one was answered"
+         in total; retry when one has been answered"
     )]
     Busy,
     /// Its sender disconnected.

@@ -207,7 +207,8 @@ fn is_id(id: &str) -> bool {
 /// A call that this server does not know: hosts ask for an unknown id for minutes.
 fn forgotten(caller: &Caller, id: &str) -> DetailedTask {
     let why = format!(
-        "not known any more: the wait for approval {id} has ended, or another server has begun since; look at the session, and send the request \
+        "no longer known: the wait for approval {id} has ended, or another server has begun since; look at the \
+         session, and send the request \
          again if it has not run"
     );
     let at = tasks::time(SystemTime::now());

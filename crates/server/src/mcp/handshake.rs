@@ -94,7 +94,7 @@ enum WireDetach {
 impl Handshake {
     /// Parses the line; the error is for the log and the shim's stderr.
     pub fn parse(line: &[u8]) -> Result<Self, String> {
-        let wire: Wire = serde_json::from_slice(line).map_err(|e| format!("the hello line is not understood: {e}"))?;
+        let wire: Wire = serde_json::from_slice(line).map_err(|e| format!("the hello line cannot be read: {e}"))?;
         if wire.v != VERSION {
             return Err(format!("the hello line has version {}, this server understands {VERSION}", wire.v));
         }

@@ -143,7 +143,7 @@ pub(super) async fn cancel(caller: &Caller, id: &str) -> Result<(), ErrorData> {
 async fn act(caller: &Caller, action: Action) -> Result<TaskView, ErrorData> {
     match caller.server.dispatch(&caller.principal, action).await {
         Ok(Outcome::Task(view)) => Ok(*view),
-        Ok(other) => Err(ErrorData::internal_error(format!("{} is no task; this is a bug", other.kind()), None)),
+        Ok(other) => Err(ErrorData::internal_error(format!("{} is not a task; this is a bug", other.kind()), None)),
         Err(ActionError::NoSession { .. } | ActionError::NoCommand { .. }) => Err(unknown()),
         Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
     }
@@ -225,7 +225,7 @@ async fn told(caller: &Caller, end: &TaskEnd) -> TaskText {
         Some(_) => PasswordPlace::Told,
         None => caller.password_place(&end.report.session).await,
     };
-    // Which rows are new depends on the answers before, so all are shown.
+    // The answers before decide which rows are new, so all are shown.
     let mut end = end.clone();
     if let Some(screen) = &mut end.report.screen {
         screen.compare(None);

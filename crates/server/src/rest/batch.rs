@@ -41,8 +41,7 @@ pub(super) async fn batch(
     for (i, request) in requests.into_iter().enumerate() {
         let id = format!("{batch_id}.{i}");
         if bytes > limits::BATCH_ANSWER_BYTES_MAX {
-            responses
-                .push(refused("not done: the answers before it are as much as one batch gives; send it again", &id));
+            responses.push(refused("not done: the answers before it already fill one batch; send it again", &id));
             continue;
         }
         let response = match router.clone().oneshot(request).await {
@@ -96,7 +95,7 @@ async fn answer(response: Response, bytes: &mut usize, id: &str) -> api::Operati
     let (is_json, is_text) = (kind.ends_with("json"), kind.starts_with("text/"));
     let Ok(body) = to_bytes(response.into_body(), limits::BATCH_ANSWER_BYTES_MAX).await else {
         *bytes += limits::BATCH_ANSWER_BYTES_MAX;
-        return refused("done, but its answer is more than one batch gives; ask for it on its own", id);
+        return refused("done, but its answer is larger than a batch may return; request it on its own", id);
     };
     *bytes += body.len();
     let body = match is_json.then(|| serde_json::from_slice(&body)) {

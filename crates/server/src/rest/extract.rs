@@ -290,7 +290,7 @@ pub(super) fn signal(field: &'static str, text: &str) -> Result<i32, ProblemResp
 pub(super) fn signal_number(text: &str) -> Result<i32, String> {
     action::signal_number(text).ok_or_else(|| {
         let shown: String = text.chars().take(32).collect();
-        format!("{shown} is no signal; a name such as INT, TERM, KILL or a number from 1 to 64")
+        format!("{shown} is not a signal; give a name such as INT, TERM or KILL, or a number from 1 to 64")
     })
 }
 

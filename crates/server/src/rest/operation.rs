@@ -97,16 +97,16 @@ const EVENTS: &str = "text/event-stream";
 
 const IDEMPOTENCY_KEY: Header = Header {
     name: "Idempotency-Key",
-    about: "Makes the same request harmless to repeat: it answers with what the first one did, over a restart of the \
-            server too. The same key with another request is `key_reused`.",
+    about: "Makes a request safe to repeat: a repetition returns the answer of the first one, also after a restart \
+        of the server. The same key with another request is refused with `key_reused`.",
     pattern: "^[!-~]{1,200}$",
 };
 
 const CLIENT: Header = Header {
     name: "Ptyd-Client",
-    about: "The name of the client among those of its token or user. A named client has a read position of its own, which \
-            `since=last`, waits and the screen's changed rows use, over a restart of the server too; clients without a name \
-            share one.",
+    about: "The name of the client among those of its token or user. A named client has its own read position for \
+        `since=last`, waits and the screen's changed rows, also after a restart of the server. Clients without a \
+    name share one.",
     pattern: "^[A-Za-z0-9._-]{1,64}$",
 };
 

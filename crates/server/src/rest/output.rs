@@ -40,7 +40,7 @@ pub(super) async fn output(
             return Err(ProblemResponse::field("view", "only text, raw and stream can be followed as events"));
         }
         api::OutputView::Screen if query.kind.is_some() => {
-            return Err(ProblemResponse::field("kind", "does not go with the screen, which shows everything"));
+            return Err(ProblemResponse::field("kind", "cannot be combined with the screen, which shows everything"));
         }
         api::OutputView::Screen => return Ok(screen_as_output(&rest, &principal, session).await?.into_response()),
     };
@@ -52,7 +52,7 @@ pub(super) async fn output(
             let field = if query.command_id.is_some() { "commandId" } else { "maxLines" };
             return Err(ProblemResponse::field(
                 field,
-                "does not go with events, which are all output from a position on",
+                "cannot be combined with events, which are all output from a position on",
             ));
         }
         let is_resumed = resumed.is_some();

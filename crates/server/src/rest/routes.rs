@@ -64,7 +64,7 @@ fn of_sessions() -> Vec<Route> {
             "/terminals",
             get(sessions::list),
             say("listSessions", "List sessions")
-                .details("Ended sessions are listed only where the status asks for them.")
+                .details("Lists ended sessions only if `status` asks for them.")
                 .query::<api::SessionListQuery>()
                 .json::<api::SessionList>(200, "A page of sessions, and how many there are in all."),
         ),
@@ -79,9 +79,7 @@ fn of_sessions() -> Vec<Route> {
             "/terminals/{session}/environment",
             get(sessions::environment),
             say("getEnvironment", "Get the environment of a session's shell")
-                .details(
-                    "Also for ended sessions. It needs a token of scope `write`, like running `env` there.",
-                )
+                .details("Also works for ended sessions. It needs a token of scope `write`, like running `env` there.")
                 .json::<api::SessionEnvironment>(200, "Profile, shell, mask, variables and toolchains."),
         ),
         on_delete(
@@ -89,10 +87,10 @@ fn of_sessions() -> Vec<Route> {
             delete(sessions::terminate),
             say("terminateSession", "End a session")
                 .details(
-                    "HUP, then TERM, then KILL, each after a wait; answers when nothing of it is left. Every wait on \
-                     the session is answered. To end it again is no error. With `purge` nothing of it is kept: that is for \
-                     sessions that have ended, or with `force` for any. The parameters stand in the query or in a JSON body, \
-                     not in both.",
+                    "Sends HUP, then TERM, then KILL, each after a wait, and answers when no process of the session \
+                     is left. Every open wait on the session returns. Ending a session again is not an error. \
+                     `purge` also removes all of its files: of an ended session, or with `force` of any. The \
+                     parameters are in the query or in a JSON body, not in both.",
                 )
                 .query::<api::TerminateQuery>()
                 .body::<api::TerminateQuery>(json!({ "force": true }))
@@ -119,8 +117,8 @@ fn of_commands() -> Vec<Route> {
             say("executeCommand", "Run a command")
                 .of_client()
                 .details(
-                    "The text is data: nothing in it is typed. A time-out ends the wait and never the command; the \
-                     same object is given later by `getCommand`.",
+                    "The text is data and is not typed. A timeout ends the wait and never the command; `getCommand` \
+                     returns the same object later.",
                 )
                 .body::<api::ExecuteRequest>(json!({ "command": "uname -s", "timeout": 10 }))
                 .keyed()
@@ -208,7 +206,10 @@ fn of_input() -> Vec<Route> {
             post(input::wait),
             say("wait", "Wait for something")
                 .of_client()
-                .details("The first condition that holds ends the wait; so does the end of the command or the session.")
+                .details(
+                    "The first condition that holds ends the wait; the end of the command or of the session \
+                    also ends it.",
+                )
                 .body::<api::WaitRequest>(json!({ "quietMs": 200, "timeout": 10 }))
                 .json::<api::WaitAnswer>(200, "The condition that ended the wait, and the output meanwhile."),
         ),
@@ -283,19 +284,19 @@ fn of_the_server() -> Vec<Route> {
             post(tickets::create),
             say("createTicket", "Get a ticket for a browser")
                 .details(
-                    "It stands in the address for the token, which a browser cannot show at a socket or a page. Exactly one \
-                     of `session` and `page` is given.",
+                    "The address of a socket or a page has the ticket instead of the token, because a browser \
+                     cannot send a header there. Give exactly one of `session` and `page`.",
                 )
                 .body::<api::TicketRequest>(json!({ "page": "docs" }))
                 .needed()
-                .json::<api::Ticket>(201, "A ticket, good once and for 30 s.")
+                .json::<api::Ticket>(201, "A ticket, which works once within 30 s.")
                 .refuses(&[api::ErrorCode::SessionNotFound]),
         ),
         on_post(
             "/tokens",
             post(tokens::create),
             say("createToken", "Make a named token")
-                .details("Only an admin makes, lists and revokes tokens. The token is shown this once.")
+                .details("Only an admin makes, lists and revokes tokens. The token is shown only now.")
                 .body::<api::TokenRequest>(json!({ "name": "agent-1", "scope": "write" }))
                 .needed()
                 .json::<api::NewToken>(201, "The token."),
@@ -324,8 +325,8 @@ fn of_the_server() -> Vec<Route> {
             put(secrets::set),
             say("setSecret", "Set a named secret")
                 .details(
-                    "Sessions of profiles that name it get it from now on, and its value is masked in all that is read of \
-                     them. Those that live keep what they have.",
+                    "From now on, sessions of the profiles that name it get it, and ptyd masks its value in \
+                     everything that is read from them. Live sessions keep the value that they have.",
                 )
                 .body::<api::SecretRequest>(json!({ "value": "correct horse battery staple" }))
                 .needed()
@@ -341,15 +342,17 @@ fn of_the_server() -> Vec<Route> {
         on_get(
             "/approvals",
             get(approvals::list),
-            say("listApprovals", "List what policies leave to a person")
-                .details("Those of the caller's sessions, and all for an admin. docs/policy.md says how they are used.")
+            say("listApprovals", "List the requests that policies leave to a person")
+                .details("Lists those of the caller's sessions, and all of them for an admin. docs/policy.md says \
+                    how to use them.")
                 .json::<api::ApprovalList>(200, "The approvals, oldest first."),
         ),
         on_post(
             "/approvals/{approval}",
             post(approvals::decide),
-            say("decideApproval", "Allow, once or for always, or deny what a policy leaves to a person")
-                .details("For admins only, and not for who asks. `always` makes a rule of a command, too.")
+            say("decideApproval", "Allow a request, once or always, or deny it")
+                .details("For admins only, and not for the principal whose request it is. `always` also makes a \
+                    rule that allows the command.")
                 .body::<api::DecisionRequest>(json!({ "decision": "allow" }))
                 .needed()
                 .refuses(&[AlreadyDecided])
@@ -358,8 +361,9 @@ fn of_the_server() -> Vec<Route> {
         on_get(
             "/capabilities",
             get(capabilities::show),
-            say("getCapabilities", "What this machine lets the server give")
-                .details("A session that asks for a confinement which is not available is not started, and never with less.")
+            say("getCapabilities", "Get the capabilities of this machine")
+                .details("If a confinement is not available, a session that requests it does not start; it never \
+                    starts with a weaker one.")
                 .json::<api::Capabilities>(200, "The capabilities."),
         ),
         on_get(
@@ -375,8 +379,8 @@ fn of_the_server() -> Vec<Route> {
             get(events_sse::follow),
             say("followEvents", "Follow the events of all sessions")
                 .details(
-                    "Server-sent events of all sessions that the caller may see, from now on. The data of each is an \
-                     `Event`, its id the place behind it.",
+                    "Server-sent events of all sessions that the caller may see, from now on. The data of each is \
+                     an `Event`; its id is the position after it.",
                 )
                 .resumed_at_a_place()
                 .events::<api::Event>(200, "Events, for as long as the connection lasts."),

@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(response.status(), StatusCode::NOT_FOUND);
         let body = to_bytes(response.into_body(), 1 << 20).await.expect("a body");
         let body = String::from_utf8(body.to_vec()).expect("text");
-        assert!(body.contains("Nothing was decided") && body.contains("no such request, or it is not"), "{body}");
+        assert!(body.contains("Nothing was decided") && body.contains("no such request for this caller"), "{body}");
         assert!(!body.contains("typed"), "{body}");
     }
 

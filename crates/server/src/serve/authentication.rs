@@ -187,7 +187,7 @@ impl Guard {
             Ok(None) => (Ok(()), ""),
             Err(_) => {
                 let is_tcp = matches!(transport, Some(Transport::Tcp { .. }));
-                (self.failed.take(is_tcp, Instant::now()), "requests without a good token")
+                (self.failed.take(is_tcp, Instant::now()), "requests without a valid token")
             }
         };
         let Err(wait) = taken else { return admitted.map_err(|refusal| (refusal, None)) };

@@ -91,7 +91,7 @@ fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, String> {
     for path in [&files.certificate, &files.key] {
         // A pipe would hold the whole server until somebody writes to it.
         if fs::metadata(path).is_ok_and(|file| !file.is_file()) {
-            return Err(wrong(path, &"it is no regular file"));
+            return Err(wrong(path, &"it is not a regular file"));
         }
     }
     let certificates = CertificateDer::pem_file_iter(&files.certificate)

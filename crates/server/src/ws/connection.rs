@@ -361,7 +361,7 @@ impl OpenConnection<'_> {
             (Some(Ok(Message::Text(text))), Mode::Json) => return self.on_json(&text).await,
             (Some(Ok(Message::Text(text))), Mode::Framed) => match serde_json::from_str(&text) {
                 Ok(Said::Resize { dimensions }) => return self.want(dimensions),
-                Err(_) => Err(End::Close(Code::Unsupported, "the only text is a resize event".to_owned())),
+                Err(_) => Err(End::Close(Code::Unsupported, "the only text message is a resize event".to_owned())),
             },
             (Some(Ok(message)), _) => Ok(message),
             (Some(Err(error)), _) => Err(broken(error)),
@@ -428,7 +428,7 @@ impl OpenConnection<'_> {
         if self.connection.may_write {
             return Ok(());
         }
-        Err(End::Close(Code::Forbidden, "this ticket or token is for looking only".to_owned()))
+        Err(End::Close(Code::Forbidden, "this ticket or token only allows looking".to_owned()))
     }
 
     /// Keeps a size for later, in place of an earlier one that still waits.

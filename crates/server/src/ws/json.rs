@@ -49,9 +49,9 @@ pub(super) fn bytes_of(
 ) -> Result<Vec<u8>, (ErrorCode, &'static str)> {
     match (data, data_base64) {
         (Some(text), None) => Ok(text.into_bytes()),
-        (None, Some(coded)) => {
-            STANDARD.decode(coded).map_err(|_| (ErrorCode::InvalidField, "dataBase64: is no base64; nothing was typed"))
-        }
+        (None, Some(coded)) => STANDARD
+            .decode(coded)
+            .map_err(|_| (ErrorCode::InvalidField, "dataBase64: is not base64; nothing was typed")),
         (Some(_), Some(_)) | (None, None) => {
             Err((ErrorCode::InvalidField, "input: has either data or dataBase64; nothing was typed"))
         }

@@ -37,7 +37,7 @@ impl Query {
         let is_raw = match given.mode.as_deref() {
             None => false,
             Some("raw") => true,
-            Some(_) => return Err("mode: must be raw, or left out".to_owned()),
+            Some(_) => return Err("mode: must be raw, or omitted".to_owned()),
         };
         let since = given.since.as_deref().map(offset).transpose()?;
         let is_name = |c: &String| {

@@ -102,8 +102,8 @@ impl Containers {
     ) -> Result<ContainerView, String> {
         if !holder_is_static() {
             return Err(
-                "this build of ptyd has a holder that is linked dynamically, and an image has other libraries; \
-                        build it with a static C library"
+                "this build of ptyd has a dynamically linked holder, for which an image lacks the libraries; build \
+                 ptyd with a static C library"
                     .to_owned(),
             );
         }
@@ -195,8 +195,8 @@ impl Containers {
         let silent = |e: &dyn std::fmt::Display| {
             let (engine, runtime) = (&settings.engine, settings.runtime.as_deref().unwrap_or("its usual runtime"));
             format!(
-                "{engine} ({runtime}) has started it, and its first process does not connect to this server: {e}; a runtime \
-                 with a kernel of its own (gVisor, Kata) and an engine on another machine cannot be used"
+                "{engine} ({runtime}) has started it, but its first process does not connect to this server: {e}; \
+                 ptyd cannot use a runtime with a kernel of its own (gVisor, Kata), or an engine on another machine"
             )
         };
         let mut connection = accepted(listener).map_err(|e| silent(&e))?;
@@ -206,8 +206,8 @@ impl Containers {
         let pid = sys::socket::peer(&connection).map_err(|e| silent(&e))?.pid;
         let refused = |e: io::Error| {
             format!(
-                "its processes cannot be entered: {e}; an engine whose containers are another user's needs a server that root \
-                 has started"
+                "its processes cannot be entered: {e}; if the engine runs containers as another user, root must \
+                 start the server"
             )
         };
         // Not of a program that only speaks for it, such as the kernel of gVisor.
@@ -252,7 +252,7 @@ impl Containers {
 /// Why no container can be started here, as far as it shows without one; `None` if an engine answers. Blocks.
 pub(crate) fn hindrance() -> Option<String> {
     if !holder_is_static() {
-        return Some("needs a holder that is linked statically, which this build of ptyd has not".to_owned());
+        return Some("needs a statically linked holder, which this build of ptyd lacks".to_owned());
     }
     engine::hindrance()
 }

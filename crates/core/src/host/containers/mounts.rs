@@ -58,8 +58,8 @@ impl MountSources {
             if let Some(source) = nearest.filter(|source| !source.can_change) {
                 let (below, path) = (mount.path, source.path.display());
                 return Err(format!(
-                    "its mount at {below} can be changed, and {path} is to be readable only, which an engine does not apply to \
-                     what is mounted below it; name other folders"
+                    "{path} must be read-only, but the mount at {below} inside it can be changed, and an engine \
+                     does not make inner mounts read-only; name other folders"
                 ));
             }
         }
@@ -108,8 +108,5 @@ fn which(file: &OwnedFd) -> rustix::io::Result<Statx> {
 }
 
 fn exchanged(path: &Path) -> String {
-    format!(
-        "{} is not the file that was checked: something has exchanged it, or a folder above it, during the start; try again",
-        path.display()
-    )
+    format!("{} was replaced during the start, or a folder above it was; try again", path.display())
 }

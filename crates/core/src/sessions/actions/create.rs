@@ -85,7 +85,7 @@ async fn create_default(
     let handle = start::launch(services, &id, owner, spec_of(&id, principal, request, StartFiles::Clean)).await?;
     let failed = StartupFailure {
         command: "start-up files".to_owned(),
-        reason: format!("{reason}; this shell, and those after a reset, run without them"),
+        reason: format!("{reason}; this shell, and each shell after a reset, skips them"),
     };
     locked(&handle.shared.startup_failed).push(failed);
     drop(turn);

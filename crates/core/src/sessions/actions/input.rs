@@ -35,7 +35,7 @@ async fn input_once(services: &Arc<Services>, principal: &Principal, request: &I
         InputBytes::Keys(_) => 0,
     };
     if size > limits::INPUT_BYTES_MAX {
-        let problem = format!("{size} bytes; at most {} at once", limits::INPUT_BYTES_MAX);
+        let problem = format!("{size} bytes; send at most {} at once", limits::INPUT_BYTES_MAX);
         return Err(ActionError::Invalid { field: "input", problem });
     }
     let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
@@ -112,7 +112,7 @@ pub(in crate::sessions) async fn named_action(
     known.get(name).cloned().ok_or_else(|| {
         let all: Vec<&str> = known.keys().map(String::as_str).collect();
         let problem = match all.as_slice() {
-            [] => "this session has none; they are given when it is started".to_owned(),
+            [] => "this session has none; the request that starts a session defines them".to_owned(),
             all => format!("this session has {}", all.join(", ")),
         };
         ActionError::Invalid { field: "action", problem }

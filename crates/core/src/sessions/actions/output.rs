@@ -140,7 +140,7 @@ async fn output_view(
     is_final: bool,
 ) -> Result<OutputView, ActionError> {
     if asked > end && !matches!(read.since, Since::Last) {
-        let problem = format!("o:{asked} is behind the end of the output, o:{end}");
+        let problem = format!("o:{asked} is beyond the end of the output, o:{end}");
         return Err(ActionError::Invalid { field: "since", problem });
     }
     let first = shared.reader.first().map_err(unreadable)?.0;

@@ -47,7 +47,7 @@ pub(in crate::sessions) async fn purge(
         store.remove_aside();
         store.flush().map_err(|e| ActionError::Internal {
             why: format!(
-                "its folder is removed; its commands' texts stay in the history until that can be written: {e}"
+                "its folder was removed, but the texts of its commands stay in the history until ptyd can write to it: {e}"
             ),
         })?;
         Ok(freed)

@@ -56,7 +56,7 @@ pub(in crate::sessions) async fn search(
     };
     let asked = positions::since(services, principal, &found, &request.session, &request.since).await?;
     if asked > end && !matches!(request.since, Since::Last) {
-        let problem = format!("o:{asked} is behind the end of the output, o:{end}");
+        let problem = format!("o:{asked} is beyond the end of the output, o:{end}");
         return Err(ActionError::Invalid { field: "since", problem });
     }
     let failed = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };

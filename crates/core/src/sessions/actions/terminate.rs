@@ -57,7 +57,7 @@ pub(super) async fn end(
     if tokio::time::timeout(limits::HOLDER_LEAVES, handle.mailbox.closed()).await.is_ok() {
         return Ok(ended);
     }
-    let why = "it was ended, and its holder has not left yet: it may wait for the disk".to_owned();
+    let why = "it was ended, but its holder has not exited yet: it may wait for the disk".to_owned();
     match signo == sys::signal::KILL {
         true => force(&services.backends, handle).await,
         false => Err(ActionError::Unreachable { session: handle.shared.id.clone(), why }),

@@ -76,8 +76,8 @@ pub(in crate::sessions) async fn kill_holder(
     backends.holders.kill(holder);
     if !backends.holders.ends_within(holder, limits::KILL_PATIENCE).await {
         let why = format!(
-            "its holder (process {pid}) was sent KILL and has not ended: the kernel ends it when the disk or the control \
-             group that it waits for lets it go on"
+            "ptyd sent KILL to its holder (process {pid}), which has not ended yet: the kernel ends it once the \
+             disk or the control group that blocks it lets it continue"
         );
         return Err(ActionError::Unreachable { session: id.clone(), why });
     }

@@ -78,8 +78,8 @@ impl ExternalConditions {
         match tokio::time::timeout(DISK_PATIENCE, look).await {
             Ok(Some(known)) => Ok(Some(known)),
             Ok(None) | Err(_) => {
-                let why =
-                    "the files and ports of `until` cannot be looked at: another look of this owner hangs, or this one";
+                let why = "ptyd cannot check the files and ports of `until`: this check hangs, or an earlier one of \
+                    this owner";
                 Err(ActionError::Internal { why: why.to_owned() })
             }
         }

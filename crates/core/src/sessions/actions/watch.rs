@@ -39,7 +39,7 @@ pub(in crate::sessions) async fn watch(
         }
     };
     if let Some(at) = since.filter(|at| *at > end) {
-        let problem = format!("{at} is behind the end of the output, {end}");
+        let problem = format!("{at} is beyond the end of the output, {end}");
         return Err(ActionError::Invalid { field: "since", problem });
     }
     Ok(Outcome::Watching(Box::new(Watching { session, feed: Box::new(feed) })))
@@ -54,7 +54,7 @@ pub(in crate::sessions) async fn types(
     name: &str,
 ) -> Result<usize, ActionError> {
     if bytes.len() > limits::INPUT_BYTES_MAX {
-        let problem = format!("{} bytes; at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
+        let problem = format!("{} bytes; send at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
         return Err(ActionError::Invalid { field: "input", problem });
     }
     let key = idempotency::key_of(services, name, bytes);

@@ -47,6 +47,6 @@ fn remember(
     check_shows_no_secret(&masks, command)?;
     services.launcher.policies.remember(policy, command, cwd, &principal.name).map_err(|e| match e.kind() {
         io::ErrorKind::InvalidInput => not_for_always(&e.to_string()),
-        _ => ActionError::Exhausted { why: format!("the rule for always cannot be written: {e}; nothing is decided") },
+        _ => ActionError::Exhausted { why: format!("the rule cannot be written: {e}; nothing was decided") },
     })
 }

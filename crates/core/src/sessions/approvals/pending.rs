@@ -344,7 +344,7 @@ impl Approvals {
     ) -> Result<(ApprovalView, bool), ActionError> {
         check_person(principal)?;
         let unknown = || {
-            let problem = "there is none of this id; it may have been used or have expired".to_owned();
+            let problem = "there is no approval with this id; it may have been used or have expired".to_owned();
             ActionError::Invalid { field: "approval", problem }
         };
         let _deciding = locked(&self.0.deciding);
@@ -353,21 +353,21 @@ impl Approvals {
         let approval = all.iter_mut().find(|approval| approval.id == id).ok_or_else(unknown)?;
         // A token of scope admin types into every session, so the program may run for it.
         if approval.asked.is_of_program && principal.pass.is_some() {
-            let why = "a program in a session asks, and a token of scope admin may have started it: the user decides, at the \
-                       command line";
+            let why = "a program in a session asked, and a token of scope admin may have started that program: only \
+                the user can decide, at the command line";
             return Err(ActionError::Denied { why: why.to_owned() });
         }
         let is_users_decision =
             principal.pass.is_none() && (approval.door == Door::Mcp || approval.asked.is_of_program);
         if approval.asked.first_maker == principal.first_maker() && !is_users_decision {
-            let why = "nobody approves a request of their own, nor one of a token with the same first maker; \
-                       a token of scope admin of another name, which the user has made at the command line, can";
+            let why = "a token cannot approve its own requests, or those of a token with the same first maker; use \
+                an admin token of another name that the user made at the command line";
             return Err(ActionError::Denied { why: why.to_owned() });
         }
         let stands = match &approval.state {
             ApprovalState::Pending => None,
             ApprovalState::Allowed { by, for_always: false } => Some((Decision::Allow, by, "allowed it")),
-            ApprovalState::Allowed { by, for_always: true } => Some((Decision::Always, by, "allowed it for always")),
+            ApprovalState::Allowed { by, for_always: true } => Some((Decision::Always, by, "allowed it permanently")),
             ApprovalState::Denied { by } => Some((Decision::Deny, by, "denied it")),
         };
         match stands {
@@ -446,16 +446,16 @@ impl Approval {
     /// The policy, the command and the directory of the rule that a decision for always makes.
     fn rule_of_it(&self) -> Result<(String, String, PathBuf), ActionError> {
         let why = match &self.asked.request {
-            Request::Input { .. } => "what is typed means what the program makes of it that reads it".to_owned(),
+            Request::Input { .. } => "the effect of typed input depends on the program that reads it".to_owned(),
             Request::Command { shell: TargetShell::Nested, .. } => {
-                "a nested shell runs it, and rules that allow hold only in the session's own".to_owned()
+                "a nested shell runs it, and a rule can allow commands only in the session's own shell".to_owned()
             }
             Request::Command { text, .. } => {
                 check_shows_no_secret(self.words.masks.as_slice(), text)?;
                 let never = self.words.never_provable.as_ref();
-                let never = never.map(|why| format!("no rule that allows holds in its session: {why}"));
+                let never = never.map(|why| format!("no rule can allow commands in its session: {why}"));
                 let Some(cwd) = &self.asked.cwd else {
-                    return Err(not_for_always("the directory of its shell is not known"));
+                    return Err(not_for_always("the directory of its shell is unknown"));
                 };
                 match never.or_else(|| policy::unfit_to_remember(text, cwd)) {
                     Some(why) => why,
@@ -489,14 +489,14 @@ impl Approval {
 /// Refuses a decision for always on a command that has a secret of these.
 pub(super) fn check_shows_no_secret(masks: &[Arc<Masks>], command: &str) -> Result<(), ActionError> {
     if masks.iter().any(|masks| masks.masked_text(command.to_owned()) != command) {
-        return Err(not_for_always("the command has the value of a named secret, and the rule would show it"));
+        return Err(not_for_always("the command contains the value of a named secret, and the rule would show it"));
     }
     Ok(())
 }
 
 /// The refusal of a decision for always. Nothing is decided then.
 pub(super) fn not_for_always(why: &str) -> ActionError {
-    let problem = format!("this cannot be allowed for always: {why}; allow it once, or deny it");
+    let problem = format!("this can be allowed only once: {why}; allow it without `always`, or deny it");
     ActionError::Invalid { field: "decision", problem }
 }
 
@@ -672,18 +672,18 @@ mod tests {
         let key = InputBytes::Keys(crate::keys::parse("Enter").expect("a key"));
         for (asked, why) in [
             (with(nested), "a nested shell runs it"),
-            (input(InputBytes::Raw(b"ls\n".to_vec()), false), "what is typed"),
-            (input(InputBytes::Raw(b"hunter22".to_vec()), true), "what is typed"),
-            (input(key, false), "what is typed"),
-            (asked("bot", "echo 'a"), "cannot be read to its end"),
+            (input(InputBytes::Raw(b"ls\n".to_vec()), false), "the effect of typed input"),
+            (input(InputBytes::Raw(b"hunter22".to_vec()), true), "the effect of typed input"),
+            (input(key, false), "the effect of typed input"),
+            (asked("bot", "echo 'a"), "ptyd cannot read the command to its end"),
         ] {
             let said = said(&pending(asked, words()));
-            assert!(said.contains(why) && said.contains("allow it once"), "{said}");
+            assert!(said.contains(why) && said.contains("allow it without `always`"), "{said}");
         }
         let never = Words { never_provable: Some("its shell is zsh".to_owned()), ..words() };
         assert!(said(&pending(asked("bot", "make"), never)).contains("its shell is zsh"));
         let nowhere = Asked { cwd: None, ..asked("bot", "make") };
-        assert!(said(&pending(nowhere, words())).contains("directory of its shell is not known"));
+        assert!(said(&pending(nowhere, words())).contains("directory of its shell is unknown"));
         assert_eq!(*locked(&made), [""; 0]);
         let id = pending(asked("bot", "make x"), words());
         let full = |_: &str, _: &str, _: &Path| Err(ActionError::Exhausted { why: "full".to_owned() });
@@ -693,7 +693,7 @@ mod tests {
         assert!(always(&id).is_ok_and(|(_, is_first)| is_first) && always(&id).is_ok_and(|(_, is_first)| !is_first));
         assert_eq!(*locked(&made), ["x: make x in /src"]);
         let other = approvals.decide(&by("eve"), &id, Decision::Allow, now, &forgets).expect_err("decided");
-        assert!(other.to_string().contains("ada has allowed it for always"), "{other}");
+        assert!(other.to_string().contains("ada has allowed it permanently"), "{other}");
         let before = || approvals.decision_before(&asked("bot", "make x"), None, now);
         let Some(Answer::Allowed(taken)) = before() else { panic!("it is allowed") };
         assert!(taken.used().is_some());

@@ -55,7 +55,7 @@ pub(super) fn confinement(
 ) -> Result<Option<Rules>, ActionError> {
     let Some(asked) = &setting.profile.confinement else { return Ok(None) };
     if setting.user.is_some() {
-        return Err(of_profile("a session of another user is not confined yet; leave out one of the two".to_owned()));
+        return Err(of_profile("ptyd cannot confine a session of another user yet; omit one of the two".to_owned()));
     }
     // The holder says why a sandbox cannot be made: it makes it.
     if let Some(why) = launcher.backends.host.confinement_hindrance(ConfinementTier::Process) {
@@ -116,14 +116,16 @@ impl NamedPlaces {
             let is_held = |secret: &&PathBuf| secret.starts_with(at) && (is_container || *secret != at);
             if let Some(secret) = secrets.iter().find(is_held) {
                 let (shown, secret) = (name.display(), secret.display());
-                return Err(of_profile(format!("{shown} holds {secret}, a place of secrets; name other folders")));
+                return Err(of_profile(format!(
+                    "{shown} contains {secret}, where secrets are kept; name other folders"
+                )));
             }
         }
         let own: Vec<_> = places.own.iter().map(|own| (places.resolved)(own)).collect();
         for NamedPlace { name, at } in writable.iter().chain(&readable) {
             if own.iter().any(|own| at.starts_with(own)) {
                 let shown = name.display();
-                return Err(of_profile(format!("{shown} is the server's own, which no confined session opens")));
+                return Err(of_profile(format!("{shown} is the server's own, and no confined session may open it")));
             }
         }
         if writable.is_empty() {
@@ -190,7 +192,7 @@ pub(super) fn rules(confinement: &Confinement, places: &Places<'_>) -> Result<Ru
         let settings = named.all().map(|place| &place.name).chain(&confinement.hidden);
         if let Some(path) = settings.into_iter().find(|path| OWN_OF_SANDBOX.iter().any(|own| path.starts_with(own))) {
             let shown = path.display();
-            return Err(of_profile(format!("a sandbox has its own {shown}; leave it out, or use the tier `process`")));
+            return Err(of_profile(format!("a sandbox has its own {shown}; omit it, or use the tier `process`")));
         }
     }
     let [writable, readable, kept] = named.paths(confinement, places);
@@ -253,7 +255,8 @@ fn workspace(confinement: &Confinement, places: &Places<'_>) -> Result<(PathBuf,
         return Err(of_directory(format!("{shown} is in none of the workspaces of its profile: {there}")));
     }
     if places.is_bound {
-        let problem = "a token that is bound to profiles chooses no folder that its sessions can change; give the profile a \
+        let problem = "a token that is bound to profiles cannot choose the folder that its sessions can change; \
+            give the profile a \
                        `cwd`, or its confinement `workspaces` or `writable`";
         return Err(of_profile(problem.to_owned()));
     }
@@ -269,7 +272,7 @@ fn among(pattern: &Path, places: &Places<'_>) -> Result<Option<(PathBuf, bool)>,
     };
     if folder.as_os_str().as_bytes().contains(&b'*') {
         let shown = pattern.display();
-        return Err(of_profile(format!("workspaces: {shown} has a `*` that is not its last name as a whole")));
+        return Err(of_profile(format!("workspaces: {shown} has a `*` that is not the whole last name")));
     }
     let folder = places.named(folder)?.at;
     let Ok(inside) = places.directory.strip_prefix(&folder) else { return Ok(None) };
@@ -310,7 +313,7 @@ fn check_secrets(workspace: &Path, secrets: &[PathBuf]) -> Result<(), ActionErro
     }
     let Some(inside) = secrets.iter().find(|secret| secret.starts_with(workspace)) else { return Ok(()) };
     Err(of_directory(format!(
-        "{} is above {}, a place of secrets, and a confined session can change its working directory: choose a \
+        "{} contains {}, where secrets are kept, and a confined session can change its working directory: choose a \
          project's folder, or name writable folders in the profile",
         workspace.display(),
         inside.display()
@@ -345,7 +348,7 @@ fn check_project(workspace: &Path, places: &Places<'_>) -> Result<(), ActionErro
 
 fn is_link(name: &Path, link: &Path) -> ActionError {
     let (name, link) = (name.display(), link.display());
-    of_profile(format!("{name} leads by the link {link}, which a session could have made; name the place itself"))
+    of_profile(format!("{name} leads through the link {link}, which a session could have made; name the real path"))
 }
 
 pub(super) fn of_profile(problem: String) -> ActionError {
@@ -429,8 +432,8 @@ mod tests {
             assert_eq!(refused(&confinement, &workspace).is_some(), is_root, "{:?}", workspace.directory);
         }
         for (workspace, why) in [
-            ("/home/ann", "is above /home/ann/.ssh"),
-            ("/home/ann/files", "is above /home/ann/files/aws"),
+            ("/home/ann", "contains /home/ann/.ssh"),
+            ("/home/ann/files", "contains /home/ann/files/aws"),
             ("/home/ann/files/aws/deeper", "cannot be"),
             ("/home/ann/.config/fish", "cannot be"),
             ("/home/ann/.cargo/bin", "cannot be"),
@@ -490,13 +493,13 @@ mod tests {
                 rules(confinement, places).err().map(|e| e.to_string()).unwrap_or_default()
             };
             for (confinement, why) in [
-                (of(write, "~/a/link"), "leads by the link /home/ann/a/link"),
-                (of(write, "~/a/link/deeper"), "leads by the link"),
-                (of(read, "~/a/link/id"), "leads by the link"),
+                (of(write, "~/a/link"), "leads through the link /home/ann/a/link"),
+                (of(write, "~/a/link/deeper"), "leads through the link"),
+                (of(read, "~/a/link/id"), "leads through the link"),
                 (of(write, "a"), "is relative"),
-                (of(write, "~"), "holds /home/ann/state/ptyd"),
-                (of(write, "/"), "holds /home/ann/state/ptyd"),
-                (of(write, "~/.config"), "holds /home/ann/.config"),
+                (of(write, "~"), "contains /home/ann/state/ptyd"),
+                (of(write, "/"), "contains /home/ann/state/ptyd"),
+                (of(write, "~/.config"), "contains /home/ann/.config"),
                 (of(write, "~/state/ptyd/sessions"), "is the server's own"),
                 (of(read, "~/state/ptyd"), "/home/ann/state/ptyd"),
             ] {
@@ -505,7 +508,7 @@ mod tests {
             }
             let linked = Places { of_profile: Some(Path::new("/home/ann/a/link")), ..usual };
             let of_profile = Confinement { tier, ..Confinement::default() };
-            assert!(refused(&of_profile, &linked).contains("leads by the link"), "{tier:?}");
+            assert!(refused(&of_profile, &linked).contains("leads through the link"), "{tier:?}");
             assert_eq!(refused(&of(write, "~/a"), &Places { own: &own, ..places("/home/ann/src") }), "");
         }
     }
@@ -535,8 +538,8 @@ mod tests {
             assert!(said.contains(expected), "{directory}: {said}");
         }
         assert!(given(&of(&["~/*"]), &places("/home/ann/tools")).contains("is on the server's PATH"));
-        assert!(given(&of(&["/home/*"]), &places("/home/ann/src")).contains("is above /home/ann/.ssh"));
-        assert!(given(&of(&["~/a/link/*"]), &places("/home/ann/src")).contains("leads by the link"));
+        assert!(given(&of(&["/home/*"]), &places("/home/ann/src")).contains("contains /home/ann/.ssh"));
+        assert!(given(&of(&["~/a/link/*"]), &places("/home/ann/src")).contains("leads through the link"));
         assert!(given(&of(&["~/*/web"]), &places("/home/ann/src")).contains("has a `*` that is not"));
         // The profile's own directory counts where no pattern matches, and a bound token needs one of all these.
         let cwd = Some(Path::new("/srv/own"));

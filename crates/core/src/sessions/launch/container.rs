@@ -114,7 +114,7 @@ fn settings(confinement: &Confinement) -> Result<ContainerSettings, ActionError>
 pub(super) fn mounts(confinement: &Confinement, places: &Places<'_>) -> Result<Rules, ActionError> {
     if !confinement.hidden.is_empty() {
         return Err(invalid(
-            "a container has nothing of the machine but what is named, so leave out `hidden`".to_owned(),
+            "a container has nothing of the machine except what its profile names, so omit `hidden`".to_owned(),
         ));
     }
     let named = NamedPlaces::of(confinement, places)?;
@@ -125,7 +125,7 @@ pub(super) fn mounts(confinement: &Confinement, places: &Places<'_>) -> Result<R
             return Err(invalid(format!("{shown} cannot be mounted in a container: ptyd's own files are there")));
         }
         if !places_before.insert(at) {
-            let problem = format!("{shown} is named twice among what is mounted in a container; leave one out");
+            let problem = format!("a container mounts {shown} twice; omit one of the two");
             return Err(invalid(problem));
         }
     }
@@ -189,15 +189,15 @@ mod tests {
         let usual = mounts(&of(|_| {}), &places).expect("a project");
         assert_eq!((usual.writable, usual.readable, usual.network), (vec!["/home/ann/src".into()], Vec::new(), false));
         for (wrong, why) in [
-            (of(|it| it.writable = vec!["~".into()]), "holds /home/ann/state"),
-            (of(|it| it.readable = vec!["/".into()]), "holds /home/ann/state"),
+            (of(|it| it.writable = vec!["~".into()]), "contains /home/ann/state"),
+            (of(|it| it.readable = vec!["/".into()]), "contains /home/ann/state"),
             (of(|it| it.readable = vec!["src".into()]), "below /"),
-            (of(|it| it.readable = vec!["~/.config".into()]), "holds /home/ann/.config/"),
-            (of(|it| it.readable = vec!["~/.ssh".into()]), "holds /home/ann/.ssh"),
+            (of(|it| it.readable = vec!["~/.config".into()]), "contains /home/ann/.config/"),
+            (of(|it| it.readable = vec!["~/.ssh".into()]), "contains /home/ann/.ssh"),
             (of(|it| it.readable = vec!["~/state/sessions".into()]), "is the server's own"),
-            (of(|it| it.hidden = vec!["~/private".into()]), "leave out `hidden`"),
-            (of(|it| it.readable = vec!["~/src".into()]), "/home/ann/src is named twice"),
-            (of(|it| it.writable = vec!["/srv/a".into(), "/srv/a".into()]), "/srv/a is named twice"),
+            (of(|it| it.hidden = vec!["~/private".into()]), "omit `hidden`"),
+            (of(|it| it.readable = vec!["~/src".into()]), "mounts /home/ann/src twice"),
+            (of(|it| it.writable = vec!["/srv/a".into(), "/srv/a".into()]), "mounts /srv/a twice"),
             (of(|it| it.readable = vec!["/.ptyd/secrets".into()]), "/.ptyd/secrets cannot be mounted"),
         ] {
             let said = mounts(&wrong, &places).expect_err("wrong").to_string();

@@ -51,8 +51,8 @@ fn spec(
     let (profile, otherwise) = (&setting.profile, &request.otherwise);
     let tier = profile.confinement.as_ref().map(|confinement| confinement.tier);
     if request.keeps_descendants && tier.is_some_and(ConfinementTier::has_namespaces) {
-        let problem = "a sandbox and a container end with all of their processes; leave out `keep`, or ask for the tier \
-                       `process`";
+        let problem =
+            "a sandbox and a container end with all of their processes; omit `keep`, or use the tier `process`";
         return Err(ActionError::Invalid { field: "onEnd", problem: problem.to_owned() });
     }
     let (cols, rows) = (request.cols.or(profile.cols), request.rows.or(profile.rows));
@@ -83,7 +83,7 @@ fn spec(
         env = setting.variables(inside.environment.clone(), request)?;
         set(&mut env, b"PWD", cwd.as_os_str().as_bytes());
         if !inside.files.is_directory(&cwd) {
-            let problem = format!("{} is no directory in the container", cwd.display());
+            let problem = format!("{} is not a directory in the container", cwd.display());
             return Err(ActionError::Invalid { field: "cwd", problem });
         }
     }
@@ -280,7 +280,7 @@ pub(in crate::sessions) fn again(
 pub(in crate::sessions) fn owner(principal: &Principal, request: &Create) -> Result<String, ActionError> {
     match &request.owner {
         Some(owner) if *owner != principal.name && !principal.is_admin() => {
-            Err(ActionError::Denied { why: "only an admin starts sessions for others; leave owner out".to_owned() })
+            Err(ActionError::Denied { why: "only an admin starts sessions for others; omit owner".to_owned() })
         }
         Some(owner) => checked_name(Some(owner)).map(|o| o.unwrap_or_else(|| principal.name.clone())),
         None => Ok(principal.name.clone()),

@@ -89,11 +89,11 @@ impl Reading {
         let since = since(request.since)?;
         let search = pattern(call, "search", request.search).await?;
         if request.view != Form::Text && search.is_some() {
-            return Err(ToolError::Said("search: only the text view can be searched; leave view out".to_owned()));
+            return Err(ToolError::Said("search: only the text view can be searched; omit view".to_owned()));
         }
         if request.view == Form::Raw && request.max_lines > 0 {
             return Err(ToolError::Said(
-                "max_lines: the raw view has bytes and no lines; leave one of them out".to_owned(),
+                "max_lines: the raw view has bytes and no lines; omit one of the two".to_owned(),
             ));
         }
         let ReadingRequest { view: form, max_lines, .. } = request;

@@ -31,7 +31,7 @@ impl SeveralSessions {
     /// Waits, and reads where the wait is over. The others are listed.
     pub async fn read(mut self, call: &ToolCall<'_>, mut reading: Reading) -> Result<Answer, ToolError> {
         if reading.command.is_some() {
-            return Err(ToolError::Said("command_id: is of one session; leave it or other_sessions out".to_owned()));
+            return Err(ToolError::Said("command_id: belongs to one session; omit it or other_sessions".to_owned()));
         }
         reading.since.get_or_insert(Since::Last);
         let mut seen = HashSet::new();

@@ -101,9 +101,9 @@ impl From<ActionError> for ToolError {
             ActionError::Restarting => return Self::Restarting,
             // Required: an unknown handle is reported as such, with how long one lives.
             ActionError::NoSession { .. } => format!("{error}; a session is forgotten some time after it ended"),
-            ActionError::NoCommand { session, id } => format!(
-                "no command {id} in session {session}; leave command_id out for the newest output of the session"
-            ),
+            ActionError::NoCommand { session, id } => {
+                format!("no command {id} in session {session}; omit command_id for the newest output of the session")
+            }
             ActionError::Invalid { .. }
             | ActionError::Busy { .. }
             | ActionError::NotReady { .. }

@@ -31,7 +31,7 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 7] {
             say("postMcp", "Speak MCP")
                 .details(
                     "Streamable HTTP of the Model Context Protocol, whose own specification describes the messages \
-                     and how they are refused. Who initializes before 2026-07-28 is given a session of the protocol.",
+                     and refusals. A client that initializes with a revision before 2026-07-28 gets an MCP session.",
                 )
                 .body::<Map<String, Value>>(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }))
                 .needed()
@@ -49,7 +49,8 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 7] {
             Method::GET,
             "/mcp",
             say("getMcp", "Follow an MCP session")
-                .details("The notifications for a client of MCP before 2026-07-28. It ends with the session or the server.")
+                .details("The notifications for a client of a revision before 2026-07-28. The stream ends with the \
+                    MCP session or the server.")
                 .of_mcp()
                 .text(200, "A message in each event.", "text/event-stream")
                 .empty(404, "The MCP session is unknown or has ended; initialize again.")

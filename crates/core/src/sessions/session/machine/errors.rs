@@ -6,8 +6,8 @@ use crate::sessions::session::machine::session::Session;
 use crate::sessions::views;
 
 /// Added to a refusal while the running command is a shell that was started in a nested one.
-const SHELL_IN_NESTED: &str = " - a shell that is run as a command in a nested shell takes input only (is_input, \
-                               send_input_to_terminal); start it by input instead, and commands run in it, the first with inside -";
+const SHELL_IN_NESTED: &str = " - a shell that is run as a command in a nested shell accepts only input (is_input, \
+    send_input_to_terminal); if you start it by input instead, commands run in it, the first one with inside -";
 
 impl Session {
     pub(super) fn busy_error(&self, id: u32) -> ActionError {

@@ -11,7 +11,7 @@ use crate::sessions::session::machine::session::Session;
 
 /// The error of the command that called `exec`.
 const REPLACED: &str = "exec replaced the shell: commands run in the new program, with exit codes if it is a known shell \
-                        (over REST with inside); reset or a new session gives a shell with hooks";
+                        (over REST with inside); reset or a new session starts a shell with hooks";
 
 impl Session {
     /// Checks the suspicion and the answer to the report key.

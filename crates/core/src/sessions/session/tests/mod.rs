@@ -532,8 +532,8 @@ fn input_for_a_command_that_has_ended_is_not_typed_at_the_prompt() {
     rig.record(&Record::Input { key: [2; 16], len: 1, is_secret: false, bytes: b"q" });
     rig.prompt(1, "second", 0);
     rig.publish();
-    let why = "nothing was typed: command c1 (less x) has ended, and the shell of session s0-aaaaaaaaaa is at its prompt; \
-               sent again, it is typed there";
+    let why = "nothing was typed: command c1 (less x) has ended, and the shell of session s0-aaaaaaaaaa is at its \
+        prompt; if you send the input again, it is typed there";
     assert_eq!(asks(&mut rig, 3, b"\r", less), (false, Some(why.to_owned())));
     assert_eq!(asks(&mut rig, 2, b"q", less), (true, None), "the holder answers what was typed before");
     assert_eq!(asks(&mut rig, 4, b"\x03", less), (true, None), "an interrupt runs nothing");

@@ -242,7 +242,7 @@ impl Session {
                 if program.may_be_at_prompt(state.canonical, self.foreground.read_bytes, &line) {
                     return Ok(());
                 }
-                (process.name.as_str(), if program.is_shell() { "is not at its prompt" } else { "is no shell" })
+                (process.name.as_str(), if program.is_shell() { "is not at its prompt" } else { "is not a shell" })
             }
             _ => ("the program that reads", "is not known to be a shell"),
         };
@@ -278,8 +278,8 @@ impl Session {
             Err(bytes) => {
                 let most = limits::INSIDE_LINE_BYTES_MAX;
                 let problem = format!(
-                    "for a shell inside it is typed as one line, which would have {bytes} bytes; at most {most}; \
-                     give it in parts, or write a file there and run that"
+                    "a nested shell receives a command as one line, which would have {bytes} bytes, and at most \
+                     {most} are possible; send it in parts, or write a file there and run that"
                 );
                 return drop(started.send(Err(ActionError::Invalid { field: "command", problem })));
             }
