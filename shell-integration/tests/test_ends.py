@@ -45,7 +45,7 @@ def test_a_command_sees_the_status_of_the_one_before():
         same(sh.prints('echo "$? ${PIPESTATUS[@]}"'), "6 5 6\n")
 
 
-def test_what_a_person_types_is_reported_without_an_id():
+def test_a_persons_line_is_reported_without_an_id():
     with Shell() as sh:
         end = sh.type("false | true")
         assert (end.id, end.facts) == (0, (0, [1, 0], ""))
@@ -296,7 +296,7 @@ def test_a_key_on_a_continuation_line_of_a_person_takes_nothing():
 
 
 # promise: check-2
-def test_what_the_tests_were_told_to_ignore_is_heeded_in_the_shell():
+def test_the_shell_heeds_signals_that_the_tests_ignore():
     # As `nohup` and a script's `&` start them.
     numbers = signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE
     before = [signal.signal(number, signal.SIG_IGN) for number in numbers]

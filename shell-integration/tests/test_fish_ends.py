@@ -49,7 +49,7 @@ def test_a_command_sees_the_status_of_the_one_before():
         same(sh.prints("echo $status $pipestatus"), "0 0 6\n")
 
 
-def test_what_a_person_types_is_reported_without_an_id():
+def test_a_persons_line_is_reported_without_an_id():
     with Shell() as sh:
         end = sh.type("false | true")
         same((end.id, end.facts), (0, (0, [1, 0], "")))
@@ -58,7 +58,7 @@ def test_what_a_person_types_is_reported_without_an_id():
         same(sh.type("").id, 0)
 
 
-def test_what_a_person_types_and_fish_refuses_is_reported():
+def test_a_persons_line_that_fish_refuses_is_reported():
     with Shell() as sh:
         end = sh.type("echo )")
         same((end.id, sh.prints("echo usable")), (0, "usable\n"))
@@ -81,7 +81,7 @@ def test_declarations_work_as_if_typed():
         same(sh.prints("status is-interactive; and status is-interactive-job-control; and echo $fish_pid"), f"{sh.pid}\n")
 
 
-def test_exit_ends_the_shell_with_its_status_and_is_no_end_of_a_command():
+def test_exit_ends_the_shell_with_its_status_and_ends_no_command():
     for command, status in ("exit 3", 3), ("exec true", 0), ("kill -9 $fish_pid", -9), ("echo a; exit 130", 130):
         with Shell() as sh:
             sh.start(command)

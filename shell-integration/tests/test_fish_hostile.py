@@ -21,7 +21,7 @@ def survives(*commands, **kind):
         return sh.prints("builtin echo fine")
 
 
-def test_settings_that_break_careless_scripts():
+def test_settings_that_break_careless_scripts_change_nothing():
     for setting in (
         "set -g IFS",
         "set -g IFS x7",
@@ -152,7 +152,7 @@ def test_our_line_run_again_by_a_person_runs_nothing():
         same(sh.prints("echo fine"), "fine\n")
 
 
-def test_the_prompt_of_a_breakpoint_is_no_end():
+def test_the_prompt_of_a_breakpoint_is_not_an_end():
     with Shell() as sh:
         sh.start("breakpoint; sh -c 'exit 4'")
         for name in b"one", b"two":
@@ -165,7 +165,7 @@ def test_the_prompt_of_a_breakpoint_is_no_end():
         same(sh.prints("echo fine"), "fine\n")
 
 
-def test_terminal_modes_a_command_leaves_behind():
+def test_commands_work_in_terminal_modes_that_one_left_behind():
     same(survives("stty raw -echo"), "fine\n")
     same(survives("stty -echo"), "fine\n")
     with Shell() as sh:
@@ -202,7 +202,7 @@ def test_a_nested_fish_with_our_script_does_not_report():
         same(sh.run(f"{FISH} --no-config -c 'source {quoted(SCRIPT)}; functions -q __ptyd_tell'").facts, (1, [1], ""))
 
 
-def test_startup_files_that_ask_return_fail_or_leave():
+def test_commands_work_after_startup_files_that_ask_return_fail_or_leave():
     with Shell(config="read -P 'who? ' x; set -g y hi:$x", wait=False) as sh:
         sh.sees(b"who? ")
         sh.keys(b"me\r")
@@ -227,7 +227,7 @@ def test_a_login_shell_is_one():
         same(sh.prints("echo $mine; status is-login; and echo login"), "yes\nlogin\n")
 
 
-def test_odd_paths_of_the_script_and_the_command_file():
+def test_odd_paths_of_the_script_and_the_command_file_work():
     text = SCRIPT.read_text()
     with tempfile.TemporaryDirectory(prefix="ptyd 'q\\ $x (y) *") as folder:
         script = Path(folder) / "it's\\ $here.fish"
@@ -261,7 +261,7 @@ os.write(97, sys.argv[1].encode() + b"\\0")
 """
 
 
-def test_markers_in_the_output_are_no_ends():
+def test_markers_in_the_output_are_not_ends():
     with Shell() as sh:
         sh.run(
             r"printf '\e]7337;D;1234567890\a\e]7337;C;1\a\e]133;D;0\a\e]633;D;0\a';"

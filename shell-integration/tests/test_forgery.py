@@ -8,7 +8,7 @@ os.write(97, sys.argv[1].encode() + b"\\0")
 """
 
 
-def test_markers_in_the_output_are_no_ends():
+def test_markers_in_the_output_are_not_ends():
     with Shell() as sh:
         sh.run(
             r"printf '\e]7337;D;1234567890\a\e]7337;C;1\a\e]133;D;0\a\e]633;D;0\a\e]1337;x\a###PS1END###\n';"

@@ -38,7 +38,7 @@ def test_errexit_ends_the_shell_only_for_a_failing_command():
         same((sh.ended(), b"last\r\n" in sh.output, b"never\r\n" in sh.output), (1, True, False))
 
 
-def test_options_that_break_careless_scripts():
+def test_options_that_break_careless_scripts_change_nothing():
     for option in "set -u", "set -f", "set -C", "set -o posix", "set -o vi", "set -a", "set -b", "set -h", "set -P":
         same((option, survives(option)), (option, "fine\n"))
     for option in "extglob", "nocasematch", "nullglob", "failglob", "xpg_echo", "lastpipe", "cmdhist", "lithist", "extdebug":
@@ -117,7 +117,7 @@ def test_the_lines_that_bash_prints_as_it_reads_them_are_not_ours():
             same((on, sh.prints("echo quiet")), (on, "quiet\n"))
 
 
-def test_prompt_command_in_every_shape():
+def test_prompt_command_works_in_every_shape():
     for change in (
         "PROMPT_COMMAND=",
         "unset PROMPT_COMMAND",
@@ -278,7 +278,7 @@ def test_the_short_line_is_for_the_usual_state_only():
             assert sh.short_keys, unusual
 
 
-def test_redirections_of_the_whole_shell():
+def test_ends_stay_right_after_redirections_of_the_whole_shell():
     with Shell() as sh:
         sh.run("exec 1>&-")
         same(sh.run("echo lost 2>/dev/null").exit, 1)
@@ -329,7 +329,7 @@ def test_a_shell_without_free_descriptors_claims_no_end():
         same(sh.records, [])
 
 
-def test_terminal_modes_a_command_leaves_behind():
+def test_commands_work_in_terminal_modes_that_one_left_behind():
     same(survives("stty raw -echo"), "fine\n")
     with Shell() as sh:
         sh.run("stty -echo")
@@ -356,7 +356,7 @@ def test_a_nested_bash_is_one_command():
         same(sh.rejected, [])
 
 
-def test_startup_files_that_ask_return_fail_or_lose():
+def test_commands_work_after_startup_files_that_ask_return_fail_or_lose():
     with Shell(bashrc="read -p 'who? ' x; echo hi:$x", wait=False) as sh:
         sh.sees(b"who? ")
         sh.keys(b"me\r")

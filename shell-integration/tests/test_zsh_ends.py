@@ -47,7 +47,7 @@ def test_a_command_sees_the_status_of_the_one_before():
         sh.done()
 
 
-def test_what_a_person_types_is_reported_without_an_id():
+def test_a_persons_line_is_reported_without_an_id():
     with Zsh() as sh:
         end = sh.type("false | true")
         same((end.id, end.facts), (0, (0, [1, 0], "")))

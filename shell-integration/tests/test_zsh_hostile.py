@@ -39,7 +39,7 @@ def survives(*commands, **kind):
         return sh.printed()
 
 
-def test_options_that_break_careless_scripts():
+def test_options_that_break_careless_scripts_change_nothing():
     wrong = {}
     for option in dict.fromkeys(OPTIONS):
         if option in ("printexitvalue", "errreturn", "verbose"):
@@ -51,12 +51,12 @@ def test_options_that_break_careless_scripts():
     same(wrong, {})
 
 
-def test_emulations_of_other_shells():
+def test_commands_work_in_emulations_of_other_shells():
     for mode in "sh", "ksh", "csh", "-R sh", "-R ksh", "-R csh":
         same((mode, survives(f"emulate {mode}")), (mode, "fine\n"))
 
 
-def test_variables_aliases_and_reserved_words_of_the_users():
+def test_variables_aliases_and_reserved_words_of_the_users_change_nothing():
     for command in (
         "IFS=x7",
         "IFS=",
@@ -142,7 +142,7 @@ def test_printexitvalue_prints_the_users_values():
         same(sh.run("false").facts, (1, [1], ""))
 
 
-def test_lists_of_hooks_in_every_shape():
+def test_lists_of_hooks_work_in_every_shape():
     for change in (
         "precmd_functions=()",
         "unset precmd_functions",
@@ -169,7 +169,7 @@ def test_lists_of_hooks_in_every_shape():
             same((change, sh.printed().strip()), (change, wanted))
 
 
-def test_a_hook_list_that_a_startup_file_replaces_or_locks():
+def test_ends_stay_right_with_a_hook_list_that_a_startup_file_replaces_or_locks():
     with Zsh(zshrc="precmd_functions=(mine); mine() { :; }; zshaddhistory_functions=(mine)") as sh:
         same(sh.first.facts, (0, [0], ""))
         same(sh.type("(exit 5)").facts, (5, [5], ""))
@@ -197,7 +197,7 @@ def test_a_prompt_of_the_starship_kind_sees_the_true_status():
         same(sh.prints("echo $PIPE"), "4 3\n")
 
 
-def test_hooks_that_the_user_runs_are_no_ends():
+def test_hooks_that_the_user_runs_are_not_ends():
     zshrc = """
     all() { local f; for f in $precmd_functions; do $f; done; }
     widget() { all; zle reset-prompt; print -n seen; }; zle -N widget; bindkey '^X^W' widget
@@ -212,7 +212,7 @@ def test_hooks_that_the_user_runs_are_no_ends():
         same(sh.run("(exit 6)").facts, (6, [6], ""))
 
 
-def test_readonly_variables_of_the_users():
+def test_readonly_variables_of_the_users_change_nothing():
     same(survives("readonly PS1='mine> ' PATH HISTSIZE IFS BUFFER"), "fine\n")
     with Zsh(zshrc="PS1='mine> '") as sh:
         sh.sees(b"mine> ")
@@ -257,7 +257,7 @@ def test_a_debug_trap_sees_the_text_and_little_of_ours():
             same(sh.type("(exit 5)").facts, (5, [5], ""))
 
 
-def test_redirections_of_the_whole_shell():
+def test_ends_stay_right_after_redirections_of_the_whole_shell():
     with Zsh() as sh:
         sh.run("exec 1>&-")
         same(sh.run("cat </dev/zero 2>/dev/null").exit, 1)
@@ -320,7 +320,7 @@ def test_the_line_ends_with_the_commands_status_for_the_users_hooks():
         same(sh.prints("print -rn -- ${(f)$(<hooks)}"), "hook 0 hook 0 hook 7 hook 0 hook 4 hook 0 hook 5")
 
 
-def test_terminal_modes_a_command_leaves_behind():
+def test_commands_work_in_terminal_modes_that_one_left_behind():
     same(survives("stty raw -echo"), "fine\n")
     with Zsh() as sh:
         sh.run("stty -echo")
@@ -361,7 +361,7 @@ def test_a_shell_that_replaces_ours_is_just_the_users():
         same(sh.records, [])
 
 
-def test_startup_files_that_ask_return_fail_or_lose():
+def test_commands_work_after_startup_files_that_ask_return_fail_or_lose():
     with Zsh(zshrc="read 'x?who? '; echo hi:$x", wait=False) as sh:
         sh.sees(b"who? ")
         sh.keys(b"me\r")

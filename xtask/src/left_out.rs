@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_test_noted_is_read() {
+    fn the_notes_of_a_test_are_read() {
         assert_eq!(note("not run\tdisk::a_b\tonly root"), Some(left_out("disk::a_b", "only root")));
         let in_part = LeftOut { in_part: true, ..left_out("a::b", "no conda") };
         assert_eq!(note("in part\ta::b\tno conda"), Some(in_part));

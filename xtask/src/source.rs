@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_behind_cfg_test_does_not_ship() {
+    fn code_behind_cfg_test_does_not_ship() {
         let code = "fn a() {}\n#[cfg(test)]\nmod tests { fn b() { {} } }\n#[cfg(test)]\nuse x::y;\nfn c() {}\n";
         let shipped = shipped(code);
         assert_eq!(lines_with_word(&shipped, "fn"), [1, 6]);

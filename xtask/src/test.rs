@@ -688,7 +688,7 @@ mod tests {
 
     #[test]
     // promise: check-1
-    fn where_everything_is_to_run_what_was_left_out_without_an_excuse_fails() {
+    fn an_unexcused_omission_fails_a_complete_run() {
         let results = |why: &str| {
             let left_out = LeftOut { test: "nushell::a_code".to_owned(), why: why.to_owned(), in_part: false };
             let count = Count { passed: 3, not_run: 1, ..Count::NOTHING };
@@ -716,7 +716,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_in_requirements_are_no_packages() {
+    fn comments_in_requirements_are_not_packages() {
         let found: Vec<&str> = packages("# Beside these\n# vim, less.\nmcp==2.3.0\n\npytest==9.2.0\n").collect();
         assert_eq!(found, ["mcp==2.3.0", "pytest==9.2.0"]);
     }

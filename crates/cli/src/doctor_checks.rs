@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_end_sessions_is_warned_of() {
+    fn doctor_warns_of_events_that_would_end_sessions() {
         let state = |check: Check| (check.state, check.fix.is_some());
         assert_eq!(state(of_init("tini", false)), (State::Warn, true));
         assert_eq!(state(of_init("systemd", true)), (State::Ok, false));

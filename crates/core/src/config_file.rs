@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     // promise: profile-2
-    fn what_is_wrong_is_said_with_its_line() {
+    fn each_mistake_is_reported_with_its_line() {
         for (text, why) in [
             ("[profiles.web]\nshel = 'zsh'\n", "/config.toml, line 2: unknown field `shel`"),
             ("[profiles.web]\numask = '9'\n", "/config.toml, line 2: a mask has octal digits, such as \"027\""),

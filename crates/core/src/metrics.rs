@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     // promise: rest-10
-    fn what_is_counted_is_told_in_the_text_that_prometheus_reads() {
+    fn counts_are_in_the_text_that_prometheus_reads() {
         let metrics = Metrics::default();
         metrics.happened(&ServerEventKind::Created);
         metrics.waited(EndedBy::Matched);

@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     // promise: policy-1
-    fn a_changed_file_counts_at_once_and_one_with_a_mistake_is_no_empty_one() {
+    fn a_changed_file_counts_at_once_and_one_with_a_mistake_is_not_an_empty_one() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("policy.toml");
         let file = PolicyFile::new(Some(path.clone()));

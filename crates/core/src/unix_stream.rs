@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_fit_at_once_arrives_when_the_peer_reads() {
+    async fn bytes_that_do_not_fit_at_once_arrive_when_the_peer_reads() {
         let (mut ours, mut theirs) = pair();
         let sent: Vec<u8> = (0..4_000_000u32).map(|n| n as u8).collect();
         let expected = sent.clone();

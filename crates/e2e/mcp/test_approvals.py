@@ -158,7 +158,7 @@ async def test_no_program_in_a_session_decides_at_the_page(served, client):
 
 @pytest.mark.parametrize("door", ["http"])
 # promise: policy-8
-async def test_what_an_ended_session_has_left_running_decides_at_no_page(served, client):
+async def test_a_process_that_an_ended_session_has_left_decides_at_no_page(served, client):
     session = await begun(client, served)
     task = await parked(client, session, ASKS)
     at = (await question(client, task))["url"]

@@ -208,7 +208,7 @@ async def test_a_killed_holder_takes_its_session_and_its_orphans_and_nobody_else
     assert (await neighbour.run("echo here")).output == "here"
 
 
-async def test_terminating_twice_is_no_error_and_the_output_stays_readable(workspace):
+async def test_terminating_twice_is_not_an_error_and_the_output_stays_readable(workspace):
     session = await workspace.session()
     done = await session.run("echo kept")
     assert not (await session.terminate()).is_error

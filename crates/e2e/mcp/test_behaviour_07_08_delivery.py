@@ -200,7 +200,7 @@ async def test_a_syntax_error_is_an_end_with_bashs_own_words(workspace):
 
 
 # promise: send-4
-async def test_what_a_program_left_unread_is_in_no_later_commands_output(workspace):
+async def test_no_later_commands_output_has_input_that_a_program_left_unread(workspace):
     # It takes one key in raw mode and leaves; the rest of what is typed is a line for the shell.
     (workspace.project / "one.py").write_text(
         "import os, termios, tty\n"

@@ -90,7 +90,7 @@ async def test_the_omitted_lines_can_be_searched_with_their_numbers(workspace):
 
 
 # promise: end-6
-async def test_what_a_grandchild_prints_later_is_nobodys_output(workspace):
+async def test_no_command_has_the_later_output_of_a_grandchild(workspace):
     workspace.gate()
     # It is answered before the grandchild prints, which the gate still keeps.
     answer = await workspace.terminal("(cat gate; echo late) & echo hi")
@@ -152,7 +152,7 @@ async def test_only_the_newest_lines_are_given_when_asked(workspace):
     assert (lines, "lines 1–97;" in omission) == (["98", "99", "100"], True), newest.text
 
 
-async def test_what_is_read_of_a_session_shows_nothing_of_our_machinery(workspace):
+async def test_no_reading_of_a_session_shows_ptyds_machinery(workspace):
     session = await workspace.session()
     await session.run("echo one two")
     shown = (await session.read()).output

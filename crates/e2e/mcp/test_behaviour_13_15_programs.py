@@ -93,7 +93,7 @@ async def test_an_interrupted_dialogue_answers_when_it_asks_again(workspace):
 
 
 # promise: signal-1
-async def test_an_interrupt_that_is_being_handled_is_no_question_yet(workspace):
+async def test_an_interrupt_that_is_being_handled_is_not_a_question_yet(workspace):
     (workspace.project / "busy.py").write_text(
         "import select, signal\n"
         "def caught(*_):\n    select.select([], [], [], 0.4)\n    raise KeyboardInterrupt\n"
@@ -165,7 +165,7 @@ async def test_an_interrupt_in_vim_shows_the_screen_and_no_paint(workspace):
     assert (looked.output, "no row changed" in looked.facts) == ("", True)
 
 
-async def test_the_same_in_the_plain_line_mode_of_python(workspace):
+async def test_python_asks_in_its_plain_line_mode_too(workspace):
     session = await workspace.session(env={"PYTHON_BASIC_REPL": "1", "TERM": "dumb"})
     assert (await session.run("python3 -q -i -S")).wants == "input"
     await session.type("for i in range(2):\n    print('line', i)\n\n", timeout=60, wait_for="line 1")

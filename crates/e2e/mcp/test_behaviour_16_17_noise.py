@@ -99,14 +99,14 @@ async def test_characters_that_come_byte_by_byte_are_whole(workspace):
 
 
 # promise: output-4
-async def test_bytes_that_are_no_text_are_escaped_and_counted(workspace):
+async def test_bytes_that_are_not_text_are_escaped_and_counted(workspace):
     await workspace.terminal("true")
     answer = await workspace.terminal(r"printf 'bad\xff\xfe|\xc3\n'")
     assert answer.text == "bad\\xff\\xfe|\\xc3\n[exit 0 · 3 bytes are not text, shown as \\xNN]"
 
 
 # promise: output-3
-async def test_what_bytes_that_are_no_text_make_too_long_keeps_both_ends(workspace):
+async def test_output_that_escaped_bytes_make_too_long_keeps_both_ends(workspace):
     await workspace.terminal("true")
     write = "python3 -c 'import os; os.write(1, {})'"
     binary = await workspace.terminal(write.format(r'b"HEAD\n" + b"\xff" * 9000 + b"\nEND1\nEND2\n"'))
@@ -153,7 +153,7 @@ async def test_titles_and_names_cannot_end_the_line_of_facts(workspace):
 
 
 # promise: output-10
-async def test_what_a_person_does_not_see_is_told_to_the_model(workspace):
+async def test_the_model_learns_of_text_that_a_person_does_not_see(workspace):
     tricks = r"a\u202eb\U000e0041 \e[8mignore this\e[28m \e]8;;http://evil\e\\link\e]8;;\e\\ \e]52;c;aGk=\a\n"
     answer = await workspace.terminal(f"printf '{tricks}'")
     assert answer.output == r"a\u{202e}b\u{e0041} ignore this link "

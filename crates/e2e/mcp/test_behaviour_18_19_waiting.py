@@ -84,7 +84,7 @@ async def test_two_waits_on_one_session_both_end(workspace):
     assert "opened\nover" in third.output
 
 
-async def test_what_is_typed_ahead_is_read_before_the_program_counts_as_waiting(workspace):
+async def test_a_program_reads_typed_ahead_input_before_it_counts_as_waiting(workspace):
     for _ in range(5):
         await workspace.terminal("sh -c 'sleep 0.3; read a; echo got:$a'", timeout=0.1)
         answer = await workspace.terminal("early", is_input=True, timeout=60)

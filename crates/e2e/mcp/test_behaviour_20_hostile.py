@@ -217,7 +217,7 @@ async def test_another_user_is_served_as_input(workspace):
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user without a password")
 @pytest.mark.not_confined("su gives no rights")
 # promise: end-8
-async def test_what_another_user_is_asked_is_told(workspace):
+async def test_a_question_to_another_user_is_reported(workspace):
     # It runs in a session of its own, so that it is in no group of this terminal, and reads it all the same (su(1)).
     asked = await workspace.terminal("su -s /bin/sh nobody -c 'read n; echo got $n; sleep 3600'", timeout=60)
     assert (asked.is_running, asked.wants, asked.is_timed_out) == (True, "input", False), asked.text

@@ -170,7 +170,7 @@ async def test_the_next_server_goes_on_but_for_who_was_told_of_changes(served):
 
 
 # promise: mcp-1
-async def test_what_is_no_message_is_answered_in_the_words_of_json_rpc(served):
+async def test_a_malformed_message_is_answered_in_the_words_of_json_rpc(served):
     headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
     async with httpx2.AsyncClient(headers=headers) as http:
 

@@ -63,7 +63,7 @@ async def test_dialog_on_the_main_screen_gives_the_item_that_arrows_go_to(worksp
 
 @pytest.mark.parametrize("command", ["clear", "printf '\\033[H\\033[2Jhello'", "seq 3 | less -XF", "tput cup 3 3"])
 # promise: screen-2, screen-3
-async def test_what_only_clears_or_places_is_no_full_screen_program(workspace, command):
+async def test_a_program_that_only_clears_or_places_is_not_full_screen(workspace, command):
     session = await workspace.session()
     done = await session.run(f"{command}; read -r line", timeout=60)
     assert ("wants input" in done.facts, "full-screen" in done.facts) == (True, False), done.text

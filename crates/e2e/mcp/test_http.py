@@ -94,7 +94,7 @@ async def test_progress_comes_while_a_call_waits(served):
 
 
 # promise: mcp-3
-async def test_whoever_may_not_come_in_does_not(served):
+async def test_a_caller_without_permission_does_not_come_in(served):
     hello = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     right = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
     async with httpx2.AsyncClient() as http:

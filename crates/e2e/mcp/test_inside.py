@@ -16,7 +16,7 @@ SHELLS = [pytest.param(shell, marks=needs(shell.split()[0])) for shell in ("bash
 
 
 @pytest.mark.parametrize("program", ["python3 -q", "cat", "while read x; do :; done", "bash --norc -c 'read -e x'"])
-async def test_nothing_is_typed_into_a_program_that_is_no_shell_at_its_prompt(workspace, program):
+async def test_nothing_is_typed_into_a_program_other_than_a_shell_at_its_prompt(workspace, program):
     before = await workspace.terminal(program)
     assert before.wants == "input", before.text
     busy = await workspace.terminal("echo no")

@@ -284,7 +284,7 @@ async def test_a_client_that_leaves_while_a_call_waits_leaves_at_once(lines):
     assert told["method"] == "notifications/progress"
 
 
-async def test_a_line_that_is_no_json_does_not_end_the_connection(lines):
+async def test_a_line_that_is_not_json_does_not_end_the_connection(lines):
     await lines.initialize("2025-06-18")
     lines.process.stdin.write(b"this is no json\n")
     answer = await lines.ask("ping", id=7)

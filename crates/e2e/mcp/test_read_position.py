@@ -5,7 +5,7 @@ nor at a session's end.
 from pathlib import Path
 
 
-async def test_what_a_program_printed_before_it_was_typed_at_is_shown(workspace):
+async def test_output_from_before_the_input_is_shown(workspace):
     go, asks = workspace.project / "go", workspace.project / "asks"
     reads = f"echo begun; until [ -e {go} ]; do :; done; echo 'disk full'; touch {asks}; read -p 'sure? '; echo got $REPLY"
     begun = await workspace.terminal(reads, wait_for="begun")
@@ -17,7 +17,7 @@ async def test_what_a_program_printed_before_it_was_typed_at_is_shown(workspace)
     assert answered.exit == 0
 
 
-async def test_what_came_from_the_background_is_shown_with_the_next_command_once(workspace):
+async def test_background_output_is_shown_once_with_the_next_command(workspace):
     job, done = workspace.gate(), workspace.project / "done"
     started = await workspace.terminal(f"(cat {job}; echo CRASHED; touch {done}) &")
     assert started.exit == 0
@@ -33,7 +33,7 @@ async def test_what_came_from_the_background_is_shown_with_the_next_command_once
         assert [line for line in again.output.splitlines() if "Done" not in line] == ["again"], again.text
 
 
-async def test_a_prompt_of_several_lines_is_no_output(workspace):
+async def test_a_prompt_of_several_lines_is_not_output(workspace):
     (Path(workspace.env["HOME"]) / ".bashrc").write_text("PS1='\\n\\w\\n> '\n")
     assert (await workspace.terminal("echo first")).output == "first"
     for number in range(4):

@@ -80,7 +80,7 @@ async def test_reading_on_through_a_command_comes_to_its_end_and_stops_there(wor
 
 
 # promise: wait-6, output-12
-async def test_whoever_waits_by_reading_is_told_how_the_command_ended(workspace):
+async def test_a_caller_that_waits_by_reading_learns_how_the_command_ended(workspace):
     session = await workspace.session()
     workspace.gate()
     begun = await session.run("cat gate; (exit 3)", wait_for_completion=False)
@@ -98,7 +98,7 @@ async def test_whoever_waits_by_reading_is_told_how_the_command_ended(workspace)
     assert (ended.exit, ended.fact("command")) == (3, "c1"), ended.text
 
 
-async def test_a_screen_that_stands_still_is_no_silence_of_thirty_seconds(workspace):
+async def test_a_screen_that_stands_still_is_not_a_silence_of_thirty_seconds(workspace):
     watching = await workspace.agent.terminal("less +F /etc/hostname", timeout=5)
     assert "full-screen" in " ".join(watching.facts), watching.text
     assert "no new output" not in watching.text

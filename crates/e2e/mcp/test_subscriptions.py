@@ -133,7 +133,7 @@ async def test_a_change_is_told_over_stdio_and_by_the_next_server_too(machine, s
     assert (await follower.call("execute_in_terminal", session_id=id, command="echo three"))[1] == []
 
 
-async def test_what_is_no_resource_cannot_be_followed(lines):
+async def test_an_unknown_resource_cannot_be_followed(lines):
     await lines.initialize(LEGACY)
     for uri in ["ptyd://sessions/s0-nothing000/output", "ptyd://sessions/s0-aaaaaaaaaa/output", "file:///etc/passwd"]:
         refused = await lines.ask("resources/subscribe", {"uri": uri}, id=uri)

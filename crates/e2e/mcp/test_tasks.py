@@ -274,7 +274,7 @@ async def test_a_task_survives_the_death_of_the_server(served, client, door):
 
 @DOORS
 # promise: mcp-7
-async def test_what_ended_while_no_server_ran_is_told(served, client):
+async def test_an_end_while_no_server_ran_is_reported(served, client):
     session, task = await gated(served, client, "read line < gate; kill -9 $PPID")
     await served.open_gate()
     done = await client.over(task)
@@ -305,7 +305,7 @@ async def test_two_cancellations_interrupt_once(served, client):
 @DOORS
 @pytest.mark.time_scale(0.1)
 # promise: mcp-8
-async def test_what_goes_on_after_a_cancellation_is_completed(served, client):
+async def test_a_command_that_continues_after_a_cancellation_is_completed(served, client):
     session = await client.session()
     command = "bash -c 'trap \"\" INT; while :; do read -t 0.1 < <(:); done'"
     task = await client.start("execute_in_terminal", session_id=session, command=command)

@@ -50,7 +50,7 @@ async def test_a_program_that_always_reads_keys_does_not_end_the_wait_for_a_patt
     await workspace.terminal("q", is_input=True)
 
 
-async def test_what_the_call_typed_itself_does_not_match(workspace):
+async def test_the_calls_own_input_does_not_match(workspace):
     started = await workspace.terminal("python3 -q")
     session = workspace.agent.at(started.session_id)
     with at_least(1.5):
@@ -76,7 +76,7 @@ async def test_the_line_that_runs_a_command_does_not_match(workspace, shell):
     await session.press("C-c")
 
 
-async def test_what_a_program_prints_again_matches(workspace):
+async def test_text_that_a_program_prints_again_matches(workspace):
     await workspace.terminal("read x; echo $x; cat")
     told = await workspace.terminal("ready", is_input=True, wait_for="ready", timeout=60)
     # The echo is neither matched nor shown.
@@ -127,7 +127,7 @@ async def test_a_screen_that_may_still_change_is_not_told_as_unchanged(workspace
     await workspace.terminal("", timeout=60)
 
 
-async def test_what_was_typed_is_answered_when_the_program_asks_again_and_not_when_it_is_silent(workspace):
+async def test_input_is_answered_when_the_program_asks_again_and_not_when_it_is_silent(workspace):
     started = await workspace.terminal("read x; sleep 1.5; echo got $x; read -p 'more? ' y; sleep 1.5; echo and $y")
     session = workspace.agent.at(started.session_id)
     with at_least(1.5):
@@ -170,7 +170,7 @@ async def test_a_server_is_told_as_ready_with_its_port_once_it_is_silent(workspa
         await session.terminate(force=True)
 
 
-async def test_a_test_suite_with_ports_is_waited_for_and_a_job_in_the_background_is_no_server(workspace):
+async def test_a_test_suite_with_ports_is_awaited_and_a_background_job_is_not_a_server(workspace):
     (workspace.project / "listener.py").write_text(LISTENER)
     tested = await workspace.terminal("python3 listener.py tests")
     assert (tested.exit, tested.fact("listens on")) == (0, None), tested.text

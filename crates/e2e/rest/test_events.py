@@ -73,7 +73,7 @@ def test_the_data_of_every_event_is_what_the_document_says(server, document):
             if name == "session.terminated" and data["sessionId"] == session["id"]:
                 break
     schemas = document["components"]["schemas"]
-    # This server has no policy; what_a_policy_asks_about_runs_once_after_another_person_has_allowed_it reads those of approvals.
+    # This server has no policy; a_request_runs_once_after_another_person_has_allowed_it reads those of approvals.
     assert {name for name, _ in seen} == set(schemas["EventKind"]["enum"]) - {"approval.requested", "approval.decided"}
     assert fields == set(schemas["Event"]["properties"]) - {"approvalId", "decision"}
     # It goes on behind any of them.

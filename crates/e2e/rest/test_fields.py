@@ -22,10 +22,10 @@ ELSEWHERE = {
     "TerminalSession.profile": "a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it",
     "TerminalSession.confinement": "a_confined_session_works_as_any_other",
     "Process.sandboxPid": "a_sandbox_is_used_as_any_session",
-    "TerminalSession.policy": "what_a_policy_refuses_has_not_happened_and_is_on_record",
-    "SessionPolicy.name": "what_a_policy_refuses_has_not_happened_and_is_on_record",
+    "TerminalSession.policy": "a_refused_request_has_not_happened_and_is_on_record",
+    "SessionPolicy.name": "a_refused_request_has_not_happened_and_is_on_record",
     **{
-        f"Approval.{field}": "what_a_policy_asks_about_runs_once_after_another_person_has_allowed_it"
+        f"Approval.{field}": "a_request_runs_once_after_another_person_has_allowed_it"
         for field in "id sessionId sessionName owner principal policy rule why command inside cwd input inputLength keys state decidedBy askedAt expiresIn".split()
     },
     **{
@@ -36,14 +36,14 @@ ELSEWHERE = {
             "secrets": "the_sessions_of_a_token_get_its_secrets_masked_and_the_next_server_knows",
         }.items()
     },
-    "SessionPolicy.advisory": "what_a_policy_refuses_has_not_happened_and_is_on_record",
+    "SessionPolicy.advisory": "a_refused_request_has_not_happened_and_is_on_record",
     "SessionPolicy.unprovable": "after_typed_input_or_an_alias_nothing_is_proven_until_a_fresh_session_and_the_next_server_knows",
     "TerminalSession.startupFailed": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
     "StartupFailure.command": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
     "StartupFailure.reason": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
     "SessionEnvironment.profile": "a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it",
     "SessionEnvironment.user": "a_shell_is_another_users_where_root_serves_and_is_refused_where_not",
-    "TerminalSession.unreachable": "whoever_asks_a_holder_that_does_not_answer_is_told_in_time_and_others_notice_nothing",
+    "TerminalSession.unreachable": "a_request_to_a_silent_holder_is_refused_in_time_and_others_notice_nothing",
     "TerminalSession.trouble": "a_full_disk_stops_the_program_and_room_lets_it_go_on",
 }
 
@@ -177,7 +177,7 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     assert unseen == known, f"not shown: {unseen - known}; shown after all: {known - unseen}"
 
 
-def test_what_is_shown_elsewhere_is_tested_there():
+def test_fields_that_are_shown_elsewhere_are_tested_there():
     texts = "".join(path.read_text() for path in ROOT.glob("crates/**/*.rs") if "target" not in path.parts)
     missing = {name for name in ELSEWHERE.values() if f"fn {name}(" not in texts}
     assert missing == set()

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_before_a_marker_passes_and_is_paid_for_later() {
+    fn output_before_a_marker_passes_and_is_paid_for_later() {
         let mut pace = Throttle::new(1000, 0);
         pace.passed(1000, 0);
         pace.await_marker(b"abc", 5000);

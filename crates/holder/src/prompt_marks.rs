@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_behind_a_reported_end_is_no_news() {
+    fn the_prompt_after_a_reported_end_is_not_news() {
         let mut prompts = PromptSequence::new(5);
         prompts.reported();
         assert_eq!(prompts.marks_in(&mark(next(5), 0), 0), [drawn(next(5), 0, 0, false)]);

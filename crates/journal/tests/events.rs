@@ -122,7 +122,7 @@ fn a_reader_stops_at_the_published_end_and_goes_on_when_it_moves() {
 }
 
 #[test]
-fn a_file_that_is_no_events_file_is_refused() {
+fn a_file_that_is_not_an_events_file_is_refused() {
     let dir = TempDir::new().unwrap();
     EventsWriter::create(dir.path()).unwrap();
     let path = dir.path().join("events");

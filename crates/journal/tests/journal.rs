@@ -172,7 +172,7 @@ fn a_reader_that_races_with_retention_sees_bytes_or_gaps_and_never_zeros() {
 
 #[test]
 // promise: output-7
-fn what_is_freed_is_given_back_to_the_disk_and_the_rest_keeps_its_offsets() {
+fn freed_output_leaves_the_disk_and_the_rest_keeps_its_offsets() {
     let (dir, mut writer, events) = session(Retention { bytes_max: 1 << 20, slack_bytes: 1 << 20 });
     let total = 5u64 << 20;
     assert_eq!(writer.append(&bytes_at(0..total)).unwrap() as u64, total);

@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     // promise: policy-2
-    fn whatever_bash_gives_a_meaning_is_not_proven() {
+    fn a_text_with_a_special_meaning_in_bash_is_not_proven() {
         let shapes = r#"ls $(rm x)|ls `rm x`|ls $x|ls "$x"|ls ${x}|ls $'a'|ls \
 -l|tr\
 m|true;\ true|ls > x|ls >> x|ls 2> x|ls >&x|ls >&2x|ls >& 2|ls > /dev/nullx|ls > /dev/null$(rm)|ls < x|cat << E|cat <<< x|ls <(rm)|ls 3>&1

@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     // promise: policy-10
-    fn what_cannot_be_a_rule_is_a_mistake_with_its_line() {
+    fn an_entry_that_cannot_be_a_rule_is_a_mistake_with_its_line() {
         for (memory, said) in [
             (entry("dev", "echo 'a"), "line 4: command: ptyd cannot read the command to its end"),
             (entry("dev", "ls \u{202e}"), "line 4: command: character 4 of the command is U+202E"),

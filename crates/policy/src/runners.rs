@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     // promise: policy-3
-    fn what_a_program_runs_is_found_behind_its_own_options() {
+    fn the_command_of_a_runner_is_found_behind_its_own_options() {
         for (text, expected) in [
             ("env -i A=1 B=2 rm -r x", "rm -r x"),
             ("env -u HOME rm", "rm"),

@@ -402,7 +402,7 @@ fn quoted(words: &[String]) -> String {
 
 #[test]
 // promise: policy-2
-fn what_the_example_allows_of_mutated_commands_runs_nothing_that_its_rules_do_not_allow() {
+fn mutated_commands_that_the_example_allows_run_nothing_beyond_its_rules() {
     let policies = example();
     let dev = dev(&policies);
     let root = tempfile::tempdir().expect("a folder");

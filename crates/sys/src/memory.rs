@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_use_stays() {
+    fn memory_in_use_stays() {
         let heap: Vec<u64> = (0..100_000).collect();
         let stack = std::hint::black_box([7u8; 64 << 10]);
         give_back();

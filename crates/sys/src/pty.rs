@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     // promise: ask-5
-    fn what_was_typed_is_counted_as_soon_as_it_was_written() {
+    fn typed_bytes_are_counted_as_soon_as_they_were_written() {
         let pty = Pty::open(80, 24).expect("a pseudoterminal");
         for round in 0..500 {
             rustix::io::write(&pty.leader, b"line\n").expect("it fits");

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_with_zeros_behind_it() {
+    fn written_text_is_read_with_zeros_behind_it() {
         let (mut memory, file) = memory();
         for text in ["a long one", "short", "", "a longer one again"] {
             memory.replace(&[b"<", text.as_bytes(), b">"]).expect("room");

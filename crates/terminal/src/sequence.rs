@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     // promise: output-8
-    fn an_overlong_string_is_no_text_and_holds_nothing_back() {
+    fn an_overlong_string_is_not_text_and_holds_nothing_back() {
         let mut splitter = Splitter::new(7);
         let mut pieces = Vec::new();
         feed(&mut splitter, b"\x1b]", &mut pieces);

@@ -58,7 +58,7 @@ fn a_tool_call_gets_a_number_and_everything_else_stays_byte_for_byte() {
 
 #[test]
 // promise: mcp-1
-fn a_line_that_is_no_message_is_answered_and_half_a_character_is_replaced() {
+fn a_malformed_line_is_answered_and_half_a_character_is_replaced() {
     let mut pending = PendingRequests::default();
     for (line, code) in [("garbage", -32700), (r#"{"id":1,"#, -32700), ("5", -32600), (r#""text""#, -32600)] {
         let Outgoing::Refuse(error) = pending.outgoing(line.into()) else { panic!("{line} is sent") };
@@ -319,7 +319,7 @@ fn a_server_that_is_silent_is_discovered_all_the_same_and_its_later_answer_is_hi
 }
 
 #[test]
-fn what_came_before_the_first_server_is_sent_once_and_in_order() {
+fn lines_before_the_first_server_are_sent_once_and_in_order() {
     let (mut host, listener, _dir) = Host::start();
     let lines = [
         r#"{"id":0,"method":"initialize"}"#,

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_goes_before_the_default_and_a_lifetime_of_zero_is_none() {
+    fn a_given_limit_precedes_the_default_and_a_lifetime_of_zero_is_none() {
         let default =
             Limits { cpu: Some(Duration::from_secs(5)), max_age: Some(Duration::from_secs(9)), ..Limits::default() };
         let request = Limits { cpu: Some(Duration::from_secs(7)), max_age: Some(Duration::ZERO), ..Limits::default() };
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     // promise: limit-4
-    fn what_the_operator_allows_at_most_holds_for_whoever_says_nothing_and_refuses_more() {
+    fn the_operators_maximum_holds_without_a_request_and_refuses_more() {
         let seconds = |n| Some(Duration::from_secs(n));
         let most = Limits { cpu: seconds(5), max_age: seconds(60), ..Limits::default() };
         assert_eq!(Limits::default().within(&most), Ok(most));

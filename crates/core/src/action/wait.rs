@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     // promise: wait-5
-    fn what_is_no_such_word_is_refused_with_those_that_are() {
+    fn an_unknown_condition_is_refused_with_the_valid_ones() {
         for (word, problem) in [
             ("ready", format!("\"ready\" is not a condition; valid: {VALID}")),
             ("file:", format!("\"file:\" is not a condition; valid: {VALID}")),

@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     // promise: audit-3
-    fn what_cannot_be_written_is_an_error_and_leaves_nothing() {
+    fn a_line_that_cannot_be_written_is_an_error_and_leaves_nothing() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut file = AuditFile::new(dir.path(), 1 << 20, 1, Duration::ZERO);
         fs::create_dir(dir.path().join(PRESENT)).expect("made");

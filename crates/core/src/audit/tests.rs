@@ -92,7 +92,7 @@ fn outline(folder: &Path) -> Vec<String> {
 
 #[tokio::test]
 // promise: audit-1
-async fn what_changes_something_has_a_line_before_it_and_one_before_its_answer() {
+async fn a_change_has_a_line_before_it_and_one_before_its_answer() {
     let dir = tempfile::tempdir().expect("a directory");
     let log = log(dir.path());
     let (caller, action) = (ann(), execute("make test"));
@@ -155,7 +155,7 @@ async fn the_same_reads_of_a_moment_are_one_line_with_their_count() {
 
 #[tokio::test]
 // promise: audit-4
-async fn what_is_typed_and_what_variables_hold_is_in_no_line() {
+async fn no_line_contains_typed_input_or_a_variables_value() {
     let dir = tempfile::tempdir().expect("a directory");
     let log = log(dir.path());
     let input = |bytes, is_secret| {
@@ -192,7 +192,7 @@ async fn what_is_typed_and_what_variables_hold_is_in_no_line() {
 
 #[tokio::test]
 // promise: audit-3
-async fn what_cannot_be_recorded_is_not_run_but_anything_can_be_ended() {
+async fn nothing_unrecorded_runs_but_anything_can_be_ended() {
     let dir = tempfile::tempdir().expect("a directory");
     let blocks = dir.path().join("audit.jsonl");
     for (mode, runs) in [(AuditMode::Required, false), (AuditMode::BestEffort, true), (AuditMode::Off, true)] {

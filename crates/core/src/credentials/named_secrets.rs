@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     // promise: secret-2
-    fn what_could_not_be_masked_or_would_be_masked_by_chance_is_no_secret() {
+    fn a_value_that_cannot_be_masked_or_masks_by_chance_is_refused() {
         let dir = tempfile::tempdir().expect("a directory");
         let secrets = NamedSecrets::open(&dir.path().join("secrets.json")).expect("none yet");
         for name in [

@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     // promise: access-15
-    fn the_first_process_of_a_sandbox_is_no_process_of_the_session_and_what_it_reaped_is_used() {
+    fn the_first_process_of_a_sandbox_is_not_listed_and_the_use_of_those_that_it_reaped_counts() {
         let first = Process { session: 1, reaped_cpu_us: SECOND, ..process(4, 1, 0) };
         let all = [process(1, 0, 0), process(2, 1, SECOND), first, process(5, 4, 0)];
         let usage = Census::default().usage(1, &all, 8 * SECOND);

@@ -357,7 +357,7 @@ fn put_ended(services: &Services, dir: &Path, ended: impl IntoIterator<Item = u6
 }
 
 #[tokio::test]
-async fn what_ended_too_long_ago_goes_and_what_ended_since_stays() {
+async fn sessions_that_ended_too_long_ago_go_and_later_ones_stay() {
     let dir = tempfile::tempdir().expect("a directory");
     let age = Duration::from_secs(3600);
     let config = Config { retention_age: age, retention_free: 0, ..config(dir.path()) };

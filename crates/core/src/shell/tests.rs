@@ -69,7 +69,7 @@ fn a_shell_that_is_not_there_is_refused_with_those_that_are() {
 
 #[test]
 // promise: shell-4
-fn without_a_name_it_is_the_users_own_unless_that_is_no_shell_for_people() {
+fn the_default_shell_is_the_users_own_unless_people_cannot_use_it() {
     let (_folder, scripts) = integration();
     let bin = programs(&["bash", "zsh", "dash", "nologin"], &[("mine", "zsh")]);
     let path = bin.path().to_str().unwrap().to_owned();

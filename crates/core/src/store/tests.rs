@@ -40,7 +40,7 @@ fn ended(store: &Store, wanted: &SessionQuery<'_>) -> (Vec<String>, usize) {
 }
 
 #[test]
-fn what_was_written_is_read_back_and_a_damaged_file_is_put_aside() {
+fn rows_are_read_back_and_a_damaged_file_is_put_aside() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("store.db");
     let session = session("s0-a", "me", 5, Some(9));
@@ -66,7 +66,7 @@ fn what_was_written_is_read_back_and_a_damaged_file_is_put_aside() {
 }
 
 #[test]
-fn what_belongs_to_a_file_goes_aside_with_it() {
+fn the_companions_of_a_file_go_aside_with_it() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let files = |name: &str| ["", "-wal", "-shm"].map(|end| dir.path().join(format!("{name}{end}")));
     // The log of another file would be taken for this one's.
@@ -265,7 +265,7 @@ async fn damage_anywhere_is_found_and_the_file_is_begun_anew() {
 
 #[test]
 // promise: disk-2
-fn a_disk_without_room_is_no_damage_and_rows_wait_for_it() {
+fn a_disk_without_room_is_not_damage_and_rows_wait_for_it() {
     // A file system of a few pages; without root there is none.
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("store.db");

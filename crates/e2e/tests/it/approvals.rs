@@ -179,7 +179,7 @@ async fn the_end_of_a_session_ends_its_approvals_and_who_waits_for_one() {
 
 #[tokio::test]
 // promise: policy-7
-async fn whoever_asks_makes_no_token_that_decides() {
+async fn a_requester_makes_no_token_that_decides() {
     let server = start();
     let owner = server.client();
     let admin = |name: &str| TokenRequest { scope: TokenScope::Admin, ..token(name) };

@@ -216,7 +216,7 @@ async fn on_a_full_disk_nothing_is_run_that_cannot_be_recorded_and_sessions_can_
 
 #[tokio::test]
 // promise: audit-4
-async fn what_people_type_and_what_variables_hold_is_in_no_line() {
+async fn no_line_of_the_log_has_typed_input_or_a_variables_value() {
     let server = Server::start();
     let env = [("API_KEY".to_owned(), "value-of-the-key".to_owned())];
     let shell = server.session_with(CreateRequest { env: env.into(), ..CreateRequest::default() }).await;

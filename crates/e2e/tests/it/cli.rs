@@ -148,7 +148,7 @@ async fn a_list_without_sessions_and_a_command_without_a_server_say_what_to_do()
 }
 
 #[tokio::test]
-async fn what_speaks_to_programs_says_so_to_a_person() {
+async fn a_command_that_speaks_to_programs_says_so_to_a_person() {
     let server = Server::start();
     let mut person = Person::starts(&server.ptyd(&["mcp"]), 80, 24);
     person.sees("speaks MCP on stdin and stdout, for an MCP client to start");
@@ -289,7 +289,7 @@ async fn an_exit_code_tells_what_kind_of_failure_it_is() {
 
 #[tokio::test]
 // promise: cli-6
-async fn whoever_reads_nothing_of_what_is_printed_is_told_by_the_exit_code() {
+async fn the_exit_code_says_that_nobody_read_the_output() {
     let server = Server::start();
     server.session().await;
     let commands =

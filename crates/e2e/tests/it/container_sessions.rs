@@ -411,7 +411,7 @@ async fn other_shells_attest_in_a_container() {
 
 #[tokio::test]
 // promise: access-16
-async fn a_container_that_cannot_be_is_no_weaker_session() {
+async fn an_impossible_container_starts_no_weaker_session() {
     let Some((server, podman)) = start() else { return };
     let client = server.client();
     let container = Some(ConfinementTier::Container);
@@ -678,7 +678,7 @@ async fn a_folder_that_is_exchanged_before_its_mount_is_not_mounted() {
 
 #[tokio::test]
 // promise: access-16
-async fn what_is_readable_cannot_be_changed_below_another_mount() {
+async fn a_readable_folder_cannot_be_changed_below_another_mount() {
     if !is_root() {
         not_run("only root mounts a file system");
         return;

@@ -215,7 +215,7 @@ fn the_variables_are_shown_without_secrets_and_the_session_has_them() {
 
 #[tokio::test]
 // promise: limit-8
-async fn what_a_session_uses_is_that_of_its_whole_tree_and_its_activity_is_told() {
+async fn a_sessions_usage_is_that_of_its_whole_tree_and_its_activity_is_shown() {
     let server = Server::start();
     let http = &mut server.connect();
     let (path, made) = start(http, &json!({}));
@@ -249,7 +249,7 @@ async fn what_a_session_uses_is_that_of_its_whole_tree_and_its_activity_is_told(
 }
 
 #[test]
-fn what_is_over_a_limit_is_told_to_be_worth_trying_again() {
+fn a_refusal_over_a_limit_says_to_try_again() {
     let server = Server::start();
     let http = &mut server.connect();
     for _ in 0..128 {
@@ -262,7 +262,7 @@ fn what_is_over_a_limit_is_told_to_be_worth_trying_again() {
 
 #[test]
 // promise: end-10
-fn a_command_that_nobody_waits_for_and_that_ends_its_session_is_no_refusal() {
+fn a_command_without_a_wait_that_ends_its_session_is_not_refused() {
     let server = Server::start();
     let http = &mut server.connect();
     for _ in 0..30 {

@@ -88,7 +88,7 @@ async fn a_state_directory_that_was_moved_is_served_with_its_sessions() {
 
 #[tokio::test]
 // promise: crash-4
-async fn what_a_dead_holder_left_behind_is_ended_and_each_process_is_logged() {
+async fn processes_that_a_dead_holder_left_are_ended_and_each_is_logged() {
     let server = Server::start();
     let (shell, [shell_pid, background]) = at_work(&server).await;
     let holder = shell_pid.parent().expect("the holder");

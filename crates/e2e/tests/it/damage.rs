@@ -257,7 +257,7 @@ async fn the_oldest_ended_sessions_make_room_for_one_that_lives() {
 }
 
 #[tokio::test]
-async fn what_a_kill_left_behind_is_removed_at_the_next_start() {
+async fn the_next_start_removes_files_that_a_kill_left_behind() {
     let server = Server::start();
     server.stop();
     let sessions = server.home().state().join("sessions");
@@ -624,7 +624,7 @@ impl Harm {
 
 #[tokio::test]
 // promise: damage-3
-async fn whatever_of_the_events_or_the_spec_is_damaged_the_first_delete_ends_the_session() {
+async fn the_first_delete_ends_a_session_with_any_damage_of_events_or_spec() {
     let server = Server::start();
     let sessions = server.home().state().join("sessions");
     let events = [Harm::Byte(0), Harm::Byte(8), Harm::Byte(17), Harm::Cut(20), Harm::Cut(0), Harm::Removed];

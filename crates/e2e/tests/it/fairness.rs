@@ -505,7 +505,7 @@ async fn patterns_that_one_principal_has_compiled_stall_nobody_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 // promise: access-8
-async fn whoever_shows_no_good_token_keeps_no_place() {
+async fn a_caller_without_a_valid_token_keeps_no_place() {
     let server = Server::start();
     let ask = |path: &str, headers: &str| {
         let mut stream =

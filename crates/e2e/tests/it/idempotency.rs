@@ -380,7 +380,7 @@ async fn input_that_ended_its_session_is_answered_as_it_was() {
 
 #[tokio::test]
 // promise: once-3
-async fn what_is_not_typed_again_leaves_the_session_as_it_was() {
+async fn input_that_is_not_typed_again_leaves_the_session_as_it_was() {
     let server = Server::start();
     for channel in CHANNELS.iter().filter(|c| matches!(c.name, "inside sh" | "inside bash" | "python3" | "a program")) {
         let (shell, folder) = channel.session(&server).await;

@@ -166,7 +166,7 @@ async fn commands_of_every_channel_are_numbered_in_one_sequence_also_by_the_next
 
 #[tokio::test]
 // promise: inside-3
-async fn what_is_interrupted_inside_ends_and_no_code_is_made_up() {
+async fn an_interrupted_nested_command_ends_without_an_invented_code() {
     let server = Server::start();
     for enter in ["bash --norc", "zsh -f", "fish -N", "dash"] {
         is_interrupted(&server.session().await, enter).await;
@@ -215,7 +215,7 @@ pub async fn is_interrupted(shell: &Session, enter: &str) {
 
 #[tokio::test]
 // promise: inside-4
-async fn where_no_shell_reads_it_is_said_that_it_is_not_known_whether_it_ran() {
+async fn without_a_shell_that_reads_the_answer_says_that_the_run_is_unknown() {
     let server = Server::start();
     let shell = server.session().await;
     // Nothing inside: the session's own shell is no shell inside.

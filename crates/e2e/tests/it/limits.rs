@@ -80,7 +80,7 @@ fn running(server: &Server, command_line: &str) -> usize {
 
 #[tokio::test]
 // promise: limit-2
-async fn what_a_command_leaves_behind_and_will_not_go_is_killed_although_the_command_has_ended() {
+async fn stubborn_processes_of_a_command_are_killed_although_it_has_ended() {
     let server = Server::start();
     let shell = limited(&server, Limits { command_seconds: Some(0.4), ..Limits::default() }).await;
     let done = shell.run("(trap '' TERM INT; exec sleep 780) & sleep 781").await;
@@ -109,7 +109,7 @@ async fn a_job_of_before_a_restart_is_not_taken_for_a_later_command_s() {
 
 #[tokio::test]
 // promise: limit-2
-async fn what_the_kernel_did_while_no_server_ran_is_told_and_its_group_goes_too() {
+async fn the_kernels_acts_while_no_server_ran_are_reported_and_the_group_goes_too() {
     let server = Server::start();
     let shell = limited(&server, Limits { memory_mb: Some(64), ..Limits::default() }).await;
     if !in_group(&shell, Limit::MemoryMb).await {
@@ -348,7 +348,7 @@ async fn open_files_are_limited_for_good() {
 
 #[tokio::test]
 // promise: limit-2
-async fn what_a_session_ran_into_is_known_to_the_next_server_and_still_kept() {
+async fn the_next_server_knows_and_enforces_the_limits_that_a_session_hit() {
     let server = Server::start();
     let limits = Limits { command_seconds: Some(0.4), cpu_seconds: Some(1_000.0), ..Limits::default() };
     let shell = limited(&server, limits).await;

@@ -473,7 +473,7 @@ async fn the_echo_of_typed_input_with_a_secret_is_masked() {
 
 #[tokio::test]
 // promise: secret-1
-async fn what_a_policy_says_of_a_command_with_a_secret_is_masked() {
+async fn a_policys_words_about_a_command_with_a_secret_are_masked() {
     let home = Home::make();
     configure(
         &home,

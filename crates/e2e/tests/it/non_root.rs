@@ -132,7 +132,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
 
 #[tokio::test]
 // promise: access-2
-async fn what_is_secret_is_closed_to_others_also_in_a_folder_that_is_open() {
+async fn secret_files_are_closed_to_others_even_in_an_open_folder() {
     let home = Home::make();
     fs::create_dir(home.state()).expect("a folder of our own");
     fs::set_permissions(home.state(), Permissions::from_mode(0o755)).expect("ours");
@@ -321,7 +321,7 @@ fn becomes_root(server: &Server) -> Option<String> {
 
 #[tokio::test]
 // promise: ask-4
-async fn what_a_program_of_root_s_wants_is_told_as_far_as_the_kernel_lets_it_be_seen() {
+async fn the_wants_of_a_program_of_roots_are_reported_as_far_as_the_kernel_shows_them() {
     let server = ordinary();
     let Some(up) = becomes_root(&server) else { return };
     let shell = server.session().await;

@@ -108,7 +108,7 @@ async fn a_text_of_any_shape_arrives_as_it_is_and_what_it_defines_stays() {
 
 #[tokio::test]
 // promise: shell-9
-async fn what_asks_is_told_and_an_interrupt_ends_what_runs() {
+async fn a_program_that_asks_is_reported_and_an_interrupt_ends_one_that_runs() {
     let Some(nu) = installed() else { return };
     let server = Server::start();
     let shell = session(&server, &nu).await;
@@ -135,7 +135,7 @@ async fn what_asks_is_told_and_an_interrupt_ends_what_runs() {
 
 #[tokio::test]
 // promise: shell-9
-async fn what_a_person_types_is_no_command_and_disturbs_none() {
+async fn a_persons_line_is_not_a_command_and_disturbs_none() {
     let Some(nu) = installed() else { return };
     let server = Server::start();
     let shell = session(&server, &nu).await;

@@ -68,7 +68,7 @@ async fn asks_for_it(shell: &Session, what: &str) {
 
 #[tokio::test]
 // promise: send-6
-async fn what_is_typed_without_echo_is_in_no_record_and_in_no_read() {
+async fn input_without_echo_is_in_no_record_and_no_reading() {
     let server = Server::start();
     for by_person in [true, false] {
         join_all(ASKS.iter().enumerate().map(async |(number, (name, asks))| {

@@ -112,7 +112,7 @@ pub(crate) async fn policy_of(session: &Session) -> SessionPolicy {
 
 #[tokio::test]
 // promise: policy-1
-async fn what_a_policy_refuses_has_not_happened_and_is_on_record() {
+async fn a_refused_request_has_not_happened_and_is_on_record() {
     let server = start();
     let shell = server.session().await;
     assert_eq!(policy_of(&shell).await, SessionPolicy { name: "strict".into(), advisory: true, unprovable: None });
@@ -161,7 +161,7 @@ async fn what_a_policy_refuses_has_not_happened_and_is_on_record() {
 
 #[tokio::test]
 // promise: policy-7
-async fn what_a_policy_asks_about_runs_once_after_another_person_has_allowed_it() {
+async fn a_request_runs_once_after_another_person_has_allowed_it() {
     let server = start();
     let owner = server.client();
     let token = TokenRequest {
@@ -329,7 +329,7 @@ async fn a_nested_shell_an_action_and_a_start_up_command_pass_the_same_gate() {
 
 #[tokio::test]
 // promise: policy-6
-async fn what_a_request_sets_at_the_start_is_not_proven() {
+async fn settings_of_a_request_at_the_start_make_a_session_unprovable() {
     let server = start();
     let env = |name: &str| BTreeMap::from([(name.to_owned(), "/usr/bin:/bin".to_owned())]);
     let own = server.home().path().join("bash");

@@ -14,7 +14,7 @@ async fn session(server: &Server, shell: &str) -> Session {
 
 #[tokio::test]
 // promise: shell-10
-async fn what_a_user_does_to_our_names_makes_no_code_false() {
+async fn changes_of_ptyds_names_make_no_exit_code_false() {
     let server = Server::start();
     let disturbances = ["b", "f", "i", "k", "l", "n", "o", "p", "q", "r", "t", "u", "v", "w", "z"]
         .map(|name| format!("readonly __ptyd_{name}"))

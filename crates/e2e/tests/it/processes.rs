@@ -62,7 +62,7 @@ async fn the_first_look_at_a_process_tells_what_it_has_used_since_it_started() {
 
 #[tokio::test]
 // promise: limit-8
-async fn what_a_process_uses_is_told_and_so_is_what_has_ended() {
+async fn a_process_shows_its_use_and_ended_processes_count() {
     let server = Server::start();
     let shell = server.session().await;
     let burner = shell.begin("bash -c 'while :; do :; done'").await;

@@ -28,7 +28,7 @@ async fn a_purged_session_leaves_no_byte_of_its_output_and_of_its_commands() {
 
 #[tokio::test]
 // promise: stop-6
-async fn who_asked_for_a_purged_command_stays_in_the_audit_log_and_nowhere_else() {
+async fn the_principal_of_a_purged_command_stays_in_the_audit_log_alone() {
     purge_leaves_nothing("required").await;
 }
 

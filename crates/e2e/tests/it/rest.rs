@@ -329,7 +329,7 @@ fn a_create_with_the_same_key_finds_its_session_after_its_end_and_in_the_next_se
 }
 
 #[test]
-fn what_serve_prints_can_be_pasted() {
+fn the_greeting_of_serve_can_be_pasted() {
     let server = Server::start();
     let [url, token, mcp, curl] = server.greeting().try_into().expect("four lines");
     assert!(url.starts_with(&format!("ptyd listens on http://{}", server.address())), "{url}");

@@ -31,7 +31,7 @@ fn every_byte(times: usize) -> Vec<u8> {
 
 #[tokio::test]
 // promise: cli-1
-async fn what_comes_through_a_pipe_is_the_programs_input_and_ends() {
+async fn a_pipe_is_the_programs_input_and_ends() {
     let server = Server::start();
     let gives = |command: &str, input: &[u8]| {
         let (out, err, code) = feeds(&mut server.ptyd(&["run", command]), input);

@@ -357,7 +357,7 @@ async fn the_strongest_tier_counts_wherever_it_is_asked_for() {
 
 #[tokio::test]
 // promise: access-15
-async fn where_the_machine_refuses_namespaces_no_weaker_session_is_started() {
+async fn without_namespaces_no_weaker_session_is_started() {
     if lacks(&["unshare"]) {
         return;
     }

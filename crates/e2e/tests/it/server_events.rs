@@ -55,7 +55,7 @@ impl Follower {
 
 #[tokio::test]
 // promise: rest-8
-async fn what_happens_in_all_sessions_is_told_in_order_to_those_who_may_see_it() {
+async fn permitted_followers_get_the_events_of_all_sessions_in_order() {
     let server = Server::start();
     let reader = TokenRequest {
         name: "ann".to_owned(),

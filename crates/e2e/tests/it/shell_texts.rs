@@ -86,7 +86,7 @@ async fn an_unfinished_here_document_is_refused() {
 }
 
 #[tokio::test]
-async fn background_output_is_no_commands() {
+async fn background_output_is_not_a_commands_output() {
     each("10 background output", async |t| {
         t.gives("mkfifo gate").await;
         let late = t.dialect.background("read -r line <gate; echo $line");
@@ -271,7 +271,7 @@ async fn after_settings_that_disturb_ends_are_right_or_said_to_be_a_guess() {
 }
 
 #[tokio::test]
-async fn what_a_person_types_disturbs_no_command() {
+async fn a_persons_input_disturbs_no_command() {
     each("20 what a person types", async |t| {
         t.shell.types("echo typed $((40+2))").await;
         eventually("it ran", async || {
@@ -320,7 +320,7 @@ async fn a_command_is_never_typed_into_a_program_that_somebody_typed_ahead() {
 
 #[tokio::test]
 // promise: end-7, end-8
-async fn a_text_that_dash_was_kept_from_running_is_no_success() {
+async fn a_text_that_dash_was_kept_from_running_has_not_succeeded() {
     let server = e2e::Server::start();
     for before in ["set -n", "command() { echo mine; }"] {
         let shell = Dialect::Dash.session(&server).await;

@@ -315,7 +315,7 @@ async fn a_shell_of_nixs_is_a_program_in_which_commands_run() {
 
 #[tokio::test]
 // promise: shell-5
-async fn what_is_no_shell_of_ours_ends_its_lines_by_the_kernels_word() {
+async fn the_kernels_word_ends_the_lines_of_a_program_without_hooks() {
     if e2e::lacks(&["sqlite3"]) {
         return;
     }

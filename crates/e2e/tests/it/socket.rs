@@ -212,7 +212,7 @@ async fn snapshot(viewer: &mut Socket) -> String {
 
 #[tokio::test]
 // promise: output-15
-async fn whoever_looks_sees_the_commands_and_not_how_they_were_handed_over() {
+async fn viewers_see_the_commands_and_not_their_hand_over() {
     let server = Server::start();
     for cols in [120, 50] {
         let dimensions = Some(Dimensions { cols, rows: 20 });
@@ -233,7 +233,7 @@ async fn whoever_looks_sees_the_commands_and_not_how_they_were_handed_over() {
 
 #[tokio::test]
 // promise: output-15
-async fn what_a_job_prints_while_commands_are_handed_over_is_all_shown() {
+async fn all_output_of_a_job_during_hand_overs_is_shown() {
     let server = Server::start();
     let shell = server.session().await;
     let mut viewer = Socket::visit(&server, &shell.id, "").await;

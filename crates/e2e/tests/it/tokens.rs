@@ -241,7 +241,7 @@ async fn a_confined_token_is_told_that_its_session_needs_a_folder() {
 
 #[tokio::test]
 // promise: access-8
-async fn whoever_asks_too_often_is_told_when_to_ask_again_and_keeps_nobody_else_out() {
+async fn a_caller_that_asks_too_often_learns_when_to_retry_and_keeps_nobody_else_out() {
     let env = vec![("PTYD_REQUESTS_PER_SECOND", "2".into()), ("PTYD_FAILURES_PER_SECOND", "1".into())];
     let server = Server::start_as(Start { env, ..Start::default() });
     let good = token(&server, "busy", TokenScope::Read).await;

@@ -18,7 +18,7 @@ async fn becomes(t: &Trial<'_>, what: Foreground) {
 
 #[tokio::test]
 // promise: shell-13
-async fn what_a_person_typed_is_told_as_what_runs_and_refuses_commands() {
+async fn a_persons_line_is_reported_as_running_and_refuses_commands() {
     each("20 what a person types", async |t| {
         let quiet = r"sh -c 'stty -echo; read x; stty echo'";
         let screen = r#"sh -c 'printf "\033[?1049h"; read x; printf "\033[?1049l"'"#;
@@ -43,7 +43,7 @@ async fn what_a_person_typed_is_told_as_what_runs_and_refuses_commands() {
 
 #[tokio::test]
 // promise: shell-13
-async fn what_a_person_typed_and_stopped_is_told_as_stopped() {
+async fn a_persons_stopped_line_is_reported_as_stopped() {
     each("20 what a person types", async |t| {
         t.shell.sends(b"sh -c 'read x'\r").await;
         becomes(t, Foreground::InputWanted).await;
@@ -61,7 +61,7 @@ async fn what_a_person_typed_and_stopped_is_told_as_stopped() {
 
 #[tokio::test]
 // promise: shell-13
-async fn what_a_person_typed_is_waited_for_and_so_is_what_was_typed_ahead() {
+async fn waits_cover_a_persons_line_and_typed_ahead_lines() {
     each("20 what a person types", async |t| {
         t.shell.sends(b"sleep 0.3\r").await;
         let wait = WaitRequest { timeout: Some(20.0), ..WaitRequest::default() };
@@ -110,7 +110,7 @@ async fn an_interrupt_throws_away_what_was_typed_and_not_read() {
 
 #[tokio::test]
 // promise: end-10
-async fn what_ends_its_session_was_typed_and_sent_all_the_same() {
+async fn input_and_signals_that_end_their_session_succeed() {
     let server = Server::start();
     for _ in 0..count(20, 200) {
         let shell = server.session().await;
@@ -141,7 +141,7 @@ async fn a_program_without_hooks_is_never_sent_a_key_of_ours() {
 
 #[tokio::test]
 // promise: send-1
-async fn what_is_typed_before_a_command_has_begun_reaches_it_as_a_whole_line() {
+async fn input_before_a_commands_beginning_reaches_it_as_a_whole_line() {
     let server = Server::start();
     for name in ["bash", "zsh", "fish"] {
         let request = CreateRequest { shell: Some(name.to_owned()), ..CreateRequest::default() };

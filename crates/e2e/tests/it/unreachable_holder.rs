@@ -31,7 +31,7 @@ async fn is_reachable(shell: &Session) {
 
 #[tokio::test]
 // promise: crash-5
-async fn whoever_asks_a_holder_that_does_not_answer_is_told_in_time_and_others_notice_nothing() {
+async fn a_request_to_a_silent_holder_is_refused_in_time_and_others_notice_nothing() {
     const UNREACHABLE: Option<ErrorCode> = Some(ErrorCode::SessionUnreachable);
     let server = Server::start();
     let (shell, other) = (server.session().await, server.session().await);

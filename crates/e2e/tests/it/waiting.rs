@@ -215,7 +215,7 @@ async fn a_wait_ends_at_the_bell_and_a_titles_end_is_none() {
 
 #[tokio::test]
 // promise: wait-5
-async fn who_waits_for_something_else_is_not_told_of_questions_unless_it_asks() {
+async fn a_wait_for_another_condition_ignores_questions_unless_it_names_them() {
     let server = Server::start();
     let shell = server.session().await;
     let command = until(&shell, "read -rp 'name? ' n; echo got $n", &["listening", "input"]).await;
@@ -299,7 +299,7 @@ async fn a_program_that_does_not_read_the_terminal_is_never_said_to_ask() {
 
 #[tokio::test]
 // promise: wait-5
-async fn what_a_job_in_the_background_does_can_be_waited_for_at_the_prompt() {
+async fn a_wait_at_the_prompt_can_end_by_a_background_job() {
     let server = Server::start();
     let shell = server.session().await;
     shell.gives("(sleep 0.3; touch ~/made) &").await;
@@ -317,7 +317,7 @@ async fn what_a_job_in_the_background_does_can_be_waited_for_at_the_prompt() {
 
 #[tokio::test]
 // promise: wait-5
-async fn what_comes_and_goes_at_once_has_gone() {
+async fn text_that_comes_and_goes_at_once_has_gone() {
     let server = Server::start();
     let shell = server.session().await;
     let command = until(&shell, r"printf 'Loading'; printf '\r\e[K'; read -r _", &["gone:Loading"]).await;

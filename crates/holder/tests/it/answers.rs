@@ -27,7 +27,7 @@ fn a_flood_of_questions_leaves_no_records() {
 
 #[test]
 // promise: output-5
-fn what_was_answered_is_told_to_the_server_put_on_record_for_the_next_one_and_typed_once() {
+fn an_answer_is_sent_to_the_server_recorded_for_the_next_one_and_typed_once() {
     let mut held = Held::running("read line; echo \"got=$line=\"; read rest");
     held.server.sends(&answer(5, b"A"));
     let told = std::iter::from_fn(|| held.server.hears(PATIENCE)).flatten();

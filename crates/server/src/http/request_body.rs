@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_one_principal_has_on_its_way_is_bounded_and_is_nobody_elses() {
+    async fn arriving_bodies_of_one_principal_are_bounded_and_count_for_nobody_else() {
         let bodies = RequestBodies::default();
         let ann = bodies.of("ann", true);
         let full = || Body::from(vec![b' '; BODY_BYTES_MAX]);

@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_of_a_text_is_said_in_its_place() {
+    fn a_line_in_its_place_says_that_text_is_omitted() {
         let omitted = action::Omitted { freed: 0, first_line: 121, last_line: 1_904, from: 900, to: 49_113 };
         let view =
             action::TextView { head: "a".into(), tail: "z\n".into(), omitted: Some(omitted), ..Default::default() };

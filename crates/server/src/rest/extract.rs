@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     // promise: rest-3
-    fn a_list_of_values_is_no_body() {
+    fn a_list_of_values_is_refused_as_a_body() {
         for body in ["[]", " [null, null]", "[\"bash\"]"] {
             assert_eq!(refused::<api::CreateRequest>(body).0, ErrorCode::InvalidField, "{body}");
             assert_eq!(refused::<api::WaitRequest>(body).0, ErrorCode::InvalidField, "{body}");

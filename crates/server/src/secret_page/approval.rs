@@ -130,7 +130,7 @@ mod tests {
 
     #[tokio::test]
     // promise: policy-8
-    async fn who_may_not_see_an_approval_is_told_of_no_typing() {
+    async fn a_caller_that_may_not_see_an_approval_learns_of_no_typing() {
         let unknown = ActionError::SecretRefused(ptyd_core::action::SecretRefusal::Unknown);
         let response = refused(&unknown);
         assert_eq!(response.status(), StatusCode::NOT_FOUND);

@@ -235,7 +235,7 @@ mod tests {
 
     #[tokio::test]
     // promise: access-12
-    async fn a_program_that_may_not_be_looked_at_is_no_file() {
+    async fn a_program_that_may_not_be_inspected_is_not_shown_as_a_file() {
         let mut hidden = request("Password:");
         hidden.reader.executable = None;
         let shown = text(form(&hidden)).await;

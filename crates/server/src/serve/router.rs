@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_in_no_table_is_a_problem_document_too() {
+    async fn an_unknown_route_is_a_problem_document_too() {
         let dir = tempfile::tempdir().expect("a directory");
         let app = app_in(dir.path()).await;
         let expected = [

@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     // promise: view-4
-    fn what_is_no_frame_is_refused() {
+    fn a_malformed_frame_is_refused() {
         for bad in [b"".as_slice(), b"\x11", b"\x11\0\0\0\0\0\0\0", b"\x12\0\0\0\0\0\0\0\0x", b"\x13\0\0\0\0\0\0\0\0"] {
             assert_eq!(FromClient::decode(bad), None, "{bad:?}");
         }

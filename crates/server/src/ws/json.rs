@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     // promise: view-6
-    fn bytes_that_are_no_text_are_given_exactly_too() {
+    fn bytes_that_are_not_text_are_given_exactly_too() {
         let of = |bytes: &[u8]| output(&WholeText { from: 5, to: 9, bytes: bytes.to_vec() });
         assert_eq!(of("aé".as_bytes()), json!({ "type": "output", "fromOffset": 5, "nextOffset": 9, "data": "aé" }));
         let exact =

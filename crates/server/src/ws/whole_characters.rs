@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     // promise: view-6
-    fn what_is_no_character_is_given_as_it_came() {
+    fn bytes_that_are_not_a_character_are_given_as_they_came() {
         let one = |from, to, bytes: &[u8]| (from, to, bytes.to_vec());
         assert_eq!(given(&[b"a\xe2", b"b"], 0), [one(100, 101, b"a"), one(101, 103, b"\xe2b")]);
         assert_eq!(given(&[b"a\xe2\x82"], 0), [one(100, 101, b"a"), one(101, 103, b"\xe2\x82")]);

@@ -46,7 +46,7 @@ fn a_marker_is_found_with_either_terminator_and_with_its_exact_range() {
 }
 
 #[test]
-fn what_only_looks_like_a_marker_is_not_found() {
+fn text_that_only_looks_like_a_marker_is_not_found() {
     let long = format!("\x1b]7337;C;{}\x07", "a".repeat(65));
     for text in [
         "\x1b]7337;C;\x07",

@@ -24,7 +24,7 @@ fn it_shows_what_a_person_would_see() {
 
 #[test]
 // promise: screen-6
-fn what_is_shown_inverse_is_told_with_its_place() {
+fn inverse_text_is_reported_with_its_place() {
     let menu = screen(20, 3, "one\r\n \x1b[7m  世two \x1b[27m x \x1b[7m \x1b[0m\r\n\x1b[7mlast".as_bytes());
     let span = |row, col, text: &str| Span { row, col, text: text.to_owned() };
     assert_eq!(menu.inverse(), [span(1, 3, "世two"), span(2, 0, "last")]);

@@ -73,7 +73,7 @@ fn colours_titles_markers_and_paint_leave_nothing() {
 }
 
 #[test]
-fn what_is_not_text_is_escaped_and_counted() {
+fn bytes_that_are_not_text_are_escaped_and_counted() {
     assert_eq!(
         render(b"a\xffb\0\xe2\x82\r\n\x7f\xc2\x9b31mC1\xc3", 20),
         Text { text: "a\\xffb\\x00\\xe2\\x82\n\\x7f\u{9b}31mC1\\xc3".to_owned(), escaped: 6, crlf_lines: 0 }

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_nothing_is_followed_by_nothing() {
+    fn output_that_changed_nothing_is_followed_by_nothing() {
         for harmless in [
             &b"plain text\r\n"[..],
             b"\x1b[31mred\x1b[0m\x1b[1;4mbold\x1b[m",
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_on_is_switched_off_and_the_screen_left_only_if_it_was_taken() {
+    fn modes_that_were_left_on_are_switched_off_and_the_screen_is_left_only_if_it_was_taken() {
         assert_eq!(undone(b"\x1b[?2004h\x1b[?25l"), "\x1b[?25h\x1b[?2004l");
         assert_eq!(undone(b"\x1b[?1000;1006h\x1b[1m"), "\x1b[?1000l\x1b[?1006l\x1b[0m");
         assert_eq!(undone(b"\x1b[38;5;0m"), "\x1b[0m");

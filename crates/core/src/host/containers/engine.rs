@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_engine_says_is_one_bounded_line() {
+    fn an_engines_message_is_one_bounded_line() {
         assert_eq!(shown(" Error:\n\u{1b}[31m no\timage \n"), "Error: [31m no image");
         assert_eq!(shown("\n"), "it gives no reason");
         let long = shown(&"word ".repeat(10_000));

@@ -42,7 +42,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     #[tokio::test]
-    async fn what_nobody_waits_for_any_more_goes_on_to_its_end() {
+    async fn work_that_nobody_awaits_any_more_continues_to_its_end() {
         let (begins, begun) = oneshot::channel();
         let (ends, ended) = oneshot::channel();
         let mut work = CarriedOn::new(async move {
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_waited_for_is_answered_once() {
+    async fn awaited_work_is_answered_once() {
         assert_eq!(CarriedOn::new(async { 7 }).await, 7);
     }
 }

@@ -618,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_of_one_principal_is_bounded_and_seen_by_its_owner_and_admins() {
+    fn approvals_of_one_principal_are_bounded_and_seen_by_its_owner_and_admins() {
         let (approvals, now) = (Approvals::default(), Instant::now());
         for number in 0..=APPROVALS_PER_PRINCIPAL_MAX {
             let answer = approvals.answer(asked("bot", &number.to_string()), None, Door::Mcp, words(), now);

@@ -413,7 +413,7 @@ mod tests {
 
     #[test]
     // promise: access-15
-    fn what_a_sandbox_has_of_its_own_is_refused_in_settings() {
+    fn settings_for_a_sandboxs_own_places_are_refused() {
         let of = |tier, path: &str| Confinement { tier, writable: vec![path.into()], ..Confinement::default() };
         for own in OWN_OF_SANDBOX {
             let why = refused(&of(ConfinementTier::Sandbox, own), &places("/srv/work"));
@@ -609,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_so_in_every_home_and_by_the_profile() {
+    fn hidden_places_are_hidden_in_every_home_and_by_the_profile() {
         let confinement = Confinement { hidden: vec!["~/private".into()], ..Confinement::default() };
         let given = rules(&confinement, &places("/home/ann/src")).expect("a project");
         let elsewhere = Places { session_home: Some(Path::new("/srv/ann")), ..places("/home/ann/src") };

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_profile_cannot_mean_is_told_with_its_name() {
+    fn an_impossible_profile_is_refused_with_its_name() {
         let relative = of(Profile { path_prepend: vec!["bin".into()], ..Profile::default() });
         let told = shown(&relative, &request(&[], &[])).expect_err("relative");
         assert_eq!(told, "profile: web: path_prepend: bin is not an absolute path, or cannot stand in PATH");

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_to_the_server_by_its_own_parent_is_not_inherited() {
+    fn variables_from_the_servers_own_parent_are_not_inherited() {
         let names = [
             "HOME",
             "TMUX",

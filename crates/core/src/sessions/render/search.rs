@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_screen_program_paints_is_not_found_in_any_block() {
+    fn paint_of_a_full_screen_program_is_not_found_in_any_block() {
         let mut output = b"before\r\n\x1b[?1049h".to_vec();
         for _ in 0..10_000 {
             output.extend(b"paint needle paint\r\n");

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     // promise: inside-4
-    fn what_is_typed_is_one_line_of_plain_characters_without_a_mark() {
+    fn a_nested_command_is_one_line_of_plain_characters_without_a_mark() {
         let inside = NestedLine::new();
         let line = inside.line("echo 'a\\b' 100% \"$x\"\n\tcat <<E\né!\u{1b}]7337;D;1\u{7}\nE\n").expect("short");
         assert!(line.bytes().all(|b| (0x20..0x7f).contains(&b)), "{line:?}");

@@ -95,7 +95,7 @@ mod tests {
     use crate::unit::Unit;
 
     #[test]
-    fn what_is_saved_can_be_read_and_leaves_out_what_is_only_bounded() {
+    fn saved_figures_can_be_read_and_omit_those_that_are_only_bounded() {
         let rounds = [Block::of(vec![2.5])];
         let ratio = Figure::ratio("a", Unit::Seconds, Better::Less, [&rounds, &[Block::of(vec![1.0])], &[]]);
         let saved = Committed::of(&[ratio, Figure::bounded("b", Unit::Bytes, 1.0, 2.0)]);

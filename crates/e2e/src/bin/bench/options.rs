@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_or_would_save_a_part_is_refused() {
+    fn an_unknown_option_or_a_partial_save_is_refused() {
         for line in ["fast", "--sessions 0", "--sessions", "--against", "--save true", "--save --quick"] {
             assert!(parse(line).is_err(), "{line}");
         }

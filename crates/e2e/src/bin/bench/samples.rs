@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn drift_that_meets_both_sides_is_no_noise() {
+    fn drift_that_meets_both_sides_is_not_noise() {
         let floor = [1.0, 2.0, 4.0, 8.0, 16.0];
         let ours = floor.map(|sample| sample * 3.0);
         assert_eq!(Estimate::of_ratios(&ours, &floor), Estimate { value: 3.0, noise: 0.0 });

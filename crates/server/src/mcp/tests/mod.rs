@@ -77,7 +77,7 @@ async fn a_client_that_discovers_first_may_still_initialize_on_the_same_stream()
 }
 
 #[tokio::test]
-async fn what_the_model_can_mend_is_its_error_and_the_rest_is_the_protocols() {
+async fn a_mistake_of_the_model_is_a_tool_error_and_others_are_the_protocols() {
     let (server, _heard) = Fake::new(says_hi);
     let mut client = Client::connect(server, "errors").await;
     client.initialize("2025-11-25").await;
@@ -199,7 +199,7 @@ async fn a_call_that_waits_panics_or_is_cancelled_leaves_the_others_their_answer
 }
 
 #[tokio::test]
-async fn when_the_stream_ends_every_wait_ends_at_once_and_the_last_connection_is_the_clients_going() {
+async fn the_end_of_a_stream_ends_every_wait_at_once_and_the_last_connection_is_the_clients_going() {
     let (server, mut heard) = Fake::new(|_| None);
     let mut client = Client::connect(server.clone(), "goes").await;
     assert_eq!(heard.recv().await.as_deref(), Some("goes here"));

@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     // promise: output-10
-    fn what_nobody_sees_is_written_out_and_emoji_stay() {
+    fn invisible_characters_are_written_out_and_emoji_stay() {
         let (shown, count) = economical("rm \u{202e}txt\u{e0041}\u{e0042} \u{200b}x\u{feff}\n");
         assert_eq!((shown.as_str(), count), ("rm \\u{202e}txt\\u{e0041}\\u{e0042} \\u{200b}x\\u{feff}\n", 5));
         let (shown, count) = economical("\u{9b}31mred\u{85}\n");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn output_is_binary_when_most_of_it_is_no_text() {
+    fn output_is_binary_when_most_of_it_is_not_text() {
         let noise = "\\x89\\xff".repeat(50);
         assert!(is_binary(&noise));
         assert!(is_binary(&format!("{noise}{}", "x".repeat(300))));

@@ -63,7 +63,7 @@ fn a_result_is_the_output_and_then_only_what_is_unusual() {
 
 #[test]
 // promise: shell-7
-fn what_changed_since_the_last_answer_is_said() {
+fn changes_since_the_last_answer_are_facts() {
     let mut report = done("");
     report.session.cwd = "/srv/a\nb".into();
     report.session.tools = python("/app/.venv/bin/python");
@@ -187,7 +187,7 @@ fn a_dead_shell_is_told_with_how_it_ended() {
 
 #[test]
 // promise: output-3
-fn what_is_left_out_is_counted_and_named_with_the_call_that_reads_it() {
+fn omitted_output_is_counted_and_named_with_the_call_that_reads_it() {
     let cut = with(&done(""), |r| {
         let omitted = Omitted { freed: 0, first_line: 121, last_line: 1904, from: 1234, to: 49_447 };
         r.output = TextView {
@@ -229,7 +229,7 @@ fn what_is_left_out_is_counted_and_named_with_the_call_that_reads_it() {
 }
 
 #[test]
-fn what_a_person_would_not_have_seen_is_counted() {
+fn text_that_a_person_would_not_have_seen_is_counted() {
     let odd = with(&done("a\u{202e}b\n"), |r| {
         r.output.unseen = HiddenText { concealed: 12, links: 1, clipboard: 2, unfinished: 9 };
     });

@@ -189,7 +189,7 @@ fn it_runs_in_the_nested_shell_that_has_printed_its_prompt_again() {
 }
 
 #[test]
-fn a_state_from_before_a_command_begins_is_no_question_of_it() {
+fn a_state_from_before_a_command_begins_is_not_its_question() {
     let mut nested = Nested::new();
     let wait = Wait { input_wanted: true, ..Wait::at_most(Duration::from_secs(30)) };
     let mut answer = nested.runs_in(TargetShell::Foremost, Some(wait));
