@@ -47,6 +47,13 @@ pub fn map(files: &[TextFile]) -> String {
     map
 }
 
+/// The tests of a file: the line and the name of each.
+pub fn tests(file: &TextFile) -> Vec<(usize, &str)> {
+    let lines: Vec<&str> = file.text.lines().collect();
+    let Some(language) = Language::of(file) else { return Vec::new() };
+    (0..lines.len()).filter_map(|at| Some((at + 1, language.test_at(&lines, at)?))).collect()
+}
+
 struct Row<'a> {
     line: usize,
     id: &'a str,
@@ -113,7 +120,7 @@ fn carried(files: &[TextFile]) -> (BTreeMap<&str, Vec<Test<'_>>>, Vec<Violation>
         let lines: Vec<&str> = file.text.lines().collect();
         for (i, line) in lines.iter().enumerate() {
             let Some(ids) = line.trim_start().strip_prefix(language.mark) else { continue };
-            let Some(name) = language.test_below(&lines, i) else {
+            let Some(name) = language.test_at(&lines, i + 1) else {
                 let what = "a promise's id stands on the line above the function of a test, and here is none";
                 found.push(Violation::at(&file.path, i + 1, what));
                 continue;
@@ -158,12 +165,12 @@ impl Language {
         }
     }
 
-    /// The name of the test whose function begins on the line below the comment at `comment`.
-    fn test_below<'a>(&self, lines: &[&'a str], comment: usize) -> Option<&'a str> {
-        let line: &'a str = lines.get(comment + 1)?;
+    /// The name of the test whose function begins on this line.
+    fn test_at<'a>(&self, lines: &[&'a str], at: usize) -> Option<&'a str> {
+        let line: &'a str = lines.get(at)?;
         let (_, rest) = line.split_once(self.function)?;
         let (name, _) = rest.split_once('(')?;
-        (self.is_test)(&lines[..comment], line, name).then_some(name)
+        (self.is_test)(&lines[..at], line, name).then_some(name)
     }
 }
 

@@ -1,36 +1,60 @@
-//! A sentence of a comment names what it is about. "The next server finds no ended session" does; a sentence that begins with
-//! a bare relative clause, such as "What has ended is not found", makes the reader guess.
+//! A sentence says what it is about, and a name or a title claims something.
+//!
+//! "The next server finds no ended session" does; a sentence, a test's name or a commit's subject that begins with a bare
+//! relative clause, such as "What has ended is not found", makes the reader guess. Pages and names also deny as English
+//! does: "is not a key", never "is no key".
 
+use crate::promises;
 use crate::source;
 use crate::tree::{TextFile, Violation};
 
 /// The words that begin such a clause.
-const OPENERS: [&str; 5] = ["What", "Who", "Whoever", "Whatever", "Which"];
+const OPENERS: [&str; 5] = ["what", "who", "whoever", "whatever", "which"];
 
-/// The sentences that may stay until their files change, each by its file and as its line holds it.
-const LEFT: [(&str, &str); 3] = [
-    ("crates/core/src/sessions/replay_order.rs", "What"),
-    (
-        "crates/server/src/mcp/conformance.rs",
-        "What is tested is the way between: framing, headers, statuses, eras, streams.",
-    ),
-    ("crates/server/src/mcp/tasks.rs", "Which rows are new depends on the answers before, so all are shown."),
-];
+/// Words with which "is no" is English.
+const AFTER_IS_NO: [&str; 2] = ["longer", "more"];
 
-/// Looks at the comments of one file of source, of a product, a test or a script.
+const HEADLESS: &str = "a sentence without a subject: name the process, the call and the condition, in that order";
+const DENIED: &str = "`is no …` is not English: write `is not a …`";
+const NO_CLAIM: &str = "the name of a test claims something: name what acts, then what it does";
+
+/// Looks at the comments of one file of source, of a product, a test or a script, at the names of its tests, and at the
+/// sentences of a page.
 pub fn check(file: &TextFile) -> Vec<Violation> {
-    let comments = match file.extension() {
+    let is_page = file.extension() == "md";
+    let sentences_of = match file.extension() {
         "rs" => source::comments(&file.text).lines().map(str::to_owned).collect(),
         "py" => python(&file.text),
         "sh" | "bash" | "zsh" | "fish" | "nu" => file.text.lines().map(|line| after(line, &["#"], " # ")).collect(),
         "js" | "cjs" | "mjs" | "ts" => file.text.lines().map(|line| after(line, &["//", "/*", "*"], " // ")).collect(),
+        "md" => prose(&file.text),
         _ => Vec::new(),
     };
-    let what = "a sentence without a subject: name the process, the call and the condition, in that order";
-    let is_left = |sentence: &str| LEFT.iter().any(|(path, words)| *path == file.path && sentence == *words);
-    let is_found = |line: &String| sentences(line).any(|sentence| is_headless(sentence) && !is_left(sentence));
-    let lines = comments.iter().enumerate().filter(|(_, line)| is_found(line));
-    lines.map(|(i, _)| Violation::at(&file.path, i + 1, what)).collect()
+    let mut found = Vec::new();
+    for (i, line) in sentences_of.iter().enumerate() {
+        if sentences(line).any(is_headless) {
+            found.push(Violation::at(&file.path, i + 1, HEADLESS));
+        }
+        if is_page && is_denied(line.split_whitespace()) {
+            found.push(Violation::at(&file.path, i + 1, DENIED));
+        }
+    }
+    for (line, name) in promises::tests(file) {
+        let words = || name.trim_start_matches("test_").split('_');
+        if words().next().is_some_and(|first| OPENERS.contains(&first)) {
+            found.push(Violation::at(&file.path, line, NO_CLAIM));
+        }
+        if is_denied(words()) {
+            found.push(Violation::at(&file.path, line, DENIED));
+        }
+    }
+    found
+}
+
+/// True if a commit's subject says only what it is about: `part: what changed there`.
+pub fn is_headless_subject(subject: &str) -> bool {
+    let words = subject.split_once(": ").map_or(subject, |(_part, words)| words);
+    words.split_whitespace().next().is_some_and(|first| OPENERS.contains(&first))
 }
 
 /// The sentences that begin in a line of a comment.
@@ -39,10 +63,31 @@ fn sentences(line: &str) -> impl Iterator<Item = &str> {
     words.split_inclusive(". ").flat_map(|part| part.split_inclusive("? ")).map(str::trim_end)
 }
 
-/// A question begins with such a word, too, and is no complaint.
+/// A question begins with such a word, too, and is not found. A line that begins with a small letter continues a sentence.
 fn is_headless(sentence: &str) -> bool {
-    let word = sentence.split(|c: char| !c.is_alphanumeric() && c != '_').next();
-    word.is_some_and(|word| OPENERS.contains(&word)) && !sentence.ends_with('?')
+    let word = sentence.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+    let is_opener = OPENERS.contains(&word.to_lowercase().as_str());
+    is_opener && word.starts_with(char::is_uppercase) && !sentence.ends_with('?')
+}
+
+/// True if words say "is no key". "There is no key" and "is no longer one" are English.
+fn is_denied<'a>(words: impl Iterator<Item = &'a str>) -> bool {
+    let words: Vec<&str> = words.collect();
+    words.windows(3).enumerate().any(|(i, three)| {
+        let is_there = i > 0 && words[i - 1].eq_ignore_ascii_case("there");
+        matches!(three[..2], ["is" | "are", "no"]) && !is_there && !AFTER_IS_NO.contains(&three[2])
+    })
+}
+
+/// The lines of a page without its examples, and without its headings, which may name a question.
+fn prose(page: &str) -> Vec<String> {
+    let mut is_example = false;
+    let line = |line: &str| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_example ^= is_fence;
+        if is_fence || is_example || line.starts_with('#') { String::new() } else { line.to_owned() }
+    };
+    page.lines().map(line).collect()
 }
 
 /// The comment of a line: all of it if it begins so, or the part behind the code.
@@ -103,20 +148,40 @@ mod tests {
     }
 
     #[test]
-    fn questions_code_and_texts_are_no_such_sentences() {
+    fn pages_are_read_but_for_their_examples() {
+        let page =
+            "What it is.\n# What it is\n* It is. Who asks.\n```\nWhat it is.\n```\nIt is,\nwhat it is. What is it?\n";
+        assert_eq!(found("a.md", page), [1, 3]);
+        let page = "It is no key.\nThere is no key, and it is no longer one.\n| they are no keys |\n";
+        assert_eq!(found("a.md", page), [1, 3]);
+    }
+
+    #[test]
+    fn names_of_tests_that_claim_nothing_are_found() {
+        // This file's own tests are looked at, too.
+        let [clause, denial] = ["what_is_left_goes", "it_is_no_key"];
+        let rust = format!(
+            "#[test]\nfn {clause}() {{}}\n\n#[test]\n// promise: end-1\nfn {denial}() {{}}\n\nfn {clause}() {{}}\n"
+        );
+        assert_eq!(found("a.rs", &rust), [2, 6]);
+        let python =
+            "def test_whoever_asks():\n    pass\n\ndef test_there_is_no_key():\n    pass\n\ndef what():\n    pass\n";
+        assert_eq!(found("test_a.py", python), [1]);
+        assert_eq!(found("a.test.cjs", "test(async function which_page_is_shown() {\n});\n"), [1]);
+    }
+
+    #[test]
+    fn subjects_that_begin_with_a_clause_are_found() {
+        let subjects = ["docs: what an answer has shown", "who waits is told", "core: a wait ends", "docs: whatever"];
+        assert_eq!(subjects.map(is_headless_subject), [true, true, false, true]);
+    }
+
+    #[test]
+    fn questions_code_and_texts_are_not_found() {
         let rust = "// What is it? It is. Whose it is, what it is.\nlet a = \"// What it is.\";\nstruct Which;\n// Whichever.\n";
         assert_eq!(found("a.rs", rust), NONE);
         let python = "A = \"\"\"What it is.\nWho asks.\n\"\"\"\nb = 1\n";
         assert_eq!(found("a.py", python), NONE);
         assert_eq!(found("a.sh", "echo What it is\n"), NONE);
-        assert_eq!(found("a.md", "What it is.\n"), NONE);
-    }
-
-    #[test]
-    fn a_sentence_of_the_list_is_left_in_its_file() {
-        for (path, sentence) in LEFT {
-            assert_eq!(found(path, &format!("// {sentence}\n")), NONE);
-            assert_eq!(found("a.rs", &format!("// {sentence}\n")), [1]);
-        }
     }
 }

@@ -80,11 +80,18 @@ fn newest_subjects(root: &Path) -> String {
     git.map(|log| String::from_utf8_lossy(&log.stdout).into_owned()).unwrap_or_default()
 }
 
-/// Subjects that a list of commits would cut.
+/// Subjects that a list of commits would cut, or that do not say what changed.
 fn subjects(log: &str) -> Vec<Violation> {
-    let long = log.lines().filter(|subject| subject.chars().count() > SUBJECT_MAX);
-    let what = |subject: &str| format!("the commit {subject:?}: its subject has more than {SUBJECT_MAX} characters");
-    long.map(|subject| Violation::at("CONTRIBUTING.md", 1, what(subject))).collect()
+    let problem = |subject: &str| match subject {
+        long if long.chars().count() > SUBJECT_MAX => Some(format!("has more than {SUBJECT_MAX} characters")),
+        clause if sentences::is_headless_subject(clause) => {
+            Some("begins with a clause: say what acts or changes".to_owned())
+        }
+        _ => None,
+    };
+    let found =
+        log.lines().filter_map(|subject| Some(format!("the commit {subject:?}: its subject {}", problem(subject)?)));
+    found.map(|what| Violation::at("CONTRIBUTING.md", 1, what)).collect()
 }
 
 fn file(file: &TextFile) -> Vec<Violation> {
@@ -252,10 +259,10 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_that_a_list_would_cut_is_found() {
+    fn a_subject_that_a_list_would_cut_or_that_claims_nothing_is_found() {
         let (fits, long) = ("x".repeat(72), "y".repeat(73));
         assert!(subjects(&fits).is_empty());
-        assert_eq!(subjects(&format!("{fits}\n{long}\n")).len(), 1);
+        assert_eq!(subjects(&format!("{fits}\n{long}\ndocs: what is rendered\n")).len(), 2);
     }
 
     #[test]

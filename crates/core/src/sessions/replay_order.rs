@@ -35,8 +35,8 @@ impl ReplayOrder {
         Self { events, next: None, reached: 0 }
     }
 
-    /// The next step, if events may be read up to `events_end` and output, which was read up to `at`, up to `end`. What
-    /// happens now is read at once, but for a typed line.
+    /// The next step, if events may be read up to `events_end` and output, which was read up to `at`, up to `end`. With
+    /// `is_live`, records are read at once, but for a typed line.
     pub(crate) fn next(&mut self, events_end: u64, at: u64, end: u64, is_live: bool) -> io::Result<Step> {
         if self.next.is_none() {
             self.next = self.events.as_mut().map(|events| events.next(events_end)).transpose()?.flatten();

@@ -1,6 +1,6 @@
 //! MCP's own conformance suite against the handler with the tools, prompts and resources that the suite asks for.
 //!
-//! They exist in this test only. What is tested is the way between: framing, headers, statuses, eras, streams. The page
+//! They exist in this test only. It tests the way between: framing, headers, statuses, eras, streams. The page
 //! docs/mcp-conformance.md says what does not pass even so, and is checked here, both ways.
 
 #![expect(deprecated, reason = "the suite asks for what later revisions drop, too")]
