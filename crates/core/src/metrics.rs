@@ -81,7 +81,11 @@ impl Default for Metrics {
         registry.register("ptyd_attention", "Programs that wanted input or a password", new.attention.clone());
         registry.register("ptyd_limits_hit", "Limits that sessions ran into", new.limits_hit.clone());
         registry.register_with_unit("ptyd_output", "Output that was read", Unit::Bytes, new.output.clone());
-        registry.register("ptyd_records_dropped", "Reports that no shell of ours had sent", new.dropped.clone());
+        registry.register(
+            "ptyd_records_dropped",
+            "Reports that did not come from the session's shell",
+            new.dropped.clone(),
+        );
         registry.register_with_unit(
             "ptyd_http_answer",
             "Time to the head of an answer, including requested waits",
