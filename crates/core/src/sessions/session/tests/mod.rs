@@ -50,7 +50,10 @@ static BACKENDS: LazyLock<Arc<Backends>> = LazyLock::new(|| {
     let dir = tempfile::tempdir().expect("a directory").keep();
     let store = Arc::new(Store::open(&dir.join("store.db")).expect("a store"));
     let holders = HolderBackend::prepare(&dir).expect("a backend");
-    std::fs::remove_dir_all(&dir).expect("it is there");
+    // The store's thread may make a file in it meanwhile.
+    while dir.exists() {
+        let _ = std::fs::remove_dir_all(&dir);
+    }
     let host = FakeHost::default();
     let runs = |pid, name: &str| Process { name: name.to_owned(), ..fake::process(pid, NO_PROCESS) };
     host.runs(&[runs(NESTED, "bash"), runs(CARRIER, "podman"), runs(RIVAL, "cat")], 0);
