@@ -7,6 +7,8 @@ use crate::observation::{EventLoop, Job, LoopLimit, Modes, NESTED_MAX, Observati
 
 /// A time limit below this is one of a program that has other work, such as a spinner.
 const SOON_MS: u64 = 10_000;
+/// One from here on is a runtime's own, such as V8's 8 s until it frees memory. A program with other work wakes up more often.
+const SELDOM_MS: u64 = 4_000;
 /// A program that polls with a short time limit counts as one without after this much silence.
 const SILENT_MS: u32 = 1_200;
 /// An event loop that no other descriptor can wake counts as a reader after this much silence: one of its own threads may
@@ -392,7 +394,9 @@ fn is_settled(hold: Hold, quiet_ms: u32) -> bool {
 
 /// A program that reads keys and is silent may be woken by a clock of its own that has nothing to do with what it shows.
 fn may_have_a_clock(job: &Job, hold: Hold, quiet_ms: u32) -> bool {
-    hold.may_pass_on() && !job.modes.canonical && quiet_ms >= SILENT_MS
+    let first = job.deciding_process().map(|process| process.first);
+    let is_seldom = matches!(first, Some(Wait::Polls { limit_ms: Some(SELDOM_MS..), .. }));
+    hold.may_pass_on() && !job.modes.canonical && quiet_ms >= if is_seldom { SETTLED_MS } else { SILENT_MS }
 }
 
 impl Hold {

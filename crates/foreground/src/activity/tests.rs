@@ -126,8 +126,14 @@ fn every_rule_about_a_job_decides_its_case() {
     let its_clock = (Activity::Reads, 7, "nothing else but its own clock wakes it");
     let silent = (Activity::Polls, 7, "wakes up soon, and is silent");
     let cases = [
-        (600, node(clocked), (Activity::PollsForATime, 7, "wakes up soon")),
-        (1_200, node(clocked), its_clock),
+        (100, node(clocked), (Activity::PollsForATime, 7, "wakes up soon")),
+        (300, node(clocked), its_clock),
+        (
+            600,
+            Job { event_loop: Some(clocked), modes: RAW, ..job(&[process(polls(3, Some(500)))]) },
+            (Activity::PollsForATime, 7, "wakes up soon"),
+        ),
+        (600, node(EventLoop { foreign: 1, ..clocked }), (Activity::PollsForATime, 7, "wakes up soon")),
         (1_200, node(EventLoop { foreign: 1, ..clocked }), silent),
         (1_200, node(EventLoop::default()), silent),
         (1_200, Job { modes: COOKED, ..node(clocked) }, silent),
@@ -137,8 +143,8 @@ fn every_rule_about_a_job_decides_its_case() {
         assert_eq!(told(&seen), expected, "{seen}");
     }
     let unseen_node = Job { event_loop: None, listens: Some(false), has_nested: Some(false), ..node(clocked) };
-    assert_eq!(missing(&at(RAW, 1_200, std::slice::from_ref(&unseen_node))), Some(Missing::EventLoop(0)));
-    assert_eq!(missing(&at(RAW, 600, &[unseen_node])), None);
+    assert_eq!(missing(&at(RAW, 300, std::slice::from_ref(&unseen_node))), Some(Missing::EventLoop(0)));
+    assert_eq!(missing(&at(RAW, 100, &[unseen_node])), None);
     let stopped = Observation { stopped: Some(9), ..at(COOKED, 0, &[job(&[])]) };
     assert_eq!(told(&stopped), (Activity::Stopped, 9, "job is stopped"));
 }
