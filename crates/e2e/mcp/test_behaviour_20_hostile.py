@@ -159,6 +159,20 @@ async def test_a_start_up_file_that_asks_is_said_and_can_be_answered(workspace):
     assert (answer.output, answer.exit) == ("me", 0)
 
 
+@pytest.mark.parametrize("asks", ["read x", "read -P 'who? ' x", "read -n2 x"])
+async def test_a_start_up_file_of_fish_that_asks_receives_no_command(workspace, asks):
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed: apt-get install fish")
+    (workspace.home / ".config/fish").mkdir(parents=True, exist_ok=True)
+    (workspace.home / ".config/fish/config.fish").write_text(f"{asks}\n")
+    session = await workspace.session(shell="fish")
+    refused = await session.run("echo harm", timeout=30)
+    assert (refused.is_error, "start-up file waits for input" in refused.text) == (True, True), refused.text
+    await session.type("me", end_with_newline=True)
+    answer = await session.run("echo $x")
+    assert (answer.output, answer.exit) == ("me", 0), answer.text
+
+
 @pytest.mark.parametrize("shell", ["sh", "zsh", "fish"])
 async def test_commands_run_in_the_shell_that_a_start_up_file_becomes(workspace, shell):
     if shutil.which(shell) is None:
