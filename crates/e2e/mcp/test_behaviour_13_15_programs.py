@@ -61,6 +61,20 @@ async def test_enter_is_a_carriage_return_on_every_door(workspace):
 TWO_LEVELS = "def count(n):\n    if n:\n        return count(n - 1)\n    return 'two levels'\n"
 
 
+@pytest.mark.parametrize(
+    ["program", "text", "expected"],
+    [
+        ("bash --norc", "printf '%s|' 'a\tb'", "a\tb|"),
+        ("sqlite3", "create table t(a);\ninsert into t values('a\tb');\nselect a, length(a) from t;", "a\tb|3"),
+    ],
+)
+# promise: screen-4
+async def test_a_tab_inside_a_line_is_text(workspace, program, text, expected):
+    session = await workspace.session()
+    assert (await session.run(program)).wants == "input"
+    assert expected in (await session.type(text, end_with_newline=True)).output
+
+
 @pytest.mark.not_confined("the interpreter of IPython may be in another home")
 # promise: screen-4
 async def test_editors_that_indent_by_themselves_run_the_program_that_was_sent(workspace):

@@ -46,12 +46,14 @@ pub enum InputBytes {
 
 impl InputBytes {
     /// Text as a person hands it over. A block with indented lines is a paste: typed, an editor that indents by itself would indent
-    /// it twice. Without indented lines it is typed, because some programs run each line of what is typed and none of a paste (gdb).
+    /// it twice. So is text with a TAB inside a line: typed, a line editor would complete a word. A TAB at the end of the text is that
+    /// key. Other text is typed, because some programs run each line of what is typed and none of a paste (gdb).
     pub fn of_text(text: String) -> Self {
-        let mut lines = text.split(['\n', '\r']).skip(1);
-        let is_block = lines.any(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty());
+        let lines = text.split(['\n', '\r']);
+        let has_tab = lines.clone().any(|line| line.trim_end_matches('\t').trim_start_matches('\t').contains('\t'));
+        let is_block = lines.skip(1).any(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty());
         // Other control characters are keys.
-        if !is_block || text.contains(|c: char| c.is_control() && !"\t\r\n".contains(c)) {
+        if !(is_block || has_tab) || text.contains(|c: char| c.is_control() && !"\t\r\n".contains(c)) {
             return Self::Raw(text.into_bytes());
         }
         // Inside of a paste the last line end would be text; behind it, it is Enter.
@@ -66,8 +68,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_with_indented_lines_is_a_paste_and_other_text_is_typed() {
-        for text in ["", "y\r", "  y\r", "print 1\rprint 2\r", "if x:\r  \r", "a\r\n\r\n", "ia\r  b\r\u{1b}:wq\r"] {
+    fn a_block_with_indented_lines_and_a_tab_inside_are_a_paste_and_other_text_is_typed() {
+        for text in [
+            "",
+            "\t",
+            "\t\t",
+            "cd pro\t",
+            "cd pro\t\t",
+            "\tname\r",
+            "y\r",
+            "  y\r",
+            "print 1\rprint 2\r",
+            "if x:\r  \r",
+            "a\r\n\r\n",
+            "ia\r  b\r\u{1b}:wq\r",
+        ] {
             assert_eq!(InputBytes::of_text(text.to_owned()), InputBytes::Raw(text.into()), "{text:?}");
         }
         for (text, pasted, enters) in [
@@ -75,6 +90,8 @@ mod tests {
             ("f() {\n\tx\n}\r\n", "f() {\n\tx\n}", true),
             ("def f():\n  x\n\n", "def f():\n  x\n", true),
             ("def f():\n  x", "def f():\n  x", false),
+            ("select 'x\ty'\r", "select 'x\ty'", true),
+            ("a\tb", "a\tb", false),
         ] {
             let expected = InputBytes::Paste { text: pasted.to_owned(), enters };
             assert_eq!(InputBytes::of_text(text.to_owned()), expected);
