@@ -192,6 +192,10 @@ impl PendingRequests {
         let head: Head<'_> = serde_json::from_str(text).ok()?;
         let method = head.method?.get();
         let id = head.id.and_then(key);
+        let has_form = method.starts_with('"') && head.params.is_none_or(|params| params.get().starts_with(['{', 'n']));
+        if id.is_some() && !has_form {
+            return None;
+        }
         if id.is_some() {
             self.number += 1;
         }
@@ -344,6 +348,13 @@ fn refusal(line: &[u8]) -> Option<Vec<u8>> {
     let (code, why) = match serde_json::from_slice::<Value>(line) {
         Err(error) => (-32700, format!("this line cannot be read as JSON: {error}")),
         Ok(_) if !matches!(first, b'{' | b'[') => (-32600, "a message must be a JSON object".to_owned()),
+        Ok(message) if message["id"].is_null() || message.get("result").or(message.get("error")).is_some() => {
+            return None;
+        }
+        Ok(message) if !message["method"].is_string() => (-32600, "a request must name its method".to_owned()),
+        Ok(message) if !matches!(message["params"], Value::Object(_) | Value::Null) => {
+            (-32602, "params must be a JSON object".to_owned())
+        }
         Ok(_) => return None,
     };
     let id = serde_json::from_slice::<Sender>(line).ok().and_then(|sender| sender.id);

@@ -65,6 +65,23 @@ fn a_malformed_line_is_answered_and_half_a_character_is_replaced() {
         let error: Value = serde_json::from_slice(&error).expect("JSON");
         assert_eq!((&error["error"]["code"], &error["id"]), (&json!(code), &Value::Null), "{line}");
     }
+    for (line, code) in [
+        (r#"{"jsonrpc":"2.0","id":"d","method":"tools/call","params":[1]}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":"d","method":"tools/call","params":"x"}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":"d","method":5}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":"d"}"#, -32600),
+    ] {
+        let Outgoing::Refuse(error) = pending.outgoing(line.into()) else { panic!("{line} is sent") };
+        let error: Value = serde_json::from_slice(&error).expect("JSON");
+        assert_eq!((&error["error"]["code"], &error["id"]), (&json!(code), &json!("d")), "{line}");
+    }
+    for line in [
+        r#"{"id":"d","result":{}}"#,
+        r#"{"id":"d","error":{"code":1,"message":"no"}}"#,
+        r#"{"id":"d","method":"ping","params":null}"#,
+    ] {
+        assert!(matches!(pending.outgoing(line.into()), Outgoing::Send(_)), "{line}");
+    }
     // No number is as large. The sender is told by its id where that can be read.
     let digits = "9".repeat(400);
     for (line, id) in [
@@ -76,7 +93,7 @@ fn a_malformed_line_is_answered_and_half_a_character_is_replaced() {
         let error: Value = serde_json::from_slice(&error).expect("JSON");
         assert_eq!((&error["error"]["code"], &error["id"]), (&json!(-32700), &id), "{line}");
     }
-    let read = r#"{"id":3,"params":"2e9, 1e400","x":1e300}"#;
+    let read = r#"{"id":3,"method":"ping","params":{"a":"2e9, 1e400"},"x":1e300}"#;
     assert!(matches!(pending.outgoing(read.into()), Outgoing::Send(_)));
     for (line, sent) in [
         (&br#"{"result":"a\ud83d"}"#[..], r#"{"result":"a\ufffd"}"#),
