@@ -308,7 +308,7 @@ __ptyd_claim_ps0() {
   fi
 }
 
-# History keeps what people type. `set +o history` is no way: switching it on again reads HISTFILE once more.
+# History keeps what people type. `set +o history` does not serve: switching it on again reads HISTFILE once more.
 __ptyd_claim_history() {
   if [[ ${HISTIGNORE@a} != *r* ]]; then
     HISTIGNORE=${HISTIGNORE:+$HISTIGNORE:}'*__ptyd*'

@@ -12,9 +12,9 @@ def __ptyd_mark [words: string] { print --no-newline $"\u{1b}]7337;($words)\u{07
 
 # Load key: puts a line that runs the staged text in the place of what was being typed, and accepts it. `source` parses the
 # text as a whole and runs it at top level, so what it defines stays. It wants a path that it can see before it runs, and
-# one that is no memory file; the space in front keeps the line out of the history.
+# one that is not a memory file; the space in front keeps the line out of the history.
 def --env __ptyd_load [] {
-    # First, for whatever fails below, this is no end of a command.
+    # First, for whatever fails below, this is not an end of a command.
     $env.__ptyd.is_loading = true
     let staged = open --raw $env.__ptyd.file | lines
     let id = $staged.0 | into int

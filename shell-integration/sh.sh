@@ -140,7 +140,7 @@ fi
 # The shell's program, and the applet that a program of many programs has to be.
 __ptyd_e=${PTYD_SHELL-} __ptyd_x=${PTYD_APPLET-}
 unset ENV PTYD_SHELL PTYD_APPLET __ptyd_v
-# A login shell without any of the user's files is no login shell, or it would read one before this.
+# A login shell without any of the user's files is not started as one, or it would read one before this.
 if [ -n "${PTYD_CLEAN-}" ] && unset PTYD_CLEAN && [ -r /etc/profile ]; then
   # shellcheck source=/dev/null # It is the system's.
   . /etc/profile

@@ -307,7 +307,7 @@ class Shell:
                 self.pump(0.001)
 
     def kernel(self, what, condition):
-        """Waits for a kernel state, whose change is no event that could be awaited."""
+        """Waits for a kernel state, whose change is not an event that could be awaited."""
         end = time.monotonic() + DEADLINE_SECONDS
         while not condition():
             if time.monotonic() > end:

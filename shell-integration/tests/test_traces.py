@@ -77,7 +77,7 @@ TOLD = "T:{\n\t\\__ptyd_tell\n} &> /dev/null\n"
 
 def test_a_debug_trap_of_zsh_sees_one_statement_of_ours_behind_a_text():
     expected = "T:f () {\n\techo in\n}\nT:f\nT:echo in\nin\nT:false | true\n" + TOLD
-    # A trap that is no function leaves its own `pipestatus`, as it does for what is typed.
+    # A trap that is not a function leaves its own `pipestatus`, as it does for what is typed.
     shows(Zsh, "trap 'print -r -- \"T:$ZSH_DEBUG_CMD\"' DEBUG", expected, statuses=[0], first=TOLD)
     shows(Zsh, 'TRAPDEBUG() { print -r -- "T:$ZSH_DEBUG_CMD"; }', expected, first=TOLD)
 

@@ -1,8 +1,8 @@
 //! A sentence says what it is about, and a name or a title claims something.
 //!
 //! "The next server finds no ended session" does; a sentence, a test's name or a commit's subject that begins with a bare
-//! relative clause, such as "What has ended is not found", makes the reader guess. Pages and names also deny as English
-//! does: "is not a key", never "is no key".
+//! relative clause, such as "What has ended is not found", makes the reader guess. Sentences and names also deny as English
+//! does: "is not a key", never `is no` and a noun.
 
 use crate::promises;
 use crate::source;
@@ -12,7 +12,7 @@ use crate::tree::{TextFile, Violation};
 const OPENERS: [&str; 5] = ["what", "who", "whoever", "whatever", "which"];
 
 /// Words with which "is no" is English.
-const AFTER_IS_NO: [&str; 2] = ["longer", "more"];
+const AFTER_IS_NO: [&str; 4] = ["longer", "more", "older", "such"];
 
 const HEADLESS: &str = "a sentence without a subject: name the process, the call and the condition, in that order";
 const DENIED: &str = "`is no …` is not English: write `is not a …`";
@@ -21,7 +21,6 @@ const NO_CLAIM: &str = "the name of a test claims something: name what acts, the
 /// Looks at the comments of one file of source, of a product, a test or a script, at the names of its tests, and at the
 /// sentences of a page.
 pub fn check(file: &TextFile) -> Vec<Violation> {
-    let is_page = file.extension() == "md";
     let sentences_of = match file.extension() {
         "rs" => source::comments(&file.text).lines().map(str::to_owned).collect(),
         "py" => python(&file.text),
@@ -35,7 +34,7 @@ pub fn check(file: &TextFile) -> Vec<Violation> {
         if sentences(line).any(is_headless) {
             found.push(Violation::at(&file.path, i + 1, HEADLESS));
         }
-        if is_page && is_denied(line.split_whitespace()) {
+        if is_denied(line.split_whitespace()) {
             found.push(Violation::at(&file.path, i + 1, DENIED));
         }
     }
@@ -70,7 +69,7 @@ fn is_headless(sentence: &str) -> bool {
     is_opener && word.starts_with(char::is_uppercase) && !sentence.ends_with('?')
 }
 
-/// True if words say "is no key". "There is no key" and "is no longer one" are English.
+/// True if words deny with `is no` and a noun, not after "there" and not in "is no longer".
 fn is_denied<'a>(words: impl Iterator<Item = &'a str>) -> bool {
     let words: Vec<&str> = words.collect();
     words.windows(3).enumerate().any(|(i, three)| {
@@ -98,7 +97,7 @@ fn after(line: &str, begins: &[&str], behind: &str) -> String {
     line.split_once(behind).map(|(_code, comment)| comment.to_owned()).unwrap_or_default()
 }
 
-/// The comments and docstrings of Python, one for each line. A text that is assigned or passed is no docstring.
+/// The comments and docstrings of Python, one for each line. A text that is assigned or passed is not a docstring.
 fn python(text: &str) -> Vec<String> {
     let (mut is_text, mut is_docstring) = (false, false);
     let comment = |line: &str| {
@@ -152,8 +151,13 @@ mod tests {
         let page =
             "What it is.\n# What it is\n* It is. Who asks.\n```\nWhat it is.\n```\nIt is,\nwhat it is. What is it?\n";
         assert_eq!(found("a.md", page), [1, 3]);
+    }
+
+    #[test]
+    fn a_denial_by_no_and_a_noun_is_found_in_pages_and_comments() {
         let page = "It is no key.\nThere is no key, and it is no longer one.\n| they are no keys |\n";
         assert_eq!(found("a.md", page), [1, 3]);
+        assert_eq!(found("a.rs", "// It is no key.\nlet a = \"it is no key\";\n"), [1]);
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     Ok(found)
 }
 
-/// The subjects of the newest commits; none where the project is no checkout of git's.
+/// The subjects of the newest commits; none where the project is not a checkout of git's.
 fn newest_subjects(root: &Path) -> String {
     let git = Command::new("git").args(["log", "-n", "50", "--format=%s"]).current_dir(root).output();
     git.map(|log| String::from_utf8_lossy(&log.stdout).into_owned()).unwrap_or_default()

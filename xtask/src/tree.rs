@@ -83,7 +83,7 @@ fn walk(dir: &Path, prefix: &str, files: &mut Vec<TextFile>) -> Result<()> {
                 walk(&entry.path(), &path, files)?;
             }
         } else if kind.is_file() {
-            // A file that is no text (a recording, a picture) has no style.
+            // A file that is not text (a recording, a picture) has no style.
             if let Ok(text) = String::from_utf8(fs::read(entry.path())?) {
                 files.push(TextFile { path, text });
             }

@@ -1,7 +1,7 @@
 //! The wire types of REST and the closed list of error codes, for the server, its clients and the schema; and the
 //! quoting of foreign text.
 //!
-//! These are no domain types: nothing in here knows how a session works. Bodies are camelCase, times are RFC 3339
+//! These are not domain types: nothing in here knows how a session works. Bodies are camelCase, times are RFC 3339
 //! strings, durations are seconds with fractions, offsets are bytes of a session's journal. Requests refuse unknown
 //! fields, so that a misspelt option is an error and not a silent default.
 

@@ -104,7 +104,7 @@ impl fmt::Debug for ApprovalWait {
     }
 }
 
-/// It is no part of who somebody is.
+/// It is not part of who somebody is.
 impl PartialEq for ApprovalWait {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -17,7 +17,7 @@ pub struct SessionId {
 
 /// Letters and digits that cannot be confused with each other.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-/// How much of a text that is no id is shown.
+/// How much of a text that is not an id is shown.
 const SHOWN_CHARS: usize = 64;
 /// 50 bits: unguessable within a rate limit, and few tokens for a model.
 const RANDOM_CHARS: usize = 10;
@@ -76,7 +76,7 @@ pub(crate) fn random_word() -> String {
     bytes.iter().map(|b| char::from(ALPHABET[usize::from(b & 31)])).collect()
 }
 
-/// A text that is no session's id: its beginning.
+/// A text that is not a session's id: its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoSessionId(pub String);
 

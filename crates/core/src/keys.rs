@@ -125,7 +125,7 @@ pub fn parse(name: &str) -> Result<Vec<Key>, String> {
     }
 }
 
-/// These names in one, where those that are no keys are text: `hello`, `Enter` is `hello<Enter>`. `None` without text or without
+/// These names in one, where those that are not keys are text: `hello`, `Enter` is `hello<Enter>`. `None` without text or without
 /// keys.
 pub fn with_text(names: &[String]) -> Option<String> {
     let (mut texts, mut keys, mut all) = (0, 0, String::new());

@@ -1,4 +1,4 @@
-//! Actions, the dispatcher, sessions, shells and the store: everything of the server that is no protocol.
+//! Actions, the dispatcher, sessions, shells and the store: everything of the server except its protocols.
 //!
 //! No `unsafe`, and no writing of journals: a session's holder does that. `action` is the interface between protocols and
 //! sessions; `dispatch` is the only way in; `composites/` expands composite actions into primitive ones; `sessions/` owns the

@@ -119,7 +119,7 @@ pub const START_WAIT: Duration = Duration::from_millis(500);
 /// The longest line typed into a nested shell: a terminal in canonical mode keeps at most 4,095 bytes of a line
 /// (termios(3)), and the mode of another machine's terminal is unknown.
 pub const INSIDE_LINE_BYTES_MAX: usize = 4_000;
-/// A nested shell reports a command's beginning within this time, or it is no shell; allows for a slow connection.
+/// A nested shell reports a command's beginning within this time, or it is not a shell; allows for a slow connection.
 pub const INSIDE_BEGINS: Duration = Duration::from_secs(5);
 /// For this long after a nested command has begun, a state of the foreground from before counts for nothing.
 pub const INSIDE_BEGUN: Duration = Duration::from_millis(200);

@@ -5,7 +5,7 @@ use std::io;
 use tokio::sync::oneshot;
 
 /// Runs the work on a thread of its own, of low priority: the shells, their holders and other requests get a processor
-/// first. Threads of the blocking pool are no use for that, because they could not return to the normal priority. The
+/// first. Threads of the blocking pool are of no use for that, because they could not return to the normal priority. The
 /// caller limits how many there are.
 pub async fn run_at_low_priority<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     let (sender, receiver) = oneshot::channel();

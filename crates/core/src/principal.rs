@@ -54,7 +54,7 @@ pub struct Principal {
     pub origin: Origin,
 }
 
-/// The way on which a request came, for the audit log. It is no part of who somebody is, so all are equal.
+/// The way on which a request came, for the audit log. It is not part of who somebody is, so all are equal.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
     /// The protocol.

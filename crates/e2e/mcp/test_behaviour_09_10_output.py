@@ -1,6 +1,6 @@
 """BEHAVIOUR 9 and 10: much output, and output that belongs to nobody's command.
 
-Every count is exact, every byte can be read again, and a flood in one session is no other session's business.
+Every count is exact, every byte can be read again, and a flood in one session does not concern another.
 """
 
 import asyncio

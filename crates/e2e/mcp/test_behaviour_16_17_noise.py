@@ -1,4 +1,4 @@
-"""BEHAVIOUR 16 and 17: what terminals do to text: paint, questions to the terminal, and bytes that are no text.
+"""BEHAVIOUR 16 and 17: what terminals do to text: paint, questions to the terminal, and bytes that are not text.
 
 The text is what a person would have seen; the raw view is every byte; and no program is kept waiting for a reply.
 """

@@ -71,7 +71,7 @@ async def test_the_ends_stay_right_with(workspace, name):
     await workspace.terminal(HARMLESS[name], timeout=60)
     answer = await workspace.terminal("echo ok; (exit 3)", timeout=60)
     assert (answer.output, answer.exit) == ("ok", 3), answer.text
-    # A trap on leaving prints when the workspace is cleared, which is no command's output.
+    # A trap on leaving prints when the workspace is cleared, which is not a command's output.
     assert "boundary heuristic" not in answer.facts
     assert (await workspace.terminal("true", timeout=60)).exit == 0
 

@@ -43,7 +43,7 @@ async def test_a_painter_that_was_killed_in_a_shell_inside_leaves_a_shell_and_no
     top = next(p for p in workspace.processes() if Path(f"/proc/{p}/comm").read_text() == "top\n")
     os.kill(top, signal.SIGKILL)
     await session.until(lambda summary: summary["foreground"] == "input_wanted")
-    # The output there is text again, to its last line, and a wait is no look at a still screen.
+    # The output there is text again, to its last line, and a wait is not a look at a still screen.
     many = await session.type("seq 300; sleep 1.5; echo done$((1+1))\n", wait_for="done2", timeout=60)
     assert many.fact("matched") is not None, many.text
     assert [str(n) for n in range(1, 301)] == [line for line in many.output.splitlines() if line.isdigit()]

@@ -168,7 +168,7 @@ async def test_other_clients_with_tasks_get_the_answer_of_a_call_that_takes_long
     with driven(client, server, machine, WITH_TASKS) as ask:
         id = ask("start_terminal_session")["structuredContent"]["session_id"]
         records = machine.state / "sessions" / id / "tasks"
-        # A call that is over in time is no task, for a client that takes them, too.
+        # A call that is over in time is not a task, for a client that takes them, too.
         short = ask("execute_in_terminal", session_id=id, command="echo short")
         assert (shown(short), records.exists()) == ((False, "short\n[exit 0 · command c1]"), False)
         long = ask("execute_in_terminal", session_id=id, command="(echo begun; sleep 2; echo done; exit 3)")

@@ -58,7 +58,7 @@ async def test_a_person_allows_once_what_an_agent_asks_for(governed):
     command, typed = "echo b > made; cat made", "read x; echo got:$x"
     for text in (command, typed):
         refused = await governed.terminal(text, timeout=0.1)
-        found = re.search(r"waiting for approval (a-\w{10}) \(ptyd approvals\); send the same again", refused.text)
+        found = re.search(r"waiting for approval (a-\w{10}) \(ptyd approvals\); send the same request again", refused.text)
         assert found, refused.text
         listed = ptyd(governed, "approvals")
         assert found[1] in listed and text in listed, listed

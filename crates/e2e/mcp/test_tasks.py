@@ -543,7 +543,7 @@ async def test_a_wait_while_nothing_runs_has_the_same_timeout_with_tasks_as_with
         short = await client.call("get_terminal_output", timeout=2, **wait)
     assert (short["resultType"], "timeout" in text(short)) == ("complete", True)
     waiting = asyncio.create_task(client.call("get_terminal_output", **wait))
-    # Longer than the grace, which is no timeout.
+    # Longer than the grace, which is not a timeout.
     done, _ = await asyncio.wait([waiting], timeout=4 * float(GRACE))
     assert not done, text(waiting.result())
     await served.open_gate()

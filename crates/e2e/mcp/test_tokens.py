@@ -16,7 +16,7 @@ from test_other_clients import CLIENTS, NODE, NPM
 
 FIXTURES = REPOSITORY / "crates/terminal/fixtures"
 PROGRAMS = ["cargo-build", "cargo-test", "npm-ci", "pip-install", "apt-install", "git-clone", "git-log", "pytest", "layers", "top"]
-# The parts that are no text: control sequences, carriage returns and other controls, as a careful agent would take them out.
+# The parts that are not text: control sequences, carriage returns and other controls, as a careful agent would take them out.
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[@-Z\\-_7-8])|[\x00-\x08\x0b-\x1f]")
 
 LINE_ENDS = re.compile(r" · (?:no newline at the end|\d+ lines end in CR LF)(?=\]$)")

@@ -74,7 +74,7 @@ async def over_stdio(machine, **env):
 
 
 async def a_moment(longest):
-    """Lets a random part of this time pass: the moments at which a client gives up are no events."""
+    """Lets a random part of this time pass: the moments at which a client gives up are not events."""
     await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=random.uniform(0, longest))
 
 

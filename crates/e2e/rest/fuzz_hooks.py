@@ -1,7 +1,7 @@
 """The fuzzer's hooks: they keep it at sessions that are there, short and harmless, and judge more than it does.
 
 Its values stay as they were made in a part of the requests; in the others some are replaced by ones that mean something,
-because a random name is no session and a random word no signal.
+because a random name is not a session, nor a random word a signal.
 """
 
 import base64

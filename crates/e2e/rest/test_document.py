@@ -11,7 +11,7 @@ FULL = bool(os.environ.get("PTYD_TEST_FULL"))
 # Enough for each operation to succeed; the long run finds what is rare.
 EXAMPLES = 500 if FULL else 10
 # The fuzzer cannot do these: it speaks no WebSocket, and has the document from where it would ask for it.
-# A stream without an end is no request for a fuzzer; crates/e2e/tests/it/server_events.rs follows it, ../mcp those of MCP's own
+# A stream without an end is not a request for a fuzzer; crates/e2e/tests/it/server_events.rs follows it, ../mcp those of MCP's own
 # sessions, of which the fuzzer knows none.
 # No session of this server has a policy, so there is no approval to decide on.
 DONE_AT_BEST = {"openSocket": {426}, "getOpenapi": None, "followEvents": None, "getMcp": {404}, "deleteMcp": {404}, "decideApproval": {422}}

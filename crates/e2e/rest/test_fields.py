@@ -109,7 +109,7 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     tools = f"{witness.server.home}/tools"
     run(f"mkdir {tools} && ln -s /bin/true {tools}/node && cp -P {tools}/node {tools}/rustc && cp -P {tools}/node {tools}/cargo")
     run(f"PATH={tools}:$PATH")
-    # A directory that is no text, a signal, a pattern, bytes that are no text, and more output than was asked for.
+    # A directory that is not text, a signal, a pattern, bytes that are not text, and more output than was asked for.
     run(f"mkdir -p {witness.server.home}/$'d\\xff' && cd {witness.server.home}/$'d\\xff'")
     run("bash -c 'kill -9 $$' | cat; bash -c 'kill -9 $$'")
     run("printf 'a\\xffb\\n'; read x; echo got $x", waitFor="a")

@@ -70,7 +70,7 @@ impl Socket {
                 }
             }
         };
-        // A heartbeat is no sign that what is awaited will come.
+        // A heartbeat is not a sign that what is awaited will come.
         timeout(PATIENCE, message).await.expect("a message in time")
     }
 
@@ -172,7 +172,7 @@ impl Socket {
         timeout(time, self.0.next()).await.is_err()
     }
 
-    /// The connection below, for what is no WebSocket any more.
+    /// The connection below, which is not a WebSocket any more.
     pub fn stream(&mut self) -> &mut TcpStream {
         self.0.get_mut()
     }

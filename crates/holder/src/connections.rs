@@ -172,9 +172,9 @@ impl Connections {
     }
 }
 
-/// Whether the peer runs as our user or root and is no descendant of this holder: a program in the terminal must not
+/// Whether the peer runs as our user or root and is not a descendant of this holder: a program in the terminal must not
 /// answer, type or take the session over in a server's name. A server in another session, or one that has this holder
-/// among its children, is no descendant.
+/// among its children, is not a descendant.
 fn may_speak(stream: &UnixStream) -> bool {
     let Ok(peer) = socket::peer(stream) else { return false };
     if peer.uid != 0 && peer.uid != rustix::process::geteuid().as_raw() {

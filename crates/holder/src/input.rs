@@ -2,7 +2,7 @@
 //! has read it.
 //!
 //! ```text
-//! waiting ──the terminal hides it, or it is no secret──► on record, in the input queue ──read──► answered
+//! waiting ──the terminal hides it, or it is not a secret──► on record, in the input queue ──read──► answered
 //!   └──it is still shown after SECRET_PATIENCE──► refused, nothing of it typed
 //! ```
 //! A repeated request joins the first one, wherever that is, and gets the same answer.

@@ -56,7 +56,7 @@ struct PromptSequence {
     last: u32,
     /// The offset of the newest mark.
     last_end: u64,
-    /// A report announced an end, and its prompt mark has not come yet: that mark is no news.
+    /// A report announced an end, and its prompt mark has not come yet: that mark is not news.
     is_expected: bool,
 }
 

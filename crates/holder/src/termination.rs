@@ -198,7 +198,7 @@ fn container_has_ended() -> bool {
 
 /// Kills the first process of the session's sandbox or container, if it has one, and with it all others there (pid_namespaces(7)).
 fn end_sandbox() {
-    // It is no pidfd where there is no container (EBADF).
+    // It is not a pidfd where there is no container (EBADF).
     let _ = rustix::process::pidfd_send_signal(rustix::stdio::stdout(), rustix::process::Signal::KILL);
     let (holder, mut children) = (std::process::id(), Vec::new());
     process::children(holder, &mut children);

@@ -214,7 +214,7 @@ impl EventsReader {
         Ok(Self { file, at: header::HEADER_BYTES, masks: None })
     }
 
-    /// The same events with these masks. A record has fields that are no text; a text of [`crate::MASKED_BYTES_MIN`] bytes
+    /// The same events with these masks. A record has fields that are not text; a text of [`crate::MASKED_BYTES_MIN`] bytes
     /// is not in those by chance.
     #[must_use]
     pub fn masked(self, masks: Option<Arc<Masks>>) -> Self {
@@ -238,8 +238,8 @@ impl EventsReader {
         self.at
     }
 
-    /// The offset of the next record, if the bytes before `limit`, the size of a dead holder's file, are no whole
-    /// record. Zeros are no damage: a write cut short by a full disk was overwritten with them.
+    /// The offset of the next record, if the bytes before `limit`, the size of a dead holder's file, are not a whole
+    /// record. Zeros are not damage: a write cut short by a full disk was overwritten with them.
     pub fn damaged_at(&self, limit: u64) -> io::Result<Option<u64>> {
         let mut chunk = [0u8; 4096];
         let mut at = self.at;
@@ -263,7 +263,7 @@ impl EventsReader {
     }
 
     /// The file's size.
-    #[allow(clippy::len_without_is_empty, reason = "a size that can fail is no collection's length")]
+    #[allow(clippy::len_without_is_empty, reason = "a size that can fail is not a collection's length")]
     pub fn len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }

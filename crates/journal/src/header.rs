@@ -30,7 +30,7 @@ pub(crate) fn write(file: &File) -> io::Result<()> {
     file.write_all_at(&bytes, 0)
 }
 
-/// Refuses a file that is no events file of a supported version.
+/// Refuses a file that is not an events file of a supported version.
 pub(crate) fn check(file: &File) -> io::Result<()> {
     let mut magic = [0u8; 8];
     let mut version = [0u8; 4];

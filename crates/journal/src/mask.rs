@@ -89,7 +89,7 @@ impl Masks {
     fn found(&self, bytes: &[u8], open: bool) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let mut letters = None;
-        // The last four bytes that are no line ends, the first of them lowest, and the number of all before the next.
+        // The last four bytes that are not line ends, the first of them lowest, and the number of all before the next.
         let (mut last, mut count) = (0u32, 0usize);
         for byte in bytes {
             let is_letter = !is_line_end(*byte);

@@ -147,7 +147,7 @@ impl Reader {
     }
 
     /// The file's size: the end of a journal whose holder is dead. A living holder publishes its tail instead.
-    #[allow(clippy::len_without_is_empty, reason = "a size that can fail is no collection's length")]
+    #[allow(clippy::len_without_is_empty, reason = "a size that can fail is not a collection's length")]
     pub fn len(&self) -> io::Result<Offset> {
         let Some(journal) = &self.journal else { return Ok(Offset::ZERO) };
         Ok(Offset(journal.metadata()?.len()))

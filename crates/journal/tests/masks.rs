@@ -118,7 +118,7 @@ fn a_masked_text_is_never_shown_wherever_output_and_pages_are_cut() {
     let (mut cut, mut broken) = (0, 0);
     for case in 0..10_000 {
         folder.begin_anew();
-        // Few letters, so that texts overlap themselves, each other, and what is no text.
+        // Few letters, so that texts overlap themselves, each other, and what is not text.
         let alphabet: &[u8] = match case % 4 {
             0 => b"ab",
             1 => b"aabb\n",

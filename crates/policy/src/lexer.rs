@@ -1,7 +1,7 @@
 //! The strict lexer: the only reader of a command whose result can prove that it may run.
 //!
 //! It knows simple commands of plain words, joined by `;`, `&&`, `||`, `|` and line ends, and nothing else. Text that bash would
-//! expand, redirect to a file, assign, define or take as a keyword is no error but unproven. It is short so that it can be
+//! expand, redirect to a file, assign, define or take as a keyword is not an error but unproven. It is short so that it can be
 //! read against bash's manual; every addition is a new way to be wrong.
 
 use crate::words::Word;

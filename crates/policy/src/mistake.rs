@@ -23,7 +23,7 @@ impl Mistake {
         Self { line: text.get(..at).unwrap_or_default().matches('\n').count() + 1, what }
     }
 
-    /// That for which the text is no TOML of this form.
+    /// The reason why the text is not TOML of this form.
     pub(crate) fn of(text: &str, error: &toml::de::Error) -> Self {
         Self::at(text, error.span().map_or(0, |span| span.start), error.message().replace('\n', " "))
     }

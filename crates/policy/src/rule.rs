@@ -82,7 +82,7 @@ impl Rule {
             && self.only.as_ref().is_none_or(|only| rest.iter().all(|word| word.text().is_none() || known(word, only)))
     }
 
-    /// Names of files are no options, if they begin with something else.
+    /// Names of files are not options, if they begin with something else.
     fn is_surely_without(&self, word: &Word) -> bool {
         match word {
             Word::Literal(text) => !self.without.iter().any(|glob| glob.matches(text)),

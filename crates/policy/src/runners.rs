@@ -9,7 +9,7 @@ struct Runner {
     with_value: &'static str,
     /// The same of long ones.
     long_with_value: &'static [&'static str],
-    /// How many words stand before the program that are no options.
+    /// How many words stand before the program that are not options.
     before: usize,
     /// Variables may stand before the program.
     has_assignments: bool,

@@ -65,7 +65,7 @@ struct Run {
 
 impl Run {
     fn add(&mut self, text: &[u8]) {
-        // Continuation bytes are no characters of their own.
+        // Continuation bytes are not characters of their own.
         for byte in text.iter().filter(|byte| **byte > b' ' && **byte & 0xc0 != 0x80) {
             self.characters += 1;
             self.has_text |= !byte.is_ascii_punctuation();

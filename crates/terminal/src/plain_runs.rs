@@ -177,7 +177,7 @@ mod tests {
             let behind = 27 + stays.len() as u64;
             assert_eq!(runs(bytes.as_bytes()), [(0, 27, 25), (behind, behind + 27, behind + 25)], "{stays:?}");
         }
-        // A picture is no piece, and has no place in a run.
+        // A picture is not a piece, and has no place in a run.
         let picture = format!("{line}\x1bPq{}\x1b\\{line}", "x".repeat(5_000));
         assert_eq!(runs(picture.as_bytes()), [(0, 27, 25), (5_032, 5_059, 5_057)]);
     }

@@ -14,7 +14,7 @@ pub(crate) struct Utf8 {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Decoded<'a> {
     Str(&'a str),
-    /// One to three bytes that are no character and never will be.
+    /// One to three bytes that are not a character and never will be.
     Invalid(&'a [u8]),
 }
 

@@ -186,7 +186,7 @@ impl PendingRequests {
         }
     }
 
-    /// The id, the method as JSON, and the line with its number if it is a tool call; `None` if it is no message.
+    /// The id, the method as JSON, and the line with its number if it is a tool call; `None` if it is not a message.
     fn read(&mut self, line: &[u8]) -> Option<(Option<String>, String, Option<Vec<u8>>)> {
         let text = std::str::from_utf8(line).ok().filter(|t| t.trim_start().starts_with('{'))?;
         let head: Head<'_> = serde_json::from_str(text).ok()?;

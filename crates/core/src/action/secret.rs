@@ -48,7 +48,7 @@ pub struct SecretReader {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
-/// Why a text is no secret that can be typed.
+/// Why a text is not a secret that can be typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoSecret {
     /// A terminal would act on such a character instead of handing it over.

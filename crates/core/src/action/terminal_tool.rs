@@ -48,7 +48,7 @@ pub struct TerminalCall {
 }
 
 impl TerminalCall {
-    /// Whether a text is a command where it is no input: neither a key nor a look.
+    /// Whether a text is a command where it is not input: neither a key nor a look.
     pub fn is_command(text: &str) -> bool {
         !matches!(text, "C-c" | "C-z" | "C-d") && !text.trim().is_empty()
     }

@@ -126,7 +126,7 @@ impl Condition {
         Self { filter: filter.clone(), since, until }
     }
 
-    /// The line's record if it matches. A line that is no JSON is a torn one, or one of somebody else.
+    /// The line's record if it matches. A line that is not JSON is a torn one, or one of somebody else.
     fn matching(&self, line: &[u8]) -> Option<AuditRecord> {
         if let Some(rest) = line.strip_prefix(TIME.as_bytes()) {
             let time = &rest[..memchr::memchr(b'"', rest)?];

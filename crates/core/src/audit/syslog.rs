@@ -214,7 +214,7 @@ impl Socket {
     }
 }
 
-/// The message for a line: its JSON behind a header of RFC 5424. `None` for a line that is no JSON, or longer than any of ours: a torn
+/// The message for a line: its JSON behind a header of RFC 5424. `None` for a line that is not JSON, or longer than any of ours: a torn
 /// one, or one of somebody else.
 fn message(line: &[u8], host: &str) -> Option<Vec<u8>> {
     let record: AuditRecord = serde_json::from_slice(line).ok()?;

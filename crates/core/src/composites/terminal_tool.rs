@@ -82,7 +82,7 @@ async fn call_once(caller: Caller<'_>, call: &TerminalCall) -> Result<TerminalVi
         fresh = Some(Fresh::Reset(lost));
     }
     let id = at.session.id.clone();
-    // The answer of a fresh shell names the lost state at once, so it is no task.
+    // The answer of a fresh shell names the lost state at once, so it is not a task.
     let is_plain = match &fresh {
         None => true,
         Some(Fresh::First(left_behind)) => at.session.startup_failed.is_empty() && left_behind.is_empty(),

@@ -282,7 +282,7 @@ impl Limited<'_> {
         Ok(())
     }
 
-    /// Sends a signal; that a process has ended meanwhile is no error.
+    /// Sends a signal; that a process has ended meanwhile is not an error.
     async fn signal(&self, target: SignalTarget, signo: i32) -> Result<(), ActionError> {
         match self.caller.act(Action::Signal { session: self.session.clone(), target, signo }).await {
             Ok(_) | Err(ActionError::NothingRuns { .. } | ActionError::Ended { .. } | ActionError::Invalid { .. }) => {

@@ -75,7 +75,7 @@ pub(crate) const SYSTEM: [&str; 15] = [
     "/usr", "/var",
 ];
 
-/// Folders that as a whole are no project's, beside [`HIDDEN`].
+/// Folders that as a whole belong to no project, beside [`HIDDEN`].
 pub(crate) const ABOVE_PROJECTS: [&str; 1] = ["/srv"];
 
 /// The usual names of folders of programs: a shell outside may have each of them on its PATH.

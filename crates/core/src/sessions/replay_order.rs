@@ -60,7 +60,7 @@ impl ReplayOrder {
     }
 
     /// The error for records before `events_end` that cannot be read, once all others were replayed. A living holder
-    /// publishes only ends of whole records; the file of a dead one may end with zeros, which are no damage.
+    /// publishes only ends of whole records; the file of a dead one may end with zeros, which are not damage.
     pub(crate) fn damage(&self, events_end: u64, is_published: bool) -> io::Result<Option<String>> {
         let Some(events) = &self.events else { return Ok(None) };
         let at = if is_published {

@@ -264,7 +264,7 @@ async fn a_session_is_not_attached_to_itself() {
     outer.begin(&attach(&inner.id)).await;
     eventually("it is shown", async || outer.screen().await.iter().any(|row| row == "shown 42").then_some(())).await;
     refused("outer", "this terminal is shown in session").await;
-    // One that shows another session is no matter.
+    // One that shows another session does not matter.
     let third = server.session().await;
     third.begin(&attach("outer")).await;
     eventually("it is shown", async || third.screen().await.iter().any(|row| row == "shown 42").then_some(())).await;

@@ -417,7 +417,7 @@ async fn a_confined_session_of_an_ordinary_user_cannot_stop_the_server() {
     }
 }
 
-/// Folders from which programs outside run something, or that are no project's.
+/// Folders from which programs outside run something, or that belong to no project.
 const NO_PROJECTS: [&str; 20] = [
     "bin",
     "go/bin",

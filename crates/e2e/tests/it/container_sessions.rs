@@ -295,7 +295,7 @@ async fn a_container_ends_as_one_and_is_removed() {
     for end in ["requested", "exit", "shell killed", "holder killed", "first process killed", "container removed"] {
         let shell = server.session_with(by("bash", &server)).await;
         shell.run(escape).await;
-        // An orphan is no descendant of the holder, and is a process of the session.
+        // An orphan is not a descendant of the holder, and is a process of the session.
         shell.run("(setsid sleep 4712 >/dev/null 2>&1 &)").await;
         let orphan = eventually("it runs", async || one(&server, &shell, "sleep 4712").await).await;
         assert_eq!(orphan.parent_pid, None, "{end}");

@@ -122,7 +122,7 @@ async fn a_shell_in_a_container_that_runs_is_a_program_in_which_commands_run() {
     let outer = enters(&shell, &enter("bash --norc")).await;
     let removed = podman.does("rm -f -t 0 box");
     assert!(removed.status.success(), "{removed:?}");
-    // Of what podman says then, only that it is no success is sure.
+    // Of what podman says then, only that it has not succeeded is sure.
     let done = shell.end_of(&outer).await;
     assert!(done.status == CommandStatus::Completed && done.exit_code.is_some_and(|code| code != 0), "{done:?}");
 }

@@ -227,7 +227,7 @@ async fn a_sessions_usage_is_that_of_its_whole_tree_and_its_activity_is_shown() 
     })
     .await;
     assert!(now["lastActivity"].as_str() > made["lastActivity"].as_str(), "{now}");
-    // A look is no activity; output of jobs that were just started may still come.
+    // A look is not activity; output of jobs that were just started may still come.
     eventually("two looks find the same activity", async || {
         let looked = [(); 2].map(|()| ask(&mut server.connect(), "GET", &path, &Value::Null).1["lastActivity"].clone());
         (looked[0] == looked[1]).then_some(())

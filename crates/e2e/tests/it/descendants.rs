@@ -53,7 +53,7 @@ async fn a_job_that_holds_the_terminal_does_not_hold_the_command() {
         String::from_utf8_lossy(&shell.journal().await).contains("late").then_some(())
     })
     .await;
-    // bash says at the next prompt that the job is done, which is no output of a command's.
+    // bash says at the next prompt that the job is done, which is not a command's output.
     assert_eq!(shell.gives("echo next").await, (0, "next\n".to_owned()));
     for command in server.client().commands(&shell.id).await.expect("known").commands {
         let output = shell.command(&command.id).await.output.unwrap_or_default();

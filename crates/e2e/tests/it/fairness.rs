@@ -224,7 +224,7 @@ async fn bodies_that_cost_many_times_their_bytes_take_nothing_from_others() {
             Attack::of(count(2, 6), move || _ = status(&mut sent(address, &[head.as_bytes(), &body])))
         });
     }
-    // Long text is no tree, and takes its sender's turn alone.
+    // Long text is not a tree, and takes its sender's turn alone.
     let name = "x".repeat(LARGE - 99);
     let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{name}"}}}}"#);
     let ask = head("POST", "/mcp", &rig.write, text.len());

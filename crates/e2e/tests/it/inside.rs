@@ -218,9 +218,9 @@ pub async fn is_interrupted(shell: &Session, enter: &str) {
 async fn without_a_shell_that_reads_the_answer_says_that_the_run_is_unknown() {
     let server = Server::start();
     let shell = server.session().await;
-    // Nothing inside: the session's own shell is no shell inside.
+    // Nothing inside: the session's own shell is not a shell inside.
     assert_eq!(shell.try_run(&ask("echo no")).await.expect_err("idle").code(), Some(ErrorCode::InvalidField));
-    // A program that is no shell would take the line as input: python, a reader of lines, a script that asks.
+    // A program that is not a shell would take the line as input: python, a reader of lines, a script that asks.
     for program in ["python3 -q", "cat", "bash -c 'read -r x'", "bash -c 'read -re x'"] {
         let running = enters(&shell, program).await;
         let refused = shell.try_run(&ask("echo no")).await.expect_err(program);
@@ -388,7 +388,7 @@ async fn nothing_is_typed_into_a_line_that_somebody_began() {
     };
     for dialect in ALL {
         let shell = dialect.session(&server).await;
-        // The session's own shell is no shell inside, also where it waits for the rest of a line.
+        // The session's own shell is not a shell inside, also where it waits for the rest of a line.
         shell.types("true &&").await;
         refused(&shell, ErrorCode::InvalidField).await;
         let shell = dialect.session(&server).await;

@@ -55,7 +55,7 @@ async fn a_long_poll_for_a_kind_waits_for_output_of_that_kind() {
     let waiting = OutputQuery { since: since.clone(), wait_ms: Some(20_000), ..query(OutputKind::Command) };
     let other = shell.clone();
     let (found, _) = tokio::join!(shell.output(&waiting), async {
-        // A line typed at the prompt is no command's output, and must not end the wait.
+        // A line typed at the prompt is not a command's output, and must not end the wait.
         other.gives("echo after").await
     });
     assert_eq!(found.text.as_deref(), Some("after\n"));

@@ -106,7 +106,7 @@ async fn a_command_that_is_allowed_for_always_runs_without_asking_until_its_rule
     ] {
         assert_eq!(ptyd(&server, &[vec!["policy", "test"], not_allowed].concat()).0, Some(4));
     }
-    // A rule that denies goes before it, and a mistake in the file is no empty file.
+    // A rule that denies goes before it, and a mistake in the file is not an empty file.
     let fresh = server.session().await;
     let denies = POLICY.replace("program = \"rm\"\nreason", "program = [\"rm\", \"cat\"]\nreason");
     std::fs::write(file(&server, "policy.toml"), denies).expect("written");

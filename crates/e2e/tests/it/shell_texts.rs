@@ -40,7 +40,7 @@ async fn tells(t: &Trial<'_>, command: &str) -> (CommandStatus, Option<i32>, Str
     (done.status, done.exit_code, done.output.unwrap_or_default())
 }
 
-/// An unfinished text is refused at once, is no success, and leaves a shell that works.
+/// An unfinished text is refused at once, has not succeeded, and leaves a shell that works.
 async fn is_refused(t: &Trial<'_>, unfinished: &str) {
     let done = t.shell.run(unfinished).await;
     let told = (done.status, done.error.as_deref().is_some_and(|e| e.contains("incomplete")));

@@ -213,7 +213,7 @@ async fn a_terminal_in_the_terminal_is_a_screen() {
     }
     let server = Server::start();
     let shell = server.session().await;
-    // Its server reads the terminal, and is no child of what was started: that it waits for keys is not to be seen.
+    // Its server reads the terminal, and is not a child of what was started: that it waits for keys is not to be seen.
     let tmux = shell.run_until("TMUX_TMPDIR=$PWD tmux -L inside -f /dev/null new 'bash --norc'", "[$#] $|bash").await;
     assert_eq!((tmux.status, tmux.foreground), (CommandStatus::Running, Some(Foreground::Fullscreen)), "{tmux:?}");
     assert_eq!(shell.refusal("echo no").await, Some(ErrorCode::SessionBusy));

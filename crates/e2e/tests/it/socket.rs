@@ -196,7 +196,7 @@ async fn several_viewers_see_the_same_and_each_input_is_typed_once() {
     again.until(|heard| (*heard == SocketMessage::Typed(1)).then_some(())).await;
     again.types(2, b"echo still $n\r").await;
     second.reads_until("still 1\r\n").await;
-    // Another text under a number that was used is no repetition.
+    // Another text under a number that was used is not a repetition.
     again.types(2, b"other").await;
     let code = again.until(|heard| if let SocketMessage::Closed(code, _) = heard { Some(*code) } else { None }).await;
     assert_eq!(code, 4409);

@@ -56,7 +56,7 @@ pub(super) const SESSION: &str = "mcp-session-id";
 const STRUCTURED_HEADER: &str = "ptyd-structured";
 const STRUCTURED_QUERY: &str = "structured";
 
-/// JSON-RPC's codes for a body that is not JSON, and for one that is no message.
+/// JSON-RPC's codes for a body that is not JSON, and for one that is not a message.
 const PARSE_ERROR: i32 = -32_700;
 const INVALID_REQUEST: i32 = -32_600;
 const INTERNAL_ERROR: i32 = -32_603;
@@ -205,7 +205,7 @@ impl<S: ServerHandler + Clone> Entrance<S> {
             Ok(false) => {}
             Err(why) => return refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, &why),
         }
-        // A body that is no message is refused below, by the full parser.
+        // A body that is not a message is refused below, by the full parser.
         let size = body.len();
         let look = || {
             let glance = Glance::of(&body);

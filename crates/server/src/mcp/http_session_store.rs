@@ -52,7 +52,7 @@ impl HttpSessionStore {
         files.into_iter().take(surplus).try_for_each(|(_, path)| fs::remove_file(path))
     }
 
-    /// A file's path; `None` for a text that is no id of ours, which a client could have made up.
+    /// A file's path; `None` for a text that is not an id of ours, which a client could have made up.
     fn path(&self, id: &str) -> Option<PathBuf> {
         let is_id = id.len() <= 64 && !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
         is_id.then(|| self.folder.join(id))

@@ -66,7 +66,7 @@ impl Subscriptions {
             return Err(ErrorData::invalid_request(why, None));
         }
         let way = Channel::Stream(peer, uri.clone());
-        // A stopping server is no change; the shim subscribes at the next one.
+        // A stopping server is not a change; the shim subscribes at the next one.
         let task = tokio::spawn(async move { by.follow(session, feed, way).await });
         if let Some(before) = all.insert(uri, task.abort_handle()) {
             before.abort();

@@ -26,7 +26,7 @@ pub(super) const TOOLS: [&str; 7] = [
     "test_tool_with_task",
 ];
 
-/// The tasks that are no session's, by id.
+/// The tasks that belong to no session, by id.
 #[derive(Default)]
 pub(super) struct TaskFixtures(Mutex<BTreeMap<String, Fixture>>);
 
@@ -113,13 +113,13 @@ impl TaskFixtures {
         })
     }
 
-    /// A task that is no session's.
+    /// A task that is not a session's.
     pub(super) fn get(&self, id: &str) -> Option<GetTaskResult> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(id).map(|task| typed(task.fields(id, "complete")))
     }
 
-    /// Takes answers; whether the task is no session's.
+    /// Takes answers; whether the task is not a session's.
     pub(super) fn update(&self, id: &str, answers: &Value) -> bool {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(task) = all.get_mut(id) else { return false };
@@ -127,7 +127,7 @@ impl TaskFixtures {
         true
     }
 
-    /// Cancels a task that asks; whether it is no session's.
+    /// Cancels a task that asks; whether it is not a session's.
     pub(super) fn cancel(&self, id: &str) -> bool {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(task) = all.get_mut(id) else { return false };

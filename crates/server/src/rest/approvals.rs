@@ -27,7 +27,7 @@ pub(super) async fn decide(
     id: Option<Path<String>>,
     Body(body): Body<api::DecisionRequest>,
 ) -> Result<Json<api::Approval>, ProblemResponse> {
-    // A text that is not UTF-8 is no id.
+    // A text that is not UTF-8 is not an id.
     let id = id.map(|Path(id)| id.chars().take(limits::TOKEN_NAME_CHARS_MAX).collect()).unwrap_or_default();
     let decision = match body.decision {
         api::Decision::Allow => Decision::Allow,

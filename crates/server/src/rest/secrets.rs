@@ -38,7 +38,7 @@ pub(super) async fn remove(
     one(&rest, &principal, Action::RemoveSecret { name: named(name) }).await
 }
 
-/// A text that is not UTF-8 is no secret's name, and neither is a longer one.
+/// A text that is not UTF-8 is not a secret's name, and neither is a longer one.
 fn named(name: Option<Path<String>>) -> String {
     name.map(|Path(name)| name.chars().take(limits::SECRET_NAME_CHARS_MAX + 1).collect()).unwrap_or_default()
 }

@@ -92,7 +92,7 @@ pub(super) async fn revoke(
     Extension(principal): Extension<Principal>,
     name: Option<Path<String>>,
 ) -> Result<Json<api::TokenInfo>, ProblemResponse> {
-    // A text that is not UTF-8 is no token's name.
+    // A text that is not UTF-8 is not a token's name.
     let name = name.map(|Path(name)| name.chars().take(limits::TOKEN_NAME_CHARS_MAX + 1).collect()).unwrap_or_default();
     match rest.act(&principal, Action::RevokeToken { name }).await? {
         Outcome::Token(view) => Ok(Json(info(view))),

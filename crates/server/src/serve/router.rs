@@ -190,7 +190,7 @@ mod tests {
         made.token
     }
 
-    /// The answer's code; `None` when it is no problem document.
+    /// The answer's code; `None` when it is not a problem document.
     async fn code(response: Response) -> Option<String> {
         let is_problem = response.headers().get(header::CONTENT_TYPE).is_some_and(|t| t == "application/problem+json");
         assert!(response.headers().contains_key("x-request-id"));

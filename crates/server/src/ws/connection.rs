@@ -527,7 +527,7 @@ fn ended() -> End {
     End::Close(Code::Ended, "the session has ended; its output can be read while it is kept".to_owned())
 }
 
-/// The input is no WebSocket frame, or too long.
+/// The input is not a WebSocket frame, or too long.
 pub(super) fn broken(error: axum::Error) -> End {
     let text = error.to_string();
     if text.contains("too long") || text.contains("too big") {

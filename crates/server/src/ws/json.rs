@@ -21,7 +21,7 @@ pub(super) enum FromClient {
     Input {
         /// Text.
         data: Option<String>,
-        /// Bytes that are no text.
+        /// Bytes that are not text.
         data_base64: Option<String>,
         /// Its number, if the client numbers its inputs.
         seq: Option<u64>,
@@ -81,7 +81,7 @@ pub(super) fn ends_output(event: &SessionEvent) -> bool {
     matches!(event, SessionEvent::Completed(_) | SessionEvent::Exited(_))
 }
 
-/// Output. `data` is for a terminal or a reader; where its bytes are no UTF-8, `dataBase64` has every one of them.
+/// Output. `data` is for a terminal or a reader; where its bytes are not UTF-8, `dataBase64` has every one of them.
 pub(super) fn output(output: &WholeText) -> Value {
     let WholeText { from, to, bytes } = output;
     let text = String::from_utf8_lossy(bytes);

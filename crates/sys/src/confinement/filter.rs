@@ -137,7 +137,7 @@ const OWN_ARCHITECTURE: u32 = 0xc000_00b7;
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
 
-/// The part of a socket's type that is no flag (`SOCK_TYPE_MASK` of the kernel).
+/// The part of a socket's type that is not a flag (`SOCK_TYPE_MASK` of the kernel).
 const SOCKET_TYPE: u32 = 0xf;
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;

@@ -215,7 +215,7 @@ impl Boundaries {
     }
 
     /// Adds a record. Returns a boundary only if too many records wait: the oldest one then expires, and its end is
-    /// placed at the last known boundary. An expired start yields nothing; a PATH is no boundary.
+    /// placed at the last known boundary. An expired start yields nothing; a PATH is not a boundary.
     pub fn record(&mut self, record: Record) -> Option<Boundary> {
         let waiting = match record {
             Record::Started { nonce, id } => PendingRecord { nonce, what: PendingKind::Start(id) },

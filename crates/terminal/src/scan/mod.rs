@@ -396,7 +396,7 @@ impl Facts {
     }
 }
 
-/// The colours of an OSC query. An OSC that also sets a colour is no query: viewers must get it.
+/// The colours of an OSC query. An OSC that also sets a colour is not a query: viewers must get it.
 fn colours(body: &[u8]) -> Option<Vec<Colour>> {
     let mut fields = body.split(|byte| *byte == b';');
     let kind = number_of(fields.next()?)?;

@@ -170,7 +170,7 @@ impl HolderBackend {
 
     /// The session of a process: one of its ancestors holds the session's folder, or is the first process of its container, or has its
     /// tag in the environment, as what an ended session has left has. An error if the process has ended, or is in a container and in
-    /// none of a session: it may be a program of anybody there, and is no process of the user outside. Blocks.
+    /// none of a session: it may be a program of anybody there, and is not a process of the user outside. Blocks.
     pub(crate) fn session_of(&self, process: &ConnectedProcess) -> io::Result<Option<SessionId>> {
         let lineage = process.lineage()?;
         let held = lineage.iter().find_map(|holder| liveness::session_held_by(*holder, &self.sessions));

@@ -132,7 +132,7 @@ async fn start_command(
     CarriedOn::new(started).await
 }
 
-/// The session after the action. If the action has ended the session, its records answer, and that is no error.
+/// The session after the action. If the action has ended the session, its records answer, and that is not an error.
 pub(super) async fn after(
     services: &Services,
     principal: &Principal,

@@ -38,7 +38,7 @@ pub(in crate::sessions) async fn report(
     let is_fullscreen = view.foreground == Foreground::Fullscreen;
     let screen =
         if is_fullscreen { screen::screen(&services.read_cursors, principal, handle).await.ok() } else { None };
-    // Paint since the last report is no text: the screen shows its result.
+    // Paint since the last report is not text: the screen shows its result.
     let is_paint = screen.is_some() && paint.covers(from);
     let output = if is_paint {
         TextView { from, to, ..TextView::default() }
@@ -100,7 +100,7 @@ pub(super) async fn background(
     [from, to, output_from]: [u64; 3],
     (cols, budget): (u16, Budget),
 ) -> Option<Box<TextView>> {
-    /// More bytes are no prompt.
+    /// More bytes are not a prompt.
     const PROMPT_BYTES_MAX: u64 = 64 << 10;
     let shared = &handle.shared;
     if output_from.saturating_sub(from) <= PROMPT_BYTES_MAX {

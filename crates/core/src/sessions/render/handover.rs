@@ -65,7 +65,7 @@ impl Handover {
         let bound = self.to.or(next.map(|next| next.from));
         let region = Region::read(reader, self, bound)?;
         let mut cuts = region.marks();
-        // A program that is no shell has read the line and printed no marker: then the line is what it was given.
+        // A program that is not a shell has read the line and printed no marker: then the line is what it was given.
         let is_refused = self.is_inside && region.marker.is_none() && bound.is_some();
         cuts.extend(self.line(&region).filter(|_| !is_refused));
         cuts.sort_by_key(|cut| cut.from);

@@ -145,7 +145,7 @@ struct Block<'a> {
     bytes: &'a [u8],
     cuts: Cuts,
     cols: u16,
-    /// The block begins within the paint of a full-screen program, which is no text.
+    /// The block begins within the paint of a full-screen program, which is not text.
     in_paint: bool,
     masks: Option<&'a Masks>,
 }

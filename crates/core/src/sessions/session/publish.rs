@@ -62,7 +62,7 @@ impl Publisher {
         self.feed.send_if_modified(|now| {
             let is_new = is_known && now.foreground != Some(foreground);
             if is_new {
-                // The first state, before a viewer can connect, is no event.
+                // The first state, before a viewer can connect, is not an event.
                 if now.foreground.replace(foreground).is_some() {
                     notes.push(Noted { at: held_from, event: Arc::new(SessionEvent::Foreground(foreground)) });
                 }

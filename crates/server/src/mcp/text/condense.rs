@@ -69,7 +69,7 @@ pub(in crate::mcp) fn visible(line: &str, written_out: &mut usize) -> String {
     out
 }
 
-/// True if most of this text represents bytes that are no text: a picture, an archive, a program.
+/// True if most of this text represents bytes that are not text: a picture, an archive, a program.
 pub(super) fn is_binary(text: &str) -> bool {
     /// A text may have a few such bytes; a short one may consist of them.
     const ESCAPED_MIN: usize = 64;
@@ -120,7 +120,7 @@ mod tests {
         }
         assert_eq!(text(&enough), "x\n[… the same line 9 more times]\n");
         assert_eq!(text(enough.trim_end()), "x\n[… the same line 9 more times]\n");
-        // Blank lines are cheap, and a count of nothing is no help.
+        // Blank lines are cheap, and a count of nothing does not help.
         let blanks = format!("a{}b", "\n".repeat(40));
         assert_eq!(text(&blanks), blanks);
         assert_eq!(text(""), "");

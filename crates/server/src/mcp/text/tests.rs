@@ -253,7 +253,7 @@ fn binary_output_is_summed_up_with_how_to_get_it() {
         rendered(&picture),
         format!("[… 50,000 bytes of binary output, beginning \"{beginning}\"; {how}]\n[exit 0]")
     );
-    // A program's output before and after it is no part of it.
+    // A program's output before and after it is not part of it.
     let among = with(&picture, |r| r.output.head = format!("saved\nto: {}done\nbye\n", r.output.head));
     let beginning = format!("to: {}\\\\", "\\\\x89PNG".repeat(5));
     assert_eq!(

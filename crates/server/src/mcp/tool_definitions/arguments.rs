@@ -91,7 +91,7 @@ pub(super) async fn until(call: &ToolCall<'_>, wait: Wait, words: &[String]) -> 
     Ok(wait.until(&call.patterns(), words).await?)
 }
 
-/// How names that are not all keys are to be given if the others are text. A misspelt key is no text, so the caller says it.
+/// How names that are not all keys are to be given if the others are text. A misspelt key is not text, so the caller says it.
 fn as_text(names: &[String]) -> String {
     let field = match keys::with_text(names) {
         Some(one) => json!({ "keys": [one] }),

@@ -121,7 +121,7 @@ async fn record(shell: &str, dir: &Path) -> SessionId {
 }
 
 /// The tails that the holder may have published: after each turn that recorded something, and before it as far as there
-/// is no marker. A marker and its record are published in one turn.
+/// is not a marker. A marker and its record are published in one turn.
 fn tails(folder: &Path) -> Vec<Tail> {
     let output = std::fs::read(folder.join(journal::JOURNAL_FILE)).expect("the output");
     let mut events = EventsReader::open(folder).expect("events");

@@ -233,7 +233,7 @@ impl Session {
             && self.check_is_a_shell().is_ok()
     }
 
-    /// Refuses what is no shell at its prompt: it would take the line for its own input.
+    /// Refuses what is not a shell at its prompt: it would take the line for its own input.
     fn check_is_a_shell(&self) -> Result<(), ActionError> {
         let reader = self.foreground_program();
         let (name, why) = match (self.foreground.state, &reader) {

@@ -213,7 +213,7 @@ fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// The place in the line behind so many bytes of what is no blank.
+/// The place in the line behind so many bytes that are not blanks.
 fn place(line: &str, squeezed: usize) -> usize {
     let mut left = squeezed;
     for (at, c) in line.char_indices() {
