@@ -12,7 +12,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::sync::Arc;
 
 /// `len` and `crc32`.
 const FRAME_BYTES: usize = 8;
@@ -48,7 +47,7 @@ impl EventsWriter {
     /// Continues behind the last whole record, and cuts off the rest.
     pub fn open(dir: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(dir.join(EVENTS_FILE))?;
-        let mut reader = EventsReader::on(file.try_clone()?)?;
+        let mut reader = EventsReader::on(file.try_clone()?, Masks::default())?;
         let size = reader.len()?;
         while reader.next(size)?.is_some() {}
         file.set_len(reader.at())?;
@@ -200,25 +199,19 @@ pub struct EventsReader {
     file: File,
     at: u64,
     /// The masks of every payload.
-    masks: Option<Arc<Masks>>,
+    masks: Masks,
 }
 
 impl EventsReader {
-    /// Opens the events in a session's folder, before the first one.
-    pub fn open(dir: &Path) -> io::Result<Self> {
-        Self::on(crate::open_to_read(&dir.join(EVENTS_FILE))?)
+    /// Opens the events in a session's folder, before the first one. A record has fields that are not text; a text of
+    /// [`crate::MASKED_BYTES_MIN`] bytes is not in those by chance.
+    pub fn open(dir: &Path, masks: Masks) -> io::Result<Self> {
+        Self::on(crate::open_to_read(&dir.join(EVENTS_FILE))?, masks)
     }
 
-    fn on(file: File) -> io::Result<Self> {
+    fn on(file: File, masks: Masks) -> io::Result<Self> {
         header::check(&file)?;
-        Ok(Self { file, at: header::HEADER_BYTES, masks: None })
-    }
-
-    /// The same events with these masks. A record has fields that are not text; a text of [`crate::MASKED_BYTES_MIN`] bytes
-    /// is not in those by chance.
-    #[must_use]
-    pub fn masked(self, masks: Option<Arc<Masks>>) -> Self {
-        Self { masks, ..self }
+        Ok(Self { file, at: header::HEADER_BYTES, masks })
     }
 
     /// The next whole record that ends at or before `limit`: the end that the holder published, or the file's size if
@@ -308,9 +301,7 @@ impl EventsReader {
         if hasher.finalize() != crc {
             return Ok(None);
         }
-        if let Some(masks) = &self.masks {
-            masks.mask(&mut payload);
-        }
+        self.masks.mask(&mut payload);
         let [kind, fields @ ..] = head;
         let (Some(time_us), Some(offset)) = (fields.first_chunk(), fields.last_chunk()) else {
             return Ok(None);

@@ -17,7 +17,7 @@ mod writer;
 
 pub use event::{EndReason, Event, Kind, Record, TroubleKind};
 pub use events::{EventsReader, EventsWriter};
-pub use mask::{MASKED_BYTES_MIN, Masks};
+pub use mask::{MASKED_BYTES_MIN, MaskedText, Masks};
 pub use reader::{Read, Reader};
 pub use writer::{Retained, Retention, Writer};
 

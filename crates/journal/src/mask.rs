@@ -7,7 +7,9 @@
 //! may be the end of one.
 
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Deref, Range, RangeBounds};
+use std::slice::SliceIndex;
+use std::sync::Arc;
 
 /// Shorter texts are not masked: they would occur by chance.
 pub const MASKED_BYTES_MIN: usize = 8;
@@ -18,9 +20,13 @@ const SPAN_FACTOR: usize = 2;
 /// The filter has 2 to the power of so many bits, 1 KiB: with the texts of five secrets it passes about one place in 400.
 const FILTER_BITS: u32 = 13;
 
-/// The texts that are masked in one session.
+/// The masks of one session. Most sessions have none, because they were given no secret; that is the default.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Masks(Option<Arc<Texts>>);
+
+/// The texts that are masked.
 #[derive(PartialEq, Eq)]
-pub struct Masks {
+struct Texts {
     /// Sorted, each once, without line ends.
     texts: Vec<Box<[u8]>>,
     /// One bit for the hash of the first bytes of each.
@@ -34,9 +40,136 @@ impl fmt::Debug for Masks {
     }
 }
 
+/// A text after a session's [`Masks`] were applied to it, or a part of one. Only masks make one of text that is not a
+/// constant.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct MaskedText(String);
+
+impl MaskedText {
+    /// A part of it.
+    #[must_use]
+    pub fn part(&self, range: impl RangeBounds<usize> + SliceIndex<str, Output = str>) -> Self {
+        Self(self.0.get(range).unwrap_or_default().to_owned())
+    }
+
+    /// Shortens it to this length.
+    pub fn truncate(&mut self, length: usize) {
+        self.0.truncate(length);
+    }
+
+    /// These lines as one text.
+    #[must_use]
+    pub fn joined(lines: &[Self]) -> Self {
+        Self(lines.iter().map(|line| &**line).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+impl Deref for MaskedText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for MaskedText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for MaskedText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<&'static str> for MaskedText {
+    fn from(constant: &'static str) -> Self {
+        Self(constant.to_owned())
+    }
+}
+
+impl From<MaskedText> for String {
+    fn from(text: MaskedText) -> Self {
+        text.0
+    }
+}
+
+impl PartialEq<str> for MaskedText {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other
+    }
+}
+
+impl PartialEq<&str> for MaskedText {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == *other
+    }
+}
+
 impl Masks {
-    /// Masks these texts; `None` if none of them is long enough.
-    pub fn new(texts: impl IntoIterator<Item = Vec<u8>>) -> Option<Self> {
+    /// Masks those of these texts that are long enough.
+    pub fn new(texts: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        Self(Texts::new(texts).map(Arc::new))
+    }
+
+    /// Masks the texts in a whole text, which has neither been begun before nor goes on behind.
+    pub fn mask(&self, bytes: &mut [u8]) {
+        let Some(texts) = &self.0 else { return };
+        for range in texts.found(bytes, false) {
+            fill(bytes, range);
+        }
+    }
+
+    /// The same for a text. Without masks it is not copied.
+    #[must_use]
+    pub fn text(&self, text: String) -> MaskedText {
+        if self.0.is_none() {
+            return MaskedText(text);
+        }
+        let mut bytes = text.into_bytes();
+        self.mask(&mut bytes);
+        MaskedText(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+    }
+
+    /// The same for the lines of a text, of which a full one goes on in the next.
+    #[must_use]
+    pub fn lines(&self, lines: Vec<String>) -> Vec<MaskedText> {
+        match &self.0 {
+            None => lines.into_iter().map(MaskedText).collect(),
+            Some(_) => self.text(lines.join("\n")).split('\n').map(|line| MaskedText(line.to_owned())).collect(),
+        }
+    }
+
+    /// Whether nothing is masked.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// So many bytes before and behind a read decide what is masked in it.
+    #[must_use]
+    pub fn margin(&self) -> usize {
+        self.0.as_ref().map_or(0, |texts| texts.longest * SPAN_FACTOR - 1)
+    }
+
+    /// Masks a window of the output. It ends with what is written, or [`Self::margin`] behind the part that is read. It is
+    /// headless if it begins with what is still kept, and not with the output.
+    pub(crate) fn mask_window(&self, window: &mut [u8], is_headless: bool) {
+        let Some(texts) = &self.0 else { return };
+        let found = texts.found(window, true);
+        let head = if is_headless { texts.end_of_a_text(window) } else { 0 };
+        fill(window, 0..head);
+        for range in found {
+            fill(window, range);
+        }
+    }
+}
+
+impl Texts {
+    /// `None` if none of these texts is long enough.
+    fn new(texts: impl IntoIterator<Item = Vec<u8>>) -> Option<Self> {
         let mut texts: Vec<Box<[u8]>> =
             texts.into_iter().map(|text| text.into_iter().filter(|byte| !is_line_end(*byte)).collect()).collect();
         texts.retain(|text| text.len() >= MASKED_BYTES_MIN);
@@ -51,38 +184,6 @@ impl Masks {
             }
         }
         Some(Self { texts, filter, longest })
-    }
-
-    /// Masks the texts in a whole text, which has neither been begun before nor goes on behind.
-    pub fn mask(&self, bytes: &mut [u8]) {
-        for range in self.found(bytes, false) {
-            fill(bytes, range);
-        }
-    }
-
-    /// The same for a text.
-    #[must_use]
-    pub fn masked_text(&self, text: String) -> String {
-        let mut bytes = text.into_bytes();
-        self.mask(&mut bytes);
-        String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
-    }
-
-    /// So many bytes before and behind a read decide what is masked in it.
-    #[must_use]
-    pub fn margin(&self) -> usize {
-        self.longest * SPAN_FACTOR - 1
-    }
-
-    /// Masks a window of the output. It ends with what is written, or [`Self::margin`] behind the part that is read. It is
-    /// headless if it begins with what is still kept, and not with the output.
-    pub(crate) fn mask_window(&self, window: &mut [u8], is_headless: bool) {
-        let found = self.found(window, true);
-        let head = if is_headless { self.end_of_a_text(window) } else { 0 };
-        fill(window, 0..head);
-        for range in found {
-            fill(window, range);
-        }
     }
 
     /// The ranges of all texts, also of overlapping ones, and if it is `open` at its end, of what may go on behind.

@@ -9,7 +9,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::sync::Arc;
 
 /// The result of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,23 +43,23 @@ pub struct Reader {
     /// The journal's first offset when the reader was opened.
     first_at_open: Offset,
     /// The masks of all that is read.
-    masks: Option<Arc<Masks>>,
+    masks: Masks,
 }
 
 impl Reader {
     /// Opens the journal in a session's folder, whether its holder is alive or not.
-    pub fn open(dir: &Path) -> io::Result<Self> {
+    pub fn open(dir: &Path, masks: Masks) -> io::Result<Self> {
         let events = open_to_read(&dir.join(EVENTS_FILE))?;
         header::check(&events)?;
         let journal = open_to_read(&dir.join(JOURNAL_FILE))?;
         let first_at_open = first_kept(&journal, header::first(&events)?)?;
-        Ok(Self { journal: Some(journal), events: Some(events), first_at_open, masks: None })
+        Ok(Self { journal: Some(journal), events: Some(events), first_at_open, masks })
     }
 
     /// Opens the journal of a session whose events have a damaged header: its first offset comes from the file system.
-    pub fn open_alone(dir: &Path) -> io::Result<Self> {
+    pub fn open_alone(dir: &Path, masks: Masks) -> io::Result<Self> {
         let journal = open_to_read(&dir.join(JOURNAL_FILE))?;
-        Ok(Self { journal: Some(journal), events: None, first_at_open: Offset::ZERO, masks: None })
+        Ok(Self { journal: Some(journal), events: None, first_at_open: Offset::ZERO, masks })
     }
 
     /// Whether there is a journal to read from.
@@ -71,13 +70,7 @@ impl Reader {
 
     /// Reads nothing: for an ended session whose journal is gone.
     pub fn of_nothing() -> Self {
-        Self { journal: None, events: None, first_at_open: Offset::ZERO, masks: None }
-    }
-
-    /// The same journal with these masks.
-    #[must_use]
-    pub fn masked(self, masks: Option<Arc<Masks>>) -> Self {
-        Self { masks, ..self }
+        Self { journal: None, events: None, first_at_open: Offset::ZERO, masks: Masks::default() }
     }
 
     /// Reads at `at`, and never at or beyond `limit`, the published tail.
@@ -91,13 +84,12 @@ impl Reader {
         let Some(room) = buf.get_mut(..room) else {
             return Ok(Read::Bytes(0));
         };
-        let (n, first) = match &self.masks {
-            None => {
-                let n = read_at(journal, room, at.0)?;
-                // The order matters: the header or the holes must be read after the bytes.
-                (n, self.first()?)
-            }
-            Some(masks) => self.read_masked(journal, masks, at, room)?,
+        let (n, first) = if self.masks.is_none() {
+            let n = read_at(journal, room, at.0)?;
+            // The order matters: the header or the holes must be read after the bytes.
+            (n, self.first()?)
+        } else {
+            self.read_masked(journal, at, room)?
         };
         if at < first {
             return Ok(Read::Gap { from: at, to: first.min(limit) });
@@ -110,8 +102,8 @@ impl Reader {
 
     /// Reads with what is around: also what is behind the limit, which decides what is masked and is not given out. Returns
     /// the first offset, too.
-    fn read_masked(&self, journal: &File, masks: &Masks, at: Offset, room: &mut [u8]) -> io::Result<(usize, Offset)> {
-        let margin = masks.margin();
+    fn read_masked(&self, journal: &File, at: Offset, room: &mut [u8]) -> io::Result<(usize, Offset)> {
+        let margin = self.masks.margin();
         let from = at.0.saturating_sub(margin as u64);
         let before = usize::try_from(at.0 - from).unwrap_or(margin);
         let mut window = vec![0; before + room.len() + margin];
@@ -127,7 +119,7 @@ impl Reader {
         let first = self.first()?;
         let gone = usize::try_from(first.since(Offset(from))).unwrap_or(length).min(length);
         let is_headless = first > Offset::ZERO && first >= Offset(from);
-        masks.mask_window(window.get_mut(gone..).unwrap_or_default(), is_headless);
+        self.masks.mask_window(window.get_mut(gone..).unwrap_or_default(), is_headless);
         let asked = window.get(before..).unwrap_or_default();
         let n = asked.len().min(room.len());
         if let (Some(room), Some(asked)) = (room.get_mut(..n), asked.get(..n)) {

@@ -1,7 +1,7 @@
 //! Event records are there completely or not at all, whatever happens to the file, and all kinds are decoded as they
 //! were written.
 
-use journal::{EndReason, Event, EventsReader, EventsWriter, Kind, Offset, Record, TroubleKind};
+use journal::{EndReason, Event, EventsReader, EventsWriter, Kind, Masks, Offset, Record, TroubleKind};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 const HEADER_BYTES: usize = 64;
 
 fn read_all(dir: &Path) -> Vec<Event> {
-    let mut reader = EventsReader::open(dir).unwrap();
+    let mut reader = EventsReader::open(dir, Masks::default()).unwrap();
     let size = reader.len().unwrap();
     std::iter::from_fn(|| reader.next(size).unwrap()).collect()
 }
@@ -113,7 +113,7 @@ fn a_reader_stops_at_the_published_end_and_goes_on_when_it_moves() {
     let published = writer.append(Kind(1), 1, Offset(1), &[b"one"]).unwrap();
     let end = writer.append(Kind(2), 2, Offset(2), &[b"two"]).unwrap();
 
-    let mut reader = EventsReader::open(dir.path()).unwrap();
+    let mut reader = EventsReader::open(dir.path(), Masks::default()).unwrap();
     assert_eq!(reader.next(published).unwrap().unwrap().payload, b"one");
     assert_eq!(reader.next(published).unwrap(), None);
     assert_eq!(reader.next(end - 1).unwrap(), None);
@@ -132,7 +132,7 @@ fn a_file_that_is_not_an_events_file_is_refused() {
         let other = TempDir::new().unwrap();
         fs::write(other.path().join("events"), &bytes).unwrap();
         fs::write(other.path().join("journal"), b"").unwrap();
-        let error = journal::Reader::open(other.path()).unwrap_err();
+        let error = journal::Reader::open(other.path(), Masks::default()).unwrap_err();
         assert!(error.to_string().contains(what), "{error}");
     }
 }
@@ -197,7 +197,7 @@ proptest! {
         let whole = ends.iter().filter(|end| **end <= at).count();
         let found: Vec<_> = read_all(dir.path()).into_iter().map(|event| event.payload).collect();
         prop_assert_eq!(&found[..], &payloads[..whole]);
-        let mut reader = EventsReader::open(dir.path()).unwrap();
+        let mut reader = EventsReader::open(dir.path(), Masks::default()).unwrap();
         let size = reader.len().unwrap();
         while reader.next(size).unwrap().is_some() {}
         let damaged_at = ends[..whole].last().copied().unwrap_or(HEADER_BYTES) as u64;

@@ -1,6 +1,6 @@
 //! A full disk loses nothing silently, and leaves room for a session's last records.
 
-use journal::{EndReason, EventsReader, EventsWriter, Kind, Offset, Read, Reader, Record, Retention, Writer};
+use journal::{EndReason, EventsReader, EventsWriter, Kind, Masks, Offset, Read, Reader, Record, Retention, Writer};
 use rustix::io::Errno;
 use std::fs;
 use std::io;
@@ -71,7 +71,7 @@ fn a_full_disk_takes_what_fits_and_the_rest_goes_on_where_it_stopped() {
         let rest = bytes.len() - taken;
         assert_eq!(writer.append(&bytes[taken..]).unwrap(), rest.min(64 << 10));
         let mut found = vec![0; bytes.len()];
-        let read = Reader::open(disk).unwrap().read(Offset::ZERO, writer.end(), &mut found).unwrap();
+        let read = Reader::open(disk, Masks::default()).unwrap().read(Offset::ZERO, writer.end(), &mut found).unwrap();
         let whole = writer.end().0 as usize;
         assert_eq!(read, Read::Bytes(whole));
         assert_eq!(found[..whole], bytes[..whole]);
@@ -101,7 +101,7 @@ fn last_words_fit_on_a_disk_that_is_full_and_other_events_leave_them_room() {
         let exited = Record::Exited { wait_status: 9, end: Offset(5), dropped_records: 0, left: 0, names: b"" };
         events.record(2, Offset(5), &ending).unwrap();
         let end = events.record(2, Offset(5), &exited).unwrap();
-        let mut reader = EventsReader::open(disk).unwrap();
+        let mut reader = EventsReader::open(disk, Masks::default()).unwrap();
         let found: Vec<_> = std::iter::from_fn(|| reader.next(end).unwrap()).collect();
         assert_eq!(found.len(), accepted + 2);
         assert_eq!(found.last().unwrap().record(), Some(exited));
@@ -131,7 +131,7 @@ fn a_record_torn_by_a_full_disk_leaves_nothing_that_reads_as_a_record() {
         // Exactly as long as what stood before the first forged record, so that it would be read next.
         let end = events.append(Kind::EXITED, 2, Offset(0), &[&[]]).unwrap();
         assert_eq!(end, before + 25);
-        let mut reader = EventsReader::open(&here).unwrap();
+        let mut reader = EventsReader::open(&here, Masks::default()).unwrap();
         let size = reader.len().unwrap();
         assert_eq!(reader.next(size).unwrap().map(|event| event.kind), Some(Kind::EXITED));
         assert_eq!(reader.next(size).unwrap(), None);

@@ -1,6 +1,6 @@
 //! The journal against a plain vector of bytes, and against readers who race with the one who frees its beginning.
 
-use journal::{EventsWriter, Offset, Read, Reader, Retained, Retention, Writer};
+use journal::{EventsWriter, Masks, Offset, Read, Reader, Retained, Retention, Writer};
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,7 +56,7 @@ proptest! {
     fn a_journal_reads_like_the_vector_it_stands_for(steps in prop::collection::vec(step(), 1..40)) {
         let retention = Retention { bytes_max: 3 * BLOCK, slack_bytes: BLOCK };
         let (dir, mut writer, mut events) = session(retention);
-        let mut reader = Reader::open(dir.path()).unwrap();
+        let mut reader = Reader::open(dir.path(), Masks::default()).unwrap();
         let mut model = Vec::new();
         let mut first = 0u64;
         for step in steps {
@@ -100,7 +100,7 @@ proptest! {
                     writer = Writer::open(dir.path(), &events, retention).unwrap();
                     // The writer may punch a given-up part once more, so that the next answer is the model's again.
                     writer.retain(&events, Offset::ZERO).unwrap();
-                    reader = Reader::open(dir.path()).unwrap();
+                    reader = Reader::open(dir.path(), Masks::default()).unwrap();
                 }
             }
             prop_assert_eq!(writer.end(), Offset(model.len() as u64));
@@ -127,7 +127,7 @@ fn a_reader_that_races_with_retention_sees_bytes_or_gaps_and_never_zeros() {
     const END: u64 = 16 << 20;
     let (dir, mut writer, events) = session(Retention { bytes_max: 16 * BLOCK, slack_bytes: BLOCK });
     let tail = AtomicU64::new(0);
-    let reader = Reader::open(dir.path()).unwrap();
+    let reader = Reader::open(dir.path(), Masks::default()).unwrap();
     let (mut bytes_seen, mut gaps_seen) = (0u64, 0u64);
     std::thread::scope(|scope| {
         let holder = scope.spawn(|| {
@@ -182,7 +182,7 @@ fn freed_output_leaves_the_disk_and_the_rest_keeps_its_offsets() {
     assert_eq!(retained, Retained::From(first));
     writer.sync().unwrap();
     assert!(blocks_of(dir.path()) <= (1 << 20) + BLOCK);
-    let reader = Reader::open(dir.path()).unwrap();
+    let reader = Reader::open(dir.path(), Masks::default()).unwrap();
     let mut buf = vec![0; 1 << 20];
     assert_eq!(reader.read(first, Offset(total), &mut buf).unwrap(), Read::Bytes(1 << 20));
     assert_eq!(buf, bytes_at(first.0..total));
@@ -196,7 +196,7 @@ fn a_journal_that_another_process_cuts_goes_on_at_its_offsets_and_reads_as_a_gap
         let (end, new_end) = (Offset(3 * BLOCK + 10), Offset(3 * BLOCK + 20));
         writer.append(&bytes_at(0..end.0)).unwrap();
         assert!(!writer.is_cut());
-        let reader = Reader::open(dir.path()).unwrap();
+        let reader = Reader::open(dir.path(), Masks::default()).unwrap();
         let file = std::fs::File::options().write(true).open(dir.path().join("journal")).unwrap();
         file.set_len(cut_to).unwrap();
 
@@ -213,7 +213,7 @@ fn a_journal_that_another_process_cuts_goes_on_at_its_offsets_and_reads_as_a_gap
             if is_retained {
                 assert_eq!(writer.retain(&events, end).unwrap(), Retained::From(end));
             }
-            for reader in [&reader, &Reader::open(dir.path()).unwrap()] {
+            for reader in [&reader, &Reader::open(dir.path(), Masks::default()).unwrap()] {
                 assert_eq!(reader.first().unwrap(), end);
                 assert_eq!(reader.read(Offset(0), new_end, &mut buf).unwrap(), Read::Gap { from: Offset(0), to: end });
                 assert_eq!(reader.read(end, new_end, &mut buf).unwrap(), Read::Bytes(10));
@@ -233,7 +233,7 @@ fn a_punch_that_outlived_its_header_in_a_machine_crash_still_reads_as_a_gap() {
     writer.retain(&events, writer.end()).unwrap();
     events.publish_first(Offset(BLOCK)).unwrap();
 
-    let reader = Reader::open(dir.path()).unwrap();
+    let reader = Reader::open(dir.path(), Masks::default()).unwrap();
     assert_eq!(reader.first().unwrap(), Offset(12 * BLOCK));
     let reopened = Writer::open(dir.path(), &events, Retention::UNLIMITED).unwrap();
     assert_eq!(reopened.first(), Offset(12 * BLOCK));
@@ -242,7 +242,7 @@ fn a_punch_that_outlived_its_header_in_a_machine_crash_still_reads_as_a_gap() {
 #[test]
 fn a_journal_whose_events_have_a_damaged_header_gives_bytes_or_gaps_and_never_zeros() {
     let (dir, mut writer, events) = session(Retention { bytes_max: 4 * BLOCK, slack_bytes: 0 });
-    let reader = Reader::open_alone(dir.path()).unwrap();
+    let reader = Reader::open_alone(dir.path(), Masks::default()).unwrap();
     let mut buffer = [0; 16];
     for written in [0..4 * BLOCK, 4 * BLOCK..16 * BLOCK] {
         writer.append(&bytes_at(written)).unwrap();
@@ -260,7 +260,7 @@ fn a_journal_whose_events_have_a_damaged_header_gives_bytes_or_gaps_and_never_ze
 fn a_reader_never_looks_past_the_published_tail() {
     let (dir, mut writer, _events) = session(Retention::UNLIMITED);
     writer.append(b"published, not yet").unwrap();
-    let reader = Reader::open(dir.path()).unwrap();
+    let reader = Reader::open(dir.path(), Masks::default()).unwrap();
     let mut buf = [0; 64];
     assert_eq!(reader.read(Offset::ZERO, Offset(9), &mut buf).unwrap(), Read::Bytes(9));
     assert_eq!(&buf[..10], b"published\0");

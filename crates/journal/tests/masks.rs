@@ -4,7 +4,6 @@ use journal::{EventsReader, EventsWriter, Masks, Offset, Read, Reader, Record};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::ops::Range;
-use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A random number generator that repeats itself (xorshift).
@@ -39,8 +38,7 @@ impl Folder {
     }
 
     fn masked(&self, texts: &[Vec<u8>]) -> Reader {
-        let masks = Masks::new(texts.iter().cloned()).map(Arc::new);
-        Reader::open(self.dir.path()).unwrap().masked(masks)
+        Reader::open(self.dir.path(), Masks::new(texts.iter().cloned())).unwrap()
     }
 
     fn begin_anew(&mut self) {
@@ -217,8 +215,8 @@ fn texts_in_records_are_masked_and_other_fields_stay() {
     let mut folder = Folder::new();
     let record = Record::Accepted { id: 7, nonce: 77, key: [1; 16], text: b"curl -H sesame-open-now x; sesame-o" };
     folder.events.record(5, Offset(9), &record).unwrap();
-    let masks = Masks::new([b"sesame-open-now".to_vec(), b"short".to_vec()]).map(Arc::new);
-    let mut events = EventsReader::open(folder.dir.path()).unwrap().masked(masks);
+    let masks = Masks::new([b"sesame-open-now".to_vec(), b"short".to_vec()]);
+    let mut events = EventsReader::open(folder.dir.path(), masks).unwrap();
     let event = events.next(u64::MAX).unwrap().unwrap();
     let masked = Record::Accepted { id: 7, nonce: 77, key: [1; 16], text: b"curl -H *************** x; sesame-o" };
     assert_eq!((event.record(), event.time_us, event.offset), (Some(masked), 5, Offset(9)));

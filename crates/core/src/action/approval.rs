@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use journal::MaskedText;
+
 use crate::ids::SessionId;
 
 /// How the name of an approval's page begins; that of a secret's page has no such character.
@@ -46,14 +48,14 @@ pub enum ApprovalSubject {
     /// A command, whole; `inside`: in a shell that runs in the session's own.
     Command {
         /// Its text.
-        text: String,
+        text: MaskedText,
         /// In a nested shell.
         inside: bool,
     },
     /// Input; nothing of it where it is secret.
     Input {
         /// The bytes, readable.
-        text: Option<String>,
+        text: Option<MaskedText>,
         /// How many bytes.
         length: usize,
     },

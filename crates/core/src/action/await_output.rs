@@ -1,5 +1,7 @@
 //! A wait for output that may be there already, before it is read.
 
+use journal::MaskedText;
+
 use super::command::CommandView;
 use super::output::Since;
 use super::report::Report;
@@ -36,7 +38,7 @@ pub struct AwaitedOutput {
     /// The beginning of the awaited output, if it is known.
     pub from: Option<u64>,
     /// The text in existing output, or on the screen, that matched the pattern.
-    pub matched: Option<String>,
+    pub matched: Option<MaskedText>,
     /// The report on the wait, if nothing matched before.
     pub report: Option<Box<Report>>,
     /// The command that ran when the wait began and has ended since, if the caller named none.

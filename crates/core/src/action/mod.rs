@@ -48,6 +48,7 @@ pub use events::*;
 pub(crate) use facts::AuditClass;
 pub use facts::Facts;
 pub use input::*;
+pub use journal::MaskedText;
 pub use limits::*;
 pub use named_secret::*;
 pub use output::*;

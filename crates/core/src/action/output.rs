@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use journal::MaskedText;
+
 use super::budget::Budget;
 use crate::ids::{CommandId, SessionId};
 use crate::lane::AnswerRoom;
@@ -93,11 +95,11 @@ pub struct OutputView {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextView {
     /// The head, or all of it.
-    pub head: String,
+    pub head: MaskedText,
     /// The range left out between head and tail.
     pub omitted: Option<Omitted>,
     /// The tail, if a range was left out.
-    pub tail: String,
+    pub tail: MaskedText,
     /// The beginning of the range of the journal that is shown.
     pub from: u64,
     /// Its end.
@@ -141,7 +143,7 @@ impl Omitted {
 #[derive(Debug, Clone)]
 pub struct ScreenView {
     /// The rows, without trailing blanks.
-    pub rows: Vec<String>,
+    pub rows: Vec<MaskedText>,
     /// The cursor's row, from 0.
     pub cursor_row: u16,
     /// The cursor's column, from 0.
@@ -149,7 +151,7 @@ pub struct ScreenView {
     /// Whether the cursor is shown.
     pub cursor_visible: bool,
     /// The window's title.
-    pub title: String,
+    pub title: MaskedText,
     /// Whether the title is new to the caller.
     pub is_title_new: bool,
     /// The width in cells.
@@ -187,10 +189,15 @@ pub struct ShownScreen {
     painter: Painter,
     /// A hash of each row.
     marks: Vec<u64>,
-    title: String,
+    title: MaskedText,
 }
 
 impl ScreenView {
+    /// The text of a span.
+    pub fn text_of(&self, span: &Span) -> &str {
+        self.rows.get(usize::from(span.row)).and_then(|row| row.get(span.bytes.clone())).unwrap_or_default()
+    }
+
     /// Marks the difference to the last screen that the caller was shown, and returns what it is shown now.
     pub fn compare(&mut self, before: Option<&ShownScreen>) -> ShownScreen {
         self.is_title_new = before.is_none_or(|before| before.title != self.title);

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use journal::MaskedText;
 use regex::{Regex, RegexBuilder};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -127,8 +128,8 @@ impl PatternShare {
     }
 
     /// The first match of this pattern, looked for in a turn.
-    pub async fn find(&self, pattern: &Pattern, text: &str) -> Option<String> {
-        let find = || pattern.find(text).map(|found| found.as_str().to_owned());
+    pub async fn find(&self, pattern: &Pattern, text: &MaskedText) -> Option<MaskedText> {
+        let find = || pattern.find(text).map(|found| text.part(found.range()));
         if pattern.is_plain {
             return find();
         }
@@ -196,10 +197,11 @@ pub(crate) mod tests {
         let plain = at_once(share.compile("q", "", "ready")).expect("valid");
         let turn = at_once(share.turn());
         let context = &mut Context::from_waker(Waker::noop());
+        let text = "a is ready".into();
         let (mut compiling, mut matching) =
-            (Box::pin(share.compile("q", "", r"(?i)busy")), Box::pin(share.find(&costly, "a")));
+            (Box::pin(share.compile("q", "", r"(?i)busy")), Box::pin(share.find(&costly, &text)));
         assert!(compiling.as_mut().poll(context).is_pending() && matching.as_mut().poll(context).is_pending());
-        assert_eq!(at_once(share.find(&plain, "is ready")).as_deref(), Some("ready"));
+        assert_eq!(at_once(share.find(&plain, &text)).as_deref(), Some("ready"));
         assert!(at_once(share.compile("q", "", "$ $")).is_ok());
         drop(turn);
         assert!(matches!(compiling.as_mut().poll(context), Poll::Ready(Ok(_))));

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use journal::MaskedText;
+
 /// The present view of a process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProcessView {
@@ -16,9 +18,9 @@ pub struct ProcessView {
     /// Its kernel session (setsid(2)).
     pub session: u32,
     /// The command's name, at most 15 bytes.
-    pub name: String,
+    pub name: MaskedText,
     /// The command line.
-    pub command_line: String,
+    pub command_line: MaskedText,
     /// Its state.
     pub state: ProcessState,
     /// Percent of one core since the previous list.

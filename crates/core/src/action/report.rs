@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use journal::MaskedText;
+
 use super::command::{CommandStatus, CommandView, Ending};
 use super::output::{ScreenView, TextView};
 use super::session::SessionView;
@@ -59,7 +61,7 @@ pub struct Report {
     /// The command runs on although the call that began it was cancelled; no answer has said so.
     pub is_given_up: bool,
     /// The text that matched the pattern.
-    pub matched: Option<String>,
+    pub matched: Option<MaskedText>,
     /// The way in which the server ended the command, if its time was up.
     pub time_limit: Option<Ending>,
     /// The task by which the caller learns of the command's end, if there is one.

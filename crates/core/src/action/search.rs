@@ -1,5 +1,7 @@
 //! Searches in the output of a session.
 
+use journal::MaskedText;
+
 use super::output::{OutputKind, Since};
 use super::pattern::Pattern;
 use crate::ids::{CommandId, SessionId};
@@ -53,7 +55,7 @@ pub struct MatchView {
     pub line: u64,
     /// The line; of a longer one [`crate::limits::SEARCH_LINE_CHARS_MAX`] characters around the match, with `…` where it goes
     /// on.
-    pub text: String,
+    pub text: MaskedText,
     /// The command, if it is a command's output.
     pub command: Option<CommandId>,
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use journal::MaskedText;
+
 use super::command::{Boundary, NamedAction};
 use super::limits::{KeptLimit, LimitHit, Limits};
 use crate::confinement_tier::ConfinementTier;
@@ -141,7 +143,7 @@ pub struct SessionView {
     /// The shell's working directory, in its original bytes.
     pub cwd: PathBuf,
     /// The variables requested at the start, with secret-looking values redacted.
-    pub env: Vec<(String, String)>,
+    pub env: Vec<(String, MaskedText)>,
     /// When it was created.
     pub created_at: SystemTime,
     /// The last input, command or output.

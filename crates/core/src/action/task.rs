@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use journal::MaskedText;
+
 use super::report::Report;
 use super::secret::SecretRequest;
 use crate::ids::TaskId;
@@ -25,7 +27,7 @@ pub enum TaskState {
         /// How long it has taken, with the time before the task.
         waited: Duration,
         /// The last line of the output.
-        last_line: String,
+        last_line: MaskedText,
         /// Why nothing is known of it at present.
         trouble: Option<String>,
     },

@@ -1,7 +1,6 @@
 //! The lines of one action: before it, and before its answer.
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use journal::Masks;
@@ -31,7 +30,7 @@ struct Recorded<'a> {
     class: AuditClass,
     details: Details,
     /// Those of all named secrets, and of the session.
-    masks: Vec<Arc<Masks>>,
+    masks: Vec<Masks>,
     begun: Instant,
     /// The shares that limit its lines, and the named token that has asked for it.
     share: Option<(&'a TokenShares, &'a str)>,
@@ -47,7 +46,7 @@ impl AuditLog {
         &'a self,
         principal: &'a Principal,
         action: &Action,
-        of_session: impl FnOnce(Option<&str>) -> (Option<String>, Vec<Arc<Masks>>),
+        of_session: impl FnOnce(Option<&str>) -> (Option<String>, Vec<Masks>),
     ) -> Entry<'a> {
         let of = self.on.as_ref().map(|log| {
             let (facts, mut details) = (action.facts(), details(action));

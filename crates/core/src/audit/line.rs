@@ -1,7 +1,6 @@
 //! A line of the audit log: the facts of an action, and their form in the file.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use journal::Masks;
@@ -85,7 +84,7 @@ pub(super) struct Details {
 
 impl Details {
     /// Masks what a caller wrote freely.
-    pub(super) fn mask(&mut self, masks: &[Arc<Masks>]) {
+    pub(super) fn mask(&mut self, masks: &[Masks]) {
         if masks.is_empty() {
             return;
         }
@@ -611,12 +610,12 @@ impl<'a> Line<'a> {
 }
 
 /// Why an action was not performed.
-pub(super) fn reason(error: &ActionError, masks: &[Arc<Masks>]) -> String {
+pub(super) fn reason(error: &ActionError, masks: &[Masks]) -> String {
     cut(&masked(error.to_string(), masks), AUDIT_PATH_BYTES_MAX).to_owned()
 }
 
-fn masked(text: String, masks: &[Arc<Masks>]) -> String {
-    masks.iter().fold(text, |text, masks| masks.masked_text(text))
+fn masked(text: String, masks: &[Masks]) -> String {
+    masks.iter().fold(text, |text, masks| masks.text(text).into())
 }
 
 /// RFC 3339 in UTC, with microseconds.

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
 use journal::Masks;
 use sha2::{Digest as _, Sha256};
@@ -318,7 +317,7 @@ async fn a_short_text_is_whole_and_a_secret_at_the_cut_is_masked() {
     let dir = tempfile::tempdir().expect("a directory");
     let log = log(dir.path());
     act(&log, execute("make"), Ok(Outcome::Typed(0))).await.expect("done");
-    let masks = Arc::new(Masks::new([b"a-secret-of-some-length".to_vec()]).expect("a text"));
+    let masks = Masks::new([b"a-secret-of-some-length".to_vec()]);
     let action = execute(&format!("{}a-secret-of-some-length", "x".repeat(AUDIT_TEXT_BYTES_MAX - 8)));
     let caller = ann();
     let mut entry = log.entry(&caller, &action, |_| (None, vec![masks]));

@@ -4,8 +4,8 @@ use std::pin::pin;
 
 use super::caller::{Caller, mismatch};
 use crate::action::{
-    Action, ActionError, AwaitOutput, AwaitedOutput, Budget, CommandStatus, CommandView, EndedBy, Outcome, OutputView,
-    Report, Since, View,
+    Action, ActionError, AwaitOutput, AwaitedOutput, Budget, CommandStatus, CommandView, EndedBy, MaskedText, Outcome,
+    OutputView, Report, Since, View,
 };
 use crate::ids::{CommandId, SessionId};
 use crate::limits::{BUDGET_CHARS, READ_BYTES_MAX};
@@ -40,7 +40,7 @@ async fn wait_once(caller: Caller<'_>, request: AwaitOutput, moves_cursor: bool)
     let mut looking = pin!(async {
         if on_screen {
             return match caller.act(Action::Screen(id.clone())).await? {
-                Outcome::Screen(screen) => Ok((None, vec![screen.rows.join("\n")])),
+                Outcome::Screen(screen) => Ok((None, vec![MaskedText::joined(&screen.rows)])),
                 other => Err(mismatch(&other)),
             };
         }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::caller::Caller;
 use crate::action::{
-    Action, ActionError, Dialogue, DialogueView, EndedBy, Input, Outcome, Pattern, Report, Since, View, Wait,
+    Action, ActionError, Dialogue, DialogueView, EndedBy, Input, MaskedText, Outcome, Pattern, Report, Since, View,
+    Wait,
 };
 use crate::ids::SessionId;
 use crate::limits::{BUDGET_CHARS, READ_BYTES_MAX};
@@ -87,16 +88,16 @@ async fn wait_for(
         let from = session.first_offset.max(session.end_offset.saturating_sub(BUDGET_CHARS as u64));
         let view = caller.output(id, Since::Offset(from), View::Text, READ_BYTES_MAX, true).await?;
         let newest = if view.text.omitted.is_some() { &view.text.tail } else { &view.text.head };
-        let prompt = newest.rsplit('\n').next().unwrap_or_default();
+        let prompt = newest.part(newest.rfind('\n').map_or(0, |at| at + 1)..);
         let patterns = caller.patterns();
-        if let Some(found) = patterns.find(words, prompt).await {
+        if let Some(found) = patterns.find(words, &prompt).await {
             return Ok::<_, ActionError>(Some(found));
         }
         // A program that moves the cursor asks in the cursor's row, and a full-screen program anywhere.
         let Outcome::Screen(screen) = caller.act(Action::Screen(id.clone())).await? else { return Ok(None) };
         let rows = match screen.rows.get(usize::from(screen.cursor_row)) {
             Some(row) if !screen.is_alternate => row.clone(),
-            _ => screen.rows.join("\n"),
+            _ => MaskedText::joined(&screen.rows),
         };
         Ok(patterns.find(words, &rows).await)
     });

@@ -146,7 +146,7 @@ async fn a_call_of_the_terminal_tool_is_a_command_at_a_prompt_and_input_at_a_que
     scene.terminal("y() { echo called; }", |_| ()).await;
     assert_eq!(scene.primitives().await, mine(&["locate", "start", "execute y() { echo called; }", "missed"]));
     let called = scene.terminal("y", |_| ()).await;
-    assert_eq!((called.report.output.head.as_str(), called.look), ("called\n", None));
+    assert_eq!((&*called.report.output.head, called.look), ("called\n", None));
     assert_eq!(scene.primitives().await, mine(&["locate", "execute y", "missed"]));
     let asks = scene.terminal("read -rp 'sure? ' answer", |_| ()).await;
     assert_eq!(asks.report.ended_by, EndedBy::InputWanted);

@@ -6,6 +6,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use journal::Masks;
+
 use super::timeline::{micros, time};
 use crate::action::{ProcessState, ProcessView, Usage};
 use crate::host::{Host, Identity, Process, descendants};
@@ -84,6 +86,7 @@ impl Meter {
         holder_pid: u32,
         shell_pid: u32,
         is_sandbox: bool,
+        masks: &Masks,
     ) -> Vec<ProcessView> {
         let all = descendants(host, holder_pid);
         let pids: HashSet<u32> = all.iter().map(Process::pid).collect();
@@ -96,7 +99,11 @@ impl Meter {
             let of_window = looks.percent(now, it.cpu_us);
             self.0.insert(it.identity, looks);
             let cpu_percent = of_window.unwrap_or_else(|| percent(it.cpu_us, age_seconds(it, since_boot_us)));
-            let command_line = host.command_line(it.pid());
+            // Half a secret is not recognized.
+            let mut command_line = masks.text(host.command_line(it.pid()));
+            if let Some((end, _)) = command_line.char_indices().nth(COMMAND_LINE_CHARS_MAX) {
+                command_line.truncate(end);
+            }
             ProcessView {
                 pid: it.pid(),
                 sandbox_pid: is_sandbox.then(|| host.innermost_pid(it.pid())).flatten(),
@@ -104,8 +111,8 @@ impl Meter {
                 parent: Some(it.parent).filter(|parent| pids.contains(parent)),
                 group: it.group,
                 session: it.session,
-                name: it.name.clone(),
-                command_line: command_line.chars().take(COMMAND_LINE_CHARS_MAX).collect(),
+                name: masks.text(it.name.clone()),
+                command_line,
                 state: it.state,
                 cpu_percent,
                 cpu_time: Duration::from_micros(it.cpu_us),
@@ -167,10 +174,14 @@ mod tests {
         let shell = Process { foreground_group: Some(3), name: "bash".to_owned(), ..process(2, 1, SECOND) };
         let other = process(9, 8, SECOND);
         host.runs(&[process(1, 0, 7 * SECOND), shell.clone(), process(3, 2, 2 * SECOND), other], 4 * SECOND);
-        let told: Vec<_> =
-            meter.list(&host, 1, 2, false).into_iter().map(|p| (p.pid, p.parent, p.is_foreground)).collect();
+        let told: Vec<_> = meter
+            .list(&host, 1, 2, false, &Masks::default())
+            .into_iter()
+            .map(|p| (p.pid, p.parent, p.is_foreground))
+            .collect();
         assert_eq!(told, [(2, None, false), (3, Some(2), true)]);
-        let again: Vec<_> = meter.list(&host, 1, 2, false).into_iter().map(|p| p.cpu_percent).collect();
+        let again: Vec<_> =
+            meter.list(&host, 1, 2, false, &Masks::default()).into_iter().map(|p| p.cpu_percent).collect();
         assert_eq!(again, [25.0, 50.0], "since the start, for the other list is no second old");
     }
 
@@ -202,7 +213,7 @@ mod tests {
         assert_eq!((usage.cpu_percent, usage.memory_mb, usage.processes), (25.0, 2.0, 2));
         let host = FakeHost::default();
         host.runs(&all, 4 * SECOND);
-        let told = Meter::default().list(&host, 1, 2, true);
+        let told = Meter::default().list(&host, 1, 2, true, &Masks::default());
         let told: Vec<_> = told.into_iter().map(|p| (p.pid, p.sandbox_pid, p.parent)).collect();
         assert_eq!(told, [(2, Some(2), None), (5, Some(5), None)]);
     }

@@ -8,7 +8,7 @@ use std::io;
 
 use journal::{Event, EventsReader, Kind};
 
-use crate::host::holders::SessionFolder;
+use crate::host::holders::MaskedFolder;
 
 /// The events that were not replayed yet.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl ReplayOrder {
 }
 
 /// The events of a session; `None` if their header is damaged, which [`open`] reports.
-pub(crate) fn events(folder: &SessionFolder) -> io::Result<Option<EventsReader>> {
+pub(crate) fn events(folder: &MaskedFolder) -> io::Result<Option<EventsReader>> {
     match folder.events() {
         Err(e) if is_damage(&e) => Ok(None),
         events => events.map(Some),

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use journal::Masks;
+use journal::{MaskedText, Masks};
 use serde::{Deserialize, Serialize};
 
 use super::timeline::micros;
@@ -95,10 +95,10 @@ impl fmt::Debug for GivenSecrets {
 }
 
 impl GivenSecrets {
-    /// The masks of their values; `None` if there are none.
-    pub(crate) fn masks(&self) -> Option<Arc<Masks>> {
+    /// The masks of their values.
+    pub(crate) fn masks(&self) -> Masks {
         let values = self.variables.iter().chain(&self.files).map(|(_, value)| value);
-        secret_masks::of_texts(values.flat_map(|value| {
+        Masks::new(values.flat_map(|value| {
             // A nested shell echoes the line that runs a command in it.
             let echoed = as_format(value).into_bytes();
             secret_masks::texts(value.as_bytes()).into_iter().chain([echoed])
@@ -185,11 +185,10 @@ impl SessionMetadata {
     }
 
     /// The variables, with secrets hidden.
-    pub(crate) fn shown_env(&self, masks: Option<&Masks>) -> Vec<(String, String)> {
+    pub(crate) fn shown_env(&self, masks: &Masks) -> Vec<(String, MaskedText)> {
         let shown = |(name, value): &(String, String)| {
-            let mut value = shown_value(name, value.as_bytes());
-            masks.into_iter().for_each(|masks| masks.mask(&mut value));
-            (name.clone(), String::from_utf8_lossy(&value).into_owned())
+            let value = shown_value(name, value.as_bytes());
+            (name.clone(), masks.text(String::from_utf8_lossy(&value).into_owned()))
         };
         self.env.iter().map(shown).collect()
     }
@@ -238,7 +237,7 @@ mod tests {
             env: vec![("API_KEY".into(), "x".into()), ("github_token".into(), "y".into()), ("A".into(), "z".into())],
             ..SessionMetadata::default()
         };
-        let shown: Vec<String> = meta.shown_env(None).into_iter().map(|(_, v)| v).collect();
+        let shown: Vec<MaskedText> = meta.shown_env(&Masks::default()).into_iter().map(|(_, v)| v).collect();
         assert_eq!(shown, ["***", "***", "z"]);
         assert_eq!(SessionMetadata::decode(&meta.encode()), meta);
         assert_eq!(SessionMetadata::decode(b"garbage"), SessionMetadata::default());

@@ -1,7 +1,5 @@
 //! Views of known sessions, with what their processes use.
 
-use std::sync::Arc;
-
 use journal::Masks;
 
 use super::handle::Handle;
@@ -15,11 +13,12 @@ use crate::principal::Principal;
 
 impl KnownSessions {
     /// The name of a live session, and the masks for the audit log: its own, and those of all named secrets.
-    pub(crate) fn name_and_masks(&self, id: Option<&str>) -> (Option<String>, Vec<Arc<Masks>>) {
+    pub(crate) fn name_and_masks(&self, id: Option<&str>) -> (Option<String>, Vec<Masks>) {
         let id = id.and_then(|id| SessionId::parse(id).ok());
         let shared = id.and_then(|id| Some(self.handle(&id)?.shared));
-        let own = shared.as_ref().and_then(|shared| shared.folder.masks().cloned());
-        let masks = self.backends.secrets.masks().into_iter().chain(own).collect();
+        let own = shared.as_ref().map(|shared| shared.folder.masks().clone());
+        let all = [self.backends.secrets.masks()].into_iter().chain(own);
+        let masks = all.filter(|masks| !masks.is_none()).collect();
         (shared.and_then(|shared| shared.meta.name.clone()), masks)
     }
 

@@ -11,7 +11,7 @@ use super::backends::Backends;
 use super::session_metadata::SessionMetadata;
 use super::taint::Taint;
 use crate::action::{ActionError, StartupFailure};
-use crate::host::holders::SessionFolder;
+use crate::host::holders::MaskedFolder;
 use crate::ids::SessionId;
 use crate::lane::{AnswerRoom, Lane};
 use crate::limits;
@@ -21,7 +21,7 @@ use crate::store::SessionRow;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) id: SessionId,
-    pub(crate) folder: SessionFolder,
+    pub(crate) folder: MaskedFolder,
     pub(crate) meta: SessionMetadata,
     pub(crate) spec: Spec,
     pub(crate) reader: Reader,
@@ -55,7 +55,7 @@ impl Shared {
 
     /// Does work on so many bytes of its output, much of it in its lane. The bytes around them decide what is masked.
     pub(crate) async fn work<T>(&self, bytes: u64, work: impl FnOnce() -> T) -> T {
-        let around = self.folder.masks().map_or(0, |masks| 2 * masks.margin());
+        let around = 2 * self.folder.masks().margin();
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_add(around);
         self.backends.lanes.work(&self.meta.owner, bytes, work).await
     }

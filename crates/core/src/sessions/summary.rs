@@ -47,7 +47,7 @@ impl Summary {
             shell: shared.meta.shell.clone(),
             pid: self.pid,
             cwd: self.cwd.as_deref().map_or_else(|| bytes_to_path(&shared.spec.cwd), Path::to_owned),
-            env: shared.meta.shown_env(shared.folder.masks().map(Arc::as_ref)),
+            env: shared.meta.shown_env(shared.folder.masks()),
             created_at: time(shared.meta.created_us),
             last_activity: time(self.last_activity_us),
             owner: shared.meta.owner.clone(),

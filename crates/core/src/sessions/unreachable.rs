@@ -3,7 +3,6 @@
 //! terminated, and do not count as ended.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use journal::Record;
@@ -15,7 +14,7 @@ use super::shared::Shared;
 use super::timeline::time;
 use crate::action::{ActionError, Boundary, Foreground, SessionExit, SessionStatus, SessionView, Tools, Usage};
 use crate::host::Identity;
-use crate::host::holders::SessionFolder;
+use crate::host::holders::{MaskedFolder, SessionFolder};
 use crate::ids::SessionId;
 use crate::store::SessionRow;
 
@@ -36,7 +35,7 @@ pub(crate) enum Hindrance {
 #[derive(Debug)]
 pub(crate) struct Unreachable {
     pub(crate) id: SessionId,
-    pub(crate) folder: SessionFolder,
+    pub(crate) folder: MaskedFolder,
     pub(crate) meta: SessionMetadata,
     spec: Spec,
     pub(crate) unreachable_reason: Hindrance,
@@ -84,7 +83,7 @@ impl Unreachable {
 
     /// A session whose actor is gone for a moment.
     pub(crate) fn without_actor(shared: &Shared) -> Self {
-        Self::silent(&shared.id, shared.folder.clone(), "the server is reconnecting to it".to_owned())
+        Self::silent(&shared.id, SessionFolder::clone(&shared.folder), "the server is reconnecting to it".to_owned())
     }
 
     /// The error of a request that needs the holder.
@@ -105,7 +104,7 @@ impl Unreachable {
             shell: self.meta.shell.clone(),
             pid: self.shell_pid,
             cwd: PathBuf::from(std::ffi::OsStr::from_bytes(&self.spec.cwd)),
-            env: self.meta.shown_env(self.folder.masks().map(Arc::as_ref)),
+            env: self.meta.shown_env(self.folder.masks()),
             created_at: time(self.meta.created_us),
             last_activity: written,
             owner: self.meta.owner.clone(),

@@ -1,6 +1,6 @@
 //! Replies to programs' terminal queries: typed once, whichever server sends them, and cheap to record.
 
-use journal::{EventsReader, Offset, Record};
+use journal::{EventsReader, Masks, Offset, Record};
 use wire::{FromHolder, ToHolder};
 
 use crate::rig::{Held, PATIENCE};
@@ -14,7 +14,7 @@ fn answer(query: u64, bytes: &[u8]) -> ToHolder {
 fn a_flood_of_questions_leaves_no_records() {
     let mut held = Held::running("stty raw -echo; echo READY; exec cat >/dev/null");
     held.shows("READY");
-    let size = |held: &Held| EventsReader::open(&held.folder()).unwrap().len().unwrap();
+    let size = |held: &Held| EventsReader::open(&held.folder(), Masks::default()).unwrap().len().unwrap();
     let before = size(&held);
     for query in 1..=5_000 {
         held.server.sends(&answer(query, b"x"));
@@ -35,7 +35,7 @@ fn an_answer_is_sent_to_the_server_recorded_for_the_next_one_and_typed_once() {
     assert!(told.into_iter().any(is_told));
     let mut next = held.call();
     let tail = next.greets(true).tail;
-    let mut events = EventsReader::open(&held.folder()).unwrap();
+    let mut events = EventsReader::open(&held.folder(), Masks::default()).unwrap();
     let answered = std::iter::from_fn(|| events.next(tail.events).unwrap())
         .any(|event| Record::decode(event.kind, &event.payload) == Some(Record::Answered { query: Offset(5) }));
     assert!(answered);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use journal::{EndReason, EventsReader, Record};
+use journal::{EndReason, EventsReader, Masks, Record};
 use wire::{FromHolder, ToHolder};
 
 use crate::rig::{Held, PATIENCE, ends_within};
@@ -13,7 +13,7 @@ fn a_holder_whose_folder_was_removed_says_so_and_ends_with_its_tree() {
     let mut held = Held::running("setsid sh -c 'echo \"daemon $$ END\"; exec sleep 1000' & read rest");
     let shown = held.shows("END");
     let daemon: u32 = shown.split_whitespace().nth(1).unwrap().parse().unwrap();
-    let mut events = EventsReader::open(&held.folder()).unwrap();
+    let mut events = EventsReader::open(&held.folder(), Masks::default()).unwrap();
     std::fs::remove_dir_all(held.folder()).unwrap();
     assert!(held.ends_within(PATIENCE) && ends_within(daemon, PATIENCE));
     let size = events.len().unwrap();

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::caller::Caller;
 use super::text;
-use ptyd_core::action::{Action, ActionError, List, Outcome, ReadOutput, Since, View};
+use ptyd_core::action::{Action, ActionError, List, MaskedText, Outcome, ReadOutput, Since, View};
 use ptyd_core::ids::SessionId;
 use ptyd_core::limits::{BUDGET_CHARS, BUDGET_CHARS_MAX};
 
@@ -56,7 +56,7 @@ pub(super) async fn read(caller: &Caller, uri: &str) -> Result<ReadResourceResul
     let text = match what {
         Part::Output => transcript(caller, id, uri).await?,
         Part::Screen => match act(caller, Action::Screen(id), uri).await? {
-            Outcome::Screen(screen) => screen.rows.join("\n"),
+            Outcome::Screen(screen) => MaskedText::joined(&screen.rows).into(),
             _ => return Err(mismatch()),
         },
     };

@@ -179,7 +179,7 @@ async fn detailed(caller: &Caller, view: &TaskView) -> DetailedTask {
             return DetailedTask::new(base(&view.id, times(view.opened_at), payload.status(), message), payload);
         }
         TaskState::Working { waited, last_line, trouble } => {
-            let message = status_message(*waited, trouble.as_ref().unwrap_or(last_line));
+            let message = status_message(*waited, trouble.as_deref().unwrap_or(last_line));
             let status = TaskStatus::Working;
             return DetailedTask::new(base(&view.id, times(view.opened_at), status, message), TaskPayload::Working);
         }

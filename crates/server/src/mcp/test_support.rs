@@ -15,7 +15,7 @@ use super::dispatch_port::Server;
 use super::stdio;
 use ptyd_core::action::{
     Action, ActionError, Boundary, Boxed, CommandStatus, CommandView, Composite, Dispatch, EndedBy, Foreground,
-    Outcome, PatternShare, Report, SessionStatus, SessionView, TextView, Tools, Usage,
+    MaskedText, Outcome, PatternShare, Report, SessionStatus, SessionView, TextView, Tools, Usage,
 };
 use ptyd_core::dispatch::{Caller, expand};
 use ptyd_core::ids::{CommandId, SessionId};
@@ -243,6 +243,11 @@ pub(super) fn command() -> CommandView {
     }
 }
 
+/// Text that is output of no session.
+pub(super) fn constant(text: impl Into<String>) -> MaskedText {
+    MaskedText::from(&*text.into().leak())
+}
+
 /// Its report, with this output.
 pub(super) fn report(output: &str) -> Report {
     Report {
@@ -252,7 +257,7 @@ pub(super) fn report(output: &str) -> Report {
         command: Some(command()),
         ended_by: EndedBy::Ended,
         waited: Duration::from_millis(20),
-        output: TextView { head: output.to_owned(), to: 20, ..TextView::default() },
+        output: TextView { head: constant(output), to: 20, ..TextView::default() },
         screen: None,
         accepted_bytes: None,
         is_typed_at_prompt: false,

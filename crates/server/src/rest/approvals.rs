@@ -51,8 +51,8 @@ pub(super) fn decision(decision: Decision) -> api::Decision {
 
 fn shown(view: ApprovalView) -> api::Approval {
     let (command, inside, input, input_length, keys) = match view.subject {
-        ApprovalSubject::Command { text, inside } => (Some(text), inside, None, None, None),
-        ApprovalSubject::Input { text, length } => (None, false, text, Some(length), None),
+        ApprovalSubject::Command { text, inside } => (Some(text.into()), inside, None, None, None),
+        ApprovalSubject::Input { text, length } => (None, false, text.map(Into::into), Some(length), None),
         ApprovalSubject::Keys(names) => (None, false, None, None, Some(names)),
     };
     let (state, decided_by) = match view.state {

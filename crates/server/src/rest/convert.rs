@@ -77,7 +77,7 @@ pub(super) fn session(view: action::SessionView, base_url: &str) -> TerminalSess
         pid: view.pid,
         cwd,
         cwd_base64,
-        env: view.env.into_iter().collect(),
+        env: view.env.into_iter().map(|(name, value)| (name, value.into())).collect(),
         created_at: time(view.created_at),
         last_activity: time(view.last_activity),
         owner: view.owner,
@@ -218,7 +218,7 @@ pub(super) fn execution(report: action::Report) -> Option<CommandExecution> {
     execution.output = Some(text(report.output));
     execution.ended_by = Some(ended_by(report.ended_by));
     execution.waited_ms = Some(millis(report.waited));
-    execution.matched = report.matched;
+    execution.matched = report.matched.map(Into::into);
     execution.on_timeout = report.time_limit.map(|ending| match ending {
         action::Ending::Interrupt => api::OnTimeout::Interrupt,
         action::Ending::Kill => api::OnTimeout::Kill,
@@ -244,7 +244,7 @@ pub(super) fn wait(report: action::Report) -> WaitAnswer {
         crlf_lines: report.output.crlf_lines,
         unfinished: report.output.unseen.unfinished,
         output: text(report.output),
-        matched: report.matched,
+        matched: report.matched.map(Into::into),
         command: report.command.map(command),
         screen: report.screen.map(screen),
     }
@@ -274,12 +274,13 @@ pub(super) fn output(view: action::OutputView) -> api::Output {
 }
 
 pub(super) fn screen(view: action::ScreenView) -> Screen {
+    let span = |span: &action::Span| api::Span { row: span.row, col: span.col, text: view.text_of(span).to_owned() };
     Screen {
-        rows: view.rows,
+        inverse: view.inverse.iter().map(span).collect(),
+        rows: view.rows.into_iter().map(Into::into).collect(),
         cursor: api::Cursor { row: view.cursor_row, col: view.cursor_col, visible: view.cursor_visible },
-        title: view.title,
+        title: view.title.into(),
         cols: view.cols,
-        inverse: view.inverse.into_iter().map(|s| api::Span { row: s.row, col: s.col, text: s.text }).collect(),
         changed_rows: view.changed,
         alternate: view.is_alternate,
         ansi_base64: base64(&view.ansi),
@@ -289,8 +290,8 @@ pub(super) fn screen(view: action::ScreenView) -> Screen {
 
 /// Head, a line that says what is missing and how to read it, tail.
 fn text(view: action::TextView) -> String {
-    let Some(omitted) = view.omitted else { return view.head };
-    let mut all = view.head;
+    let Some(omitted) = view.omitted else { return view.head.into() };
+    let mut all = String::from(view.head);
     if !all.is_empty() && !all.ends_with('\n') {
         all.push('\n');
     }

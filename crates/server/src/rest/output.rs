@@ -13,7 +13,7 @@ use super::extract::{self, Params, Reader, Session};
 use super::state::{Rest, unexpected};
 use super::{convert, output_sse};
 use crate::http::problem::ProblemResponse;
-use ptyd_core::action::{Action, Budget, Lines, Outcome, OutputKind, ReadOutput, ScreenView, Since, View};
+use ptyd_core::action::{Action, Budget, Lines, MaskedText, Outcome, OutputKind, ReadOutput, ScreenView, Since, View};
 use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits;
 use ptyd_core::principal::Principal;
@@ -183,7 +183,7 @@ async fn take_screen(rest: &Rest, principal: &Principal, session: SessionId) -> 
 
 /// The rows as text, down to the last one with text.
 fn text_of(screen: &ScreenView) -> String {
-    screen.rows.join("\n").trim_end_matches('\n').to_owned()
+    MaskedText::joined(&screen.rows).trim_end_matches('\n').to_owned()
 }
 
 /// The offset up to which output is part of a screen that is not sent as JSON.

@@ -53,7 +53,7 @@ fn answer(view: FoundView) -> api::SearchAnswer {
     let matches = view.matches.into_iter().map(|m| api::Match {
         offset: m.offset,
         line: m.line,
-        text: m.text,
+        text: m.text.into(),
         command_id: m.command.map(|id| id.to_string()),
     });
     api::SearchAnswer {

@@ -153,7 +153,7 @@ mod tests {
             policy: text("dev"),
             rule: text("unproven"),
             why: text("it has a <variable>"),
-            subject: ApprovalSubject::Command { text: text("echo \"</code><script>\"\u{202e}"), inside: false },
+            subject: ApprovalSubject::Command { text: "echo \"</code><script>\"\u{202e}".into(), inside: false },
             cwd: Some(PathBuf::from("/src/<app>")),
             state: ApprovalState::Pending,
             asked_at: SystemTime::now(),

@@ -8,6 +8,7 @@
 //!   and a half cannot be painted again.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 
 use super::repair::{repair, repair_grid, repair_last_row, repair_wrap};
 use alacritty_terminal::Term;
@@ -36,8 +37,8 @@ pub struct Span {
     pub row: u16,
     /// Its first column, from the left, counted from 0.
     pub col: u16,
-    /// Its text, without blanks at the ends.
-    pub text: String,
+    /// Its bytes in the row's text, without blanks at the ends.
+    pub bytes: Range<usize>,
 }
 
 /// Combining characters in one cell. Real scripts need four; stacks of hundreds are a joke.
@@ -153,18 +154,19 @@ impl Model {
     pub(super) fn inverse(&self) -> Vec<Span> {
         let mut spans = Vec::new();
         for line in 0..self.term.screen_lines() {
-            let mut col = 0;
+            let (mut col, mut at) = (0, 0);
             for run in
                 self.row(line).chunk_by(|a, b| a.flags.contains(Flags::INVERSE) == b.flags.contains(Flags::INVERSE))
             {
                 let (from, is_inverse) = (col, run[0].flags.contains(Flags::INVERSE));
                 col += run.len();
                 let mut text = String::new();
-                run.iter().filter(|_| is_inverse).for_each(|cell| put(cell, &mut text));
+                run.iter().for_each(|cell| put(cell, &mut text));
                 let blanks = text.len() - text.trim_start_matches(' ').len();
-                let text = text.trim_matches(' ');
-                if !text.is_empty() {
-                    spans.push(Span { row: line as u16, col: (from + blanks) as u16, text: text.to_owned() });
+                let bytes = at + blanks..at + text.trim_end_matches(' ').len();
+                at += text.len();
+                if is_inverse && !bytes.is_empty() {
+                    spans.push(Span { row: line as u16, col: (from + blanks) as u16, bytes });
                 }
             }
         }

@@ -3,9 +3,9 @@
 //! Everything here blocks on the disk.
 
 use std::io::{self, Write};
+use std::ops::Deref;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use journal::{EventsReader, Masks, Reader};
@@ -26,23 +26,66 @@ const SCREEN_FILE: &str = "screen";
 /// The folder with the secrets that the session was given as files.
 const SECRETS_FOLDER: &str = "secrets";
 
-/// The folder of one session.
+/// The folder of one session. Its output can be read only with the session's masks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SessionFolder {
     path: PathBuf,
-    /// The masks of its journal and events.
-    masks: Option<Arc<Masks>>,
+}
+
+/// The folder of one session, with the masks of its output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MaskedFolder {
+    folder: SessionFolder,
+    masks: Masks,
+}
+
+impl Deref for MaskedFolder {
+    type Target = SessionFolder;
+
+    fn deref(&self) -> &SessionFolder {
+        &self.folder
+    }
+}
+
+impl MaskedFolder {
+    /// A folder that a test has made, of a session without secrets.
+    #[cfg(test)]
+    pub(crate) fn of_test(path: &Path) -> Self {
+        SessionFolder::of_test(path).masked(Masks::default())
+    }
+
+    pub(crate) fn masks(&self) -> &Masks {
+        &self.masks
+    }
+
+    pub(crate) fn journal(&self) -> io::Result<Reader> {
+        Reader::open(&self.path, self.masks.clone())
+    }
+
+    /// The journal of a session whose events have a damaged header.
+    pub(crate) fn journal_alone(&self) -> io::Result<Reader> {
+        Reader::open_alone(&self.path, self.masks.clone())
+    }
+
+    pub(crate) fn events(&self) -> io::Result<EventsReader> {
+        EventsReader::open(&self.path, self.masks.clone())
+    }
+
+    /// The stored screen.
+    pub(crate) fn screen(&self) -> io::Result<Vec<u8>> {
+        std::fs::read(self.path.join(SCREEN_FILE))
+    }
 }
 
 impl SessionFolder {
     pub(super) fn at(path: PathBuf) -> Self {
-        Self { path, masks: None }
+        Self { path }
     }
 
     /// A folder that a test has made.
     #[cfg(test)]
     pub(crate) fn of_test(path: &Path) -> Self {
-        Self { path: path.to_owned(), masks: None }
+        Self { path: path.to_owned() }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -50,12 +93,8 @@ impl SessionFolder {
     }
 
     /// The same folder with these masks.
-    pub(crate) fn masked(self, masks: Option<Arc<Masks>>) -> Self {
-        Self { masks, ..self }
-    }
-
-    pub(crate) fn masks(&self) -> Option<&Arc<Masks>> {
-        self.masks.as_ref()
+    pub(crate) fn masked(self, masks: Masks) -> MaskedFolder {
+        MaskedFolder { folder: self, masks }
     }
 
     /// The folder with the session's secrets as files.
@@ -96,19 +135,6 @@ impl SessionFolder {
         Spec::load(&self.path)
     }
 
-    pub(crate) fn journal(&self) -> io::Result<Reader> {
-        Ok(Reader::open(&self.path)?.masked(self.masks.clone()))
-    }
-
-    /// The journal of a session whose events have a damaged header.
-    pub(crate) fn journal_alone(&self) -> io::Result<Reader> {
-        Ok(Reader::open_alone(&self.path)?.masked(self.masks.clone()))
-    }
-
-    pub(crate) fn events(&self) -> io::Result<EventsReader> {
-        Ok(EventsReader::open(&self.path)?.masked(self.masks.clone()))
-    }
-
     /// The records of its tasks, one a line; empty if it has had none.
     pub(crate) fn tasks(&self) -> io::Result<String> {
         match std::fs::read(self.path.join(TASKS_FILE)) {
@@ -140,11 +166,6 @@ impl SessionFolder {
         let mut file = std::fs::OpenOptions::new();
         let mut file = file.create(true).write(true).truncate(true).mode(0o600).open(self.path.join(TAINT_FILE))?;
         file.write_all(reason.as_bytes())
-    }
-
-    /// The stored screen.
-    pub(crate) fn screen(&self) -> io::Result<Vec<u8>> {
-        std::fs::read(self.path.join(SCREEN_FILE))
     }
 
     /// Stores a screen in the place of the last one.

@@ -26,7 +26,7 @@ use crate::ids::SessionId;
 use crate::mutex::locked;
 pub(crate) use connected_process::ConnectedProcess;
 pub(crate) use connection::HolderConnection;
-pub(crate) use folder::SessionFolder;
+pub(crate) use folder::{MaskedFolder, SessionFolder};
 pub(crate) use greeting::{NoGreeting, greeting, is_passing, speaks_another_protocol, start_error, start_error_of};
 pub(crate) use liveness::{Dead, Liveness, Traces, sweep};
 pub(crate) use start::StartedHolder;

@@ -215,7 +215,7 @@ pub(in crate::sessions) async fn startup_done(
 ) -> Result<SessionView, ActionError> {
     if let SessionRef::Live(handle) = services.sessions.find(principal, session).await? {
         let masks = handle.shared.folder.masks();
-        let masked = |text: &String| masks.map_or_else(|| text.clone(), |masks| masks.masked_text(text.clone()));
+        let masked = |text: &String| masks.text(text.clone()).into();
         let failed =
             failed.iter().map(|one| StartupFailure { command: masked(&one.command), reason: masked(&one.reason) });
         locked(&handle.shared.startup_failed).extend(failed);

@@ -34,9 +34,7 @@ pub(in crate::sessions) async fn environment(
             true => session_metadata::HIDDEN.to_vec(),
             false => session_metadata::shown_value(&String::from_utf8_lossy(&name), value),
         };
-        if let Some(masks) = shared.folder.masks() {
-            masks.mask(&mut value);
-        }
+        shared.folder.masks().mask(&mut value);
         // Variables that only our scripts get and remove again.
         let is_own = name.starts_with(RESERVED.as_bytes()) && name != TAG.as_bytes();
         (!is_own).then_some((name, value))

@@ -71,7 +71,7 @@ async fn input_once(services: &Arc<Services>, principal: &Principal, request: &I
                 let cols = shown.view.cols;
                 // The output that is read has masks, too.
                 let mut typed_bytes = bytes.clone();
-                handle.shared.folder.masks().into_iter().for_each(|masks| masks.mask(&mut typed_bytes));
+                handle.shared.folder.masks().mask(&mut typed_bytes);
                 finished.from = typed_echo::end(typed.echo, &typed_bytes, (typed.from, to), cols, read);
             }
             let key = request.key.clone();

@@ -14,16 +14,7 @@ pub(in crate::sessions) async fn processes(
     session: &SessionId,
 ) -> Result<Vec<ProcessView>, ActionError> {
     match services.sessions.find(principal, session).await? {
-        SessionRef::Live(handle) => {
-            let mut all = handle.ask(Request::Processes).await?;
-            if let Some(masks) = handle.shared.folder.masks() {
-                for ProcessView { name, command_line, .. } in &mut all {
-                    *name = masks.masked_text(std::mem::take(name));
-                    *command_line = masks.masked_text(std::mem::take(command_line));
-                }
-            }
-            Ok(all)
-        }
+        SessionRef::Live(handle) => handle.ask(Request::Processes).await,
         SessionRef::Unreachable(unreachable) => Err(unreachable.error()),
         SessionRef::EndedSession(_) => Ok(Vec::new()),
     }

@@ -51,7 +51,7 @@ pub(in crate::sessions) async fn report(
             range_text::text_in(&handle.shared, handovers, (from, text_to), view.cols, budget, in_paint).await?;
         if matches!(was_on, Some(Painted::Main { .. })) {
             // Drops newlines that only moved to the position where the cursor was left.
-            text.head.drain(..text.head.len() - text.head.trim_start_matches('\n').len());
+            text.head = text.head.part(text.head.len() - text.head.trim_start_matches('\n').len()..);
         }
         TextView { to, ..text }
     };

@@ -8,8 +8,8 @@ use wire::Target;
 use super::report::plain_report;
 use super::{range_text, screen, task_wait};
 use crate::action::{
-    ActionError, Budget, CommandStatus, Foreground, PersonReply, Report, SessionStatus, TaskEnd, TaskState, TaskText,
-    TaskView, TextView,
+    ActionError, Budget, CommandStatus, Foreground, MaskedText, PersonReply, Report, SessionStatus, TaskEnd, TaskState,
+    TaskText, TaskView, TextView,
 };
 use crate::ids::{CommandId, TaskId};
 use crate::limits;
@@ -172,7 +172,7 @@ pub(super) async fn task_view(services: &Services, id: &TaskId, task: Task) -> R
 }
 
 /// The last line of a running task's output, if the session gives it at once.
-async fn last_line(handle: &Handle, task: &Task) -> Option<String> {
+async fn last_line(handle: &Handle, task: &Task) -> Option<MaskedText> {
     /// Enough for a line.
     const BYTES: u64 = 2 << 10;
     const PATIENCE: Duration = Duration::from_millis(200);
@@ -180,7 +180,10 @@ async fn last_line(handle: &Handle, task: &Task) -> Option<String> {
     let from = task.opened.from.max(shown.to.saturating_sub(BYTES)).min(shown.to);
     let (cols, budget) = (handle.shared.spec.cols, Budget::folded(limits::BUDGET_CHARS));
     let text = range_text::text(&handle.shared, shown.handovers, (from, shown.to), cols, budget).await.ok()?;
-    text.head.lines().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
+    let end = text.head.trim_end().len();
+    let line = text.head[..end].rfind('\n').map_or(0, |at| at + 1);
+    let begins = end - text.head[line..end].trim_start().len();
+    (begins < end).then(|| text.head.part(begins..end))
 }
 
 /// The end of a task: the output is read again, and the state is that of the record.
@@ -234,7 +237,7 @@ async fn task_end(services: &Services, id: &TaskId, task: &Task, over: &Over) ->
         background,
         screen,
         accepted_bytes: task.opened.typed,
-        matched: over.matched.clone(),
+        matched: over.matched.clone().map(|text| shared.folder.masks().text(text)),
         ..plain_report(session, Some(command), over.by, TextView { to: over.to, ..output })
     };
     Ok(TaskEnd {

@@ -355,7 +355,7 @@ fn over_of(finished: &Finished) -> Over {
     Over {
         at_us: micros(SystemTime::now()),
         by: *ended_by,
-        matched: matched.clone(),
+        matched: matched.clone().map(String::from),
         to,
         text_to,
         in_paint: paint.was_at(*from) == Some(Painted::Alternate),

@@ -165,7 +165,13 @@ pub(in crate::sessions) async fn either(
     let wait = Wait::at_most(Duration::ZERO);
     let now = handle.ask(|reply| Request::Wait { wait, command, from, reply }).await?;
     let begins = now.snapshot.command.as_ref().map_or(now.from, |c| c.start_offset);
-    Ok(Finished { ended_by, matched: Some(found), waited: begun.elapsed(), from: from.unwrap_or(begins), ..now })
+    Ok(Finished {
+        ended_by,
+        matched: Some(handle.shared.folder.masks().text(found)),
+        waited: begun.elapsed(),
+        from: from.unwrap_or(begins),
+        ..now
+    })
 }
 
 /// The session's home directory, which may differ from the server's.

@@ -116,7 +116,7 @@ fn seat(
 
 /// Adopts a session again whose actor ended before the session did.
 pub(super) async fn adopt_again(services: Arc<Services>, shared: Arc<Shared>, met: Option<Identity>) {
-    let (id, folder) = (shared.id.clone(), shared.folder.clone());
+    let (id, folder) = (shared.id.clone(), SessionFolder::clone(&shared.folder));
     let adopting = Adopting::new(id, folder, Some(shared.row(None)), met);
     drop(shared);
     adopt(services, adopting).await;
@@ -124,7 +124,7 @@ pub(super) async fn adopt_again(services: Arc<Services>, shared: Arc<Shared>, me
 
 /// Leaves a session alone that this server cannot read, until its holder has ended.
 pub(super) async fn leave_alone(services: Arc<Services>, shared: Arc<Shared>, why: String) {
-    let (id, folder) = (shared.id.clone(), shared.folder.clone());
+    let (id, folder) = (shared.id.clone(), SessionFolder::clone(&shared.folder));
     let adopting = Adopting::new(id, folder, Some(shared.row(None)), None);
     drop(shared);
     mark_as(&services, &adopting, Hindrance::Faulty, why);

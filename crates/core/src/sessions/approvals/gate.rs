@@ -89,9 +89,7 @@ pub(crate) async fn judged(
         let (policy, mut ruling) =
             ruling_of_both(&services.launcher.policies, principal, &shared, action, cwd.as_deref())?;
         // It may quote the command, and half a secret is not recognized.
-        if let Some(masks) = shared.folder.masks() {
-            ruling.why = masks.masked_text(ruling.why);
-        }
+        ruling.why = shared.folder.masks().text(ruling.why).into();
         ruling.shorten();
         Some((policy, ruling))
     };
@@ -163,7 +161,7 @@ fn answer_of_person(
         rule: ruling.rule.clone(),
         why: ruling.why.clone(),
         never_provable: shared.meta.unprovable.clone(),
-        masks: shared.folder.masks().cloned(),
+        masks: shared.folder.masks().clone(),
     };
     Some(approvals.answer(asked, key, principal.origin.door, words, Instant::now()))
 }

@@ -64,7 +64,7 @@ pub(in crate::sessions) struct Words {
     /// Why none of the session's commands can be allowed for always.
     pub(super) never_provable: Option<String>,
     /// The masks of the session.
-    pub(in crate::sessions) masks: Option<Arc<Masks>>,
+    pub(in crate::sessions) masks: Masks,
 }
 
 #[derive(Debug)]
@@ -167,13 +167,9 @@ impl Asked {
     }
 
     fn subject(&self, words: &Words) -> ApprovalSubject {
-        let masked = |text: String| match &words.masks {
-            Some(masks) => masks.masked_text(text),
-            None => text,
-        };
         match &self.request {
             Request::Command { text, shell } => {
-                ApprovalSubject::Command { text: masked(text.clone()), inside: *shell == TargetShell::Nested }
+                ApprovalSubject::Command { text: words.masks.text(text.clone()), inside: *shell == TargetShell::Nested }
             }
             Request::Input { bytes, is_hidden } => {
                 let (text, length) = match bytes {
@@ -187,7 +183,7 @@ impl Asked {
                         return ApprovalSubject::Keys(keys.iter().map(ToString::to_string).collect());
                     }
                 };
-                ApprovalSubject::Input { text: (!is_hidden).then(|| masked(text)), length }
+                ApprovalSubject::Input { text: (!is_hidden).then(|| words.masks.text(text)), length }
             }
         }
     }
@@ -451,7 +447,7 @@ impl Approval {
                 "a nested shell runs it, and a rule can allow commands only in the session's own shell".to_owned()
             }
             Request::Command { text, .. } => {
-                check_shows_no_secret(self.words.masks.as_slice(), text)?;
+                check_shows_no_secret(std::slice::from_ref(&self.words.masks), text)?;
                 let never = self.words.never_provable.as_ref();
                 let never = never.map(|why| format!("no rule can allow commands in its session: {why}"));
                 let Some(cwd) = &self.asked.cwd else {
@@ -487,8 +483,8 @@ impl Approval {
 }
 
 /// Refuses a decision for always on a command that has a secret of these.
-pub(super) fn check_shows_no_secret(masks: &[Arc<Masks>], command: &str) -> Result<(), ActionError> {
-    if masks.iter().any(|masks| masks.masked_text(command.to_owned()) != command) {
+pub(super) fn check_shows_no_secret(masks: &[Masks], command: &str) -> Result<(), ActionError> {
+    if masks.iter().any(|masks| masks.text(command.to_owned()) != *command) {
         return Err(not_for_always("the command contains the value of a named secret, and the rule would show it"));
     }
     Ok(())
@@ -527,7 +523,7 @@ mod tests {
             rule: text(),
             why: text(),
             never_provable: None,
-            masks: None,
+            masks: Masks::default(),
         }
     }
 

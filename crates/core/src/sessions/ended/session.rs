@@ -8,7 +8,7 @@ use wire::Spec;
 
 use super::unrecorded_end::explain_unrecorded_end;
 use crate::action::{ActionError, Boundary, CommandStatus, CommandView, Foreground, SessionStatus, SessionView};
-use crate::host::holders::SessionFolder;
+use crate::host::holders::{MaskedFolder, SessionFolder};
 use crate::ids::SessionId;
 use crate::limits::{COLS_DEFAULT, ROWS_DEFAULT, SCAN_CHUNK};
 use crate::sessions::backends::Backends;
@@ -88,7 +88,7 @@ impl EndedSession {
         let (shared, mut damage) = match open(id, folder, backends) {
             // A folder that is there is a session, which can be listed and removed.
             Err(e) if is_damage(&e) && folder.exists() => {
-                let (shared, _) = open_with(id, folder, backends, Reader::of_nothing())?;
+                let (shared, _) = open_with(id, folder, backends, |_| Ok(Reader::of_nothing()))?;
                 (shared, Some(damaged("journal", &e)))
             }
             opened => opened?,
@@ -215,15 +215,14 @@ pub(crate) fn open(
     backends: &Arc<Backends>,
 ) -> std::io::Result<(Shared, Option<String>)> {
     let mut damage = None;
-    // The journal first: a session without one is not taken on.
-    let reader = match folder.journal() {
+    // A session without a journal is not taken on.
+    let (shared, damaged_spec) = open_with(id, folder, backends, |folder| match folder.journal() {
         Err(e) if is_damage(&e) => {
             damage = Some(damaged("events", &e));
-            folder.journal_alone()?
+            folder.journal_alone()
         }
-        reader => reader?,
-    };
-    let (shared, damaged_spec) = open_with(id, folder, backends, reader)?;
+        reader => reader,
+    })?;
     Ok((shared, damaged_spec.or(damage)))
 }
 
@@ -231,7 +230,7 @@ fn open_with(
     id: &SessionId,
     folder: &SessionFolder,
     backends: &Arc<Backends>,
-    reader: Reader,
+    reader: impl FnOnce(&MaskedFolder) -> std::io::Result<Reader>,
 ) -> std::io::Result<(Shared, Option<String>)> {
     let mut damage = None;
     let (spec, mut meta) = match folder.spec() {
@@ -257,13 +256,15 @@ fn open_with(
     // A session whose metadata cannot be read may have been given any secret.
     let is_known = damage.is_none() && !meta.owner.is_empty();
     let masks = if is_known { meta.secrets.masks() } else { backends.secrets.masks() };
+    let masked = folder.clone().masked(masks);
+    let reader = reader(&masked)?;
     let taint = if meta.policy.is_some() { Taint::read(folder) } else { Taint::default() };
     let shared = Shared {
         id: id.clone(),
-        folder: folder.clone().masked(masks.clone()),
+        folder: masked,
         meta,
         spec,
-        reader: reader.masked(masks),
+        reader,
         backends: Arc::clone(backends),
         startup_failed: Mutex::default(),
         faulted: AtomicBool::default(),

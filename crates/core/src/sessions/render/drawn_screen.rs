@@ -9,7 +9,7 @@ use terminal::{PlainRun, Screen, plain_runs};
 
 use super::handover::Handovers;
 use super::range;
-use crate::host::holders::SessionFolder;
+use crate::host::holders::MaskedFolder;
 use crate::limits;
 use crate::sessions::timeline::handover::RecentHandovers;
 
@@ -22,7 +22,7 @@ const PASSED_BYTES_MIN: u64 = 2 * LOOK_BYTES;
 
 /// The output that a screen is drawn from.
 pub(crate) struct DrawnOutput<'a> {
-    pub(crate) folder: &'a SessionFolder,
+    pub(crate) folder: &'a MaskedFolder,
     pub(crate) reader: &'a Reader,
     /// Those that reach behind the screen's offset, and behind the beginning of the run around it.
     pub(crate) handovers: RecentHandovers,
@@ -200,13 +200,13 @@ mod tests {
             std::fs::write(dir.path().join(journal::JOURNAL_FILE), bytes).expect("written");
             let mut scanner = Scanner::new(0);
             scanner.feed(bytes, &mut |_| {});
-            let reader = Reader::open(dir.path()).expect("readable");
+            let reader = Reader::open(dir.path(), journal::Masks::default()).expect("readable");
             Self { dir, reader, runs: scanner.plain_runs().collect(), end: bytes.len() as u64 }
         }
 
         /// The screen at the end as bytes, and how many bytes were drawn, in steps of so many.
         fn drawn(&self, runs: &[PlainRun], most: u64) -> (String, u64) {
-            let folder = SessionFolder::of_test(self.dir.path());
+            let folder = MaskedFolder::of_test(self.dir.path());
             let output = DrawnOutput {
                 folder: &folder,
                 reader: &self.reader,

@@ -19,7 +19,7 @@ use journal::{EventsReader, Offset, Read, Reader};
 use memchr::memmem;
 use terminal::PaintedText;
 
-use crate::host::holders::SessionFolder;
+use crate::host::holders::MaskedFolder;
 use crate::sessions::timeline::handover::{Handover, RecentHandovers};
 
 /// The longest region that is read: a line of ours as an editor paints it, with room for a prompt of many rows.
@@ -305,7 +305,7 @@ impl Handovers {
     }
 
     /// The cuts in a range of the session in this folder. Reading forward is cheapest.
-    pub(crate) fn cuts(&mut self, folder: &SessionFolder, reader: &Reader, from: u64, to: u64) -> io::Result<Cuts> {
+    pub(crate) fn cuts(&mut self, folder: &MaskedFolder, reader: &Reader, from: u64, to: u64) -> io::Result<Cuts> {
         let handovers = if from >= self.recent.known_from {
             &*self.recent.handovers
         } else {
@@ -349,7 +349,7 @@ struct HandoverRecords {
 }
 
 impl HandoverRecords {
-    fn open(folder: &SessionFolder) -> io::Result<Self> {
+    fn open(folder: &MaskedFolder) -> io::Result<Self> {
         Ok(Self {
             events: crate::sessions::replay_order::events(folder)?,
             near: VecDeque::new(),
@@ -429,9 +429,9 @@ mod tests {
         }
 
         fn shown_by(&self, handovers: &mut Handovers, from: usize, to: usize) -> String {
-            let reader = Reader::open(self.dir.path()).expect("readable");
+            let reader = Reader::open(self.dir.path(), journal::Masks::default()).expect("readable");
             let cuts = handovers
-                .cuts(&SessionFolder::of_test(self.dir.path()), &reader, from as u64, to as u64)
+                .cuts(&MaskedFolder::of_test(self.dir.path()), &reader, from as u64, to as u64)
                 .expect("readable");
             String::from_utf8_lossy(&cuts.apply(&self.bytes[from..to], from as u64)).into_owned()
         }

@@ -8,14 +8,14 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
-use journal::{Masks, Reader};
+use journal::{MaskedText, Masks, Reader};
 use regex::Regex;
 use terminal::Scanner;
 
 use super::handover::{Cuts, Handovers};
 use super::paint::plain;
 use super::range;
-use crate::host::holders::SessionFolder;
+use crate::host::holders::MaskedFolder;
 use crate::limits;
 use crate::store::CommandRange;
 
@@ -49,7 +49,7 @@ pub(in crate::sessions) struct Hit {
     pub(in crate::sessions) offset: u64,
     /// The line number in the searched range, from 1.
     pub(in crate::sessions) line: u64,
-    pub(in crate::sessions) text: String,
+    pub(in crate::sessions) text: MaskedText,
     pub(in crate::sessions) command: Option<u32>,
 }
 
@@ -70,7 +70,7 @@ pub(in crate::sessions) struct Hits {
 /// Searches the ranges in order. It reads everything, so it belongs on a thread that may block; `is_given_up` is
 /// polled.
 pub(in crate::sessions) fn search(
-    (folder, reader): (&SessionFolder, &Reader),
+    (folder, reader): (&MaskedFolder, &Reader),
     segments: &[Segment],
     wanted: &SearchParameters<'_>,
     is_given_up: &dyn Fn() -> bool,
@@ -78,10 +78,9 @@ pub(in crate::sessions) fn search(
     let mut hits = Hits { next: segments.first().map_or(0, |s| s.from), ..Hits::default() };
     let mut handovers = Handovers::default();
     let mut cuts = |from, to| handovers.cuts(folder, reader, from, to);
-    let masks = folder.masks().map(|masks| &**masks);
     for (i, segment) in segments.iter().enumerate() {
         let is_last = i + 1 == segments.len();
-        search_segment((reader, masks), &mut cuts, (segment, is_last), wanted, &mut hits, is_given_up)?;
+        search_segment((reader, folder.masks()), &mut cuts, (segment, is_last), wanted, &mut hits, is_given_up)?;
         if hits.is_full || is_given_up() {
             break;
         }
@@ -90,7 +89,7 @@ pub(in crate::sessions) fn search(
 }
 
 fn search_segment(
-    (reader, masks): (&Reader, Option<&Masks>),
+    (reader, masks): (&Reader, &Masks),
     cuts: &mut impl FnMut(u64, u64) -> io::Result<Cuts>,
     (segment, is_last): (&Segment, bool),
     wanted: &SearchParameters<'_>,
@@ -147,11 +146,11 @@ struct Block<'a> {
     cols: u16,
     /// The block begins within the paint of a full-screen program, which is not text.
     in_paint: bool,
-    masks: Option<&'a Masks>,
+    masks: &'a Masks,
 }
 
 impl Block<'_> {
-    fn render(&self, range: Range<usize>) -> String {
+    fn render(&self, range: Range<usize>) -> MaskedText {
         let bytes = self.cuts.apply(&self.bytes[range.clone()], self.from + range.start as u64);
         plain(&bytes, self.cols, self.in_paint, self.masks).text
     }
@@ -201,7 +200,7 @@ fn search_block(block: &Block<'_>, segment: &Segment, is_end: bool, wanted: &Sea
         hits.hits.push_back(Hit {
             offset: from + begin as u64,
             line: hits.lines,
-            text: around(line, found.range(), limits::SEARCH_LINE_CHARS_MAX),
+            text: block.masks.text(around(line, found.range(), limits::SEARCH_LINE_CHARS_MAX)),
             command: segment.command,
         });
         hits.next = from + end as u64;
@@ -269,7 +268,7 @@ mod tests {
         events.release().expect("released");
         let mut file = std::fs::File::create(dir.path().join(journal::JOURNAL_FILE)).expect("a journal");
         file.write_all(bytes).expect("written");
-        let reader = Reader::open(dir.path()).expect("readable");
+        let reader = Reader::open(dir.path(), Masks::default()).expect("readable");
         (dir, reader)
     }
 
@@ -282,11 +281,11 @@ mod tests {
         let pattern = Regex::new(pattern).expect("valid");
         let wanted = SearchParameters { pattern: &pattern, matches_max, newest, cols: 80, is_growing: true };
         let whole = [Segment { from: 0, to: bytes.len() as u64, command: Some(1) }];
-        search((&SessionFolder::of_test(dir.path()), &reader), &whole, &wanted, &|| false).expect("readable")
+        search((&MaskedFolder::of_test(dir.path()), &reader), &whole, &wanted, &|| false).expect("readable")
     }
 
     fn hit(offset: usize, line: u64, text: &str) -> Hit {
-        Hit { offset: offset as u64, line, text: text.to_owned(), command: Some(1) }
+        Hit { offset: offset as u64, line, text: Masks::default().text(text.to_owned()), command: Some(1) }
     }
 
     #[test]
@@ -343,12 +342,12 @@ mod tests {
         loop {
             let rest = [Segment { from, to: output.len() as u64, command: None }];
             let found =
-                search((&SessionFolder::of_test(dir.path()), &reader), &rest, &wanted, &|| false).expect("readable");
+                search((&MaskedFolder::of_test(dir.path()), &reader), &rest, &wanted, &|| false).expect("readable");
             for hit in &found.hits {
                 let at = usize::try_from(hit.offset).expect("small");
                 assert!(output[at..].starts_with(format!("{}\r\n", hit.text).as_bytes()), "{hit:?}");
             }
-            texts.extend(found.hits.into_iter().map(|h| h.text));
+            texts.extend(found.hits.into_iter().map(|h| String::from(h.text)));
             from = found.next;
             if !found.is_full {
                 break;
@@ -392,7 +391,7 @@ mod tests {
             assert_eq!(shown.ends_with('…'), !line.ends_with(part), "{before} {after}");
         }
         let long = "x".repeat(3000);
-        assert_eq!(find(format!("{long}\r\n").as_bytes(), "x+", 10).hits[0].text, format!("{}…", "x".repeat(1000)));
+        assert_eq!(find(format!("{long}\r\n").as_bytes(), "x+", 10).hits[0].text, *format!("{}…", "x".repeat(1000)));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::drawn_screen::DrawnScreen;
 use super::range;
-use crate::host::holders::SessionFolder;
+use crate::host::holders::{MaskedFolder, SessionFolder};
 
 /// The newest bytes of the journal that have to be the same.
 const CHECKED_BYTES: u64 = 64 << 10;
@@ -33,7 +33,7 @@ pub(crate) fn store(folder: &SessionFolder, reader: &Reader, drawn: &mut DrawnSc
 }
 
 /// The stored screen, if it has this size and can be trusted.
-pub(crate) fn load(folder: &SessionFolder, reader: &Reader, (cols, rows): (u16, u16)) -> Option<DrawnScreen> {
+pub(crate) fn load(folder: &MaskedFolder, reader: &Reader, (cols, rows): (u16, u16)) -> Option<DrawnScreen> {
     let bytes = folder.screen().ok()?;
     let (stored, rest) = bytes.split_at_checked(DIGEST_BYTES)?;
     let (at, ansi) = rest.split_at_checked(OFFSET_BYTES)?;
@@ -69,11 +69,11 @@ mod tests {
     // promise: output-2
     fn a_stored_screen_is_used_only_if_nothing_of_it_or_of_its_output_has_changed() {
         let dir = tempfile::tempdir().expect("a directory");
-        let (folder, path) = (SessionFolder::of_test(dir.path()), dir.path().join(journal::JOURNAL_FILE));
+        let (folder, path) = (MaskedFolder::of_test(dir.path()), dir.path().join(journal::JOURNAL_FILE));
         let mut events = EventsWriter::create(dir.path()).expect("events");
         let output = "\x1b[2;3Hmenu\x1b[31m ".repeat(10_000);
         std::fs::write(&path, &output).expect("written");
-        let reader = || Reader::open(dir.path()).expect("readable");
+        let reader = || Reader::open(dir.path(), journal::Masks::default()).expect("readable");
         let mut drawn = DrawnScreen::new(20, 5, 0);
         let (handovers, runs, to) = (RecentHandovers::default(), Vec::new(), output.len() as u64 - 3);
         drawn.draw(&DrawnOutput { folder: &folder, reader: &reader(), handovers, runs }, to, u64::MAX);

@@ -1,5 +1,7 @@
 //! The text of a range of output: hand-overs, paint, hidden text, and then the budget.
 
+use journal::MaskedText;
+
 use super::budget::head_and_tail;
 use super::range::read;
 use super::text_source::TextSource;
@@ -54,7 +56,7 @@ pub(crate) fn text(source: &mut TextSource<'_>, from: u64, to: u64, budget: Budg
 
 /// With OPOST off (`stty raw`) a newline does not return to the left margin, so the indentation of an empty last line
 /// is not output.
-fn without_slant(mut text: String, bytes: &[u8]) -> String {
+fn without_slant(mut text: MaskedText, bytes: &[u8]) -> MaskedText {
     let line = text.rfind('\n').map_or(0, |i| i + 1);
     if bytes.last() == Some(&b'\n') && text[line..].trim().is_empty() {
         text.truncate(line);

@@ -1,16 +1,16 @@
 //! The output of which text is made, and the hand-overs in it.
 
 use journal::Reader;
-use terminal::{HiddenText, Text};
+use terminal::HiddenText;
 
 use super::handover::Handovers;
-use super::paint::plain;
-use crate::host::holders::SessionFolder;
+use super::paint::{Text, plain};
+use crate::host::holders::MaskedFolder;
 
 /// The output that is rendered, and what that takes besides the range.
 #[derive(Debug)]
 pub(crate) struct TextSource<'a> {
-    pub(crate) folder: &'a SessionFolder,
+    pub(crate) folder: &'a MaskedFolder,
     pub(crate) reader: &'a Reader,
     pub(crate) handovers: Handovers,
     pub(crate) cols: u16,
@@ -24,7 +24,7 @@ impl TextSource<'_> {
         let cuts = self.handovers.cuts(self.folder, self.reader, from, from + bytes.len() as u64)?;
         let bytes = cuts.apply(bytes, from);
         Ok(TextSide {
-            text: plain(&bytes, self.cols, self.in_paint, self.folder.masks().map(|masks| &**masks)),
+            text: plain(&bytes, self.cols, self.in_paint, self.folder.masks()),
             unseen: terminal::unseen(&bytes),
         })
     }

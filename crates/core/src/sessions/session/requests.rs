@@ -10,7 +10,8 @@ use wire::{Echo, Key, Target};
 
 use super::fullscreen::Fullscreen;
 use crate::action::{
-    ActionError, CommandView, EndedBy, InputBytes, ProcessView, ScreenView, SessionView, SignalView, TargetShell, Wait,
+    ActionError, CommandView, EndedBy, InputBytes, MaskedText, ProcessView, ScreenView, SessionView, SignalView,
+    TargetShell, Wait,
 };
 use crate::ids::CommandId;
 use crate::sessions::timeline::handover::RecentHandovers;
@@ -192,7 +193,7 @@ pub(crate) struct Finished {
     pub(crate) ended_by: EndedBy,
     pub(crate) from: u64,
     pub(crate) waited: Duration,
-    pub(crate) matched: Option<String>,
+    pub(crate) matched: Option<MaskedText>,
     pub(crate) accepted_bytes: Option<usize>,
     pub(crate) snapshot: Snapshot,
 }

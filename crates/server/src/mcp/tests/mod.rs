@@ -240,7 +240,7 @@ fn dialogue(action: &Action) -> Option<Result<Outcome, ActionError>> {
             Outcome::Output(OutputView {
                 view: View::Text,
                 bytes: Vec::new(),
-                text: TextView { head: shown.to_owned(), ..TextView::default() },
+                text: TextView { head: shown.into(), ..TextView::default() },
                 from: 0,
                 next: 100,
                 first: 0,
@@ -341,11 +341,11 @@ async fn a_screen_is_shown_with_its_cursor_and_read_as_a_resource() {
     let (server, _heard) = Fake::new(|action| {
         Some(Ok(match action {
             Action::Screen(_) => Outcome::Screen(ScreenView {
-                rows: vec!["~".to_owned(), String::new()],
+                rows: vec!["~".into(), "".into()],
                 cursor_row: 1,
                 cursor_col: 0,
                 cursor_visible: false,
-                title: String::new(),
+                title: "".into(),
                 cols: 80,
                 inverse: Vec::new(),
                 marks: Vec::new(),

@@ -670,7 +670,7 @@ fn cursor(facts: &mut Facts, screen: &ScreenView, only_changed: bool) {
     let is_new = |row: &u16| !only_changed || changed.is_none_or(|changed| changed.contains(row));
     let inverse: Vec<_> = screen.inverse.iter().filter(|span| is_new(&span.row)).collect();
     for span in inverse.iter().take(INVERSE_MAX) {
-        facts.add(format!("inverse row {} {}", span.row + 1, quoted(&span.text)));
+        facts.add(format!("inverse row {} {}", span.row + 1, quoted(screen.text_of(span))));
     }
     if inverse.len() > INVERSE_MAX {
         facts.add(format!("{} more inverse", inverse.len() - INVERSE_MAX));
@@ -705,7 +705,7 @@ fn used_rows(screen: &ScreenView) -> usize {
 
 /// The rows down to the last one that is not empty.
 fn rows(screen: &ScreenView) -> (String, Vec<String>) {
-    let text: String = screen.rows[..used_rows(screen)].iter().flat_map(|row| [row, "\n"]).collect();
+    let text: String = screen.rows[..used_rows(screen)].iter().flat_map(|row| [&**row, "\n"]).collect();
     let (shown, written_out) = condense::economical(&text);
     (shown, unseen(HiddenText::default(), written_out))
 }
@@ -715,7 +715,7 @@ fn changed_rows(screen: &ScreenView) -> (String, Vec<String>) {
     let mut written_out = 0;
     let mut shown = String::new();
     for row in new_rows(screen) {
-        let text = screen.rows.get(usize::from(row)).map_or("", String::as_str);
+        let text = screen.rows.get(usize::from(row)).map_or("", |row| row);
         shown += format!("{}: {}", row + 1, visible(text, &mut written_out)).trim_end();
         shown.push('\n');
     }

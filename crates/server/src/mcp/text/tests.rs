@@ -5,8 +5,8 @@ use std::time::SystemTime;
 use super::*;
 use crate::mcp::host::Host;
 use crate::mcp::reported_state::ReportedState;
-use crate::mcp::test_support::{command, report as done};
-use ptyd_core::action::{ConfinementTier, Keeper, KeptLimit, Limit, MissedEnd, SessionExit, Span, Tools};
+use crate::mcp::test_support::{command, constant, report as done};
+use ptyd_core::action::{ConfinementTier, Keeper, KeptLimit, Limit, MaskedText, MissedEnd, SessionExit, Span, Tools};
 
 fn host() -> Host {
     Host { user: "alice".to_owned(), name: "box".to_owned() }
@@ -142,7 +142,7 @@ fn a_command_that_runs_on_says_so_with_why_and_where() {
     let late = running(Foreground::Running, EndedBy::TimedOut, "");
     assert_eq!(rendered(&late), "[still running · 10s · session s0-k3v9q2m7xa · command c7 · timeout]");
     let ready =
-        with(&running(Foreground::Running, EndedBy::Matched, "ready\n"), |r| r.matched = Some("re\"ady\n".to_owned()));
+        with(&running(Foreground::Running, EndedBy::Matched, "ready\n"), |r| r.matched = Some("re\"ady\n".into()));
     assert_eq!(
         rendered(&ready),
         "ready\n[still running · 10s · session s0-k3v9q2m7xa · command c7 · matched \"re\\\"ady\\n\"]"
@@ -190,12 +190,8 @@ fn a_dead_shell_is_told_with_how_it_ended() {
 fn omitted_output_is_counted_and_named_with_the_call_that_reads_it() {
     let cut = with(&done(""), |r| {
         let omitted = Omitted { freed: 0, first_line: 121, last_line: 1904, from: 1234, to: 49_447 };
-        r.output = TextView {
-            head: "first\n".to_owned(),
-            omitted: Some(omitted),
-            tail: "last\n".to_owned(),
-            ..TextView::default()
-        };
+        r.output =
+            TextView { head: "first\n".into(), omitted: Some(omitted), tail: "last\n".into(), ..TextView::default() };
     });
     assert_eq!(
         rendered(&cut),
@@ -203,7 +199,7 @@ fn omitted_output_is_counted_and_named_with_the_call_that_reads_it() {
          \"command_id\":\"c7\",\"since\":\"o:1234\"}]\nlast\n[exit 0]"
     );
     let freed = with(&cut, |r| {
-        r.output.head.clear();
+        r.output.head.truncate(0);
         let omitted = Omitted { freed: 1_000, first_line: 0, last_line: 0, from: 1234, to: 49_447 };
         r.output.omitted = Some(omitted);
     });
@@ -244,7 +240,7 @@ fn text_that_a_person_would_not_have_seen_is_counted() {
 // promise: output-9
 fn binary_output_is_summed_up_with_how_to_get_it() {
     let picture = with(&done(""), |r| {
-        let head = "\\x89PNG".repeat(99) + "\\x89";
+        let head = constant("\\x89PNG".repeat(99) + "\\x89");
         r.output = TextView { head, escaped: 100, from: 7, to: 50_007, ..TextView::default() };
     });
     let beginning = "\\\\x89PNG".repeat(5) + "\\\\x89P";
@@ -254,7 +250,7 @@ fn binary_output_is_summed_up_with_how_to_get_it() {
         format!("[… 50,000 bytes of binary output, beginning \"{beginning}\"; {how}]\n[exit 0]")
     );
     // A program's output before and after it is not part of it.
-    let among = with(&picture, |r| r.output.head = format!("saved\nto: {}done\nbye\n", r.output.head));
+    let among = with(&picture, |r| r.output.head = constant(format!("saved\nto: {}done\nbye\n", r.output.head)));
     let beginning = format!("to: {}\\\\", "\\\\x89PNG".repeat(5));
     assert_eq!(
         rendered(&among),
@@ -263,7 +259,7 @@ fn binary_output_is_summed_up_with_how_to_get_it() {
     // If text is omitted, both ends are exact.
     let cut = with(&picture, |r| {
         r.output.omitted = Some(Omitted { freed: 0, first_line: 1, last_line: 9, from: 107, to: 40_107 });
-        r.output.tail = "the end\n".to_owned();
+        r.output.tail = "the end\n".into();
     });
     let told_cut = rendered(&cut);
     assert!(told_cut.starts_with("[… binary output among 100 bytes, beginning"), "{told_cut}");
@@ -279,11 +275,11 @@ fn binary_output_is_summed_up_with_how_to_get_it() {
 fn a_full_screen_program_is_its_rows_and_its_cursor() {
     let vim = with(&running(Foreground::Fullscreen, EndedBy::Quiet, ""), |r| {
         r.screen = Some(ScreenView {
-            rows: vec!["hello".to_owned(), String::new(), "~".to_owned(), String::new()],
+            rows: ["hello", "", "~", ""].map(MaskedText::from).to_vec(),
             cursor_row: 0,
             cursor_col: 4,
             cursor_visible: true,
-            title: "vim\x1b]0".to_owned(),
+            title: "vim\x1b]0".into(),
             cols: 80,
             inverse: Vec::new(),
             marks: Vec::new(),
@@ -303,15 +299,15 @@ fn a_full_screen_program_is_its_rows_and_its_cursor() {
     );
     let typed = with(&vim, |r| {
         let screen = r.screen.as_mut().expect("one");
-        screen.rows = ["one", "two", "three", "four", "five"].map(str::to_owned).to_vec();
+        screen.rows = ["one", "two", "three", "four", "five"].map(MaskedText::from).to_vec();
         (screen.changed, screen.is_title_new) = (Some(vec![1, 4]), false);
-        screen.inverse = [0, 1].map(|row| Span { row, col: 0, text: "on".to_owned() }).to_vec();
+        screen.inverse = [0, 1].map(|row| Span { row, col: 0, bytes: 0..2 }).to_vec();
     });
     let (host, mut shown) = (host(), reported());
     assert_eq!(
         rendered(&typed),
         "2: two\n5: five\n[still running · 10s · session s0-k3v9q2m7xa · command c7 · full-screen · cursor row 1 column 5 · \
-         inverse row 2 \"on\" · only changed rows]"
+         inverse row 2 \"tw\" · only changed rows]"
     );
     shown.running = Some(CommandId(7));
     let still = with(&typed, |r| r.screen.as_mut().expect("one").changed = Some(Vec::new()));
@@ -350,7 +346,7 @@ fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
         (command.start_offset, command.end_offset) = (100, Some(2_000));
     });
     let missed = |read_to, unread: Option<&str>| {
-        let unread = unread.map(|text| TextView { head: text.to_owned(), ..TextView::default() });
+        let unread = unread.map(|text| TextView { head: constant(text), ..TextView::default() });
         let (session, command) = (busy.session.clone(), busy.command.clone().expect("above"));
         let missed = MissedEnd { session, command, read_to, unread };
         let view = TerminalView {

@@ -12,7 +12,7 @@ use crate::mcp::text::Over;
 use crate::mcp::{search_results, text};
 use ptyd_core::action::{
     Action, AwaitOutput, AwaitedOutput, Budget, CommandView, EndedBy, Lines, Outcome, OutputView, Pattern, ReadOutput,
-    Search, SessionView, Since, TextView, View, Wait,
+    Search, SessionView, Since, View, Wait,
 };
 use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits::{READ_BYTES_MAX, RENDER_BYTES_MAX, SEARCH_MATCHES_MAX};
@@ -138,19 +138,13 @@ impl Reading {
             Some(_) => None,
             None => over.ended.clone().or_else(|| over.last.clone()),
         };
-        let answer = |text: String, to: u64, printed: Option<&TextView>| {
-            let read = |text: &str| {
-                let answer = OutputAnswer::read(&shown, text, to).about(about.as_ref()).after(ended_by);
-                match printed {
-                    Some(printed) => answer.printed(printed),
-                    None => answer,
-                }
-            };
+        let answer = |text: String, to: u64, printed: &dyn Fn(OutputAnswer) -> OutputAnswer| {
+            let read = |text: &str| printed(OutputAnswer::read(&shown, text, to).about(about.as_ref()).after(ended_by));
             Ok(call.answer(text, read))
         };
         if form == Form::Screen {
             let (text, at) = screen(call, &shown, &over).await?;
-            return answer(text, at, None);
+            return answer(text, at, &|answer| answer);
         }
         if let Some(pattern) = search {
             // From a position on the search goes forward in pages; without one, what is newest counts.
@@ -168,7 +162,7 @@ impl Reading {
                     let before = call.note(&shown);
                     let context = call.context(&shown, before.as_ref(), None).await;
                     let (text, next) = search_results::shown(&shown, &view, (newest, command), budget, &context);
-                    answer(text, next, None)
+                    answer(text, next, &|answer| answer)
                 }
                 other => Err(mismatch(other)),
             };
@@ -187,12 +181,12 @@ impl Reading {
         let before = call.note(&shown);
         let context = call.context(&shown, before.as_ref(), None).await;
         if view == View::Raw {
-            let bytes = TextView { head: visible(&output.bytes), ..TextView::default() };
-            let text = text::raw(&shown, &output, bytes.head.clone(), &over, &context);
-            return answer(text, output.next, Some(&bytes));
+            let bytes = visible(&output.bytes);
+            let text = text::raw(&shown, &output, bytes.clone(), &over, &context);
+            return answer(text, output.next, &|answer| answer.visible(bytes.clone()));
         }
         let text = text::output(&shown, &output, command, &over, &context);
-        answer(text, output.next, Some(&output.text))
+        answer(text, output.next, &|answer| answer.printed(&output.text))
     }
 }
 

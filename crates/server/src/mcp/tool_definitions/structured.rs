@@ -118,9 +118,14 @@ impl OutputAnswer {
         Self { output: format!("{}{}", text.head, text.tail), omitted, ..self }
     }
 
+    /// The same with these bytes of output, made visible.
+    pub fn visible(self, output: String) -> Self {
+        Self { output, ..self }
+    }
+
     /// The same with output that came before.
     pub fn earlier<'v>(mut self, texts: impl IntoIterator<Item = &'v TextView>) -> Self {
-        texts.into_iter().for_each(|text| self.earlier_output.extend([text.head.as_str(), &text.tail]));
+        texts.into_iter().for_each(|text| self.earlier_output.extend([&*text.head, &text.tail]));
         self
     }
 

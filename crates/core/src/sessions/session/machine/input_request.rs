@@ -142,8 +142,15 @@ impl Session {
                 };
                 let finished = wait.map(|wait| {
                     let (reply, finished) = oneshot::channel();
-                    let mut waiter =
-                        OpenWait::new(self.now.at, wait, command, from, self.timeline.cols(), Some(accepted), reply);
+                    let mut waiter = OpenWait::new(
+                        self.now.at,
+                        wait,
+                        command,
+                        from,
+                        (self.timeline.cols(), self.shared.folder.masks()),
+                        Some(accepted),
+                        reply,
+                    );
                     waiter.leaves_out(echo);
                     waiter.end_on_idle_screen();
                     // A repeated input may already have been answered by the program.

@@ -65,6 +65,7 @@ impl Session {
                     self.timeline.holder_pid(),
                     self.timeline.shell().pid,
                     self.shared.meta.confinement.tier.is_some_and(ConfinementTier::has_namespaces),
+                    self.shared.folder.masks(),
                 ));
             }
             Request::Signals(reply) => drop(reply.send(views::signal_views(self.host(), &self.timeline))),

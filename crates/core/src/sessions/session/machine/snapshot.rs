@@ -1,5 +1,7 @@
 //! Views of the session: its snapshot and its screen.
 
+use journal::MaskedText;
+
 use crate::action::{Boundary, Foreground, Painter, ScreenView, SessionStatus};
 use crate::ids::CommandId;
 use crate::limits;
@@ -89,6 +91,12 @@ impl Session {
         }
     }
 
+    /// The present rows of the screen.
+    pub(super) fn rows_now(&mut self) -> MaskedText {
+        let rows = self.screen_now().text().join("\n");
+        self.shared.folder.masks().text(rows)
+    }
+
     pub(super) fn screen_view(&mut self) -> ScreenView {
         let cols = self.timeline.cols();
         let is_alternate = self.timeline.output().scanner.modes().alt_screen;
@@ -97,20 +105,15 @@ impl Session {
             alternate_screens: self.timeline.output().scanner.alternate_screens(),
         };
         let at = self.shown_to();
-        let masks = self.shared.folder.masks().cloned();
+        let masks = self.shared.folder.masks().clone();
         let screen = self.screen_at(at);
         let cursor = screen.cursor();
-        let mut rows = screen.text();
-        if let Some(masks) = masks {
-            // A row that is full goes on in the next one.
-            rows = masks.masked_text(rows.join("\n")).split('\n').map(str::to_owned).collect();
-        }
         ScreenView {
-            rows,
+            rows: masks.lines(screen.text()),
             cursor_row: cursor.row,
             cursor_col: cursor.col,
             cursor_visible: cursor.visible,
-            title: screen.title().unwrap_or_default().to_owned(),
+            title: masks.text(screen.title().unwrap_or_default().to_owned()),
             cols,
             inverse: screen.inverse(),
             marks: screen.row_marks(),

@@ -2,6 +2,7 @@
 //!
 //! The files of the session are real; the test writes them as a holder does, and decides what time it is.
 
+mod masks;
 mod nested;
 #[path = "../../../../../e2e/src/not_run.rs"]
 #[allow(dead_code, reason = "it is for all tests")]
@@ -87,7 +88,7 @@ fn open(folder: &std::path::Path, now: Now) -> Session {
     let folder = SessionFolder::of_test(folder);
     let (shared, damage) = session::open(&id, &folder, &BACKENDS).expect("a session's files");
     assert_eq!(damage, None);
-    let events = replay_order::events(&folder).expect("events");
+    let events = replay_order::events(&shared.folder).expect("events");
     Session::new(Arc::new(shared), events, watch::channel(Tail::default()).0, Vec::new(), now)
 }
 
@@ -174,6 +175,11 @@ fn check(session: &Session) {
 
 impl Rig {
     fn new(method: HandoverMethod) -> Self {
+        Self::of(method, Vec::new())
+    }
+
+    /// A session with this metadata.
+    fn of(method: HandoverMethod, meta: Vec<u8>) -> Self {
         let folder = tempfile::tempdir().expect("a directory");
         let spec = Spec {
             session: "s0-aaaaaaaaaa".to_owned(),
@@ -181,6 +187,7 @@ impl Rig {
             cols: 80,
             rows: 24,
             handover: Handover { method, ..Handover::default() },
+            meta,
             ..Spec::default()
         };
         spec.store(folder.path()).expect("written");

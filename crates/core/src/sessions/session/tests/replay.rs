@@ -124,7 +124,7 @@ async fn record(shell: &str, dir: &Path) -> SessionId {
 /// is not a marker. A marker and its record are published in one turn.
 fn tails(folder: &Path) -> Vec<Tail> {
     let output = std::fs::read(folder.join(journal::JOURNAL_FILE)).expect("the output");
-    let mut events = EventsReader::open(folder).expect("events");
+    let mut events = EventsReader::open(folder, journal::Masks::default()).expect("events");
     let end = events.len().expect("a size");
     let mut tails = vec![Tail::default()];
     while let Some(event) = events.next(end).expect("readable") {

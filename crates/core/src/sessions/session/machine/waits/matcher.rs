@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use journal::{MaskedText, Masks};
 use terminal::Transcript;
 
 use crate::action::Pattern;
@@ -12,6 +13,7 @@ use crate::limits::PATTERN_TEXT_MAX;
 /// A pattern and the plain text that it is matched against.
 pub(crate) struct Matcher {
     pub(crate) pattern: Pattern,
+    masks: Masks,
     transcript: Transcript,
     cols: u16,
     /// The newest part of the finished lines.
@@ -22,9 +24,9 @@ pub(crate) struct Matcher {
 }
 
 impl Matcher {
-    pub(crate) fn new(pattern: Pattern, cols: u16) -> Self {
+    pub(crate) fn new(pattern: Pattern, cols: u16, masks: Masks) -> Self {
         let (text, open, echo) = Default::default();
-        Self { pattern, transcript: Transcript::new(cols), cols, text, open, echo }
+        Self { pattern, masks, transcript: Transcript::new(cols), cols, text, open, echo }
     }
 
     /// How many characters are matched again with new output.
@@ -47,7 +49,7 @@ impl Matcher {
         self.echo = echo;
     }
 
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Option<String> {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Option<MaskedText> {
         self.transcript.feed(bytes);
         self.open.push_str(&self.transcript.take_finished());
         if let Some(end) = self.open.rfind('\n') {
@@ -56,8 +58,8 @@ impl Matcher {
         }
         // A prompt has no line end, so the unfinished line counts too. The lines before it may still change.
         let unfinished = format!("{}{}", self.open, self.transcript.peek());
-        let seen = format!("{}{}", self.text, self.echo.clone().leave_out(&unfinished));
-        let found = self.pattern.find(&seen).map(|m| m.as_str().to_owned());
+        let seen = self.masks.text(format!("{}{}", self.text, self.echo.clone().leave_out(&unfinished)));
+        let found = self.pattern.find(&seen).map(|found| seen.part(found.range()));
         if self.text.len() > PATTERN_TEXT_MAX {
             let cut = (self.text.len() - PATTERN_TEXT_MAX / 2..self.text.len())
                 .find(|i| self.text.is_char_boundary(*i))
@@ -241,7 +243,7 @@ mod tests {
     /// The first of these chunks of output with which the pattern matches, behind `>>> ` where this was typed. A program that
     /// does not show it at once may have an editor with another prompt.
     fn matches(pattern: &str, typed: &str, is_at_once: bool, output: &[&str]) -> Option<usize> {
-        let mut matcher = Matcher::new(compiled(pattern).expect("valid"), 80);
+        let mut matcher = Matcher::new(compiled(pattern).expect("valid"), 80, Masks::default());
         let echo = Echo::of(typed.as_bytes(), ">>> ".to_owned(), is_at_once);
         matcher.leaves_out(if is_at_once { echo } else { echo.painted_again_behind("In [9]: ") });
         output.iter().position(|chunk| matcher.feed(chunk.as_bytes()).is_some())

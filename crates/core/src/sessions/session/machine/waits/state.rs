@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use journal::{MaskedText, Masks};
 use terminal::Screen;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -57,7 +58,7 @@ impl OpenWait {
         wait: Wait,
         command: Option<u32>,
         from: u64,
-        cols: u16,
+        (cols, masks): (u16, &Masks),
         accepted_bytes: Option<usize>,
         reply: oneshot::Sender<Finished>,
     ) -> Self {
@@ -90,7 +91,7 @@ impl OpenWait {
             looks_outside,
             bells: 0,
             awaits_beginning: false,
-            matcher: wait.pattern.map(|p| Matcher::new(p, cols)),
+            matcher: wait.pattern.map(|p| Matcher::new(p, cols, masks.clone())),
             reply,
         }
     }
@@ -142,7 +143,7 @@ impl OpenWait {
     }
 
     /// New output at `offset`; returns the match.
-    pub(crate) fn output(&mut self, offset: u64, bytes: &[u8], now: Instant) -> Option<String> {
+    pub(crate) fn output(&mut self, offset: u64, bytes: &[u8], now: Instant) -> Option<MaskedText> {
         self.last_output = now;
         if self.awaits_beginning {
             return None;
@@ -158,8 +159,8 @@ impl OpenWait {
     }
 
     /// The screen of a full-screen program; returns the match.
-    pub(crate) fn screen(&mut self, rows: &str) -> Option<String> {
-        self.matcher.as_ref().and_then(|m| m.pattern.find(rows).map(|f| f.as_str().to_owned()))
+    pub(crate) fn screen(&mut self, rows: &MaskedText) -> Option<MaskedText> {
+        self.matcher.as_ref().and_then(|m| m.pattern.find(rows).map(|found| rows.part(found.range())))
     }
 
     /// Sets the bell count at which the wait begins.

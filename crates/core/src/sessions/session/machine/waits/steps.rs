@@ -1,5 +1,6 @@
 //! The open waits of the session: their beginning, the output and events that end them, and their answers.
 
+use journal::MaskedText;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -38,19 +39,19 @@ impl Session {
         let ends: Vec<Option<u64>> = self.waits.open.iter().map(|w| w.command.and_then(end_of)).collect();
         let is_painted = paints;
         let needs_screen = |w: &OpenWait| w.watches_screen() || is_painted && w.wants_pattern();
-        let rows = self.waits.open.iter().any(needs_screen).then(|| self.screen_now().text().join("\n"));
+        let rows = self.waits.open.iter().any(needs_screen).then(|| self.rows_now());
         let bells = self.timeline.output().scanner.bells();
-        let mut matched: Vec<(usize, String)> = Vec::new();
+        let mut matched: Vec<(usize, MaskedText)> = Vec::new();
         for (i, waiter) in self.waits.open.iter_mut().enumerate() {
             let ends_at = ends.get(i).copied().flatten();
             let own = ends_at.map_or(bytes.len(), |end| offset_in(bytes, at, end));
             let by_text = waiter.output(at, &bytes[..own], now);
             let shows = is_painted && ends_at.is_none();
-            let by_screen = rows.as_deref().filter(|_| shows).and_then(|r| waiter.screen(r));
+            let by_screen = rows.as_ref().filter(|_| shows).and_then(|r| waiter.screen(r));
             if let Some(rows) = &rows {
                 waiter.look(rows, now);
             }
-            let by_bell = || waiter.is_ended_by_bell(bells).then(|| "bell".to_owned());
+            let by_bell = || waiter.is_ended_by_bell(bells).then(|| "bell".into());
             if let Some(what) = by_screen.or(by_text).or_else(by_bell) {
                 matched.push((i, what));
             }
@@ -75,7 +76,15 @@ impl Session {
         // The prompt and the echo before a command's beginning are not part of its output.
         let from = known.map_or(from, |c| from.max(c.output_from()));
         let is_about_to_begin = known.is_some_and(Command::is_about_to_begin);
-        let mut waiter = OpenWait::new(self.now.at, wait, command, from, self.timeline.cols(), None, reply);
+        let mut waiter = OpenWait::new(
+            self.now.at,
+            wait,
+            command,
+            from,
+            (self.timeline.cols(), self.shared.folder.masks()),
+            None,
+            reply,
+        );
         waiter.count_current_state();
         if is_about_to_begin {
             waiter.awaits_beginning();
@@ -100,7 +109,15 @@ impl Session {
             let (reply, finished) = oneshot::channel();
             let at = self.timeline.output().scanner.position();
             let from = self.timeline.log().command(id).map_or(at, Command::output_from);
-            let mut waiter = OpenWait::new(self.now.at, wait, Some(id), from, self.timeline.cols(), None, reply);
+            let mut waiter = OpenWait::new(
+                self.now.at,
+                wait,
+                Some(id),
+                from,
+                (self.timeline.cols(), self.shared.folder.masks()),
+                None,
+                reply,
+            );
             let typed = self.timeline.log().command(id).filter(|command| command.channel == Channel::Line);
             let line = typed.map(|command| (format!("{}\n", command.text), command.accepted_at));
             waiter.leaves_out(line.map(|(line, at)| self.echo_of(line.as_bytes(), at)));
@@ -122,7 +139,7 @@ impl Session {
     pub(in crate::sessions::session::machine) fn admit(&mut self, mut waiter: OpenWait) {
         waiter.count_bells_from(self.timeline.output().scanner.bells());
         if waiter.watches_screen() {
-            let rows = self.screen_now().text().join("\n");
+            let rows = self.rows_now();
             waiter.look(&rows, self.now.at);
         }
         let ended = match waiter.command {
@@ -162,7 +179,7 @@ impl Session {
         &mut self,
         waiter: OpenWait,
         ended_by: EndedBy,
-        matched: Option<String>,
+        matched: Option<MaskedText>,
     ) {
         let handovers = self.timeline.log().handovers(waiter.from);
         let snapshot = Snapshot { handovers, ..self.snapshot(waiter.command) };
@@ -220,6 +237,7 @@ impl Session {
         for i in due {
             let waiter = self.waits.open.swap_remove(i);
             if let Some((ended_by, matched)) = waiter.by_time(now) {
+                let matched = matched.map(|text| self.shared.folder.masks().text(text));
                 self.finish(waiter, ended_by, matched);
             }
         }
