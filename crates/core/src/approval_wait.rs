@@ -48,6 +48,11 @@ impl ApprovalWait {
         self.until.send_replace(Instant::now() + time);
     }
 
+    /// Whether its time is over.
+    pub(crate) fn is_over(&self) -> bool {
+        *self.until.borrow() <= Instant::now()
+    }
+
     /// The id of the approval that is waited for now, if one is.
     pub fn approval(&self) -> Option<Arc<str>> {
         self.current.borrow().clone()

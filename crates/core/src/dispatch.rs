@@ -23,7 +23,7 @@ use crate::ids::SessionId;
 use crate::lane::{Lane, Lanes};
 use crate::metrics::Metrics;
 use crate::principal::{Detach, Principal};
-use crate::sessions::{self, ApprovalUse, Judged, Services, UnixPeers};
+use crate::sessions::{self, ApprovalClaim, Judged, Services, Target, UnixPeers};
 
 /// Records every action: each primitive before and after it is performed, and each composite after.
 pub(crate) trait Recorder: fmt::Debug + Send + Sync {
@@ -95,20 +95,20 @@ impl Dispatcher {
         let mut entry = lanes.work(&principal.name, action.command_bytes(), entry).await;
         let result = match self.admit(principal, facts, &mut action, &mut entry).await {
             Err(error) => Err(error),
-            Ok(approval) => {
+            Ok((target, approval)) => {
                 let result = if principal.pass.is_some() {
                     // A wait ends at the moment its caller's token is revoked.
                     tokio::select! {
                         biased;
                         () = principal.shut_out() => Err(ActionError::ShutOut),
-                        result = self.perform(principal, action) => result,
+                        result = self.perform(principal, action, target) => result,
                     }
                 } else {
-                    self.perform(principal, action).await
+                    self.perform(principal, action, target).await
                 };
                 if let (Some(used), Err(ActionError::Busy { .. } | ActionError::NotReady { .. })) = (approval, &result)
                 {
-                    self.services.approvals.put_back(used);
+                    used.put_back();
                 }
                 result
             }
@@ -121,14 +121,14 @@ impl Dispatcher {
     }
 
     /// Whether an action may be performed: by its principal's scope, its size, its session's policy, and as the audit log can have it. Returns
-    /// the approval that it uses up.
+    /// the session in which it runs or types something, and the approval that it uses up.
     async fn admit(
         &self,
         principal: &Principal,
         facts: Facts,
         action: &mut Action,
         entry: &mut Entry<'_>,
-    ) -> Result<Option<ApprovalUse>, ActionError> {
+    ) -> Result<(Option<Target>, Option<Box<ApprovalClaim>>), ActionError> {
         if principal.scope < facts.needs {
             let (name, needs, has) = (facts.name, facts.needs.name(), principal.scope.name());
             let why = format!("{name} needs a token of scope {needs}, and this one's is {has}");
@@ -137,21 +137,23 @@ impl Dispatcher {
         if let Action::Execute(execute) = &action {
             check_command(&execute.command).map_err(|problem| ActionError::Invalid { field: "command", problem })?;
         }
-        let mut judged = sessions::judged(&self.services, principal, action).await?;
-        while let (Some(id), Some(wait)) = (judged.as_ref().and_then(Judged::waits_for), &principal.approval_wait) {
-            let Some(waited) = Box::pin(self.decided(principal, id, wait)).await? else {
-                // It may be forgotten, and then the answer names another one.
-                judged = sessions::judged(&self.services, principal, action).await?;
-                break;
+        let wait = principal.approval_wait.as_ref();
+        let (target, judged) = loop {
+            let target = Target::of(&self.services, principal, action).await?;
+            let judged = match &target {
+                Some(target) => sessions::judged(&self.services, principal, action, target).await?,
+                None => None,
             };
+            let pending = judged.as_ref().and_then(Judged::waits_for);
+            let Some((id, wait)) = pending.zip(wait.filter(|wait| !wait.is_over())) else { break (target, judged) };
+            let waited = Box::pin(self.decided(principal, id, wait)).await?;
             if let Action::Execute(Execute { wait: Some(wait), .. }) | Action::Input(Input { wait: Some(wait), .. }) =
                 action
             {
                 wait.waited += waited;
             }
-            // The policy and the session may be others by now.
-            judged = sessions::judged(&self.services, principal, action).await?;
-        }
+            // The approval, the policy and the session may be others by now.
+        };
         if let Some(judged) = &judged {
             entry.judged(judged.verdict(), judged.rule(), judged.approval());
             if let Some(refusal) = judged.refusal() {
@@ -159,30 +161,31 @@ impl Dispatcher {
             }
         }
         entry.begin().await?;
-        match judged {
-            Some(judged) => judged.admit(action).await,
-            None => Ok(None),
-        }
+        let approval = match judged {
+            Some(judged) => judged.admit(action).await?,
+            None => None,
+        };
+        Ok((target, approval))
     }
 
     /// Waits in this request for a person's decision; nothing else does, so whatever ends the request ends the wait. Returns
-    /// how much of its timeout it took, if there was a decision.
-    async fn decided(
-        &self,
-        principal: &Principal,
-        id: &str,
-        wait: &ApprovalWait,
-    ) -> Result<Option<Duration>, ActionError> {
+    /// how much of its timeout it took.
+    async fn decided(&self, principal: &Principal, id: &str, wait: &ApprovalWait) -> Result<Duration, ActionError> {
         let approvals = &self.services.approvals;
         tokio::select! {
             biased;
             () = principal.shut_out() => Err(ActionError::ShutOut),
             () = self.services.sessions.stopping() => Err(ActionError::Restarting),
-            waited = wait.until(id, approvals.decided(id)) => Ok(waited),
+            waited = wait.until(id, approvals.decided(id)) => Ok(waited.unwrap_or_default()),
         }
     }
 
-    async fn perform(&self, principal: &Principal, action: Action) -> Result<Outcome, ActionError> {
+    async fn perform(
+        &self,
+        principal: &Principal,
+        action: Action,
+        target: Option<Target>,
+    ) -> Result<Outcome, ActionError> {
         match action {
             Action::Composite(composite) => {
                 let (soft_timeout, time_limits) = (self.services.settings.soft_timeout, &self.time_limits);
@@ -191,7 +194,7 @@ impl Dispatcher {
             }
             primitive => {
                 self.recorder.begins(principal, &primitive);
-                sessions::perform(&self.services, principal, &primitive).await
+                sessions::perform(&self.services, principal, &primitive, target).await
             }
         }
     }

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::actions::{
-    commands, create, default_session, environment, execute, input, list, named_secrets, output, processes, purge,
-    recording_extent, resize, screen, search_range, secret, signals, task, terminate, tokens, wait_from_cursor, watch,
+    commands, create, default_session, environment, execute, idempotency, input, list, named_secrets, output,
+    processes, purge, recording_extent, resize, screen, search_range, secret, signals, task, terminate, tokens,
+    wait_from_cursor, watch,
 };
 use super::approvals::decision;
 use super::on_disk::on_disk;
 use super::services::Services;
+use super::target::Target;
 use crate::action::{Action, ActionError, CapabilitiesView, EndReason, Outcome, SecretRefusal};
 use crate::confinement_tier::ConfinementTier;
 use crate::principal::Principal;
@@ -20,27 +22,66 @@ pub(crate) async fn perform(
     services: &Arc<Services>,
     principal: &Principal,
     action: &Action,
+    mut target: Option<Target>,
 ) -> Result<Outcome, ActionError> {
-    let result = match attempt(services, principal, action).await {
-        // The actor ended before it took the request: the session is an ended one now, and is tried again as such.
-        Err(ActionError::Ended { reason: EndReason::DuringRequest, .. }) => attempt(services, principal, action).await,
-        result => result,
-    };
-    match result {
-        // A new default session whose start-up file exits has just ended, too; its records say how.
-        Err(ActionError::Ended { session, reason: EndReason::DuringRequest }) => {
-            let live = services.sessions.live(principal, &session).await;
-            Err(live.map_or_else(|error| error, |handle| handle.why_gone()))
+    let key = target.as_ref().and_then(Target::key);
+    let mut is_again = false;
+    loop {
+        let (session, reason) = match attempt(services, principal, action, target).await {
+            Err(ActionError::Ended { session, reason }) => (session, reason),
+            result => return result,
+        };
+        // The same request has ended it, perhaps; its records say so.
+        if let Some(key) = key
+            && let Some(result) = idempotency::performed_before(services, principal, action, key).await
+        {
+            return result;
         }
-        result => result,
+        match reason {
+            // The actor ended before it took the request: the session is an ended one now, and is tried again as such.
+            EndReason::DuringRequest if !is_again => target = Target::of(services, principal, action).await?,
+            // A new default session whose start-up file exits has just ended, too; its records say how.
+            EndReason::DuringRequest => {
+                let live = services.sessions.live(principal, &session).await;
+                return Err(live.map_or_else(|error| error, |handle| handle.why_gone()));
+            }
+            reason => return Err(ActionError::Ended { session, reason }),
+        }
+        is_again = true;
     }
 }
 
-async fn attempt(services: &Arc<Services>, principal: &Principal, action: &Action) -> Result<Outcome, ActionError> {
+/// Performs an action that runs or types something in its session.
+async fn run_or_type(
+    services: &Arc<Services>,
+    principal: &Principal,
+    action: &Action,
+    target: Target,
+) -> Result<Outcome, ActionError> {
+    let report = match action {
+        Action::Execute(request) => execute::execute(services, principal, request, target).await?,
+        Action::Input(request) => input::input(services, principal, request, target).await?,
+        Action::Type { bytes, key, .. } => return watch::types(bytes, key, target).await.map(Outcome::Typed),
+        _ => return Err(unprepared()),
+    };
+    Ok(Outcome::Report(Box::new(report)))
+}
+
+fn unprepared() -> ActionError {
+    ActionError::Internal { why: "an action was not prepared by the dispatcher; this is a bug".to_owned() }
+}
+
+async fn attempt(
+    services: &Arc<Services>,
+    principal: &Principal,
+    action: &Action,
+    target: Option<Target>,
+) -> Result<Outcome, ActionError> {
+    if let Some(target) = target {
+        return run_or_type(services, principal, action, target).await;
+    }
     match action {
-        Action::Composite(_) => {
-            Err(ActionError::Internal { why: "a composite action was not expanded; this is a bug".to_owned() })
-        }
+        Action::Composite(_) | Action::Execute(_) | Action::Input(_) | Action::Type { .. } => Err(unprepared()),
         Action::Start(request) => {
             create::create(services, principal, request).await.map(|c| Outcome::Created(Box::new(c)))
         }
@@ -75,9 +116,6 @@ async fn attempt(services: &Arc<Services>, principal: &Principal, action: &Actio
             environment::environment(services, principal, session).await.map(|e| Outcome::Environment(Box::new(e)))
         }
         Action::Signals(session) => signals::signals(services, principal, session).await.map(Outcome::Signals),
-        Action::Execute(execute) => {
-            execute::execute(services, principal, execute).await.map(|r| Outcome::Report(Box::new(r)))
-        }
         Action::Commands { session, limit, offset } => {
             commands::commands(services, principal, session, *limit, *offset).await
         }
@@ -85,9 +123,6 @@ async fn attempt(services: &Arc<Services>, principal: &Principal, action: &Actio
             commands::command(services, principal, session, *command, *budget)
                 .await
                 .map(|r| Outcome::Report(Box::new(r)))
-        }
-        Action::Type { session, bytes, key } => {
-            watch::types(services, principal, session, bytes, key).await.map(Outcome::Typed)
         }
         Action::AskSecret(session) => {
             let request = secret::ask_secret(services, principal, session).await?;
@@ -102,7 +137,6 @@ async fn attempt(services: &Arc<Services>, principal: &Principal, action: &Actio
         }
         Action::Watch { session, since } => watch::watch(services, principal, session, *since).await,
         Action::Ticket { place, may_write } => watch::ticket(services, principal, place.clone(), *may_write).await,
-        Action::Input(input) => input::input(services, principal, input).await.map(|r| Outcome::Report(Box::new(r))),
         Action::Wait { session, wait, command, budget, moves_cursor } => {
             let wait =
                 wait_from_cursor::wait(services, principal, session, wait.clone(), *command, *budget, *moves_cursor);

@@ -7,12 +7,12 @@ use std::time::{Duration, SystemTime};
 
 use wire::{PROTOCOL, ToHolder};
 
-use super::actions::{create, execute, terminate, terminate_unreachable};
+use super::actions::{create, terminate, terminate_unreachable};
 use super::approvals::gate;
 use super::ended::{retention, store_rebuild};
 use super::session::Request;
 use super::timeline::micros;
-use super::{Services, lifecycle, perform, start};
+use super::{Services, Target, lifecycle, start};
 use crate::action::{
     Action, ActionError, Budget, ClientContext, Composite, Create, Execute, Fresh, List, Outcome, Piece, SessionEvent,
     SessionStatus, TargetShell, TaskSupport, TerminalCall, Terminate, Wait,
@@ -41,6 +41,22 @@ pub(super) fn me() -> Principal {
     Principal::named("me", Scope::Admin)
 }
 
+/// Performs an action as the dispatcher does that has admitted it.
+pub(super) async fn perform(
+    services: &Arc<Services>,
+    principal: &Principal,
+    action: &Action,
+) -> Result<Outcome, ActionError> {
+    let target = Target::of(services, principal, action).await?;
+    super::perform(services, principal, action, target).await
+}
+
+/// The verdict of the session's policy, which it has.
+async fn judged_by_policy(services: &Services, action: &Action) -> gate::Judged {
+    let target = Target::of(services, &me(), action).await.expect("found").expect("it runs or types");
+    gate::judged(services, &me(), action, &target).await.expect("judged").expect("it has a policy")
+}
+
 /// On one thread, so that a task that does not yield blocks all others.
 #[tokio::test]
 async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
@@ -60,7 +76,7 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
         key: None,
         budget: Budget::NONE,
     };
-    execute::execute(&services, &me(), &begun).await.expect("accepted");
+    perform(&services, &me(), &Action::Execute(begun)).await.expect("accepted");
     let turns = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&turns);
     tokio::spawn(async move {
@@ -96,7 +112,9 @@ async fn run(services: &Arc<Services>, session: &SessionId, command: &str) {
         key: None,
         budget: Budget::NONE,
     };
-    let report = execute::execute(services, &me(), &execute).await.expect("accepted");
+    let Outcome::Report(report) = perform(services, &me(), &Action::Execute(execute)).await.expect("accepted") else {
+        panic!("no report")
+    };
     assert!(report.command.is_some_and(|c| c.end_offset.is_some()), "{command} has ended");
 }
 
@@ -587,7 +605,7 @@ async fn of_two_remembered_commands_that_are_judged_at_once_the_one_that_comes_s
         key: None,
         budget: Budget::NONE,
     });
-    let judged = async || gate::judged(&services, &me(), &action).await.expect("judged").expect("it has a policy");
+    let judged = async || judged_by_policy(&services, &action).await;
     let (first, second) = (judged().await, judged().await);
     for one in [&first, &second] {
         assert_eq!((one.verdict(), one.rule(), one.refusal().is_none()), ("allow", "remembered", true));
@@ -599,7 +617,7 @@ async fn of_two_remembered_commands_that_are_judged_at_once_the_one_that_comes_s
         matches!(refused, ActionError::PolicyDenied(_)) && refused.to_string().contains("send it again"),
         "{refused}"
     );
-    let next = gate::judged(&services, &me(), &action).await.expect("judged").expect("it has a policy");
+    let next = judged_by_policy(&services, &action).await;
     assert_eq!((next.verdict(), next.rule()), ("ask", "unproven"));
     let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
     terminate::terminate(&services, &me(), &end).await.expect("it ends");
@@ -637,8 +655,7 @@ async fn a_proven_command_runs_only_where_nothing_unproven_came_before_it() {
                 budget: Budget::NONE,
             })
         };
-        let judged =
-            async |action: &Action| gate::judged(&services, &me(), action).await.expect("judged").expect("a policy");
+        let judged = async |action: &Action| judged_by_policy(&services, action).await;
         let (mut looks, mut exports) = (execute("pwd"), execute("export PATH=/evil"));
         let (look, export) = (judged(&looks).await, judged(&exports).await);
         assert_eq!((look.verdict(), export.verdict()), ("allow", "allow"));

@@ -202,8 +202,15 @@ pub(in crate::sessions) async fn earlier(
     earlier: &Earlier,
 ) -> Result<Outcome, ActionError> {
     let report = match earlier {
-        Earlier::Execute(request) => idempotency::executed_before(services, principal, request).await,
-        Earlier::Input(request) => idempotency::typed_before(services, principal, request).await,
+        Earlier::Execute(request) if request.key.is_some() => {
+            let key = idempotency::key_of_command(services, request);
+            idempotency::executed_before(services, principal, request, key).await
+        }
+        Earlier::Input(request) if request.key.is_some() => {
+            let key = idempotency::key_of_input(services, request);
+            idempotency::typed_before(services, principal, request, key).await
+        }
+        Earlier::Execute(_) | Earlier::Input(_) => None,
     };
     Ok(Outcome::Earlier(report.transpose()?.map(Box::new)))
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::carried_on::CarriedOn;
+use super::commands;
 use super::report::{self, CLEARING_UP, plain_report, with_key};
 use super::task_wait::{self, TaskWait, Waited, open_ports};
 use super::wait_external_conditions::{self, ExternalConditions};
-use super::{commands, idempotency};
 use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView, Wait};
 use crate::ids::CommandId;
 use crate::principal::Principal;
@@ -17,6 +17,7 @@ use crate::sessions::handle::Handle;
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::services::Services;
 use crate::sessions::session::{Request, Started};
+use crate::sessions::target::Target;
 
 /// How long a command waits for the prompt if its caller does not wait for its end: no wait, or one of no time. A shell reports its
 /// prompt before its editor takes the terminal.
@@ -26,24 +27,10 @@ pub(in crate::sessions) async fn execute(
     services: &Arc<Services>,
     principal: &Principal,
     request: &Execute,
+    target: Target,
 ) -> Result<Report, ActionError> {
-    match execute_once(services, principal, request).await {
-        Err(ended @ ActionError::Ended { .. }) => {
-            idempotency::executed_before(services, principal, request).await.unwrap_or(Err(ended))
-        }
-        result => result,
-    }
-}
-
-async fn execute_once(
-    services: &Arc<Services>,
-    principal: &Principal,
-    request: &Execute,
-) -> Result<Report, ActionError> {
-    let handle = services.sessions.live(principal, &request.session).await?;
+    let (handle, key) = (target.live?, target.key);
     let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
-    idempotency::not_a_creates(services, principal, request.key.as_deref()).await?;
-    let key = idempotency::key_of_command(services, request);
     let wait = request.wait.clone().map(|wait| task_wait::with_grace(services, wait));
     let patience = wait.as_ref().map(Wait::left).filter(|left| !left.is_zero()).unwrap_or(PATIENCE_WITHOUT_WAIT);
     let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);

@@ -4,7 +4,9 @@ use wire::{Key, NO_KEY, is_same_name};
 
 use super::range_text;
 use super::report::{CLEARING_UP, plain_report};
-use crate::action::{ActionError, Budget, CommandStatus, CommandView, EndedBy, Execute, Input, Report, TextView};
+use crate::action::{
+    Action, ActionError, Budget, CommandStatus, CommandView, EndedBy, Execute, Input, Outcome, Report, TextView,
+};
 use crate::ids::SessionId;
 use crate::principal::Principal;
 use crate::sessions::ended::session::EndedSession;
@@ -15,7 +17,7 @@ use crate::sessions::services::Services;
 /// The caller's key as the holder's fixed-size one. The same key with another body must not count as the same
 /// request, so half of it is a hash of the body, too. It is a keyed hash because it goes into the events, and typed
 /// input may be a password.
-pub(super) fn key_of(services: &Services, key: &str, body: &[u8]) -> Key {
+pub(in crate::sessions) fn key_of(services: &Services, key: &str, body: &[u8]) -> Key {
     let key = key.as_bytes();
     let mut bytes = NO_KEY;
     bytes[..8].copy_from_slice(&services.secret.name_for(&[key])[..8]);
@@ -46,13 +48,32 @@ pub(in crate::sessions) async fn ended(
     }
 }
 
-/// The result of the same command request in an ended session, which the command itself usually ended.
+/// The result of the same request in an ended session, which the request itself usually ended.
+pub(in crate::sessions) async fn performed_before(
+    services: &Services,
+    principal: &Principal,
+    action: &Action,
+    key: Key,
+) -> Option<Result<Outcome, ActionError>> {
+    let report = match action {
+        Action::Execute(request) => executed_before(services, principal, request, key).await,
+        Action::Input(request) => typed_before(services, principal, request, key).await,
+        Action::Type { session, .. } => {
+            let (_, length) = ended(services, principal, session).await?.timeline.log().typed_with(&key)?.ok()?;
+            return Some(Ok(Outcome::Typed(usize::try_from(length).ok()?)));
+        }
+        _ => None,
+    };
+    report.map(|report| Ok(Outcome::Report(Box::new(report?))))
+}
+
+/// The result of the same command in an ended session.
 pub(super) async fn executed_before(
     services: &Services,
     principal: &Principal,
     request: &Execute,
+    key: Key,
 ) -> Option<Result<Report, ActionError>> {
-    let key = request.key.as_ref().map(|_| key_of_command(services, request))?;
     let past = ended(services, principal, &request.session).await?;
     let earlier = past.timeline.log().commands.iter().rev().find(|c| is_same_name(&c.key, &key))?;
     if earlier.key != key {
@@ -68,13 +89,13 @@ pub(super) async fn executed_before(
     Some(repeated_answer(&past, Some(command), ended_by, range, (waits, request.budget)).await)
 }
 
-/// The result of the same input request in an ended session, which the input itself usually ended.
+/// The result of the same input in an ended session.
 pub(super) async fn typed_before(
     services: &Services,
     principal: &Principal,
     request: &Input,
+    key: Key,
 ) -> Option<Result<Report, ActionError>> {
-    let key = request.key.as_ref().map(|_| key_of_input(services, request))?;
     let past = ended(services, principal, &request.session).await?;
     let (at, len) = match past.timeline.log().typed_with(&key)? {
         Ok(typed) => typed,
@@ -103,17 +124,6 @@ async fn repeated_answer(
         false => (EndedBy::Accepted, TextView { from, to: from, ..TextView::default() }),
     };
     Ok(plain_report(view, command, ended_by, output))
-}
-
-/// The length of a viewer's input with the same number, in an ended session.
-pub(super) async fn visitor_typed_before(
-    services: &Services,
-    principal: &Principal,
-    id: &SessionId,
-    key: &Key,
-) -> Option<usize> {
-    let (_, len) = ended(services, principal, id).await?.timeline.log().typed_with(key)?.ok()?;
-    usize::try_from(len).ok()
 }
 
 /// Refuses a key that has started a session: any other request with it is a different one.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::execute;
 use super::report::{self, plain_report, with_key};
 use super::task_wait::{self, TaskWait, Waited, open_ports};
 use super::wait_external_conditions::{self, ExternalConditions};
-use super::{execute, idempotency};
 use crate::action::{ActionError, EndedBy, Input, InputBytes, NamedAction, Report, TextView};
 use crate::ids::SessionId;
 use crate::limits;
@@ -13,22 +13,15 @@ use crate::principal::Principal;
 use crate::sessions::render::{range, typed_echo};
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
+use crate::sessions::target::Target;
 
 pub(in crate::sessions) async fn input(
     services: &Arc<Services>,
     principal: &Principal,
     request: &Input,
+    target: Target,
 ) -> Result<Report, ActionError> {
-    match input_once(services, principal, request).await {
-        Err(ended @ ActionError::Ended { .. }) => {
-            idempotency::typed_before(services, principal, request).await.unwrap_or(Err(ended))
-        }
-        result => result,
-    }
-}
-
-async fn input_once(services: &Arc<Services>, principal: &Principal, request: &Input) -> Result<Report, ActionError> {
-    let handle = services.sessions.live(principal, &request.session).await?;
+    let (handle, key) = (target.live?, target.key);
     let size = match &request.bytes {
         InputBytes::Raw(bytes) => bytes.len(),
         InputBytes::Paste { text, .. } => text.len(),
@@ -39,8 +32,6 @@ async fn input_once(services: &Arc<Services>, principal: &Principal, request: &I
         return Err(ActionError::Invalid { field: "input", problem });
     }
     let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
-    idempotency::not_a_creates(services, principal, request.key.as_deref()).await?;
-    let key = idempotency::key_of_input(services, request);
     let seen = services.read_cursors.read_to_if_known(principal, &request.session).await;
     let Input { bytes, is_secret, is_hidden, wait, meant_for, .. } = request.clone();
     let is_secret = is_secret || is_hidden;

@@ -1,6 +1,5 @@
 //! Actions of viewers: a cursor in a session's output, typed keys, a ticket for a browser.
 
-use super::idempotency;
 use super::report::with_key;
 use crate::action::{ActionError, InputBytes, Outcome, SessionEvent, SessionStatus, TicketView, Watching};
 use crate::ids::SessionId;
@@ -9,6 +8,7 @@ use crate::principal::{Grant, Principal, TicketTarget};
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
+use crate::sessions::target::Target;
 use crate::sessions::viewer_cursor::ViewerCursor;
 
 /// A viewer cursor, in a live session or in the records of an ended one.
@@ -46,30 +46,16 @@ pub(in crate::sessions) async fn watch(
 }
 
 /// Types for a viewer. Unlike an agent's input it waits for nothing and moves no read cursor of the principal.
-pub(in crate::sessions) async fn types(
-    services: &Services,
-    principal: &Principal,
-    id: &SessionId,
-    bytes: &[u8],
-    name: &str,
-) -> Result<usize, ActionError> {
+pub(in crate::sessions) async fn types(bytes: &[u8], name: &str, target: Target) -> Result<usize, ActionError> {
     if bytes.len() > limits::INPUT_BYTES_MAX {
         let problem = format!("{} bytes; send at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
         return Err(ActionError::Invalid { field: "input", problem });
     }
-    let key = idempotency::key_of(services, name, bytes);
+    let (handle, key) = (target.live?, target.key);
     let bytes = InputBytes::Raw(bytes.to_vec());
-    let typed = async {
-        let handle = services.sessions.live(principal, id).await?;
-        handle.ask(|typed| Request::Input { bytes, key, is_secret: false, meant_for: None, wait: None, typed }).await?
-    };
-    match typed.await {
-        Ok(typed) => Ok(typed.accepted),
-        Err(ended @ ActionError::Ended { .. }) => {
-            idempotency::visitor_typed_before(services, principal, id, &key).await.ok_or(ended)
-        }
-        Err(other) => Err(with_key(other, Some(name))),
-    }
+    let typed = |typed| Request::Input { bytes, key, is_secret: false, meant_for: None, wait: None, typed };
+    let typed = handle.ask(typed).await?.map_err(|error| with_key(error, Some(name)))?;
+    Ok(typed.accepted)
 }
 
 /// A ticket for the docs, or for a session that the caller may see.

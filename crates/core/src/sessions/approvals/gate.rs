@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use policy::{Ruling, Standing, Verdict};
 use tokio::time::Instant;
-use wire::{Key, NO_KEY};
+use wire::Key;
 
-use super::pending::{Answer, ApprovalUse, Asked, Words};
+use super::pending::{Answer, ApprovalClaim, Asked, Words};
 use crate::action::{
     Action, ActionError, Execute, Foreground, InputBytes, PolicyRefusal, ServerEventKind, TargetShell,
 };
@@ -18,13 +18,12 @@ use crate::keys;
 use crate::limits::{APPROVALS_PER_PRINCIPAL_MAX, JUDGED_WEIGHT, POLICY_BYTES_MAX, UNDERWAY_INTERVAL};
 use crate::policy_file::PolicyFile;
 use crate::principal::Principal;
-use crate::sessions::actions::idempotency;
-use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::on_disk::on_disk;
 use crate::sessions::services::Services;
 use crate::sessions::session::{KeyUse, Request};
 use crate::sessions::shared::Shared;
 use crate::sessions::taint::{UNPROVABLE, overtaken};
+use crate::sessions::target::Target;
 
 /// The byte of C-c.
 const INTERRUPT: u8 = 3;
@@ -56,27 +55,15 @@ pub(crate) async fn judged(
     services: &Services,
     principal: &Principal,
     action: &Action,
+    target: &Target,
 ) -> Result<Option<Judged>, ActionError> {
-    let session = match action {
-        Action::Execute(execute) => &execute.session,
-        Action::Input(input) if !calms(&input.bytes) => &input.session,
-        Action::Type { session, bytes, .. } if !is_interrupt(bytes) => session,
-        _ => return Ok(None),
+    let is_calming = match action {
+        Action::Input(input) => calms(&input.bytes),
+        Action::Type { bytes, .. } => is_interrupt(bytes),
+        _ => false,
     };
-    let handle = match services.sessions.find(principal, session).await {
-        Ok(SessionRef::Live(handle)) => handle,
-        // It may be reachable in the next moment.
-        Ok(SessionRef::Unreachable(unreachable))
-            if unreachable.meta.policy.is_some() || principal.policy().is_some() =>
-        {
-            return Err(unreachable.error());
-        }
-        // There is nothing in which it could be performed; who performs it says so.
-        Ok(SessionRef::Unreachable(_) | SessionRef::EndedSession(_)) | Err(ActionError::NoSession { .. }) => {
-            return Ok(None);
-        }
-        Err(error) => return Err(error),
-    };
+    // Without a live session nothing is performed, and its error is the answer.
+    let (false, Ok(handle)) = (is_calming, &target.live) else { return Ok(None) };
     let shared = Arc::clone(&handle.shared);
     let admitted = shared.taint.admitted();
     let has_policy = shared.meta.policy.is_some() || principal.policy().is_some();
@@ -99,15 +86,11 @@ pub(crate) async fn judged(
     let subject = if matches!(action, Action::Execute(_)) { Subject::Command } else { Subject::Input };
     let mut judged = Judged { shared, policy, ruling, subject, cwd, admitted, answer: None };
     let (name, used) = match action {
-        Action::Execute(execute) => (execute.key.as_deref(), idempotency::key_of_command(services, execute)),
-        Action::Input(input) => (input.key.as_deref(), idempotency::key_of_input(services, input)),
-        _ => (None, NO_KEY),
+        Action::Execute(execute) => (execute.key.as_deref(), target.key()),
+        Action::Input(input) => (input.key.as_deref(), target.key()),
+        _ => (None, None),
     };
-    let used = name.map(|_| used);
     let key = used.filter(|_| matches!(action, Action::Execute(_)));
-    if judged.ruling.verdict == Verdict::Ask {
-        idempotency::not_a_creates(services, principal, name).await?;
-    }
     let hides_input = handle.feed.borrow().foreground == Some(Foreground::PasswordWanted);
     loop {
         if let Some(key) = used.filter(|_| judged.ruling.verdict != Verdict::Allow) {
@@ -263,7 +246,7 @@ impl Judged {
 
     /// Prepares the session for it: a proven command runs in the shell for which it was proven, and what is not proven
     /// is on record before it runs. Returns the approval that it uses up.
-    pub(crate) async fn admit(mut self, action: &mut Action) -> Result<Option<ApprovalUse>, ActionError> {
+    pub(crate) async fn admit(mut self, action: &mut Action) -> Result<Option<Box<ApprovalClaim>>, ActionError> {
         let taken = match self.answer.take() {
             Some(Answer::Allowed(taken)) => Some(taken),
             _ => None,
@@ -291,7 +274,7 @@ impl Judged {
             (Action::Input(input), Some(taken)) => input.is_hidden = taken.is_hidden(),
             _ => {}
         }
-        Ok(taken.and_then(|taken| taken.used()))
+        Ok(taken.map(|taken| taken.used()))
     }
 
     /// Leaves the session unprovable, unless more than so many requests have done so before.

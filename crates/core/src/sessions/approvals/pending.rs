@@ -67,7 +67,7 @@ pub(in crate::sessions) struct Words {
     pub(in crate::sessions) masks: Masks,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Approval {
     id: String,
     asked: Asked,
@@ -106,24 +106,10 @@ pub(in crate::sessions) enum Answer {
 /// An approval that a request has taken to be performed with. Dropped before that, it is good once more.
 #[derive(Debug)]
 pub(crate) struct ApprovalClaim {
-    approval: Option<Approval>,
-    underway: Option<KeyedRequest>,
-    from: Approvals,
-}
-
-/// An approval that a request is performed with, until the request is answered.
-#[derive(Debug)]
-pub(crate) struct ApprovalUse {
     approval: Approval,
-    _underway: Option<KeyedRequest>,
-}
-
-/// Keeps a request with an idempotency key among those that are being performed, while it lives.
-#[derive(Debug)]
-struct KeyedRequest {
-    /// The id of its approval.
-    id: String,
-    of: Approvals,
+    /// The request is being performed: whether it was cannot be known later, so the approval is not good any more.
+    is_used: bool,
+    from: Approvals,
 }
 
 /// The approvals of a server; clones are the same ones.
@@ -232,11 +218,8 @@ impl Approvals {
             ApprovalState::Denied { by } => Answer::Denied { id, by },
             ApprovalState::Allowed { .. } => {
                 let approval = all.remove(at);
-                let underway = key.map(|key| {
-                    locked(&self.0.underway).push((id.clone(), approval.asked.clone(), key));
-                    KeyedRequest { id, of: self.clone() }
-                });
-                Answer::Allowed(Box::new(ApprovalClaim { approval: Some(approval), underway, from: self.clone() }))
+                locked(&self.0.underway).extend(key.map(|key| (id, approval.asked.clone(), key)));
+                Answer::Allowed(Box::new(ApprovalClaim { approval, is_used: false, from: self.clone() }))
             }
         }
     }
@@ -250,14 +233,6 @@ impl Approvals {
             ApprovalState::Pending => None,
             _ => Some(self.decided_at(&mut all, at, key)),
         }
-    }
-
-    /// The request that used it was not performed, because the session was busy: it is good once more.
-    pub(crate) fn put_back(&self, used: ApprovalUse) {
-        // Before a newer one for the same request.
-        locked(&self.0.all).insert(0, used.approval);
-        // Another request that waits for the same may have it.
-        self.0.decided.send_replace(());
     }
 
     /// Forgets those of a token that is revoked, or that expired before this one of its name was made.
@@ -399,42 +374,43 @@ impl Approvals {
 
 impl ApprovalClaim {
     pub(in crate::sessions) fn id(&self) -> &str {
-        self.approval.as_ref().map_or("", |approval| &approval.id)
+        &self.approval.id
     }
 
     /// Whether its input was not shown to the person.
     pub(in crate::sessions) fn is_hidden(&self) -> bool {
-        let request = self.approval.as_ref().map(|approval| &approval.asked.request);
-        matches!(request, Some(Request::Input { is_hidden: true, .. }))
+        matches!(self.approval.asked.request, Request::Input { is_hidden: true, .. })
     }
 
     /// The principal that allowed it.
     pub(in crate::sessions) fn by(&self) -> &str {
-        match self.approval.as_ref().map(|approval| &approval.state) {
-            Some(ApprovalState::Allowed { by, .. } | ApprovalState::Denied { by }) => by,
-            Some(ApprovalState::Pending) | None => "",
+        match &self.approval.state {
+            ApprovalState::Allowed { by, .. } | ApprovalState::Denied { by } => by,
+            ApprovalState::Pending => "",
         }
     }
 
-    /// The request is performed from now on: whether it was cannot be known later, so the approval is not good any more.
-    pub(in crate::sessions) fn used(mut self) -> Option<ApprovalUse> {
-        let underway = self.underway.take();
-        self.approval.take().map(|approval| ApprovalUse { approval, _underway: underway })
+    /// The request is performed from now on.
+    pub(in crate::sessions) fn used(mut self: Box<Self>) -> Box<Self> {
+        self.is_used = true;
+        self
     }
-}
 
-impl Drop for KeyedRequest {
-    fn drop(&mut self) {
-        locked(&self.of.0.underway).retain(|(id, ..)| *id != self.id);
-        self.of.0.decided.send_replace(());
+    /// The request was not performed, because the session was busy: the approval is good once more.
+    pub(crate) fn put_back(mut self) {
+        self.is_used = false;
     }
 }
 
 impl Drop for ApprovalClaim {
     fn drop(&mut self) {
-        if let Some(approval) = self.approval.take() {
-            self.from.put_back(ApprovalUse { approval, _underway: self.underway.take() });
+        if !self.is_used {
+            // Before a newer one for the same request.
+            locked(&self.from.0.all).insert(0, self.approval.clone());
         }
+        locked(&self.from.0.underway).retain(|(id, ..)| *id != self.approval.id);
+        // Another request that waits for the same may have it.
+        self.from.0.decided.send_replace(());
     }
 }
 
@@ -561,14 +537,14 @@ mod tests {
             "in another directory it is another request"
         );
         let Answer::Allowed(used) = ask("bot", "make", now) else { panic!("it was not performed") };
-        approvals.put_back(used.used().expect("taken"));
+        used.used().put_back();
         let keyed = |key| approvals.answer(asked("bot", "make"), Some(key), Door::Mcp, words(), now);
         let Answer::Allowed(used) = keyed([1; 16]) else { panic!("the session was busy") };
-        let used = used.used().expect("taken");
+        let used = used.used();
         assert!(matches!(keyed([1; 16]), Answer::Underway), "no person is asked about a repetition");
-        approvals.put_back(used);
+        used.put_back();
         let Answer::Allowed(used) = keyed([1; 16]) else { panic!("the session was busy again") };
-        assert!(used.used().is_some());
+        drop(used.used());
         let next = pending("bot", "make", now);
         assert_ne!(next, id, "it is used up");
         approvals.decide(&by("ada"), &next, Decision::Deny, now, &forgets).expect("decided");
@@ -692,7 +668,7 @@ mod tests {
         assert!(other.to_string().contains("ada has allowed it permanently"), "{other}");
         let before = || approvals.decision_before(&asked("bot", "make x"), None, now);
         let Some(Answer::Allowed(taken)) = before() else { panic!("it is allowed") };
-        assert!(taken.used().is_some());
+        drop(taken.used());
         assert!(before().is_none(), "it is used up");
     }
 }

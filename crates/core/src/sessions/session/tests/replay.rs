@@ -12,13 +12,13 @@ use super::{handle, hello, open};
 use crate::action::{Action, Budget, Create, Execute, Input, InputBytes, SignalTarget, Terminate, Wait};
 use crate::host::holders::SessionFolder;
 use crate::ids::{CommandId, SessionId};
-use crate::sessions::actions::{create, execute, terminate};
+use crate::sessions::actions::{create, terminate};
 use crate::sessions::ended::session::EndedSession;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::now::Now;
-use crate::sessions::tests::{config, me, request};
+use crate::sessions::tests::{config, me, perform, request};
 use crate::sessions::timeline::Timeline;
-use crate::sessions::{Services, perform, start, views};
+use crate::sessions::{Services, start, views};
 
 /// Cuts of one session at which the stories are compared.
 const CUTS_MAX: usize = 40;
@@ -41,7 +41,8 @@ impl Recorder {
             key: None,
             budget: Budget::NONE,
         };
-        execute::execute(&self.services, &me(), &execute).await.unwrap_or_else(|e| panic!("{command}: {e}"));
+        let done = perform(&self.services, &me(), &Action::Execute(execute)).await;
+        done.unwrap_or_else(|e| panic!("{command}: {e}"));
     }
 
     async fn runs(&self, command: &str) {
