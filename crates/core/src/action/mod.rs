@@ -83,8 +83,8 @@ pub enum Action {
     StartupDone {
         /// The session.
         session: SessionId,
-        /// The failed ones.
-        failed: Vec<StartupFailure>,
+        /// The failed ones, each with the reason.
+        failed: Vec<(String, String)>,
     },
     /// List the sessions that the caller may see. → [`Outcome::Sessions`]
     List(List),

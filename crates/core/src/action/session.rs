@@ -94,9 +94,9 @@ pub struct Created {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartupFailure {
     /// The command's text.
-    pub command: String,
+    pub command: MaskedText,
     /// The reason, as text.
-    pub reason: String,
+    pub reason: MaskedText,
 }
 
 /// A request to list sessions.

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::caller::{Caller, mismatch};
 use crate::action::{
-    Action, ActionError, Budget, CommandStatus, Created, Execute, Outcome, SessionView, StartupFailure, TargetShell,
-    Wait,
+    Action, ActionError, Budget, CommandStatus, Created, Execute, Outcome, SessionView, TargetShell, Wait,
 };
 use crate::ids::SessionId;
 use crate::limits;
@@ -63,7 +62,7 @@ async fn run(caller: Caller<'_>, session: SessionId, commands: Vec<String>) -> R
                 None => ("how it ended is not known".to_owned(), true),
             },
         };
-        failed.push(StartupFailure { command, reason });
+        failed.push((command, reason));
         if !may_go_on {
             break;
         }

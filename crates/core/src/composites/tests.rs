@@ -39,7 +39,7 @@ impl Recorder for Recorded {
             Action::FindNamedAction { name, .. } => format!("find named action {name}"),
             Action::Locate(Locate::Session(_)) => "locate a session".to_owned(),
             Action::StartupDone { failed, .. } => {
-                let failed: Vec<&str> = failed.iter().map(|failure| failure.command.as_str()).collect();
+                let failed: Vec<&str> = failed.iter().map(|(command, _)| command.as_str()).collect();
                 format!("start-up done, failed: {failed:?}")
             }
             action => action.facts().name.to_owned(),
@@ -207,7 +207,7 @@ async fn start_up_commands_are_commands_of_the_caller_and_their_failures_are_of_
     let startup = "[profiles.default]\nstartup = [\"export A=1\", \"(exit 3)\"]\n";
     std::fs::write(scene.home.path().join("config.toml"), startup).expect("a write");
     let session = scene.create(BTreeMap::new()).await;
-    let failed: Vec<_> = session.startup_failed.iter().map(|failed| failed.reason.as_str()).collect();
+    let failed: Vec<_> = session.startup_failed.iter().map(|failed| &*failed.reason).collect();
     assert_eq!(failed, ["it exited with 3"]);
     let done = "start-up done, failed: [\"(exit 3)\"]";
     assert_eq!(scene.primitives().await, mine(&["start", "execute export A=1", "execute (exit 3)", done]));

@@ -143,7 +143,13 @@ fn is_secret(name: &str) -> bool {
 pub(crate) const HIDDEN: &[u8] = b"***";
 
 /// The visible value of a variable: a secret and a password in a URL are hidden.
-pub(crate) fn shown_value(name: &str, value: &[u8]) -> Vec<u8> {
+pub(crate) fn shown_value(name: &str, value: &[u8], masks: &Masks) -> Vec<u8> {
+    let mut shown = without_passwords(name, value);
+    masks.mask(&mut shown);
+    shown
+}
+
+fn without_passwords(name: &str, value: &[u8]) -> Vec<u8> {
     if is_secret(name) {
         return HIDDEN.to_vec();
     }
@@ -187,7 +193,7 @@ impl SessionMetadata {
     /// The variables, with secrets hidden.
     pub(crate) fn shown_env(&self, masks: &Masks) -> Vec<(String, MaskedText)> {
         let shown = |(name, value): &(String, String)| {
-            let value = shown_value(name, value.as_bytes());
+            let value = without_passwords(name, value.as_bytes());
             (name.clone(), masks.text(String::from_utf8_lossy(&value).into_owned()))
         };
         self.env.iter().map(shown).collect()
@@ -221,9 +227,9 @@ mod tests {
             ("http://u:@h", "http://u:@h"),
             ("://", "://"),
         ] {
-            assert_eq!(String::from_utf8_lossy(&shown_value("DATABASE_URL", value.as_bytes())), shown);
+            assert_eq!(String::from_utf8_lossy(&without_passwords("DATABASE_URL", value.as_bytes())), shown);
         }
-        assert_eq!(shown_value("X", b"\xff://u:\xfe@h"), b"\xff://u:***@h");
+        assert_eq!(without_passwords("X", b"\xff://u:\xfe@h"), b"\xff://u:***@h");
     }
 
     #[test]

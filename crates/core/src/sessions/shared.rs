@@ -15,6 +15,7 @@ use crate::host::holders::MaskedFolder;
 use crate::ids::SessionId;
 use crate::lane::{AnswerRoom, Lane};
 use crate::limits;
+use crate::mutex::locked;
 use crate::store::SessionRow;
 
 /// The state that requests and readers share with the actor: positions, never bytes.
@@ -67,6 +68,13 @@ impl Shared {
             limit: limits::ANSWERS_BYTES_MAX as u64,
             hint: "take the answers, or close their connections",
         })
+    }
+
+    /// A start-up command of the profile has failed.
+    pub(crate) fn note_startup_failure(&self, command: String, reason: String) {
+        let masks = self.folder.masks();
+        let failure = StartupFailure { command: masks.text(command), reason: masks.text(reason) };
+        locked(&self.startup_failed).push(failure);
     }
 
     /// Removes the secrets that the session was given as files, once it has ended.

@@ -115,7 +115,7 @@ pub(super) fn session(view: action::SessionView, base_url: &str) -> TerminalSess
 }
 
 fn startup_failure(failure: action::StartupFailure) -> api::StartupFailure {
-    api::StartupFailure { command: failure.command, reason: failure.reason }
+    api::StartupFailure { command: failure.command.into(), reason: failure.reason.into() }
 }
 
 pub(super) fn environment(view: action::EnvironmentView) -> api::SessionEnvironment {

@@ -8,12 +8,9 @@ use tokio::time::Instant;
 use super::default_session::{self, DefaultSession};
 use super::list::published;
 use super::terminate;
-use crate::action::{
-    ActionError, ConfinementTier, Create, Created, Foreground, SessionStatus, SessionView, StartupFailure,
-};
+use crate::action::{ActionError, ConfinementTier, Create, Created, Foreground, SessionStatus, SessionView};
 use crate::ids::{NODE, SessionId};
 use crate::limits;
-use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::profile::StartFiles;
 use crate::sessions::backends::Backends;
@@ -83,11 +80,8 @@ async fn create_default(
     terminate::end(services, &handle, sys::signal::HUP, limits::TERMINATE_GRACE).await?;
     let id = SessionId::random(NODE);
     let handle = start::launch(services, &id, owner, spec_of(&id, principal, request, StartFiles::Clean)).await?;
-    let failed = StartupFailure {
-        command: "start-up files".to_owned(),
-        reason: format!("{reason}; this shell, and each shell after a reset, skips them"),
-    };
-    locked(&handle.shared.startup_failed).push(failed);
+    let reason = format!("{reason}; this shell, and each shell after a reset, skips them");
+    handle.shared.note_startup_failure("start-up files".to_owned(), reason);
     drop(turn);
     default_created(services, principal, &handle).await
 }
@@ -211,14 +205,12 @@ pub(in crate::sessions) async fn startup_done(
     services: &Services,
     principal: &Principal,
     session: &SessionId,
-    failed: &[StartupFailure],
+    failed: &[(String, String)],
 ) -> Result<SessionView, ActionError> {
     if let SessionRef::Live(handle) = services.sessions.find(principal, session).await? {
-        let masks = handle.shared.folder.masks();
-        let masked = |text: &String| masks.text(text.clone()).into();
-        let failed =
-            failed.iter().map(|one| StartupFailure { command: masked(&one.command), reason: masked(&one.reason) });
-        locked(&handle.shared.startup_failed).extend(failed);
+        for (command, reason) in failed {
+            handle.shared.note_startup_failure(command.clone(), reason.clone());
+        }
     }
     services.sessions.show(principal, session).await
 }

@@ -30,11 +30,10 @@ pub(in crate::sessions) async fn environment(
         let at = entry.iter().position(|b| *b == b'=')?;
         let (name, value) = (entry.get(..at)?.to_vec(), entry.get(at + 1..)?);
         let is_given = || shared.meta.secrets.variables.iter().any(|(given, _)| given.as_bytes() == name);
-        let mut value = match is_given() {
+        let value = match is_given() {
             true => session_metadata::HIDDEN.to_vec(),
-            false => session_metadata::shown_value(&String::from_utf8_lossy(&name), value),
+            false => session_metadata::shown_value(&String::from_utf8_lossy(&name), value, shared.folder.masks()),
         };
-        shared.folder.masks().mask(&mut value);
         // Variables that only our scripts get and remove again.
         let is_own = name.starts_with(RESERVED.as_bytes()) && name != TAG.as_bytes();
         (!is_own).then_some((name, value))
