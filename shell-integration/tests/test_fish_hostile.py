@@ -8,17 +8,7 @@ from pathlib import Path
 
 from fish_rig import FISH, SCRIPT, Shell, quoted
 from rig import plain_functions, same
-
-
-def survives(*commands, **kind):
-    """After each command of someone's own, the next one still has a true end."""
-    with Shell(**kind) as sh:
-        for command in commands:
-            sh.run(command)
-        same(sh.run("sh -c 'exit 7'").facts, (7, [7], ""))
-        same(sh.run("false | true").facts, (0, [1, 0], ""))
-        same(sh.type("sh -c 'exit 5'").facts, (5, [5], ""))
-        return sh.prints("builtin echo fine")
+from shells import survives
 
 
 def test_settings_that_break_careless_scripts_change_nothing():
@@ -53,7 +43,7 @@ def test_settings_that_break_careless_scripts_change_nothing():
         "status job-control full",
         "cd /; cd -",
     ):
-        same((setting, survives(setting)), (setting, "fine\n"))
+        same((setting, survives(Shell, setting)), (setting, "fine\n"))
 
 
 def test_tracing_shows_the_command_and_little_of_ours():
@@ -64,16 +54,6 @@ def test_tracing_shows_the_command_and_little_of_ours():
         assert "-> false" in shown and "secret" not in shown and sh.secret not in shown, shown
         sh.run("set -e fish_trace")
         same(sh.prints("echo quiet"), "quiet\n")
-
-
-def test_user_prompts_see_the_true_status():
-    with Shell(config='function fish_prompt; echo "[$status]> "; end') as sh:
-        sh.run("sh -c 'exit 7'")
-        sh.sees(b"[7]> ")
-        sh.run("true")
-        sh.sees(b"[0]> ")
-        sh.type("sh -c 'exit 3'")
-        sh.sees(b"[3]> ")
 
 
 def test_user_hooks_see_what_ran():
@@ -165,51 +145,9 @@ def test_the_prompt_of_a_breakpoint_is_not_an_end():
         same(sh.prints("echo fine"), "fine\n")
 
 
-def test_commands_work_in_terminal_modes_that_one_left_behind():
-    same(survives("stty raw -echo"), "fine\n")
-    same(survives("stty -echo"), "fine\n")
-    with Shell() as sh:
-        sh.run("stty -icanon")
-        sh.at_prompt()
-        same(sh.prints("echo fine"), "fine\n")
-
-
-def test_the_shell_may_read_the_terminal_itself():
-    with Shell() as sh:
-        sh.start("read -P 'name? ' n; echo got:$n")
-        sh.sees(b"name? ")
-        sh.keys(b"John\r")
-        same(sh.done().facts, (0, [0], ""))
-        assert sh.printed().endswith("got:John\n"), sh.transcript()
-
-
-def test_a_nested_shell_is_one_command():
-    with Shell() as sh:
-        sh.start("sh")
-        sh.sees(b"$ " if os.getuid() else b"# ")
-        sh.keys(b"echo in:$((1+1)); exit 9\r")
-        same(sh.done().facts, (9, [9], ""))
-        assert "in:2\n" in sh.printed()
-        sh.start(f"{FISH} --no-config")
-        sh.until("nested prompt", lambda: b"> " in sh.output[sh.begin :] or b"# " in sh.output[sh.begin :])
-        sh.keys(b"exit 8\r")
-        same(sh.done().facts, (8, [8], ""))
-        same((sh.records, sh.rejected), ([], []))
-
-
 def test_a_nested_fish_with_our_script_does_not_report():
     with Shell() as sh:
         same(sh.run(f"{FISH} --no-config -c 'source {quoted(SCRIPT)}; functions -q __ptyd_tell'").facts, (1, [1], ""))
-
-
-def test_commands_work_after_startup_files_that_ask_return_fail_or_leave():
-    with Shell(config="read -P 'who? ' x; set -g y hi:$x", wait=False) as sh:
-        sh.sees(b"who? ")
-        sh.keys(b"me\r")
-        same((sh.done().facts, sh.prints("echo $y")), ((0, [0], ""), "hi:me\n"))
-    configs = "return 3", "nosuch", "end", "set -g fish_key_bindings nosuch", "false", "bind --erase --all", "cd /", "exit 6"
-    for config in configs:
-        same((config, survives(config=config)), (config, "fine\n"))
 
 
 def test_an_interrupted_startup_still_attests():
@@ -232,7 +170,7 @@ def test_odd_paths_of_the_script_and_the_command_file_work():
     with tempfile.TemporaryDirectory(prefix="ptyd 'q\\ $x (y) *") as folder:
         script = Path(folder) / "it's\\ $here.fish"
         script.write_text(text)
-        same(survives(script=script), "fine\n")
+        same(survives(Shell, script=script), "fine\n")
 
 
 def test_without_a_socket_the_shell_is_just_the_users():
@@ -253,36 +191,6 @@ def test_without_a_socket_the_shell_is_just_the_users():
 def test_fish_finds_no_fault_in_the_script():
     got = subprocess.run([FISH, "--no-config", "--no-execute", SCRIPT], capture_output=True, check=False, timeout=20)
     same((got.returncode, got.stdout, got.stderr), (0, b"", b""))
-
-
-FORGER = """
-import os, sys
-os.write(97, sys.argv[1].encode() + b"\\0")
-"""
-
-
-def test_markers_in_the_output_are_not_ends():
-    with Shell() as sh:
-        sh.run(
-            r"printf '\e]7337;D;1234567890\a\e]7337;C;1\a\e]133;D;0\a\e]633;D;0\a';"
-            f"cat {quoted(SCRIPT)}; env; echo done"
-        )
-        same((sh.printed().endswith("done\n"), sh.records, sh.rejected), (True, [], []))
-
-
-def test_children_that_write_to_the_inherited_socket_are_rejected_by_their_pid():
-    with Shell(files={"forge.py": FORGER}) as sh:
-        record = f"D;{sh.secret};99;1;0;0;;/forged"
-        same(sh.run(f"/usr/bin/printf '{record}\\0' >&97; sh -c 'exit 3'").facts, (3, [3], ""))
-        same(sh.run(f"python3 forge.py '{record}'; sh -c 'exit 4'").facts, (4, [4], ""))
-        same([body for _, body in sh.rejected], [record.encode()] * 2)
-        assert sh.pid not in {pid for pid, _ in sh.rejected}
-
-
-def test_the_secret_is_not_in_what_children_get():
-    with Shell() as sh:
-        sh.run("env; set -x; cat /proc/self/environ /proc/$fish_pid/environ /proc/$fish_pid/cmdline")
-        assert sh.secret not in sh.printed()
 
 
 load_tests = plain_functions(globals())

@@ -4,7 +4,8 @@ import os
 import signal
 import termios
 
-from rig import MOVES, Zsh, plain_functions, same
+from rig import Zsh, plain_functions, same
+from shells import survives
 
 OPTIONS = """
     nounset shwordsplit ksharrays kshglob ksharrays nonomatch nullglob cshnullglob noglob globsubst globassign cshjunkiequotes
@@ -21,31 +22,13 @@ OPTIONS = """
 """.split()
 
 
-def survives(*commands, **kind):
-    """After each command of someone's own, the next one still has a true end."""
-    with Zsh(**kind) as sh:
-        for command in commands:
-            sh.run(command)
-        same(sh.run("(exit 7)").facts, (7, [7], ""))
-        same(sh.run("false | true").facts, (0, [1, 0], ""))
-        same(sh.run("(exit 3) | (exit 4)").facts, (4, [3, 4], ""))
-        same(sh.prints('echo "${pipestatus[@]}"'), "3 4\n")
-        same(sh.run("fi").facts, (1, [1], "n"))
-        same(sh.run("echo 'abc").facts, (1, [1], "i"))
-        same(sh.run("cat <<E\nabc").facts, (1, [1], "i"))
-        same(sh.type("(exit 5)").facts, (5, [5], ""))
-        end = sh.run("echo fine")
-        same((end.facts, sh.printed()), ((0, [0], ""), "fine\n"))
-        return sh.printed()
-
-
-def test_options_that_break_careless_scripts_change_nothing():
+def test_options_that_break_careless_scripts():
     wrong = {}
     for option in dict.fromkeys(OPTIONS):
         if option in ("printexitvalue", "errreturn", "verbose"):
             continue
         try:
-            survives(f"setopt {option}")
+            survives(Zsh, f"setopt {option}")
         except AssertionError as error:
             wrong[option] = str(error)[:300]
     same(wrong, {})
@@ -53,7 +36,7 @@ def test_options_that_break_careless_scripts_change_nothing():
 
 def test_commands_work_in_emulations_of_other_shells():
     for mode in "sh", "ksh", "csh", "-R sh", "-R ksh", "-R csh":
-        same((mode, survives(f"emulate {mode}")), (mode, "fine\n"))
+        same((mode, survives(Zsh, f"emulate {mode}")), (mode, "fine\n"))
 
 
 def test_variables_aliases_and_reserved_words_of_the_users_change_nothing():
@@ -82,21 +65,7 @@ def test_variables_aliases_and_reserved_words_of_the_users_change_nothing():
         "typeset -i nonce=1 code=1 line=1 end=1; typeset -A staged; typeset -r first=1 parsed=1",
         "typeset -r nonce=1 code=1 line=1 staged=1 said=1 pipe=1 old=1 REPLY=1; typeset -i reply=3 MATCH=1",
     ):
-        same((command, survives(command)), (command, "fine\n"))
-
-
-def test_errexit_ends_the_shell_only_for_a_failing_command():
-    with Zsh() as sh:
-        sh.run("setopt errexit")
-        for harmless in "true", "! true", "false || true", "if false; then :; fi", "false && true":
-            sh.run(harmless)
-        same(sh.run("! true").exit, 1)
-        same(sh.prints("echo $?"), "1\n")
-        same(sh.run("fi").facts, (1, [1], "n"))
-        same(sh.run("echo 'abc").facts, (1, [1], "i"))
-        same(sh.type("! true").exit, 1)
-        sh.start("echo last; false; echo never")
-        same((sh.ended(), b"last\r\n" in sh.output, b"never\r\n" in sh.output), (1, True, False))
+        same((command, survives(Zsh, command)), (command, "fine\n"))
 
 
 def test_errreturn_ends_the_text_and_says_so():
@@ -105,14 +74,6 @@ def test_errreturn_ends_the_text_and_says_so():
         same(sh.run("false").facts, (1, [1], "n"))
         same(sh.run("true").facts, (0, [0], ""))
         same(sh.type("false").facts, (1, [1], ""))
-
-
-def test_an_unset_variable_is_an_error_of_the_command_alone():
-    with Zsh() as sh:
-        sh.run("set -u")
-        same(sh.run("echo $nope").facts, (1, [1], "n"))
-        same(sh.type("echo $nope").exit, 1)
-        same(sh.prints("echo ok"), "ok\n")
 
 
 def test_tracing_shows_the_command_and_nothing_of_ours():
@@ -182,22 +143,7 @@ def test_ends_stay_right_with_a_hook_list_that_a_startup_file_replaces_or_locks(
         same(sh.prints("echo fine"), "fine\n")
 
 
-def test_a_prompt_of_the_starship_kind_sees_the_true_status():
-    zshrc = """
-    themed() { STATUS=$? PIPE="$pipestatus"; PROMPT="[$STATUS]> "; }
-    precmd_functions=(themed); setopt promptsubst; RPROMPT='right'
-    """
-    with Zsh(zshrc=zshrc) as sh:
-        sh.run("(exit 7)")
-        sh.sees(b"[7]> ")
-        same(sh.prints("echo $STATUS"), "7\n")
-        sh.sees(b"[0]> ")
-        sh.type("(exit 4) | (exit 3)")
-        sh.sees(b"[3]> ")
-        same(sh.prints("echo $PIPE"), "4 3\n")
-
-
-def test_hooks_that_the_user_runs_are_not_ends():
+def test_hooks_that_the_user_runs_end_nothing():
     zshrc = """
     all() { local f; for f in $precmd_functions; do $f; done; }
     widget() { all; zle reset-prompt; print -n seen; }; zle -N widget; bindkey '^X^W' widget
@@ -212,8 +158,8 @@ def test_hooks_that_the_user_runs_are_not_ends():
         same(sh.run("(exit 6)").facts, (6, [6], ""))
 
 
-def test_readonly_variables_of_the_users_change_nothing():
-    same(survives("readonly PS1='mine> ' PATH HISTSIZE IFS BUFFER"), "fine\n")
+def test_readonly_variables_of_the_users():
+    same(survives(Zsh, "readonly PS1='mine> ' PATH HISTSIZE IFS BUFFER"), "fine\n")
     with Zsh(zshrc="PS1='mine> '") as sh:
         sh.sees(b"mine> ")
 
@@ -257,27 +203,6 @@ def test_a_debug_trap_sees_the_text_and_little_of_ours():
             same(sh.type("(exit 5)").facts, (5, [5], ""))
 
 
-def test_ends_stay_right_after_redirections_of_the_whole_shell():
-    with Zsh() as sh:
-        sh.run("exec 1>&-")
-        same(sh.run("cat </dev/zero 2>/dev/null").exit, 1)
-        sh.run("exec 1>/dev/tty")
-        same(sh.prints("echo found"), "found\n")
-        sh.run("exec 2>/dev/null")
-        same(sh.run("nosuch").facts, (127, [127], ""))
-        same(sh.prints("echo out; echo err >&2"), "out\n")
-        sh.run("exec 2>&-")
-        same(sh.prints("echo closed"), "closed\n")
-        sh.run("exec 2>/dev/tty")
-        same(sh.prints("echo err >&2"), "err\n")
-        sh.run("exec 3>&1 > >(cat >log)")
-        same(sh.run("echo logged").facts, (0, [0], ""))
-        sh.run("exec >&3 3>&-")
-        same(sh.prints("until [[ -s log ]]; do :; done; grep -ao logged log"), "logged\n")
-        sh.run("exec 0</dev/tty")
-        same(sh.run("(exit 7)").facts, (7, [7], ""))
-
-
 def test_a_closed_attestation_socket_forges_nothing_and_stops_nothing():
     with Zsh() as sh:
         sh.start("fd=97; exec {fd}>&-")
@@ -301,7 +226,7 @@ def test_closed_descriptors_and_builtins_that_are_gone():
         "bindkey -N mine emacs; bindkey -M mine -r '^[^_'; bindkey -A mine main",
         "bindkey -v; bindkey -M vicmd -r '^[^_'",
     ):
-        same((command, survives(command)), (command, "fine\n"))
+        same((command, survives(Zsh, command)), (command, "fine\n"))
 
 
 def test_no_descriptor_of_the_users_is_written_to_by_us():
@@ -320,37 +245,6 @@ def test_the_line_ends_with_the_commands_status_for_the_users_hooks():
         same(sh.prints("print -rn -- ${(f)$(<hooks)}"), "hook 0 hook 0 hook 7 hook 0 hook 4 hook 0 hook 5")
 
 
-def test_commands_work_in_terminal_modes_that_one_left_behind():
-    same(survives("stty raw -echo"), "fine\n")
-    with Zsh() as sh:
-        sh.run("stty -echo")
-        same(sh.prints("echo fine"), "fine\n")
-
-
-def test_the_shell_may_read_the_terminal_itself():
-    with Zsh() as sh:
-        sh.start("read 'n?name? '; echo got:$n")
-        sh.sees(b"name? ")
-        sh.keys(b"John\r")
-        same(sh.done().facts, (0, [0], ""))
-        same(sh.printed().splitlines()[-1], "got:John")
-        sh.start("select x in one two; do echo got:$x; break; done")
-        sh.sees(b"?# ")
-        sh.keys(b"2\r")
-        same(sh.done().facts, (0, [0], ""))
-        same(sh.printed().splitlines()[-1], "got:two")
-
-
-def test_a_nested_shell_is_one_command():
-    with Zsh(zshrc="PS1='nested> '") as sh:
-        sh.start("zsh")
-        sh.sees(b"nested> ")
-        sh.keys(b"echo in:$((1+1)); exit 9\r")
-        same(sh.done().facts, (9, [9], ""))
-        assert "in:2\n" in sh.printed()
-        same(sh.rejected, [])
-
-
 def test_a_shell_that_replaces_ours_is_just_the_users():
     with Zsh(zshrc="PS1='again> '") as sh:
         sh.start("exec zsh")
@@ -361,20 +255,6 @@ def test_a_shell_that_replaces_ours_is_just_the_users():
         same(sh.records, [])
 
 
-def test_commands_work_after_startup_files_that_ask_return_fail_or_lose():
-    with Zsh(zshrc="read 'x?who? '; echo hi:$x", wait=False) as sh:
-        sh.sees(b"who? ")
-        sh.keys(b"me\r")
-        same((sh.done().facts, sh.prints("echo $x")), ((0, [0], ""), "me\n"))
-    same(survives(zshrc="return 3"), "fine\n")
-    same(survives(zshrc="if true; then"), "fine\n")
-    same(survives(zshrc="echo ${x:?no}; y=1"), "fine\n")
-    same(survives(zshrc="setopt nounset ksharrays shwordsplit noglob; emulate sh; TRAPDEBUG() { :; }"), "fine\n")
-    same(survives(zshrc="autoload -Uz compinit; compinit -u; autoload -Uz promptinit; promptinit; prompt fade"), "fine\n")
-    with Zsh(zshrc="exit 6", wait=False) as sh:
-        same(sh.ended(), 6)
-
-
 def test_an_interrupted_startup_is_attested():
     with Zsh(zshrc="read 'x?who? '", wait=False) as sh:
         sh.sees(b"who? ")
@@ -382,14 +262,6 @@ def test_an_interrupted_startup_is_attested():
         os.kill(sh.pid, signal.SIGINT)
         sh.done()
         same(sh.prints("echo fine"), "fine\n")
-
-
-def test_a_child_that_moves_the_offset_of_the_staged_command_changes_nothing_of_it():
-    with Zsh() as sh:
-        sh.run(f"python3 -c '{MOVES}' & trap 'kill %3' EXIT")
-        for length in [0, 10, 1000, 3900, 10000] * 20:
-            same(sh.prints(f"x={'a' * length}; echo ${{#x}}; :"), f"{length}\n")
-        sh.run("kill %3; wait")
 
 
 def test_without_the_module_that_reads_descriptors_texts_arrive():

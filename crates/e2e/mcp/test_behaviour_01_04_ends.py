@@ -3,7 +3,6 @@
 An end is told when the shell says so, and never because of anything that a program prints, writes or asks.
 """
 
-import asyncio
 import re
 import statistics
 import time
@@ -30,16 +29,6 @@ async def test_a_question_asked_by_the_first_command_is_not_its_end(workspace):
     assert (asked.output, asked.is_running, asked.wants, asked.exit) == ("name? ", True, "input", None)
     answered = await workspace.terminal("John", is_input=True)
     assert (answered.last_line, answered.exit) == ("got:John", 0)
-
-
-# promise: end-7
-async def test_each_of_32_new_sessions_tells_its_own_first_end_and_none_too_early(workspace):
-    async def one(i):
-        session = await workspace.session()
-        with at_least(1.0):
-            return (await session.run(f"sleep 1; echo p{i}")).output
-
-    assert await asyncio.gather(*map(one, range(32))) == [f"p{i}" for i in range(32)]
 
 
 # promise: end-3
@@ -85,12 +74,6 @@ async def test_the_directory_is_told_byte_for_byte(workspace, name, shown):
     entered = await workspace.terminal("cd ./" + "'" + name + "'")
     assert entered.facts == ["exit 0", "cwd " + shown.replace("PROJECT", str(workspace.project))]
     assert (await workspace.terminal("pwd")).output == f"{workspace.project}/{name}"
-
-
-async def test_a_directory_that_is_deleted_under_the_shell_does_not_disturb_it(workspace):
-    await workspace.terminal("mkdir gone && cd gone && rmdir ../gone")
-    answer = await workspace.terminal("echo ok; (exit 4)")
-    assert (answer.output, answer.exit) == ("ok", 4)
 
 
 @pytest.mark.parametrize(

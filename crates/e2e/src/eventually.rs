@@ -22,3 +22,10 @@ pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>)
         assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
     }
 }
+
+/// Hands a line to the reader of a FIFO, which has waited for it.
+pub async fn passes(gate: std::path::PathBuf, line: &'static str) {
+    // Opening it waits for its reader.
+    let opened = tokio::task::spawn_blocking(move || std::fs::write(gate, line));
+    opened.await.expect("no panic").expect("written");
+}

@@ -77,3 +77,10 @@ impl Home {
         passed.chain(own).chain(words.map(|(name, word)| (name, PathBuf::from(word)))).collect()
     }
 }
+
+/// Writes the configuration of a server in this home.
+pub fn configure(home: &Home, text: &str) {
+    let folder = home.path().join("config/ptyd");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("config.toml"), text).expect("written");
+}

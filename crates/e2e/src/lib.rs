@@ -3,10 +3,13 @@
 //! Nothing in here knows how ptyd works inside: it starts the binary, speaks REST and looks at `/proc`. A [`Server`]
 //! that goes out of scope ends everything that it started and fails the test when anything is left.
 
+mod audit;
 mod binary;
 mod eventually;
+mod follower;
 mod home;
 mod http;
+mod join;
 mod load;
 mod mcp;
 mod not_run;
@@ -16,11 +19,15 @@ mod random;
 mod server;
 mod session;
 mod socket;
+mod tokens;
 
+pub use audit::audit_lines;
 pub use binary::{Binary, copy_program};
-pub use eventually::{PATIENCE, eventually};
-pub use home::Home;
+pub use eventually::{PATIENCE, eventually, passes};
+pub use follower::Follower;
+pub use home::{Home, configure};
 pub use http::{Connection, Reply};
+pub use join::join_all;
 pub use load::{Load, Loaded};
 pub use mcp::Mcp;
 pub use not_run::{in_part, is_program, lacks, not_run};
@@ -28,8 +35,9 @@ pub use person::Person;
 pub use processes::{Footprint, Pid, footprint, groups, marked, spare_holders, with_descendants};
 pub use random::Random;
 pub use server::{Server, Start};
-pub use session::{Session, seq};
+pub use session::{Session, has_builtins, seq};
 pub use socket::{Socket, SocketMessage};
+pub use tokens::token;
 
 /// Whether there is time for the long counts (`cargo xtask test --full`, `cargo xtask soak`).
 pub fn is_full() -> bool {

@@ -9,13 +9,10 @@ use api::{
     Foreground, InputRequest, TokenRequest, TokenScope,
 };
 use client::{Client, ClientError};
-use e2e::{Home, PATIENCE, Server, Session, Start, eventually};
+use e2e::{Follower, Home, PATIENCE, Server, Session, Start, audit_lines, configure, eventually};
 use serde_json::Value;
 
-use crate::audit::lines;
 use crate::policy::{POLICY, ask, by, start};
-use crate::profiles::configure;
-use crate::server_events::Follower;
 
 pub(crate) fn token(name: &str) -> TokenRequest {
     let name = name.to_owned();
@@ -69,14 +66,14 @@ async fn a_request_waits_for_the_decision_and_runs_once_with_it() {
     server.client().decide(&pending.id, Decision::Allow).await.expect("decided");
     let done = running.await.expect("no panic").expect("allowed");
     assert_eq!(done.output.as_deref(), Some("ran\n"), "{done:?}");
-    assert_eq!(follower.next().event, EventKind::ApprovalRequested);
-    while follower.next().event != EventKind::ApprovalDecided {}
+    assert_eq!(follower.next_event().event, EventKind::ApprovalRequested);
+    while follower.next_event().event != EventKind::ApprovalDecided {}
     let denied = begun(&bot, &shell, waiting("touch denied"));
     let pending = asked(&server).await;
     server.client().decide(&pending.id, Decision::Deny).await.expect("decided");
     let code = denied.await.expect("no panic").expect_err("denied").code();
     assert_eq!(code, Some(ErrorCode::PolicyDenied));
-    let line = lines(&server.home().state())
+    let line = audit_lines(&server.home().state())
         .into_iter()
         .find(|line| line["event"] == "request" && line["approval"].is_string() && line["action"] == "execute");
     assert_eq!(line.expect("recorded")["text"], "echo ran >> made; cat made");
@@ -104,7 +101,7 @@ async fn a_wait_that_ends_without_a_decision_has_changed_nothing() {
     eventually("the server has noticed it", async || {
         shell.run("true").await;
         let is_it = |line: &Value| line["outcome"] == "unanswered" && line["text"] == "touch gone; ls gone";
-        lines(&server.home().state()).iter().any(is_it).then_some(())
+        audit_lines(&server.home().state()).iter().any(is_it).then_some(())
     })
     .await;
     server.client().decide(&left.id, Decision::Allow).await.expect("decided");
@@ -317,7 +314,7 @@ async fn the_command_line_says_what_it_waits_for_and_goes_on_with_the_decision()
     assert_eq!(refused.code(), Some(ErrorCode::AlreadyDecided));
     assert!(refused.to_string().contains("ada has denied"), "{refused}");
     assert!(shell.try_run(&ask("touch y")).await.is_err());
-    let told = [follower.next().event, follower.next().event];
+    let told = [follower.next_event().event, follower.next_event().event];
     assert_eq!(told, [EventKind::ApprovalDecided, EventKind::ApprovalRequested]);
 }
 

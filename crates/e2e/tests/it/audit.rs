@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,19 +12,8 @@ use std::time::Duration;
 
 use api::{CreateRequest, ErrorCode, ExecuteRequest, InputRequest, SessionStatus, TokenRequest, TokenScope};
 use client::Client;
-use e2e::{Home, PATIENCE, Random, Server, Session, Start, count, eventually};
+use e2e::{Home, PATIENCE, Random, Server, Session, Start, audit_lines, count, eventually, token};
 use serde_json::Value;
-
-use crate::tokens::token;
-
-/// Every line in all files, oldest file first; each must be JSON.
-pub(crate) fn lines(state: &Path) -> Vec<Value> {
-    let mut files: Vec<PathBuf> = (1..100).rev().map(|number| state.join(format!("audit.{number}.jsonl"))).collect();
-    files.push(state.join("audit.jsonl"));
-    let texts: Vec<String> = files.iter().filter_map(|file| std::fs::read_to_string(file).ok()).collect();
-    let all = texts.iter().flat_map(|text| text.lines());
-    all.map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line:?}"))).collect()
-}
 
 fn is(line: &Value, facts: &[(&str, &str)]) -> bool {
     facts.iter().all(|(name, value)| line[*name] == *value)
@@ -107,7 +96,7 @@ async fn a_server_that_is_killed_at_any_moment_has_a_line_for_all_that_was_answe
         server.again();
         eventually("it can be used again", async || shell.try_run(&quick()).await.ok()).await;
     }
-    let lines = lines(&server.home().state());
+    let lines = audit_lines(&server.home().state());
     let mut answers: HashMap<&str, Vec<&Value>> = HashMap::new();
     for line in lines.iter().filter(|line| line["event"] == "answer") {
         answers.entry(line["action"].as_str().expect("an action")).or_default().push(line);
@@ -154,7 +143,7 @@ async fn a_command_that_ends_while_no_server_runs_has_a_line_of_its_end() {
     assert_eq!(alive.end_of(&command).await.exit_code, Some(7));
     let of = |shell: &Session, command: &str| {
         let facts = [("event", "end"), ("session", shell.id.as_str()), ("command", command)];
-        lines(&server.home().state()).into_iter().find(|line| is(line, &facts))
+        audit_lines(&server.home().state()).into_iter().find(|line| is(line, &facts))
     };
     let line = eventually("its line", async || of(&alive, &command.id)).await;
     assert_eq!(
@@ -210,7 +199,7 @@ async fn on_a_full_disk_nothing_is_run_that_cannot_be_recorded_and_sessions_can_
         std::fs::remove_file(inside.join("filler")).expect("it can go");
         assert_eq!(shell.gives("echo again").await, (0, "again\n".to_owned()));
         let ends = |line: &Value| is(line, &[("action", "terminate"), ("session", &other.id), ("outcome", "ok")]);
-        assert!(lines(&inside).iter().any(ends), "its line was kept for later");
+        assert!(audit_lines(&inside).iter().any(ends), "its line was kept for later");
     }
 }
 
@@ -225,7 +214,7 @@ async fn no_line_of_the_log_has_typed_input_or_a_variables_value() {
     shell.input(&typed).await;
     shell.types("echo typed-at-the-prompt").await;
     let there = eventually("the lines", async || {
-        let lines = lines(&server.home().state());
+        let lines = audit_lines(&server.home().state());
         (lines.iter().filter(|line| line["event"] == "answer" && line["action"] == "input").count() >= 2)
             .then_some(lines)
     })
@@ -356,7 +345,7 @@ async fn a_syslog_server_gets_every_line_also_those_from_when_it_or_ptyd_was_dow
     server.kill9();
     server.again();
     let has_all = async || {
-        let (received, lines) = (received.lock().expect("no panic"), lines(&server.home().state()));
+        let (received, lines) = (received.lock().expect("no panic"), audit_lines(&server.home().state()));
         lines.iter().all(|line| received.contains(line)).then_some(())
     };
     let (connection, first) = receive(&listener, &received);

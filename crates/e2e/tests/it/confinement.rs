@@ -9,12 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::{Boundary, ConfinementTier, CreateRequest, EndedBy, ErrorCode, Limits, TokenRequest, TokenScope};
 use client::{Client, ClientError};
-use e2e::{Home, Server, Session, Start, eventually, lacks, not_run};
+use e2e::{Home, Server, Session, Start, configure, eventually, has_builtins, join_all, lacks, not_run};
 
-use crate::boundaries::join_all;
-use crate::delivery::has_builtins;
 use crate::non_root::{is_root, serve};
-use crate::profiles::configure;
 use crate::shell_matrix::{ALL, Dialect};
 
 /// Programs that try to get out.

@@ -13,14 +13,15 @@ use api::{
     SignalRequest, TokenRequest, TokenScope,
 };
 use client::{Client, ClientError};
-use e2e::{Connection, Home, PATIENCE, Pid, Server, Session, Start, eventually, in_part, is_program, lacks, not_run};
+use e2e::{
+    Connection, Home, PATIENCE, Pid, Server, Session, Start, configure, eventually, in_part, is_program, lacks, not_run,
+};
 use serde_json::{Value, json};
 
 use crate::confinement::{Shared, attacks_of};
 use crate::limits::check_memory_hog;
 use crate::non_root::{USER, is_root, run_as, serve};
 use crate::podman::Podman;
-use crate::profiles::configure;
 use crate::sandbox::{is_used, keeps_settings, make_settings, one};
 use crate::shell_matrix::Dialect;
 

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::{CommandExecution, CommandStatus, CreateRequest, EndedBy, SessionStatus};
-use e2e::{Home, PATIENCE, Random, Server, Session, Start, count, eventually, seq, spare_holders};
+use e2e::{Home, PATIENCE, Random, Server, Session, Start, count, eventually, join_all, seq, spare_holders};
 
-use crate::boundaries::join_all;
 use crate::descendants::holder;
 
 /// Prints numbered lines at full speed until the file `stop` is there; ends with a code of its own. The last number

@@ -1,13 +1,7 @@
 //! Commands are data: every byte of a command and of an input arrives, or the answer says how many did.
 
 use api::{CreateRequest, ErrorCode, Foreground, InputRequest};
-use e2e::{Server, Session};
-
-/// Whether this bash has loaded its builtins. Without them all works, but a command takes twice the time.
-pub(crate) async fn has_builtins(bash: &Session) -> bool {
-    bash.gives("type -t ___ptyd_run __ptyd_run __ptyd_is_usual __ptyd_is_reading __ptyd_history").await
-        == (0, "builtin\n".repeat(5))
-}
+use e2e::{Server, has_builtins};
 
 #[tokio::test]
 async fn bash_loads_its_builtins_however_it_is_started() {

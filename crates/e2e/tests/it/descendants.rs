@@ -2,10 +2,9 @@
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
 
 use api::{CommandStatus, CreateRequest, OnEnd, SessionStatus};
-use e2e::{PATIENCE, Pid, Server, Session, eventually, marked};
+use e2e::{PATIENCE, Pid, Server, Session, eventually, marked, passes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
@@ -31,13 +30,6 @@ pub async fn spawned(server: &Server, shell: &Session) -> Vec<Pid> {
 pub async fn holder(shell: &Session) -> Pid {
     let pid = shell.look().await.pid.expect("it lives");
     Pid::new(pid).parent().expect("somebody started it")
-}
-
-/// Hands a line to the reader of a FIFO, which has waited for it.
-pub async fn passes(gate: PathBuf, line: &'static str) {
-    // Opening it waits for its reader.
-    let opened = tokio::task::spawn_blocking(move || std::fs::write(gate, line));
-    opened.await.expect("no panic").expect("written");
 }
 
 #[tokio::test]

@@ -14,10 +14,8 @@ use std::time::{Duration, Instant};
 
 use api::{CreateRequest, ExecuteRequest, TokenScope};
 use client::Client;
-use e2e::{Connection, PATIENCE, Server, count, footprint};
+use e2e::{Connection, PATIENCE, Server, count, footprint, token};
 use serde_json::{Value, json};
-
-use crate::tokens::token;
 
 /// How much longer another's `true` may take.
 const FACTOR: u32 = 3;

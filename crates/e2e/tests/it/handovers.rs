@@ -3,10 +3,9 @@
 use api::{CreateRequest, Dimensions, ExecuteRequest, OutputQuery, OutputView, SearchQuery};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use e2e::{Random, Server, Session, Socket, SocketMessage, count};
+use e2e::{Random, Server, Session, Socket, SocketMessage, count, join_all};
 use serde_json::Value;
 
-use crate::boundaries::join_all;
 use crate::inside::enters;
 
 /// Words that stand in every line of ours, or in a marker.

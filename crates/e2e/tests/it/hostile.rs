@@ -2,54 +2,7 @@
 //! hang.
 
 use api::{Boundary, CommandStatus, CreateRequest, ExecuteRequest};
-use e2e::{Home, Server, Session, Start};
-
-/// Runs something that may disturb the hooks, then commands whose ends must still be attested.
-async fn survives(shell: &Session, disturbance: &str) {
-    shell.run(disturbance).await;
-    for (command, code, output) in [("echo one", 0, "one\n"), ("(exit 7)", 7, ""), ("echo two", 0, "two\n")] {
-        let done = shell.run(command).await;
-        let text = done.output.clone().unwrap_or_default();
-        assert_eq!(
-            (done.status, done.boundary, done.exit_code, text.trim_end()),
-            (CommandStatus::Completed, Boundary::Attested, Some(code), output.trim_end()),
-            "after {disturbance:?}"
-        );
-    }
-}
-
-#[tokio::test]
-// promise: end-7
-async fn a_changed_prompt_or_lost_hooks_change_nothing() {
-    let server = Server::start();
-    for disturbance in [
-        "PS1='mine> '",
-        "PROMPT_COMMAND=; PS1='mine> '",
-        "unset PROMPT_COMMAND",
-        "PS0=; trap - DEBUG",
-        "unset PS1 PS2 PS4",
-    ] {
-        survives(&server.session().await, disturbance).await;
-    }
-}
-
-#[tokio::test]
-// promise: end-7
-async fn changed_settings_of_shell_and_terminal_change_nothing() {
-    let server = Server::start();
-    for disturbance in [
-        "set -u",
-        "set -o vi",
-        "stty raw -echo",
-        "stty -icanon",
-        "IFS=0",
-        "shopt -s extglob; set -f",
-        "LC_ALL=C",
-        "TERM=dumb",
-    ] {
-        survives(&server.session().await, disturbance).await;
-    }
-}
+use e2e::{Home, Server, Start};
 
 #[tokio::test]
 async fn a_shell_whose_own_output_was_closed_or_redirected_still_ends_its_commands() {
@@ -64,20 +17,6 @@ async fn a_shell_whose_own_output_was_closed_or_redirected_still_ends_its_comman
         );
         assert!(server.home().file("ran").exists(), "{disturbance}");
     }
-}
-
-#[tokio::test]
-async fn a_shell_inside_the_shell_is_a_program_and_gives_back() {
-    let server = Server::start();
-    let shell = server.session().await;
-    let inner = shell.run_until("bash --norc", r"\$ $|# $").await;
-    shell.sends(b"echo inner $((40+2))\r").await;
-    shell
-        .wait(&api::WaitRequest { wait_for: Some("inner 42".to_owned()), timeout: Some(10.0), ..Default::default() })
-        .await;
-    shell.sends(b"exit 4\r").await;
-    assert_eq!(shell.end_of(&inner).await.exit_code, Some(4));
-    assert_eq!(shell.gives("echo outer").await, (0, "outer\n".to_owned()));
 }
 
 #[tokio::test]

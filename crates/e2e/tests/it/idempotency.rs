@@ -8,10 +8,8 @@ use api::{
     InputRequest, WaitAnswer,
 };
 use client::ClientError;
-use e2e::{Server, Session, Socket, SocketMessage, eventually};
+use e2e::{Server, Session, Socket, SocketMessage, eventually, join_all};
 use tokio::task::JoinHandle;
-
-use crate::boundaries::join_all;
 
 /// More than a terminal takes without a reader.
 const MANY: usize = 200_000;

@@ -86,7 +86,7 @@ async fn a_command_in_a_shell_inside_has_its_output_and_its_code_in_every_pair()
             }
         }
     };
-    crate::boundaries::join_all(ALL.map(every)).await;
+    e2e::join_all(ALL.map(every)).await;
 }
 
 #[tokio::test]
@@ -363,7 +363,7 @@ async fn a_shell_that_exec_has_replaced_is_told_and_typed_at() {
             }
         }
     };
-    crate::boundaries::join_all(ALL.map(replaced)).await;
+    e2e::join_all(ALL.map(replaced)).await;
 }
 
 #[tokio::test]

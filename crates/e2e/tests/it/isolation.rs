@@ -1,9 +1,7 @@
 //! Sessions never mix: not their output, not their input, not their state.
 
 use api::EndedBy;
-use e2e::{Server, count, seq};
-
-use crate::boundaries::join_all;
+use e2e::{Server, count, join_all, seq};
 
 #[tokio::test]
 // promise: wait-4

@@ -1,9 +1,7 @@
 //! Leaks: after many sessions, commands and aborted runs the server holds what it held before.
 
 use api::{CreateRequest, ExecuteRequest};
-use e2e::{Footprint, PATIENCE, Server, count, eventually, footprint, marked};
-
-use crate::boundaries::join_all;
+use e2e::{Footprint, PATIENCE, Server, count, eventually, footprint, join_all, marked};
 
 /// Waits until the server is back, and panics with both footprints when it does not come.
 async fn is_back(server: &Server, before: Footprint, growth_max: u64) {

@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 use api::{
     Boundary, CommandExecution, CommandStatus, CreateRequest, EndedBy, ErrorCode, Keeper, Limit, Limits, SessionStatus,
 };
-use e2e::{Server, Session, Start, eventually, groups, marked};
-
-use crate::boundaries::join_all;
+use e2e::{Server, Session, Start, eventually, groups, join_all, marked};
 
 async fn limited(server: &Server, limits: Limits) -> Session {
     server.session_with(CreateRequest { limits: Some(limits), ..Default::default() }).await

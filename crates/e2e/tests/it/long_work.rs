@@ -7,12 +7,11 @@ use std::net::TcpStream;
 use std::process::Stdio;
 
 use api::{CreateRequest, ExecuteRequest};
-use e2e::{Home, Server, Start, count, eventually, footprint};
+use e2e::{Home, Server, Start, configure, count, eventually, footprint};
 use serde_json::json;
 
 use crate::fairness::{Attack, Rig, head, sent, status};
 use crate::policy::by;
-use crate::profiles::configure;
 
 /// The secrets of the profile `secretive`.
 const SECRETS: usize = 8;

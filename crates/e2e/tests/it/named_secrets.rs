@@ -9,11 +9,11 @@ use api::{CreateRequest, ErrorCode, ExecuteRequest, InputRequest, OutputQuery, O
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use client::{Client, ClientError};
-use e2e::{Connection, Home, Mcp, Random, Server, Session, Socket, SocketMessage, Start, count, eventually, not_run};
+use e2e::{
+    Connection, Follower, Home, Mcp, Random, Server, Session, Socket, SocketMessage, Start, configure, count,
+    eventually, not_run,
+};
 use serde_json::{Value, json};
-
-use crate::profiles::configure;
-use crate::server_events::Follower;
 
 /// It stands in URLs otherwise than as it is, and in both alphabets of base64 otherwise.
 const VALUE: &str = "Zk9>hunter2??correct~horse/st\u{e4}ple";

@@ -10,10 +10,9 @@ use std::process::{Command, Stdio};
 use api::{
     Boundary, CommandStatus, CreateRequest, EndedBy, ErrorCode, Foreground, Keeper, Limit, Limits, SessionStatus,
 };
-use e2e::{Binary, Home, PATIENCE, Pid, Server, Session, Start, copy_program, eventually, marked};
+use e2e::{Binary, Home, PATIENCE, Pid, Server, Session, Start, copy_program, eventually, join_all, marked};
 use rustix::process::geteuid;
 
-use crate::boundaries::join_all;
 use crate::descendants::{sleepers, spawned};
 use crate::shell_matrix::ALL;
 

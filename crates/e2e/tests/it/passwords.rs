@@ -2,9 +2,7 @@
 //! echo.
 
 use api::{ErrorCode, Foreground, InputRequest, OutputQuery, OutputView};
-use e2e::{Server, Session, Socket, SocketMessage, eventually};
-
-use crate::boundaries::join_all;
+use e2e::{Server, Session, Socket, SocketMessage, eventually, join_all};
 
 /// A shell, and what asks for sixteen characters that are not shown.
 const ASKS: [(&str, &str); 11] = [

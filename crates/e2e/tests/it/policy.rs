@@ -3,17 +3,13 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use crate::server_events::Follower;
 use api::{
     ApprovalState, CreateRequest, Decision, ErrorCode, EventKind, ExecuteRequest, InputRequest, NumberOrName,
     SessionAction, SessionPolicy, TokenRequest, TokenScope,
 };
 use client::{Client, ClientError};
-use e2e::{Binary, Home, Server, Session, Socket, Start, not_run};
+use e2e::{Binary, Follower, Home, Server, Session, Socket, Start, audit_lines, configure, not_run};
 use serde_json::Value;
-
-use crate::audit::lines;
-use crate::profiles::configure;
 
 pub(crate) const CONFIGURATION: &str = r#"
 [profiles.default]
@@ -146,7 +142,7 @@ async fn a_refused_request_has_not_happened_and_is_on_record() {
     assert_eq!(policy_of(&shell).await.unprovable, None);
     let journal = String::from_utf8_lossy(&shell.journal().await).into_owned();
     assert!(!journal.contains("touch") && !journal.contains("rm a"), "{journal:?}");
-    let lines = lines(&server.home().state());
+    let lines = audit_lines(&server.home().state());
     let of = |text: &str| lines.iter().find(|line| line["text"] == text).unwrap_or_else(|| panic!("{text}"));
     let facts =
         |line: &Value| ["event", "outcome", "verdict", "rule"].map(|name| line[name].as_str().map(str::to_owned));
@@ -199,7 +195,7 @@ async fn a_request_runs_once_after_another_person_has_allowed_it() {
     // A follower of the events reads of the two requests once, and of the decision.
     for (event, decision) in [(EventKind::ApprovalRequested, None), (EventKind::ApprovalDecided, Some(Decision::Allow))]
     {
-        let told = follower.next();
+        let told = follower.next_event();
         let facts = (told.event, told.approval_id, told.decision, told.session_id);
         assert_eq!(facts, (event, Some(asked.id.clone()), decision, Some(session.clone())));
     }
@@ -221,7 +217,7 @@ async fn a_request_runs_once_after_another_person_has_allowed_it() {
     assert_eq!((own.session_id, by_owner), (shell.id.clone(), Some(ErrorCode::Forbidden)));
     let unknown = owner.decide("a-aaaaaaaaaa", Decision::Allow).await.err().and_then(|error| error.code());
     assert_eq!(unknown, Some(ErrorCode::InvalidField));
-    let lines = lines(&server.home().state());
+    let lines = audit_lines(&server.home().state());
     let decision = lines.iter().find(|line| line["action"] == "decide approval" && line["approval"] == *asked.id);
     assert_eq!(decision.expect("recorded")["decision"], "allow");
     let ran = lines.iter().find(|line| line["action"] == "execute" && line["approval"] == *asked.id).expect("recorded");
@@ -343,8 +339,9 @@ async fn settings_of_a_request_at_the_start_make_a_session_unprovable() {
         assert_eq!(error.code(), Some(ErrorCode::ApprovalNeeded));
         assert!(error.to_string().contains(said) && error.to_string().contains("not started"), "{error}");
     }
-    let start =
-        lines(&server.home().state()).into_iter().find(|line| line["event"] == "answer" && line["action"] == "start");
+    let start = audit_lines(&server.home().state())
+        .into_iter()
+        .find(|line| line["event"] == "answer" && line["action"] == "start");
     let start = start.expect("it has a line");
     assert_eq!((start["verdict"].as_str(), start["rule"].as_str()), (Some("ask"), Some("unproven")), "{start}");
     let harmless = server.session_with(CreateRequest { env: env("TZ"), ..CreateRequest::default() }).await;

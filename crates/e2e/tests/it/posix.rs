@@ -2,9 +2,7 @@
 //! names.
 
 use api::{Boundary, CommandStatus, CreateRequest, Dimensions, ExecuteRequest};
-use e2e::{PATIENCE, Server, Session};
-
-use crate::boundaries::join_all;
+use e2e::{PATIENCE, Server, Session, join_all};
 
 const SHELLS: [&str; 3] = ["dash", "busybox", "mksh"];
 

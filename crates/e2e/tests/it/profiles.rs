@@ -5,22 +5,14 @@ use std::process::Stdio;
 
 use api::{Boundary, CreateRequest, Dimensions, InputRequest, SessionStatus};
 use client::ClientError;
-use e2e::{Home, Server, Start, eventually};
+use e2e::{Home, Server, Start, configure, eventually, has_builtins};
 use serde_json::{Value, json};
-
-use crate::delivery::has_builtins;
 
 /// A server whose configuration file says this.
 fn with_file(text: &str) -> Server {
     let home = Home::make();
     configure(&home, text);
     Server::start_in(home, Start::default())
-}
-
-pub(crate) fn configure(home: &Home, text: &str) {
-    let folder = home.path().join("config/ptyd");
-    std::fs::create_dir_all(&folder).expect("a folder");
-    std::fs::write(folder.join("config.toml"), text).expect("written");
 }
 
 fn by(profile: &str) -> CreateRequest {

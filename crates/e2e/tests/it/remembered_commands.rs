@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use api::{Approval, ApprovalState, Decision, ErrorCode, EventKind, ExecuteRequest, InputRequest, TokenRequest};
 use client::Client;
-use e2e::{Server, Session};
+use e2e::{Follower, Server, Session, audit_lines};
 
 use crate::approvals::{asked, begun, bot, session_of, token, waiting};
-use crate::audit::lines;
 use crate::policy::{POLICY, ask, by, policy_of, refused, start};
-use crate::server_events::Follower;
 
 /// A command that no policy proves.
 const COMMAND: &str = "echo \"ran\" >> made; cat made";
@@ -60,8 +58,8 @@ async fn a_command_that_is_allowed_for_always_runs_without_asking_until_its_rule
     let own = bot.decide(&asked.id, Decision::Always).await.err().and_then(|error| error.code());
     assert_eq!((own, file(&server, "policy.remembered.toml").exists()), (Some(ErrorCode::Forbidden), false));
     assert_eq!(ptyd(&server, &["approvals", "allow", &asked.id, "--always"]), (Some(0), String::new()));
-    assert_eq!(follower.next().event, EventKind::ApprovalRequested);
-    let told = follower.next();
+    assert_eq!(follower.next_event().event, EventKind::ApprovalRequested);
+    let told = follower.next_event();
     assert_eq!((told.event, told.decision), (EventKind::ApprovalDecided, Some(Decision::Always)));
     let other = server.client().decide(&asked.id, Decision::Deny).await.expect_err("decided before");
     assert!(other.to_string().contains("has allowed it permanently"), "{other}");
@@ -82,7 +80,7 @@ async fn a_command_that_is_allowed_for_always_runs_without_asking_until_its_rule
             server.again();
         }
     }
-    let all = lines(&server.home().state());
+    let all = audit_lines(&server.home().state());
     let decided = all.iter().find(|line| line["action"] == "decide approval" && line["outcome"].is_null());
     assert_eq!(decided.expect("recorded")["decision"], "always");
     let facts = |line: &serde_json::Value| ["verdict", "rule"].map(|key| line[key].as_str().unwrap_or("").to_owned());

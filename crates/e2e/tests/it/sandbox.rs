@@ -8,11 +8,11 @@ use api::{
     NumberOrName, OnEnd, Process, ProcessState, SessionStatus, SignalRequest, TokenRequest, TokenScope, WaitRequest,
 };
 use client::{Client, ClientError};
-use e2e::{Home, PATIENCE, Pid, Server, Session, Start, eventually, lacks, not_run, with_descendants};
+use e2e::{
+    Home, PATIENCE, Pid, Server, Session, Start, configure, eventually, join_all, lacks, not_run, with_descendants,
+};
 
-use crate::boundaries::join_all;
 use crate::non_root::serve;
-use crate::profiles::configure;
 use crate::shell_matrix::{ALL, Dialect};
 
 const CONFIGURATION: &str = r#"

@@ -1,57 +1,8 @@
 //! The events of all sessions: in order, resumed where they broke off, and only for permitted followers.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
-
 use api::{CreateRequest, Event, EventKind, InputRequest, TokenRequest, TokenScope};
 use client::Client;
-use e2e::{PATIENCE, Server};
-
-/// A follower.
-pub(crate) struct Follower {
-    lines: BufReader<TcpStream>,
-    /// The newest id.
-    last: String,
-}
-
-impl Follower {
-    /// Connects, and has read the place where it begins.
-    pub(crate) fn open(server: &Server, token: &str, last: Option<&str>) -> Self {
-        let mut wire = TcpStream::connect(server.address()).expect("it listens");
-        wire.set_read_timeout(Some(PATIENCE)).expect("a socket");
-        let last = last.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
-        let head = format!("GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n{last}\r\n");
-        wire.write_all(head.as_bytes()).expect("it listens");
-        let mut follower = Self { lines: BufReader::new(wire), last: String::new() };
-        while follower.last.is_empty() {
-            assert!(follower.line().is_some(), "it begins with a place");
-        }
-        follower
-    }
-
-    /// A line, sizes of chunks and all; none at the end.
-    pub(crate) fn line(&mut self) -> Option<String> {
-        let mut line = String::new();
-        let n = self.lines.read_line(&mut line).expect("something comes in time");
-        if let Some(id) = line.strip_prefix("id: ") {
-            self.last = id.trim_end().to_owned();
-        }
-        (n > 0).then(|| line.trim_end().to_owned())
-    }
-
-    pub(crate) fn next(&mut self) -> Event {
-        loop {
-            let line = self.line().expect("the stream goes on");
-            if let Some(data) = line.strip_prefix("data: ") {
-                return serde_json::from_str(data).expect("an event");
-            }
-        }
-    }
-
-    fn kinds(&mut self, count: usize) -> Vec<EventKind> {
-        (0..count).map(|_| self.next().event).collect()
-    }
-}
+use e2e::{Follower, Server};
 
 #[tokio::test]
 // promise: rest-8
@@ -73,7 +24,7 @@ async fn permitted_followers_get_the_events_of_all_sessions_in_order() {
     let id = ann.create(&CreateRequest::default(), None).await.expect("created").id;
     let shell = e2e::Session::new(std::sync::Arc::clone(server.client()), id.clone());
     let asked = shell.run_until("read -s -p 'Password: ' x; (exit 3)", "Password").await;
-    let first: Vec<Event> = (0..3).map(|_| hers.next()).collect();
+    let first: Vec<Event> = (0..3).map(|_| hers.next_event()).collect();
     let kinds = [EventKind::SessionCreated, EventKind::CommandStarted, EventKind::Attention];
     assert_eq!(first.iter().map(|e| e.event).collect::<Vec<_>>(), kinds);
     assert!(first.iter().all(|e| e.session_id.as_ref() == Some(&id) && e.owner.as_deref() == Some("ann")));
@@ -82,10 +33,10 @@ async fn permitted_followers_get_the_events_of_all_sessions_in_order() {
         (Some(&asked.id), Some(api::Foreground::PasswordWanted))
     );
     shell.input(&InputRequest { input: Some("s3cret\n".into()), secret: true, ..InputRequest::default() }).await;
-    let done = hers.next();
+    let done = hers.next_event();
     assert_eq!((done.event, done.exit_code), (EventKind::CommandCompleted, Some(3)));
     shell.ends().await;
-    let over = hers.next();
+    let over = hers.next_event();
     assert_eq!(
         (over.event, over.exit.is_some_and(|e| e.reason.starts_with("terminated on request"))),
         (EventKind::SessionTerminated, true)

@@ -1,14 +1,19 @@
 //! Ends of commands in every shell: questions, exit codes, forgeries, the shell's own death, refused commands,
 //! interrupts.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use api::{CommandStatus, EndedBy, ErrorCode, ExecuteRequest, Foreground, SessionStatus, WaitRequest};
+use api::{Boundary, CommandStatus, EndedBy, ErrorCode, ExecuteRequest, Foreground, SessionStatus, WaitRequest};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use e2e::{count, eventually, marked};
 
 use crate::shell_matrix::{Dialect, Trial, each};
 
 #[tokio::test]
+// promise: end-1
 async fn a_question_is_not_an_end() {
     each("1 a question is not an end", async |t| {
         // The first command of a new session: the prompt was never used.
@@ -18,16 +23,19 @@ async fn a_question_is_not_an_end() {
         let wanted = (CommandStatus::Running, Some(EndedBy::InputWanted), Some(Foreground::InputWanted));
         assert_eq!(state, wanted, "{:?}: {asked:?}", t.dialect);
         assert!(asked.output.as_deref().is_some_and(|o| o.ends_with("name? ")), "{:?}: {asked:?}", t.dialect);
-        shell.types("John").await;
+        let answer = shell.types("John").await;
+        assert_eq!(answer.ended_by, EndedBy::Ended, "{:?}: {answer:?}", t.dialect);
         let done = shell.end_of(&asked).await;
         let output = done.output.clone().unwrap_or_default();
-        assert_eq!((done.exit_code, output.ends_with("got:John\n")), (Some(0), true), "{:?}: {done:?}", t.dialect);
+        assert!(output.ends_with("got:John\n"), "{:?}: {done:?}", t.dialect);
+        let told = (done.status, done.exit_code, done.boundary);
+        assert_eq!(told, (CommandStatus::Completed, Some(0), Boundary::Attested), "{:?}: {done:?}", t.dialect);
     })
     .await;
 }
 
 #[tokio::test]
-// promise: shell-1
+// promise: end-3, shell-1
 async fn an_exit_code_is_the_commands_own() {
     each("2 exit codes", async |t| {
         for (command, code, signal) in [
@@ -35,6 +43,7 @@ async fn an_exit_code_is_the_commands_own() {
             ("false".to_owned(), 1, None),
             (t.dialect.code(7), 7, None),
             ("no-such-command".to_owned(), 127, None),
+            ("/etc/passwd".to_owned(), 126, None),
             ("sh -c 'kill -TERM $$'".to_owned(), 143, Some("TERM")),
             ("false | true".to_owned(), 0, None),
         ] {
@@ -54,26 +63,46 @@ async fn an_exit_code_is_the_commands_own() {
 async fn each_part_of_a_pipeline_has_a_status() {
     each("2 a status for each part of a pipeline", async |t| {
         let five = t.dialect.code(5);
-        for (command, statuses) in
-            [("false | true".to_owned(), vec![1, 0]), (format!("true | {five} | false"), vec![0, 5, 1])]
-        {
-            assert_eq!(t.shell.run(&command).await.pipestatus, statuses, "{:?}: {command}", t.dialect);
+        for (command, code, statuses) in [
+            ("false | true".to_owned(), 0, vec![1, 0]),
+            (format!("true | {five} | false"), 1, vec![0, 5, 1]),
+            (five.clone(), 5, vec![5]),
+            ("sh -c 'kill -TERM $$'".to_owned(), 143, vec![143]),
+        ] {
+            let done = t.shell.run(&command).await;
+            assert_eq!((done.exit_code, done.pipestatus), (Some(code), statuses), "{:?}: {command}", t.dialect);
+        }
+        if !t.dialect.is_fish() {
+            let done = t.shell.run("set -o pipefail; false | true").await;
+            assert_eq!((done.exit_code, done.pipestatus), (Some(1), vec![1, 0]), "{:?}", t.dialect);
         }
     })
     .await;
 }
 
 #[tokio::test]
+// promise: end-3
 async fn a_directory_is_told_byte_for_byte() {
     each("2 directories byte for byte", async |t| {
-        for name in ["q\"u\\", "é ü", "a\nb", "it's; $x"] {
+        for name in ["q\"u\\ é\nx", "é ü", "a\nb", "it's; $x"] {
             let folder = t.folder.join(name);
             std::fs::create_dir(&folder).expect("made");
             let path = folder.to_str().expect("text");
             let done = t.shell.run(&format!("cd {}", t.dialect.quoted(path))).await;
             assert_eq!((done.exit_code, done.cwd.as_deref()), (Some(0), Some(path)), "{:?}", t.dialect);
+            assert_eq!(t.shell.look().await.cwd, path, "{:?}", t.dialect);
         }
-        std::fs::remove_dir(t.folder.join("it's; $x")).expect("ours");
+        let exact = [t.folder.as_os_str().as_bytes(), b"/\xff"].concat();
+        std::fs::create_dir(OsStr::from_bytes(&exact)).expect("made");
+        let odd = if t.dialect.is_fish() { r"(printf '\377')" } else { r#""$(printf '\377')""# };
+        let done = t.shell.run(&format!("cd {}/{odd}", t.folder.display())).await;
+        assert!(done.cwd.as_deref().is_some_and(|cwd| cwd.ends_with("/\\xff")), "{:?}: {done:?}", t.dialect);
+        assert_eq!(done.cwd_base64, Some(STANDARD.encode(exact)), "{:?}: {done:?}", t.dialect);
+        t.gives("cd ..").await;
+        let gone = t.folder.join("gone");
+        std::fs::create_dir(&gone).expect("made");
+        t.gives("cd gone").await;
+        std::fs::remove_dir(gone).expect("ours");
         assert_eq!(t.gives("echo still here").await, t.is(0, "still here\n"));
     })
     .await;
@@ -86,9 +115,13 @@ async fn no_output_is_an_end() {
         let three = t.dialect.code(3);
         for forgery in [
             r"\033]133;D;0\007",
-            r"\033]633;D;0\007",
+            r"\033]133;A\007$ ",
+            r"\033]633;D;0\007\033]633;A\007",
+            r"\033]1337;ShellIntegrationVersion=1\007\033]133;D\007",
             r"\033]7337;D;1\007",
             r"\033]7337;D;123456789.0\007",
+            r"\033]7337;D;123456789012345678\033\\",
+            r#"\n###PS1JSON###\n{"exit_code": 0}\n###PS1END###\n"#,
             r"\033[?2004h$ ",
         ] {
             let (_, code, output) = t.gives(&format!("printf '{forgery}'; sleep 0.1; echo after; {three}")).await;
@@ -164,6 +197,7 @@ async fn a_failure_under_set_e_ends_the_shell() {
 }
 
 #[tokio::test]
+// promise: send-5
 async fn a_busy_shell_refuses_and_feeds_nobody() {
     each("5 a busy shell refuses", async |t| {
         let cat = t.shell.run("cat > fed").await;
@@ -172,6 +206,19 @@ async fn a_busy_shell_refuses_and_feeds_nobody() {
         t.shell.sends(b"\x04").await;
         assert_eq!(t.shell.end_of(&cat).await.exit_code, Some(0), "{:?}", t.dialect);
         assert_eq!(std::fs::read(t.folder.join("fed")).expect("made"), b"", "{:?}", t.dialect);
+        let line = format!("sleep 7{}", t.dialect as u8);
+        let sleep = t.shell.begin(&line).await;
+        // A signal before the program is there is for the shell.
+        runs(t, &line, 1).await;
+        assert_eq!(t.shell.refusal("echo not now").await, Some(ErrorCode::SessionBusy));
+        t.shell.signal("INT").await;
+        assert_eq!(t.shell.end_of(&sleep).await.exit_code, Some(130), "{:?}", t.dialect);
+        let journal = t.shell.journal().await;
+        assert!(
+            !String::from_utf8_lossy(&journal).contains("not now"),
+            "{:?}: a refused command is nowhere",
+            t.dialect
+        );
         assert_eq!(t.gives("echo now").await, t.is(0, "now\n"));
     })
     .await;
@@ -310,7 +357,7 @@ async fn the_other_shells_of_dashs_kind_attest_as_it_does() {
         ] {
             let done = shell.run(command).await;
             let told = (done.exit_code, done.output.as_deref(), done.boundary);
-            assert_eq!(told, (Some(code), Some(output), api::Boundary::Attested), "{name}: {command}");
+            assert_eq!(told, (Some(code), Some(output), Boundary::Attested), "{name}: {command}");
         }
         let unfinished = shell.run("if true; then").await;
         assert_eq!(unfinished.status, CommandStatus::Failed, "{name}: {unfinished:?}");
@@ -333,6 +380,6 @@ async fn an_end_that_only_the_prompt_tells_is_said_to_be_that() {
     eventually("it sleeps", async || sleeps().then_some(())).await;
     shell.signal("INT").await;
     let done = shell.end_of(&command).await;
-    assert_eq!((done.exit_code, done.boundary), (Some(130), api::Boundary::Nonce), "{done:?}");
-    assert_eq!(shell.run("true").await.boundary, api::Boundary::Attested);
+    assert_eq!((done.exit_code, done.boundary), (Some(130), Boundary::Nonce), "{done:?}");
+    assert_eq!(shell.run("true").await.boundary, Boundary::Attested);
 }

@@ -3,9 +3,7 @@
 //! A case runs in every shell, or [`SKIPPED`] says why it cannot; the page and this file name the same pairs.
 
 use api::CreateRequest;
-use e2e::{Server, Session};
-
-use crate::boundaries::join_all;
+use e2e::{Server, Session, join_all};
 
 /// A shell, and its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,8 @@
 //! Input and output of every shell: texts of any shape, secrets, noise, and disturbing settings.
 
 use api::{Boundary, CommandStatus, EndedBy, ErrorCode, ExecuteRequest, Foreground, InputRequest, WaitRequest};
-use e2e::{count, eventually};
+use e2e::{count, eventually, passes};
 
-use crate::descendants::passes;
 use crate::shell_matrix::{Dialect, Trial, each};
 
 #[tokio::test]
@@ -49,7 +48,7 @@ async fn is_refused(t: &Trial<'_>, unfinished: &str) {
 }
 
 #[tokio::test]
-// promise: shell-1
+// promise: send-3, shell-1
 async fn a_text_of_any_shape_ends_and_leaves_a_usable_shell() {
     each("8 shapes of texts", async |t| {
         let done = |output: &str| (CommandStatus::Completed, Some(0), output.to_owned());
@@ -62,10 +61,12 @@ async fn a_text_of_any_shape_ends_and_leaves_a_usable_shell() {
         assert_eq!(tells(t, "echo one; \\\necho two").await, done("one\ntwo\n"), "{:?}", t.dialect);
         assert_eq!(tells(t, "echo one\necho two\n\n").await, done("one\ntwo\n"), "{:?}", t.dialect);
         assert_eq!(tells(t, "echo one # and no more").await, done("one\n"), "{:?}", t.dialect);
+        assert_eq!(tells(t, "# nothing").await.1, Some(0), "{:?}", t.dialect);
         let open = if fish { "if true" } else { "if true; then" };
-        for unfinished in [open, "echo 'open", "true &&", "echo x |"] {
+        let more: &[_] = if fish { &["echo ("] } else { &["(", "case x in"] };
+        for unfinished in [open, "echo 'open", "true &&", "echo x |"].iter().chain(more) {
             // fish takes `&&` and a line end for a whole line.
-            if !(fish && unfinished == "true &&") {
+            if !(fish && *unfinished == "true &&") {
                 is_refused(t, unfinished).await;
             }
         }

@@ -59,7 +59,7 @@ async fn a_shell_in_a_shell_is_a_program_in_every_pair() {
             }
         }
     };
-    crate::boundaries::join_all(ALL.map(inside)).await;
+    e2e::join_all(ALL.map(inside)).await;
 }
 
 /// Whether this command succeeds here.

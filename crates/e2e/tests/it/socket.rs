@@ -1,12 +1,10 @@
 //! The WebSocket: exact over any number of disconnects, fair to the slow, closed with a reason, entered by token or ticket.
 
 use api::{CreateRequest, Dimensions};
-use e2e::{Connection, Random, Server, Session, Socket, SocketMessage, count, footprint, seq};
+use e2e::{Connection, Random, Server, Session, Socket, SocketMessage, count, footprint, join_all, seq};
 use regex::bytes::Regex;
 use rustix::process::Signal;
 use tokio::io::AsyncWriteExt;
-
-use crate::boundaries::join_all;
 
 /// The journal as a viewer is to see it: without markers, and with the commands at the marks that stand for the lines of bash's builtins.
 async fn shown(shell: &Session, commands: &[&str]) -> Vec<u8> {

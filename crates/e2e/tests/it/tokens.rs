@@ -3,17 +3,9 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use api::{CreateRequest, ErrorCode, ExecuteRequest, TokenRequest, TokenScope};
+use api::{CreateRequest, ErrorCode, ExecuteRequest, TokenScope};
 use client::Client;
-use e2e::{Home, PATIENCE, Server, Socket, SocketMessage, Start};
-
-use crate::profiles::configure;
-
-/// A fresh token.
-pub(crate) async fn token(server: &Server, name: &str, scope: TokenScope) -> String {
-    let request = TokenRequest { name: name.to_owned(), scope, ..TokenRequest::default() };
-    server.client().make_token(&request).await.expect("made").token
-}
+use e2e::{Home, PATIENCE, Server, Socket, SocketMessage, Start, configure, token};
 
 fn code<T>(result: Result<T, client::ClientError>) -> Option<ErrorCode> {
     result.err().and_then(|e| e.code())

@@ -4,11 +4,10 @@
 use std::path::Path;
 
 use api::{CreateRequest, EndedBy, ErrorCode, ExecuteRequest, SessionStatus, WaitRequest};
-use e2e::{PATIENCE, Pid, Server, Session, Start, eventually, lacks};
+use e2e::{PATIENCE, Pid, Server, Session, Start, eventually, join_all, lacks};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 
-use crate::boundaries::join_all;
 use crate::descendants::holder;
 
 /// Stops the holder, as a frozen control group does, and waits until it is stopped.

@@ -7,10 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use api::{CommandStatus, EndedBy, ExecuteRequest, WaitRequest};
-use e2e::{Home, Server, Session, Start, count, eventually, lacks};
-
-use crate::boundaries::join_all;
-use crate::descendants::passes;
+use e2e::{Home, Server, Session, Start, count, eventually, join_all, lacks, passes};
 
 #[tokio::test]
 // promise: wait-1
