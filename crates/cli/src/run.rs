@@ -397,18 +397,18 @@ impl Runner<'_> {
                         && request.approval_timeout.is_none()
                         && options.approval_timeout.is_some() =>
                 {
-                    print::note(format_args!("ptyd: {e}"));
+                    let failure =
+                        Failure::from(e).advising("; send the same request again", "this command waits for it");
+                    print::note(format_args!("ptyd: {failure}"));
                     request.approval_timeout = options.approval_timeout.map(|time| time.as_secs_f64());
                 }
                 // The approval ends with the session of this one command.
-                Err(e)
-                    if e.code() == Some(ErrorCode::ApprovalNeeded) && is_ours && request.approval_timeout.is_none() =>
-                {
-                    let failure = Failure::from(e);
-                    return Err(failure.advising(
-                        "; waiting for approval ",
-                        "wait for it with --approval-timeout 5m, or use a session (ptyd run -s)",
-                    ));
+                Err(e) if e.code() == Some(ErrorCode::ApprovalNeeded) && is_ours => {
+                    let advice = match request.approval_timeout {
+                        None => "wait for it with --approval-timeout 5m, or use a session (ptyd run -s)",
+                        Some(_) => "nobody decided in this time: wait for longer, or use a session (ptyd run -s)",
+                    };
+                    return Err(Failure::from(e).advising("; waiting for approval ", advice));
                 }
                 // A server that died had accepted it, and it has ended its shell since: no other command runs in this
                 // session.

@@ -400,6 +400,11 @@ async fn the_pages_example_allows_ls_and_a_command_of_one_session_waits_for_its_
     let (code, _, said) = ptyd(&["run", "base64 --version"]).await;
     let advice = "wait for it with --approval-timeout 5m, or use a session (ptyd run -s)";
     assert_eq!((code, said.contains(advice), said.contains("waiting for")), (Some(4), true, false), "{said}");
+    let (code, _, said) = ptyd(&["run", "--approval-timeout", "0.1", "base64 --version"]).await;
+    let lines: Vec<_> = said.lines().collect();
+    let is_told =
+        lines[0].ends_with("; this command waits for it") && lines[1].contains("; nobody decided in this time");
+    assert_eq!((code, lines.len(), is_told), (Some(4), 2, true), "{said}");
     let admin = TokenRequest { scope: TokenScope::Admin, ..token("ada") };
     let ada = Client::tcp(server.address(), server.client().make_token(&admin).await.expect("made").token);
     let decide = async {
