@@ -10,7 +10,7 @@ use memchr::{memchr, memchr2};
 
 /// The longest sequence that is kept whole. A marker has 90 bytes, a hyperlink or clipboard rarely some hundred; longer
 /// ones (pictures) are irrelevant here, and must not hold output back from viewers.
-pub(crate) const SEQUENCE_BYTES_MAX: usize = 4096;
+pub const SEQUENCE_BYTES_MAX: usize = 4096;
 
 const ESC: u8 = 0x1b;
 const CAN: u8 = 0x18;
@@ -72,6 +72,11 @@ impl Splitter {
     /// The offset of the first byte whose meaning is still open, or else the position.
     pub(crate) fn held_from(&self) -> u64 {
         if self.is_overlong() { self.position } else { self.position - self.pending_len as u64 }
+    }
+
+    /// How many bytes the unfinished sequence has so far, kept or not.
+    pub(crate) fn unfinished_len(&self) -> usize {
+        self.pending_len
     }
 
     /// How many bytes are in sequences that were aborted, and in a string that has not ended.

@@ -132,6 +132,42 @@ async fn characters_survive_every_cut_and_other_bytes_are_shown_as_what_they_are
     assert_eq!(shell.gives("echo sane").await, (0, "sane\n".to_owned()));
 }
 
+/// Prints one line of 6,000 coloured words.
+const COLOURS: &str = "print(''.join('\\x1b[38;5;%dmw%04d\\x1b[0m\\x1b]8;;http://x/%d\\x1b\\\\界\\x1b]8;;\\x1b\\\\ ' % (i % 256, i, i) for i in range(6000)))\n";
+
+#[tokio::test]
+// promise: output-4
+async fn a_long_line_is_cut_inside_neither_a_sequence_nor_a_character() {
+    let server = Server::start();
+    let shell = server.session().await;
+    std::fs::write(server.home().file("colours.py"), COLOURS).expect("written");
+    let done = shell.run("python3 colours.py").await;
+    let expected: String = (0..6000).map(|i| format!("w{i:04}界 ")).chain(["\n".to_owned()]).collect();
+    let (start, end) = (done.start_offset, done.end_offset.expect("it has ended"));
+    for limit in [997, 4096, 10_007, 65_536] {
+        let (mut text, mut next) = (String::new(), start);
+        while next < end {
+            let query = OutputQuery {
+                since: Some(format!("o:{next}")),
+                limit: Some(limit.min(end - next)),
+                kind: Some(api::OutputKind::Command),
+                ..Default::default()
+            };
+            let page = shell.output(&query).await;
+            text += &page.text.expect("it is text");
+            next = page.next_offset;
+        }
+        assert!(text == expected, "pages of {limit} bytes: {text:.200}");
+    }
+    let shown = done.output.expect("it has output");
+    let (head, tail) = shown
+        .split_once("[…")
+        .and_then(|(head, rest)| Some((head, rest.split_once("]\n")?.1)))
+        .expect("a part is omitted");
+    assert!(expected.starts_with(head.trim_end_matches('\n')), "{head:.200}");
+    assert!(expected.ends_with(tail), "{tail:.200}");
+}
+
 #[tokio::test]
 // promise: output-6
 async fn two_readers_at_any_speed_see_the_same_bytes() {

@@ -243,11 +243,11 @@ fn limit_of(shown: &ViewerLimit, view: View) -> u64 {
     }
 }
 
-/// The last line end in a range, so that text ends with a whole line; without one, its last whole character.
+/// The last line end in a range, so that text ends with a whole line; without one, its last whole sequence or character.
 fn line_end(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
     let back = to.saturating_sub(64 << 10).max(from);
     let slice = range::read(reader, back, to)?;
-    let end = slice.bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| range::whole_chars(&slice.bytes), |i| i + 1);
+    let end = slice.bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| range::whole_text(&slice.bytes), |i| i + 1);
     Ok(slice.from + end as u64)
 }
 

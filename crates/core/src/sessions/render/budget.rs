@@ -2,7 +2,7 @@
 
 use journal::Reader;
 
-use super::range::{lines, read, whole_chars};
+use super::range::{lines, read, whole_text};
 use super::text_source::TextSource;
 use crate::action::{Omitted, TextView};
 
@@ -17,7 +17,7 @@ pub(super) fn head_and_tail(
     let mut head_len = head.bytes.len();
     let head_side = loop {
         let bytes = &head.bytes[..head_len];
-        head_len = bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| whole_chars(bytes), |i| i + 1);
+        head_len = bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| whole_text(bytes), |i| i + 1);
         let side = source.side(&bytes[..head_len], head.from)?;
         match fewer(head_len, &side.text.text, share) {
             Some(fewer) => head_len = fewer,
@@ -25,14 +25,16 @@ pub(super) fn head_and_tail(
         }
     };
     let head_end = head.from + head_len as u64;
-    let tail = read(reader, to.saturating_sub(half).max(head_end), to)?;
-    let mut tail_at = 0;
+    let tail_from = to.saturating_sub(half).max(head_end);
+    // The bytes before tell whether the tail begins inside a sequence.
+    let tail = read(reader, tail_from.saturating_sub(terminal::SEQUENCE_BYTES_MAX as u64).max(head_end), to)?;
+    let mut tail_at = usize::try_from(tail_from.saturating_sub(tail.from)).unwrap_or(usize::MAX).min(tail.bytes.len());
     source.in_paint = false;
     let tail_side = loop {
         let bytes = &tail.bytes[tail_at..];
         tail_at += match bytes.iter().position(|b| *b == b'\n') {
             Some(i) if tail.from + tail_at as u64 > head_end && i + 1 < bytes.len() => i + 1,
-            _ => bytes.iter().take(3).take_while(|b| **b & 0xc0 == 0x80).count(),
+            _ => terminal::rest_of_unfinished(&tail.bytes[..tail_at], bytes),
         };
         let side = source.side(&tail.bytes[tail_at..], tail.from + tail_at as u64)?;
         match fewer(tail.bytes.len() - tail_at, &side.text.text, share) {

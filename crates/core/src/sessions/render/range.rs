@@ -48,12 +48,12 @@ pub(crate) fn read(reader: &Reader, from: u64, to: u64) -> std::io::Result<Slice
     Ok(slice)
 }
 
-/// The longest prefix that ends with a whole UTF-8 character.
-pub(crate) fn whole_chars(bytes: &[u8]) -> usize {
-    match bytes.len() - terminal::unfinished_character(bytes) {
-        0 => bytes.len(),
-        end => end,
-    }
+/// The longest prefix that ends between two control sequences or characters. If that is empty, the prefix ends behind a
+/// whole character.
+pub(crate) fn whole_text(bytes: &[u8]) -> usize {
+    let ends =
+        [terminal::unfinished_text, terminal::unfinished_character].map(|unfinished| bytes.len() - unfinished(bytes));
+    ends.into_iter().find(|end| *end > 0).unwrap_or(bytes.len())
 }
 
 /// The number of line ends in a range.

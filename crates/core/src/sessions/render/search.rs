@@ -114,8 +114,8 @@ fn search_segment(
                     block_bytes *= 4;
                     continue;
                 }
-                // At least one byte: a journal shorter than its events say may end within a character.
-                None => slice.bytes.truncate(range::whole_chars(&slice.bytes).max(1)),
+                // At least one byte: a journal shorter than its events say may end within a sequence.
+                None => slice.bytes.truncate(range::whole_text(&slice.bytes).max(1)),
             }
         }
         block_bytes = BLOCK_BYTES;
