@@ -109,7 +109,7 @@ async def test_a_file_that_is_read_can_be_written_back(doors):
 
 
 # promise: output-4
-async def test_cr_lf_and_controls_are_facts_and_a_pipe_gets_them_as_they_are(doors):
+async def test_cr_lf_and_controls_are_facts_and_a_pipe_gets_cr_lf_as_it_is(doors):
     output = b"a\r\nb\r\nk1\x01v1\x0c\x7f\n\x1b]0;never ends\nseen\n"
     seen = await doors(output, 80)
     text = "a\nb\nk1\\x01v1\\x0c\\x7f\n\nseen\n"
@@ -117,7 +117,7 @@ async def test_cr_lf_and_controls_are_facts_and_a_pipe_gets_them_as_they_are(doo
     facts = "2 lines end in CR LF", "3 bytes are not text, shown as \\xNN", "14 bytes of unfinished sequences not shown"
     assert [fact for fact in facts if fact not in seen["facts"]] == []
     assert (seen["crlf"], seen["escaped"]) == (2, 3)
-    assert seen["run"] == b"a\r\nb\r\nk1\x01v1\x0c\x7f\n\nseen\n"
+    assert seen["run"] == b"a\r\nb\r\nk1\\x01v1\\x0c\\x7f\n\nseen\n"
 
 
 # promise: output-9

@@ -1,8 +1,8 @@
 //! Converts output into text for a pipe or a file, line by line.
 //!
 //! A line that only prints is passed on byte for byte, but without the carriage return that the terminal put before its line
-//! feed. Any other line becomes the text that a person would have read: colours are removed, overwritten text is replaced, and
-//! paint on the alternate screen leaves nothing.
+//! feed. Any other line becomes the text that a person would have read: colours are removed, overwritten text is replaced,
+//! control characters are written as `\xNN`, and paint on the alternate screen leaves nothing.
 
 use crate::scan::Scanner;
 use crate::transcript::Transcript;
@@ -114,9 +114,9 @@ fn without_returns(line: &[u8]) -> &[u8] {
     &line[..line.len() - returns(line)]
 }
 
-/// Whether nothing in the line moves the cursor or begins a sequence.
+/// Whether the line has no control character but tabs.
 fn is_plain(line: &[u8]) -> bool {
-    without_returns(line).iter().all(|byte| !matches!(byte, 0x08 | b'\r' | 0x1b))
+    without_returns(line).iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control())
 }
 
 #[cfg(test)]
@@ -137,7 +137,8 @@ mod tests {
             (&b"hi\r\n"[..], &b"hi\n"[..]),
             (b"a\tb  \r\n\r\nno end", b"a\tb  \n\nno end"),
             (b"dos\r\r\n\xff\xfe\r\n", b"dos\r\n\xff\xfe\n"),
-            (b"k\x01\x0c\x07v\x00\r\n", b"k\x01\x0c\x07v\x00\n"),
+            (b"k\x01\x0c\x07v\x00\x7f\t \r\n", b"k\\x01\\x0cv\\x00\\x7f\t \n"),
+            (b"k\x01\r\r\n", b"k\\x01\r\n"),
             (b"\x1b[1mc\td\x1b[0m\x01\r\r\n", b"c\td\\x01\r\n"),
             (b"\x1b[31mred\x1b[0m and \xc3\xa9\r\n", b"red and \xc3\xa9\n"),
             (b" 10%\r 50%\r100%\r\ndone\r\n", b"100%\ndone\n"),
