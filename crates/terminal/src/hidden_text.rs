@@ -35,7 +35,7 @@ pub fn unseen(bytes: &[u8]) -> HiddenText {
     found.clipboard = memchr::memmem::find_iter(bytes, b"\x1b]52;").count() as u64;
     let mut pen = Pen::default();
     let mut run = Run::default();
-    let mut splitter = Splitter::new(0);
+    let mut splitter = Splitter::for_text();
     splitter.feed(bytes, &mut |_, piece| match piece {
         Piece::Text(text) if pen.is_invisible() => run.add(text),
         Piece::Text(_) => found.concealed += std::mem::take(&mut run).counted(),
@@ -209,6 +209,8 @@ mod tests {
             ("a\x1b]0;never\r\nb\x1b[m", 9),
             ("a\x1b\nb\x1b[1\x18c", 5),
             ("a\x1bPq\nb", 5),
+            ("a\x1b[38;5\r\nyes", 6),
+            ("a\x1b[", 2),
             (&format!("a\x1bP{endless}"), 5002),
             (&format!("a\x1b_{endless}\x1b[m"), 5002),
         ] {

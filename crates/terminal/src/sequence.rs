@@ -5,6 +5,8 @@
 //! and C1 bytes (0x80–0x9f) never introduce a sequence, because they are parts of UTF-8 characters. An OSC may have line ends, as
 //! the title of a command of several lines has. One that is aborted or overlong has ended with its first line, and the rest is
 //! text, so that an OSC without a terminator hides nothing behind it.
+//!
+//! For a text, a line end also ends the other sequences that have no end of their own (see [`Splitter::for_text`]).
 
 use memchr::{memchr, memchr2};
 
@@ -25,7 +27,7 @@ pub(crate) enum Piece<'a> {
     /// A whole sequence, from its ESC to its final byte or terminator.
     Sequence(&'a [u8]),
     /// A sequence aborted by another ESC, CAN or SUB; the CAN or SUB is its last byte, the ESC is not. Of an OSC its first
-    /// line.
+    /// line; for a text, also of the other sequences.
     Broken(&'a [u8]),
     /// Bytes of a sequence that is too long to be kept, from its beginning, cut anywhere but behind its beginning.
     Overlong(&'a [u8]),
@@ -57,11 +59,26 @@ pub(crate) struct Splitter {
     position: u64,
     /// The bytes of the sequences that were aborted.
     broken: u64,
+    /// Line ends also end sequences other than OSC.
+    is_for_text: bool,
 }
 
 impl Splitter {
     pub(crate) fn new(offset: u64) -> Self {
-        Self { state: State::Ground, pending: Vec::new(), pending_len: 0, position: offset, broken: 0 }
+        Self {
+            state: State::Ground,
+            pending: Vec::new(),
+            pending_len: 0,
+            position: offset,
+            broken: 0,
+            is_for_text: false,
+        }
+    }
+
+    /// A splitter for a text, in which an unfinished sequence hides nothing behind its line. A screen has no such rule: its
+    /// parser obeys a line end inside a CSI, and continues.
+    pub(crate) fn for_text() -> Self {
+        Self { is_for_text: true, ..Self::new(0) }
     }
 
     /// Offset of the next byte to be fed.
@@ -79,23 +96,27 @@ impl Splitter {
         self.pending_len
     }
 
-    /// How many bytes are in sequences that were aborted, and in a string that has not ended.
+    /// How many bytes are in sequences that were aborted, and in one that has not ended.
     pub(crate) fn unfinished_bytes(&self) -> u64 {
-        let is_open = matches!(self.state, State::String { .. } | State::StringEscape);
-        self.broken + if is_open { self.first_line_of_osc().unwrap_or(self.pending_len) as u64 } else { 0 }
+        self.broken + self.first_line().unwrap_or(self.pending_len) as u64
     }
 
-    /// The output has ended: an OSC that is not finished has ended with its first line.
+    /// The output has ended: a string that is not finished has ended with its first line.
     pub(crate) fn end(mut self, sink: &mut impl FnMut(u64, Piece<'_>)) {
-        if self.first_line_of_osc().is_some() {
+        if self.first_line().is_some() {
             self.emit(sink, false);
         }
     }
 
-    /// The length of the first line of an unfinished OSC that has more.
-    fn first_line_of_osc(&self) -> Option<usize> {
-        let is_osc = self.pending.get(1) == Some(&b']') && !self.is_overlong();
-        if is_osc { memchr2(b'\r', b'\n', &self.pending) } else { None }
+    /// The length of the first line of an unfinished string that has more, and must end with its line.
+    fn first_line(&self) -> Option<usize> {
+        let ends_with_line = match self.pending.get(1) {
+            Some(b']') => true,
+            Some(b'X' | b'^' | b'_') => self.is_for_text,
+            Some(b'P') => self.is_for_text && !is_sixel(&self.pending),
+            _ => false,
+        };
+        if ends_with_line && !self.is_overlong() { memchr2(b'\r', b'\n', &self.pending) } else { None }
     }
 
     /// Bytes that bring a new splitter into this one's state.
@@ -177,13 +198,17 @@ impl Splitter {
                 self.emit(sink, false);
                 false
             }
+            (State::Csi | State::EscapeIntermediate, b'\r' | b'\n') if self.is_for_text => {
+                self.emit(sink, false);
+                false
+            }
             (_, CAN | SUB) => {
                 self.push(byte);
                 self.pass_on(&[byte], sink);
                 self.emit(sink, false);
                 true
             }
-            (_, _) if self.pending_len == SEQUENCE_BYTES_MAX && self.first_line_of_osc().is_some() => {
+            (_, _) if self.pending_len == SEQUENCE_BYTES_MAX && self.first_line().is_some() => {
                 self.emit(sink, false);
                 false
             }
@@ -237,7 +262,7 @@ impl Splitter {
         self.state = State::Ground;
         let from = self.position - self.pending_len as u64;
         let fits = !self.is_overlong();
-        let first_line = if whole { None } else { self.first_line_of_osc() };
+        let first_line = if whole { None } else { self.first_line() };
         self.broken += if whole { 0 } else { first_line.unwrap_or(self.pending_len) as u64 };
         self.pending_len = 0;
         if let Some(first_line) = first_line {
@@ -250,6 +275,12 @@ impl Splitter {
         }
         self.pending.clear();
     }
+}
+
+/// Whether a DCS is a picture, whose data may have line ends.
+fn is_sixel(sequence: &[u8]) -> bool {
+    let mut body = sequence.iter().skip(2);
+    body.find(|byte| !matches!(byte, b'0'..=b'9' | b';')) == Some(&b'q')
 }
 
 #[cfg(test)]
@@ -336,6 +367,37 @@ mod tests {
             Piece::Sequence(_) | Piece::Broken(_) | Piece::Overlong(_) => {}
         });
         assert_eq!(ended, [Owned::Text(9, b"\nb".to_vec())]);
+    }
+
+    #[test]
+    // promise: output-8
+    fn for_a_text_an_unfinished_sequence_hides_nothing_behind_its_line() {
+        let shown = |mut splitter: Splitter, bytes: &[u8]| {
+            let mut text = Vec::new();
+            let mut keep = |_, piece: Piece<'_>| {
+                if let Piece::Text(bytes) = piece {
+                    text.extend_from_slice(bytes);
+                }
+            };
+            splitter.feed(bytes, &mut keep);
+            let unfinished = splitter.unfinished_bytes();
+            splitter.end(&mut keep);
+            (String::from_utf8(text).expect("it is ASCII"), unfinished)
+        };
+        for (bytes, text, unfinished) in [
+            ("x\x1b[38;5\r\nyes", "x\r\nyes", 6),
+            ("x\x1b(\nyes", "x\nyes", 2),
+            ("x\x1b[", "x", 2),
+            ("x\x1b_a\r\nyes", "x\r\nyes", 3),
+            ("x\x1b^a\nyes\x1b[m", "x\nyes", 3),
+            ("x\x1bXa\nyes\x18", "x\nyes", 3),
+            ("x\x1bP+q1\nyes", "x\nyes", 5),
+            ("x\x1bP0;1q#\nno", "x", 10),
+            ("x\x1b_a\nb\x1b\\yes", "xyes", 0),
+        ] {
+            assert_eq!(shown(Splitter::for_text(), bytes.as_bytes()), (text.to_owned(), unfinished), "{bytes:?}");
+        }
+        assert_eq!(shown(Splitter::new(0), b"x\x1b[38;5\r\nyes").0, "xes");
     }
 
     #[test]

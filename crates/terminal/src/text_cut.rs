@@ -5,7 +5,7 @@ use crate::utf8::unfinished_character;
 
 /// How many bytes at the end begin a sequence or a character that is not complete. The bytes begin outside of both.
 pub fn unfinished_text(bytes: &[u8]) -> usize {
-    let mut splitter = Splitter::new(0);
+    let mut splitter = Splitter::for_text();
     splitter.feed(bytes, &mut |_, _| {});
     match splitter.unfinished_len() {
         0 => unfinished_character(bytes),
@@ -15,7 +15,7 @@ pub fn unfinished_text(bytes: &[u8]) -> usize {
 
 /// How many bytes of `after` complete the sequence or the character that `before` has begun; 0 if they complete none.
 pub fn rest_of_unfinished(before: &[u8], after: &[u8]) -> usize {
-    let mut splitter = Splitter::new(0);
+    let mut splitter = Splitter::for_text();
     splitter.feed(before, &mut |_, _| {});
     if splitter.unfinished_len() == 0 {
         return after.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();

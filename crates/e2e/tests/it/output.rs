@@ -61,6 +61,8 @@ async fn a_person_would_see_one_line_and_so_does_the_reader() {
         ("printf '\\033]0;a title\\007shown\\n'", "shown\n"),
         ("printf 'gone\\r\\033[Khere\\n'", "here\n"),
         ("printf 'no newline'", "no newline"),
+        ("printf 'x\\033[38;5'; echo; echo yes", "x\nyes\n"),
+        ("printf 'x\\033_a\\nyes\\n'", "x\nyes\n"),
         ("printf '\\033[?1049hpaint\\033[2J\\033[?1049lback\\n'", "back\n"),
     ];
     for (command, seen) in table {

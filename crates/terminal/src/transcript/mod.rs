@@ -100,7 +100,7 @@ impl Transcript {
         let size =
             Size { cols: usize::from(cols.clamp(COLS_MIN, SIDE_MAX)), rows: usize::from(rows.clamp(1, SIDE_MAX)) };
         Self {
-            splitter: Splitter::new(0),
+            splitter: Splitter::for_text(),
             utf8: Utf8::default(),
             line_ends: LineEnds::default(),
             writer: Writer {
