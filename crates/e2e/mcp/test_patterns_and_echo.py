@@ -67,6 +67,26 @@ async def test_a_pattern_matches_what_is_printed_and_no_echo(workspace, program)
     await holds(session, workspace, workspace.gate(), *READERS[program])
 
 
+@pytest.mark.parametrize("program", READERS)
+# promise: wait-2
+async def test_a_pattern_matches_no_echo_of_a_line_that_is_typed_while_the_program_starts(workspace, program):
+    name = program.split()[0]
+    if shutil.which(name, path=workspace.env["PATH"]) is None:
+        pytest.skip(f"not installed: {name}")
+    session = await workspace.session()
+    start, gate = workspace.gate("start"), workspace.gate()
+    await session.run(f"sh -c 'cat {start}; exec {program}'", timeout=0.1)
+    line = READERS[program][1].format(gate=gate)
+    call = asyncio.create_task(session.type(line + "\n", wait_for="ready", timeout=CALL_SECONDS))
+    await session.until(lambda _: line.encode() in workspace.journal(session.id))
+    await workspace.open_gate(name="start")
+    await workspace.open_gate("")
+    answer = await call
+    printed = [shown for shown in answer.output.splitlines() if "ready" in shown and line not in shown]
+    assert is_matched(answer) and printed, answer.text
+    await session.terminate(force=True)
+
+
 @far.needs_sshd
 @pytest.mark.parametrize("shell", ["bash --norc", "zsh -f", "fish --no-config", "python3 -q"])
 # promise: wait-2

@@ -14,6 +14,7 @@ use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::machine::waits::matcher::Echo;
 use crate::sessions::session::machine::waits::state::OpenWait;
 use crate::sessions::session::requests::Typed;
+use crate::sessions::timeline::Command;
 
 /// C-u, with which a line editor removes what stands before the cursor.
 const KILL_LINE: u8 = 0x15;
@@ -51,7 +52,14 @@ impl Session {
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
         let echo = wait.as_ref().filter(|wait| wait.pattern.is_some()).map(|_| {
             let is_shown = |byte: &u8| !indents || *byte != KILL_LINE;
-            self.echo_of(&bytes.iter().copied().filter(is_shown).collect::<Vec<_>>(), from)
+            let shown = bytes.iter().copied().filter(is_shown).collect::<Vec<_>>();
+            let running = self.timeline.log().newest_running().and_then(|id| self.timeline.log().command(id));
+            // The state is still the shell's, whose line editor has read the command.
+            let echo = match running.is_some_and(Command::is_about_to_begin) {
+                true => Echo::of(&shown, self.unfinished_line(from), false),
+                false => self.echo_of(&shown, from),
+            };
+            echo.painted_again_by_new_editor(self.may_have_new_editor())
         });
         let prompt = self.is_at_nested_prompt().then(|| self.unfinished_line(from));
         // Of a foreground that works the kernel names no process.
@@ -100,8 +108,22 @@ impl Session {
             Some(_) | None => {}
         }
         // The program may work, and paint what it is given when its editor reads again.
-        let editor_prompt = self.foreground.editor_waited_at.map(|at| self.unfinished_line(at)).unwrap_or_default();
+        let waited = self.foreground.editor_waited_at;
+        let editor_prompt = waited.map(|(at, _)| self.unfinished_line(at)).unwrap_or_default();
         Echo::of(bytes, prompt, false).painted_again_behind(&editor_prompt)
+    }
+
+    /// Whether the foreground may begin an editor: it has not waited in one, and does not wait for a line without one.
+    fn may_have_new_editor(&self) -> bool {
+        if self.foreground.state.is_some_and(|state| state.canonical && state.foreground.waits()) {
+            return false;
+        }
+        let shell = self.shared.backends.host.process(self.timeline.shell().pid);
+        let group = shell.and_then(|shell| shell.foreground_group);
+        let command = self.timeline.log().newest_running().and_then(|id| self.timeline.log().command(id));
+        self.foreground.editor_waited_at.is_none_or(|(at, waited)| {
+            command.is_some_and(|command| at <= command.output_from()) || Some(waited) != group
+        })
     }
 
     /// The text of the line that is unfinished at this offset, as a prompt is.
@@ -140,6 +162,9 @@ impl Session {
                     Status::Duplicate => self.timeline.log().command_at(from),
                     _ => self.timeline.log().newest_running(),
                 };
+                // The command may have begun meanwhile.
+                let known = command.and_then(|id| self.timeline.log().command(id));
+                let from = known.map_or(from, |command| from.max(command.output_from()));
                 let finished = wait.map(|wait| {
                     let (reply, finished) = oneshot::channel();
                     let mut waiter = OpenWait::new(
@@ -151,6 +176,11 @@ impl Session {
                         Some(accepted),
                         reply,
                     );
+                    // Only a line that the terminal has echoed is painted again.
+                    let echo = match shown {
+                        Shown::Terminal => echo,
+                        Shown::Editor | Shown::Unknown => echo.map(|it| it.painted_again_by_new_editor(false)),
+                    };
                     waiter.leaves_out(echo);
                     waiter.end_on_idle_screen();
                     // A repeated input may already have been answered by the program.

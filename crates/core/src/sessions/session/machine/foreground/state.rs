@@ -48,8 +48,8 @@ pub(crate) struct ForegroundState {
     pub(crate) first_awaited_until: Option<Instant>,
     /// The newest command was refused because the shell was not at its prompt.
     pub(crate) was_not_ready: bool,
-    /// The end of the output when a program last waited in an editor, behind its prompt.
-    pub(crate) editor_waited_at: Option<u64>,
+    /// The end of the output when a program last waited in an editor, behind its prompt, and its process group.
+    pub(crate) editor_waited_at: Option<(u64, u32)>,
 }
 
 /// The questions of a program that polls: the state of its foreground, and the ends of its lines.

@@ -64,7 +64,9 @@ impl Session {
         self.foreground.state = Some(state);
         let scanner = &self.timeline.output().scanner;
         match (state.foreground.waits(), state.canonical) {
-            (true, false) if scanner.line_is_open() => self.foreground.editor_waited_at = Some(scanner.position()),
+            (true, false) if scanner.line_is_open() => {
+                self.foreground.editor_waited_at = Some((scanner.position(), state.group));
+            }
             // This program reads without an editor.
             (true, true) => self.foreground.editor_waited_at = None,
             _ => {}

@@ -34,16 +34,21 @@ impl Matcher {
         self.text.len()
     }
 
-    /// Discards echo and prompt: the command's own output begins here.
-    pub(crate) fn restart(&mut self) {
+    /// Discards the text: the command's own output begins here. Only input for the command is echoed behind it.
+    pub(crate) fn restart(&mut self, has_input: bool) {
         self.transcript = Transcript::new(self.cols);
         self.text.clear();
         self.open.clear();
-        self.echo = Echo::default();
+        let Echo { text, typed, is_unfinished, has_new_editor, .. } = std::mem::take(&mut self.echo);
+        if has_input {
+            self.echo = Echo { text, typed, is_unfinished, has_new_editor, ..Echo::default() };
+        }
     }
 
     /// The call typed this.
-    pub(crate) fn leaves_out(&mut self, echo: Echo) {
+    pub(crate) fn leaves_out(&mut self, mut echo: Echo) {
+        // Of a line that names only a part of a match, the rest is the program's own, and not a prompt.
+        echo.has_new_editor &= self.pattern.is_match(&echo.text);
         // An editor paints the prompt again, and counts the columns from there.
         self.transcript.feed(echo.prompt.as_bytes());
         self.echo = echo;
@@ -79,6 +84,8 @@ pub(crate) struct Echo {
     prompt: String,
     /// The line of the prompt has ended.
     is_below_prompt: bool,
+    /// The typed text.
+    text: Arc<str>,
     /// The typed lines without blanks, which an editor may wrap or expand.
     typed: Arc<[String]>,
     /// How many of them have come.
@@ -89,7 +96,9 @@ pub(crate) struct Echo {
     is_at_once: bool,
     /// The prompt behind which an editor paints lines again, without blanks.
     editor_prompt: String,
-    /// How many lines it has painted again.
+    /// An editor may begin, and paint lines again behind a prompt that is not known yet.
+    has_new_editor: bool,
+    /// How many lines an editor has painted again.
     repainted: usize,
 }
 
@@ -102,12 +111,18 @@ impl Echo {
         let is_text = |line: &&str| !line.chars().any(|c| c.is_control() && c != '\t');
         let typed: Vec<String> = text.split(['\r', '\n']).filter(is_text).map(squeezed).collect();
         let typed = typed.into_iter().filter(|line| !line.is_empty()).collect();
-        Self { prompt, typed, is_unfinished, is_at_once, ..Self::default() }
+        let text = text.replace('\r', "\n").into();
+        Self { prompt, text, typed, is_unfinished, is_at_once, ..Self::default() }
     }
 
     /// The same where an editor may paint the lines once more, behind a prompt like this one.
     pub(crate) fn painted_again_behind(self, editor_prompt: &str) -> Self {
         Self { editor_prompt: squeezed(editor_prompt), ..self }
+    }
+
+    /// The same where the terminal has echoed the lines, and an editor may begin that paints them again.
+    pub(crate) fn painted_again_by_new_editor(self, has_new_editor: bool) -> Self {
+        Self { has_new_editor, ..self }
     }
 
     /// No echo comes: only the prompt is left out.
@@ -117,7 +132,8 @@ impl Echo {
 
     /// The text, which begins with a line, without prompt and echo.
     fn leave_out<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
-        let may_be_repainted = !self.editor_prompt.is_empty() && self.repainted < self.typed.len();
+        let has_editor = self.has_new_editor || !self.editor_prompt.is_empty();
+        let may_be_repainted = has_editor && self.repainted < self.typed.len();
         if self.is_below_prompt && self.came == self.typed.len() && !may_be_repainted {
             return Cow::Borrowed(text);
         }
@@ -167,22 +183,15 @@ impl Echo {
             }
             return line;
         }
-        // So much of it may be the beginning of the echo.
-        let is_begun =
-            |len: &usize| shown.is_char_boundary(shown.len() - len) && typed.starts_with(&shown[shown.len() - len..]);
-        let begun = (1..=shown.len().min(typed.len())).rev().find(is_begun).unwrap_or(0);
-        before(line, shown.len() - begun)
+        before(line, shown.len() - begun(&shown, typed))
     }
 
     /// The length of the prompt in this line, without blanks, if an editor has painted or begins to paint there a line that
     /// has been echoed.
     fn repainted_behind(&mut self, line: &str, is_whole: bool) -> Option<usize> {
-        if self.editor_prompt.is_empty() || self.repainted >= self.came {
-            return None;
-        }
-        let typed = &self.typed[self.repainted];
+        let typed = self.typed[..self.came].get(self.repainted)?;
         let shown = squeezed(line);
-        let prompt = prompt_length(&shown, &self.editor_prompt)?;
+        let prompt = self.prompt_before(typed, &shown)?;
         let painted = &shown[prompt..];
         if is_whole && painted == typed {
             self.repainted += 1;
@@ -191,6 +200,24 @@ impl Echo {
         // The prompt alone is output that a pattern may wait for.
         (!is_whole && !painted.is_empty() && typed.starts_with(painted)).then_some(prompt)
     }
+
+    /// The length of the prompt in this line, behind which the typed line may stand.
+    fn prompt_before(&self, typed: &str, shown: &str) -> Option<usize> {
+        let known = Some(&self.editor_prompt).filter(|prompt| !prompt.is_empty());
+        known.and_then(|prompt| prompt_length(shown, prompt)).or_else(|| {
+            let length = shown.len() - begun(shown, typed);
+            // A prompt ends with a sign, as a rule.
+            let is_prompt = shown[..length].ends_with(|c: char| !c.is_alphanumeric());
+            (self.has_new_editor && is_prompt).then_some(length)
+        })
+    }
+}
+
+/// The length of the end of this text with which the typed line begins.
+fn begun(shown: &str, typed: &str) -> usize {
+    let is_begun =
+        |len: &usize| shown.is_char_boundary(shown.len() - len) && typed.starts_with(&shown[shown.len() - len..]);
+    (1..=shown.len().min(typed.len())).rev().find(is_begun).unwrap_or(0)
 }
 
 /// The length of the beginning of this text that is such a prompt, in which only numbers may differ: prompts count.
@@ -273,6 +300,43 @@ mod tests {
         ] {
             assert_eq!(matches("ready", typed, is_at_once, chunks), Some(3), "{typed:?}");
         }
+    }
+
+    #[test]
+    // promise: wait-2
+    fn an_editor_that_begins_paints_an_echoed_line_again_and_does_not_match() {
+        let found = |pattern: &str, typed: &str, output: &[&str]| {
+            let mut matcher = Matcher::new(compiled(pattern).expect("valid"), 80, Masks::default());
+            matcher.leaves_out(
+                Echo::of(typed.as_bytes(), String::new(), false)
+                    .painted_again_behind("$ ")
+                    .painted_again_by_new_editor(true),
+            );
+            output.iter().position(|chunk| matcher.feed(chunk.as_bytes()).is_some())
+        };
+        for (typed, chunks) in [
+            ("say('ready')\n", &["say('ready')\r\n", "v3.1\r\n>>> say('ready", "')\r\n", "ready\r\n"][..]),
+            ("say('ready')\r", &["say('ready')\r\n", "> \x1b[1G\x1b[0J> say('ready')\x1b[15G", "\r\n", "is ready"]),
+            ("a\nready\n", &["a\r\nready\r\n", "In [1]: a\r\n  ...: re", "ady\r\n", "ready\r\n"]),
+            // A program that repeats the line prints it without a prompt.
+            ("ready\n", &["", "", "ready\r\n", "ready\r\n"]),
+            ("ready\n", &["ready", "", "\r\n", "get ready\r\n"]),
+        ] {
+            assert_eq!(found("ready", typed, chunks), Some(3), "{typed:?}");
+        }
+        // The program has printed the words before the line.
+        assert_eq!(found("said: ready", "ready\n", &["ready\r\n", "you said: ready\r\n"]), Some(1));
+    }
+
+    #[test]
+    // promise: wait-2
+    fn input_that_waits_for_a_commands_beginning_is_echoed_behind_it() {
+        let mut matcher = Matcher::new(compiled("ready").expect("valid"), 80, Masks::default());
+        matcher.leaves_out(Echo::of(b"ready\n", "$ ".to_owned(), true));
+        assert_eq!(matcher.feed(b"eval x\r\n"), None);
+        matcher.restart(true);
+        assert_eq!(matcher.feed(b"ready\r\n"), None);
+        assert_eq!(matcher.feed(b"ready\r\n").as_deref(), Some("ready"));
     }
 
     #[test]

@@ -111,7 +111,7 @@ impl OpenWait {
         if self.command == Some(command) {
             (self.from, self.awaits_beginning) = (at, false);
             if let Some(matcher) = &mut self.matcher {
-                matcher.restart();
+                matcher.restart(self.accepted_bytes.is_some());
             }
             if let Some(painted) = &mut self.painted {
                 let (cols, rows) = painted.size();
