@@ -154,6 +154,12 @@ async def test_a_program_that_ignores_an_interrupt_is_named_before_the_wait_for_
         ended = await workspace.terminal("C-\\", is_input=True)
         assert not ended.is_running, ended.text
         assert (await workspace.terminal("echo fine")).output == "fine"
+    # An earlier program has left a raw terminal behind.
+    await workspace.terminal("stty raw -echo; python3 deaf.py", wait_for="on")
+    await workspace.terminal("", timeout=0.5)
+    interrupted = await workspace.terminal("C-c", timeout=3600)
+    assert "python3 ignores C-c: send C-\\ with is_input, or reset" in interrupted.facts, interrupted.text
+    assert not (await workspace.terminal("C-\\", is_input=True)).is_running
     session = await workspace.session()
     await session.run("python3 deaf.py", wait_for="on")
     # The answer would come in an hour if it were the timeout's.

@@ -44,8 +44,9 @@ impl Session {
 
     /// The name of the program whose processes all ignore the interrupt that is about to be sent to the foreground.
     fn ignored_by(&self, sent: &Sent) -> Option<String> {
-        // For a program that reads keys it may be a key.
-        let may_be_key = self.foreground.state.is_some_and(|state| !state.canonical);
+        // For a program that reads keys it may be a key. To one that reads nothing the holder sends the signal.
+        let may_be_key =
+            self.foreground.state.is_some_and(|state| !state.canonical && state.foreground != wire::Activity::Busy);
         if sent.signo != sys::signal::INT || may_be_key {
             return None;
         }
