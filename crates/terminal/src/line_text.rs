@@ -57,7 +57,11 @@ impl LineText {
 
     fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if let Some(painted) = &mut self.painted {
-            painted.feed(bytes);
+            // The carriage returns at the end may belong to the line end.
+            self.line.extend_from_slice(bytes);
+            let returns = returns(&self.line);
+            painted.feed(&self.line[..self.line.len() - returns]);
+            self.line.drain(..self.line.len() - returns);
             out.extend_from_slice(painted.take_finished().as_bytes());
             return;
         }
@@ -67,7 +71,7 @@ impl LineText {
         }
         if self.began_on_alternate || !is_plain(&self.line) {
             self.painted = Some(self.painted_line());
-            self.line.clear();
+            self.line.drain(..self.line.len() - returns(&self.line));
         } else {
             let returns = returns(&self.line);
             out.extend(self.line.drain(..self.line.len() - returns));
@@ -163,6 +167,16 @@ mod tests {
         let mut piped = LineText::new(80);
         assert_eq!(piped.feed(b"one\r\ntwo\r"), b"one\n");
         assert_eq!(piped.feed(b"\nthree"), b"two\n");
+    }
+
+    #[test]
+    fn a_long_line_with_colour_keeps_its_last_blank_and_its_cr_lf() {
+        let colours = "\x1b[1mab\x1b[m ".repeat(LINE_BYTES_MAX / 8);
+        let line = format!("{colours}\r\r\n");
+        let text = format!("{}\r\n", "ab ".repeat(LINE_BYTES_MAX / 8));
+        for cut in [1, LINE_BYTES_MAX + 1, line.len() - 2, line.len() - 1] {
+            assert!(piped(line.as_bytes(), cut) == text.as_bytes(), "cut at {cut}");
+        }
     }
 
     #[test]
