@@ -128,10 +128,16 @@ impl Session {
             let why = "the program has an unfinished line of input; C-c clears it";
             return Err(NestedRefusal::Never(self.not_ready(why)));
         }
-        if self.seems_at_a_prompt() {
-            return self.check_is_a_shell().map_err(NestedRefusal::Never);
-        }
         let is_settling = self.inside.is_settling(self.now.at);
+        if self.seems_at_a_prompt() {
+            // The process that the kernel showed last may have ended since: a subshell of the command before.
+            let has_ended = is_settling && self.foreground_program().is_none();
+            return if has_ended {
+                Err(NestedRefusal::Soon)
+            } else {
+                self.check_is_a_shell().map_err(NestedRefusal::Never)
+            };
+        }
         let is_unknown = self.foreground.typing > 0 || self.foreground.state.is_none();
         let is_quiet = matches!(self.foreground(), Foreground::Running | Foreground::Idle);
         Err(match is_quiet {
