@@ -105,7 +105,8 @@ impl Session {
     pub(in crate::sessions::session) fn next_wake(&self) -> Option<Instant> {
         let marker = self.follower.marker_missed_at.map(|t| t + limits::MARKER_PATIENCE);
         let settles_at = self.foreground.settles_at().max(self.foreground.believed_at);
-        let screen = settles_at.filter(|_| self.foreground.state_pending && !self.has_unread());
+        let may_settle = self.foreground.state_pending && !self.has_unread() && !self.keys_are_on_their_way();
+        let screen = settles_at.filter(|_| may_settle);
         // The holder does not repeat a state, so nothing may follow the paint of a start-up file.
         let awaits_prompt = !self.waits.at_prompt.is_empty() || !self.pending.at_prompt.is_empty();
         let painted = self.foreground.settles_at().filter(|at| awaits_prompt && *at > self.now.at);
