@@ -12,7 +12,6 @@ use crate::sessions::render::range;
 use crate::sessions::session::machine::holder_link::{Call, SentInput};
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::machine::waits::matcher::Echo;
-use crate::sessions::session::machine::waits::state::OpenWait;
 use crate::sessions::session::requests::Typed;
 use crate::sessions::timeline::Command;
 
@@ -163,19 +162,10 @@ impl Session {
                     _ => self.timeline.log().newest_running(),
                 };
                 // The command may have begun meanwhile.
-                let known = command.and_then(|id| self.timeline.log().command(id));
-                let from = known.map_or(from, |command| from.max(command.output_from()));
+                let from = self.within_output_of(command, from);
                 let finished = wait.map(|wait| {
                     let (reply, finished) = oneshot::channel();
-                    let mut waiter = OpenWait::new(
-                        self.now.at,
-                        wait,
-                        command,
-                        from,
-                        (self.timeline.cols(), self.shared.folder.masks()),
-                        Some(accepted),
-                        reply,
-                    );
+                    let mut waiter = self.new_wait(wait, command, from, Some(accepted), reply);
                     // Only a line that the terminal has echoed is painted again.
                     let echo = match shown {
                         Shown::Terminal => echo,

@@ -62,6 +62,25 @@ impl Session {
         }
     }
 
+    /// This offset, or the beginning of the command's output behind it: the prompt and the echo before are not part of the output.
+    pub(in crate::sessions::session::machine) fn within_output_of(&self, command: Option<u32>, from: u64) -> u64 {
+        let known = command.and_then(|id| self.timeline.log().command(id));
+        known.map_or(from, |command| from.max(command.output_from()))
+    }
+
+    /// A wait that begins now, for the output from this offset on.
+    pub(in crate::sessions::session::machine) fn new_wait(
+        &self,
+        wait: Wait,
+        command: Option<u32>,
+        from: u64,
+        accepted_bytes: Option<usize>,
+        reply: oneshot::Sender<Finished>,
+    ) -> OpenWait {
+        let sight = (self.timeline.cols(), self.shared.folder.masks());
+        OpenWait::new(self.now.at, wait, command, from, sight, accepted_bytes, reply)
+    }
+
     /// Waits for this command, or for the running one.
     pub(in crate::sessions::session::machine) fn ask_wait(
         &mut self,
@@ -73,18 +92,8 @@ impl Session {
         let from = from.unwrap_or_else(|| self.timeline.output().scanner.position());
         let command = command.or(self.timeline.log().newest_running());
         let known = command.and_then(|id| self.timeline.log().command(id));
-        // The prompt and the echo before a command's beginning are not part of its output.
-        let from = known.map_or(from, |c| from.max(c.output_from()));
         let is_about_to_begin = known.is_some_and(Command::is_about_to_begin);
-        let mut waiter = OpenWait::new(
-            self.now.at,
-            wait,
-            command,
-            from,
-            (self.timeline.cols(), self.shared.folder.masks()),
-            None,
-            reply,
-        );
+        let mut waiter = self.new_wait(wait, command, self.within_output_of(command, from), None, reply);
         waiter.count_current_state();
         if is_about_to_begin {
             waiter.awaits_beginning();
@@ -109,15 +118,7 @@ impl Session {
             let (reply, finished) = oneshot::channel();
             let at = self.timeline.output().scanner.position();
             let from = self.timeline.log().command(id).map_or(at, Command::output_from);
-            let mut waiter = OpenWait::new(
-                self.now.at,
-                wait,
-                Some(id),
-                from,
-                (self.timeline.cols(), self.shared.folder.masks()),
-                None,
-                reply,
-            );
+            let mut waiter = self.new_wait(wait, Some(id), from, None, reply);
             let typed = self.timeline.log().command(id).filter(|command| command.channel == Channel::Line);
             let line = typed.map(|command| (format!("{}\n", command.text), command.accepted_at));
             waiter.leaves_out(line.map(|(line, at)| self.echo_of(line.as_bytes(), at)));
