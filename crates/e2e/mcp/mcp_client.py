@@ -16,6 +16,7 @@ import signal
 import socket
 import stat
 import statistics
+import subprocess
 import tempfile
 import time
 from contextlib import asynccontextmanager, contextmanager
@@ -237,6 +238,17 @@ class Lines:
 TIER = os.environ.get("PTYD_TEST_TIER")
 
 
+@functools.cache
+def hindrance(tier: str) -> str | None:
+    """Why this machine cannot confine sessions so, in the words of `ptyd doctor`."""
+    with tempfile.TemporaryDirectory(prefix="ptyd-") as home:
+        env = {"HOME": home, "PTYD_STATE_DIR": f"{home}/state", "PTYD_RUNTIME_DIR": f"{home}/run", "PATH": os.environ["PATH"]}
+        doctor = subprocess.run([PTYD, "doctor", "--json"], env=env, capture_output=True, timeout=CALL_SECONDS)
+    names = {"process": ["landlock"], "sandbox": ["landlock", "sandbox"]}[tier]
+    problems = [check["found"] for check in json.loads(doctor.stdout) if check["name"] in names and check["state"] != "ok"]
+    return problems[0] if problems else None
+
+
 class Workspace:
     """A user's machine with one agent at work: its own home, state, runtime folder and server, or the server of a host."""
 
@@ -273,7 +285,9 @@ class Workspace:
             self.confine(TIER)
 
     def confine(self, tier: str) -> None:
-        """Confines every session to the project's folder."""
+        """Confines every session to the project's folder. A machine that cannot do that skips the case."""
+        if why := hindrance(tier):
+            pytest.skip(why)
         settings = f'tier = "{tier}", network = true, writable = ["{self.project}"], project_settings = true'
         folder = self.home / ".config/ptyd"
         folder.mkdir(parents=True, exist_ok=True)
