@@ -63,18 +63,6 @@ fn is_informative(default: &Value) -> bool {
     }
 }
 
-/// The parameters as one sentence, for an error about them.
-pub(super) fn in_words(schema: &JsonObject) -> String {
-    let required: Vec<&str> =
-        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    let words = schema.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, property)| {
-        let kind = property.get("type").and_then(Value::as_str).unwrap_or("value");
-        let need = if required.contains(&name.as_str()) { ", required" } else { "" };
-        format!("{name} ({kind}{need})")
-    });
-    words.collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -89,9 +89,19 @@ async fn a_mistake_of_the_model_is_a_tool_error_and_others_are_the_protocols() {
         assert_eq!(answer["error"]["code"], code, "{method}: {answer}");
     }
     for (arguments, words) in [
-        (json!({ "comand": "ls" }), "terminal has no argument \"comand\"; it has command, inside, is_input"),
-        (json!({}), "valid arguments: command (string, required), inside (boolean), is_input (boolean)"),
-        (json!({ "command": "x", "wait": false }), "terminal: timeout: invalid type: boolean `false`"),
+        (json!({ "comand": "ls" }), "terminal has no argument \"comand\"; did you mean command?"),
+        (
+            json!({ "command": "x", "nosuch": 1 }),
+            "terminal has no argument \"nosuch\"; it has command, inside, is_input",
+        ),
+        (json!({}), "terminal: command is required: string"),
+        (json!({ "command": ["a", "b"] }), "terminal: command must be a string, not [\"a\",\"b\"]"),
+        (json!({ "command": "x", "timeout": "1s" }), "terminal: timeout must be a number, not \"1s\""),
+        (
+            json!({ "command": "x", "on_timeout": "stop" }),
+            "terminal: on_timeout: unknown variant `stop`, expected one of",
+        ),
+        (json!({ "command": "x", "wait": false }), "terminal: timeout must be a number, not false"),
         (json!({ "command": "x", "is_input": true, "reset": true }), "reset and is_input"),
         (json!({ "command": "x", "timeout": -1 }), "timeout: -1 is not between 0 and 3600 seconds (not milliseconds)"),
         (json!({ "command": "x", "wait_for": "(" }), "unclosed group"),

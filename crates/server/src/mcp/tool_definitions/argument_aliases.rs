@@ -11,14 +11,18 @@ use serde_json::{Value, json};
 use super::coercion::flag;
 
 /// The names that other tools have for an argument, in snake case, and its name here.
-const ALIASES: [(&str, &str); 26] = [
+const ALIASES: [(&str, &str); 36] = [
     ("cmd", "command"),
+    ("script", "command"),
+    ("code", "command"),
+    ("shell_command", "command"),
     ("session", "session_id"),
     ("id", "session_id"),
     ("terminal_id", "session_id"),
     ("timeout_seconds", "timeout"),
     ("timeout_secs", "timeout"),
     ("wait", "timeout"),
+    ("max_wait", "timeout"),
     ("waits_for", "wait_for"),
     ("workdir", "cwd"),
     ("working_directory", "cwd"),
@@ -35,12 +39,20 @@ const ALIASES: [(&str, &str); 26] = [
     ("data", "input"),
     ("chars", "input"),
     ("enter", "end_with_newline"),
+    ("press_enter", "end_with_newline"),
+    ("submit", "end_with_newline"),
+    ("newline", "end_with_newline"),
+    ("append_newline", "end_with_newline"),
+    ("key", "keys"),
     ("columns", "cols"),
     ("width", "cols"),
     ("height", "rows"),
+    ("lines", "rows"),
 ];
 /// Arguments of other tools in which a model comments on its call.
-const COMMENTS: [&str; 3] = ["description", "explanation", "is_dangerous"];
+const COMMENTS: [&str; 5] = ["description", "explanation", "reason", "justification", "is_dangerous"];
+/// From this similarity on (Jaro–Winkler, 0 to 1), an unknown name is taken for a misspelt one.
+const SIMILAR: f64 = 0.85;
 const MILLISECONDS: [&str; 4] = ["timeout_ms", "yield_time_ms", "wait_ms", "timeout_milliseconds"];
 const BACKGROUND: [&str; 4] = ["run_in_background", "background", "is_background", "in_background"];
 
@@ -91,6 +103,15 @@ pub(in crate::mcp) fn meant<'a>(schema: &JsonObject, arguments: &'a JsonObject) 
                 }
                 continue;
             }
+            (None, "dimensions" | "size") if has("cols") && has("rows") => {
+                let sides =
+                    value.as_object().filter(|sides| sides.keys().all(|side| matches!(side.as_str(), "cols" | "rows")));
+                match sides {
+                    Some(sides) if !sides.keys().any(|side| meant.contains_key(side)) => meant.extend(sides.clone()),
+                    _ => drop(meant.insert(name.clone(), value.clone())),
+                }
+                continue;
+            }
             (None, "status") if has("filter") => ("filter", Some(json!({ "status": value }))),
             (None, _) => (name.as_str(), None),
         };
@@ -116,9 +137,20 @@ pub(super) fn unknown(tool: &str, properties: &JsonObject, arguments: &JsonObjec
             ("terminal", "keys" | "input" | "stdin") => {
                 "; is_input types the command, and keys as C-c or Escape".to_owned()
             }
-            _ => format!("; it has {}", properties.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
+            _ => match resembling(properties, name) {
+                Some(like) => format!("; did you mean {like}?"),
+                None => format!("; it has {}", properties.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
+            },
         };
     Some(format!("{tool} has no argument {name:?}{instead}"))
+}
+
+/// The argument of the tool with a similar name.
+fn resembling<'a>(properties: &'a JsonObject, name: &str) -> Option<&'a str> {
+    let name = snake_case(name);
+    let similarity = |own: &str| strsim::jaro_winkler(own, &name);
+    let nearest = properties.keys().max_by(|a, b| similarity(a).total_cmp(&similarity(b)))?;
+    (similarity(nearest) >= SIMILAR).then_some(nearest)
 }
 
 /// The value in this tool's form: other tools take a bare number for a position or a command, and a key by another name.
@@ -233,6 +265,19 @@ mod tests {
                 json!({ "session_id": "s", "width": 80, "rows": 24 }),
                 json!({ "session_id": "s", "cols": 80, "rows": 24 }),
             ),
+            (
+                "resize_terminal",
+                json!({ "session_id": "s", "dimensions": { "cols": 80, "rows": 24 } }),
+                json!({ "session_id": "s", "cols": 80, "rows": 24 }),
+            ),
+            ("resize_terminal", json!({ "columns": 80, "lines": 24 }), json!({ "cols": 80, "rows": 24 })),
+            ("send_input_to_terminal", json!({ "key": "C-c" }), json!({ "keys": "C-c" })),
+            (
+                "send_input_to_terminal",
+                json!({ "text": "x", "press_enter": true }),
+                json!({ "input": "x", "end_with_newline": true }),
+            ),
+            ("terminate_terminal_session", json!({ "id": "s", "reason": "done" }), json!({ "session_id": "s" })),
         ] {
             assert_eq!(of(tool, given.clone()), taken, "{tool} {given}");
         }
@@ -247,6 +292,7 @@ mod tests {
             ("terminal", json!({ "command": "ls", "timeout_ms": "soon" })),
             ("list_terminal_sessions", json!({ "limit": 3, "tail": 4 })),
             ("start_terminal_session", json!({ "cols": 80, "dimensions": { "cols": 100 } })),
+            ("resize_terminal", json!({ "cols": 80, "dimensions": { "cols": 100 } })),
         ] {
             assert_eq!(of(tool, given.clone()), given, "{tool}");
         }

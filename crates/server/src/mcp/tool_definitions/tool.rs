@@ -24,6 +24,9 @@ use ptyd_core::action::{
     Action, ActionError, OpenedTask, Outcome, PatternShare, Report, SessionView, TaskNote, TaskSupport, Wait,
 };
 
+/// A longer value, in bytes of JSON, is not repeated in the error about it.
+const VALUE_SHOWN_MAX: usize = 40;
+
 /// One tool.
 pub(in crate::mcp) struct Tool {
     /// Its name in the requirements.
@@ -253,23 +256,39 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema>(
         return Err(ToolError::Said(why));
     }
     coerce(&schema, &mut arguments);
-    T::deserialize(&arguments).map_err(|error| {
-        let field = misfit(&schema, &arguments).map(|name| format!("{name}: ")).unwrap_or_default();
-        ToolError::Said(format!("{tool}: {field}{error}; valid arguments: {}", schema::in_words(&schema)))
+    serde_path_to_error::deserialize(&arguments).map_err(|error| {
+        ToolError::Said(
+            missing(&schema, &arguments)
+                .or_else(|| misfit(&schema, &arguments))
+                .map_or_else(|| format!("{tool}: {}: {}", error.path(), error.inner()), |why| format!("{tool}: {why}")),
+        )
     })
 }
 
+/// The first argument that the tool requires and the call omits.
+fn missing(schema: &JsonObject, arguments: &Value) -> Option<String> {
+    let mut required = schema.get("required")?.as_array()?.iter().filter_map(Value::as_str);
+    let name = required.find(|name| arguments.get(name).is_none())?;
+    Some(format!("{name} is required: {}", schema["properties"][name]["type"].as_str()?))
+}
+
 /// The first argument of another JSON type than the tool's.
-fn misfit<'a>(schema: &JsonObject, arguments: &'a Value) -> Option<&'a str> {
-    let fits = |name: &str, value: &Value| match schema["properties"][name]["type"].as_str() {
-        Some("string") => value.is_string(),
-        Some("boolean") => value.is_boolean(),
-        Some("number" | "integer") => value.is_number(),
-        Some("array") => value.is_array(),
-        Some("object") => value.is_object(),
+fn misfit(schema: &JsonObject, arguments: &Value) -> Option<String> {
+    let fits = |kind: &str, value: &Value| match kind {
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "number" | "integer" => value.is_number(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
         _ => true,
     };
-    arguments.as_object()?.iter().find(|(name, value)| !fits(name, value)).map(|(name, _)| name.as_str())
+    arguments.as_object()?.iter().find_map(|(name, value)| {
+        let kind = schema["properties"][name]["type"].as_str().filter(|kind| !fits(kind, value))?;
+        let article = if kind.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
+        let value = value.to_string();
+        let shown = if value.len() > VALUE_SHOWN_MAX { "this value" } else { &value };
+        Some(format!("{name} must be {article} {kind}, not {shown}"))
+    })
 }
 
 /// An outcome of another kind than the action promises.
