@@ -1,5 +1,6 @@
 //! `policy`: checks a policy file, and tells what a policy says of a command. It reads the file itself, without a server.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -7,6 +8,7 @@ use clap::{Args, Subcommand};
 use policy::{Policies, Policy, Remembered, Standing, Verdict};
 use ptyd_core::config_file::ConfigFile;
 use ptyd_core::policy_file;
+use ptyd_core::profile::{self, Profile};
 use terminal::quote;
 
 use crate::exit::{Failure, NOT_ALLOWED};
@@ -33,7 +35,10 @@ enum PolicyCommand {
     Test {
         /// The command, as one word
         command: String,
-        /// The name of the policy [default: the one that the file names as its default, or its only one]
+        /// The profile in whose sessions the command would run [default: the profile `default`, if there is one]
+        #[arg(long, value_name = "NAME")]
+        profile: Option<String>,
+        /// The name of the policy [default: the profile's, the one that the file names as its default, or its only one]
         #[arg(long, value_name = "NAME")]
         policy: Option<String>,
         /// The policy file [default: the one that a server would read]
@@ -88,31 +93,56 @@ pub fn policy(given: &PathOptions, options: &PolicyOptions) -> Result<ExitCode, 
             print::note(format_args!("{}: no mistake", path.display()));
             Ok(ExitCode::SUCCESS)
         }
-        PolicyCommand::Test { command, policy, file, tainted, cwd } => {
+        PolicyCommand::Test { command, profile, policy, file, tainted, cwd } => {
             let path = chosen(given, file.as_ref())?;
             let policies = read(&path)?;
-            let policy = one_of(&policies, policy.as_deref())?;
+            let (name, profile) = profile_of_test(given, profile.as_deref())?;
+            let policy = one_of(&policies, policy.as_deref().or(profile.policy.as_deref()))?;
             let cwd = cwd.clone().or_else(|| std::env::current_dir().ok());
+            let unprovable = profile.unprovable(&shell_name(&profile));
             let standing = if *tainted {
                 Standing::Unprovable("something unproven has run in the session")
             } else {
-                Standing::Provable(cwd.as_deref())
+                unprovable.as_deref().map_or(Standing::Provable(cwd.as_deref()), Standing::Unprovable)
             };
             let mut ruling = policy.command(command, standing);
             ruling.shorten();
             let (verdict, why) = (ruling.verdict.name(), quote::line(&ruling.why));
             print::line(format_args!("{verdict}: rule {} of policy {}: {why}", ruling.rule, policy.name()))?;
-            if ruling.verdict == Verdict::Allow {
+            let sessions = name.map_or("without a profile".to_owned(), |name| format!("of profile {name:?}"));
+            print::note(format_args!("This is the verdict for sessions {sessions}; --profile names another one."));
+            if profile.confinement.is_none() {
                 print::note(
-                    "The session needs a profile with rc = \"clean\": elsewhere nothing is proven (docs/policy.md).",
+                    "A policy is advisory in a session without confinement: docs/policy.md says what it cannot do.",
                 );
             }
-            print::note(
-                "A policy is advisory in a session whose profile has no confinement: docs/policy.md says what it cannot do.",
-            );
             Ok(ExitCode::from(if ruling.verdict == Verdict::Allow { 0 } else { NOT_ALLOWED }))
         }
     }
+}
+
+/// The profile of this name, or the one that sessions have without a name, with its name.
+fn profile_of_test(given: &PathOptions, name: Option<&str>) -> Result<(Option<String>, Profile), Failure> {
+    let mut profiles = match given.config_file() {
+        Some(path) => ConfigFile::read(&path).map_err(Failure::usage)?.profiles,
+        None => BTreeMap::new(),
+    };
+    match (profiles.remove(name.unwrap_or(profile::DEFAULT)), name) {
+        (Some(profile), _) => Ok((Some(name.unwrap_or(profile::DEFAULT).to_owned()), profile)),
+        (None, None) => Ok((None, Profile::default())),
+        (None, Some(name)) => {
+            let there = profiles.into_keys().collect::<Vec<_>>().join(", ");
+            Err(Failure::usage(format!("there is no profile {name:?}; the configuration file has: {there}")))
+        }
+    }
+}
+
+/// The name of the profile's shell; without one, sessions have the user's own if it is zsh or fish, and else bash.
+fn shell_name(profile: &Profile) -> String {
+    let name = |shell: &str| Path::new(shell).file_name().map(|name| name.to_string_lossy().into_owned());
+    let own =
+        || std::env::var("SHELL").ok().as_deref().and_then(name).filter(|own| ["zsh", "fish"].contains(&own.as_str()));
+    profile.shell.as_deref().and_then(name).or_else(own).unwrap_or_else(|| "bash".to_owned())
 }
 
 fn one_of<'a>(policies: &'a Policies, name: Option<&str>) -> Result<&'a Policy, Failure> {

@@ -70,6 +70,19 @@ pub struct Profile {
     pub policy: Option<String>,
 }
 
+impl Profile {
+    /// Why ptyd can prove none of the commands of a session with this profile and shell.
+    pub fn unprovable(&self, shell: &str) -> Option<String> {
+        if shell != "bash" {
+            Some(format!("its shell is {shell}, and only bash's commands are read"))
+        } else if self.rc != StartFiles::Clean {
+            Some("its shell has read its user's start-up files (the profile has no rc = \"clean\")".to_owned())
+        } else {
+            None
+        }
+    }
+}
+
 /// The confinement of a session's shell and programs, and its exceptions. In paths `~` is the profile's HOME,
 /// or else the server's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]

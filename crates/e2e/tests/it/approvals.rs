@@ -396,7 +396,12 @@ async fn the_pages_example_allows_ls_and_a_command_of_one_session_waits_for_its_
     let (code, listed, said) = ptyd(&["run", "ls /"]).await;
     assert_eq!((code, listed.contains("etc")), (Some(0), true), "{said}");
     let (_, told, note) = ptyd(&["policy", "test", "ls -la"]).await;
-    assert!(told.starts_with("allow: rule look") && note.contains("rc = \"clean\""), "{told}{note}");
+    assert!(told.starts_with("allow: rule look") && note.contains("sessions of profile \"default\""), "{told}{note}");
+    // In a session whose shell reads the user's files, nothing is proven, and the verdict is the session's.
+    configure(server.home(), "[profiles.default]\npolicy = \"dev\"");
+    let (code, told, _) = ptyd(&["policy", "test", "ls -la"]).await;
+    assert!(code == Some(4) && told.starts_with("ask: ") && told.contains("no rc = \"clean\""), "{told}");
+    configure(server.home(), profile);
     let (code, _, said) = ptyd(&["run", "base64 --version"]).await;
     let advice = "wait for it with --approval-timeout 5m, or use a session (ptyd run -s)";
     assert_eq!((code, said.contains(advice), said.contains("waiting for")), (Some(4), true, false), "{said}");

@@ -5,7 +5,7 @@ use policy::Policies;
 use crate::action::{ActionError, Create, MakeToken, PolicyRefusal, Variables};
 use crate::policy_file::PolicyFile;
 use crate::principal::Principal;
-use crate::profile::{Profile, StartFiles};
+use crate::profile::Profile;
 
 /// The shells that a request may name in a session under a policy: their names, found on a PATH that it has not set, or their
 /// paths in the system's folders.
@@ -65,15 +65,9 @@ pub(in crate::sessions) fn unprovable(
     shell: &str,
     env: &Variables,
 ) -> Option<String> {
-    if let Some(why) = set_by_request(principal, request) {
-        Some(why)
-    } else if shell != "bash" {
-        Some(format!("its shell is {shell}, and only bash's commands are read"))
-    } else if profile.rc != StartFiles::Clean {
-        Some("its shell has read its user's start-up files (the profile has no rc = \"clean\")".to_owned())
-    } else {
-        policy::doubtful_environment(env.iter().map(|(name, value)| (name.as_slice(), value.as_slice())))
-    }
+    let environment =
+        || policy::doubtful_environment(env.iter().map(|(name, value)| (name.as_slice(), value.as_slice())));
+    set_by_request(principal, request).or_else(|| profile.unprovable(shell)).or_else(environment)
 }
 
 fn no_policy(policies: &Policies, name: &str) -> String {
