@@ -62,14 +62,15 @@ pub(crate) struct CommandHandover {
     method: HandoverMethod,
     /// The line that takes a plain text.
     short_line: Vec<u8>,
+    hooks_in_editor_modes: bool,
     staging: Staging,
     waiting: Option<WaitingCommand>,
 }
 
 impl CommandHandover {
     pub(crate) fn new(handover: Handover, staging: Staging) -> Self {
-        let Handover { method, short_line, .. } = handover;
-        Self { method, short_line, staging, waiting: None }
+        let Handover { method, short_line, hooks_in_editor_modes, .. } = handover;
+        Self { method, short_line, hooks_in_editor_modes, staging, waiting: None }
     }
 
     /// Whether the shell reports its prompts.
@@ -85,6 +86,11 @@ impl CommandHandover {
     /// Whether commands are handed over as lines, because the shell has no private keys.
     pub(crate) fn takes_lines(&self) -> bool {
         matches!(self.method, HandoverMethod::Line(_))
+    }
+
+    /// Whether the shell keeps its editor's modes while it runs hooks of its prompt.
+    pub(crate) fn hooks_in_editor_modes(&self) -> bool {
+        self.hooks_in_editor_modes
     }
 
     /// Whether the shell reports in its output, without a report on the socket.
@@ -142,7 +148,7 @@ impl CommandHandover {
 
     /// When to check again whether the waiting command can be handed over.
     pub(crate) fn next_at(&self, now: u64) -> Option<u64> {
-        let by_proc = self.takes_lines() || self.is_in_band();
+        let by_proc = self.takes_lines() || self.is_in_band() || self.hooks_in_editor_modes;
         let least = if by_proc { LINE_RETRY_US } else { READY_RETRY_US };
         let retry = |waiting: &WaitingCommand| now + least.max(now.saturating_sub(waiting.since) / RETRY_PART);
         self.waiting.as_ref().map(|waiting| retry(waiting).min(waiting.until.max(now + least)))

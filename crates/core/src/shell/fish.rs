@@ -20,5 +20,8 @@ pub(super) fn start(start: &Start<'_>) -> Shell {
     if start.wanted.clean {
         argv.push(b"--no-config".to_vec());
     }
-    Shell::with_keys(argv, Vec::new())
+    let mut shell = Shell::with_keys(argv, Vec::new());
+    shell.handover.hooks_in_editor_modes = true;
+    shell.handover.script_is_last = true;
+    shell
 }

@@ -13,5 +13,7 @@ pub(super) fn start(start: &Start<'_>) -> Shell {
     if start.wanted.login {
         argv.push(b"-l".to_vec());
     }
-    Shell::with_keys(argv, env)
+    let mut shell = Shell::with_keys(argv, env);
+    shell.handover.hooks_in_editor_modes = true;
+    shell
 }

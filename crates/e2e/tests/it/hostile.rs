@@ -76,7 +76,7 @@ async fn a_shell_whose_line_editor_was_turned_off_says_how_it_comes_back() {
     let server = Server::start();
     // bash reads the rest of the command from the terminal then.
     let bash = ("bash", "set +o emacs; set +o vi", ["is busy with command", "or interrupt it (C-c)"]);
-    let zsh = ("zsh", "unsetopt zle", ["its line editor does not have the terminal", "type `setopt zle` with"]);
+    let zsh = ("zsh", "unsetopt zle", ["its line editor does not read", "type `setopt zle` with"]);
     for (shell, off, says) in [bash, zsh] {
         let shell = CreateRequest { shell: Some(shell.to_owned()), ..CreateRequest::default() };
         let session = server.session_with(shell).await;
@@ -95,22 +95,32 @@ async fn a_shell_whose_line_editor_was_turned_off_says_how_it_comes_back() {
 
 #[tokio::test]
 // promise: shell-12
-async fn a_command_waits_for_a_program_of_the_prompt_and_is_refused_with_its_name() {
+async fn a_command_waits_for_the_hooks_of_the_prompt_and_is_refused_with_what_they_run() {
     let server = Server::start();
     let slow = "[ ! -e slow ] || { cat gate; rm slow; }";
-    for (shell, hook) in [("bash", format!("PROMPT_COMMAND='{slow}'")), ("zsh", format!("precmd() {{ {slow} }}"))] {
+    let slow_in_fish = "if test -e slow; cat gate; rm slow; end";
+    let named = "cat has the terminal, perhaps run by its prompt; wait longer";
+    // These run while the editor has set the terminal's modes.
+    let in_editor = "its line editor does not read; if its prompt is slow, wait longer";
+    for (shell, hook, why) in [
+        ("bash", format!("PROMPT_COMMAND='{slow}'"), named),
+        ("zsh", format!("precmd() {{ {slow} }}"), named),
+        ("zsh", format!("zle-line-init() {{ {slow} }}; zle -N zle-line-init"), named),
+        ("fish", format!("function hook --on-event fish_prompt; {slow_in_fish}; end"), in_editor),
+        ("fish", format!("function fish_prompt; {slow_in_fish}; echo '> '; end"), in_editor),
+    ] {
         let request = CreateRequest { shell: Some(shell.to_owned()), ..CreateRequest::default() };
         let (session, other) = (server.session_with(request).await, server.session().await);
         session.run(&format!("cd \"$(mktemp -d)\" && mkfifo gate; {hook}")).await;
         let gate = format!("{}/gate", session.gives("pwd").await.1.trim());
         // Input for an earlier program does not matter.
-        let asks = session.run("read -r answer").await;
+        let asks = session.run("head -n 1").await;
         session.types("an answer").await;
         session.end_of(&asks).await;
         session.run("touch slow").await;
         let request = ExecuteRequest { command: "echo no".into(), timeout: Some(1.0), ..ExecuteRequest::default() };
         let refused = session.try_run(&request).await.expect_err("it waits").to_string();
-        assert!(refused.contains("cat has the terminal, perhaps run by its prompt; wait longer"), "{shell}: {refused}");
+        assert!(refused.contains(why), "{shell}: {hook}: {refused}");
         // Longer than a line typed at the prompt would be waited for.
         other.begin(&format!("sleep 1; echo now > {gate}")).await;
         assert_eq!(session.gives("echo yes; rm -r \"$PWD\"").await, (0, "yes\n".to_owned()), "{shell}");

@@ -4,7 +4,7 @@ use std::io;
 
 use journal::Record;
 use rustix::io::Errno;
-use sys::time;
+use sys::{process, time};
 use wire::{Activity, Key, Status};
 
 use super::Holder;
@@ -148,8 +148,12 @@ impl Holder {
             return self.sampler.is_at_line(leader, shell_pid);
         }
         // A hook may read a key in other modes. Input typed ahead may start a program that reads next.
-        self.has_modes_of_an_editor()
-            && (!self.shell.input_since_handover() || self.sampler.waits_for_keys(leader, shell_pid))
+        let is_untouched = !self.shell.input_since_handover();
+        let do_modes_prove_it = is_untouched && !self.handover.hooks_in_editor_modes();
+        // A stopped shell reads the keys when it continues.
+        let is_stopped = || is_untouched && process::stat(shell_pid).is_some_and(|shell| shell.state == b'T');
+        let reads = || self.sampler.waits_for_keys(leader, shell_pid) || is_stopped();
+        self.has_modes_of_an_editor() && (do_modes_prove_it || reads())
     }
 
     /// Stages and records the command, then presses the keys; returns the nonce of its first marker, and the kind of the keys.

@@ -69,6 +69,10 @@ pub struct Handover {
     /// The line with which a shell with keys takes a plain command in its usual state from [`crate::COMMAND_FD`]. Empty if
     /// it has none.
     pub short_line: Vec<u8>,
+    /// The shell keeps its editor's modes while it runs hooks of its prompt, so the modes do not show that the editor reads.
+    pub hooks_in_editor_modes: bool,
+    /// The shell reads the script behind the user's files.
+    pub script_is_last: bool,
 }
 
 /// The way on which a shell takes commands.

@@ -54,6 +54,8 @@ mod tag {
     pub(super) const SHORT_LINE: u8 = 23;
     pub(super) const CONFINEMENT: u8 = 24;
     pub(super) const TASKS_MAX: u8 = 25;
+    pub(super) const HOOKS_IN_EDITOR_MODES: u8 = 26;
+    pub(super) const SCRIPT_IS_LAST: u8 = 27;
 }
 
 impl Spec {
@@ -105,6 +107,8 @@ impl Spec {
         fields.number(tag::ATTESTATION_FD, self.handover.attestation_fd.into());
         fields.field(tag::SCRIPT, |e| e.raw(&self.handover.script));
         fields.field(tag::SHORT_LINE, |e| e.raw(&self.handover.short_line));
+        fields.number(tag::HOOKS_IN_EDITOR_MODES, self.handover.hooks_in_editor_modes.into());
+        fields.number(tag::SCRIPT_IS_LAST, self.handover.script_is_last.into());
         fields.field(tag::CONFINEMENT, |e| self.confinement.iter().fold(e, encode_rules));
         let bytes = fields.take();
         let sum = crc32fast::hash(&bytes);
@@ -146,6 +150,8 @@ impl Spec {
                 tag::ATTESTATION_FD => spec.handover.attestation_fd = number(value)?,
                 tag::SCRIPT => spec.handover.script = value.to_vec(),
                 tag::SHORT_LINE => spec.handover.short_line = value.to_vec(),
+                tag::HOOKS_IN_EDITOR_MODES => spec.handover.hooks_in_editor_modes = number::<u64>(value)? != 0,
+                tag::SCRIPT_IS_LAST => spec.handover.script_is_last = number::<u64>(value)? != 0,
                 tag::CONFINEMENT => spec.confinement = Some(rules_of(value)?),
                 // A field of a later version.
                 _ => {}

@@ -31,6 +31,8 @@ fn full() -> Spec {
             attestation_fd: 9,
             script: b"/s/sh.sh".to_vec(),
             short_line: Vec::new(),
+            hooks_in_editor_modes: true,
+            script_is_last: true,
         },
         confinement: None,
     }

@@ -70,14 +70,15 @@ impl Session {
             (false, _) => "it is still starting; retry in a moment".to_owned(),
             // A zsh prompt without its line editor goes on reading after an interrupt.
             (true, _) if self.shared.meta.shell == "zsh" => {
-                "its line editor does not have the terminal; if a hook of the prompt asks something, answer it with \
-                 send_input_to_terminal; if `unsetopt zle` took it away, type `setopt zle` with \
-                 send_input_to_terminal; else send C-c, or reset the session"
+                "its line editor does not read; if its prompt is slow, wait longer (timeout); if a hook of the prompt asks \
+                 something, answer it with send_input_to_terminal; if `unsetopt zle` took the editor away, type \
+                 `setopt zle` with send_input_to_terminal; else send C-c, or reset the session"
                     .to_owned()
             }
             (true, _) => {
-                "its line editor does not have the terminal, or another process has changed the terminal's modes; if a \
-                 hook of the prompt asks something, answer it with send_input_to_terminal; else send C-c and then Enter, and if that does not help, reset the session"
+                "its line editor does not read; if its prompt is slow, wait longer (timeout); if a hook of the prompt asks \
+                 something, answer it with send_input_to_terminal; if another process has changed the terminal's modes, \
+                 send C-c and then Enter, and if that does not help, reset the session"
                     .to_owned()
             }
         }

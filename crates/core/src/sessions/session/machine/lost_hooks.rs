@@ -77,8 +77,9 @@ impl Session {
             .current
             .and_then(|id| self.timeline.log().command(id))
             .is_some_and(|c| c.start.is_some());
-        // fish reads our script behind the person's files, and one of these may ask with `read`.
-        let files_ask = !self.timeline.shell().prompt_seen && self.shared.meta.shell == "fish" && !self.is_replaced();
+        // One of the person's files may ask with `read`, before the shell reads our script.
+        let is_in_files = self.shared.spec.handover.script_is_last && !self.timeline.shell().prompt_seen;
+        let files_ask = is_in_files && !self.is_replaced();
         if files_ask || has_begun && !self.foreground.rivals.is_empty() {
             // Another process may have taken the report key. The end of the command would have come by itself.
             self.timeline.set_editor_in_use(true);
