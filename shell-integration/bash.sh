@@ -411,7 +411,7 @@ __ptyd_load_carefully() {
   line=$__ptyd_evaluating
   [[ -n $telling || -z $__ptyd_flags ]] || line="$__ptyd_text; __ptyd_finish && :"
   # $? survives from the last command by itself. PIPESTATUS does not, but only a text that names it can tell.
-  [[ $__ptyd_last != *' '* || $__ptyd_text != *PIPESTATUS* ]] || __ptyd_repeat_pipestatus
+  [[ -z $__ptyd_last || $__ptyd_text != *PIPESTATUS* ]] || __ptyd_repeat_pipestatus
   # PS0 is printed after the line was accepted and before it runs, without a fork and without a command of its own; but
   # on stderr, and only if it was ours when the prompt was made.
   __ptyd_mark=$'\e]7337;C;'${staged[2]}$'\a'

@@ -445,7 +445,7 @@ static int run(struct words *arguments) {
   if (echoed || !is_plain) examine(echoed ? "e" : "");
   if (!echoed) add(text + text_bytes, TELLING);
   /* Those of the last command, whose place our own line has taken. */
-  if (strchr(get("__ptyd_last"), ' ')) restore_pipestatus(get("__ptyd_last"));
+  if (*get("__ptyd_last")) restore_pipestatus(get("__ptyd_last"));
   char *evaluated = text;
   text = NULL;
   told = 0;
