@@ -4,7 +4,6 @@
 //! A container has a folder in the state directory from before its start until it is known to be removed, so that a later server
 //! removes what an earlier one could not.
 
-use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -48,15 +47,15 @@ const ENVIRONMENT_BYTES_MAX: u64 = 1 << 20;
 pub(crate) struct Containers {
     /// The folder of the containers' folders.
     folder: PathBuf,
-    /// Those that no holder has entered yet.
-    waiting: Mutex<HashMap<SessionId, UnixStream>>,
     /// The sessions whose containers earlier servers have started.
     earlier: Mutex<Vec<SessionId>>,
 }
 
-/// The part of a container that the start of its session's shell depends on.
+/// A container that has started, for its session's holder and shell.
 #[derive(Debug)]
-pub(crate) struct ContainerView {
+pub(crate) struct StartedContainer {
+    /// The connection of its first process, by which the holder enters it. The container ends when it is closed.
+    pub(crate) connection: OwnedFd,
     pub(crate) files: ContainerFiles,
     /// User, group and groups; empty where the container has one user alone.
     pub(crate) identity: Vec<u32>,
@@ -78,7 +77,7 @@ impl Containers {
         let folder = state_dir.join("containers");
         let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
         let earlier = entries.filter_map(|entry| SessionId::parse(entry.file_name().to_str()?).ok()).collect();
-        Self { folder, waiting: Mutex::default(), earlier: Mutex::new(earlier) }
+        Self { folder, earlier: Mutex::new(earlier) }
     }
 
     /// The path in its container of a secret that a session is given as a file.
@@ -91,15 +90,14 @@ impl Containers {
         Path::new(IN_CONTAINER).join(SCRIPTS)
     }
 
-    /// Starts the container of a new session, or says why it cannot be; then its caller ends what there is of it. It waits until
-    /// a holder takes it. Blocks.
+    /// Starts the container of a new session, or says why it cannot be; then its caller ends what there is of it. Blocks.
     pub(crate) fn start(
         &self,
         id: &SessionId,
         settings: &ContainerSettings,
         rules: &Rules,
         given: &GivenFiles<'_>,
-    ) -> Result<ContainerView, String> {
+    ) -> Result<StartedContainer, String> {
         if !holder_is_static() {
             return Err(
                 "this build of ptyd has a dynamically linked holder, for which an image lacks the libraries; build \
@@ -112,9 +110,7 @@ impl Containers {
         }
         let own = self.folder.join(id.as_str());
         let listener = self.prepare(&own, settings, given).map_err(|e| format!("its folder: {e}"))?;
-        let (connection, inside) = self.start_in(&own, &listener, id, settings, rules)?;
-        locked(&self.waiting).insert(id.clone(), connection);
-        Ok(inside)
+        start_in(&own, &listener, id, settings, rules)
     }
 
     /// Makes its folder. Other users of the machine cannot enter it; those of the container see the mounted part.
@@ -170,67 +166,8 @@ impl Containers {
         Ok(path)
     }
 
-    fn start_in(
-        &self,
-        own: &Path,
-        listener: &UnixListener,
-        id: &SessionId,
-        settings: &ContainerSettings,
-        rules: &Rules,
-    ) -> Result<(UnixStream, ContainerView), String> {
-        let mounted = own.join(MOUNTED);
-        let inside = Path::new(IN_CONTAINER);
-        let first = [&inside.join(PROGRAM), Path::new(wire::FIRST_IN_CONTAINER), &inside.join(SOCKET)];
-        let arguments = settings.run(id, (&mounted, inside), rules, &first)?;
-        let sources = MountSources::open(rules)?;
-        let run = engine::run(&settings.engine, &arguments, &own.join("stderr"), limits::CONTAINER_START);
-        run.map_err(|e| {
-            if matches!(e, EngineError::NotExecuted(_)) {
-                // There is no container to remove, and nothing that could remove one.
-                let _ = std::fs::remove_dir_all(own);
-            }
-            e.reason()
-        })?;
-        sys::fault::point("container");
-        let silent = |e: &dyn std::fmt::Display| {
-            let (engine, runtime) = (&settings.engine, settings.runtime.as_deref().unwrap_or("its usual runtime"));
-            format!(
-                "{engine} ({runtime}) has started it, but its first process does not connect to this server: {e}; \
-                 ptyd cannot use a runtime with a kernel of its own (gVisor, Kata), or an engine on another machine"
-            )
-        };
-        let mut connection = accepted(listener).map_err(|e| silent(&e))?;
-        let line = first_line(&mut connection).map_err(|e| silent(&e))?;
-        // Nothing else is ever accepted here.
-        let _ = std::fs::remove_file(mounted.join(SOCKET));
-        let pid = sys::socket::peer(&connection).map_err(|e| silent(&e))?.pid;
-        let refused = |e: io::Error| {
-            format!(
-                "its processes cannot be entered: {e}; if the engine runs containers as another user, root must \
-                 start the server"
-            )
-        };
-        // Not of a program that only speaks for it, such as the kernel of gVisor.
-        let which = |path: &Path| std::fs::metadata(path).map(|m| (m.dev(), m.ino()));
-        let runs = which(Path::new(&format!("/proc/{pid}/exe"))).map_err(refused)?;
-        let is_first = sys::process::innermost_pid(pid) == Some(1);
-        if !is_first || runs != which(&mounted.join(PROGRAM)).map_err(refused)? {
-            return Err(silent(&"another process has connected"));
-        }
-        sources.check(pid)?;
-        let environment = environment(pid).map_err(refused)?;
-        let identity: Vec<u32> = line.split_ascii_whitespace().map_while(|id| id.parse().ok()).collect();
-        Ok((connection, ContainerView { files: ContainerFiles::of_process(pid), identity, environment }))
-    }
-
-    /// The connection of the first process, for the session's holder.
-    pub(crate) fn take(&self, id: &SessionId) -> Option<OwnedFd> {
-        locked(&self.waiting).remove(id).map(OwnedFd::from)
-    }
-
     /// Ends and removes the container of a session, if it has one here that is not known to be removed. Blocks.
     pub(crate) fn end(&self, id: &SessionId) {
-        drop(self.take(id));
         let own = self.folder.join(id.as_str());
         let Ok(engine) = std::fs::read_to_string(own.join(ENGINE)) else {
             // Its start failed before the engine ran.
@@ -247,6 +184,64 @@ impl Containers {
     pub(crate) fn take_earlier(&self) -> Vec<SessionId> {
         std::mem::take(&mut *locked(&self.earlier))
     }
+}
+
+/// Has the engine run the container with this folder of its own, and waits for its first process.
+fn start_in(
+    own: &Path,
+    listener: &UnixListener,
+    id: &SessionId,
+    settings: &ContainerSettings,
+    rules: &Rules,
+) -> Result<StartedContainer, String> {
+    let mounted = own.join(MOUNTED);
+    let inside = Path::new(IN_CONTAINER);
+    let first = [&inside.join(PROGRAM), Path::new(wire::FIRST_IN_CONTAINER), &inside.join(SOCKET)];
+    let arguments = settings.run(id, (&mounted, inside), rules, &first)?;
+    let sources = MountSources::open(rules)?;
+    let run = engine::run(&settings.engine, &arguments, &own.join("stderr"), limits::CONTAINER_START);
+    run.map_err(|e| {
+        if matches!(e, EngineError::NotExecuted(_)) {
+            // There is no container to remove, and nothing that could remove one.
+            let _ = std::fs::remove_dir_all(own);
+        }
+        e.reason()
+    })?;
+    sys::fault::point("container");
+    let silent = |e: &dyn std::fmt::Display| {
+        let (engine, runtime) = (&settings.engine, settings.runtime.as_deref().unwrap_or("its usual runtime"));
+        format!(
+            "{engine} ({runtime}) has started it, but its first process does not connect to this server: {e}; \
+             ptyd cannot use a runtime with a kernel of its own (gVisor, Kata), or an engine on another machine"
+        )
+    };
+    let mut connection = accepted(listener).map_err(|e| silent(&e))?;
+    let line = first_line(&mut connection).map_err(|e| silent(&e))?;
+    // Nothing else is ever accepted here.
+    let _ = std::fs::remove_file(mounted.join(SOCKET));
+    let pid = sys::socket::peer(&connection).map_err(|e| silent(&e))?.pid;
+    let refused = |e: io::Error| {
+        format!(
+            "its processes cannot be entered: {e}; if the engine runs containers as another user, root must \
+             start the server"
+        )
+    };
+    // Not of a program that only speaks for it, such as the kernel of gVisor.
+    let which = |path: &Path| std::fs::metadata(path).map(|m| (m.dev(), m.ino()));
+    let runs = which(Path::new(&format!("/proc/{pid}/exe"))).map_err(refused)?;
+    let is_first = sys::process::innermost_pid(pid) == Some(1);
+    if !is_first || runs != which(&mounted.join(PROGRAM)).map_err(refused)? {
+        return Err(silent(&"another process has connected"));
+    }
+    sources.check(pid)?;
+    let environment = environment(pid).map_err(refused)?;
+    let identity: Vec<u32> = line.split_ascii_whitespace().map_while(|id| id.parse().ok()).collect();
+    Ok(StartedContainer {
+        connection: connection.into(),
+        files: ContainerFiles::of_process(pid),
+        identity,
+        environment,
+    })
 }
 
 /// Why no container can be started here, as far as it shows without one; `None` if an engine answers. Blocks.

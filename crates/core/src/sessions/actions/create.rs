@@ -17,7 +17,7 @@ use crate::sessions::backends::Backends;
 use crate::sessions::ended::session::EndedSession;
 use crate::sessions::handle::Handle;
 use crate::sessions::known_sessions::SessionRef;
-use crate::sessions::launch::spec::{self, spec_of};
+use crate::sessions::launch::spec;
 use crate::sessions::launch::start;
 use crate::sessions::request_words::asked_for;
 use crate::sessions::services::Services;
@@ -52,7 +52,7 @@ pub(in crate::sessions) async fn create(
     }
     let id = SessionId::random(NODE);
     let owner = spec::owner(principal, request)?;
-    let handle = start::launch(services, &id, owner, spec_of(&id, principal, request, StartFiles::User)).await?;
+    let handle = start::launch(services, &id, owner, spec::new(&id, principal, request, StartFiles::User)).await?;
     drop(turn);
     created(services, principal, &handle).await
 }
@@ -70,7 +70,7 @@ async fn create_default(
         DefaultSession::Live(_, snapshot) => return Ok(not_new(snapshot.view)),
         DefaultSession::Ended(old) => launch_again(services, &old, &id).await?,
         DefaultSession::Nothing => {
-            start::launch(services, &id, owner.clone(), spec_of(&id, principal, request, StartFiles::User)).await?
+            start::launch(services, &id, owner.clone(), spec::new(&id, principal, request, StartFiles::User)).await?
         }
     };
     let Some(reason) = start_files_problem(services, principal, &handle, request).await else {
@@ -79,7 +79,7 @@ async fn create_default(
     };
     terminate::end(services, &handle, sys::signal::HUP, limits::TERMINATE_GRACE).await?;
     let id = SessionId::random(NODE);
-    let handle = start::launch(services, &id, owner, spec_of(&id, principal, request, StartFiles::Clean)).await?;
+    let handle = start::launch(services, &id, owner, spec::new(&id, principal, request, StartFiles::Clean)).await?;
     let reason = format!("{reason}; this shell, and each shell after a reset, skips them");
     handle.shared.note_startup_failure("start-up files".to_owned(), reason);
     drop(turn);
@@ -160,8 +160,8 @@ pub(in crate::sessions) async fn restart(
     let old = services.sessions.live(principal, session).await?;
     terminate::end(services, &old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
     let id = SessionId::random(NODE);
-    let spec = spec::again(&services.backends, &old.shared, &id, None)?;
-    let handle = start::launch(services, &id, old.shared.meta.owner.clone(), |_| Ok(spec)).await?;
+    let owner = old.shared.meta.owner.clone();
+    let handle = start::launch(services, &id, owner, spec::again(&id, &old.shared, None)).await?;
     created(services, principal, &handle).await
 }
 
@@ -170,14 +170,13 @@ pub(in crate::sessions) async fn restart(
 async fn launch_again(services: &Arc<Services>, old: &EndedSession, id: &SessionId) -> Result<Handle, ActionError> {
     let owner = &old.shared.meta.owner;
     if let Some(cwd) = kept_directory(&services.backends, old) {
-        let spec = spec::again(&services.backends, &old.shared, id, Some(&cwd))?;
-        if let Ok(handle) = start::launch(services, id, owner.clone(), |_| Ok(spec)).await {
+        let again = spec::again(id, &old.shared, Some(cwd));
+        if let Ok(handle) = start::launch(services, id, owner.clone(), again).await {
             return Ok(handle);
         }
     }
     let id = SessionId::random(NODE);
-    let spec = spec::again(&services.backends, &old.shared, &id, None)?;
-    start::launch(services, &id, owner.clone(), |_| Ok(spec)).await
+    start::launch(services, &id, owner.clone(), spec::again(&id, &old.shared, None)).await
 }
 
 /// The directory of a shell that ended by itself. A confined session keeps only one that it could change, because its answer must not

@@ -11,7 +11,7 @@ use super::setting::Setting;
 use crate::action::ActionError;
 use crate::confinement_tier::ConfinementTier;
 use crate::host::Programs;
-use crate::host::containers::{ContainerSettings, ContainerView, GivenFiles, IN_CONTAINER, usual_engine};
+use crate::host::containers::{ContainerSettings, GivenFiles, IN_CONTAINER, StartedContainer, usual_engine};
 use crate::ids::SessionId;
 use crate::profile::Confinement;
 use crate::shell::{Shell, Wanted};
@@ -33,7 +33,7 @@ pub(super) fn rules(
 pub(super) fn shell_inside(
     launcher: &Launcher,
     settings: &ContainerSettings,
-    inside: &ContainerView,
+    inside: &StartedContainer,
     wanted: &Wanted<'_>,
 ) -> Result<Shell, ActionError> {
     let has = |name: &str| inside.files.resolve_program(name, wanted.path).is_some();
@@ -57,7 +57,7 @@ pub(super) fn start_container(
     id: &SessionId,
     setting: &Setting,
     rules: Option<&Rules>,
-) -> Result<Option<(ContainerSettings, ContainerView)>, ActionError> {
+) -> Result<Option<(ContainerSettings, StartedContainer)>, ActionError> {
     let (Some(confinement), Some(rules)) = (&setting.profile.confinement, rules) else { return Ok(None) };
     if confinement.tier != ConfinementTier::Container {
         return Ok(None);
@@ -74,15 +74,15 @@ pub(super) fn run_container(
     settings: &ContainerSettings,
     rules: &Rules,
     secrets: &[(String, String)],
-) -> Result<ContainerView, ActionError> {
+) -> Result<StartedContainer, ActionError> {
     let integration = &launcher.integration;
     let scripts = integration.all().map_err(|e| not_started(format!("the shell integration: {e}")))?;
     let given = GivenFiles { secrets, scripts: (&integration.folder(), &scripts) };
     launcher.backends.containers.start(id, settings, rules, &given).map_err(not_started)
 }
 
-/// The error of a container that cannot be.
-pub(super) fn not_started(why: String) -> ActionError {
+/// The error of a container that cannot be started.
+fn not_started(why: String) -> ActionError {
     ActionError::Start { why: format!("its container: {why}") }
 }
 

@@ -2,6 +2,7 @@
 
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use wire::Spec;
@@ -12,11 +13,12 @@ use super::directory::{check_directory, full_directory, set_directory};
 use super::launcher::Launcher;
 use super::policy_of_new::{self, unprovable};
 use super::setting::{self, Setting};
+use super::start::NewSession;
 use super::variables::{get, set};
 use crate::action::{ActionError, Create, Limits, Variables};
 use crate::confinement_tier::ConfinementTier;
 use crate::host::TAG;
-use crate::host::containers::{ContainerSettings, ContainerView, Containers};
+use crate::host::containers::{ContainerSettings, Containers, StartedContainer};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::Principal;
@@ -33,15 +35,15 @@ use crate::shell::{ScriptAccess, Shell, Wanted};
 const NO_WORKSPACE: &str = "a confined session needs a folder that it may change, and the request names none: name a project's folder \
                             (`cwd`), or start it with a profile that has a `cwd`";
 
-/// The spec of a new session. Waits for the disk. `start_files`: those that its shell reads, if the profile leaves them to
-/// the user.
-fn spec(
+/// Checks a request, starts the container that it needs, and makes the spec of the new session. Waits for the disk. `start_files`:
+/// those that its shell reads, if the profile leaves them to the user.
+fn prepare(
     launcher: &Launcher,
     id: &SessionId,
     principal: &Principal,
     request: &Create,
     start_files: StartFiles,
-) -> Result<Spec, ActionError> {
+) -> Result<NewSession, ActionError> {
     let owner = owner(principal, request)?;
     let name = checked_name(request.name.as_deref())?;
     let mut setting = setting::setting(launcher, principal, request)?;
@@ -138,6 +140,7 @@ fn spec(
         unprovable,
         secrets: setting.secrets,
     };
+    let secrets = folder_secrets(&meta);
     let umask = setting.profile.umask.or(request.otherwise.umask).unwrap_or(launcher.umask);
     let mut spec = Spec {
         session: id.to_string(),
@@ -155,14 +158,19 @@ fn spec(
         open_files: launcher.open_files,
         handover: shell.handover,
         confinement,
-        identity: match inside {
-            Some((_, inside)) => inside.identity,
+        identity: match &inside {
+            Some((_, inside)) => inside.identity.clone(),
             None => setting.user.map(|it| [vec![it.uid, it.gid], it.groups].concat()).unwrap_or_default(),
         },
         ..Spec::default()
     };
     resource_limits::plan(&*launcher.backends.host, &mut spec, id, &limits)?;
-    Ok(spec)
+    Ok(NewSession { spec, secrets, container: inside.map(|(_, inside)| inside.connection) })
+}
+
+/// The secrets that are files in the session's folder; those of a container are in the container.
+fn folder_secrets(meta: &SessionMetadata) -> Vec<(String, String)> {
+    if meta.confinement.container.is_some() { Vec::new() } else { meta.secrets.files.clone() }
 }
 
 /// The directory in which the shell is to start, if the request, its profile or its client names one.
@@ -205,7 +213,7 @@ fn shell(
     launcher: &Launcher,
     setting: &Setting,
     request: &Create,
-    inside: Option<&(ContainerSettings, ContainerView)>,
+    inside: Option<&(ContainerSettings, StartedContainer)>,
     env: &Variables,
 ) -> Result<Shell, ActionError> {
     let profile = &setting.profile;
@@ -232,13 +240,14 @@ fn shell(
     }
 }
 
-/// The spec of the same session for a reset: the original directory or this one, environment, secrets and size under a new id.
-pub(in crate::sessions) fn again(
-    backends: &Backends,
+/// Prepares the same session for a reset: the original directory or this one, environment, secrets and size under a new id.
+fn prepare_again(
+    launcher: &Launcher,
     old: &Shared,
     id: &SessionId,
     cwd: Option<&Path>,
-) -> Result<Spec, ActionError> {
+) -> Result<NewSession, ActionError> {
+    let backends = &launcher.backends;
     let tag = format!("{TAG}=");
     let mut spec = old.spec.clone();
     spec.session = id.to_string();
@@ -274,7 +283,10 @@ pub(in crate::sessions) fn again(
     meta.default.first_cwd = Some(first).filter(|first| *first != spec.cwd);
     spec.meta = meta.encode();
     resource_limits::plan(&*backends.host, &mut spec, id, &meta.limits)?;
-    Ok(spec)
+    let rules = spec.confinement.clone().unwrap_or_default();
+    let run = |settings| container::run_container(launcher, id, settings, &rules, &meta.secrets.files);
+    let container = meta.confinement.container.as_ref().map(run).transpose()?;
+    Ok(NewSession { spec, secrets: folder_secrets(&meta), container: container.map(|it| it.connection) })
 }
 
 pub(in crate::sessions) fn owner(principal: &Principal, request: &Create) -> Result<String, ActionError> {
@@ -292,15 +304,25 @@ fn has_own_directory(confinement: &Confinement) -> bool {
     confinement.tier == ConfinementTier::Container && !confinement.writable.is_empty()
 }
 
-/// Returns the function that makes the spec of a new session.
-pub(in crate::sessions) fn spec_of(
+/// Returns the function that prepares a new session.
+pub(in crate::sessions) fn new(
     id: &SessionId,
     principal: &Principal,
     request: &Create,
     start_files: StartFiles,
-) -> impl FnOnce(&Launcher) -> Result<Spec, ActionError> + Send + use<> {
+) -> impl FnOnce(&Launcher) -> Result<NewSession, ActionError> + Send + use<> {
     let (id, principal, request) = (id.clone(), principal.clone(), request.clone());
-    move |launcher| spec(launcher, &id, &principal, &request, start_files)
+    move |launcher| prepare(launcher, &id, &principal, &request, start_files)
+}
+
+/// Returns the function that prepares this session once more, in its original directory or in this one.
+pub(in crate::sessions) fn again(
+    id: &SessionId,
+    old: &Arc<Shared>,
+    cwd: Option<PathBuf>,
+) -> impl FnOnce(&Launcher) -> Result<NewSession, ActionError> + Send + use<> {
+    let (id, old) = (id.clone(), Arc::clone(old));
+    move |launcher| prepare_again(launcher, &old, &id, cwd.as_deref())
 }
 
 /// Checks the size of a terminal.

@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use wire::Spec;
 
-use super::container::{self, not_started};
 use super::launcher::Launcher;
 use crate::action::{ActionError, ServerEventKind};
 use crate::block_in_place::block_in_place;
-use crate::host::containers::ContainerSettings;
 use crate::host::holders::{self, Dead, StartedHolder, start_error};
 use crate::ids::{NODE, SessionId};
 use crate::limits;
@@ -18,15 +16,24 @@ use crate::sessions::handle::Handle;
 use crate::sessions::resource_limits;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
-use crate::sessions::session_metadata::SessionMetadata;
 
-/// Starts a session of this owner. If its caller goes away meanwhile, the start is still completed. `spec` makes the
-/// session's spec, and may wait for the disk.
+/// A session that is about to start.
+#[derive(Debug)]
+pub(in crate::sessions) struct NewSession {
+    pub(super) spec: Spec,
+    /// The names and values of the secrets in its folder; those of a container are in the container.
+    pub(super) secrets: Vec<(String, String)>,
+    /// The connection of its container, which has started.
+    pub(super) container: Option<OwnedFd>,
+}
+
+/// Starts a session of this owner. If its caller goes away meanwhile, the start is still completed. `prepare` makes the
+/// session's spec and starts its container, and may wait for the disk.
 pub(in crate::sessions) async fn launch(
     services: &Arc<Services>,
     id: &SessionId,
     owner: String,
-    spec: impl FnOnce(&Launcher) -> Result<Spec, ActionError> + Send + 'static,
+    prepare: impl FnOnce(&Launcher) -> Result<NewSession, ActionError> + Send + 'static,
 ) -> Result<Handle, ActionError> {
     let (services, id) = (Arc::clone(services), id.clone());
     // A task of its own, so that what waits for the disk keeps nothing else of the caller's from going on.
@@ -34,9 +41,8 @@ pub(in crate::sessions) async fn launch(
         let is_token = services.tokens.find_by_name(&owner).is_some();
         let count = |owner: &str, starting: &_| services.sessions.count_live(owner, starting);
         let _reservation = services.launcher.quota.reserve(&id, owner, is_token, count)?;
-        let spec = block_in_place(|| spec(&services.launcher));
-        let launched = match spec {
-            Ok(spec) => launch_now(&services, &id, &Arc::new(spec)).await,
+        let launched = match block_in_place(|| prepare(&services.launcher)) {
+            Ok(new) => launch_now(&services, &id, new).await,
             Err(e) => Err(e),
         };
         if launched.is_err() {
@@ -49,17 +55,13 @@ pub(in crate::sessions) async fn launch(
     launched.await.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))
 }
 
-async fn launch_now(services: &Arc<Services>, id: &SessionId, spec: &Arc<Spec>) -> Result<Handle, ActionError> {
-    let SessionMetadata { secrets, confinement, .. } = SessionMetadata::decode(&spec.meta);
+async fn launch_now(services: &Arc<Services>, id: &SessionId, new: NewSession) -> Result<Handle, ActionError> {
+    let NewSession { spec, secrets, container } = new;
     let folder = services.backends.holders.folder(id);
     let started = block_in_place(|| {
-        resource_limits::make_group(&*services.backends.host, spec, id)
+        resource_limits::make_group(&*services.backends.host, &spec, id)
             .map_err(|e| start_error("its control group", &e))?;
-        let (files, container) = match &confinement.container {
-            None => (secrets.files.as_slice(), None),
-            Some(settings) => (&[][..], Some(container_for(&services.launcher, id, spec, settings, &secrets.files)?)),
-        };
-        services.backends.holders.start(&folder, spec, files, container).map_err(|e| start_error("its holder", &e))
+        services.backends.holders.start(&folder, &spec, &secrets, container).map_err(|e| start_error("its holder", &e))
     });
     let result = match started {
         Ok(StartedHolder { connection, process }) => {
@@ -84,7 +86,7 @@ async fn launch_now(services: &Arc<Services>, id: &SessionId, spec: &Arc<Spec>) 
         Err(e) => Err(e),
     };
     if result.is_err() {
-        let (services, spec, folder) = (Arc::clone(services), Arc::clone(spec), folder.clone());
+        let (services, folder) = (Arc::clone(services), folder.clone());
         let removed = move || {
             resource_limits::remove_group(&*services.backends.host, &spec);
             let _ = folder.remove();
@@ -92,23 +94,6 @@ async fn launch_now(services: &Arc<Services>, id: &SessionId, spec: &Arc<Spec>) 
         let _ = tokio::task::spawn_blocking(removed).await;
     }
     result
-}
-
-/// The container that was started for a new session, or a new one for the same session once more.
-fn container_for(
-    launcher: &Launcher,
-    id: &SessionId,
-    spec: &Spec,
-    settings: &ContainerSettings,
-    secrets: &[(String, String)],
-) -> Result<OwnedFd, ActionError> {
-    let containers = &launcher.backends.containers;
-    if let Some(waiting) = containers.take(id) {
-        return Ok(waiting);
-    }
-    let rules = spec.confinement.clone().unwrap_or_default();
-    container::run_container(launcher, id, settings, &rules, secrets)?;
-    containers.take(id).ok_or_else(|| not_started("it is gone".to_owned()))
 }
 
 /// Starts a holder for the next session, in the background.
