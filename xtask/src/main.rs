@@ -38,7 +38,7 @@ cargo xtask tidy [--map]             headers, lengths, banned calls, SPECIFICATI
 cargo xtask layers                   the walls between the crates, the floors in them, and import circles between files
 cargo xtask deps                     licences, banned crates, sources, the minimum Rust, and dependencies that nobody uses
 cargo xtask schema [--check]         write schema/ from the built binary, or compare
-cargo xtask bench [measure…]         compare with bare terminals: true, create, start, idle, waits, writer, load, viewers, flood; --quick: the
+cargo xtask bench [measure…]         compare with bare terminals: true, create, idle, load, viewers, flood; --quick: the
                                      first ones with few rounds; --check: fail where a figure got worse than docs/bench.json; --save: write
                                      that; --against PATH: compare with another ptyd; --sessions N
 cargo xtask soak [args…]             run for hours

@@ -65,29 +65,10 @@ impl Bare {
     /// Runs a command until the next one could be typed; how many bytes came up to its end. The prompt counts, because a
     /// caller that runs one command after the other waits for it, through ptyd too.
     pub fn run(&mut self, command: &str) -> Result<u64> {
-        self.types(&format!("{command}\r"))?;
+        self.leader.write_all(format!("{command}\r").as_bytes())?;
         let bytes = self.until(MARKER)?;
         self.until(PROMPT)?;
         Ok(bytes)
-    }
-
-    /// Types, and does not wait.
-    pub fn types(&mut self, text: &str) -> Result<()> {
-        Ok(self.leader.write_all(text.as_bytes())?)
-    }
-
-    /// The word behind this one, once a space follows it. The output up to there is short.
-    pub fn word_after(&mut self, wanted: &str) -> Result<String> {
-        self.until(wanted.as_bytes())?;
-        let mut word = std::mem::take(&mut self.newest);
-        while !word.iter().any(u8::is_ascii_whitespace) {
-            let read = self.leader.read(&mut self.buffer)?;
-            ensure!(read > 0, "the bare shell ended");
-            word.extend(&self.buffer[..read]);
-        }
-        let end = word.iter().position(u8::is_ascii_whitespace).unwrap_or(word.len());
-        self.newest = word.split_off(end);
-        Ok(String::from_utf8(word)?)
     }
 
     /// Reads until this came; how many bytes came meanwhile. Only the newest few are looked through: behind a marker

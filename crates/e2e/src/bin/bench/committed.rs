@@ -60,11 +60,9 @@ impl Committed {
         serde_json::from_str(&text).with_context(|| format!("{} is not as --save writes it", path.display())).map(Some)
     }
 
-    /// Writes the file, and a picture of it beside it.
-    pub fn save(&self, picture: &str) -> Result<()> {
-        std::fs::write(docs().join("bench.json"), serde_json::to_string_pretty(self)? + "\n")?;
-        std::fs::write(docs().join("performance.svg"), picture)?;
-        Ok(())
+    /// Writes the file.
+    pub fn save(&self) -> Result<()> {
+        Ok(std::fs::write(docs().join("bench.json"), serde_json::to_string_pretty(self)? + "\n")?)
     }
 
     /// The figure of this name, if it is in the same unit.

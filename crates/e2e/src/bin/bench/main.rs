@@ -20,13 +20,9 @@ mod rest;
 mod round_trip;
 mod rounds;
 mod samples;
-mod start;
-mod svg;
 mod table;
 mod unit;
 mod viewers;
-mod waits;
-mod writer;
 
 use std::process::ExitCode;
 
@@ -83,8 +79,7 @@ fn bench(options: &Options) -> Result<Vec<String>> {
     }
     write(&figures)?;
     if options.saves {
-        let committed = Committed::of(&figures);
-        committed.save(&svg::draw(&committed))?;
+        Committed::of(&figures).save()?;
     }
     Ok(complaints)
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::figure::Figure;
 use crate::plan::Plan;
-use crate::{creation, flood, idle, load, round_trip, start, viewers, waits, writer};
+use crate::{creation, flood, idle, load, round_trip, viewers};
 
 /// A measure.
 #[derive(Clone, Copy)]
@@ -18,13 +18,10 @@ pub struct Measure {
 }
 
 /// All of them, the quickest first.
-pub const MEASURES: [Measure; 9] = [
+pub const MEASURES: [Measure; 6] = [
     Measure { name: "true", is_quick: true, run: round_trip::measure },
     Measure { name: "create", is_quick: true, run: creation::measure },
-    Measure { name: "start", is_quick: false, run: start::measure },
     Measure { name: "idle", is_quick: true, run: idle::measure },
-    Measure { name: "waits", is_quick: false, run: waits::measure },
-    Measure { name: "writer", is_quick: false, run: writer::measure },
     Measure { name: "load", is_quick: false, run: load::measure },
     Measure { name: "viewers", is_quick: false, run: viewers::measure },
     Measure { name: "flood", is_quick: false, run: flood::measure },

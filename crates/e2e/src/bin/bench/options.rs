@@ -10,7 +10,7 @@ use crate::measures::MEASURES;
 pub const USAGE: &str = "\
 cargo xtask bench [measure…] [--quick] [--check] [--save] [--against PATH] [--sessions N]
 --quick: few rounds of the measures that need the least time; --check: fail where a figure is worse than the committed one
-beyond noise and allowance, or misses its limit, three times (with --quick only memory and processor time); --save: all measures, then write docs/bench.json and docs/performance.svg;
+beyond noise and allowance, or misses its limit, three times (with --quick only memory and processor time); --save: all measures, then write docs/bench.json;
 --against: measure another ptyd in the same rounds; --sessions: instead of each measure's own number";
 
 /// The options of a run.
