@@ -33,8 +33,8 @@ impl Backends {
         }
     }
 
-    /// Removes the containers that earlier servers have left, of sessions whose holders have ended or never began. Those of
-    /// sessions that end meanwhile are removed with them.
+    /// Removes the containers that earlier servers have left, if the holder of their session has ended or never began. A
+    /// session that ends in the meantime removes its own.
     pub(super) fn end_earlier_containers(self: &Arc<Self>) {
         let earlier = self.containers.take_earlier();
         if earlier.is_empty() {

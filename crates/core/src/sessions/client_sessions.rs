@@ -10,7 +10,7 @@ use crate::principal::{Principal, Scope};
 
 /// Waits until a client's grace period is over; returns its live sessions, each with the principal that owns it.
 ///
-/// A session with an open task is left out, and looked at again later: its person was told that it runs on.
+/// It omits a session with an open task and checks it again later, because the client was told that the task continues.
 pub(crate) async fn sessions_of_gone_client(services: &Arc<Services>) -> Vec<(SessionId, Principal)> {
     let client = services.clients.gone().await;
     let owner = |name: &str| Principal::named(name, Scope::Write);

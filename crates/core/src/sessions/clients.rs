@@ -50,7 +50,8 @@ impl Clients {
         self.changed.notify_one();
     }
 
-    /// A client that was gone is looked at again, unless it has connected since: one of its sessions has an open task.
+    /// Checks a disconnected client again after this pause, unless it has connected since: one of its sessions has an open
+    /// task.
     pub(super) fn later(&self, client: &str, pause: Duration) {
         locked(&self.known).entry(client.to_owned()).or_insert_with(|| Presence::Gone(Some(Instant::now() + pause)));
         self.changed.notify_one();

@@ -97,8 +97,8 @@ impl KnownSessions {
         (handles, unreachable)
     }
 
-    /// Waits until this session has been examined, if it is one from before this server, before all others. False if that
-    /// takes too long and no end of it is on record.
+    /// Has a session from before this server examined before all others, and waits for that. False if that takes too long
+    /// and no end of the session is on record.
     pub(super) async fn examined(&self, id: &SessionId) -> bool {
         let Some(mut settled) = self.adoption.unexamined.ask_for(id) else { return true };
         // A disk that hangs must not block the caller for ever.
@@ -124,8 +124,8 @@ impl KnownSessions {
         self.handles().iter().filter(|handle| handle.shared.stalled.load(Ordering::Acquire)).count()
     }
 
-    /// How many sessions live, also those whose holder cannot be reached, and how many of them this owner has; of those
-    /// that are being started, the ones that live already are not counted again.
+    /// How many sessions live, and how many of them this owner has. They include sessions whose holder cannot be reached,
+    /// and sessions that are being started, each once.
     pub(super) fn count_live(&self, owner: &str, starting: &HashMap<SessionId, String>) -> (usize, usize) {
         let live = locked(&self.live);
         let unreachable = locked(&self.adoption.unreachable);
@@ -180,7 +180,7 @@ impl KnownSessions {
         locked(&self.live).get(id).cloned()
     }
 
-    /// This live session, or else any other, where it is one that is looked for.
+    /// The live session `first` if it is the wanted one, or else any other that is.
     pub(super) fn find_live(
         &self,
         first: Option<&SessionId>,

@@ -2,9 +2,9 @@
 //!
 //! `services.rs` names the parts of a server, `known_sessions.rs` finds sessions, and `perform.rs` gives each primitive
 //! action to its function in `actions/`. `launch/` starts a session, `adoption/` gives it an actor, `session/` is one live
-//! session, and `ended/` reads and removes the ended ones. Live and ended sessions feed a `timeline/`, of which `render/`
-//! makes text, screens, search results and recordings. `approvals/` asks policies and persons, `tasks/` has the records of
-//! waits that go on.
+//! session, and `ended/` reads and removes the ended ones. Live and ended sessions feed a `timeline/`, from which `render/`
+//! makes text, screens, search results and recordings. `approvals/` asks policies and persons. `tasks/` has the records of
+//! waits that outlive their requests.
 
 mod actions;
 mod adoption;

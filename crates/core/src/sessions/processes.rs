@@ -1,6 +1,7 @@
 //! The processes of a session: their tree and their resource usage.
 //!
-//! Asked for only on request; a percentage is a mean since a request a second or more ago, or else since the process started.
+//! They are read only on request. A percentage is a mean since a request that is at least a second old, or else since the
+//! process started.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -17,12 +18,12 @@ const COMMAND_LINE_CHARS_MAX: usize = 1_000;
 
 /// Above this number of sessions, a search takes milliseconds.
 const TREES_AT_ONCE: usize = 16;
-/// For how many sessions earlier measurements are kept; without one, a percentage is since the holder's start.
+/// The number of sessions with kept measurements. Without one, a percentage is a mean since the holder's start.
 const LOOKS_KEPT: usize = 10_000;
 
 /// A percentage is a mean over this time at least: the kernel counts in hundredths of a second.
 const WINDOW: Duration = Duration::from_secs(1);
-/// A request that comes sooner after another one is not remembered.
+/// A measurement that comes sooner after another one is not kept.
 const STEP: Duration = Duration::from_millis(100);
 
 /// CPU time at earlier requests, the oldest first.

@@ -1,11 +1,11 @@
-//! The read cursor of each reader in each session, with the last screen shown to it and the commands whose ends it is to
-//! be told.
+//! The read cursor of each reader in each session, with the last screen shown to it and the commands whose ends it has yet
+//! to learn.
 //!
 //! The read cursor outlives the server, so a repeated wait sees output that came while no server ran. It is stored
 //! once the answer is delivered, a moment later, and at once where a caller depends on it ([`ReadCursors::flush`]). A client
 //! that keeps its own read positions tells them to the next server ([`ReadCursors::resume`]).
 //!
-//! All of it is noted while an answer is made, and taken back if the answer is not delivered ([`crate::delivery`]).
+//! It all changes while an answer is made; if the answer is not delivered, the change is undone ([`crate::delivery`]).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -72,7 +72,7 @@ impl ReadCursors {
         Ok(read_to)
     }
 
-    /// The same for a request that must not wait for the disk: a cursor that the store does not give at once is unknown.
+    /// The same for a request that must not wait for the disk: a cursor that the store does not return at once is unknown.
     pub(super) async fn read_to_if_known(&self, principal: &Principal, id: &SessionId) -> Option<u64> {
         tokio::time::timeout(limits::READ_CURSOR_PATIENCE, self.read_to(principal, id)).await.ok()?.ok()?
     }

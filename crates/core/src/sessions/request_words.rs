@@ -1,7 +1,7 @@
-//! The words by which a repeated request is known again.
+//! The words by which the server recognises a repeated request.
 //!
-//! They are the JSON of its caller's fields in a fixed order, so that a later version knows it by the same words. A new field
-//! is omitted while it has its default.
+//! They are the JSON of its caller's fields in a fixed order, so that a later version recognises it by the same words. A
+//! new field is omitted while it has its default.
 
 use serde::Serialize;
 

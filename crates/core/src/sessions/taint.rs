@@ -1,5 +1,5 @@
-//! Whether the commands of a session still mean what they say: not after one that no analyser has proven, nor after typed
-//! input. It is on record in the session's folder before that runs, so that the next server knows it.
+//! Whether the commands of a session still mean what they say. After an unproven command or typed input, they may not. This
+//! is on record in the session's folder before such a request runs, so that the next server knows it.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ struct State {
 }
 
 impl Taint {
-    /// That of a session from an earlier server; what cannot be read counts as a reason.
+    /// The taint of a session from an earlier server; an unreadable record counts as a reason.
     pub(super) fn read(folder: &SessionFolder) -> Self {
         let reason = folder.taint().unwrap_or_else(|e| Some(format!("its record is unreadable: {e}")));
         Self(Mutex::new(State { reason: reason.map(Arc::from), admitted: 0 }))
@@ -60,7 +60,7 @@ pub(super) const UNPROVABLE: &str = "another request has made the session unprov
 pub(super) const ELSEWHERE: &str = "the session's shell has left the directory for which the command is allowed, or \
     runs something that may leave it; send it again";
 
-/// The refusal of a command whose proof or approval holds no more when it is handed over.
+/// The refusal of a command whose proof or approval is no longer valid when it is handed over.
 pub(super) fn overtaken(meta: &SessionMetadata, why: &str) -> ActionError {
     ActionError::PolicyDenied(Box::new(PolicyRefusal {
         what: "not run",

@@ -19,8 +19,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Finds the session of this action; none for one that neither runs nor types. A key that has started a session is good for no other
-    /// request.
+    /// Finds the session of this action; none for one that neither runs nor types. A key that has started a session cannot
+    /// be used for another request.
     pub(crate) async fn of(
         services: &Services,
         principal: &Principal,

@@ -18,8 +18,8 @@ const PATHS_MAX: usize = 64;
 /// The toolchains, and when they were found.
 type Found = (Instant, Arc<Tools>);
 
-/// The toolchains that were found a moment ago: at a server's start, thousands of sessions have the same PATH, and for
-/// each some forty files would be looked for.
+/// The toolchains that were found a moment ago. At a server's start, thousands of sessions have the same PATH, and each
+/// would search for some forty files.
 #[derive(Debug, Default)]
 pub(crate) struct Toolchains(Mutex<HashMap<Vec<u8>, Found>>);
 

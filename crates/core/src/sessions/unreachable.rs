@@ -1,6 +1,5 @@
-//! Unreachable sessions: their holder does not answer or speaks an unknown protocol, or their files are
-//! damaged. They are listed and can be
-//! terminated, and do not count as ended.
+//! Unreachable sessions: their holder does not answer or speaks an unknown protocol, or their files are damaged. They are
+//! listed, can be terminated, and do not count as ended.
 
 use std::path::PathBuf;
 use std::time::SystemTime;

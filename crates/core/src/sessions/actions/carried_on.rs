@@ -1,6 +1,6 @@
-//! A future that goes on as a task of its own when the one who waits for it is dropped before its end.
+//! A future that continues as a task of its own if its caller is dropped before it ends.
 //!
-//! As a task from the beginning, each would cost its allocation and two more turns of the scheduler.
+//! If it were a task from the beginning, each would cost an allocation and two more turns of the scheduler.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

@@ -57,7 +57,7 @@ pub(in crate::sessions) async fn create(
     created(services, principal, &handle).await
 }
 
-/// Starts a client's default session, again like the one before if there was one, or returns the live one.
+/// Returns a client's live default session. If there is none, starts one, like the last one if there was one.
 async fn create_default(
     services: &Arc<Services>,
     principal: &Principal,
@@ -110,8 +110,8 @@ async fn left_behind(services: &Services, owner: &str) -> Vec<SessionView> {
     left.into_iter().map(|(_, view)| view).collect()
 }
 
-/// Waits for the first prompt of a model's default session. The reason if its start-up files prevent it; while they
-/// ask for input there is none, because a call can answer.
+/// Waits for the first prompt of a model's default session. Returns the reason if its start-up files prevent the prompt,
+/// but none while they ask for input, because a call can answer.
 async fn start_files_problem(
     services: &Services,
     principal: &Principal,
@@ -165,8 +165,8 @@ pub(in crate::sessions) async fn restart(
     created(services, principal, &handle).await
 }
 
-/// Starts a client's default session again, in the directory where its shell has ended by itself. Where it cannot begin there, as in
-/// one that is gone by now, it begins in the client's.
+/// Starts a client's default session again, in the directory where its shell has ended by itself. If it cannot begin there,
+/// for example because that directory is gone, it begins in the client's.
 async fn launch_again(services: &Arc<Services>, old: &EndedSession, id: &SessionId) -> Result<Handle, ActionError> {
     let owner = &old.shared.meta.owner;
     if let Some(cwd) = kept_directory(&services.backends, old) {
@@ -179,8 +179,8 @@ async fn launch_again(services: &Arc<Services>, old: &EndedSession, id: &Session
     start::launch(services, &id, owner.clone(), spec::again(&id, &old.shared, None)).await
 }
 
-/// The directory of a shell that ended by itself. A confined session keeps only one that it could change, because its answer must not
-/// show whether a hidden one exists; the folders of a container ended with it.
+/// The directory of a shell that ended by itself. A confined session keeps a directory only if it could change it, because
+/// the answer must not show whether a hidden directory exists. The folders of a container ended with it.
 fn kept_directory(backends: &Backends, old: &EndedSession) -> Option<PathBuf> {
     let (view, host) = (old.view(), &backends.host);
     let is_known = view.confinement != Some(ConfinementTier::Container) && old.ended_by_itself();

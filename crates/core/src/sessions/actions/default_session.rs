@@ -112,8 +112,7 @@ async fn last_default(services: &Services, client: &str) -> Option<Arc<EndedSess
     services.sessions.past(&id).await.ok()?
 }
 
-/// The commands whose ends this caller is to be told, and which have ended, except the one that its answer
-/// reports.
+/// The ended commands whose ends this caller has yet to learn, except the one that its answer reports.
 pub(in crate::sessions) async fn missed(
     services: &Services,
     principal: &Principal,
@@ -195,7 +194,7 @@ pub(in crate::sessions) async fn unread(
     Ok(plain_report(session, last, EndedBy::Ended, output))
 }
 
-/// The result of the same request in a session that it has ended, if it was performed there.
+/// The result of the same request in a session that the request has ended, if it was performed there.
 pub(in crate::sessions) async fn earlier(
     services: &Services,
     principal: &Principal,

@@ -19,8 +19,8 @@ use crate::sessions::services::Services;
 use crate::sessions::session::{Request, Started};
 use crate::sessions::target::Target;
 
-/// How long a command waits for the prompt if its caller does not wait for its end: no wait, or one of no time. A shell reports its
-/// prompt before its editor takes the terminal.
+/// How long a command waits for the prompt if its caller does not wait for its end: it asked for no wait, or for a wait of
+/// 0 s. A shell reports its prompt before its editor takes the terminal.
 const PATIENCE_WITHOUT_WAIT: Duration = Duration::from_secs(5);
 
 pub(in crate::sessions) async fn execute(
@@ -81,7 +81,7 @@ pub(in crate::sessions) async fn execute(
     Ok(report)
 }
 
-/// A refusal says of the running command that its call was cancelled, because that has left it running.
+/// Adds to a refusal that the call of the running command was cancelled, because that has left it running.
 fn with_cancelled(services: &Services, principal: &Principal, error: ActionError) -> ActionError {
     match error {
         ActionError::Busy { session, with, command: Some(command), may_be_a_shell }
@@ -94,7 +94,7 @@ fn with_cancelled(services: &Services, principal: &Principal, error: ActionError
     }
 }
 
-/// Hands a command over. It may start although its caller has gone, who is then to be told its end.
+/// Hands a command over. It may start after its caller has gone; then the caller is told its end later.
 async fn start_command(
     services: &Arc<Services>,
     principal: &Principal,

@@ -1,4 +1,4 @@
-//! Repeated requests: the key of one, and its answer if the session has ended since.
+//! Repeated requests: the key of a request, and its answer if the session has ended since.
 
 use wire::{Key, NO_KEY, is_same_name};
 

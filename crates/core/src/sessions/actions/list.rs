@@ -201,7 +201,7 @@ fn published_status(handle: &Handle) -> Option<SessionStatus> {
     Some(handle.feed.borrow().summary.as_ref()?.status)
 }
 
-/// The same for a session that is told of: its actor has to notice, too, if its journal was cut.
+/// The same for a listed session. `None` also if its journal was cut, because its actor has to notice that.
 fn whole_status(handle: &Handle) -> Option<SessionStatus> {
     let status = published_status(handle)?;
     let end = handle.feed.borrow().summary.as_ref()?.end_offset;

@@ -26,7 +26,7 @@ pub(in crate::sessions) async fn named_secrets(
     .await
 }
 
-/// Sets a value. The sessions that live keep what they have.
+/// Sets a value. Live sessions keep the value that they have.
 pub(in crate::sessions) async fn set_secret(
     services: &Arc<Services>,
     principal: &Principal,
@@ -44,7 +44,7 @@ pub(in crate::sessions) async fn set_secret(
     .await
 }
 
-/// Removes a secret. The sessions that live keep it.
+/// Removes a secret. Live sessions keep it.
 pub(in crate::sessions) async fn remove_secret(
     services: &Arc<Services>,
     principal: &Principal,
@@ -60,7 +60,7 @@ pub(in crate::sessions) async fn remove_secret(
     .await
 }
 
-/// Finds the profiles that give a secret. A file that cannot be read has none: the start of a session says so.
+/// Finds the profiles that give a secret. An unreadable file counts as empty; the start of a session reports the error.
 fn profiles_by_secret(launcher: &Launcher) -> impl Fn(&str) -> Vec<String> + use<> {
     let file = launcher.config_file.as_deref().map(ConfigFile::read).and_then(Result::ok);
     let profiles = file.unwrap_or_default().profiles;

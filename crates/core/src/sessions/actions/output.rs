@@ -251,8 +251,8 @@ fn line_end(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
     Ok(slice.from + end as u64)
 }
 
-/// The text of the first lines of a range, and where they end. Lines of the journal that the text does not show (a hand-over,
-/// paint) are made up for in a few rounds; a program that paints without end gets a shorter page.
+/// The text of the first lines of a range, and where they end. If the text omits lines of the journal (a hand-over, paint),
+/// a few more rounds add others. A program that paints without end gets a shorter page.
 fn first_lines(
     reader: &Reader,
     (from, to): (u64, u64),

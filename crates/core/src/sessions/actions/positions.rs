@@ -56,8 +56,8 @@ pub(in crate::sessions) async fn since(
     })
 }
 
-/// Waits until this server has read as much as an earlier one had published, if there is so much. Each request costs
-/// the actor a turn, in which it reads some output.
+/// Waits until this server has read as much as an earlier one had published, if that much exists. Each request costs the
+/// actor a turn, in which it reads some output.
 pub(super) async fn catch_up(live: &Handle, to: u64) {
     let mut reached = None;
     while to <= live.tail.borrow().journal.0 {

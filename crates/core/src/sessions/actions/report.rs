@@ -74,7 +74,7 @@ pub(in crate::sessions) async fn report(
     })
 }
 
-/// Notes for the caller what its answer shows.
+/// Records which output and commands the caller's answer shows.
 pub(super) fn is_shown(cursors: &ReadCursors, principal: &Principal, report: &mut Report) {
     let (id, output) = (&report.session.id, &report.output);
     report.read_before = cursors.in_memory(&principal.reader(), id).unwrap_or(0);
@@ -88,11 +88,11 @@ pub(super) fn is_shown(cursors: &ReadCursors, principal: &Principal, report: &mu
     }
 }
 
-/// The output between the last boundary and a command that this caller has not been shown, without the prompt.
+/// The output between the last boundary and a command, as far as this caller has not seen it, without the prompt.
 ///
-/// The prompt is in that range too, and nothing tells how many lines it has. The fewest lines that stood between a
-/// boundary and a command's output in this session are taken for its prompt. A prompt may be painted behind the
-/// acceptance, so lines are counted up to the output.
+/// The prompt is in that range, too, and nothing says how many lines it has. The fewest lines between a boundary and a
+/// command's output in this session count as its prompt. A shell may paint the prompt after the command was accepted, so
+/// lines are counted up to the output.
 pub(super) async fn background(
     cursors: &ReadCursors,
     principal: &Principal,

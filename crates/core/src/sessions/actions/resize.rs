@@ -7,7 +7,7 @@ use crate::sessions::launch::spec::checked_size;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 
-/// Changes the size, and answers with the session behind it.
+/// Changes the size, and returns the session afterwards.
 pub(in crate::sessions) async fn resize(
     services: &Services,
     principal: &Principal,

@@ -10,7 +10,7 @@ use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 
-/// Sends a signal, and answers with the session behind it.
+/// Sends a signal, and returns the session afterwards.
 pub(in crate::sessions) async fn signal(
     services: &Services,
     principal: &Principal,

@@ -1,7 +1,7 @@
 //! A server that is ready: the command's program listens on a TCP port and has fallen silent.
 //!
-//! Nothing is looked at before a command has run for a moment, and no process before its output has paused, so that a
-//! quick command pays nothing.
+//! The check begins only after a command has run for a moment, and looks at processes only after its output has paused. So
+//! a quick command costs nothing more.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Tasks for their callers: the view of one, the text that was made of its end, and its cancellation.
+//! Tasks for their callers: a task's view, the text of its end, and its cancellation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +68,7 @@ pub(in crate::sessions) async fn tell_task(
     task_view(services, id, task).await
 }
 
-/// Interrupts the command of a task, the first time that this is asked for.
+/// Interrupts the command of a task, on the first request only.
 pub(in crate::sessions) async fn cancel_task(
     services: &Arc<Services>,
     principal: &Principal,
@@ -186,7 +186,7 @@ async fn last_line(handle: &Handle, task: &Task) -> Option<MaskedText> {
     (begins < end).then(|| text.head.part(begins..end))
 }
 
-/// The end of a task: the output is read again, and the state is that of the record.
+/// The end of a task: the output is read again, and the state comes from the record.
 async fn task_end(services: &Services, id: &TaskId, task: &Task, over: &Over) -> Result<TaskEnd, ActionError> {
     let caller = task.caller();
     let KnownCommand { mut session, shared, mut command, handovers, .. } =

@@ -15,7 +15,7 @@ use crate::sessions::tasks::records::{Over, Question, Record, SessionTasks, Task
 
 /// How a question ended.
 pub(super) enum Asked {
-    /// The program reads no more, or the task was cancelled: the wait goes on.
+    /// The program reads no more, or the task was cancelled: the wait continues.
     GoesOn,
     /// Nobody types it, for this reason.
     Ended(PersonReply),

@@ -45,7 +45,7 @@ pub(super) struct TaskWait {
 /// The end of a request's wait.
 #[derive(Debug)]
 pub(super) enum Waited {
-    /// It goes on as a task.
+    /// It continues as a task.
     Task(Box<Report>),
     Finished(Box<Finished>),
 }
@@ -91,7 +91,7 @@ pub(super) async fn or_task(
     }
 }
 
-/// Makes a task of a wait that goes on.
+/// Makes a task of a wait that continues.
 async fn as_task(
     services: &Arc<Services>,
     principal: &Principal,
@@ -168,7 +168,7 @@ async fn as_task(
     Ok(opened_report(finished, id, &task))
 }
 
-/// The tasks of a session. Those of an earlier server are waited for from now on.
+/// The tasks of a session. From now on, this server waits for those of an earlier one, too.
 pub(super) async fn tasks_of(services: &Arc<Services>, id: &SessionId) -> Result<Arc<SessionTasks>, ActionError> {
     let (reader, session, folder) = (Arc::clone(services), id.clone(), services.backends.holders.folder(id));
     let (tasks, open) = services.tasks.on_disk(move || reader.tasks.of(&session, folder)).await?;
@@ -178,7 +178,7 @@ pub(super) async fn tasks_of(services: &Arc<Services>, id: &SessionId) -> Result
     Ok(tasks)
 }
 
-/// Waits on for the tasks that an earlier server has left.
+/// Continues to wait for the tasks that an earlier server has left.
 pub(in crate::sessions) async fn wait_on_for_tasks(services: Arc<Services>, id: SessionId) {
     let folder = services.backends.holders.folder(&id);
     let records = services.tasks.on_disk(move || folder.tasks()).await;
@@ -249,7 +249,7 @@ fn follow_task(
     })
 }
 
-/// Waits for the end of a task's wait. One that is due ends although the session cannot be reached.
+/// Waits for the end of a task's wait. A wait whose time is over ends even if the session cannot be reached.
 async fn task_over(services: &Services, id: &SessionId, task: &Task, is_due: bool) -> Result<Over, ActionError> {
     let caller = task.caller();
     let handle = match services.sessions.find(&caller, id).await? {
@@ -310,7 +310,7 @@ impl From<Finished> for Waited {
     }
 }
 
-/// The report of a wait that goes on as this task.
+/// The report of a wait that continues as this task.
 fn opened_report(finished: Finished, id: &SessionId, task: &Task) -> Waited {
     let opened = &task.opened;
     let which = TaskId { session: id.clone(), command: CommandId(opened.which.command), wait: opened.which.wait };
@@ -330,7 +330,7 @@ fn line_of(handle: &Handle, (from, to): (u64, u64)) -> u64 {
     slice.from + line as u64
 }
 
-/// The rest of a wait for which no command runs, so that no task can be made of it.
+/// The rest of a wait that cannot become a task, because no command runs for it.
 async fn goes_on(handle: &Handle, before: Finished, wait: Wait) -> Result<Waited, ActionError> {
     let wait = Wait { waited: wait.waited + before.waited, task: None, ..wait };
     let outside = ExternalConditions::of(handle, Some(&wait), true).await?;
@@ -388,7 +388,7 @@ fn over_with(past: &EndedSession, task: &Task) -> Over {
     }
 }
 
-/// The end of a task whose time is over while its session cannot be reached: the state that is on record.
+/// The end of a task whose time is over while its session cannot be reached, with the recorded state.
 fn over_without_holder(past: &EndedSession, task: &Task) -> Over {
     let over = over_with(past, task);
     let at_us = micros(SystemTime::now());

@@ -1,4 +1,4 @@
-//! Terminates a session: its holder ends it, or is killed where it does not answer.
+//! Terminates a session: its holder ends it, or is killed if it does not answer.
 
 use std::time::Duration;
 

@@ -96,8 +96,7 @@ pub(in crate::sessions) async fn kill_holder(
     Ok(Ended { killed: (held.len() + more) as u64, left })
 }
 
-/// Asks the holder of a session whose files are unreadable to end it, for which the holder needs no file. `None` if it
-/// does not answer.
+/// Asks the holder to end a session with unreadable files; the holder needs no file for that. `None` if it does not answer.
 async fn ask_to_end(holders: &HolderBackend, unreachable: &Unreachable, signo: i32, grace: Duration) -> Option<Ended> {
     const SEQ: u32 = 1;
     let (mut connection, _) = holders.connect(&unreachable.folder).ok()?;

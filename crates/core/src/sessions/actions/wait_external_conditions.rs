@@ -1,7 +1,7 @@
 //! Wait conditions outside of the terminal: ports that the session's processes listen on, and files.
 //!
-//! No portable notification exists for either (inotify misses writes of other hosts, sock_diag needs privileges), so
-//! poll while a wait is open: often at first, then less often.
+//! No portable notification exists for either (inotify misses writes of other hosts, sock_diag needs privileges). So ptyd
+//! polls while a wait is open: often at first, then less often.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -98,7 +98,7 @@ impl ExternalConditions {
         self
     }
 
-    /// The same conditions with those ports known that were open when a wait began, which this one continues.
+    /// The same conditions for a wait that continues an earlier one: ports that were open when that one began are known.
     pub(in crate::sessions) fn knowing(mut self, known: &[u16]) -> Self {
         self.known = known.iter().copied().collect();
         self

@@ -14,7 +14,7 @@ use crate::sessions::read_cursor::ReadCursors;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 
-/// The caller has the output of this session up to here, as far as there is such a session.
+/// Records that the caller has the output of this session up to here, if the session exists.
 pub(crate) async fn resume_reading(services: &Services, principal: &Principal, id: &SessionId, read_to: u64) {
     if services.backends.holders.folder(id).path().exists() {
         services.read_cursors.resume(principal, id, read_to).await;

@@ -245,7 +245,7 @@ async fn try_to_adopt(services: &Arc<Services>, adopting: &mut Adopting) -> Adop
     AdoptionResult::Settled
 }
 
-/// A client from before the restart counts as disconnected until it connects again, for which it has some time: its
+/// A client from before the restart counts as disconnected until it connects again. It has some time for that, because its
 /// `ptyd mcp` lives on and looks for this server.
 fn check_client(services: &Services, handle: &Handle) {
     let Some(client) = &handle.shared.meta.client else { return };

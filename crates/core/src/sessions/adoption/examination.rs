@@ -17,7 +17,7 @@ use crate::store::{SessionRow, StoreError};
 /// How many sessions are examined at once: enough for the processors, and few enough that a request, which waits for its
 /// turn behind them, is answered within milliseconds.
 const EXAMINED_AT_ONCE: usize = 32;
-/// An examination that takes longer goes on by itself, so that holders that do not answer hold up no other session.
+/// An examination that takes longer continues on its own, so a holder that does not answer delays no other session.
 const EXAMINED_SOON: Duration = Duration::from_millis(20);
 
 /// Begins to adopt every session with a folder. `KnownSessions::adopted` waits until each has been examined.

@@ -105,7 +105,7 @@ struct Entry {
     adopting: Option<Box<Adopting>>,
     /// Its sender is dropped when the session is adopted, ended, or marked as unreachable.
     settled: watch::Receiver<()>,
-    /// Whether its end is recorded: then it is only examined because it may live all the same.
+    /// Whether its end is recorded. If so, the examination only checks whether the session lives after all.
     is_ended: bool,
     /// Its name; `None` if the history does not have the session.
     name: Option<Option<String>>,

@@ -1,5 +1,5 @@
-//! A person's decision on what a policy leaves to one, and what a decision for always leaves behind: a rule in the file
-//! beside the policy file.
+//! A person's decision on a request about which a policy asks. A decision for always also adds a rule to the file beside
+//! the policy file.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::principal::Principal;
 use crate::sessions::on_disk::on_disk;
 use crate::sessions::services::Services;
 
-/// Records a decision, and tells who follows the events if it is the first. A rule is written before the decision counts.
+/// Records a decision. If it is the first, tells the followers of events. A rule is written before the decision counts.
 pub(in crate::sessions) async fn decide_approval(
     services: &Arc<Services>,
     principal: &Principal,

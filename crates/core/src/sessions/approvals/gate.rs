@@ -1,7 +1,7 @@
 //! The gate of the policies: dispatch asks here, for every primitive that runs or types something, before it is performed.
 //!
-//! A policy is its session's: it counts for every principal, because a person and an agent of the same user are the same
-//! to a server. C-c and signals never need it, nor does a secret that a person types at its page.
+//! A session's policy applies to every principal, because a server cannot tell a person from an agent of the same user. C-c
+//! and signals always pass, and so does a secret that a person types at its page.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,15 +42,15 @@ pub(crate) struct Judged {
     policy: String,
     ruling: Ruling,
     subject: Subject,
-    /// The directory of the session's shell, where it is known and the request is for that shell.
+    /// The directory of the session's shell, if it is known and the request is for that shell.
     cwd: Option<PathBuf>,
-    /// How many requests that are not proven the session had admitted before.
+    /// How many unproven requests the session had admitted before.
     admitted: u64,
-    /// A person's decision, where the verdict leaves it to one.
+    /// A person's decision, if the verdict asks for one.
     answer: Option<Answer>,
 }
 
-/// The verdict of its session's policy on this action; none where neither has one.
+/// The verdict on this action by the policies of its session and of its token; `None` if neither has one.
 pub(crate) async fn judged(
     services: &Services,
     principal: &Principal,
@@ -121,7 +121,7 @@ pub(crate) async fn judged(
     Ok(Some(judged))
 }
 
-/// A person's decision about the request, or a new approval for it, where the ruling leaves it to one.
+/// If the ruling asks a person: the decision about the request, or a new approval for it.
 fn answer_of_person(
     services: &Services,
     principal: &Principal,
@@ -150,7 +150,7 @@ fn answer_of_person(
 }
 
 /// The ruling of the session's policy and of the token's, with the name of the policy that gave it. The stricter one
-/// counts; the session's own where both say the same.
+/// counts; if both say the same, the session's.
 fn ruling_of_both(
     policies: &PolicyFile,
     principal: &Principal,
@@ -277,7 +277,7 @@ impl Judged {
         Ok(taken.map(|taken| taken.used()))
     }
 
-    /// Leaves the session unprovable, unless more than so many requests have done so before.
+    /// Makes the session unprovable, unless more than this many requests have done so before.
     async fn taint(&self, most_before: u64) -> Result<bool, ActionError> {
         let reason = match self.subject {
             Subject::Command if self.ruling.is_proven => {

@@ -1,8 +1,9 @@
-//! The approvals: requests that a policy leaves to a person, until they are performed or forgotten. They are in memory only: after a restart
-//! a person is asked again.
+//! The approvals: requests about which a policy asks a person, until they are performed or forgotten. They are in memory
+//! only: after a restart, a person is asked again.
 //!
-//! An approval is for one caller, one session and exactly one text or input, and is good once. The caller is refused until a person has
-//! decided, and sends the same again then; or it waits for the decision (`approval_wait.rs`), in its own request and nowhere else.
+//! An approval is for one caller, one session and exactly one text or input, and is valid once. Until a person has decided,
+//! ptyd refuses the caller, who then sends the same again. Or the caller waits for the decision (`approval_wait.rs`), in
+//! its own request and nowhere else.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -30,11 +31,11 @@ use crate::sessions::secret_requests::random_name;
 pub(in crate::sessions) struct Asked {
     session: SessionId,
     principal: String,
-    /// The first of those who made the principal's token, or the principal.
+    /// The first maker of the principal's token, or the principal itself.
     first_maker: String,
     /// Whether a program in a session has asked.
     is_of_program: bool,
-    /// The directory of the session's shell, where it is known.
+    /// The directory of the session's shell, if it is known.
     cwd: Option<PathBuf>,
     request: Request,
 }
@@ -46,7 +47,7 @@ enum Request {
         text: String,
         shell: TargetShell,
     },
-    /// Hidden: a person sees its length alone, because it is secret or a program asks for a password.
+    /// A person sees only its length, because it is secret or a program asks for a password.
     Input {
         bytes: InputBytes,
         is_hidden: bool,
@@ -98,16 +99,16 @@ pub(in crate::sessions) enum Answer {
     },
     /// The principal has as many as it can have.
     TooMany,
-    /// The same request with the same idempotency key is being performed with its approval: it will be known soon, or the
-    /// approval good again.
+    /// The same request, with the same idempotency key, is being performed with its approval. Soon its result is known, or
+    /// the approval is valid again.
     Underway,
 }
 
-/// An approval that a request has taken to be performed with. Dropped before that, it is good once more.
+/// An approval that a request has taken. If it is dropped before the request is performed, the approval is valid again.
 #[derive(Debug)]
 pub(crate) struct ApprovalClaim {
     approval: Approval,
-    /// The request is being performed: whether it was cannot be known later, so the approval is not good any more.
+    /// The request is being performed. Whether it was cannot be known later, so the approval is not valid any more.
     is_used: bool,
     from: Approvals,
 }
@@ -128,7 +129,8 @@ struct Shared {
 }
 
 impl Asked {
-    /// The request of this action, while a program asks for a password or not; `None` for one that no person is asked about.
+    /// The request of this action; `hides_input` if a program asks for a password. `None` for an action that no person is
+    /// asked about.
     pub(in crate::sessions) fn of(
         action: &Action,
         principal: &Principal,
@@ -224,7 +226,7 @@ impl Approvals {
         }
     }
 
-    /// The decision about a request that needs none any more, if there is one. An allowed one is used up.
+    /// The decision about a request that no longer needs one, if there is one. An allowed one is used up.
     pub(super) fn decision_before(&self, asked: &Asked, key: Option<Key>, now: Instant) -> Option<Answer> {
         let mut all = locked(&self.0.all);
         all.retain(|approval| now < approval.until);
@@ -235,12 +237,12 @@ impl Approvals {
         }
     }
 
-    /// Forgets those of a token that is revoked, or that expired before this one of its name was made.
+    /// Forgets the approvals of a token that is revoked, or that expired before this one of its name was made.
     pub(in crate::sessions) fn forget_principal(&self, name: &str) {
         self.keep(|asked| asked.principal != name);
     }
 
-    /// Forgets those of a session that has ended; who waits for one goes on, and learns of the end.
+    /// Forgets the approvals of a session that has ended. A request that waits for one continues, and learns of the end.
     pub(in crate::sessions) fn forget_session(&self, session: &SessionId) {
         self.keep(|asked| asked.session != *session);
     }
@@ -250,8 +252,8 @@ impl Approvals {
         self.0.decided.send_replace(());
     }
 
-    /// Waits until a person has decided, or another request has used the approval up. It ends with the approval's time, too, but then
-    /// there is nothing to go on with.
+    /// Waits until a person has decided, or another request has used the approval up. If the approval expires, waits for
+    /// ever.
     pub(crate) async fn decided(&self, id: &str) {
         let mut decided = self.0.decided.subscribe();
         loop {
@@ -300,11 +302,12 @@ impl Approvals {
         all.iter().filter(seen).map(|approval| approval.view(now)).collect()
     }
 
-    /// Records a decision, and whether it is the first: a later one changes nothing. Nobody decides on a request of their
-    /// own, nor of one whose token has the same first maker. The caller of a tool and a program in a session are taken for somebody
-    /// else than the user, whose name they have; a named token is what its client has, and one of scope admin can type into every
-    /// session, so it decides for no program in one. For always, `remember` makes a rule of the policy and the command first. It may
-    /// block.
+    /// Records a decision, and returns whether it is the first: a later one changes nothing. For always, `remember` first
+    /// makes a rule of the policy and the command. It may block.
+    ///
+    /// Nobody decides on their own request, nor on one from a token with the same first maker. Two more rules:
+    /// * The caller of a tool and a program in a session have the user's name, but the user may decide on their requests.
+    /// * A token of scope admin can type into every session, so it does not decide on requests of a program in a session.
     pub(in crate::sessions) fn decide(
         &self,
         principal: &Principal,
@@ -396,7 +399,7 @@ impl ApprovalClaim {
         self
     }
 
-    /// The request was not performed, because the session was busy: the approval is good once more.
+    /// The request was not performed, because the session was busy: the approval is valid again.
     pub(crate) fn put_back(mut self) {
         self.is_used = false;
     }
@@ -458,7 +461,7 @@ impl Approval {
     }
 }
 
-/// Refuses a decision for always on a command that has a secret of these.
+/// Refuses a decision for always on a command that contains one of these secrets.
 pub(super) fn check_shows_no_secret(masks: &[Masks], command: &str) -> Result<(), ActionError> {
     if masks.iter().any(|masks| masks.text(command.to_owned()) != *command) {
         return Err(not_for_always("the command contains the value of a named secret, and the rule would show it"));

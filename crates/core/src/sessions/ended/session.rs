@@ -176,7 +176,7 @@ impl EndedSession {
         end.exit.is_some() && end.ending.is_none() && self.unreachable.is_none()
     }
 
-    /// Refuses what would be empty without a journal and look as if nothing had been printed.
+    /// Refuses a session without a journal: its output would be empty, as if nothing had been printed.
     pub(crate) fn has_journal(&self) -> Result<(), ActionError> {
         if self.shared.reader.has_journal() {
             return Ok(());

@@ -1,10 +1,10 @@
-//! Tells how a session ended whose holder did not record it.
+//! Tells how a session ended if its holder did not record that.
 
 use crate::host::holders::Traces;
 use crate::sessions::timeline::Timeline;
 
-/// Sets in the timeline how a session ended whose events have no exit: its holder was killed, or the end of the events
-/// is missing. Whether it has left must be older than the events that were read.
+/// Sets in the timeline how a session without a recorded exit ended: its holder was killed, or the end of the events is
+/// missing. The traces must have been read before the events.
 pub(in crate::sessions) fn explain_unrecorded_end(timeline: &mut Timeline, traces: &Traces) {
     let Traces { original, is_forced, has_left } = traces;
     let (is_forced, has_left) = (*is_forced, *has_left);

@@ -1,7 +1,7 @@
 //! The rules of a confined session: what its shell and programs may read, change and reach.
 //!
-//! All can be read but secrets, other homes, shared folders for temporary files and ptyd's own; the workspace can be
-//! changed. The holder adds the session's terminal and its folder for temporary files.
+//! Programs can read everything except secrets, other homes, shared temporary folders and ptyd's own files, and can change
+//! the workspace. The holder adds the session's terminal and its temporary folder.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -22,7 +22,8 @@ use crate::profile::Confinement;
 
 /// The places of one session.
 pub(super) struct Places<'a> {
-    /// The home that the profile or the server names. A request's own `HOME` gives nothing: it could be a folder of secrets.
+    /// The home that the profile or the server names. A request's own `HOME` has no effect: it could be a folder of
+    /// secrets.
     pub(super) home: Option<&'a Path>,
     /// The session's own `HOME`, where secrets are hidden, too.
     pub(super) session_home: Option<&'a Path>,
@@ -38,7 +39,7 @@ pub(super) struct Places<'a> {
     pub(super) programs: &'a [PathBuf],
     /// Follows links, as far as the path exists.
     pub(super) resolved: &'a dyn Fn(&Path) -> PathBuf,
-    /// Follows links of the machine's alone; the error is another link.
+    /// Follows only the machine's own links; the error is another link.
     pub(super) place: &'a dyn Fn(&Path) -> Result<PathBuf, PathBuf>,
     /// Whether something is there, and whether it is a folder.
     pub(super) is_folder: &'a dyn Fn(&Path) -> Option<bool>,
@@ -90,8 +91,8 @@ pub(super) fn below(home: Option<&Path>, path: &Path) -> PathBuf {
     from_home(path, home.map(|home| home.as_os_str().as_bytes()))
 }
 
-/// A path as it is named, and its place. Nobody follows links again to open it: a session could exchange a folder of its own for a
-/// link in between.
+/// A path as it is named, and its place. Nobody follows links again to open it: in between, a session could replace one of
+/// its folders with a link.
 #[derive(Debug)]
 pub(super) struct NamedPlace {
     pub(super) name: PathBuf,
@@ -144,7 +145,7 @@ impl NamedPlaces {
         self.writable.iter().chain(&self.readable)
     }
 
-    /// The places to change, those to read, and those among the first that are kept as they are.
+    /// The writable places, the readable places, and the parts of the writable ones that stay read-only.
     pub(super) fn paths(self, confinement: &Confinement, places: &Places<'_>) -> [Vec<PathBuf>; 3] {
         let paths = |places: Vec<NamedPlace>| places.into_iter().map(|place| place.at).collect();
         let (mut writable, readable): (Vec<_>, _) = (paths(self.writable), paths(self.readable));
@@ -163,7 +164,7 @@ impl NamedPlaces {
 }
 
 impl Places<'_> {
-    /// The place of a path of the profile: what was written, not what a session has put there.
+    /// The place of a path of the profile. A link that a session may have put there is an error.
     fn named(&self, path: &Path) -> Result<NamedPlace, ActionError> {
         let name = below(self.home, path);
         if !name.is_absolute() {
@@ -176,7 +177,7 @@ impl Places<'_> {
     }
 }
 
-/// The server's own places, and those of secrets in the homes.
+/// The server's own places, and the places of secrets in the homes.
 pub(super) fn secrets(places: &Places<'_>) -> Vec<PathBuf> {
     let homes = places.home.iter().chain(&places.session_home);
     let of_homes = homes.flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name)));
@@ -239,7 +240,7 @@ fn no_directory(folder: &Path) -> ActionError {
     of_directory(format!("{shown} cannot be the working directory of a confined session: choose a project's folder"))
 }
 
-/// The folder that the session may change, and whether its request has chosen it, which gets no more by it.
+/// The folder that the session may change, and whether its request has chosen it. For a chosen folder, more checks apply.
 fn workspace(confinement: &Confinement, places: &Places<'_>) -> Result<(PathBuf, bool), ActionError> {
     for pattern in &confinement.workspaces {
         if let Some(chosen) = among(pattern, places)? {
@@ -287,7 +288,8 @@ fn among(pattern: &Path, places: &Places<'_>) -> Result<Option<(PathBuf, bool)>,
     Ok(Some((workspace, true)))
 }
 
-/// Refuses a folder of git's own, and one of programs, or with one of the server's PATH in it: what is made there runs outside.
+/// Refuses a folder of git's own, a folder of programs, and a folder that holds one of the server's PATH: programs outside
+/// run files from there.
 fn check_programs(workspace: &Path, places: &Places<'_>) -> Result<(), ActionError> {
     let shown = workspace.display();
     let on_path = places.programs.iter().map(|folder| (places.resolved)(folder)).find(|it| it.starts_with(workspace));

@@ -1,4 +1,4 @@
-//! The container of a session: what is asked of its engine, what of the machine is mounted in it.
+//! The container of a session: the settings for its engine, and the places of the machine that are mounted in it.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -51,7 +51,7 @@ pub(super) fn shell_inside(
     })
 }
 
-/// Starts the container of a new session whose confinement is one, and waits until its first process has connected. Blocks.
+/// If a new session is confined to a container, starts it and waits until its first process has connected. Blocks.
 pub(super) fn start_container(
     launcher: &Launcher,
     id: &SessionId,

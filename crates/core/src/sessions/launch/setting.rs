@@ -212,7 +212,7 @@ fn invalid(problem: String) -> ActionError {
     ActionError::Invalid { field: "profile", problem }
 }
 
-/// The secrets of a profile. One that is not there is an error: no session starts otherwise than its profile says.
+/// The secrets of a profile. A missing one is an error: no session starts differently from its profile.
 pub(super) fn secrets_of(
     backends: &Backends,
     principal: &Principal,

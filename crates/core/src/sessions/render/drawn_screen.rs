@@ -1,6 +1,6 @@
-//! The stage that draws the screen: on demand, from the journal, and of a plain run only the last rows.
+//! The stage that draws the screen: on demand and from the journal. Of a plain run, it draws only the last rows.
 //!
-//! Passed-over output changes nothing: the screen is the one that would be there had every byte been drawn.
+//! Output that it skips changes nothing: the screen is the same as if every byte had been drawn.
 
 use std::io;
 
@@ -13,11 +13,11 @@ use crate::host::holders::MaskedFolder;
 use crate::limits;
 use crate::sessions::timeline::handover::RecentHandovers;
 
-/// The bytes at the end of a run that are looked at first.
+/// The search for the last rows begins with this many bytes at the end of a run.
 const LOOK_BYTES: u64 = 64 << 10;
-/// Where the rows, or the last reset of the colours, are not in so many bytes, the run is drawn.
+/// If this many bytes do not contain the rows and the last reset of the colours, the run is drawn.
 const LOOK_BYTES_MAX: u64 = 8 << 20;
-/// Less is drawn: that is as quick.
+/// A shorter run is drawn, which is as quick.
 const PASSED_BYTES_MIN: u64 = 2 * LOOK_BYTES;
 
 /// The output that a screen is drawn from.
@@ -31,7 +31,7 @@ pub(crate) struct DrawnOutput<'a> {
 }
 
 impl DrawnOutput<'_> {
-    /// Looks at the last bytes of a range, at more and more of them until it finds something.
+    /// Searches the last bytes of a range, more and more of them until it finds something.
     fn look_back<T>(&self, from: u64, to: u64, find: impl Fn(&[u8], u64) -> Option<T>) -> io::Result<Look<T>> {
         let mut most = LOOK_BYTES;
         loop {
@@ -58,7 +58,7 @@ impl DrawnOutput<'_> {
 enum Look<T> {
     Found(T),
     Nothing,
-    /// From this offset on, something else is shown than what was printed.
+    /// From this offset on, the screen shows something else than the printed bytes.
     Cut {
         from: u64,
     },
@@ -126,7 +126,7 @@ impl DrawnScreen {
         }
     }
 
-    /// Goes on at the last rows of a run that the screen is in; false if it must be drawn.
+    /// Continues at the last rows of the run that the screen is in; false if the run must be drawn.
     fn passes_over(&mut self, output: &DrawnOutput<'_>, run: &PlainRun, to: u64) -> bool {
         let end = run.to.min(to);
         if end.saturating_sub(self.at) < PASSED_BYTES_MIN || self.unfound == (run.from, end) {
@@ -145,7 +145,7 @@ impl DrawnScreen {
         }
     }
 
-    /// Where the screen may go on in a run that ends here, and the colours that hold there.
+    /// The place at which the screen may continue in a run that ends here, and the colours there.
     fn last_rows(&self, output: &DrawnOutput<'_>, run: &PlainRun, mut end: u64) -> io::Result<Option<(u64, Vec<u8>)>> {
         if !self.screen.scrolls_whole() {
             return Ok(None);

@@ -2,12 +2,12 @@
 //!
 //! A command is recorded (`Accepted`, `Typed`) before anything of it is typed, and the marker with its nonce begins its
 //! output. Between these two offsets, and nowhere else, an editor paints the line of ours that hands it over. The region
-//! may begin before the shell has painted its prompt and bash paints a part of the prompt again, so the beginning of the
-//! line is looked for in the region; output outside of it is never looked at. A line typed into a nested shell is all
-//! that is in its region. bash's builtins paint no line: their key prints the mark `A` in its place.
+//! may begin before the shell has painted its prompt and bash paints a part of the prompt again, so this stage searches the
+//! region for the beginning of the line; it never looks at output outside of the region. A line typed into a nested shell
+//! is all that is in its region. bash's builtins paint no line: their key prints the mark `A` in its place.
 //!
-//! The place of a line is found from the journal, and not from the bytes at hand: every reader finds the same, wherever
-//! it begins, and however its bytes are cut.
+//! The place of a line is found from the journal, and not from the bytes at hand. So every reader finds the same place,
+//! wherever it begins, and however its bytes are cut.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ const REGION_BYTES_MAX: usize = 64 << 10;
 const REGION_BYTES: usize = 2 << 10;
 /// A marker is shorter.
 const MARK_BYTES: usize = 96;
-/// So many characters at the end of the output are taken for the beginning of a line of ours.
+/// If the output ends with this many characters of a line of ours, they count as the line's beginning.
 const CHARACTERS_MIN: usize = 3;
 
 /// The beginnings and ends of the lines that the scripts in shell-integration/ put into the editor, or that are typed at shells

@@ -10,8 +10,8 @@ pub(super) struct Text {
     pub(super) crlf_lines: u64,
 }
 
-/// The text of output, which begins with the paint of a program that uses the whole screen, or with none. A secret that has colours or
-/// movements of the cursor within it is one only here.
+/// The text of output, which begins with the paint of a program that uses the whole screen, or with none. A secret with
+/// colours or cursor movements in it can be recognised only here.
 pub(super) fn plain(bytes: &[u8], cols: u16, in_paint: bool, masks: &Masks) -> Text {
     let mut transcript = Transcript::new(cols);
     if in_paint {

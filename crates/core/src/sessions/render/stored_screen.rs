@@ -1,7 +1,7 @@
 //! A screen in the session's folder: what was drawn ahead outlives the server.
 //!
-//! The journal stays the truth. A stored screen is used only if it is whole, was drawn by this very program, has the size
-//! of now, and ends where the journal still has the same bytes.
+//! The journal stays the truth. A stored screen is used only if it is whole, was drawn by this very program, has the
+//! present size, and ends where the journal still has the same bytes.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -19,7 +19,7 @@ const CHECKED_BYTES: u64 = 64 << 10;
 const DIGEST_BYTES: usize = 32;
 const OFFSET_BYTES: usize = 8;
 
-/// Another program may draw the same output otherwise.
+/// Another program may draw the same output differently.
 static PROGRAM: LazyLock<String> = LazyLock::new(|| {
     let file = std::fs::metadata("/proc/self/exe").map(|file| (file.len(), file.mtime(), file.mtime_nsec()));
     format!("{} {:?}", env!("CARGO_PKG_VERSION"), file.ok())

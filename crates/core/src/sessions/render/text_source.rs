@@ -1,4 +1,4 @@
-//! The output of which text is made, and the hand-overs in it.
+//! The output from which text is made, and the hand-overs in it.
 
 use journal::Reader;
 use terminal::HiddenText;
@@ -7,7 +7,7 @@ use super::handover::Handovers;
 use super::paint::{Text, plain};
 use crate::host::holders::MaskedFolder;
 
-/// The output that is rendered, and what that takes besides the range.
+/// The output to render, with everything that rendering needs.
 #[derive(Debug)]
 pub(crate) struct TextSource<'a> {
     pub(crate) folder: &'a MaskedFolder,

@@ -1,8 +1,8 @@
-//! The echo of typed lines at the beginning of the output behind them, which the answer to the call that typed them leaves
-//! out.
+//! The echo of typed lines at the beginning of the output behind them. The answer to the call that typed them omits it.
 //!
-//! That is left out which is known to be an echo: the terminal echoed at that moment, or a line editor had it and painted the
-//! typed line behind its prompt and nothing else. All other text stays, for the program may have printed it.
+//! Text is omitted only if it is known to be an echo. Either the terminal echoed at that moment; or a line editor had the
+//! terminal, and painted the typed line behind its prompt and nothing else. All other text stays, because the program may
+//! have printed it.
 
 use wire::Echo;
 

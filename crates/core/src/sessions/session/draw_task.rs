@@ -11,7 +11,7 @@ use crate::sessions::render::stored_screen;
 use crate::sessions::shared::Shared;
 use crate::sessions::timeline::handover::RecentHandovers;
 
-/// One task draws no more, so that what it has drawn is soon of use.
+/// One task draws no more than this, so that its screen is soon of use.
 const TASK_BYTES: u64 = 2 << 20;
 /// After so many bytes a task looks whether its screen is still wanted.
 const STEP_BYTES: u64 = 256 << 10;

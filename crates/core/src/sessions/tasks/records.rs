@@ -1,7 +1,7 @@
-//! The tasks of each session: waits that go on after their requests were answered. The records in the session's folder
-//! are the state; this is what the server has read of them.
+//! The tasks of each session: waits that continue after their requests were answered. The records in the session's folder
+//! are the state; this module has the part that the server has read.
 //!
-//! A record is a line of JSON in the file `tasks`. The next server waits on for what has no end there.
+//! A record is a line of JSON in the file `tasks`. The next server continues the waits that have no end there.
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -117,7 +117,7 @@ pub(in crate::sessions) struct Task {
     /// The newest reply, and the question's key.
     pub(in crate::sessions) reply: Option<(u32, PersonReply)>,
     pub(in crate::sessions) question: Option<Question>,
-    /// It was shown as going on.
+    /// It was shown as still running.
     pub(super) was_shown: bool,
 }
 
@@ -220,7 +220,7 @@ impl SessionTasks {
         Ok(self.get(which))
     }
 
-    /// Adds a record if the task is as the record supposes; whether it was, and the task. Blocks on the disk.
+    /// Adds a record if the task is as the record supposes. Returns whether it was, and the task. Blocks on the disk.
     pub(in crate::sessions) fn add_if(
         &self,
         which: Which,
@@ -240,7 +240,7 @@ impl SessionTasks {
         locked(&self.all).iter().find(|task| task.opened.which == which).cloned()
     }
 
-    /// Opens or closes the question of a task. A task that goes on again is told so at once.
+    /// Opens or closes the question of a task. The next query of the task returns at once.
     pub(in crate::sessions) fn set_question(&self, which: Which, question: Option<Question>) {
         if let Some(task) = locked(&self.all).iter_mut().find(|task| task.opened.which == which) {
             task.question = question;
@@ -249,7 +249,7 @@ impl SessionTasks {
         self.changed.send_replace(());
     }
 
-    /// Whether it was shown as going on before; it has been now.
+    /// Whether it was shown as still running before; it has been now.
     pub(in crate::sessions) fn shows(&self, which: Which) -> bool {
         let mut all = locked(&self.all);
         let task = all.iter_mut().find(|task| task.opened.which == which);
@@ -347,7 +347,7 @@ impl Tasks {
         locked(&tasks.all).iter().any(|task| task.over.is_none() && is_young(task))
     }
 
-    /// Keeps what stays known of the tasks of a session whose folder is about to be removed. Blocks on the disk.
+    /// Keeps the lasting facts about the tasks of a session whose folder is about to be removed. Blocks on the disk.
     pub(in crate::sessions) fn is_removed(&self, id: &SessionId, folder: SessionFolder) -> std::io::Result<()> {
         let loaded = SessionTasks::load(folder)?;
         let all = locked(&loaded.all);

@@ -1,7 +1,7 @@
 //! The tasks of sessions that were removed, so that a later query of one gets a definite answer.
 //!
-//! Kept are ids, times and the principal, and nothing of a command or its output, which a purge removes.
-//! A record is a line of JSON in the file `removed-tasks`; the newest stay in it.
+//! The record has ids, times and the principal, but nothing of a command or its output, which a purge removes. A record is
+//! a line of JSON in the file `removed-tasks`; the newest stay in it.
 
 use std::collections::VecDeque;
 use std::fs::{self, OpenOptions};

@@ -1,5 +1,5 @@
-//! The additions of a server to the timeline: its own deeds that the holder has not recorded yet, its conclusions, and
-//! facts that no event has.
+//! A server's additions to the timeline: its own actions that the holder has not recorded yet, its conclusions, and facts
+//! without an event.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::{Sent, Timeline};
 use crate::action::Tools;
 
 impl Timeline {
-    /// The holder's greeting, which says what its first event says.
+    /// The holder's greeting, with the same facts as its first event.
     pub(crate) fn record_hello(&mut self, holder_pid: u32, shell_pid: u32, cols: u16, rows: u16) {
         (self.holder_pid, self.shell.pid) = (holder_pid, shell_pid);
         (self.cols, self.rows) = (cols, rows);

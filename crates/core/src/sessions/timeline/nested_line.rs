@@ -6,9 +6,9 @@
 //!  printf C-mark; eval '<sh only>' 'eval "$(printf TEXT)"'; eval printf D-mark '$?<sh only>' '$status' '<sh only>'
 //! ```
 //! A word that contains `$PPID`, which fish does not have, disappears in fish. `command eval` survives the errors after
-//! which sh would discard the rest of the line; zsh calls it `builtin eval`. Bash is told to forget the line. The text is octal wherever a shell or an
-//! editor could interpret it. A marker needs the byte ESC, which the typed line does not contain: its echo is no
-//! marker.
+//! which sh would discard the rest of the line; zsh calls it `builtin eval`. Bash is told to forget the line. The text is
+//! octal wherever a shell or an editor could interpret it. A marker needs the byte ESC, which the typed line does not
+//! contain, so its echo is not a marker.
 
 use std::fmt::Write as _;
 

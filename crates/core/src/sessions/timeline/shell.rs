@@ -1,4 +1,4 @@
-//! The shell of a session, as far as its reports and the typed input tell.
+//! The shell of a session, as far as its reports and the typed input show it.
 
 use std::path::Path;
 use std::sync::Arc;

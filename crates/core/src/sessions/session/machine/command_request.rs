@@ -91,7 +91,8 @@ impl Session {
         let _ = started.send(result);
     }
 
-    /// Why a new request could run in another directory than this one, if it could: what runs or was typed may change it before.
+    /// Why a new request could run in another directory than this one, if it could: a running command or typed input may
+    /// change the directory before.
     pub(super) fn may_leave(&self, folder: &Path, key: &Key) -> Option<ActionError> {
         if !matches!(self.key_use(key), KeyUse::Unused) || self.has_exited() {
             return None;

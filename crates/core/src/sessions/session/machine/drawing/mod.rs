@@ -1,7 +1,7 @@
-//! The screen, drawn on demand; and ahead of any look where much of the output would have to be drawn for it.
+//! The screen, drawn on demand. If a look would have to draw much output, the screen is drawn ahead of it.
 //!
-//! Most of a flood is passed over, and costs a look nothing. Of other output, a thread of low priority draws all but the last
-//! megabytes: the flood itself, and whoever looks at the screen, never wait for it.
+//! A look skips most of a flood at no cost. Of other output, a thread of low priority draws all but the last megabytes.
+//! Neither the flood nor a look at the screen waits for that thread.
 
 pub(in crate::sessions::session) mod state;
 mod steps;

@@ -8,7 +8,7 @@ use crate::sessions::render::drawn_screen::DrawnScreen;
 #[derive(Default)]
 pub(crate) struct Drawing {
     pub(in crate::sessions::session) screen: Option<Box<DrawnScreen>>,
-    /// Somebody has looked at it, and may have been told of it.
+    /// Somebody has looked at the screen, and may know it.
     pub(super) was_seen: bool,
     /// The screen that a task draws.
     pub(in crate::sessions::session) ahead: Option<oneshot::Receiver<Box<DrawnScreen>>>,

@@ -12,7 +12,8 @@ use crate::sessions::session::machine::session::Session;
 
 /// More output than this is drawn ahead: drawing it takes 40 ms.
 const AHEAD_BYTES: u64 = 2 << 20;
-/// Plain output is drawn ahead after at least as much, and more the more is drawn: whether it can be passed over shows then.
+/// Plain output is drawn ahead after between these amounts, the later the more is drawn: by then it shows whether it can be
+/// skipped.
 const AHEAD_PLAIN_BYTES: (u64, u64) = (4 << 20, 32 << 20);
 
 impl Session {
@@ -51,7 +52,7 @@ impl Session {
         Box::new(stored.unwrap_or_else(|| DrawnScreen::new(cols, rows, first)))
     }
 
-    /// Begins a task where a look would have to draw much.
+    /// Begins a task if a look would have to draw much.
     pub(in crate::sessions::session::machine) fn draw_ahead(&mut self) {
         // A flood is read first, and a look that is on its way draws everything.
         let waits = self.follower.is_behind || self.follower.is_replaying || !self.waits.pictures.is_empty();

@@ -43,8 +43,8 @@ pub(crate) struct ForegroundState {
     pub(crate) is_heuristic: bool,
     /// The program image ([`Host::image`](crate::host::Host::image)) of the shell that has reported.
     pub(crate) image: Option<u64>,
-    /// Until then requests wait for the first state: a session from before this server would be told as running although
-    /// its program asks.
+    /// Until then requests wait for the first state: a session from before this server would be reported as running
+    /// although its program asks.
     pub(crate) first_awaited_until: Option<Instant>,
     /// The newest command was refused because the shell was not at its prompt.
     pub(crate) was_not_ready: bool,

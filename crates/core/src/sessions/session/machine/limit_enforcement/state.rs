@@ -13,10 +13,10 @@ use crate::sessions::{processes, resource_limits};
 
 /// Interval between checks of a session with limits while a command runs.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How long only SIGINT, which goes through the holder, is given. A child that SIGTERM ended before the interrupt
-/// arrives would leave it to the shell's next prompt, where it would clear the next command's line.
+/// The time between SIGINT, which goes through the holder, and SIGTERM. If SIGTERM ended the child before the interrupt
+/// arrived, the interrupt would reach the shell's next prompt and clear the next command's line.
 const INTERRUPT_ALONE: Duration = Duration::from_millis(50);
-/// The same while no command runs: background jobs use resources, too.
+/// Interval between checks while no command runs: background jobs use resources, too.
 const LOOK_WHEN_IDLE: Duration = Duration::from_secs(5);
 
 /// A session's limits and their use.
@@ -123,8 +123,8 @@ impl LimitEnforcer {
         (self.counts.oom_kills, self.counts.forks_refused) = (oom_kills, forks_refused);
     }
 
-    /// The kernel's kills for memory and its refusals of processes since the last check. The holder may have recorded some of the
-    /// kills: `told` are on record in all.
+    /// The kernel's kills for memory and its refusals of processes since the last check. The holder may have recorded some
+    /// of the kills; `told` is the number of all kills on record.
     pub(crate) fn news(&mut self, told: u64) -> (u64, u64) {
         let Some(group) = &self.group else { return (0, 0) };
         let before = std::mem::replace(&mut self.counts, group.counts());

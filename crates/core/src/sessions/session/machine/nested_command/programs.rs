@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Program {
     Shell,
-    /// A shell that takes commands in a line editor, and only its `read` takes lines from the kernel.
+    /// A shell that takes commands in a line editor; only its `read` takes lines from the kernel.
     EditingShell,
     /// It passes the keys on, to another machine, user or namespace: nobody here sees who reads them.
     Carrier,

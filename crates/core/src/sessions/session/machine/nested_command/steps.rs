@@ -22,7 +22,7 @@ use crate::sessions::session::machine::typed_commands::Line;
 use crate::sessions::session::requests::{KeyUse, StartReply};
 use crate::sessions::timeline::nested_line::NestedLine;
 
-/// The error of a command of which only the prompt behind it has come.
+/// The error of a command whose end was not reported, but whose shell shows its prompt again.
 const UNREPORTED: &str = "its end was not reported, but its shell shows its prompt again: exec has replaced the shell, or redirected its \
                           output (exec >/dev/tty as input brings it back)";
 
@@ -36,7 +36,7 @@ enum NestedRefusal {
 }
 
 impl Session {
-    /// Types the command into the foreground program, or answers why not.
+    /// Types the command into the foreground program, or returns why it cannot.
     pub(in crate::sessions::session::machine) fn ask_run_inside(
         &mut self,
         text: Vec<u8>,
@@ -92,7 +92,7 @@ impl Session {
         }
     }
 
-    /// Hands the command to the session's own shell, or answers why it does not take it.
+    /// Hands the command to the session's own shell, or returns why the shell does not take it.
     fn run_outside(&mut self, pending: PendingNested) {
         let left = pending.patience_until.saturating_duration_since(self.now.at);
         let patience_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX);

@@ -1,5 +1,5 @@
-//! The pattern of a wait, and the plain text that it is matched against: neither the prompt at which the call typed, nor
-//! the echo of what it typed.
+//! The pattern of a wait, and the plain text that it is matched against. This text excludes the prompt at which the call
+//! typed, and the echo of its input.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -115,12 +115,12 @@ impl Echo {
         Self { prompt, text, typed, is_unfinished, is_at_once, ..Self::default() }
     }
 
-    /// The same where an editor may paint the lines once more, behind a prompt like this one.
+    /// The same if an editor may paint the lines once more, behind a prompt like this one.
     pub(crate) fn painted_again_behind(self, editor_prompt: &str) -> Self {
         Self { editor_prompt: squeezed(editor_prompt), ..self }
     }
 
-    /// The same where the terminal has echoed the lines, and an editor may begin that paints them again.
+    /// The same if the terminal has echoed the lines, and an editor that paints them again may begin.
     pub(crate) fn painted_again_by_new_editor(self, has_new_editor: bool) -> Self {
         Self { has_new_editor, ..self }
     }
@@ -213,14 +213,14 @@ impl Echo {
     }
 }
 
-/// The length of the end of this text with which the typed line begins.
+/// The length of the longest end of this text with which the typed line begins.
 fn begun(shown: &str, typed: &str) -> usize {
     let is_begun =
         |len: &usize| shown.is_char_boundary(shown.len() - len) && typed.starts_with(&shown[shown.len() - len..]);
     (1..=shown.len().min(typed.len())).rev().find(is_begun).unwrap_or(0)
 }
 
-/// The length of the beginning of this text that is such a prompt, in which only numbers may differ: prompts count.
+/// The length of the prompt at the beginning of this text. Numbers may differ, because prompts count.
 fn prompt_length(text: &str, prompt: &str) -> Option<usize> {
     let mut rest = text;
     let mut wanted = prompt;
