@@ -21,8 +21,7 @@ pub(crate) fn room(services: &Services) -> Option<(u64, u64)> {
     Some((disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_blocks.saturating_mul(disk.f_frsize)))
 }
 
-/// The number of live sessions, of those that wait for the disk, and of retained ended ones; an unknown number is
-/// left out.
+/// The number of live sessions, of those that wait for the disk, and of retained ended ones; unknown numbers are omitted.
 pub(crate) async fn counts(services: &Services) -> Vec<(&'static str, usize)> {
     let live = services.sessions.handles().len();
     let ended = services.history.query(|store| store.ended(&SessionQuery::default())).await;

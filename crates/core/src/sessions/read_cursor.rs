@@ -1,9 +1,9 @@
 //! The read cursor of each reader in each session, with the last screen shown to it and the commands whose ends it has yet
 //! to learn.
 //!
-//! The read cursor outlives the server, so a repeated wait sees output that came while no server ran. It is stored
-//! once the answer is delivered, a moment later, and at once where a caller depends on it ([`ReadCursors::flush`]). A client
-//! that keeps its own read positions tells them to the next server ([`ReadCursors::resume`]).
+//! The read cursor outlives the server, so a repeated wait sees output that came while no server ran. It is stored once the
+//! answer is delivered, a moment later, and at once if a caller depends on it ([`ReadCursors::flush`]). A client that keeps
+//! its own read positions tells them to the next server ([`ReadCursors::resume`]).
 //!
 //! It all changes while an answer is made; if the answer is not delivered, the change is undone ([`crate::delivery`]).
 
@@ -35,7 +35,7 @@ struct ReadCursor {
     /// When an answer that had moved it was given up.
     taken_back: Option<Instant>,
     screen: Option<ShownScreen>,
-    /// Commands whose ends it is to be told: they were reported to it as running, or it was told nothing of them.
+    /// Commands whose ends it has yet to learn: ptyd reported them to it as running, or did not report them at all.
     unreported: Vec<CommandId>,
     /// The newest command whose call was given up before its answer, while the caller has not been told that it runs.
     given_up: Option<CommandId>,
@@ -202,7 +202,7 @@ impl ReadCursors {
         });
     }
 
-    /// The end of this command is to be told to the caller: the command was reported to it as running.
+    /// The caller has yet to learn the end of this command, which was reported to it as running.
     pub(super) fn note_running(&self, principal: &Principal, id: &SessionId, command: CommandId) {
         self.add_unreported(&principal.reader(), id, command);
     }
@@ -262,7 +262,7 @@ impl ReadCursors {
         });
     }
 
-    /// The commands whose ends it is to be told.
+    /// The commands whose ends it has yet to learn.
     pub(super) fn unreported(&self, principal: &Principal, id: &SessionId) -> Vec<CommandId> {
         let all = locked(&self.cursors);
         let seen = all.get(id).and_then(|readers| readers.get(&principal.reader()));

@@ -44,7 +44,7 @@ enum Bytes<'a> {
     Paste { text: &'a str, enters: bool },
 }
 
-/// The wait as the caller requested it. Additions of the server (the quiet time of the `terminal` tool) are left out,
+/// The wait as the caller requested it. Additions of the server (the quiet time of the `terminal` tool) are omitted,
 /// because a later server may add others.
 #[derive(Serialize)]
 struct Waited<'a> {

@@ -1,4 +1,4 @@
-//! Plans how a session's limits are enforced: by a cgroup where possible, by resource limits otherwise.
+//! Plans how a session's limits are enforced: by a cgroup if possible, by resource limits otherwise.
 //!
 //! A limit that cannot be enforced here is refused when the session is requested, never ignored.
 

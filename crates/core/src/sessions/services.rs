@@ -28,7 +28,7 @@ pub struct Services {
     pub(crate) settings: Settings,
     /// The read cursors of each caller in each session.
     pub(super) read_cursors: ReadCursors,
-    /// Waits that go on after their requests were answered.
+    /// Waits that continue after their requests were answered.
     pub(super) tasks: Tasks,
     /// The stdio clients.
     pub(crate) clients: Clients,

@@ -64,7 +64,8 @@ pub(crate) struct SessionMetadata {
 #[serde(default)]
 pub(crate) struct DefaultMetadata {
     pub(crate) is_default: bool,
-    /// The directory of the first one, if this one was started where the last one ended: a reset goes back to it.
+    /// The directory of the first default session, if this one was started in the last one's directory: a reset returns to
+    /// it.
     pub(crate) first_cwd: Option<Vec<u8>>,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     pub(crate) startup_failed: Mutex<Vec<StartupFailure>>,
     /// The actor has panicked or lost its holder.
     pub(crate) faulted: AtomicBool,
-    /// The fewest lines that were printed between a boundary and the next command: those of the prompt.
+    /// The fewest lines that were printed between a boundary and the next command: they count as the prompt.
     pub(crate) prompt_lines: AtomicUsize,
     /// The job that was last told as a server, by its process group, and its ports.
     pub(crate) server: Mutex<Option<(u32, HashSet<u16>)>>,
@@ -54,14 +54,14 @@ impl Shared {
         self.backends.lanes.of(&self.meta.owner)
     }
 
-    /// Does work on so many bytes of its output, much of it in its lane. The bytes around them decide what is masked.
+    /// Does work on this many bytes of its output, much of it in its lane. The bytes around them decide what is masked.
     pub(crate) async fn work<T>(&self, bytes: u64, work: impl FnOnce() -> T) -> T {
         let around = 2 * self.folder.masks().margin();
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_add(around);
         self.backends.lanes.work(&self.meta.owner, bytes, work).await
     }
 
-    /// Room for an answer of so many bytes, among those that clients of its owner have not taken yet.
+    /// Room for an answer of this many bytes, among the answers that clients of its owner have not taken yet.
     pub(crate) async fn answer_room(&self, bytes: usize) -> Result<AnswerRoom, ActionError> {
         self.lane().room(bytes, limits::ANSWER_PATIENCE).await.ok_or(ActionError::Limit {
             what: "the bytes of output in answers that clients of this session's owner have not taken",

@@ -37,8 +37,8 @@ impl Taint {
         locked(&self.0).admitted
     }
 
-    /// Records the first reason, and counts each. Returns false, and does neither, if more than so many were admitted before. An
-    /// error means that what would taint the session may not run. Blocks.
+    /// Records the first reason, and counts each. Returns false, and does neither, if more than this many were admitted
+    /// before. An error means that what would taint the session may not run. Blocks.
     pub(super) fn record(&self, folder: &SessionFolder, reason: &str, most_before: u64) -> Result<bool, ActionError> {
         let mut taint = locked(&self.0);
         if taint.admitted > most_before {

@@ -28,7 +28,7 @@ use crate::sessions::timeline::{micros, time};
 /// How long to wait before a session that cannot be reached is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// An unfinished line is looked for in so many bytes.
+/// How many bytes are searched for an unfinished line.
 const LINE_BYTES_MAX: u64 = 4 << 10;
 
 /// A request's wait, and what its task would need.

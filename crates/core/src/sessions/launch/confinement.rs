@@ -45,7 +45,8 @@ pub(super) struct Places<'a> {
     pub(super) is_folder: &'a dyn Fn(&Path) -> Option<bool>,
 }
 
-/// The rules for a new session that starts in this directory, if its profile confines it; `rules` makes those of its tier. Blocks.
+/// The rules for a new session that starts in this directory, if its profile confines it; `rules` makes the rules of its
+/// tier. Blocks.
 pub(super) fn confinement(
     launcher: &Launcher,
     setting: &Setting,

@@ -29,7 +29,7 @@ pub(super) fn rules(
     confinement::confinement(launcher, setting, is_bound, cwd, session_home, of_tier)
 }
 
-/// The shell of a session in a container; where none is asked for, bash if the image has it, else sh.
+/// The shell of a session in a container; if the request names none, bash if the image has it, else sh.
 pub(super) fn shell_inside(
     launcher: &Launcher,
     settings: &ContainerSettings,

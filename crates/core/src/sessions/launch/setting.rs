@@ -135,7 +135,8 @@ impl Setting {
         env
     }
 
-    /// All variables except those of the shell itself and the session's tag. `base`: what the server, the client or an image gives.
+    /// All variables except the shell's own and the session's tag. `base`: the variables of the server, the client or an
+    /// image.
     pub(super) fn variables(&self, base: Variables, request: &Create) -> Result<Variables, ActionError> {
         let (profile, mut env) = (&self.profile, base);
         for (name, value) in self.beneath {

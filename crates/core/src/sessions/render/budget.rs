@@ -71,7 +71,7 @@ fn fewer(bytes: usize, text: &str, share: usize) -> Option<usize> {
     (chars > share).then(|| (bytes * share / chars).min(bytes * 15 / 16))
 }
 
-/// Marks a range before the text as left out on request.
+/// Marks a range before the text as omitted on request.
 pub(crate) fn say_left_out(reader: &Reader, text: &mut TextView, from: u64, to: u64) -> std::io::Result<()> {
     let left_out = lines(reader, from, to)?;
     let head = std::mem::take(&mut text.head);

@@ -100,7 +100,7 @@ impl DrawnScreen {
         Some(self.unfound.0).filter(|from| *from != u64::MAX)
     }
 
-    /// Draws the output up to this offset, but no more than so many bytes.
+    /// Draws the output up to this offset, but no more than this many bytes.
     pub(crate) fn draw(&mut self, output: &DrawnOutput<'_>, to: u64, most: u64) {
         let mut handovers = Handovers::new(output.handovers.clone());
         let mut runs = output.runs.iter().filter(|run| run.to > self.at).collect::<Vec<_>>().into_iter().peekable();

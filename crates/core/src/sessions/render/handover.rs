@@ -126,7 +126,7 @@ impl Region {
         Ok(region)
     }
 
-    /// Reads on until there are so many bytes; false if there is nothing more.
+    /// Continues to read until there are this many bytes; false if there is nothing more.
     fn fill(&mut self, reader: &Reader, most: usize, limit: u64) -> io::Result<bool> {
         let had = self.bytes.len();
         while self.bytes.len() < most {

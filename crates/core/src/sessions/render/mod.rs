@@ -1,4 +1,4 @@
-//! Renders a session's output for its readers, in stages of which each reader takes those that it needs.
+//! Renders a session's output for its readers, in stages; each reader uses the stages that it needs.
 //!
 //! ```text
 //!              markers    handover    paint    hidden text    budget

@@ -2,8 +2,8 @@
 //! it.
 //!
 //! The journal has no times of its own. Output is stamped with the first time at which it is known to have been there:
-//! never too early, and at the latest with the next event. Our markers and the queries that ptyd answers are left out.
-//! Input is not in the recording at all, so a password cannot be.
+//! never too early, and at the latest with the next event. The recording omits ptyd's markers and the queries that ptyd
+//! answers. Input is not in the recording at all, so a password cannot be.
 
 use std::collections::VecDeque;
 use std::io;
@@ -49,7 +49,7 @@ pub(in crate::sessions) struct Recorder {
     /// Ranges to leave out of them.
     hidden: VecDeque<std::ops::Range<u64>>,
     handovers: Handovers,
-    /// The command of a nested shell, whose markers are left out, too.
+    /// The command of a nested shell, whose markers are omitted, too.
     inside: Option<NestedLine>,
     /// An incomplete UTF-8 character.
     character: Vec<u8>,

@@ -218,7 +218,7 @@ fn search_block(block: &Block<'_>, segment: &Segment, is_end: bool, wanted: &Sea
     }
 }
 
-/// The line, or as many characters of a longer one around the match, with `…` where the line goes on.
+/// The line, or as many characters of a longer one around the match, with `…` where the line continues.
 fn around(line: &str, found: Range<usize>, chars_max: usize) -> String {
     let (before, after) = (&line[..found.start], &line[found.end..]);
     let (before_chars, found_chars) = (before.chars().count(), line[found].chars().count());

@@ -30,7 +30,7 @@ impl TextSource<'_> {
     }
 }
 
-/// A side of the text, with what is told about it.
+/// A side of the text, with the facts about it.
 pub(super) struct TextSide {
     pub(super) text: Text,
     pub(super) unseen: HiddenText,

@@ -139,7 +139,7 @@ impl Actor {
         self.perform(is_replaying);
     }
 
-    /// Takes a step that matches patterns: those of the open waits, and `new` characters for a wait that begins.
+    /// Takes a step that matches patterns: the patterns of the open waits, and `new` characters for a wait that begins.
     async fn matches(&mut self, new: usize, input: StepInput) {
         let work = self.session.matching_work() + new;
         let session = &mut self.session;
@@ -171,7 +171,7 @@ impl Actor {
     }
 
     /// The connection to the holder has ended. Returns whether there is another one; otherwise the session is over, or
-    /// goes on without this actor.
+    /// continues without this actor.
     async fn reconnects(&mut self) -> bool {
         let shared = Arc::clone(&self.session.shared);
         match shared.backends.holders.connect(&shared.folder) {

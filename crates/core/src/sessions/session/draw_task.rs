@@ -13,7 +13,7 @@ use crate::sessions::timeline::handover::RecentHandovers;
 
 /// One task draws no more than this, so that its screen is soon of use.
 const TASK_BYTES: u64 = 2 << 20;
-/// After so many bytes a task looks whether its screen is still wanted.
+/// After this many bytes, a task checks whether its screen is still wanted.
 const STEP_BYTES: u64 = 256 << 10;
 
 /// Draws a screen ahead of any look.

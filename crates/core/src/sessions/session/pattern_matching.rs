@@ -27,7 +27,7 @@ impl Matching {
         Self { share: server_events.patterns_of(owner), took: Duration::ZERO }
     }
 
-    /// Runs work that matches patterns against so many characters.
+    /// Runs work that matches patterns against this many characters.
     pub(super) async fn run(&mut self, characters: usize, work: impl FnOnce()) {
         if characters == 0 {
             return work();

@@ -1,4 +1,4 @@
-//! The records of tasks: those in the folders of sessions, and those of removed sessions.
+//! The records of tasks, in the folders of sessions and of removed sessions.
 
 pub(super) mod records;
 mod removed;

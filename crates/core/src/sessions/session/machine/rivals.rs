@@ -51,7 +51,7 @@ impl Session {
         self.foreground.state_pending = true;
     }
 
-    /// The error of a command whose keys the rivals may have taken, with their names; `None` where there is no rival.
+    /// The error of a command whose keys the rivals may have taken, with their names; `None` if there is no rival.
     pub(super) fn rivals_in_words(&self) -> Option<String> {
         let all = &self.foreground.rivals;
         let named = |pid: &u32| {

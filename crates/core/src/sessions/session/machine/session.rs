@@ -1,4 +1,4 @@
-//! The state of one live session, of which each part is in a file of its own beside this one.
+//! The state of one live session; each part of it is in a file of its own beside this one.
 
 use std::sync::Arc;
 

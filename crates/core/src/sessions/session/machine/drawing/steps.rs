@@ -27,7 +27,7 @@ impl Session {
         &mut self.drawn(to, u64::MAX).screen
     }
 
-    /// The screen on its way to this offset, with at most so many bytes more.
+    /// The screen on its way to this offset, with at most this many bytes more.
     pub(in crate::sessions::session::machine) fn drawn(&mut self, to: u64, most: u64) -> &mut DrawnScreen {
         self.drawing.was_seen = true;
         if self.drawing.screen.is_none() {
@@ -92,7 +92,8 @@ fn runs_behind(runs: impl Iterator<Item = PlainRun>, at: u64) -> Vec<PlainRun> {
     runs.filter(|run| run.to > at).collect()
 }
 
-/// The offset behind which a screen at `at` needs the hand-overs: colours are looked for from the beginning of its run on.
+/// The offset behind which a screen at `at` needs the hand-overs: the search for colours begins at the beginning of its
+/// run.
 fn handovers_from(runs: &[PlainRun], at: u64) -> u64 {
     runs.first().map_or(at, |run| run.from.min(at))
 }

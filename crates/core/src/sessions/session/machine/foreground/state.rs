@@ -123,18 +123,18 @@ impl ForegroundState {
         }
     }
 
-    /// When a full-screen program, or one that has just left full screen, counts as waiting for a key: it also reads
-    /// keys between two paints and while it leaves. Or when the state is that of a nested command which has just begun.
+    /// When a full-screen program, or one that has just left full screen, counts as waiting for a key: it also reads keys
+    /// between two paints and while it leaves. Or when the state belongs to a nested command that has just begun.
     pub(crate) fn settles_at(&self) -> Option<Instant> {
         self.painted_at.map(|at| at + limits::SCREEN_SETTLES).max(self.doubted_until)
     }
 
-    /// A nested command has begun: the newest state may be that of its shell, which read the line.
+    /// A nested command has begun: the newest state may still show its shell, which read the line.
     pub(crate) fn doubt(&mut self, now: Instant) {
         (self.doubted_until, self.state_pending) = (Some(now + limits::INSIDE_BEGUN), true);
     }
 
-    /// A command of the shell's has begun here: a state from before is that of the shell at its prompt.
+    /// A command of the shell's has begun here: a state from before shows the shell at its prompt.
     pub(crate) fn forget_prompt(&mut self, begun_at: u64) {
         let is_older = self.sampled_at < begun_at;
         self.state.take_if(|state| is_older && state.foreground.is_a_waiting_shell());

@@ -38,7 +38,7 @@ impl Session {
         is_unknown && self.foreground.first_awaited_until.is_some_and(|until| self.now.at < until)
     }
 
-    /// The rules of this server decide, and not those of the holder, which may have been started by another version.
+    /// The rules of this server decide, and not the holder's, because another version may have started the holder.
     pub(in crate::sessions::session::machine) fn on_observed(&mut self, observed: &Observed) {
         let state = observed.state();
         let rule = foreground::activity(&observed.facts).rule;

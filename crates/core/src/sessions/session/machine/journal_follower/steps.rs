@@ -115,7 +115,7 @@ impl Session {
         }
     }
 
-    /// Records that another process has cut the journal. The session goes on: later output has its offsets.
+    /// Records that another process has cut the journal. The session continues: later output has its offsets.
     pub(in crate::sessions::session::machine) fn is_cut(&mut self, before: u64) {
         let known = self.timeline.trouble().cut_before;
         self.timeline.record_cut(before);

@@ -58,8 +58,8 @@ const CARRIERS: [&str; 38] = [
     "bwrap",
 ];
 
-/// Whether the line editor of this program indents each line as the one before it, even where it asks for no pastes. Python's own
-/// asks for them since it indents.
+/// Whether the line editor of this program indents each line as the one before it, even if it asks for no pastes. Python's
+/// own editor asks for pastes since it indents.
 pub(super) fn indents_lines(file_name: &OsStr) -> bool {
     file_name.as_bytes().starts_with(b"pypy")
 }

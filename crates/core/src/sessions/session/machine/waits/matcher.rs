@@ -125,7 +125,7 @@ impl Echo {
         Self { has_new_editor, ..self }
     }
 
-    /// No echo comes: only the prompt is left out.
+    /// No echo comes: only the prompt is omitted.
     pub(crate) fn none(prompt: String) -> Self {
         Self { prompt, ..Self::default() }
     }
@@ -242,7 +242,7 @@ fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// The place in the line behind so many bytes that are not blanks.
+/// The place in the line behind this many bytes that are not blanks.
 fn place(line: &str, squeezed: usize) -> usize {
     let mut left = squeezed;
     for (at, c) in line.char_indices() {
