@@ -1,8 +1,8 @@
 //! Replays events and output in the order in which they happened, for an ended session or one from before this server.
 //!
 //! A record has the length of the journal when it was written, and a marker's record is written before the marker is
-//! announced. So an event is replayed after the output up to the event before it, and before its own; then every marker
-//! finds its record, and only pending ones have to be remembered.
+//! announced. So an event is replayed after the output up to the previous event, and before its own output. Then every
+//! marker finds its record, and only pending ones have to be remembered.
 
 use std::io;
 

@@ -54,7 +54,7 @@ pub(crate) struct SessionMetadata {
     pub(crate) policy: Option<String>,
     /// Why none of its commands can be proven, if that is so from its start on.
     pub(crate) unprovable: Option<String>,
-    /// The named secrets that it was given, with the values of that moment: they are masked also after they were changed or
+    /// The named secrets that it was given, with their values at that time. They stay masked after they were changed or
     /// removed, and a reset gives them again.
     pub(crate) secrets: GivenSecrets,
 }

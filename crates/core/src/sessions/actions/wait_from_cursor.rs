@@ -58,8 +58,8 @@ pub(in crate::sessions) async fn wait(
     Ok(report)
 }
 
-/// The offset where unread output begins for this caller. For a pattern the read cursor is stored before the wait,
-/// so that a repeated wait, also one at the next server, begins at the same offset.
+/// The offset where unread output begins for this caller. For a pattern, the read cursor is stored before the wait. So a
+/// repeated wait begins at the same offset, even at the next server.
 async fn waits_from(
     cursors: &ReadCursors,
     principal: &Principal,

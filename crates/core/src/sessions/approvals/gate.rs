@@ -244,8 +244,8 @@ impl Judged {
         PolicyRefusal::error(undone, &self.policy, ruling, self.shared.meta.confinement.tier.is_none(), approval)
     }
 
-    /// Prepares the session for it: a proven command runs in the shell for which it was proven, and what is not proven
-    /// is on record before it runs. Returns the approval that it uses up.
+    /// Prepares the session for it. A proven command runs in the shell for which it was proven; an unproven request is on
+    /// record before it runs. Returns the approval that it uses up.
     pub(crate) async fn admit(mut self, action: &mut Action) -> Result<Option<Box<ApprovalClaim>>, ActionError> {
         let taken = match self.answer.take() {
             Some(Answer::Allowed(taken)) => Some(taken),

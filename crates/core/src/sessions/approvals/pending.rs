@@ -305,7 +305,8 @@ impl Approvals {
     /// Records a decision, and returns whether it is the first: a later one changes nothing. For always, `remember` first
     /// makes a rule of the policy and the command. It may block.
     ///
-    /// Nobody decides on their own request, nor on one from a token with the same first maker. Two more rules:
+    /// Nobody decides on their own request, nor on one from a token with the same first maker.
+    ///
     /// * The caller of a tool and a program in a session have the user's name, but the user may decide on their requests.
     /// * A token of scope admin can type into every session, so it does not decide on requests of a program in a session.
     pub(in crate::sessions) fn decide(

@@ -1,5 +1,5 @@
-//! Rebuilds the store of ended sessions: a damaged store is rebuilt from the folders before a query is answered, and an
-//! unavailable one is an error.
+//! Rebuilds the store of ended sessions. If it is damaged, it is rebuilt from the folders before a query is answered; if it
+//! is unavailable, that is an error.
 use std::sync::{Arc, Weak};
 
 use super::unwitnessed_end;

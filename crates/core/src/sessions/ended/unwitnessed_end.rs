@@ -1,5 +1,5 @@
-//! The end of a session that no actor of this server has seen: it is recorded from the session's folder, and what is left of
-//! the session is removed.
+//! The end of a session that no actor of this server has seen. It is recorded from the session's folder, and the remains of
+//! the session are removed.
 
 use std::io;
 use std::time::SystemTime;

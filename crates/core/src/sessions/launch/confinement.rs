@@ -323,8 +323,8 @@ fn check_secrets(workspace: &Path, secrets: &[PathBuf]) -> Result<(), ActionErro
     )))
 }
 
-/// Refuses a folder of the system's, a shared one or another's home as a whole, and one in a hidden folder of a home: programs
-/// outside run files of such folders (`~/.config/fish`, `~/.cargo/bin`).
+/// Refuses a folder of the system's, a shared folder, another's home as a whole, and a folder in a hidden folder of a home.
+/// Programs outside run files of such folders (`~/.config/fish`, `~/.cargo/bin`).
 fn check_project(workspace: &Path, places: &Places<'_>) -> Result<(), ActionError> {
     let own = places.home.map(|home| (places.resolved)(home));
     if own.as_deref() == Some(workspace) {

@@ -7,8 +7,8 @@ use crate::policy_file::PolicyFile;
 use crate::principal::Principal;
 use crate::profile::Profile;
 
-/// The shells that a request may name in a session under a policy: their names, found on a PATH that it has not set, or their
-/// paths in the system's folders.
+/// The shells that a request may name in a session under a policy: by their paths in the system's folders, or by name if it
+/// has not set PATH.
 const SHELLS: [&str; 5] = ["bash", "dash", "fish", "sh", "zsh"];
 
 /// The policy of a new session, if it lets the request start one. Blocks.

@@ -34,8 +34,8 @@ impl Quota {
     }
 
     /// Reserves a place in the quota, so that several starts at once cannot share the last one. `count` returns how many
-    /// sessions live or are being started, in total and of the owner; it is called with the lock, because a session that
-    /// has just been started is in both.
+    /// sessions live or are being started, in total and of the owner. It is called with the lock, because a session that
+    /// has just been started counts as both.
     pub(in crate::sessions) fn reserve(
         &self,
         id: &SessionId,

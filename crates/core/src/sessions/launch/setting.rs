@@ -77,8 +77,8 @@ pub(in crate::sessions) fn check_profiles_of_token(
     missing.map_or(Ok(()), |name| Err(invalid(no_profile(&there, name))))
 }
 
-/// The requested profile, or else the first one of the caller's token, or else the default one; for a model, the one
-/// for agents comes before the default one.
+/// The requested profile, or else the first one of the caller's token, or else the default one. For a model, the profile
+/// for agents precedes the default one.
 pub(super) fn setting(launcher: &Launcher, principal: &Principal, request: &Create) -> Result<Setting, ActionError> {
     let bound = principal.profiles();
     if let (Some(bound), Some(asked)) = (bound, &request.profile)

@@ -2,9 +2,9 @@
 //!
 //! A command is recorded (`Accepted`, `Typed`) before anything of it is typed, and the marker with its nonce begins its
 //! output. Between these two offsets, and nowhere else, an editor paints the line of ours that hands it over. The region
-//! may begin before the shell has painted its prompt and bash paints a part of the prompt again, so this stage searches the
-//! region for the beginning of the line; it never looks at output outside of the region. A line typed into a nested shell
-//! is all that is in its region. bash's builtins paint no line: their key prints the mark `A` in its place.
+//! may begin before the shell has painted its prompt, and bash paints a part of the prompt again. So this stage searches
+//! the region for the beginning of the line; it never looks at output outside of the region. A line typed into a nested
+//! shell is all that is in its region. bash's builtins paint no line: their key prints the mark `A` in its place.
 //!
 //! The place of a line is found from the journal, and not from the bytes at hand. So every reader finds the same place,
 //! wherever it begins, and however its bytes are cut.

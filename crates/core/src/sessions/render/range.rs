@@ -5,7 +5,7 @@ use journal::{Offset, Read, Reader};
 /// Bytes read at once while lines are counted.
 const COUNT_CHUNK: usize = 256 << 10;
 
-/// A range of the journal, without the part at its front that retention has removed, or the part behind it that another
+/// A range of the journal. It lacks the part at its front that retention has removed, or the part at its end that another
 /// process has cut away.
 pub(crate) struct Slice {
     pub(crate) from: u64,

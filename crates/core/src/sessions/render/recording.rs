@@ -1,9 +1,9 @@
 //! Records a session as an asciicast, version 2 or 3: read from the journal a page at a time, as its consumer asks for
 //! it.
 //!
-//! The journal has no times of its own. Output is stamped with the first time at which it is known to have been there:
-//! never too early, and at the latest with the next event. The recording omits ptyd's markers and the queries that ptyd
-//! answers. Input is not in the recording at all, so a password cannot be.
+//! The journal has no times of its own. Output is stamped with the first time at which it is known to exist: never too
+//! early, and at the latest with the next event. The recording omits ptyd's markers and the queries that ptyd answers.
+//! Input is not in the recording at all, so a password cannot be.
 
 use std::collections::VecDeque;
 use std::io;

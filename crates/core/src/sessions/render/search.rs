@@ -1,6 +1,6 @@
 //! Searches a session's output: matching lines of plain text, with their offsets in the journal.
 //!
-//! The text is the one that a reader of the output gets, rendered a block at a time: memory is bounded whatever the
+//! It searches the text that a reader of the output gets, rendered a block at a time. So memory is bounded whatever the
 //! journal's size, and a command's output is never mixed with the text around it. An offset is verified before it is
 //! returned: the line there, or the text that ends with that line, reads as the match does.
 
@@ -19,8 +19,8 @@ use crate::host::holders::MaskedFolder;
 use crate::limits;
 use crate::store::CommandRange;
 
-/// Journal bytes rendered at once: enough that most of the time is spent in the text, and few enough that an offset
-/// inside can be found by rendering parts again.
+/// Journal bytes rendered at once. They are enough that most of the time is spent in the text, and few enough to find an
+/// offset inside by rendering parts again.
 const BLOCK_BYTES: u64 = 64 << 10;
 
 /// A range of output: of one command, or background output.

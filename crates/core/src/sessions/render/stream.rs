@@ -3,8 +3,8 @@
 
 use super::handover::Cuts;
 
-/// The visible part of these bytes and its end: without a beginning that may become a marker or a query, unless these
-/// are the last bytes. `markers` are the ranges of attested markers, oldest first. The bytes must begin between control
+/// The visible part of these bytes and its end. Unless these are the last bytes, it excludes a beginning that may become a
+/// marker or a query. `markers` are the ranges of attested markers, oldest first. The bytes must begin between control
 /// sequences.
 pub(crate) fn stream(
     mut bytes: Vec<u8>,

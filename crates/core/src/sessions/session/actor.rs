@@ -266,8 +266,8 @@ fn draw_at_lowest_priority(task: DrawTask) {
     task.run();
 }
 
-/// Waits until this time at most. Setting a timer wakes the thread that waits for all timers, so one that is set to an earlier
-/// time stays set, and the turn that it causes does nothing.
+/// Waits until this time at most. Setting a timer wakes the thread that waits for all timers. So a timer that is set to an
+/// earlier time stays set, and the turn that it causes does nothing.
 async fn wait_until(mut timer: Pin<&mut Sleep>, at: Option<Instant>) {
     let Some(at) = at else { return std::future::pending().await };
     if timer.is_elapsed() || at < timer.deadline() {

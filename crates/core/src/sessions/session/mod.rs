@@ -8,8 +8,9 @@
 //! time ─────┘         │                └─► answers of callers (oneshot)
 //!                events, then output up to the tail
 //! ```
-//! A step reads the session's files up to the tail that its holder has published, and the machine through its host; it reads
-//! no clock, waits for nothing and sends nothing. [`actor`] makes inputs of what wakes it, and does what a step wants done.
+//! A step reads the session's files up to the tail that its holder has published, and the machine through its host. It
+//! reads no clock, waits for nothing and sends nothing. [`actor`] makes inputs of what wakes it, and does what a step wants
+//! done.
 //!
 //! A file takes names only from files above it in this list:
 //!

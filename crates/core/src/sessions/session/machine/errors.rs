@@ -107,8 +107,8 @@ pub(super) fn key_reused() -> ActionError {
     ActionError::KeyReused { key: String::new() }
 }
 
-/// The error of a request that the holder could not perform, with the number that it sent. It records a command, an input and a size
-/// before it performs them, so that one for which the disk has no room is not done.
+/// The error of a request that the holder could not perform, with the number that it sent. It records a command, an input
+/// and a size before it performs them. So it does not perform one for which the disk has no room.
 pub(super) fn holder_failed(what: &str, value: u64) -> ActionError {
     use rustix::io::Errno;
     let error = i32::try_from(value).ok().map(std::io::Error::from_raw_os_error);

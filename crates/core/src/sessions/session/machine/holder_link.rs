@@ -1,8 +1,8 @@
 //! The link to the session's holder: open calls, and a holder that does not answer.
 //!
-//! A holder serves its requests in every turn, also while a command waits for the prompt or the session is being ended.
-//! A request that stays unanswered is therefore followed by a ping; if the ping stays unanswered too, the requests
-//! fail, and nothing more is sent until the holder answers again. It may still perform a request later.
+//! A holder serves its requests in every turn, also while a command waits for the prompt or the session is being ended. So
+//! if a request stays unanswered, a ping follows. If the ping stays unanswered too, the requests fail, and nothing more is
+//! sent until the holder answers again. It may still perform a request later.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! One live session as a machine of steps: `session.rs` is its state, `step.rs` is the entrance (a time and one input in, effects
-//! out), and each other module is one subject: a part of the state, which does not know the session, and its steps.
+//! One live session as a machine of steps. `session.rs` is its state, and `step.rs` the entrance (a time and one input in,
+//! effects out). Each other module is one subject: its steps, and its part of the state, which does not know the session.
 
 mod command_request;
 pub(super) mod drawing;

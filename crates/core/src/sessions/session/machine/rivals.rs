@@ -36,8 +36,8 @@ impl Session {
         self.keys_lost_at().or_else(|| self.keys_are_on_their_way().then(|| self.keys_read_at()).flatten())
     }
 
-    /// Whether a shell that waits for input may still have to read the keys of its command. The kernel shows its line editor so too, if
-    /// a rival has taken the key that woke it, or another process has set the terminal's modes.
+    /// Whether a shell that waits for input may still have to read the keys of its command. The kernel shows the same state
+    /// if a rival has taken the key that woke its line editor, or if another process has set the terminal's modes.
     pub(super) fn keys_are_on_their_way(&self) -> bool {
         let shell_reads = self.foreground.state.is_some_and(|state| state.foreground == Activity::ShellReads);
         shell_reads && self.timeline.log().awaits_start().is_some() && !self.keys_are_read()

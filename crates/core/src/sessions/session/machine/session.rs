@@ -24,8 +24,8 @@ use crate::sessions::session::now::Now;
 use crate::sessions::shared::Shared;
 use crate::sessions::timeline::Timeline;
 
-/// The state of a live session: a machine that `Session::step` drives. It reads the session's files and the kernel, and
-/// changes nothing outside of itself but by [`Effects`], by answers to callers, and by the signals of its limits
+/// The state of a live session: a machine that `Session::step` drives. It reads the session's files and the kernel. It
+/// changes something outside only by [`Effects`], by answers to callers, and by the signals of its limits
 /// (`limit_enforcement/`, through its host).
 pub(crate) struct Session {
     pub(crate) shared: Arc<Shared>,

@@ -11,8 +11,8 @@ use crate::sessions::summary::Summary;
 use crate::sessions::timeline::handover::RecentHandovers;
 use crate::sessions::views;
 
-/// Journal bytes that are fed to the screen per turn while a viewer waits for it: more than a turn reads, so that it
-/// catches up, and few enough for the other sessions to get their turns.
+/// Journal bytes that are fed to the screen per turn while a viewer waits for it. They are more than a turn reads, so that
+/// the screen catches up, and few enough for the other sessions to get their turns.
 const DRAW_CHUNK: u64 = 2 * limits::SCAN_CHUNK as u64;
 
 impl Session {

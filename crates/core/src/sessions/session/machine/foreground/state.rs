@@ -123,8 +123,9 @@ impl ForegroundState {
         }
     }
 
-    /// When a full-screen program, or one that has just left full screen, counts as waiting for a key: it also reads keys
-    /// between two paints and while it leaves. Or when the state belongs to a nested command that has just begun.
+    /// When a full-screen program, or one that has just left full screen, counts as waiting for a key. Not at once, because
+    /// it also reads keys between two paints and while it leaves. Or when the state belongs to a nested command that has
+    /// just begun.
     pub(crate) fn settles_at(&self) -> Option<Instant> {
         self.painted_at.map(|at| at + limits::SCREEN_SETTLES).max(self.doubted_until)
     }

@@ -1,4 +1,4 @@
-//! The foreground of the session: the kernel's state of it, as the holder samples it, and its meaning together with the
+//! The foreground of the session: its state by the kernel, as the holder samples it, and its meaning together with the
 //! output and the shell's reports.
 //!
 //! The kernel's state from before an input, a signal or a reply is out of date after it; the holder sends another one.
@@ -305,8 +305,8 @@ impl Session {
         }
     }
 
-    /// Whether the shell's process runs another program since `exec`: its command line is not the one we started, or
-    /// its program image is not the one that has reported.
+    /// Whether the shell's process runs another program since an `exec`: its command line differs from the one at the
+    /// start, or its program image from the one that has reported.
     pub(in crate::sessions::session::machine) fn is_replaced(&self) -> bool {
         if self
             .foreground

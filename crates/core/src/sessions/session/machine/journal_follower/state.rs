@@ -48,8 +48,8 @@ impl JournalFollower {
         }
     }
 
-    /// The next frame that can be handled now: the events that it refers to were read, and the state of the foreground is
-    /// understood only with all output from before it.
+    /// The next frame that can be handled now. The events that it refers to must have been read; a state of the foreground
+    /// also needs all output from before it.
     pub(crate) fn next_frame(&mut self) -> Option<FromHolder> {
         let is_state = matches!(self.frames.front(), Some(FromHolder::Observed(_)));
         let is_early = self.has_events || is_state && self.is_replaying && self.is_behind;

@@ -20,7 +20,7 @@ impl Session {
     }
 
     /// Reads some of the events up to the tail. During replay, events and output are read in the order in which they
-    /// happened; afterwards events are read at once, but for a typed line, before which the output up to it is read.
+    /// happened. Afterwards events are read at once, except a typed line: the output up to it is read first.
     fn read_events(&mut self) {
         let tail = self.follower.tail();
         let size = (self.timeline.cols(), self.timeline.rows());

@@ -83,8 +83,8 @@ impl Program {
         matches!(self, Self::Shell | Self::EditingShell)
     }
 
-    /// Whether this unfinished line looks like its prompt: a question of a start-up file ends otherwise, and a `>` of most
-    /// shells stands before the rest of a command.
+    /// Whether this unfinished line looks like its prompt. A question of a start-up file ends differently, and in most
+    /// shells `>` asks for the rest of a command.
     pub(super) fn shows_prompt(self, name: &str, line: &str) -> bool {
         let last = line.trim_end().chars().next_back();
         last.is_some_and(|last| "$#%❯➜»λ".contains(last) || last == '>' && name.trim_start_matches('-') == "fish")

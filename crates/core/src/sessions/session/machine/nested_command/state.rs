@@ -100,9 +100,9 @@ impl NestedShell {
         self.line_typed_at.is_none_or(|at| output_to > at)
     }
 
-    /// Whether a shell that reads is at its prompt as far as input tells: it has ended a command and nothing else was typed
-    /// since, or the unfinished line is the prompt at which the newest command or input was typed. Of one at which nothing
-    /// was typed, as of one that a typed line has started, the line must look like a prompt.
+    /// Whether a shell that reads is at its prompt, as far as input shows. Either it has ended a command, and nothing else
+    /// was typed since; or the unfinished line is the prompt at which the newest command or input was typed. If nothing was
+    /// typed at this shell, for example because a typed line has started it, the line must look like a prompt.
     pub(crate) fn is_at_prompt(
         &self,
         reader: u32,

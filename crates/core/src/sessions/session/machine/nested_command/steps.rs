@@ -166,8 +166,8 @@ impl Session {
         }
     }
 
-    /// Whether the program that seems to be at its prompt may still react to what happened a moment ago: its output has not
-    /// come, or it came after the kernel was asked. The other end of a connection may react without a sign here.
+    /// Whether the program that seems to be at its prompt may still react to the last event: its output has not come, or
+    /// came after the kernel was asked. The other end of a connection may react without a sign here.
     fn may_react(&self, shell: TargetShell) -> bool {
         let is_old = self.foreground.sampled_at < self.timeline.output().scanner.position();
         let is_unknown = || !self.is_known_shell() && (is_old || shell == TargetShell::Foremost && self.is_relayed());
@@ -380,8 +380,8 @@ impl Session {
             && self.waits_for_a_line()
     }
 
-    /// Whether the program that read before is a shell that the kernel names, reads as it does at its prompt, and shows the
-    /// one at which the command was typed.
+    /// Whether the program that read before is a shell that the kernel names, reads as at its prompt, and shows the prompt
+    /// at which the command was typed.
     fn seems_back_at_its_prompt(&self) -> bool {
         self.timeline.log().inside.is_some()
             && !self.has_unread()

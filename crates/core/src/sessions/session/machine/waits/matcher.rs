@@ -186,8 +186,8 @@ impl Echo {
         before(line, shown.len() - begun(&shown, typed))
     }
 
-    /// The length of the prompt in this line, without blanks, if an editor has painted or begins to paint there a line that
-    /// has been echoed.
+    /// If an editor has painted, or begins to paint, an echoed line again here: the length of the prompt in this line,
+    /// without blanks.
     fn repainted_behind(&mut self, line: &str, is_whole: bool) -> Option<usize> {
         let typed = self.typed[..self.came].get(self.repainted)?;
         let shown = squeezed(line);
