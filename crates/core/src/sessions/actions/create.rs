@@ -17,7 +17,9 @@ use crate::sessions::backends::Backends;
 use crate::sessions::ended::session::EndedSession;
 use crate::sessions::handle::Handle;
 use crate::sessions::known_sessions::SessionRef;
-use crate::sessions::launch::spec;
+use crate::sessions::launch::again::again;
+use crate::sessions::launch::prepare::new_session;
+use crate::sessions::launch::request::owner;
 use crate::sessions::launch::start;
 use crate::sessions::request_words::asked_for;
 use crate::sessions::services::Services;
@@ -36,7 +38,7 @@ pub(in crate::sessions) async fn create(
     // Without a key, two requests make two sessions; with one, the second must find the first.
     let mut turn = None;
     if let Some(key) = &request.key {
-        let owner = spec::owner(principal, request)?;
+        let owner = owner(principal, request)?;
         turn = Some(services.create_keys.turn_of_key(&owner, key).await);
         // The key may belong to a session that is being adopted.
         services.sessions.adopted().await;
@@ -51,8 +53,8 @@ pub(in crate::sessions) async fn create(
         }
     }
     let id = SessionId::random(NODE);
-    let owner = spec::owner(principal, request)?;
-    let handle = start::launch(services, &id, owner, spec::new(&id, principal, request, StartFiles::User)).await?;
+    let owner = owner(principal, request)?;
+    let handle = start::launch(services, &id, owner, new_session(&id, principal, request, StartFiles::User)).await?;
     drop(turn);
     created(services, principal, &handle).await
 }
@@ -65,12 +67,12 @@ async fn create_default(
     client: &str,
 ) -> Result<Created, ActionError> {
     let turn = default_session::default_turn(services, client).await;
-    let (id, owner) = (SessionId::random(NODE), spec::owner(principal, request)?);
+    let (id, owner) = (SessionId::random(NODE), owner(principal, request)?);
     let handle = match default_session::default_of(services, principal, client).await? {
         DefaultSession::Live(_, snapshot) => return Ok(not_new(snapshot.view)),
         DefaultSession::Ended(old) => launch_again(services, &old, &id).await?,
         DefaultSession::Nothing => {
-            start::launch(services, &id, owner.clone(), spec::new(&id, principal, request, StartFiles::User)).await?
+            start::launch(services, &id, owner.clone(), new_session(&id, principal, request, StartFiles::User)).await?
         }
     };
     let Some(reason) = start_files_problem(services, principal, &handle, request).await else {
@@ -79,7 +81,7 @@ async fn create_default(
     };
     terminate::end(services, &handle, sys::signal::HUP, limits::TERMINATE_GRACE).await?;
     let id = SessionId::random(NODE);
-    let handle = start::launch(services, &id, owner, spec::new(&id, principal, request, StartFiles::Clean)).await?;
+    let handle = start::launch(services, &id, owner, new_session(&id, principal, request, StartFiles::Clean)).await?;
     let reason = format!("{reason}; this shell, and each shell after a reset, skips them");
     handle.shared.note_startup_failure("start-up files".to_owned(), reason);
     drop(turn);
@@ -161,7 +163,7 @@ pub(in crate::sessions) async fn restart(
     terminate::end(services, &old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
     let id = SessionId::random(NODE);
     let owner = old.shared.meta.owner.clone();
-    let handle = start::launch(services, &id, owner, spec::again(&id, &old.shared, None)).await?;
+    let handle = start::launch(services, &id, owner, again(&id, &old.shared, None)).await?;
     created(services, principal, &handle).await
 }
 
@@ -170,13 +172,13 @@ pub(in crate::sessions) async fn restart(
 async fn launch_again(services: &Arc<Services>, old: &EndedSession, id: &SessionId) -> Result<Handle, ActionError> {
     let owner = &old.shared.meta.owner;
     if let Some(cwd) = kept_directory(&services.backends, old) {
-        let again = spec::again(id, &old.shared, Some(cwd));
+        let again = again(id, &old.shared, Some(cwd));
         if let Ok(handle) = start::launch(services, id, owner.clone(), again).await {
             return Ok(handle);
         }
     }
     let id = SessionId::random(NODE);
-    start::launch(services, &id, owner.clone(), spec::again(&id, &old.shared, None)).await
+    start::launch(services, &id, owner.clone(), again(&id, &old.shared, None)).await
 }
 
 /// The directory of a shell that ended by itself. A confined session keeps a directory only if it could change it, because

@@ -3,7 +3,7 @@
 use crate::action::{ActionError, SessionView};
 use crate::ids::SessionId;
 use crate::principal::Principal;
-use crate::sessions::launch::spec::checked_size;
+use crate::sessions::launch::request::checked_size;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 

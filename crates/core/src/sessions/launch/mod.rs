@@ -1,12 +1,15 @@
-//! The start of a session: its spec, made of the request, its profile and its policy, and then its holder.
+//! The start of a session: a checked request, its container and its spec, and then its holder.
 
+pub(super) mod again;
 mod confinement;
 mod container;
 pub(super) mod directory;
 pub(super) mod launcher;
 pub(super) mod policy_of_new;
+pub(super) mod prepare;
 mod quota;
+pub(super) mod request;
 pub(super) mod setting;
-pub(super) mod spec;
+mod spec;
 pub(super) mod start;
 pub(super) mod variables;

@@ -1,0 +1,107 @@
+//! Prepares a new session: checks the request, starts its container, and has its spec made.
+
+use std::path::PathBuf;
+
+use wire::Rules;
+
+use super::container;
+use super::directory::{asked_directory, check_directory, default_directory, has_own_directory, set_directory};
+use super::launcher::Launcher;
+use super::policy_of_new::policy_of_new;
+use super::request::{checked_name, checked_size, limits_of, owner};
+use super::setting::{self, Setting};
+use super::spec::{Checked, folder_secrets, shell, spec};
+use super::start::NewSession;
+use super::variables::{get, set};
+use crate::action::{ActionError, Create, Variables};
+use crate::confinement_tier::ConfinementTier;
+use crate::ids::SessionId;
+use crate::principal::Principal;
+use crate::profile::StartFiles;
+
+/// The error of a confined session whose request names no directory.
+const NO_WORKSPACE: &str = "a confined session needs a folder that it may change, and the request names none: name a project's folder \
+                            (`cwd`), or start it with a profile that has a `cwd`";
+
+/// Returns the function that prepares a new session.
+pub(in crate::sessions) fn new_session(
+    id: &SessionId,
+    principal: &Principal,
+    request: &Create,
+    start_files: StartFiles,
+) -> impl FnOnce(&Launcher) -> Result<NewSession, ActionError> + Send + use<> {
+    let (id, principal, request) = (id.clone(), principal.clone(), request.clone());
+    move |launcher| prepare(launcher, &id, &principal, &request, start_files)
+}
+
+/// Waits for the disk. `start_files`: those that its shell reads, if the profile leaves them to the user.
+fn prepare(
+    launcher: &Launcher,
+    id: &SessionId,
+    principal: &Principal,
+    request: &Create,
+    start_files: StartFiles,
+) -> Result<NewSession, ActionError> {
+    let owner = owner(principal, request)?;
+    let name = checked_name(request.name.as_deref())?;
+    let mut setting = setting::setting(launcher, principal, request)?;
+    if start_files == StartFiles::Clean {
+        setting.profile.rc = StartFiles::Clean;
+    }
+    let (profile, otherwise) = (&setting.profile, &request.otherwise);
+    let tier = profile.confinement.as_ref().map(|confinement| confinement.tier);
+    if request.keeps_descendants && tier.is_some_and(ConfinementTier::has_namespaces) {
+        let problem =
+            "a sandbox and a container end with all of their processes; omit `keep`, or use the tier `process`";
+        return Err(ActionError::Invalid { field: "onEnd", problem: problem.to_owned() });
+    }
+    let (cols, rows) = (request.cols.or(profile.cols), request.rows.or(profile.rows));
+    let size = checked_size(cols.or(otherwise.cols), rows.or(otherwise.rows))?;
+    let mut env = setting.variables(setting.inherited(request), request)?;
+    let (cwd, confinement) = place(launcher, &setting, principal, request, &mut env)?;
+    let policy = policy_of_new(&launcher.policies, principal, request, profile)?;
+    let limits = limits_of(launcher, principal, request, profile)?;
+    // An engine runs for nothing that is refused anyway.
+    let inside = container::start_container(launcher, id, &setting, confinement.as_ref())?;
+    if let Some((_, inside)) = &inside {
+        // An image has its own PATH and HOME, and no variable of the machine says anything in it.
+        env = setting.variables(inside.environment.clone(), request)?;
+        set(&mut env, b"PWD", cwd.as_os_str().as_encoded_bytes());
+        if !inside.files.is_directory(&cwd) {
+            let problem = format!("{} is not a directory in the container", cwd.display());
+            return Err(ActionError::Invalid { field: "cwd", problem });
+        }
+    }
+    let shell = shell(launcher, &setting, request, inside.as_ref(), &env)?;
+    let checked = Checked { owner, name, size, cwd, confinement, policy, limits, setting, env, shell };
+    let (spec, meta) = spec(launcher, id, principal, request, checked, inside.as_ref())?;
+    let container = inside.map(|(_, inside)| inside.connection);
+    Ok(NewSession { spec, secrets: folder_secrets(meta), container })
+}
+
+/// The session's directory and the rules of its confinement; `PWD` names the directory.
+fn place(
+    launcher: &Launcher,
+    setting: &Setting,
+    principal: &Principal,
+    request: &Create,
+    env: &mut Variables,
+) -> Result<(PathBuf, Option<Rules>), ActionError> {
+    let (profile, host) = (&setting.profile, &*launcher.backends.host);
+    let asked = asked_directory(setting, request, env)?;
+    let (is_asked, cwd) = (asked.is_some(), asked.unwrap_or_else(|| default_directory(&launcher.backends, profile)));
+    // Before a look at the directory: what is hidden from the session is not told here either.
+    let is_bound = principal.profiles().is_some();
+    let confinement =
+        container::rules(launcher, setting, is_bound, &cwd, get(env, b"HOME")).map_err(|error| match error {
+            ActionError::Invalid { field: "cwd", .. } if !is_asked => {
+                ActionError::Invalid { field: "cwd", problem: NO_WORKSPACE.to_owned() }
+            }
+            error => error,
+        })?;
+    if !profile.confinement.as_ref().is_some_and(has_own_directory) {
+        check_directory(host, &cwd)?;
+    }
+    set_directory(host, env, &cwd);
+    Ok((cwd, confinement))
+}
