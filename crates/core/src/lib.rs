@@ -5,6 +5,7 @@
 //! state. No protocol is named here: HTTP, WebSocket and MCP are in the crate `server`.
 
 pub mod action;
+pub mod agent_defaults;
 pub mod approval_wait;
 pub mod audit;
 pub mod block_in_place;

@@ -10,20 +10,6 @@ use crate::action::{ConfinementTier, Limit, Limits};
 /// The name of the profile for sessions that name none.
 pub const DEFAULT: &str = "default";
 
-/// The name of the profile for sessions that a model starts; it replaces [`AGENT_VARIABLES`].
-pub const AGENT: &str = "agent";
-
-/// The variables of a session that a model starts: a pager would wait for a key at each page.
-pub const AGENT_VARIABLES: [(&str, &str); 7] = [
-    ("PAGER", "cat"),
-    ("GIT_PAGER", "cat"),
-    ("MANPAGER", "cat"),
-    ("SYSTEMD_PAGER", "cat"),
-    ("GH_PAGER", "cat"),
-    ("AWS_PAGER", "cat"),
-    ("BAT_PAGER", "cat"),
-];
-
 /// The settings of a profile. By default nothing differs from a session without a profile.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -104,7 +90,7 @@ pub struct Confinement {
     pub workspaces: Vec<PathBuf>,
     /// Whether the settings of a project in a place to change can be changed, too ([`PROJECT_SETTINGS`]).
     ///
-    /// [`PROJECT_SETTINGS`]: crate::host::places::PROJECT_SETTINGS
+    /// [`PROJECT_SETTINGS`]: crate::host::sensitive_paths::PROJECT_SETTINGS
     #[serde(default)]
     pub project_settings: bool,
     /// More places that cannot be opened.

@@ -13,7 +13,7 @@ sys::begins_with!(run);
 fn run(arguments: Vec<OsString>) -> u8 {
     let mut arguments = arguments.into_iter().skip(1).peekable();
     if arguments.next_if(|first| first == wire::FIRST_IN_CONTAINER).is_some() {
-        return match arguments.next().map(|socket| holder::first_in_container::run(socket.as_ref())) {
+        return match arguments.next().map(|socket| holder::container_init::run(socket.as_ref())) {
             Some(Ok(())) => 0,
             Some(Err(e)) => {
                 eprintln!("ptyd-holder: the connection to the server: {e}");

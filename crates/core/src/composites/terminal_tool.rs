@@ -11,6 +11,7 @@ use crate::action::{
     InputBytes, LiveSession, Locate, LocatedSession, Look, MissedEnd, Otherwise, Outcome, ReadMissed, Report,
     SessionView, SignalTarget, TargetShell, TaskNote, TaskSupport, TerminalCall, TerminalView, Wait,
 };
+use crate::agent_defaults::AGENT_SHELL;
 use crate::ids::SessionId;
 use crate::keys;
 use crate::limits;
@@ -374,8 +375,7 @@ fn request(call: &TerminalCall, client: String) -> Create {
     let context = &call.client;
     Create {
         otherwise: Otherwise {
-            // Models write for bash, whatever their user's shell is.
-            shell: Some("bash".to_owned()),
+            shell: Some(AGENT_SHELL.to_owned()),
             cwd: context.cwd.clone(),
             umask: context.umask,
             ..Otherwise::default()

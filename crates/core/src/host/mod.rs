@@ -7,8 +7,8 @@ pub(crate) mod fake;
 mod holder_program;
 pub(crate) mod holders;
 mod local;
-pub(crate) mod places;
 mod port;
+pub(crate) mod sensitive_paths;
 
 #[cfg(test)]
 pub(crate) use fake::{FakeHost, process};

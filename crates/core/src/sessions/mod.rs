@@ -29,6 +29,7 @@ mod person;
 mod processes;
 mod published;
 mod read_cursor;
+mod redaction;
 mod render;
 mod replay_order;
 mod request_words;

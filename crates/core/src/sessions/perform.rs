@@ -9,7 +9,7 @@ use super::actions::{
     processes, purge, recording_extent, resize, screen, search_range, secret, signals, task, terminate, tokens,
     wait_from_cursor, watch,
 };
-use super::approvals::decision;
+use super::approvals::record_decision;
 use super::on_disk::on_disk;
 use super::services::Services;
 use super::target::Target;
@@ -193,7 +193,7 @@ async fn attempt(
             Ok(Outcome::Approval(Box::new(view)))
         }
         Action::DecideApproval { id, decision } => {
-            let decided = decision::decide_approval(services, principal, id, *decision).await?;
+            let decided = record_decision::decide_approval(services, principal, id, *decision).await?;
             Ok(Outcome::Approval(Box::new(decided)))
         }
         Action::Capabilities => {

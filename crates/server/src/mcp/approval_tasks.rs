@@ -12,8 +12,8 @@ use std::time::SystemTime;
 
 use api::ErrorCode;
 use rmcp::model::{
-    CallToolResponse, CreateTaskResult, DetailedTask, ElicitRequestParams, ElicitationAction, ErrorData, GetTaskResult,
-    InputRequest, InputRequests, InputResponses, Request, Task, TaskPayload, TaskStatus,
+    CallToolResponse, CreateTaskResult, DetailedTask, ErrorData, GetTaskResult, InputRequests, InputResponses, Task,
+    TaskPayload, TaskStatus,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -23,6 +23,7 @@ use super::caller::Caller;
 use super::dispatch_port::Boxed;
 use super::tasks;
 use super::tool_definitions::refused;
+use super::url_elicitation::{approval_question, reply_of};
 use ptyd_core::action::PersonReply;
 use ptyd_core::approval_wait::ApprovalWait;
 use ptyd_core::limits::{APPROVAL_LIFETIME, TASK_CANCEL_WAIT, TASK_HELD};
@@ -119,7 +120,7 @@ pub(super) async fn get(caller: &Caller, id: &str) -> Result<GetTaskResult, Erro
             };
             let payload = match page {
                 Some((id, page)) => {
-                    let input_requests = InputRequests::from([(QUESTION.to_owned(), question(&id, page))]);
+                    let input_requests = InputRequests::from([(QUESTION.to_owned(), approval_question(&id, page))]);
                     TaskPayload::InputRequired { input_requests }
                 }
                 None => TaskPayload::Working,
@@ -154,7 +155,7 @@ pub(super) async fn update(caller: &Caller, id: &str, replies: &InputResponses) 
     if let Some(inner) = call.inner() {
         return tasks::update(caller, &inner, replies).await;
     }
-    if replies.get(QUESTION).is_some_and(|reply| tasks::reply_of(reply) != PersonReply::Accepted) {
+    if replies.get(QUESTION).is_some_and(|reply| reply_of(reply) != PersonReply::Accepted) {
         call.wait.give_up();
     }
     Ok(())
@@ -175,28 +176,6 @@ pub(super) async fn cancel(caller: &Caller, id: &str) -> Result<(), ErrorData> {
     }
     call.cancel.cancel();
     Ok(())
-}
-
-/// The question for a person, who decides at the page.
-pub(super) fn question(id: &str, url: String) -> InputRequest {
-    InputRequest::Elicitation(Request::new(asking(id, url)))
-}
-
-/// The same as a request of the server's own.
-pub(super) fn asking(id: &str, url: String) -> ElicitRequestParams {
-    ElicitRequestParams::UrlElicitationParams {
-        meta: None,
-        message: format!(
-            "A policy asks a person before this runs. Look at it and decide at the page, or run: ptyd approvals (it is {id})"
-        ),
-        url,
-        elicitation_id: id.to_owned(),
-    }
-}
-
-/// Whether a person was sent to the page and does not go there.
-pub(super) fn is_declined(action: &ElicitationAction) -> bool {
-    !matches!(action, ElicitationAction::Accept)
 }
 
 fn is_id(id: &str) -> bool {

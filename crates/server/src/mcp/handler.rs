@@ -37,6 +37,7 @@ use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
 use super::tasks;
 use super::tool_definitions::{self, Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError, refused};
+use super::url_elicitation;
 use ptyd_core::action::{ActionError, ClientContext, PersonReply, TaskSupport};
 use ptyd_core::approval_wait::ApprovalWait;
 use ptyd_core::limits::{APPROVAL_LIFETIME, EXECUTE_TIMEOUT, TIMEOUT_MAX};
@@ -250,7 +251,9 @@ impl Handler {
         let (arguments, support) = (arguments.unwrap_or_default(), tasks::support(context));
         let is_asked_again = request_state.is_some();
         if input_responses.is_some_and(|replies| {
-            replies.get(approval_tasks::QUESTION).is_some_and(|reply| tasks::reply_of(reply) != PersonReply::Accepted)
+            replies
+                .get(approval_tasks::QUESTION)
+                .is_some_and(|reply| url_elicitation::reply_of(reply) != PersonReply::Accepted)
         }) {
             approval.give_up();
         }
@@ -275,17 +278,19 @@ impl Handler {
         let Some(page) = page else { return work.await };
         if tasks::has_tasks(context) {
             // The client sends the call again once its person was at the page.
-            let asked =
-                InputRequests::from([(approval_tasks::QUESTION.to_owned(), approval_tasks::question(&id, page))]);
+            let asked = InputRequests::from([(
+                approval_tasks::QUESTION.to_owned(),
+                url_elicitation::approval_question(&id, page),
+            )]);
             return InputRequiredResult::new(Some(asked), Some(id.to_string())).into();
         }
         if self.stream.is_none() {
             return work.await;
         }
         let asking = async {
-            let request = ServerRequest::ElicitRequest(Request::new(approval_tasks::asking(&id, page)));
+            let request = ServerRequest::ElicitRequest(Request::new(url_elicitation::approval_request(&id, page)));
             match context.peer.send_request(request).await {
-                Ok(ClientResult::ElicitResult(reply)) if approval_tasks::is_declined(&reply.action) => {
+                Ok(ClientResult::ElicitResult(reply)) if url_elicitation::is_declined(&reply.action) => {
                     approval.give_up()
                 }
                 // Its person is at the page, or the client cannot do it after all.

@@ -39,6 +39,7 @@ mod text;
 mod tool_call_lines;
 mod tool_calls;
 mod tool_definitions;
+mod url_elicitation;
 
 pub use handler::{Handler, discovery, structured_tools_schema, tools_schema};
 pub use handshake::ToolSet;

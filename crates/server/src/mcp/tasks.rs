@@ -4,9 +4,8 @@
 use std::time::{Duration, SystemTime};
 
 use rmcp::model::{
-    CallToolResult, ContentBlock, CreateTaskResult, DetailedTask, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ErrorData, GetTaskMethod, GetTaskResult, InputRequest, InputRequests, InputResponses, JsonObject, ProtocolVersion,
-    Request, Task, TaskPayload, TaskStatus,
+    CallToolResult, ContentBlock, CreateTaskResult, DetailedTask, ErrorData, GetTaskMethod, GetTaskResult,
+    InputRequests, InputResponses, JsonObject, ProtocolVersion, Task, TaskPayload, TaskStatus,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
@@ -17,10 +16,9 @@ use super::caller::Caller;
 use super::password_place::PasswordPlace;
 use super::text::{self, AnswerContext, seconds};
 use super::tool_definitions::{READ_TOOL, refused, structured_task};
-use crate::secret_page;
+use super::url_elicitation::{reply_of, secret_question};
 use ptyd_core::action::{
-    Action, ActionError, OpenedTask, Outcome, PersonReply, SecretRequest, TaskEnd, TaskState, TaskSupport, TaskText,
-    TaskView,
+    Action, ActionError, OpenedTask, Outcome, TaskEnd, TaskState, TaskSupport, TaskText, TaskView,
 };
 use ptyd_core::ids::TaskId;
 
@@ -101,40 +99,6 @@ fn number(key: &str) -> Option<u32> {
     key.strip_prefix('p')?.parse().ok()
 }
 
-/// A person's reply; anything else counts as no reply.
-pub(super) fn reply_of(reply: &Value) -> PersonReply {
-    match serde_json::from_value::<ElicitResult>(reply.clone()).map(|result| result.action) {
-        Ok(ElicitationAction::Accept) => PersonReply::Accepted,
-        Ok(ElicitationAction::Decline) => PersonReply::Declined,
-        Ok(_) | Err(_) => PersonReply::Cancelled,
-    }
-}
-
-/// The question for a person: who reads, by the kernel's word, and what it says of itself.
-fn question(caller: &Caller, request: &SecretRequest) -> InputRequest {
-    let SecretRequest { session, command, reader, prompt, .. } = request;
-    let program = match &reader.executable {
-        Some(path) => text::path(path),
-        None => format!("a program that calls itself {}", text::quoted(&reader.process_name)),
-    };
-    let user = reader.user.as_ref().map_or_else(|| reader.uid.to_string(), |name| text::plain(name));
-    let command = command.as_ref().map(|command| format!(" ({})", text::quoted(command))).unwrap_or_default();
-    let message = format!(
-        "{program}, which runs as {user}, reads a secret in {session}{command}. Its own words: {}. Type it at the page, or \
-         run: ptyd send --secret {session}",
-        text::quoted(prompt)
-    );
-    let url = secret_page::address(&caller.base_url, request);
-    // This revision has no such id, and the library's type has one.
-    let elicitation_id = request.name.clone();
-    InputRequest::Elicitation(Request::new(ElicitRequestParams::UrlElicitationParams {
-        meta: None,
-        message,
-        url,
-        elicitation_id,
-    }))
-}
-
 /// Interrupts the command, once.
 pub(super) async fn cancel(caller: &Caller, id: &str) -> Result<(), ErrorData> {
     act(caller, Action::CancelTask(known(id)?)).await.map(drop)
@@ -174,7 +138,7 @@ async fn detailed(caller: &Caller, view: &TaskView) -> DetailedTask {
         }
         TaskState::InputRequired { key: number, request, waited } => {
             let message = status_message(*waited, "wants a password");
-            let input_requests = InputRequests::from([(key(*number), question(caller, request))]);
+            let input_requests = InputRequests::from([(key(*number), secret_question(caller, request))]);
             let payload = TaskPayload::InputRequired { input_requests };
             return DetailedTask::new(base(&view.id, times(view.opened_at), payload.status(), message), payload);
         }

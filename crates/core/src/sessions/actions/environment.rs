@@ -11,8 +11,8 @@ use crate::ids::SessionId;
 use crate::principal::Principal;
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::launch::variables::RESERVED;
+use crate::sessions::redaction;
 use crate::sessions::services::Services;
-use crate::sessions::session_metadata;
 
 /// The environment with which the shell of a session was started.
 pub(in crate::sessions) async fn environment(
@@ -31,8 +31,8 @@ pub(in crate::sessions) async fn environment(
         let (name, value) = (entry.get(..at)?.to_vec(), entry.get(at + 1..)?);
         let is_given = || shared.meta.secrets.variables.iter().any(|(given, _)| given.as_bytes() == name);
         let value = match is_given() {
-            true => session_metadata::HIDDEN.to_vec(),
-            false => session_metadata::shown_value(&String::from_utf8_lossy(&name), value, shared.folder.masks()),
+            true => redaction::HIDDEN.to_vec(),
+            false => redaction::shown_value(&String::from_utf8_lossy(&name), value, shared.folder.masks()),
         };
         // Variables that only our scripts get and remove again.
         let is_own = name.starts_with(RESERVED.as_bytes()) && name != TAG.as_bytes();

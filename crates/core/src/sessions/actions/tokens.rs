@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::action::{ActionError, FreshToken, MakeToken, TokenView};
 use crate::principal::Principal;
-use crate::sessions::launch::{policy_of_new, setting};
+use crate::sessions::launch::{effective_profile, policy_of_new};
 use crate::sessions::on_disk::on_disk;
 use crate::sessions::person::check_person;
 use crate::sessions::services::Services;
@@ -20,7 +20,7 @@ pub(in crate::sessions) async fn make(
     let (writer, maker, request) = (Arc::clone(services), principal.clone(), request.clone());
     let mut made = on_disk(move || {
         policy_of_new::check_policy_of_token(&writer.launcher.policies, &request)?;
-        setting::check_profiles_of_token(&writer.launcher, &request)?;
+        effective_profile::check_profiles_of_token(&writer.launcher, &request)?;
         writer.tokens.make(&maker, &request)
     })
     .await?;

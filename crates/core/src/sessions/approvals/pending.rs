@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use wire::Key;
 
+use super::approver::{Asker, check_approver};
 use crate::action::{
     APPROVAL_PAGE, Action, ActionError, ApprovalState, ApprovalSubject, ApprovalView, Decision, InputBytes, TargetShell,
 };
@@ -304,11 +305,6 @@ impl Approvals {
 
     /// Records a decision, and returns whether it is the first: a later one changes nothing. For always, `remember` first
     /// makes a rule of the policy and the command. It may block.
-    ///
-    /// Nobody decides on their own request, nor on one from a token with the same first maker.
-    ///
-    /// * The caller of a tool and a program in a session have the user's name, but the user may decide on their requests.
-    /// * A token of scope admin can type into every session, so it does not decide on requests of a program in a session.
     pub(in crate::sessions) fn decide(
         &self,
         principal: &Principal,
@@ -326,19 +322,8 @@ impl Approvals {
         let mut all = locked(&self.0.all);
         all.retain(|approval| now < approval.until);
         let approval = all.iter_mut().find(|approval| approval.id == id).ok_or_else(unknown)?;
-        // A token of scope admin types into every session, so the program may run for it.
-        if approval.asked.is_of_program && principal.pass.is_some() {
-            let why = "a program in a session asked, and a token of scope admin may have started that program: only \
-                the user can decide, at the command line";
-            return Err(ActionError::Denied { why: why.to_owned() });
-        }
-        let is_users_decision =
-            principal.pass.is_none() && (approval.door == Door::Mcp || approval.asked.is_of_program);
-        if approval.asked.first_maker == principal.first_maker() && !is_users_decision {
-            let why = "a token cannot approve its own requests, or those of a token with the same first maker; use \
-                an admin token of another name that the user made at the command line";
-            return Err(ActionError::Denied { why: why.to_owned() });
-        }
+        let Asked { first_maker, is_of_program, .. } = &approval.asked;
+        check_approver(principal, &Asker { first_maker, is_of_program: *is_of_program, door: approval.door })?;
         let stands = match &approval.state {
             ApprovalState::Pending => None,
             ApprovalState::Allowed { by, for_always: false } => Some((Decision::Allow, by, "allowed it")),

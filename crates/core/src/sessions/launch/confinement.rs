@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use wire::{Namespaces, Rules};
 
 use super::directory::from_home;
+use super::effective_profile::EffectiveProfile;
 use super::launcher::Launcher;
-use super::setting::Setting;
 use crate::action::ActionError;
 use crate::confinement_tier::ConfinementTier;
-use crate::host::places::{
+use crate::host::sensitive_paths::{
     ABOVE_PROJECTS, DEVICES, GIT, HIDDEN, HOME_SECRETS, NAME_SERVERS, OWN_OF_SANDBOX, PROGRAM_FOLDERS,
     PROJECT_SETTINGS, SYSTEM, TEMPORARY,
 };
@@ -49,14 +49,14 @@ pub(super) struct Places<'a> {
 /// tier. Blocks.
 pub(super) fn confinement(
     launcher: &Launcher,
-    setting: &Setting,
+    effective: &EffectiveProfile,
     is_bound: bool,
     cwd: &Path,
     session_home: Option<&[u8]>,
     rules: fn(&Confinement, &Places<'_>) -> Result<Rules, ActionError>,
 ) -> Result<Option<Rules>, ActionError> {
-    let Some(asked) = &setting.profile.confinement else { return Ok(None) };
-    if setting.user.is_some() {
+    let Some(asked) = &effective.profile.confinement else { return Ok(None) };
+    if effective.user.is_some() {
         return Err(of_profile("ptyd cannot confine a session of another user yet; omit one of the two".to_owned()));
     }
     // The holder says why a sandbox cannot be made: it makes it.
@@ -65,12 +65,12 @@ pub(super) fn confinement(
     }
     let (resolved, place) =
         (|path: &Path| launcher.backends.host.resolved_path(path), |path: &Path| launcher.backends.host.place(path));
-    let home = match setting.profile.env.get("HOME").map(Path::new) {
+    let home = match effective.profile.env.get("HOME").map(Path::new) {
         Some(home) if home.is_absolute() => Some(place(home).map_err(|link| is_link(home, &link))?),
         Some(_) => None,
         None => launcher.backends.host.home().filter(|home| home.is_absolute()),
     };
-    let of_profile = setting.profile.cwd.as_ref().map(|cwd| below(home.as_deref(), cwd));
+    let of_profile = effective.profile.cwd.as_ref().map(|cwd| below(home.as_deref(), cwd));
     let own = launcher.own_places();
     let places = Places {
         home: home.as_deref(),

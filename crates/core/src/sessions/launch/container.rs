@@ -6,8 +6,8 @@ use std::path::Path;
 use wire::{Namespaces, Rules};
 
 use super::confinement::{self, NamedPlace, NamedPlaces, Places, of_profile as invalid};
+use super::effective_profile::EffectiveProfile;
 use super::launcher::Launcher;
-use super::setting::Setting;
 use crate::action::ActionError;
 use crate::confinement_tier::ConfinementTier;
 use crate::host::Programs;
@@ -19,14 +19,14 @@ use crate::shell::{Shell, Wanted};
 /// The rules for a new session, if its profile confines it. Blocks.
 pub(super) fn rules(
     launcher: &Launcher,
-    setting: &Setting,
+    effective: &EffectiveProfile,
     is_bound: bool,
     cwd: &Path,
     session_home: Option<&[u8]>,
 ) -> Result<Option<Rules>, ActionError> {
-    let tier = setting.profile.confinement.as_ref().map(|confinement| confinement.tier);
+    let tier = effective.profile.confinement.as_ref().map(|confinement| confinement.tier);
     let of_tier = if tier == Some(ConfinementTier::Container) { mounts } else { confinement::rules };
-    confinement::confinement(launcher, setting, is_bound, cwd, session_home, of_tier)
+    confinement::confinement(launcher, effective, is_bound, cwd, session_home, of_tier)
 }
 
 /// The shell of a session in a container; if the request names none, bash if the image has it, else sh.
@@ -55,15 +55,15 @@ pub(super) fn shell_inside(
 pub(super) fn start_container(
     launcher: &Launcher,
     id: &SessionId,
-    setting: &Setting,
+    effective: &EffectiveProfile,
     rules: Option<&Rules>,
 ) -> Result<Option<(ContainerSettings, StartedContainer)>, ActionError> {
-    let (Some(confinement), Some(rules)) = (&setting.profile.confinement, rules) else { return Ok(None) };
+    let (Some(confinement), Some(rules)) = (&effective.profile.confinement, rules) else { return Ok(None) };
     if confinement.tier != ConfinementTier::Container {
         return Ok(None);
     }
     let settings = settings(confinement)?;
-    let inside = run_container(launcher, id, &settings, rules, &setting.secrets.files)?;
+    let inside = run_container(launcher, id, &settings, rules, &effective.secrets.files)?;
     Ok(Some((settings, inside)))
 }
 

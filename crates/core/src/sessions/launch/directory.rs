@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::setting::Setting;
+use super::effective_profile::EffectiveProfile;
 use super::variables::{get, set};
 use crate::action::{ActionError, Create, Variables};
 use crate::confinement_tier::ConfinementTier;
@@ -56,13 +56,13 @@ pub(super) fn set_directory(host: &dyn Host, env: &mut Variables, cwd: &Path) {
 
 /// The directory in which the shell is to start, if the request, its profile or its client names one.
 pub(super) fn asked_directory(
-    setting: &Setting,
+    effective: &EffectiveProfile,
     request: &Create,
     env: &Variables,
 ) -> Result<Option<PathBuf>, ActionError> {
-    let profile = &setting.profile;
+    let profile = &effective.profile;
     // Another user may have no access to the client's directory.
-    let at_home = setting.user.as_ref().map(|_| PathBuf::from("~"));
+    let at_home = effective.user.as_ref().map(|_| PathBuf::from("~"));
     let cwd = request.cwd.as_ref().or(profile.cwd.as_ref()).or(at_home.as_ref());
     full_directory(cwd.or(request.otherwise.cwd.as_ref()), get(env, b"HOME"))
 }

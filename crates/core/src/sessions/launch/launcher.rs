@@ -68,7 +68,7 @@ fn raise_open_files() -> u64 {
     limit.current.unwrap_or(0)
 }
 
-/// Read from /proc, because umask(2) can only be read by setting it.
+/// Read from /proc, because umask(2) can only be read by effective it.
 fn current_umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("Umask:"));

@@ -6,10 +6,10 @@ use wire::Rules;
 
 use super::container;
 use super::directory::{asked_directory, check_directory, default_directory, has_own_directory, set_directory};
+use super::effective_profile::{EffectiveProfile, effective_profile};
 use super::launcher::Launcher;
 use super::policy_of_new::policy_of_new;
 use super::request::{checked_name, checked_size, limits_of, owner};
-use super::setting::{self, Setting};
 use super::spec::{Checked, folder_secrets, shell, spec};
 use super::start::NewSession;
 use super::variables::{get, set};
@@ -44,11 +44,11 @@ fn prepare(
 ) -> Result<NewSession, ActionError> {
     let owner = owner(principal, request)?;
     let name = checked_name(request.name.as_deref())?;
-    let mut setting = setting::setting(launcher, principal, request)?;
+    let mut effective = effective_profile(launcher, principal, request)?;
     if start_files == StartFiles::Clean {
-        setting.profile.rc = StartFiles::Clean;
+        effective.profile.rc = StartFiles::Clean;
     }
-    let (profile, otherwise) = (&setting.profile, &request.otherwise);
+    let (profile, otherwise) = (&effective.profile, &request.otherwise);
     let tier = profile.confinement.as_ref().map(|confinement| confinement.tier);
     if request.keeps_descendants && tier.is_some_and(ConfinementTier::has_namespaces) {
         let problem =
@@ -57,23 +57,23 @@ fn prepare(
     }
     let (cols, rows) = (request.cols.or(profile.cols), request.rows.or(profile.rows));
     let size = checked_size(cols.or(otherwise.cols), rows.or(otherwise.rows))?;
-    let mut env = setting.variables(setting.inherited(request), request)?;
-    let (cwd, confinement) = place(launcher, &setting, principal, request, &mut env)?;
+    let mut env = effective.variables(effective.inherited(request), request)?;
+    let (cwd, confinement) = place(launcher, &effective, principal, request, &mut env)?;
     let policy = policy_of_new(&launcher.policies, principal, request, profile)?;
     let limits = limits_of(launcher, principal, request, profile)?;
     // An engine runs for nothing that is refused anyway.
-    let inside = container::start_container(launcher, id, &setting, confinement.as_ref())?;
+    let inside = container::start_container(launcher, id, &effective, confinement.as_ref())?;
     if let Some((_, inside)) = &inside {
         // An image has its own PATH and HOME, and no variable of the machine says anything in it.
-        env = setting.variables(inside.environment.clone(), request)?;
+        env = effective.variables(inside.environment.clone(), request)?;
         set(&mut env, b"PWD", cwd.as_os_str().as_encoded_bytes());
         if !inside.files.is_directory(&cwd) {
             let problem = format!("{} is not a directory in the container", cwd.display());
             return Err(ActionError::Invalid { field: "cwd", problem });
         }
     }
-    let shell = shell(launcher, &setting, request, inside.as_ref(), &env)?;
-    let checked = Checked { owner, name, size, cwd, confinement, policy, limits, setting, env, shell };
+    let shell = shell(launcher, &effective, request, inside.as_ref(), &env)?;
+    let checked = Checked { owner, name, size, cwd, confinement, policy, limits, effective, env, shell };
     let (spec, meta) = spec(launcher, id, principal, request, checked, inside.as_ref())?;
     let container = inside.map(|(_, inside)| inside.connection);
     Ok(NewSession { spec, secrets: folder_secrets(meta), container })
@@ -82,18 +82,18 @@ fn prepare(
 /// The session's directory and the rules of its confinement; `PWD` names the directory.
 fn place(
     launcher: &Launcher,
-    setting: &Setting,
+    effective: &EffectiveProfile,
     principal: &Principal,
     request: &Create,
     env: &mut Variables,
 ) -> Result<(PathBuf, Option<Rules>), ActionError> {
-    let (profile, host) = (&setting.profile, &*launcher.backends.host);
-    let asked = asked_directory(setting, request, env)?;
+    let (profile, host) = (&effective.profile, &*launcher.backends.host);
+    let asked = asked_directory(effective, request, env)?;
     let (is_asked, cwd) = (asked.is_some(), asked.unwrap_or_else(|| default_directory(&launcher.backends, profile)));
     // Before a look at the directory: what is hidden from the session is not told here either.
     let is_bound = principal.profiles().is_some();
     let confinement =
-        container::rules(launcher, setting, is_bound, &cwd, get(env, b"HOME")).map_err(|error| match error {
+        container::rules(launcher, effective, is_bound, &cwd, get(env, b"HOME")).map_err(|error| match error {
             ActionError::Invalid { field: "cwd", .. } if !is_asked => {
                 ActionError::Invalid { field: "cwd", problem: NO_WORKSPACE.to_owned() }
             }

@@ -7,9 +7,9 @@ use std::time::SystemTime;
 use wire::{Rules, Spec};
 
 use super::container;
+use super::effective_profile::EffectiveProfile;
 use super::launcher::Launcher;
 use super::policy_of_new::unprovable;
-use super::setting::Setting;
 use super::variables::{get, set};
 use crate::action::{ActionError, Create, Limits, Variables};
 use crate::confinement_tier::ConfinementTier;
@@ -34,7 +34,7 @@ pub(super) struct Checked {
     pub(super) confinement: Option<Rules>,
     pub(super) policy: Option<String>,
     pub(super) limits: Limits,
-    pub(super) setting: Setting,
+    pub(super) effective: EffectiveProfile,
     /// The environment, as far as it does not depend on the shell.
     pub(super) env: Variables,
     pub(super) shell: Shell,
@@ -49,9 +49,9 @@ pub(super) fn spec(
     checked: Checked,
     inside: Option<&(ContainerSettings, StartedContainer)>,
 ) -> Result<(Spec, SessionMetadata), ActionError> {
-    let Checked { owner, name, size: (cols, rows), cwd, mut confinement, policy, limits, setting, mut env, shell } =
+    let Checked { owner, name, size: (cols, rows), cwd, mut confinement, policy, limits, effective, mut env, shell } =
         checked;
-    let profile = &setting.profile;
+    let profile = &effective.profile;
     let tier = profile.confinement.as_ref().map(|confinement| confinement.tier);
     let unprovable = policy.as_ref().and_then(|_| unprovable(principal, request, profile, &shell.name, &env));
     for (name, value) in &shell.env {
@@ -65,7 +65,7 @@ pub(super) fn spec(
     set(&mut env, b"TERM", profile.term.as_deref().unwrap_or("xterm-256color").as_bytes());
     set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
     let folder = launcher.backends.holders.folder(id);
-    let secrets = setting.secrets.paths(|name| match inside {
+    let secrets = effective.secrets.paths(|name| match inside {
         Some(_) => Containers::secret(name),
         None => folder.secret(name),
     });
@@ -75,7 +75,7 @@ pub(super) fn spec(
         }
     }
     if let Some(rules) = &mut confinement {
-        let has_secrets = tier != Some(ConfinementTier::Container) && !setting.secrets.files.is_empty();
+        let has_secrets = tier != Some(ConfinementTier::Container) && !effective.secrets.files.is_empty();
         rules.readable.extend(has_secrets.then(|| launcher.backends.host.resolved_path(&folder.secrets())));
         let has_scripts = tier != Some(ConfinementTier::Container);
         let scripts = launcher.integration.folder();
@@ -85,7 +85,7 @@ pub(super) fn spec(
         name,
         owner,
         shell: shell.name,
-        login: setting.is_login(request),
+        login: effective.is_login(request),
         created_us: micros(SystemTime::now()),
         env: request.env.clone(),
         client: request.client.clone(),
@@ -95,15 +95,15 @@ pub(super) fn spec(
         asked: request.key.is_some().then(|| asked_for(request)),
         limits,
         named_actions: request.named_actions.clone(),
-        profile: setting.name,
+        profile: effective.name,
         confinement: ConfinementMetadata { tier, container: inside.map(|(settings, _)| settings.clone()) },
-        user: setting.user.as_ref().map(|user| user.name.clone()),
+        user: effective.user.as_ref().map(|user| user.name.clone()),
         startup: profile.startup.clone(),
         policy,
         unprovable,
-        secrets: setting.secrets,
+        secrets: effective.secrets,
     };
-    let umask = setting.profile.umask.or(request.otherwise.umask).unwrap_or(launcher.umask);
+    let umask = effective.profile.umask.or(request.otherwise.umask).unwrap_or(launcher.umask);
     let mut spec = Spec {
         session: id.to_string(),
         program: shell.program.into_os_string().into_vec(),
@@ -122,7 +122,7 @@ pub(super) fn spec(
         confinement,
         identity: match inside {
             Some((_, inside)) => inside.identity.clone(),
-            None => setting.user.map(|it| [vec![it.uid, it.gid], it.groups].concat()).unwrap_or_default(),
+            None => effective.user.map(|it| [vec![it.uid, it.gid], it.groups].concat()).unwrap_or_default(),
         },
         ..Spec::default()
     };
@@ -138,17 +138,17 @@ pub(super) fn folder_secrets(meta: SessionMetadata) -> Vec<(String, String)> {
 /// The shell of a new session, of the machine or of its container.
 pub(super) fn shell(
     launcher: &Launcher,
-    setting: &Setting,
+    effective: &EffectiveProfile,
     request: &Create,
     inside: Option<&(ContainerSettings, StartedContainer)>,
     env: &Variables,
 ) -> Result<Shell, ActionError> {
-    let profile = &setting.profile;
+    let profile = &effective.profile;
     let of_client = request.otherwise.shell.as_deref().filter(|_| inside.is_none());
     let (scripts, in_container) = (launcher.integration.folder(), Containers::scripts());
     let wanted = Wanted {
         shell: request.shell.as_deref().or(profile.shell.as_deref()).or(of_client),
-        login: setting.is_login(request),
+        login: effective.is_login(request),
         path: get(env, b"PATH"),
         own_shell: get(env, b"SHELL"),
         env: get(env, b"ENV"),
@@ -157,7 +157,7 @@ pub(super) fn shell(
         scripts: match profile.confinement.as_ref().map(|confinement| confinement.tier) {
             Some(ConfinementTier::Container) => ScriptAccess::Folder(&in_container),
             Some(_) => ScriptAccess::Folder(&scripts),
-            None if setting.user.is_some() => ScriptAccess::Descriptor,
+            None if effective.user.is_some() => ScriptAccess::Descriptor,
             None => ScriptAccess::Path,
         },
     };

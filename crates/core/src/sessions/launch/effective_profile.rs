@@ -10,6 +10,7 @@ use super::directory::from_home;
 use super::launcher::Launcher;
 use super::variables::{base_environment, check_variable, get, set};
 use crate::action::{ActionError, Create, MakeToken, Variables};
+use crate::agent_defaults::{AGENT_PROFILE, AGENT_VARIABLES};
 use crate::config_file::ConfigFile;
 use crate::credentials::named_secrets::variable_problem;
 use crate::host::holders::start_error_of;
@@ -31,7 +32,7 @@ const PATH_OF_ANOTHER_USER: &[u8] = b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/
 
 /// The profile of a new session, and its shell's user.
 #[derive(Debug, Default)]
-pub(super) struct Setting {
+pub(super) struct EffectiveProfile {
     /// The profile's name, if one applies.
     pub(in crate::sessions) name: Option<String>,
     pub(in crate::sessions) profile: Profile,
@@ -43,7 +44,7 @@ pub(super) struct Setting {
     pub(in crate::sessions) secrets: GivenSecrets,
 }
 
-impl Setting {
+impl EffectiveProfile {
     /// Whether the shell of this request is a login shell.
     pub(super) fn is_login(&self, request: &Create) -> bool {
         request.login || self.profile.login
@@ -79,7 +80,11 @@ pub(in crate::sessions) fn check_profiles_of_token(
 
 /// The requested profile, or else the first one of the caller's token, or else the default one. For a model, the profile
 /// for agents precedes the default one.
-pub(super) fn setting(launcher: &Launcher, principal: &Principal, request: &Create) -> Result<Setting, ActionError> {
+pub(super) fn effective_profile(
+    launcher: &Launcher,
+    principal: &Principal,
+    request: &Create,
+) -> Result<EffectiveProfile, ActionError> {
     let bound = principal.profiles();
     if let (Some(bound), Some(asked)) = (bound, &request.profile)
         && !bound.contains(asked)
@@ -91,9 +96,9 @@ pub(super) fn setting(launcher: &Launcher, principal: &Principal, request: &Crea
     }
     let asked = request.profile.as_deref().or_else(|| bound?.first().map(String::as_str));
     let mut profiles = profiles(launcher).map_err(start_error_of)?;
-    let has_agent = profiles.contains_key(profile::AGENT);
-    let beneath: &[_] = if request.is_by_model && !has_agent { &profile::AGENT_VARIABLES } else { &[] };
-    let unnamed = if request.is_by_model && has_agent { profile::AGENT } else { profile::DEFAULT };
+    let has_agent = profiles.contains_key(AGENT_PROFILE);
+    let beneath: &[_] = if request.is_by_model && !has_agent { &AGENT_VARIABLES } else { &[] };
+    let unnamed = if request.is_by_model && has_agent { AGENT_PROFILE } else { profile::DEFAULT };
     let name = asked.unwrap_or(unnamed);
     // The strongest tier counts, wherever it is asked for.
     let least = request.confinement.max(principal.confinement());
@@ -107,7 +112,12 @@ pub(super) fn setting(launcher: &Launcher, principal: &Principal, request: &Crea
     let Some(profile) = profiles.remove(name) else {
         if asked.is_none() {
             let secrets = secrets_of(&launcher.backends, principal, &Profile::default())?;
-            return Ok(Setting { beneath, secrets, profile: confined(Profile::default()), ..Setting::default() });
+            return Ok(EffectiveProfile {
+                beneath,
+                secrets,
+                profile: confined(Profile::default()),
+                ..EffectiveProfile::default()
+            });
         }
         return Err(invalid(no_profile(&profiles, name)));
     };
@@ -119,10 +129,10 @@ pub(super) fn setting(launcher: &Launcher, principal: &Principal, request: &Crea
             "{name}: secret_files: another user cannot open files in this server's folders; give them as variables (secrets)"
         )));
     }
-    Ok(Setting { name: Some(name.to_owned()), profile: confined(profile), user, beneath, secrets })
+    Ok(EffectiveProfile { name: Some(name.to_owned()), profile: confined(profile), user, beneath, secrets })
 }
 
-impl Setting {
+impl EffectiveProfile {
     /// The variables that the session inherits from the client, or else from the server.
     pub(super) fn inherited(&self, request: &Create) -> Variables {
         let mut env = base_environment(request);
@@ -259,8 +269,8 @@ mod tests {
     use super::*;
     use crate::profile::Confinement;
 
-    fn of(profile: Profile) -> Setting {
-        Setting { name: Some("web".to_owned()), profile, ..Setting::default() }
+    fn of(profile: Profile) -> EffectiveProfile {
+        EffectiveProfile { name: Some("web".to_owned()), profile, ..EffectiveProfile::default() }
     }
 
     fn request(base: &[(&str, &str)], env: &[(&str, &str)]) -> Create {
@@ -269,11 +279,11 @@ mod tests {
         Create { base_env: Some(Arc::new(base)), env, ..Create::default() }
     }
 
-    fn shown(setting: &Setting, request: &Create) -> Result<Vec<String>, String> {
+    fn shown(effective: &EffectiveProfile, request: &Create) -> Result<Vec<String>, String> {
         let text =
             |(n, v): (Vec<u8>, Vec<u8>)| format!("{}={}", String::from_utf8_lossy(&n), String::from_utf8_lossy(&v));
-        let mut all: Vec<_> = setting
-            .variables(setting.inherited(request), request)
+        let mut all: Vec<_> = effective
+            .variables(effective.inherited(request), request)
             .map_err(|e| e.to_string())?
             .into_iter()
             .map(text)
@@ -285,7 +295,7 @@ mod tests {
     #[test]
     // promise: profile-1
     fn a_profile_goes_behind_the_request_and_before_what_the_client_brings_along() {
-        let setting = of(Profile {
+        let effective = of(Profile {
             env: [("A", "profile"), ("B", "profile")].map(|(n, v)| (n.to_owned(), v.to_owned())).into(),
             unset: vec!["GONE".to_owned()],
             path_prepend: vec!["~/bin".into(), "/opt/x".into()],
@@ -295,7 +305,7 @@ mod tests {
         let base =
             [("HOME", "/h"), ("PATH", "/bin"), ("A", "client"), ("GONE", "1"), ("LC_ALL", "de_DE"), ("LANG", "de_DE")];
         let expected = ["A=profile", "B=request", "HOME=/h", "LANG=C.UTF-8", "PATH=/h/bin:/opt/x:/bin"];
-        assert_eq!(shown(&setting, &request(&base, &[("B", "request")])), Ok(expected.map(str::to_owned).into()));
+        assert_eq!(shown(&effective, &request(&base, &[("B", "request")])), Ok(expected.map(str::to_owned).into()));
     }
 
     #[test]
@@ -303,10 +313,10 @@ mod tests {
     fn variables_for_models_go_before_the_inherited_ones_and_behind_the_profiles() {
         let env = [("GIT_PAGER".to_owned(), "delta".to_owned())].into();
         let profile = Profile { env, unset: vec!["MANPAGER".to_owned()], ..Profile::default() };
-        let setting = Setting { beneath: &profile::AGENT_VARIABLES[..3], ..of(profile) };
+        let effective = EffectiveProfile { beneath: &AGENT_VARIABLES[..3], ..of(profile) };
         let expected = ["GIT_PAGER=delta", "PAGER=most"];
         let request = request(&[("PAGER", "less"), ("MANPAGER", "less")], &[("PAGER", "most")]);
-        assert_eq!(shown(&setting, &request), Ok(expected.map(str::to_owned).into()));
+        assert_eq!(shown(&effective, &request), Ok(expected.map(str::to_owned).into()));
     }
 
     #[test]
@@ -320,22 +330,22 @@ mod tests {
             home: b"/home/ann".to_vec(),
             shell: b"/bin/sh".to_vec(),
         };
-        let setting = Setting { user: Some(user), ..Setting::default() };
+        let effective = EffectiveProfile { user: Some(user), ..EffectiveProfile::default() };
         let base =
             [("HOME", "/root"), ("USER", "root"), ("PATH", "/root/bin"), ("GITHUB_TOKEN", "x"), ("LC_ALL", "C.UTF-8")];
         let path = format!("PATH={}", String::from_utf8_lossy(PATH_OF_ANOTHER_USER));
         let expected = ["HOME=/home/ann", "LC_ALL=C.UTF-8", "LOGNAME=ann", &path, "SHELL=/bin/sh", "USER=ann"];
-        assert_eq!(shown(&setting, &request(&base, &[])), Ok(expected.map(str::to_owned).into()));
+        assert_eq!(shown(&effective, &request(&base, &[])), Ok(expected.map(str::to_owned).into()));
     }
 
     #[test]
     // promise: access-13
     fn a_confined_shell_inherits_no_keys_and_tokens() {
         let env = [("CI".to_owned(), "1".to_owned())].into();
-        let setting = of(Profile { confinement: Some(Confinement::default()), env, ..Profile::default() });
+        let effective = of(Profile { confinement: Some(Confinement::default()), env, ..Profile::default() });
         let base = [("PATH", "/opt/bin:/bin"), ("AWS_SECRET_ACCESS_KEY", "x"), ("TZ", "UTC"), ("SSH_AUTH_SOCK", "/s")];
         let expected = ["A=1", "CI=1", "PATH=/opt/bin:/bin", "TZ=UTC"];
-        assert_eq!(shown(&setting, &request(&base, &[("A", "1")])), Ok(expected.map(str::to_owned).into()));
+        assert_eq!(shown(&effective, &request(&base, &[("A", "1")])), Ok(expected.map(str::to_owned).into()));
     }
 
     #[test]

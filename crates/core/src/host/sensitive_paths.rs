@@ -1,4 +1,4 @@
-//! Places of a Linux machine that matter to a confined session: secrets, what users share, the system's own.
+//! Paths of a Linux machine that matter to a confined session: secrets, what users share, the system's own.
 
 /// Files and folders with secrets, in any home.
 pub(crate) const HOME_SECRETS: [&str; 43] = [
