@@ -59,7 +59,7 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
             &["approval_wait", "delivery", "lane", "memory"],
             &["principal"],
             &["action"],
-            &["config", "host", "metrics", "profile", "serve_error"],
+            &["agent_defaults", "config", "host", "metrics", "profile", "serve_error"],
             &["config_file", "state_dir"],
             &["audit", "credentials", "instance_lock", "policy_file", "shell", "unix_socket"],
             &["composites", "sessions"],

@@ -64,8 +64,6 @@ pub struct Create {
 /// A client's context: values used where neither request nor profile sets any.
 #[derive(Debug, Clone, Default)]
 pub struct Otherwise {
-    /// A shell's name or path.
-    pub shell: Option<String>,
     /// The client's directory.
     pub cwd: Option<PathBuf>,
     /// The width in cells.

@@ -11,7 +11,6 @@ use crate::action::{
     InputBytes, LiveSession, Locate, LocatedSession, Look, MissedEnd, Otherwise, Outcome, ReadMissed, Report,
     SessionView, SignalTarget, TargetShell, TaskNote, TaskSupport, TerminalCall, TerminalView, Wait,
 };
-use crate::agent_defaults::AGENT_SHELL;
 use crate::ids::SessionId;
 use crate::keys;
 use crate::limits;
@@ -374,12 +373,7 @@ fn control_key(text: &str) -> Option<String> {
 fn request(call: &TerminalCall, client: String) -> Create {
     let context = &call.client;
     Create {
-        otherwise: Otherwise {
-            shell: Some(AGENT_SHELL.to_owned()),
-            cwd: context.cwd.clone(),
-            umask: context.umask,
-            ..Otherwise::default()
-        },
+        otherwise: Otherwise { cwd: context.cwd.clone(), umask: context.umask, ..Otherwise::default() },
         base_env: context.env.clone(),
         client: Some(client),
         detach: context.detach,

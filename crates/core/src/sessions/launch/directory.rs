@@ -4,13 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::effective_profile::EffectiveProfile;
 use super::variables::{get, set};
-use crate::action::{ActionError, Create, Variables};
-use crate::confinement_tier::ConfinementTier;
+use crate::action::{ActionError, Variables};
 use crate::host::Host;
-use crate::profile::{Confinement, Profile};
-use crate::sessions::backends::Backends;
 
 /// Expands `~` to the session's home, which may differ from the server's.
 pub(in crate::sessions) fn from_home(path: &Path, home: Option<&[u8]>) -> PathBuf {
@@ -31,7 +27,7 @@ pub(super) fn check_directory(host: &dyn Host, cwd: &Path) -> Result<(), ActionE
 }
 
 /// The directory that is asked for, as a whole path.
-fn full_directory(cwd: Option<&PathBuf>, home: Option<&[u8]>) -> Result<Option<PathBuf>, ActionError> {
+pub(super) fn full_directory(cwd: Option<&PathBuf>, home: Option<&[u8]>) -> Result<Option<PathBuf>, ActionError> {
     let Some(cwd) = cwd else { return Ok(None) };
     if cwd.starts_with("~") && home.is_none() {
         let problem = format!("{}: HOME is not set in this session's environment", cwd.display());
@@ -52,32 +48,6 @@ pub(super) fn set_directory(host: &dyn Host, env: &mut Variables, cwd: &Path) {
         let physical = host.real_path(cwd).unwrap_or_else(|| cwd.to_owned());
         set(env, b"PWD", physical.as_os_str().as_bytes());
     }
-}
-
-/// The directory in which the shell is to start, if the request, its profile or its client names one.
-pub(super) fn asked_directory(
-    effective: &EffectiveProfile,
-    request: &Create,
-    env: &Variables,
-) -> Result<Option<PathBuf>, ActionError> {
-    let profile = &effective.profile;
-    // Another user may have no access to the client's directory.
-    let at_home = effective.user.as_ref().map(|_| PathBuf::from("~"));
-    let cwd = request.cwd.as_ref().or(profile.cwd.as_ref()).or(at_home.as_ref());
-    full_directory(cwd.or(request.otherwise.cwd.as_ref()), get(env, b"HOME"))
-}
-
-/// The directory of a session that names none.
-pub(super) fn default_directory(backends: &Backends, profile: &Profile) -> PathBuf {
-    match profile.confinement.as_ref().is_some_and(has_own_directory) {
-        true => PathBuf::from("/"),
-        false => backends.host.default_directory(),
-    }
-}
-
-/// Whether it is a container that mounts its own folders: only the container knows then whether a directory exists.
-pub(super) fn has_own_directory(confinement: &Confinement) -> bool {
-    confinement.tier == ConfinementTier::Container && !confinement.writable.is_empty()
 }
 
 #[cfg(test)]

@@ -5,13 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
-use super::directory::from_home;
+use super::directory::{from_home, full_directory};
 use super::launcher::Launcher;
 use super::variables::{base_environment, check_variable, get, set};
 use crate::action::{ActionError, Create, MakeToken, Variables};
-use crate::agent_defaults::{AGENT_PROFILE, AGENT_VARIABLES};
+use crate::agent_defaults::{AGENT_PROFILE, AGENT_SHELL, AGENT_VARIABLES};
 use crate::config_file::ConfigFile;
+use crate::confinement_tier::ConfinementTier;
 use crate::credentials::named_secrets::variable_problem;
 use crate::host::holders::start_error_of;
 use crate::host::{Host, User};
@@ -45,6 +47,25 @@ pub(super) struct EffectiveProfile {
 }
 
 impl EffectiveProfile {
+    /// The directory in which the shell is to start, if the request, the profile or the client names one.
+    pub(super) fn directory(&self, request: &Create, env: &Variables) -> Result<Option<PathBuf>, ActionError> {
+        // Another user may have no access to the client's directory.
+        let at_home = self.user.as_ref().map(|_| PathBuf::from("~"));
+        let cwd = request.cwd.as_ref().or(self.profile.cwd.as_ref()).or(at_home.as_ref());
+        full_directory(cwd.or(request.otherwise.cwd.as_ref()), get(env, b"HOME"))
+    }
+
+    /// Whether it is a container that mounts its own folders: only the container knows then whether a directory exists.
+    pub(super) fn has_own_directory(&self) -> bool {
+        let confinement = self.profile.confinement.as_ref();
+        confinement.is_some_and(|it| it.tier == ConfinementTier::Container && !it.writable.is_empty())
+    }
+
+    /// The shell, if neither the request nor the profile names one.
+    pub(super) fn default_shell(&self, request: &Create) -> Option<&'static str> {
+        request.is_by_model.then_some(AGENT_SHELL)
+    }
+
     /// Whether the shell of this request is a login shell.
     pub(super) fn is_login(&self, request: &Create) -> bool {
         request.login || self.profile.login

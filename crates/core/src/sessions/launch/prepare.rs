@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use wire::Rules;
 
 use super::container;
-use super::directory::{asked_directory, check_directory, default_directory, has_own_directory, set_directory};
+use super::directory::{check_directory, set_directory};
 use super::effective_profile::{EffectiveProfile, effective_profile};
 use super::launcher::Launcher;
 use super::policy_of_new::policy_of_new;
@@ -87,9 +87,11 @@ fn place(
     request: &Create,
     env: &mut Variables,
 ) -> Result<(PathBuf, Option<Rules>), ActionError> {
-    let (profile, host) = (&effective.profile, &*launcher.backends.host);
-    let asked = asked_directory(effective, request, env)?;
-    let (is_asked, cwd) = (asked.is_some(), asked.unwrap_or_else(|| default_directory(&launcher.backends, profile)));
+    let host = &*launcher.backends.host;
+    let default =
+        |it: &EffectiveProfile| if it.has_own_directory() { PathBuf::from("/") } else { host.default_directory() };
+    let asked = effective.directory(request, env)?;
+    let (is_asked, cwd) = (asked.is_some(), asked.unwrap_or_else(|| default(effective)));
     // Before a look at the directory: what is hidden from the session is not told here either.
     let is_bound = principal.profiles().is_some();
     let confinement =
@@ -99,7 +101,7 @@ fn place(
             }
             error => error,
         })?;
-    if !profile.confinement.as_ref().is_some_and(has_own_directory) {
+    if !effective.has_own_directory() {
         check_directory(host, &cwd)?;
     }
     set_directory(host, env, &cwd);

@@ -144,10 +144,10 @@ pub(super) fn shell(
     env: &Variables,
 ) -> Result<Shell, ActionError> {
     let profile = &effective.profile;
-    let of_client = request.otherwise.shell.as_deref().filter(|_| inside.is_none());
+    let default = effective.default_shell(request).filter(|_| inside.is_none());
     let (scripts, in_container) = (launcher.integration.folder(), Containers::scripts());
     let wanted = Wanted {
-        shell: request.shell.as_deref().or(profile.shell.as_deref()).or(of_client),
+        shell: request.shell.as_deref().or(profile.shell.as_deref()).or(default),
         login: effective.is_login(request),
         path: get(env, b"PATH"),
         own_shell: get(env, b"SHELL"),

@@ -12,7 +12,6 @@ use super::structured::{self, StartAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, Composite, Create, Limit, Limits, Otherwise, Outcome};
-use ptyd_core::agent_defaults::AGENT_SHELL;
 use ptyd_core::limits::{COLS_DEFAULT, COLS_MAX, ROWS_DEFAULT, ROWS_MAX};
 
 pub(super) const NAME: &str = "start_terminal_session";
@@ -181,7 +180,6 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             cwd: client.cwd.clone(),
             cols: Some(COLS_DEFAULT),
             rows: Some(ROWS_DEFAULT),
-            shell: Some(AGENT_SHELL.to_owned()),
             umask: client.umask,
         },
         name: given(arguments.name),
