@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
-use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -13,6 +13,7 @@ use std::time::Duration;
 use api::{CreateRequest, ErrorCode, ExecuteRequest, InputRequest, SessionStatus, TokenRequest, TokenScope};
 use client::Client;
 use e2e::{Home, PATIENCE, Random, Server, Session, Start, audit_lines, count, eventually, token};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use serde_json::Value;
 
 fn is(line: &Value, facts: &[(&str, &str)]) -> bool {
@@ -335,15 +336,20 @@ fn receive(listener: &TcpListener, into: &Arc<Mutex<Vec<Value>>>) -> (TcpStream,
 #[tokio::test]
 // promise: audit-5
 async fn a_syslog_server_gets_every_line_also_those_from_when_it_or_ptyd_was_down() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    // A socket that does not listen: nobody else gets the port, and ptyd does not reach it before the first restart.
+    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let socket = socket.expect("a socket");
+    rustix::net::sockopt::set_socket_reuseaddr(&socket, true).expect("a socket");
+    rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let listener = TcpListener::from(socket);
     let address = listener.local_addr().expect("bound");
     let received = Arc::new(Mutex::new(Vec::new()));
     let env = vec![("PTYD_AUDIT_SYSLOG", format!("tcp:{address}").into())];
     let server = Server::start_as(Start { env, ..Start::default() });
     let shell = server.session().await;
-    // It was never reached before the first restart.
     server.kill9();
     server.again();
+    rustix::net::listen(&listener, 1).expect("bound");
     let has_all = async || {
         let (received, lines) = (received.lock().expect("no panic"), audit_lines(&server.home().state()));
         lines.iter().all(|line| received.contains(line)).then_some(())
