@@ -40,6 +40,8 @@ pub enum ErrorCode {
     UpgradeRequired,
     /// No such session for this caller.
     SessionNotFound,
+    /// The session is on another node, whose number its id has.
+    OtherNode,
     /// No such command in this session.
     CommandNotFound,
     /// No such token.
@@ -81,7 +83,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for documents and tests.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::MalformedBody,
         Self::InvalidField,
         Self::BodyTooLarge,
@@ -97,6 +99,7 @@ impl ErrorCode {
         Self::MethodNotAllowed,
         Self::UpgradeRequired,
         Self::SessionNotFound,
+        Self::OtherNode,
         Self::CommandNotFound,
         Self::TokenNotFound,
         Self::SessionEnded,
@@ -137,6 +140,7 @@ impl ErrorCode {
             | Self::AlreadyDecided => 409,
             Self::SessionEnded => 410,
             Self::BodyTooLarge => 413,
+            Self::OtherNode => 421,
             Self::InvalidField | Self::KeyReused | Self::StartFailed => 422,
             Self::UpgradeRequired => 426,
             Self::LimitReached | Self::RateLimited => 429,
@@ -171,6 +175,7 @@ impl ErrorCode {
             | Self::MethodNotAllowed
             | Self::UpgradeRequired
             | Self::SessionNotFound
+            | Self::OtherNode
             | Self::CommandNotFound
             | Self::TokenNotFound
             | Self::SessionEnded
@@ -205,6 +210,7 @@ impl ErrorCode {
             | Self::MethodNotAllowed
             | Self::UpgradeRequired
             | Self::SessionNotFound
+            | Self::OtherNode
             | Self::CommandNotFound
             | Self::TokenNotFound
             | Self::SessionEnded
@@ -245,6 +251,7 @@ impl ErrorCode {
             | Self::MethodNotAllowed
             | Self::UpgradeRequired
             | Self::SessionNotFound
+            | Self::OtherNode
             | Self::CommandNotFound
             | Self::TokenNotFound
             | Self::SessionEnded
@@ -277,6 +284,7 @@ impl ErrorCode {
             Self::MethodNotAllowed => "The method is not allowed for this path",
             Self::UpgradeRequired => "An upgrade is needed",
             Self::SessionNotFound => "No such session",
+            Self::OtherNode => "The session is on another node",
             Self::CommandNotFound => "No such command",
             Self::TokenNotFound => "No such token",
             Self::SessionEnded => "The session has ended",
@@ -316,6 +324,7 @@ impl ErrorCode {
             Self::MethodNotAllowed => "method_not_allowed",
             Self::UpgradeRequired => "upgrade_required",
             Self::SessionNotFound => "session_not_found",
+            Self::OtherNode => "other_node",
             Self::CommandNotFound => "command_not_found",
             Self::TokenNotFound => "token_not_found",
             Self::SessionEnded => "session_ended",

@@ -182,6 +182,7 @@ fn values(config: &Config) -> BTreeMap<&'static str, Value> {
         ("tls_cert", json!(network.tls.as_ref().map(|files| &files.certificate))),
         ("tls_key", json!(network.tls.as_ref().map(|files| &files.key))),
         ("trusted_proxy", json!(network.trusted_proxies.iter().map(ToString::to_string).collect::<Vec<_>>())),
+        ("node", json!(network.node)),
         ("journal_bytes", json!(config.journal_bytes_max)),
         ("soft_timeout", json!(config.soft_timeout.as_secs_f64())),
         ("task_grace", json!(config.task_grace.as_secs_f64())),

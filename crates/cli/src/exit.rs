@@ -91,7 +91,7 @@ pub fn of_unreached(error: &io::Error) -> u8 {
 
 fn of(code: ErrorCode) -> u8 {
     match code {
-        ErrorCode::SessionNotFound => 3,
+        ErrorCode::SessionNotFound | ErrorCode::OtherNode => 3,
         ErrorCode::Unauthorized
         | ErrorCode::Forbidden
         | ErrorCode::PolicyDenied

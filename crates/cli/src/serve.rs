@@ -147,6 +147,10 @@ pub struct NetworkOptions {
     /// reach; repeat the option, or separate several with commas
     #[arg(long = "trusted-proxy", env = "PTYD_TRUSTED_PROXY", value_name = "NETWORK", value_delimiter = ',', value_parser = network)]
     trusted_proxy: Vec<IpNet>,
+    /// Be this node among the servers behind one load balancer: a number from 0 to 65535 that every session's id has, or
+    /// auto for the number at the end of the host's name, as in a StatefulSet [default: 0]
+    #[arg(long, env = "PTYD_NODE", value_name = "NUMBER|auto", value_parser = node)]
+    node: Option<u16>,
 }
 
 impl NetworkOptions {
@@ -166,8 +170,20 @@ impl NetworkOptions {
             allowed_origins: self.allow_origin.clone(),
             tls: tls.transpose()?,
             trusted_proxies: self.trusted_proxy.clone(),
+            node: self.node.unwrap_or(0),
         })
     }
+}
+
+/// A node's number.
+fn node(text: &str) -> Result<u16, String> {
+    if text != "auto" {
+        return text.parse().map_err(|_| "must be a number from 0 to 65535, or auto".to_owned());
+    }
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    let number = name.rsplit_once('-').and_then(|(_, number)| number.parse().ok());
+    number.ok_or_else(|| format!("the host's name {name:?} does not end with a dash and a number; give the number"))
 }
 
 /// A network, or a single address.

@@ -79,6 +79,8 @@ pub struct NetworkConfig {
     pub tls: Option<TlsFiles>,
     /// The proxies that may speak plain HTTP on an address that is not loopback.
     pub trusted_proxies: Vec<IpNet>,
+    /// The number of this server among those behind one load balancer, which routes by it.
+    pub node: u16,
 }
 
 /// The files for TLS, in PEM.
@@ -93,7 +95,7 @@ pub struct TlsFiles {
 impl NetworkConfig {
     /// Plain HTTP on this address, for this machine.
     pub fn of(listen: SocketAddr) -> Self {
-        Self { listen, public_url: None, allowed_origins: Vec::new(), tls: None, trusted_proxies: Vec::new() }
+        Self { listen, public_url: None, allowed_origins: Vec::new(), tls: None, trusted_proxies: Vec::new(), node: 0 }
     }
 
     /// The options without which this listener would carry tokens over a network in plain text, or have no name there.

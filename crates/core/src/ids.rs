@@ -2,9 +2,6 @@
 
 use std::fmt;
 
-/// This node; the only one until there is a cluster.
-pub(crate) const NODE: u16 = 0;
-
 /// `s<node>-<10 characters>`, such as `s0-k3v9q2m7xa`: unique, unguessable, and with the node that owns the session.
 ///
 /// Its text is in it and not on the heap, for most of what a command brings about has a copy of its session's id.
@@ -41,13 +38,17 @@ impl SessionId {
     /// Parses an id from a client; any other text names no session (and never reaches a path).
     pub fn parse(text: &str) -> Result<Self, NoSessionId> {
         let is_id = text.strip_prefix('s').and_then(|t| t.split_once('-')).is_some_and(|(node, tail)| {
-            !node.is_empty()
-                && node.len() <= NODE_DIGITS_MAX
-                && node.bytes().all(|b| b.is_ascii_digit())
+            node.parse::<u16>().is_ok_and(|number| number.to_string() == node)
                 && tail.len() == RANDOM_CHARS
                 && tail.bytes().all(|b| ALPHABET.contains(&b))
         });
         if is_id { Ok(Self::of(text)) } else { Err(NoSessionId(text.chars().take(SHOWN_CHARS).collect())) }
+    }
+
+    /// The node that owns the session.
+    pub fn node(&self) -> u16 {
+        let node = self.as_str()[1..].split_once('-').and_then(|(node, _)| node.parse().ok());
+        node.expect("invariant: a number stands before the dash")
     }
 
     /// The text.

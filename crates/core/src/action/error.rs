@@ -22,6 +22,12 @@ pub enum ActionError {
         /// The caller's live sessions, if they were looked up.
         live: Option<Vec<String>>,
     },
+    /// The session is on another server behind the same load balancer.
+    #[error("session {id} is on node {}, and this is another node; send the request to that node", .id.node())]
+    OtherNode {
+        /// The session.
+        id: SessionId,
+    },
     /// There is no such command.
     #[error("no command {id} in session {session}; GET /terminals/{session}/commands lists them")]
     NoCommand {
@@ -210,6 +216,7 @@ impl ActionError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoSession { .. } => "session_not_found",
+            Self::OtherNode { .. } => "other_node",
             Self::NoCommand { .. } => "command_not_found",
             Self::Invalid { .. } => "invalid_field",
             Self::Busy { .. } => "session_busy",

@@ -51,6 +51,8 @@ impl SessionRef {
 #[derive(Debug)]
 pub(crate) struct KnownSessions {
     pub(super) backends: Arc<Backends>,
+    /// The number of this server: the sessions of another one are not here.
+    node: u16,
     live: Mutex<LiveSessions>,
     pub(super) adoption: Adoption,
     /// The ended sessions that were asked for last.
@@ -62,9 +64,10 @@ pub(crate) struct KnownSessions {
 }
 
 impl KnownSessions {
-    pub(super) fn new(backends: Arc<Backends>) -> Self {
+    pub(super) fn new(backends: Arc<Backends>, node: u16) -> Self {
         Self {
             backends,
+            node,
             live: Mutex::default(),
             adoption: Adoption::default(),
             recent: Mutex::default(),
@@ -312,6 +315,9 @@ impl KnownSessions {
     }
 
     fn unknown(&self, principal: &Principal, id: &str) -> ActionError {
+        if let Some(id) = SessionId::parse(id).ok().filter(|id| id.node() != self.node) {
+            return ActionError::OtherNode { id };
+        }
         let live = locked(&self.live);
         let mut seen: Vec<&Shared> =
             live.values().map(|h| &*h.shared).filter(|s| may_see(principal, &s.meta)).collect();

@@ -60,10 +60,11 @@ pub(super) fn open(config: &Config, host: LocalHost, holders: HolderBackend) -> 
         lanes: Arc::clone(&server_events.lanes),
     });
     let services = Arc::new(Services {
-        sessions: KnownSessions::new(Arc::clone(&backends)),
+        sessions: KnownSessions::new(Arc::clone(&backends), config.network.node),
         launcher: Launcher::prepare(config, Arc::clone(&backends))?,
         backends,
         settings: Settings {
+            node: config.network.node,
             soft_timeout: config.soft_timeout,
             task_grace: config.task_grace,
             task_quiet: config.task_quiet,

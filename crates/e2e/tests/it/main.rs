@@ -34,6 +34,7 @@ mod load;
 mod long_work;
 mod metrics;
 mod named_secrets;
+mod nodes;
 mod non_root;
 mod nushell;
 mod output;

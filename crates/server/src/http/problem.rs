@@ -47,6 +47,7 @@ impl From<ActionError> for ProblemResponse {
         let detail = error.to_string();
         let (code, field) = match error {
             ActionError::NoSession { .. } => (ErrorCode::SessionNotFound, None),
+            ActionError::OtherNode { .. } => (ErrorCode::OtherNode, None),
             ActionError::NoCommand { .. } => (ErrorCode::CommandNotFound, None),
             ActionError::Invalid { field, .. } => (ErrorCode::InvalidField, Some(field.to_owned())),
             ActionError::Busy { .. } => (ErrorCode::SessionBusy, None),
@@ -185,6 +186,7 @@ mod tests {
         };
         let errors = [
             ActionError::NoSession { id: text(), live: None },
+            ActionError::OtherNode { id: session() },
             ActionError::NoCommand { session: session(), id: text() },
             ActionError::Invalid { field: "x", problem: text() },
             ActionError::Busy { session: session(), with: text(), command: None, may_be_a_shell: false },

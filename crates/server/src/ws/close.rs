@@ -46,6 +46,7 @@ pub(super) fn frame(code: Code, reason: &str) -> CloseFrame {
 pub(super) fn code_of(error: &ActionError) -> (ErrorCode, Code) {
     match error {
         ActionError::NoSession { .. } => (ErrorCode::SessionNotFound, Code::NotFound),
+        ActionError::OtherNode { .. } => (ErrorCode::OtherNode, Code::NotFound),
         ActionError::NoCommand { .. } => (ErrorCode::CommandNotFound, Code::NotFound),
         ActionError::Invalid { .. } => (ErrorCode::InvalidField, Code::Conflict),
         ActionError::Busy { .. } => (ErrorCode::SessionBusy, Code::Conflict),

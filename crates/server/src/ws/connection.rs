@@ -476,6 +476,7 @@ impl OpenConnection<'_> {
             | ActionError::Ended { .. }
             | ActionError::Unreachable { .. } => true,
             ActionError::NoSession { .. }
+            | ActionError::OtherNode { .. }
             | ActionError::NoCommand { .. }
             | ActionError::Busy { .. }
             | ActionError::NotReady { .. }

@@ -9,7 +9,7 @@ use super::default_session::{self, DefaultSession};
 use super::list::published;
 use super::terminate;
 use crate::action::{ActionError, ConfinementTier, Create, Created, Foreground, SessionStatus, SessionView};
-use crate::ids::{NODE, SessionId};
+use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::Principal;
 use crate::profile::StartFiles;
@@ -52,7 +52,7 @@ pub(in crate::sessions) async fn create(
             Err(other) => return Err(other),
         }
     }
-    let id = SessionId::random(NODE);
+    let id = SessionId::random(services.settings.node);
     let owner = owner(principal, request)?;
     let handle = start::launch(services, &id, owner, new_session(&id, principal, request, StartFiles::User)).await?;
     drop(turn);
@@ -67,7 +67,7 @@ async fn create_default(
     client: &str,
 ) -> Result<Created, ActionError> {
     let turn = default_session::default_turn(services, client).await;
-    let (id, owner) = (SessionId::random(NODE), owner(principal, request)?);
+    let (id, owner) = (SessionId::random(services.settings.node), owner(principal, request)?);
     let handle = match default_session::default_of(services, principal, client).await? {
         DefaultSession::Live(_, snapshot) => return Ok(not_new(snapshot.view)),
         DefaultSession::Ended(old) => launch_again(services, &old, &id).await?,
@@ -80,7 +80,7 @@ async fn create_default(
         return default_created(services, principal, &handle).await;
     };
     terminate::end(services, &handle, sys::signal::HUP, limits::TERMINATE_GRACE).await?;
-    let id = SessionId::random(NODE);
+    let id = SessionId::random(services.settings.node);
     let handle = start::launch(services, &id, owner, new_session(&id, principal, request, StartFiles::Clean)).await?;
     let reason = format!("{reason}; this shell, and each shell after a reset, skips them");
     handle.shared.note_startup_failure("start-up files".to_owned(), reason);
@@ -161,7 +161,7 @@ pub(in crate::sessions) async fn restart(
 ) -> Result<Created, ActionError> {
     let old = services.sessions.live(principal, session).await?;
     terminate::end(services, &old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
-    let id = SessionId::random(NODE);
+    let id = SessionId::random(services.settings.node);
     let owner = old.shared.meta.owner.clone();
     let handle = start::launch(services, &id, owner, again(&id, &old.shared, None)).await?;
     created(services, principal, &handle).await
@@ -177,7 +177,7 @@ async fn launch_again(services: &Arc<Services>, old: &EndedSession, id: &Session
             return Ok(handle);
         }
     }
-    let id = SessionId::random(NODE);
+    let id = SessionId::random(services.settings.node);
     start::launch(services, &id, owner.clone(), again(&id, &old.shared, None)).await
 }
 

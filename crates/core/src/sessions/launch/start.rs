@@ -9,7 +9,7 @@ use super::launcher::Launcher;
 use crate::action::{ActionError, ServerEventKind};
 use crate::block_in_place::block_in_place;
 use crate::host::holders::{self, Dead, StartedHolder, start_error};
-use crate::ids::{NODE, SessionId};
+use crate::ids::SessionId;
 use crate::limits;
 use crate::sessions::adoption::adopt;
 use crate::sessions::handle::Handle;
@@ -99,7 +99,9 @@ async fn launch_now(services: &Arc<Services>, id: &SessionId, new: NewSession) -
 /// Starts a holder for the next session, in the background.
 pub fn keep_spare_holder(services: &Arc<Services>) {
     let services = Arc::clone(services);
-    tokio::task::spawn_blocking(move || services.backends.holders.keep_spare(&SessionId::random(NODE)));
+    tokio::task::spawn_blocking(move || {
+        services.backends.holders.keep_spare(&SessionId::random(services.settings.node))
+    });
 }
 
 /// Waits for the first prompt, or until the session is reported as `creating`.

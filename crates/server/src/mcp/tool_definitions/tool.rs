@@ -107,7 +107,8 @@ impl From<ActionError> for ToolError {
             ActionError::NoCommand { session, id } => {
                 format!("no command {id} in session {session}; omit command_id for the newest output of the session")
             }
-            ActionError::Invalid { .. }
+            ActionError::OtherNode { .. }
+            | ActionError::Invalid { .. }
             | ActionError::Busy { .. }
             | ActionError::NotReady { .. }
             | ActionError::NothingRuns { .. }

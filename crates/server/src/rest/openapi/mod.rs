@@ -130,6 +130,8 @@ fn describe(operation: &Operation, path: &str, schemas: &mut Schemas) -> Value {
             parameters
                 .push(json!({ "name": name, "in": "path", "required": true, "description": about, "schema": schema }));
             refusals.push(code);
+            // Another node owns it.
+            refusals.extend((name == "sessionId").then_some(ErrorCode::OtherNode));
         }
     }
     if let Some(query) = operation.query {
