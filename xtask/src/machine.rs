@@ -21,7 +21,7 @@ struct Need {
     why: &'static str,
 }
 
-const NEEDS: [Need; 32] = [
+const NEEDS: [Need; 34] = [
     Need { probe: Probe::Program("cc"), package: "gcc", why: "it links the programs and compiles the bundled SQLite" },
     Need { probe: Probe::Program("bash"), package: "bash", why: "the tests run real shells" },
     Need { probe: Probe::Program("zsh"), package: "zsh", why: "the tests run real shells, and its script is linted" },
@@ -80,6 +80,8 @@ const NEEDS: [Need; 32] = [
         package: "npm",
         why: "npm init asks questions; a generator of clients, other MCP clients and a dev server are npm packages",
     },
+    Need { probe: Probe::Program("curl"), package: "curl", why: "requests over HTTP as the pages show them" },
+    Need { probe: Probe::Program("jq"), package: "jq", why: "a page filters the audit log with it" },
     Need { probe: Probe::Program("chromium"), package: "chromium", why: "a real browser, for a page with a terminal" },
     Need { probe: Probe::Program("shellcheck"), package: "shellcheck", why: "the shell scripts are linted" },
 ];
