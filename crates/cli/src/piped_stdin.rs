@@ -70,7 +70,7 @@ pub struct StdinPipe {
 }
 
 impl StdinPipe {
-    /// A pipe for a command of this shell, beside the server's socket, which both sides can reach.
+    /// A pipe for a command of this shell, beside the server's socket, which both sides can reach unless the session is confined.
     pub fn make(socket: &Path, shell: &str) -> Result<Self, Failure> {
         let syntax = Syntax::of(shell).ok_or_else(|| {
             Failure::usage(format!(

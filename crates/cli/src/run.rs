@@ -236,6 +236,12 @@ impl Runner<'_> {
                     "standard input cannot be passed to a command in a nested shell; run it with </dev/null",
                 ));
             }
+            Input::Data if session.confinement.is_some() => {
+                return Err(Failure::usage(
+                    "standard input cannot be passed to a command of a confined session, which does not reach ptyd's named \
+                     pipe; run it with </dev/null, and let the command read a file of its workspace",
+                ));
+            }
             Input::Data => Some(StdinPipe::make(&self.paths.socket, &session.shell)?),
             Input::Person | Input::None => None,
         };

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 use api::{
     Boundary, CommandStatus, ConfinementTier, CreateRequest, Dimensions, EndedBy, ErrorCode, Keeper, Limit, Limits,
@@ -114,6 +115,18 @@ pub(crate) fn make_settings(project: &Path) {
 }
 
 const SETTINGS: [&str; 5] = [".git/config", ".git/hooks/pre-commit", ".envrc", ".vscode/settings.json", ".mcp.json"];
+
+#[tokio::test]
+async fn a_pipe_for_a_command_of_a_confined_session_is_refused_with_the_remedy() {
+    let Some(server) = start().await else { return };
+    let shell = sandbox(&server).await;
+    let mut run = server.ptyd(&["run", "-s", &shell.id, "cat"]);
+    let mut child = run.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it can be executed");
+    drop(child.stdin.take());
+    let done = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.code() == Some(2) && said.contains("run it with </dev/null"), "{said}");
+}
 
 /// The commands that change those settings, in this session of a container or a sandbox, are refused, and all others in the project are not.
 pub(crate) async fn keeps_settings(shell: &Session, project: &Path) {
