@@ -17,6 +17,8 @@ use sys::process::{self, Stat};
 const MEMBERS_MAX: usize = 256;
 /// How many facts are fetched: each of an observation once, and of each of its terminals.
 const FACTS_MAX: usize = 2 + 3 * (NESTED_MAX + 1);
+/// How often the facts are collected for one observation while the modes change.
+const LOOKS_MAX: usize = 4;
 /// Major number of the followers' devices (devices.txt of the kernel's documentation).
 const FOLLOWERS_MAJOR: u32 = 136;
 
@@ -33,8 +35,20 @@ impl Observer {
         Self { tty, takes_lines }
     }
 
-    /// The facts that decide now; `None` if the terminal is gone.
+    /// The facts that decide now; `None` if the terminal is gone. A program sets the modes before it reads, so modes of before belong to
+    /// no process that reads now: if they have changed meanwhile, all facts are collected again.
     pub(crate) fn observe(&self, leader: BorrowedFd<'_>, shell: u32, quiet_us: u64) -> Option<Observation> {
+        let mut look = self.look(leader, shell, quiet_us)?;
+        for _ in 1..LOOKS_MAX {
+            if !look.is_torn && modes(&sys::pty::modes(leader).ok()?) == look.seen.modes {
+                break;
+            }
+            look = self.look(leader, shell, quiet_us)?;
+        }
+        Some(look.seen)
+    }
+
+    fn look(&self, leader: BorrowedFd<'_>, shell: u32, quiet_us: u64) -> Option<Look<'_>> {
         let modes = modes(&sys::pty::modes(leader).ok()?);
         let group = sys::pty::foreground_group(leader);
         let quiet_ms = foreground::quiet_step(quiet_us);
@@ -44,14 +58,14 @@ impl Observer {
             process: self.shell_process(shell),
         });
         let seen = Observation { group, modes, quiet_ms, shell: shell_itself, ..Observation::default() };
-        let mut look = Look { seen, shell, tty: &self.tty, all: Vec::new(), places: Vec::new() };
+        let mut look = Look { seen, shell, tty: &self.tty, all: Vec::new(), places: Vec::new(), is_torn: false };
         for _ in 0..FACTS_MAX {
             match foreground::missing(&look.seen) {
                 Some(fact) => look.fetch(fact),
                 None => break,
             }
         }
-        Some(look.seen)
+        Some(look)
     }
 
     /// The processes that may take keys from this shell, which has the terminal: they wait for it, too, and job control does not
@@ -87,6 +101,8 @@ struct Look<'a> {
     all: Vec<Member>,
     /// The terminal of each job, and the processes that have it.
     places: Vec<(PathBuf, Vec<u32>)>,
+    /// The modes of a further terminal have changed while its processes were examined.
+    is_torn: bool,
 }
 
 impl Look<'_> {
@@ -147,13 +163,15 @@ impl Look<'_> {
         let tty = PathBuf::from(format!("/dev/pts/{number}"));
         // The process may have a /dev of its own, in which this path is another terminal than here.
         let there = PathBuf::from(format!("/proc/{}/root{}", inner.pid, tty.display()));
-        let modes = modes(&sys::pty::modes_at(&there).ok()?);
+        let modes = || Some(modes(&sys::pty::modes_at(&there).ok()?));
+        let before = modes()?;
         // After this call, input that was passed on has woken its reader.
         sys::pty::unread_at(&there);
         let members = foreground::nested_job(&self.all, inner)?;
         let job = job(&tty, &members);
         self.places.push((tty, members));
-        Some(Job { modes, ..job })
+        self.is_torn |= modes()? != before;
+        Some(Job { modes: before, ..job })
     }
 }
 

@@ -183,3 +183,50 @@ fn programs_in_python_are_seen_as_they_were_recorded() {
 fn other_programs_are_seen_as_they_were_recorded() {
     check(|name| !is_of_bash(name) && !is_of_python(name), 3);
 }
+
+/// It echoes while it works, and never while it reads. It prints a dot for each byte that it has read.
+const HIDES_WHAT_IT_READS: &str = "import os, termios, time
+on, off = termios.tcgetattr(0), termios.tcgetattr(0)
+off[3] &= ~termios.ECHO
+while True:
+    termios.tcsetattr(0, termios.TCSANOW, on)
+    until = time.monotonic() + 5e-5
+    while time.monotonic() < until: pass
+    termios.tcsetattr(0, termios.TCSANOW, off)
+    os.read(0, 1)
+    os.write(1, b'.')
+";
+
+#[test]
+// promise: ask-4
+fn a_process_that_reads_is_seen_with_the_modes_in_which_it_reads() {
+    if !is_there("python3") {
+        return eprintln!("not run, because python3 is not installed");
+    }
+    let mut session = Session::start();
+    session.seen_as("editor polls").unwrap();
+    let script = session._home.path().join("hides.py");
+    std::fs::write(&script, HIDES_WHAT_IT_READS).unwrap();
+    rustix::io::write(&session.leader, format!("python3 {}\n", script.display()).as_bytes()).unwrap();
+    let reads = |seen: &Observation| {
+        let job = seen.jobs.first().filter(|_| seen.shell.is_none())?;
+        job.processes.iter().any(|process| matches!(process.first, Wait::Reads { .. })).then_some(job.modes.echo)
+    };
+    // One byte is underway at a time, so the modes change once during an observation at most.
+    let (mut count, began) = (0, Instant::now());
+    while count < 1_000 {
+        rustix::io::write(&session.leader, b"\n").unwrap();
+        let mut has_read = false;
+        while !has_read {
+            let seen = session.observer.observe(session.leader.as_fd(), session.shell, 0).unwrap();
+            if let Some(echo) = reads(&seen) {
+                assert!(!echo, "reading {count}\n{seen}");
+                count += 1;
+            }
+            let mut printed = [0; 64];
+            let length = rustix::io::read(&session.leader, &mut printed[..]).unwrap_or(0);
+            has_read = printed[..length].contains(&b'.');
+            assert!(began.elapsed() < PATIENCE, "{count} readings");
+        }
+    }
+}
