@@ -9,13 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from mcp_client import CALL_SECONDS, PTYD, at_least
+from mcp_client import PTYD, at_least
 
 needs_vim = pytest.mark.skipif(shutil.which("vim") is None, reason="vim is not installed: apt-get install vim")
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed: apt-get install nodejs")
-needs_less = pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed: apt-get install less")
-
-
 async def test_a_function_is_defined_and_called_in_a_python_dialogue(workspace):
     started = await workspace.terminal("python3 -q")
     assert (started.is_running, started.is_timed_out, started.wants, started.output) == (True, False, "input", ">>> ")
@@ -193,12 +190,6 @@ async def test_python_asks_in_its_plain_line_mode_too(workspace):
     assert ended.exit == 6
 
 
-@pytest.mark.parametrize("name", ["up", "tab", "end", "Enter", "F1", "exit_now"])
-async def test_a_command_with_a_keys_name_is_a_command(workspace, name):
-    answer = await workspace.terminal(name)
-    assert (answer.exit, answer.output) == (127, f"bash: {name}: command not found")
-
-
 # promise: send-6
 async def test_a_password_is_asked_for_and_stands_nowhere_afterwards(workspace):
     secret = "hunter2-correct-horse"
@@ -213,44 +204,12 @@ async def test_a_password_is_asked_for_and_stands_nowhere_afterwards(workspace):
     assert workspace.files_holding(secret.encode()) == []
 
 
-async def test_a_password_for_a_program_of_its_own_is_seen_too(workspace):
-    asked = await workspace.terminal("python3 -c 'import getpass; print(len(getpass.getpass()))'")
-    assert (asked.output, asked.wants) == ("Password: ", "a password")
-    answered = await workspace.terminal("sésame", is_input=True)
-    assert (answered.last_line, answered.exit) == ("6", 0)
-    assert workspace.files_holding("sésame".encode()) == []
-
-
 async def test_a_dialogue_with_several_questions_is_one_call(workspace):
     session = await workspace.session()
     await session.run("read -p 'name? ' n; read -s -p 'word? ' w; echo; echo \"$n ${#w}\"")
     steps = [{"wait_for": "name\\? $", "input": "Jo\r"}, {"wait_for": "word\\? $", "input": "abc\r"}]
     done = await session.agent.call("send_input_to_terminal", session_id=session.id, steps=steps, timeout=60)
     assert (done.exit, done.last_line) == (0, "Jo 3")
-
-
-@needs_vim
-# promise: screen-1, screen-3
-async def test_vim_is_a_screen_takes_no_command_and_edits_by_keys(workspace):
-    running = await workspace.terminal("vim -u NONE -N f", wait_for="^~\\n~\\n(?s:.*)\\[New\\]", timeout=60)
-    assert (running.is_running, "full-screen" in running.facts) == (True, True)
-    assert running.output.splitlines()[1] == "~"
-    session = workspace.agent.at(running.session_id)
-    # The words are painted before the cursor goes home.
-    shown = running
-    async with asyncio.timeout(CALL_SECONDS):
-        while shown.fact("cursor") != "row 1 column 1":
-            shown = await session.read(view="screen", timeout=0.1)
-    refused = await workspace.terminal("echo NEXT")
-    assert (refused.is_error, "busy" in refused.text) == (True, True)
-    typed = await session.press("i", "h", "i", "<Enter>there<Esc>", wait_for="there")
-    assert typed.output.splitlines()[:2] == ["1: hi", "2: there"]
-    ended = await session.to_the_end(await session.press(":wq<Enter>", timeout=60), "c1")
-    assert ended.exit == 0
-    assert (workspace.project / "f").read_text() == "hi\nthere\n"
-    transcript = await session.read(command_id="c1")
-    assert ("~" in transcript.output, "\x1b" in transcript.text) == (False, False)
-    assert (await workspace.terminal("echo ok")).output == "ok"
 
 
 @needs_vim
@@ -263,18 +222,6 @@ async def test_vim_follows_a_resize_and_arrow_keys(workspace):
     assert (moved.fact("cursor"), moved.fact("screen")) == ("row 2 column 2", "60×12")
     assert (await session.to_the_end(await session.press(":q!<Enter>", timeout=60), "c1")).exit == 0
     assert (await session.run("stty size")).output == "12 60"
-
-
-@needs_less
-async def test_less_is_a_screen_that_is_left_by_a_key(workspace):
-    session = await workspace.session(dimensions={"cols": 80, "rows": 10})
-    shown = await session.run("seq 1 500 | less", wait_for="^9$", timeout=60)
-    assert ("full-screen" in shown.facts, shown.output.splitlines()[:3]) == (True, ["1", "2", "3"])
-    paged = await session.press("Space", wait_for="^18$")
-    assert paged.output.splitlines()[:2] == ["10", "11"]
-    ended = await session.to_the_end(await session.press("q", timeout=60), "c1")
-    assert ended.exit == 0
-    assert "18" not in (await session.run("echo ok")).text
 
 
 async def test_a_program_that_dies_in_the_alternate_screen_leaves_the_shell_usable(workspace):

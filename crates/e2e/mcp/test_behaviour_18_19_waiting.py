@@ -58,18 +58,6 @@ async def test_a_pattern_ends_the_wait_when_its_line_comes_and_a_server_that_rea
     assert (await workspace.terminal("C-c")).exit == 130
 
 
-async def test_a_pattern_that_never_comes_ends_with_the_command(workspace):
-    answer = await workspace.terminal("echo other", wait_for="never", timeout=60)
-    assert (answer.exit, answer.output, answer.fact("matched")) == (0, "other", None)
-
-
-async def test_a_pattern_is_not_found_in_an_earlier_commands_output(workspace):
-    await workspace.terminal("echo ready")
-    with at_least(0.5):
-        answer = await workspace.terminal("sleep 0.5; echo done", wait_for="ready")
-    assert (answer.exit, answer.output) == (0, "done")
-
-
 # promise: wait-3
 async def test_two_waits_on_one_session_both_end(workspace):
     session = await workspace.session()
@@ -140,29 +128,6 @@ async def test_of_two_clients_commands_at_once_one_is_refused(workspace):
     assert (done.exit, (workspace.project / "ran").read_text().strip()) == (0, done.output)
 
 
-# promise: wait-4
-async def test_64_sessions_run_their_commands_at_the_same_time(workspace):
-    sessions = await asyncio.gather(*(workspace.session() for _ in range(64)))
-    # The pipe has no end while the test has it open, so no command goes on before all of them have come.
-    gate = os.open(workspace.gate(), os.O_RDWR)
-    here = "{ touch here-%d; cat; } <gate; echo %d"
-    runs = [asyncio.create_task(s.run(here % (i, i), timeout=60)) for i, s in enumerate(sessions)]
-    async with asyncio.timeout(CALL_SECONDS):
-        while len([*workspace.project.glob("here-*")]) < 64:
-            await workspace.agent.call("list_terminal_sessions")
-    assert not any(run.done() for run in runs)
-    os.close(gate)
-    answers = await asyncio.gather(*runs)
-    assert [(a.output, a.exit) for a in answers] == [(str(i), 0) for i in range(64)]
-
-
-async def test_directory_and_variables_never_move_to_another_session(workspace):
-    one, two = await workspace.session(), await workspace.session()
-    await asyncio.gather(one.run("cd /; export WHO=one"), two.run("cd /tmp; export WHO=two"))
-    told = await asyncio.gather(*(s.run("echo $WHO $PWD") for s in (one, two)))
-    assert [a.output for a in told] == ["one /", "two /tmp"]
-
-
 @pytest.mark.not_confined("a sandbox numbers its processes itself")
 async def test_two_agents_have_two_shells(workspace):
     async with workspace.another_agent() as other:
@@ -200,13 +165,6 @@ async def test_a_command_that_ends_while_no_server_lives_has_its_true_end(worksp
     assert (ended.exit, ended.output.startswith("opened\n1\n2\n"), ended.last_line) == (9, True, "20000")
 
 
-async def test_a_server_that_is_told_to_stop_leaves_the_sessions_to_the_next(workspace):
-    before = await workspace.terminal("export STATE=kept; echo $$")
-    await workspace.kill_server(signal.SIGTERM)
-    after = await workspace.terminal("echo $$ $STATE")
-    assert (after.output, after.exit) == (f"{before.output} kept", 0)
-
-
 # promise: crash-1
 async def test_a_killed_server_ends_no_session_of_a_client_that_is_still_there(workspace):
     async with workspace.another_agent("--detach", "0") as agent:
@@ -214,15 +172,6 @@ async def test_a_killed_server_ends_no_session_of_a_client_that_is_still_there(w
         for _ in range(30 if IS_FULL else 3):
             await workspace.kill_server()
             assert (await agent.terminal("echo $state")).output == "kept"
-
-
-async def test_a_client_that_goes_takes_its_session_when_asked_to(workspace):
-    async with workspace.another_agent("--detach", "0") as other:
-        gone = await other.terminal("sleep 4321 & echo hi")
-        left = workspace.processes(gone.session_id)
-    assert left != {}
-    with watched(left) as ends:
-        await ends()
 
 
 @pytest.mark.parametrize(
