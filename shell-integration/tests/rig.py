@@ -1,4 +1,4 @@
-"""A real bash or zsh on a real PTY, driven exactly as the holder drives it.
+"""A real bash, zsh or fish on a real PTY, driven exactly as the holder drives it.
 
 Only this module opens terminals, reads the attestation socket and decides which records count; the tests say what a
 shell did and never look at raw records. Every wait has a deadline and wakes on an event, never on a clock.
@@ -20,7 +20,6 @@ import sys
 import tempfile
 import termios
 import time
-import unittest
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,6 +49,11 @@ SCRIPT = installed_script()
 BASH = os.environ.get("PTYD_TEST_BASH", "bash")
 ZSH_SCRIPT = INTEGRATION / "zsh.zsh"
 ZSH = os.environ.get("PTYD_TEST_ZSH", "zsh")
+FISH_SCRIPT = INTEGRATION / "fish.fish"
+FISH = os.environ.get("PTYD_TEST_FISH", "fish")
+# The queries of fish to the terminal at its start, and the answer of the holder's server.
+DEVICE_QUERIES = b"\x1b[c", b"\x1b[0c"
+DEVICE_ANSWER = b"\x1b[?62;22c"
 COMMAND_FD, ATTEST_FD = 96, 97
 LOAD, REPORT, ACCEPT = b"\x1b\x1f", b"\x1b\x0e", b"\x1b\x1e"
 SHORT_LINE, RUN, RUN_EXAMINED = b"__ptyd" + ACCEPT, b"\x1b\x14", b"\x1b\x10"
@@ -441,6 +445,61 @@ class Zsh(Shell):
         return ZSH, ["zsh", *(["-l"] if self.login else []), *self.options]
 
 
+def quoted(path):
+    """The path as a fish string: only these two are special between single quotes."""
+    return "'" + str(path).replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+@dataclass
+class Fish(Shell):
+    """A running fish. `config` is the user's own config.fish."""
+
+    config: str = ""
+    script: Path = FISH_SCRIPT
+    only_load_key: bool = True
+
+    def _start(self, env):
+        folder = self.home / ".config/fish"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.fish").write_text(self.config)
+        # Without it fish starts a program in the background that reads all manual pages.
+        for cache in ".local/share", ".cache":
+            (self.home / cache / "fish/generated_completions").mkdir(parents=True, exist_ok=True)
+        self._answered = 0
+        return FISH, ["fish", *(["-l"] if self.login else []), "-i", "-C", f"source {quoted(self.script)}"]
+
+    def pump(self, seconds):
+        """Takes in what there is, and answers what the shell asks the terminal."""
+        came = super().pump(seconds)
+        asked = sum(self.output.count(query) for query in DEVICE_QUERIES)
+        while self._answered < asked and self.status is None:
+            self._answered += 1
+            os.write(self.leader, DEVICE_ANSWER)
+        return came
+
+
+def ordinary(argv, question, home):
+    """The answer of a plain shell to a question about its state."""
+    answer = tempfile.mktemp(prefix="ptyd-shell-")
+    pid, leader = pty.fork()
+    if pid == 0:
+        os.chdir(home)
+        env = {"HOME": str(home), "PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8", "USER": "tester"}
+        os.execvpe(argv[0], [os.path.basename(argv[0]), *argv[1:]], env)
+    os.write(leader, f"{question} >{answer}; exit\r".encode())
+    end = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < end and select.select([leader], [], [], end - time.monotonic())[0]:
+        try:
+            os.read(leader, 65536)
+        except OSError:
+            break
+    os.waitpid(pid, 0)
+    os.close(leader)
+    text = Path(answer).read_text()
+    os.unlink(answer)
+    return text
+
+
 def plain_seconds(program, script, home):
     """The time in which a shell without us runs a script."""
     (home / "script").write_bytes(script)
@@ -450,24 +509,11 @@ def plain_seconds(program, script, home):
 
 
 def same(got, want):
-    """Asserts whole values and shows what differs, under unittest as well as under pytest."""
+    """Asserts whole values and shows what differs."""
     if isinstance(got, dict) and isinstance(want, dict):
         differing = {k: (got.get(k), want.get(k)) for k in {*got, *want} if got.get(k) != want.get(k)}
         assert not differing, f"(got, wanted) {differing!r}"
     assert got == want, f"got {got!r}, wanted {want!r}"
-
-
-def plain_functions(namespace):
-    """A `load_tests` for unittest, so that plain functions are tests without pytest too."""
-
-    def load_tests(_loader, _tests, _pattern):
-        suite = unittest.TestSuite()
-        for name, value in namespace.items():
-            if name.startswith("test_") and callable(value):
-                suite.addTest(unittest.FunctionTestCase(value, description=f"{namespace['__name__']}.{name}"))
-        return suite
-
-    return load_tests
 
 
 sys.dont_write_bytecode = True

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-from fish_rig import FISH, SCRIPT as FISH_SCRIPT
-from fish_rig import Shell as Fish
-from rig import BASH, HAS_BUILTINS, SCRIPT, ZSH, ZSH_SCRIPT, Zsh, same
+from rig import BASH, FISH, FISH_SCRIPT, HAS_BUILTINS, SCRIPT, ZSH, ZSH_SCRIPT, Fish, Zsh, same
 from rig import Shell as Bash
 
 

@@ -6,7 +6,7 @@ import re
 import signal
 import time
 
-from rig import ABORT, ACCEPT, HAS_BUILTINS, LOAD, plain_functions, plain_seconds, same
+from rig import ABORT, ACCEPT, HAS_BUILTINS, LOAD, plain_seconds, same
 from shells import ALL, Bash, Fish, Zsh, codes, in_each, ready
 
 SHAPES = {
@@ -27,13 +27,18 @@ SHAPES_OF_SH = {
     "echo $'a\\nb'\n\n\n": "a\nb\n",
     "for i in 1 2\ndo\necho $i\ndone": "1\n2\n",
     "f() {\n echo in f\n}\nf": "in f\n",
+    "(for i in 1 2; do echo $i; done | cat)": "1\n2\n",
+    "echo a &&\necho b": "a\nb\n",
+    "case x in x) echo case;; esac": "case\n",
+    "(\ncd /\npwd\n)": "/\n",
+    "true && ! false && echo yes": "yes\n",
     "echo one; echo two &>/dev/null; { echo three; }": "one\nthree\n",
     "-- 2>/dev/null || echo dashes": "dashes\n",
 }
 # zsh reads the whole of a text before it runs a line of it.
 ALIAS = {"alias hi='echo hello'\nhi there": "hello there\n"}
 SHAPES_OF = {
-    Bash: SHAPES_OF_SH | ALIAS | {"shopt -s extglob\ntouch x y\necho !(x)": "y\n"},
+    Bash: SHAPES_OF_SH | ALIAS | {"shopt -s extglob\ntouch x y\necho !(x)": "y\n", "cat <<A <<B\na\nA\nb\nB": "b\n"},
     Zsh: SHAPES_OF_SH
     | {
         "for i (1 2) echo $i": "1\n2\n",
@@ -95,7 +100,7 @@ def test_the_users_aliases_and_options_shape_a_text(shell, _words):
 
 @in_each(*ALL)
 def test_every_byte_arrives(shell, _words):
-    odd = "!! !x ^a^b \\t\\t ~ `` $HOME é漢🙂 \x01\x12\x16\x7f\x1b[A\r\r\n {a,b} # * ? (a) <b>".encode() + b"\xff\xc3\x83\x84"
+    odd = "!! !x ^a^b \\t\\t ~ `` $HOME é漢🙂 \x01\x03\x04\x12\x16\x1a\x7f\x1b[A\r\r\n {a,b} # * ? (a) <b>".encode() + b"\xff\xc3\x83\x84"
     with shell() as sh:
         sh.run(b"printf %s '" + odd + b"' > got")
         same((sh.home / "got").read_bytes(), odd)
@@ -413,6 +418,3 @@ def test_a_command_handed_to_a_hook_that_reads_is_refused_and_the_prompt_is_told
                 same(sh.done().facts, (0, [0], ""))
                 sh.reads_keys()
                 same(sh.prints("echo $who; test -e a; echo $status"), "John\n1\n")
-
-
-load_tests = plain_functions(globals())

@@ -4,7 +4,7 @@ import os
 import re
 import signal
 
-from rig import HAS_BUILTINS, plain_functions, same
+from rig import HAS_BUILTINS, same
 from shells import ALL, Bash, Fish, Zsh, codes, in_each, ready
 
 
@@ -660,6 +660,3 @@ def test_the_shell_heeds_signals_that_the_tests_were_told_to_ignore(shell, _word
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
-
-
-load_tests = plain_functions(globals())

@@ -2,12 +2,10 @@
 
 import os
 import signal
-import subprocess
 import tempfile
 from pathlib import Path
 
-from fish_rig import FISH, SCRIPT, Shell, quoted
-from rig import plain_functions, same
+from rig import FISH, FISH_SCRIPT as SCRIPT, Fish as Shell, quoted, same
 from shells import survives
 
 
@@ -44,16 +42,6 @@ def test_settings_that_break_careless_scripts_change_nothing():
         "cd /; cd -",
     ):
         same((setting, survives(Shell, setting)), (setting, "fine\n"))
-
-
-def test_tracing_shows_the_command_and_little_of_ours():
-    with Shell() as sh:
-        sh.run("set -g fish_trace 1")
-        same(sh.run("false").facts, (1, [1], ""))
-        shown = sh.printed()
-        assert "-> false" in shown and "secret" not in shown and sh.secret not in shown, shown
-        sh.run("set -e fish_trace")
-        same(sh.prints("echo quiet"), "quiet\n")
 
 
 def test_user_hooks_see_what_ran():
@@ -150,15 +138,6 @@ def test_a_nested_fish_with_our_script_does_not_report():
         same(sh.run(f"{FISH} --no-config -c 'source {quoted(SCRIPT)}; functions -q __ptyd_tell'").facts, (1, [1], ""))
 
 
-def test_an_interrupted_startup_still_attests():
-    # The child says it: between two commands of its start-up file fish heeds no interrupt.
-    with Shell(config="sh -c 'echo on; exec sleep 60'", wait=False) as sh:
-        sh.sees(b"on\r\n")
-        sh.keys(b"\x03")
-        sh.done()
-        same(sh.prints("echo fine"), "fine\n")
-
-
 def test_a_login_shell_is_one():
     with Shell(login=True, config="status is-login; and set -g mine yes") as sh:
         same(sh.run("false | true").facts, (0, [1, 0], ""))
@@ -171,26 +150,3 @@ def test_odd_paths_of_the_script_and_the_command_file_work():
         script = Path(folder) / "it's\\ $here.fish"
         script.write_text(text)
         same(survives(Shell, script=script), "fine\n")
-
-
-def test_without_a_socket_the_shell_is_just_the_users():
-    with tempfile.TemporaryDirectory() as home:
-        ours = "functions -a | string match '__ptyd*'; set -n | string match '__ptyd*'; echo mine"
-        got = subprocess.run(
-            [FISH, "-i", "-C", f"source {quoted(SCRIPT)}", "-c", ours],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            env={"HOME": home, "PATH": os.environ["PATH"]},
-            start_new_session=True,
-            check=False,
-            timeout=20,
-        )
-    same(got.stdout, b"mine\n")
-
-
-def test_fish_finds_no_fault_in_the_script():
-    got = subprocess.run([FISH, "--no-config", "--no-execute", SCRIPT], capture_output=True, check=False, timeout=20)
-    same((got.returncode, got.stdout, got.stderr), (0, b"", b""))
-
-
-load_tests = plain_functions(globals())

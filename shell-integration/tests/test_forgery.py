@@ -1,6 +1,6 @@
 """Nothing but the shell itself can tell an end."""
 
-from rig import plain_functions, same
+from rig import same
 from shells import ALL, Bash, Fish, Zsh, in_each
 
 FORGER = """
@@ -95,6 +95,3 @@ def test_nonces_cannot_be_foretold(shell, _words):
             nonces += [sh.run("true").nonce, sh.type("true").nonce]
         same(len(set(nonces)), 6)
         assert all(n.isdigit() for n in nonces), nonces
-
-
-load_tests = plain_functions(globals())

@@ -7,7 +7,7 @@ import tempfile
 import termios
 from pathlib import Path
 
-from rig import BASH, HAS_BUILTINS, MOVES, SCRIPT, Shell, plain_functions, same
+from rig import FISH_SCRIPT, HAS_BUILTINS, MOVES, SCRIPT, ZSH_SCRIPT, Shell, quoted, same
 from shells import ALL, Bash, Fish, Zsh, codes, in_each, survives
 
 
@@ -179,48 +179,134 @@ def test_a_child_that_moves_the_offset_of_the_staged_command_changes_nothing_of_
         sh.run(f"kill {job}; wait")
 
 
+# Handlers of failed commands.
+FAILED = {Bash: ["trap 'echo ERR $?' ERR"], Zsh: ["trap 'echo ERR $?' ZERR", "TRAPZERR() { echo ERR $?; }"]}
+
+
+@in_each(Bash, Zsh)
+def test_traps_of_the_user_work(shell, _words):
+    for trap in FAILED[shell]:
+        with shell() as sh:
+            sh.run(trap)
+            same((trap, sh.run("(exit 3)").facts, sh.printed()), (trap, (3, [3], ""), "ERR 3\n"))
+            same(sh.prints("false || true"), "")
+            before = len(sh.output)
+            sh.type("true")
+            assert b"ERR" not in sh.output[before:]
+            sh.run("trap 'echo usr' USR1; trap 'echo int' INT")
+            same(sh.prints("kill -USR1 $$; :"), "usr\n")
+            if shell is Bash:
+                sh.run("set -ET; trap 'echo ret' RETURN; trap 'echo dbg >/dev/null' DEBUG")
+                same(sh.run("(exit 7)").facts, (7, [7], ""))
+
+
+@in_each(Bash, Zsh)
+def test_the_prompt_and_other_readonly_variables_are_the_users(shell, words):
+    locks = ["PS1='mine> '"] + [f"readonly {name}" for name in ("PS1", "PS0", "HISTCONTROL", "PATH", "HISTSIZE", *["IFS", "BUFFER"] * (shell is Zsh))]
+    same(survives(shell, *locks), "fine\n")
+    with shell(**{words.config: "PS1='mine> '"}) as sh:
+        sh.sees(b"mine> ")
+        same((sh.run("__ptyd_secret=x").exit, sh.prints("echo fine")), (1, "fine\n"))
+
+
+# bash itself may give the number to the stderr that it saves for a redirection.
+CLOSED = {Bash: ["exec 97>&-", "exec 97>&2", "exec 97>reports", "exec 97> >(cat)"], Zsh: ["fd=97; exec {fd}>&-"]}
+
+
+@in_each(Bash, Zsh)
+def test_a_closed_attestation_socket_forges_nothing_and_stops_nothing(shell, _words):
+    for lost in CLOSED[shell]:
+        with shell() as sh:
+            sh.start(lost)
+            sh.at_prompt()
+            sh.keys(b"echo still; here=1; PATH=$PATH:/x\r")
+            sh.sees(b"still\r\n")
+            sh.reads_keys()
+            sh.report()
+            sh.keys(b"echo again\r")
+            sh.sees(b"again\r\n")
+            reports = sh.home / "reports"
+            assert sh.secret.encode() not in sh.output + (reports.read_bytes() if reports.exists() else b""), lost
+            same(sh.records, [])
+
+
+@in_each(*ALL)
+def test_an_interrupted_startup_is_attested(shell, words):
+    # The child of fish says that it is there: between two commands of its start-up file fish heeds no interrupt.
+    asks = {Bash: "read -p 'who? ' x", Zsh: "read 'x?who? '", Fish: "sh -c 'echo who?; exec sleep 60'"}[shell]
+    with shell(**{words.config: asks}, wait=False) as sh:
+        sh.sees(b"who?")
+        if shell is Fish:
+            sh.keys(b"\x03")
+        else:
+            sh.sleeps()
+            os.kill(sh.pid, signal.SIGINT)
+        if not HAS_BUILTINS:
+            # The interrupt ends all of bash's startup, and the hook is not in place then.
+            sh.at_prompt()
+            same(sh.records, [])
+            sh.report()
+        end = sh.done()
+        assert shell is not Bash or end.facts == (130, [130], "" if HAS_BUILTINS else "l"), end
+        same(sh.prints("echo fine"), "fine\n")
+
+
+@in_each(*ALL)
+def test_without_a_socket_the_shell_is_just_the_users(shell, words):
+    asks = {
+        Bash: [["--rcfile", SCRIPT, "-ic", "declare -F | grep -c __ptyd; echo $mine."]],
+        Zsh: [[option, "-c", "functions + | grep -c __ptyd; echo $mine$ZDOTDIR."] for option in ("-i", "+i")],
+        Fish: [["-i", "-C", f"source {quoted(FISH_SCRIPT)}", "-c", "begin; functions -a; set -n; end | string match '__ptyd*' | count; echo $mine."]],
+    }
+    files = {".bashrc": "mine=yes", ".zshenv": "mine=yes", ".config/fish/config.fish": "set -g mine yes"}
+    with tempfile.TemporaryDirectory() as home:
+        for name, text in files.items():
+            (Path(home) / name).parent.mkdir(parents=True, exist_ok=True)
+            (Path(home) / name).write_text(text)
+        (Path(home) / "folder").mkdir()
+        (Path(home) / "folder/.zshenv").symlink_to(ZSH_SCRIPT)
+        env = {"HOME": home, "PATH": os.environ["PATH"]} | ({"ZDOTDIR": f"{home}/folder"} if shell is Zsh else {})
+        for argv in asks[shell]:
+            got = subprocess.run(
+                [words.program, *argv], stdin=subprocess.DEVNULL, capture_output=True, env=env, start_new_session=True, check=False
+            )
+            same(got.stdout, b"0\nyes.\n")
+
+
+# Settings that break careless scripts. zsh has its own table, and a fish.
+OPTIONS = "set -u", "set -f", "set -C", "set -o posix", "set -o vi", "set -a", "set -b", "set -h", "set -P", "set +m", "set +o history"
+SHOPTS = "extglob", "nocasematch", "nullglob", "failglob", "xpg_echo", "lastpipe", "cmdhist", "lithist", "extdebug"
+SETTINGS = [
+    *OPTIONS,
+    *(f"shopt -s {option}" for option in SHOPTS),
+    "IFS=x7",
+    "IFS=",
+    "unset IFS",
+    "IFS='0123456789x;'",
+    "LC_ALL=C",
+    "LINENO=500",
+    "TMOUT=1000",
+    "TERM=dumb",
+    "PS0=; unset PS1 PS2 PS4",
+    "n=0; PS1='$((++n)) \\w \\$(false) > '",
+    "PROMPT_COMMAND='true; echo -n; false'",
+    "unalias -a",
+    "alias eval=no builtin=no printf=no",
+    "alias printf=false builtin=false eval=false",
+    "printf() { :; }; eval() { :; }; read() { :; }; command() { :; }",
+    "set -o histexpand; HISTCONTROL=; HISTTIMEFORMAT='%F '",
+    "mkdir -m 0 locked; cd /",
+    "trap '' INT TERM QUIT HUP",
+    "trap ':' DEBUG",
+    "trap - DEBUG",
+    "exec 2>errors",
+]
+
+
 def test_options_that_break_careless_scripts():
-    for option in "set -u", "set -f", "set -C", "set -o posix", "set -o vi", "set -a", "set -b", "set -h", "set -P":
-        same((option, survives(Bash, option)), (option, "fine\n"))
-    for option in "extglob", "nocasematch", "nullglob", "failglob", "xpg_echo", "lastpipe", "cmdhist", "lithist", "extdebug":
-        same((option, survives(Bash, f"shopt -s {option}")), (option, "fine\n"))
-    for command in "IFS=x7", "IFS=", "unset IFS", "LC_ALL=C", "unalias -a", "alias eval=no builtin=no printf=no", "LINENO=500":
-        same((command, survives(Bash, command)), (command, "fine\n"))
+    for setting in SETTINGS:
+        same((setting, survives(Bash, setting)), (setting, "fine\n"))
     same(survives(Bash, "set -m", "set +m"), "fine\n")
-
-
-def test_tracing_shows_the_command_and_nothing_of_ours():
-    with Shell() as sh:
-        same(sh.prints("set -x"), "")
-        same(sh.prints("true; echo a"), "++ true\n++ echo a\na\n")
-        same(sh.run("false").facts, (1, [1], ""))
-        same(sh.printed(), "++ false\n")
-        before = len(sh.output)
-        sh.type("echo typed")
-        assert b"__ptyd" not in sh.output[before:], sh.transcript()
-        assert b"+ echo typed\r\n" in sh.output[before:]
-        assert b"+ __ptyd" not in sh.output
-        same(sh.prints("set +x"), "++ set +x\n")
-        same(sh.prints("echo quiet"), "quiet\n")
-        sh.run("PS4='$(false)x '; set -x; false")
-        same(sh.run("false | true").facts, (0, [1, 0], ""))
-
-
-def test_a_trace_shows_nothing_of_ours_wherever_it_is_written():
-    for descriptor in 1, 2, 7:
-        with Shell() as sh:
-            sh.run("exec 7>>trace")
-            sh.run(f"BASH_XTRACEFD={descriptor}; set -x")
-            # Without the builtins a syntax error shows our line.
-            for command in "echo a", "false | true", "echo c; fi" if HAS_BUILTINS else "echo c":
-                sh.run(command)
-                assert "ptyd" not in sh.printed(), (descriptor, sh.printed())
-            # Without the builtins a file has what the prompt commands did, too.
-            sh.run("set +x; unset BASH_XTRACEFD; exec 7>&-")
-            trace = (sh.home / "trace").read_text() if descriptor == 7 else ""
-            # The command that turns the trace on shows our line in it.
-            assert trace.count("ptyd") <= 1 or not HAS_BUILTINS, trace
-            same("+ echo a\n" in trace, descriptor == 7)
 
 
 def test_a_syntax_error_after_a_typed_errexit_does_not_end_the_shell():
@@ -283,12 +369,6 @@ def test_a_readonly_prompt_command_leaves_the_ends_to_the_finish():
         same(sh.prints("echo fine"), "fine\n")
 
 
-def test_the_prompt_and_other_readonly_variables_are_the_users():
-    same(survives(Bash, "PS1='mine> '", "readonly PS1", "readonly PS0", "readonly HISTCONTROL", "readonly PATH"), "fine\n")
-    with Shell(bashrc="PS1='mine> '") as sh:
-        sh.sees(b"mine> ")
-
-
 def test_our_functions_cannot_be_taken_away():
     with Shell() as sh:
         # With the builtins the others are defined when they are needed, whatever has their names by then.
@@ -300,26 +380,6 @@ def test_our_functions_cannot_be_taken_away():
         same(sh.prints("echo fine"), "fine\n")
         same(sh.run("fi").facts, (2, [2], "n"))
         same(sh.run("unset -f __ptyd_hook __ptyd_tell").exit, 1)
-
-
-def test_traps_of_the_user_work():
-    with Shell() as sh:
-        sh.run("trap 'echo ERR $?' ERR")
-        same(sh.run("false").facts, (1, [1], ""))
-        same(sh.printed(), "ERR 1\n")
-        same(sh.prints("false || true"), "")
-        before = len(sh.output)
-        sh.type("true")
-        assert b"ERR" not in sh.output[before:]
-        sh.run("trap - ERR; trap 'echo \"> $BASH_COMMAND\"' DEBUG")
-        same(sh.run("echo a; false").facts, (1, [1], ""))
-        ours = {"> __ptyd_tell\n", "> __ptyd_finish\n", '> \\builtin eval -- "$__ptyd_text"\n', '> __ptyd_hook "$LINENO"\n'}
-        shown = [line for line in sh.printed().splitlines(keepends=True) if line not in ours]
-        same("".join(shown), "> echo a\na\n> false\n")
-        sh.run("trap - DEBUG; trap 'echo usr' USR1; trap 'echo int' INT")
-        same(sh.prints("kill -USR1 $$; :"), "usr\n")
-        sh.run("set -ET; trap 'echo ret' RETURN; trap 'echo dbg >/dev/null' DEBUG")
-        same(sh.run("(exit 7)").facts, (7, [7], ""))
 
 
 def test_a_shell_that_cannot_take_the_short_line_takes_the_command_with_the_load_key():
@@ -387,23 +447,6 @@ def test_the_short_line_is_for_the_usual_state_only():
             assert sh.short_keys, unusual
 
 
-def test_a_closed_attestation_socket_forges_nothing_and_stops_nothing():
-    # bash itself may give the number to the stderr that it saves for a redirection.
-    for lost in "exec 97>&-", "exec 97>&2", "exec 97>reports", "exec 97> >(cat)":
-        with Shell() as sh:
-            sh.start(lost)
-            sh.at_prompt()
-            sh.keys(b"echo still; here=1; PATH=$PATH:/x\r")
-            sh.sees(b"\rstill\r\n")
-            sh.reads_keys()
-            sh.report()
-            sh.keys(b"echo again\r")
-            sh.sees(b"\ragain\r\n")
-            reports = sh.home / "reports"
-            assert sh.secret.encode() not in sh.output + (reports.read_bytes() if reports.exists() else b""), lost
-            same(sh.records, [])
-
-
 def test_a_shell_without_free_descriptors_claims_no_end():
     # Without the builtins the code behind a text cannot run there, so the status that the prompt finds is not the command's.
     with Shell() as sh:
@@ -415,34 +458,3 @@ def test_a_shell_without_free_descriptors_claims_no_end():
         sh.sees(b"\rstill\r\n")
         sh.reads_keys()
         same(sh.records, [])
-
-
-def test_an_interrupted_startup_is_found_by_the_report_key():
-    # An interrupt ends all of bash's startup. Without the builtins the hook is not in place then.
-    with Shell(bashrc="read -p 'who? ' x", wait=False) as sh:
-        sh.sees(b"who? ")
-        os.kill(sh.pid, signal.SIGINT)
-        sh.at_prompt()
-        if not HAS_BUILTINS:
-            same(sh.records, [])
-            sh.report()
-        same(sh.done().facts, (130, [130], "" if HAS_BUILTINS else "l"))
-        same(sh.prints("echo fine"), "fine\n")
-
-
-def test_without_a_socket_the_shell_is_just_the_users():
-    with tempfile.TemporaryDirectory() as home:
-        (Path(home) / ".bashrc").write_text("mine=yes")
-        got = subprocess.run(
-            [BASH, "--rcfile", SCRIPT, "-i"],
-            input=b"declare -F | grep -c __ptyd; echo $mine\n",
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={"HOME": home, "PATH": os.environ["PATH"]},
-            start_new_session=True,
-            check=False,
-        )
-    same(got.stdout, b"0\nyes\n")
-
-
-load_tests = plain_functions(globals())

@@ -1,6 +1,6 @@
 """Hooks of the prompt that are not ours: each runs once for each prompt, whatever it does to PROMPT_COMMAND, and learns the truth."""
 
-from rig import HAS_BUILTINS, Shell, plain_functions, same
+from rig import HAS_BUILTINS, Shell, same
 
 # The mechanism of bash-preexec 0.6, without its code: it takes its place around all others at each prompt, is armed by the last
 # prompt command, and calls `preexec` from the DEBUG trap of the next command with the last line of the history.
@@ -169,6 +169,3 @@ def test_the_persons_last_line_is_back_whatever_a_preexec_hook_does():
             history = sh.prints("history")
             # Without the builtins the hook runs for other commands, too.
             assert "echo one" not in history and (left in history or not HAS_BUILTINS), (hook, history)
-
-
-load_tests = plain_functions(globals())

@@ -1,7 +1,6 @@
 """A trace that a person turns on shows the person's commands, and nothing of ours."""
 
-from fish_rig import Shell as Fish
-from rig import HAS_BUILTINS, Shell as Bash, Zsh, plain_functions, same
+from rig import HAS_BUILTINS, Fish, Shell as Bash, Zsh, same
 
 TEXT = "f() { echo in; }; f; false | true"
 TRAPPED = "trap 'echo \"T:$BASH_COMMAND\"' DEBUG"
@@ -30,6 +29,44 @@ def test_bash_traces_the_persons_commands_alone():
         shows(Bash, f"{on}; {TRAPPED}", EVALUATES + SEEN + PIPED)
     shows(Bash, "set -T; trap 'echo R' RETURN", "in\nR\n")
     shows(Bash, "set -E; trap 'echo E' ERR", "in\n")
+
+
+def test_a_trace_of_typed_lines_and_its_end_show_nothing_of_ours():
+    for shell, prefix in (Bash, "++ "), (Zsh, "+(eval):1> "):
+        with shell() as sh:
+            same(sh.prints("set -x"), "")
+            same(sh.run("false").facts, (1, [1], ""))
+            # Without the builtins the trace is turned on again by a command of ours.
+            status = 1 if shell is Zsh or HAS_BUILTINS else 0
+            same(sh.prints("echo $?"), f"{prefix}echo {status}\n{status}\n")
+            before = len(sh.output)
+            sh.type("echo typed")
+            shown = bytes(sh.output[before:])
+            assert b"__ptyd" not in shown and b"echo typed\r\ntyped\r\n" in shown, sh.transcript()
+            before = len(sh.output)
+            sh.run("(exit 3)")
+            # Without the builtins a syntax error shows our line.
+            sh.run("fi" if shell is Zsh or HAS_BUILTINS else "true")
+            shown = bytes(sh.output[before:])
+            assert not any(ours in shown for ours in (b"+ __ptyd", b"> __ptyd", b"eval $")), shown
+            same(sh.prints("set +x"), f"{prefix}set +x\n")
+            same(sh.prints("echo quiet"), "quiet\n")
+            sh.run("PS4='$(false)x '; set -x; false")
+            same(sh.run("false | true").facts[0], 0)
+
+
+def test_a_trace_in_a_file_has_one_line_of_ours():
+    with Bash() as sh:
+        sh.run("exec 7>>trace")
+        sh.run("BASH_XTRACEFD=7; set -x")
+        # Without the builtins a syntax error shows our line.
+        for command in "echo a", "false | true", "echo c; fi" if HAS_BUILTINS else "echo c":
+            sh.run(command)
+            assert "ptyd" not in sh.printed(), sh.printed()
+        sh.run("set +x; unset BASH_XTRACEFD; exec 7>&-")
+        trace = (sh.home / "trace").read_text()
+        # The command that turns the trace on shows it. Without the builtins the file has the prompt's commands, too.
+        assert "+ echo a\n" in trace and (trace.count("ptyd") <= 1 or not HAS_BUILTINS), trace
 
 
 def test_a_trap_that_prints_errors_hides_no_end():
@@ -90,6 +127,7 @@ def test_a_debug_trap_of_zsh_changes_no_refusal():
                 same((on, refused, sh.run(refused).facts), (on, refused, (1, [1], flags)))
                 same((on, refused, sh.printed().splitlines()), (on, refused, ["T", words, "T"]))
             assert "T" in sh.prints("true"), sh.printed()
+            same(sh.type("(exit 5)").facts, (5, [5], ""))
 
 
 def test_a_trace_of_fish_has_the_text_and_three_lines_of_ours():
@@ -99,6 +137,3 @@ def test_a_trace_of_fish_has_the_text_and_three_lines_of_ours():
         evaluates, *shown = sh.printed().splitlines()
         assert evaluates.startswith("-> eval false"), evaluates
         same(shown, ["--> false", "--> true", "--> __ptyd_tell 0 1 0", "----> set -l fish_trace"])
-
-
-load_tests = plain_functions(globals())

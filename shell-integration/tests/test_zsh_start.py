@@ -1,13 +1,9 @@
 """zsh reads what it would have read without us, in that order and state, and only itself tells ends."""
 
 import os
-import pty
-import select
-import subprocess
 import tempfile
-import time
 
-from rig import DEADLINE_SECONDS, ZSH, ZSH_SCRIPT, Zsh, plain_functions, same
+from rig import ZSH, ZSH_SCRIPT, Zsh, ordinary, same
 
 NAMES = ".zshenv", ".zprofile", ".zshrc", ".zlogin"
 STATE = "setopt; alias; typeset -p ZDOTDIR PTYD_ZDOTDIR HISTFILE PS4 PROMPT fpath path 2>&1; print -r -- $0 $ARGC; functions +; bindkey -L"
@@ -70,31 +66,8 @@ def test_the_shell_is_in_the_state_of_an_ordinary_one():
             ours = sh.prints(STATE)
             hidden = ("__ptyd", '"^[^', '"^G" send-break', '"^G" list-expand', "precmd_functions", "zshaddhistory_functions")
             got = [line for line in ours.splitlines() if not any(h in line for h in hidden)]
-            wanted = [line for line in _ordinary(login, sh.home).splitlines() if not any(h in line for h in hidden)]
+            wanted = [line for line in ordinary([ZSH, *["-l"] * login], f"{{ {STATE} }}", sh.home).splitlines() if not any(h in line for h in hidden)]
             same(got, wanted)
-
-
-def _ordinary(login, home):
-    """The answer of a plain zsh to the same question."""
-    answer = tempfile.mktemp(prefix="ptyd-zsh-")
-    pid, leader = pty.fork()
-    if pid == 0:
-        os.chdir(home)
-        env = {"HOME": str(home), "PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8", "USER": "tester"}
-        os.execvpe(ZSH, ["zsh", "-l"] if login else ["zsh"], env)
-    os.write(leader, f"{{ {STATE} }} >{answer}; exit\r".encode())
-    end = time.monotonic() + DEADLINE_SECONDS
-    while time.monotonic() < end and select.select([leader], [], [], end - time.monotonic())[0]:
-        try:
-            os.read(leader, 65536)
-        except OSError:
-            break
-    os.waitpid(pid, 0)
-    os.close(leader)
-    with open(answer) as file:
-        text = file.read()
-    os.unlink(answer)
-    return text
 
 
 def test_the_script_is_read_once():
@@ -102,30 +75,3 @@ def test_the_script_is_read_once():
         same(sh.run(f". '{ZSH_SCRIPT}'").facts, (0, [0], ""))
         same(sh.run("false | true").facts, (0, [1, 0], ""))
         same(sh.type("(exit 5)").facts, (5, [5], ""))
-
-
-def test_the_script_has_no_syntax_error():
-    same(subprocess.run([ZSH, "-n", ZSH_SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).stdout, b"")
-
-
-def test_without_a_socket_the_shell_is_just_the_users():
-    with tempfile.TemporaryDirectory() as home:
-        folder = os.path.join(home, "folder")
-        os.mkdir(folder)
-        os.symlink(ZSH_SCRIPT, os.path.join(folder, ".zshenv"))
-        with open(os.path.join(home, ".zshenv"), "w") as file:
-            file.write("mine=yes")
-        for option in "-i", "+i":
-            got = subprocess.run(
-                [ZSH, option, "-c", "functions + | grep -c __ptyd; echo $mine $ZDOTDIR."],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={"HOME": home, "PATH": os.environ["PATH"], "ZDOTDIR": folder},
-                start_new_session=True,
-                check=False,
-            )
-            same(got.stdout, b"0\nyes .\n")
-
-
-load_tests = plain_functions(globals())
