@@ -516,31 +516,20 @@ def test_the_report_key_while_a_command_reads_says_still_running(shell, words):
 
 
 @in_each(Fish)
-def test_the_report_key_during_a_read_that_a_person_started_names_no_command(shell, _words):
+def test_a_read_that_a_person_started_goes_on_and_gets_no_command(shell, _words):
     with shell() as sh:
         sh.at_prompt()
         sh.keys(b"read -P 'name? ' n\r")
         sh.sees(b"name? \x1b[K")
         sh.reads_keys()
+        # The report key names no command, and the load key the refused one.
         sh.report()
         same(sh.record("R").split(b";")[1], b"0")
-        sh.keys(b"John\r")
-        same(sh.done().id, 0)
-
-
-@in_each(Fish)
-def test_a_command_handed_to_a_read_is_refused_and_the_read_goes_on(shell, _words):
-    with shell() as sh:
-        sh.at_prompt()
-        sh.keys(b"read -P 'name? ' n\r")
-        sh.sees(b"name? \x1b[K")
-        sh.reads_keys()
         sh.keys(b"Jo")
         sh.hand_over("touch a")
         same(sh.record("R").split(b";")[1], b"1")
         sh.keys(b"hn\r")
-        same(sh.done().id, 0)
-        same(list(sh.home.glob("a")), [])
+        same((sh.done().id, list(sh.home.glob("a"))), (0, []))
         same(sh.prints("echo $n"), "John\n")
 
 

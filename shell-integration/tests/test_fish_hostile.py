@@ -44,13 +44,6 @@ def test_settings_that_break_careless_scripts_change_nothing():
         same((setting, survives(Shell, setting)), (setting, "fine\n"))
 
 
-def test_user_hooks_see_what_ran():
-    with Shell(config="function hook --on-event fish_postexec; set -ga seen $status; end") as sh:
-        sh.run("sh -c 'exit 7'")
-        sh.type("false")
-        same(sh.prints("echo $seen"), "7 1\n")
-
-
 def test_bindings_of_the_user_stay():
     config = "function fish_user_key_bindings; bind --erase --all; bind \\cx 'echo bound; commandline -f repaint'; end"
     with Shell(config=config) as sh:
@@ -83,18 +76,6 @@ def test_a_handler_that_a_person_erased_comes_back_with_the_report_key():
             sh.records.clear()
             sh._seen = len(sh.output)
             same((name, sh.run("false").facts), (name, (1, [1], "")))
-
-
-def test_functions_erased_by_a_command_leave_its_end_to_the_report_key():
-    with Shell() as sh:
-        sh.start("functions -e __ptyd_tell __ptyd_finish __ptyd_postexec __ptyd_prompt; sh -c 'exit 3'; sleep 0")
-        sh.sees(b"__ptyd_finish\r\n")
-        sh.reads_keys()
-        same(sh.records, [])
-        sh.report()
-        end = sh.done()
-        same((end.id, end.flags), (1, "l"))
-        same(sh.run("false").facts, (1, [1], ""))
 
 
 def test_an_interrupt_at_the_prompt_is_told_and_leaves_the_shell_ready():
@@ -136,12 +117,6 @@ def test_the_prompt_of_a_breakpoint_is_not_an_end():
 def test_a_nested_fish_with_our_script_does_not_report():
     with Shell() as sh:
         same(sh.run(f"{FISH} --no-config -c 'source {quoted(SCRIPT)}; functions -q __ptyd_tell'").facts, (1, [1], ""))
-
-
-def test_a_login_shell_is_one():
-    with Shell(login=True, config="status is-login; and set -g mine yes") as sh:
-        same(sh.run("false | true").facts, (0, [1, 0], ""))
-        same(sh.prints("echo $mine; status is-login; and echo login"), "yes\nlogin\n")
 
 
 def test_odd_paths_of_the_script_and_the_command_file_work():

@@ -142,6 +142,7 @@ STARTUPS = {
         "PROMPT_COMMAND='x=$?'; trap 'y=1' DEBUG",
         "set -u; HISTCONTROL=ignoreboth; shopt -s extglob",
         "set -u; echo $nope; x=1",
+        "if then fi (",
     ),
     Zsh: (
         "return 3",
@@ -170,13 +171,68 @@ def test_startup_files_that_ask_return_fail_or_leave(shell, words):
 
 
 @in_each(Bash, Zsh)
-def test_a_child_that_moves_the_offset_of_the_staged_command_changes_nothing_of_it(shell, _words):
+def test_a_child_that_moves_the_offset_of_the_staged_command_or_reads_it_changes_nothing_of_it(shell, _words):
     job = "%3" if shell is Zsh else "%1"
-    with shell() as sh:
-        sh.run(f"python3 -c '{MOVES}' & trap 'kill {job}' EXIT")
-        for length in [0, 10, 1000, 3900, 10000] * 20:
-            same(sh.prints(f"x={'a' * length}; echo ${{#x}}; :"), f"{length}\n")
-        sh.run(f"kill {job}; wait")
+    for does in MOVES, "import os; [os.read(96, 7) for _ in iter(int, 1)]":
+        with shell() as sh:
+            sh.run(f"python3 -c '{does}' & trap 'kill {job}' EXIT")
+            for length in [0, 10, 1000, 3900, 10000] * 20:
+                same(sh.prints(f"x={'a' * length}; echo ${{#x}}; :"), f"{length}\n")
+            sh.run(f"kill {job}; wait")
+
+
+# The places of a hook of the user's, which is `foo` or is not there.
+HOOKS = {
+    Bash: [
+        "PROMPT_COMMAND=",
+        "unset PROMPT_COMMAND",
+        "PROMPT_COMMAND=foo",
+        "PROMPT_COMMAND='foo;'",
+        "PROMPT_COMMAND+=(foo)",
+        "PROMPT_COMMAND=(foo foo)",
+        "PROMPT_COMMAND=\"foo; $PROMPT_COMMAND\"",
+        "PROMPT_COMMAND=\"${PROMPT_COMMAND:+$PROMPT_COMMAND; }foo\"",
+        "PROMPT_COMMAND+=\"${PROMPT_COMMAND:+; }foo\"",
+        "export PROMPT_COMMAND=foo",
+    ],
+    Zsh: [
+        "precmd_functions=()",
+        "unset precmd_functions",
+        "precmd_functions=(foo)",
+        "precmd_functions+=(foo)",
+        "precmd_functions=(foo $precmd_functions)",
+        "autoload -Uz add-zsh-hook; add-zsh-hook precmd foo",
+        "precmd() { foo; }",
+        "precmd() { foo; echo ${x:?no}; }",
+        "precmd() { return 9; }; preexec() { return 9; }; zshaddhistory() { return 1; }",
+        "zshaddhistory_functions=(); unset preexec_functions",
+        "zshaddhistory() { return 2; }",
+        "typeset -gU precmd_functions; precmd_functions=(foo foo)",
+        "precmd_functions=foo",
+    ],
+    Fish: ["function foo --on-event fish_postexec; set -ga seen $status; end"],
+}
+
+
+@in_each(*ALL)
+def test_a_hook_of_the_prompt_sees_each_status_once_in_every_place(shell, words):
+    defines = {} if shell is Fish else {words.config: "foo() { seen+=($?); }"}
+    for change in HOOKS[shell]:
+        with shell(**defines) as sh:
+            sh.run(change)
+            sh.run("set -g seen" if shell is Fish else "seen=()")
+            # The hook sees the end of that command, too.
+            wanted = [0]
+            for command, statuses in (codes(words, 7), [7]), ("false | true", [1, 0]), (codes(words, 3, 4), [3, 4]):
+                same((change, sh.run(command).facts), (change, (statuses[-1], statuses, "")))
+                wanted.append(statuses[-1])
+            # An error in the hook ends nothing, and is the status of what a person types.
+            if "x:?" not in change:
+                same((change, sh.type(codes(words, 5)).facts), (change, (5, [5], "")))
+                wanted.append(5)
+            times = ("foo" in change) * (2 if shell is Bash and "foo foo" in change else 1)
+            shown = sh.prints("echo $seen" if shell is Fish else 'echo "${seen[@]}"').split()
+            same((change, shown), (change, [str(status) for status in wanted for _ in range(times)]))
 
 
 # Handlers of failed commands.
@@ -273,7 +329,7 @@ def test_without_a_socket_the_shell_is_just_the_users(shell, words):
             same(got.stdout, b"0\nyes.\n")
 
 
-# Settings that break careless scripts. zsh has its own table, and a fish.
+# Settings that break careless scripts; zsh and fish have tables of their own.
 OPTIONS = "set -u", "set -f", "set -C", "set -o posix", "set -o vi", "set -a", "set -b", "set -h", "set -P", "set +m", "set +o history"
 SHOPTS = "extglob", "nocasematch", "nullglob", "failglob", "xpg_echo", "lastpipe", "cmdhist", "lithist", "extdebug"
 SETTINGS = [
@@ -336,30 +392,6 @@ def test_the_lines_that_bash_prints_as_it_reads_them_are_not_ours():
             same((on, sh.prints("echo quiet")), (on, "quiet\n"))
 
 
-def test_prompt_command_works_in_every_shape():
-    for change in (
-        "PROMPT_COMMAND=",
-        "unset PROMPT_COMMAND",
-        "PROMPT_COMMAND=foo",
-        "PROMPT_COMMAND='foo;'",
-        "PROMPT_COMMAND+=(foo)",
-        "PROMPT_COMMAND=(foo foo)",
-        "PROMPT_COMMAND=\"foo; $PROMPT_COMMAND\"",
-        "PROMPT_COMMAND=\"${PROMPT_COMMAND:+$PROMPT_COMMAND; }foo\"",
-        "PROMPT_COMMAND+=\"${PROMPT_COMMAND:+; }foo\"",
-        "export PROMPT_COMMAND=foo",
-    ):
-        with Shell() as sh:
-            sh.run("foo() { seen+=($?); }")
-            sh.run(change)
-            sh.run("seen=(); (exit 7)")
-            same((change, sh.run("false").facts), (change, (1, [1], "")))
-            same((change, sh.type("(exit 5)").facts), (change, (5, [5], "")))
-            wanted = "" if "foo" not in change else "7 1 5\n" if "foo foo" not in change else "7 7 1 1 5 5\n"
-            sh.run('(($#seen)) 2>/dev/null; echo "${seen[@]}"')
-            same((change, sh.printed().strip()), (change, wanted.strip()))
-
-
 def test_a_readonly_prompt_command_leaves_the_ends_to_the_finish():
     with Shell(bashrc="PROMPT_COMMAND=:; readonly PROMPT_COMMAND") as sh:
         # The builtins need no place in it.
@@ -409,15 +441,6 @@ def test_a_shell_whose_own_descriptor_of_the_terminal_is_gone():
         sh.run("exec 255>&-")
         same(sh.prints("echo a"), "a\n")
         same(sh.run("false").facts, (1, [1], ""))
-
-
-def test_a_child_that_reads_the_staged_command_changes_nothing_of_it():
-    with Shell() as sh:
-        reads = "import os, sys; [os.read(96, 7) for _ in iter(int, 1)]"
-        sh.run(f"python3 -c '{reads}' & trap 'kill %1' EXIT")
-        for length in [10, 1000, 3900] * 20:
-            same(sh.prints(f"x={'a' * length}; echo ${{#x}}; :"), f"{length}\n")
-        sh.run("kill %1; wait")
 
 
 def test_nothing_of_ours_is_in_the_output_of_a_command():

@@ -90,33 +90,6 @@ def test_printexitvalue_prints_the_users_values():
         same(sh.run("false").facts, (1, [1], ""))
 
 
-def test_lists_of_hooks_work_in_every_shape():
-    for change in (
-        "precmd_functions=()",
-        "unset precmd_functions",
-        "precmd_functions=(foo)",
-        "precmd_functions+=(foo)",
-        "precmd_functions=(foo $precmd_functions)",
-        "autoload -Uz add-zsh-hook; add-zsh-hook precmd foo",
-        "precmd() { foo; }",
-        "precmd() { foo; echo ${x:?no}; }",
-        "precmd() { return 9; }; preexec() { return 9; }; zshaddhistory() { return 1; }",
-        "zshaddhistory_functions=(); unset preexec_functions",
-        "zshaddhistory() { return 2; }",
-        "typeset -gU precmd_functions; precmd_functions=(foo foo)",
-        "precmd_functions=foo",
-    ):
-        with Zsh(zshrc="foo() { seen+=($?); }; seen=()") as sh:
-            sh.run(change)
-            sh.run("seen=(); (exit 7)")
-            same((change, sh.run("false").facts), (change, (1, [1], "")))
-            if "x:?" not in change:
-                same((change, sh.type("(exit 5)").facts), (change, (5, [5], "")))
-            sh.run("typeset -p seen >/dev/null; echo $seen")
-            wanted = "" if "foo" not in change else "7 1 5" if "x:?" not in change else "7 1"
-            same((change, sh.printed().strip()), (change, wanted))
-
-
 def test_ends_stay_right_with_a_hook_list_that_a_startup_file_replaces_or_locks():
     with Zsh(zshrc="precmd_functions=(mine); mine() { :; }; zshaddhistory_functions=(mine)") as sh:
         same(sh.first.facts, (0, [0], ""))
@@ -169,13 +142,6 @@ def test_no_descriptor_of_the_users_is_written_to_by_us():
         sh.run("for n in {1..20}; do exec {fd}>>file; done")
         same(sh.run("(exit 7)").facts, (7, [7], ""))
         same(sh.prints("wc -c <file"), "0\n")
-
-
-def test_the_line_ends_with_the_commands_status_for_the_users_hooks():
-    with Zsh(zshrc="precmd() { print -r -- hook $? >>hooks; }") as sh:
-        for command in "true", "(exit 7)", "false | true", "(exit 3) | (exit 4)", "precmd_functions=()", "(exit 5)":
-            sh.run(command)
-        same(sh.prints("print -rn -- ${(f)$(<hooks)}"), "hook 0 hook 0 hook 7 hook 0 hook 4 hook 0 hook 5")
 
 
 def test_a_shell_that_replaces_ours_is_just_the_users():
