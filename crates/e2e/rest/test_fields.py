@@ -177,6 +177,14 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     assert unseen == known, f"not shown: {unseen - known}; shown after all: {known - unseen}"
 
 
+def test_a_command_that_asks_is_answered_with_its_question_as_it_was_printed(witness):
+    at = {"sessionId": witness.ask("POST", "/terminals", SHELL)["id"]}
+    request = {"command": "read -p 'name? ' name; echo got:$name"}
+    asked = witness.ask("POST", "/terminals/{sessionId}/execute", request, **at)
+    assert (asked["output"], asked["status"], asked["endedBy"]) == ("name? ", "running", "input_wanted")
+    witness.ask("DELETE", "/terminals/{sessionId}", query="?force=true", **at)
+
+
 def test_fields_that_are_shown_elsewhere_are_tested_there():
     texts = "".join(path.read_text() for path in ROOT.glob("crates/**/*.rs") if "target" not in path.parts)
     missing = {name for name in ELSEWHERE.values() if f"fn {name}(" not in texts}
