@@ -6,11 +6,11 @@ Only here a workspace is made and cleared; a process that is left behind fails t
 import asyncio
 import gc
 import signal
-import subprocess
 
 import pytest
 
-from mcp_client import CALL_SECONDS, PTYD, TIER, Lines, Workspace
+from mcp_client import PTYD, TIER, Workspace
+from raw_client import over_http, over_stdio
 
 
 # The classes of the SDK stay for ever, so the collector looks at them less often.
@@ -51,11 +51,8 @@ def anyio_backend():
 def host():
     """A machine whose server has the sessions of all cases of a module, one case after the other."""
     host = Workspace()
-    serve = [PTYD, "serve", "--listen", "127.0.0.1:0"]
-    with subprocess.Popen(serve, env=host.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+    with host.serve("--listen", "127.0.0.1:0") as server:
         try:
-            # The first line is printed once it listens.
-            assert server.stdout.readline()
             yield host
             asyncio.run(host.close())
         finally:
@@ -71,6 +68,8 @@ async def machine(request):
     machine = Workspace(request.getfixturevalue("host") if shares_server else None)
     if scale:
         machine.env["PTYD_TEST_TIME_SCALE"] = str(*scale.args)
+    for of_case in request.node.iter_markers("environment"):
+        machine.env |= of_case.kwargs
     try:
         yield machine
         await machine.close()
@@ -92,13 +91,6 @@ async def workspace(machine):
 async def served(machine):
     """A server that was started by hand, its address and its token."""
 
-    def serve(listen):
-        machine.process = subprocess.Popen(
-            [PTYD, "serve", "--listen", listen], env=machine.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        # The first line is printed once it listens.
-        assert machine.process.stdout.readline()
-
     def end(signo):
         machine.process.send_signal(signo)
         machine.process.wait()
@@ -107,11 +99,11 @@ async def served(machine):
     def serve_again():
         """Kills the server, and starts the next one at the same address."""
         end(signal.SIGKILL)
-        serve(address)
+        machine.process = machine.serve("--listen", address)
 
     machine.serve_again = serve_again
+    machine.process = machine.serve("--listen", "127.0.0.1:0")
     try:
-        serve("127.0.0.1:0")
         address = (machine.state / "listen").read_text().strip().removeprefix("http://")
         machine.url, machine.token = f"http://{address}/mcp", (machine.state / "token").read_text().strip()
         yield machine
@@ -124,13 +116,16 @@ async def served(machine):
 @pytest.fixture
 async def lines(machine):
     """A machine's `ptyd mcp` in raw lines, which leaves nothing behind and says nothing besides."""
-    process = await asyncio.create_subprocess_exec(
-        PTYD, "mcp", "--detach", "0", env=machine.env, cwd=machine.project, stdin=-1, stdout=-1, stderr=-1, limit=1 << 24
-    )
-    yield Lines(process)
-    process.stdin.close()
-    async with asyncio.timeout(CALL_SECONDS):
-        assert await process.wait() == 0
+    async with machine.lines("--detach", "0", stderr=-1) as lines:
+        yield lines
     await machine.detached()
+    process = lines.process
     # Standard output carries nothing but the protocol, standard error nothing while all is well.
-    assert (await process.stdout.read(), await process.stderr.read()) == (b"", b"")
+    assert (process.returncode, await process.stdout.read(), await process.stderr.read()) == (0, b"", b"")
+
+
+@pytest.fixture
+async def client(served, door):
+    """A client in raw messages at one of the doors."""
+    async with over_stdio(served, "600") if door == "stdio" else over_http(served) as client:
+        yield client

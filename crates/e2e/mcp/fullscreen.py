@@ -4,6 +4,7 @@ Only this file asserts them; the tests of the programs say which keys are presse
 """
 
 import asyncio
+import os
 import re
 import shutil
 from contextlib import asynccontextmanager
@@ -20,6 +21,9 @@ def needs(*programs: str):
     """Marks tests for which programs have to be there, and says so where they are not."""
     missing = [program for program in programs if shutil.which(program) is None]
     return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
+
+
+ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user without a password")
 
 
 async def shown(session: Session, pattern: str, cursor: str | None = None) -> Answer:

@@ -24,8 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpcore2
+import httpx2
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PTYD = Path(os.environ.get("PTYD_BIN") or REPOSITORY / "target/debug/ptyd").resolve()
@@ -35,6 +37,9 @@ CALL_SECONDS = 300.0
 
 # Each HTTP client would read all certificate authorities of the machine again.
 httpcore2.default_ssl_context = functools.cache(httpcore2.default_ssl_context)
+
+# The media types that a client of MCP over HTTP takes.
+BOTH = {"Accept": "application/json, text/event-stream"}
 
 # An address of loopback for this process alone (a pid has 22 bits), so that no other one is given a port of it.
 LOOPBACK = f"127.{64 + (os.getpid() >> 16)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
@@ -205,6 +210,17 @@ class Session:
         await self.until(lambda summary: summary["foreground"] == "idle")
 
 
+def hello(version: str) -> dict:
+    """The first words of a client in raw messages, before the stateless era."""
+    return {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+
+
+def meta(capabilities: dict, version: str = "2026-07-28") -> dict:
+    """The same, which in the stateless era each request has."""
+    said = {"protocolVersion": version, "clientCapabilities": capabilities, "clientInfo": hello(version)["clientInfo"]}
+    return {f"io.modelcontextprotocol/{name}": value for name, value in said.items()}
+
+
 class Lines:
     """`ptyd mcp` in raw JSON lines."""
 
@@ -226,10 +242,9 @@ class Lines:
         await self.send({"id": id, "method": method} | ({} if params is None else {"params": params}))
         return await self.next()
 
-    async def initialize(self, version):
+    async def initialize(self, version="2025-06-18"):
         """Shakes hands."""
-        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
-        answer = await self.ask("initialize", params, id=0)
+        answer = await self.ask("initialize", hello(version), id=0)
         await self.send({"method": "notifications/initialized"})
         return answer
 
@@ -289,11 +304,15 @@ class Workspace:
         if why := hindrance(tier):
             pytest.skip(why)
         settings = f'tier = "{tier}", network = true, writable = ["{self.project}"], project_settings = true'
+        self.configure(f'[profiles.default]\ncwd = "{self.project}"\nconfinement = {{ {settings} }}\n')
+
+    def configure(self, config: str, policy: str | None = None) -> None:
+        """Writes the user's configuration, and a policy."""
         folder = self.home / ".config/ptyd"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "config.toml").write_text(
-            f'[profiles.default]\ncwd = "{self.project}"\nconfinement = {{ {settings} }}\n'
-        )
+        for name, text in {"config.toml": config, "policy.toml": policy}.items():
+            if text is not None:
+                (folder / name).write_text(text)
 
     async def terminal(self, command: str = "", /, **arguments) -> Answer:
         """The one-tool shell of the agent at this workspace."""
@@ -317,6 +336,48 @@ class Workspace:
                 yield Agent(client, int(note.read_text()))
         if "0" in options:
             await self.detached()
+
+    @asynccontextmanager
+    async def lines(self, *options: str, stderr=None, **env: str):
+        """A `ptyd mcp` in raw lines."""
+        process = await asyncio.create_subprocess_exec(
+            PTYD, "mcp", *options, env=self.env | env, cwd=self.project, stdin=-1, stdout=-1, stderr=stderr, limit=1 << 24
+        )
+        try:
+            yield Lines(process)
+        finally:
+            process.stdin.close()
+            async with asyncio.timeout(CALL_SECONDS):
+                await process.wait()
+
+    def http(self, token: str | None = None, **headers: str) -> httpx2.AsyncClient:
+        """An HTTP client with the token of the server that was started by hand, or with another one."""
+        headers = {"Authorization": f"Bearer {token or self.token}"} | headers
+        return httpx2.AsyncClient(base_url=self.url.removesuffix("/mcp"), headers=headers, timeout=CALL_SECONDS)
+
+    @asynccontextmanager
+    async def agent_over_http(self, mode: str = "auto", token: str | None = None, query: str = "", **headers: str):
+        """A client of that server, over HTTP."""
+        async with self.http(token, **headers) as http:
+            async with Client(streamable_http_client(self.url + query, http_client=http), mode=mode) as client:
+                yield Agent(client, 0)
+
+    def way(self, door: str, *options: str) -> dict:
+        """The way to ptyd for a client that is a program of its own."""
+        if door == "http":
+            return {"url": self.url, "token": self.token}
+        return {"command": str(PTYD), "args": ["mcp", *options], "env": self.env, "cwd": str(self.project)}
+
+    def ptyd(self, *words: str) -> str:
+        """The text that a command of ptyd prints for the user of this machine."""
+        return subprocess.run([PTYD, *words], env=self.env, check=True, capture_output=True, text=True).stdout.strip()
+
+    def serve(self, *options: str, stderr=subprocess.DEVNULL) -> subprocess.Popen:
+        """Starts a server by hand, which listens."""
+        process = subprocess.Popen([PTYD, "serve", *options], env=self.env, stdout=subprocess.PIPE, stderr=stderr)
+        # The first line is printed once it listens.
+        assert process.stdout.readline(), self.logs()
+        return process
 
     # ---- time ----
 

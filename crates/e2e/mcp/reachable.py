@@ -19,7 +19,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mcp_client import LOOPBACK, PTYD, Workspace, free_port
+from mcp_client import LOOPBACK, Workspace, free_port
 
 NAME = "terminals.example.com"
 DOCS = Path(__file__).resolve().parents[3] / "docs/proxy.md"
@@ -55,11 +55,7 @@ class Server:
 
     def __init__(self, machine: Workspace, *options: str):
         self.machine = machine
-        machine.process = self.process = subprocess.Popen(
-            [PTYD, "serve", *options], env=machine.env, stdout=subprocess.PIPE, stderr=(machine.state / "serve.log").open("a")
-        )
-        # The first line is printed once it listens.
-        assert self.process.stdout.readline(), machine.logs()
+        machine.process = self.process = machine.serve(*options, stderr=(machine.state / "serve.log").open("a"))
         self.greeting = [self.process.stdout.readline().decode() for _ in range(3)]
         self.port = int((machine.state / "listen").read_text().strip().rpartition(":")[2])
         self.own = (machine.state / "token").read_text().strip()
@@ -67,10 +63,7 @@ class Server:
 
     def token(self, name: str, *options: str) -> str:
         """A new named token."""
-        made = subprocess.run(
-            [PTYD, "token", "new", name, *options], env=self.machine.env, capture_output=True, text=True, check=True
-        )
-        return made.stdout.strip()
+        return self.machine.ptyd("token", "new", name, *options)
 
     def end(self) -> None:
         """Ends the server, and not its sessions."""

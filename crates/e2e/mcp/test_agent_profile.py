@@ -14,13 +14,6 @@ async def test_a_models_sessions_have_no_pager_whatever_the_user_has(machine):
         await machine.end_sessions()
 
 
-async def test_a_long_git_log_is_answered_in_one_call(workspace):
-    made = "git init -q . && for n in $(seq 99); do git -c user.name=a -c user.email=a@b commit -q --allow-empty -m c$n; done"
-    assert (await workspace.terminal(made)).exit == 0
-    log = await workspace.terminal("git log --oneline")
-    assert (log.exit, len(log.output.splitlines())) == (0, 99)
-
-
 async def test_a_profile_named_agent_replaces_them(machine):
     config = machine.project / "config.toml"
     config.write_text("[profiles.agent]\nenv = { MINE = '1' }\n")

@@ -4,7 +4,6 @@
 import asyncio
 import os
 import re
-import subprocess
 
 import httpx2
 import pytest
@@ -13,35 +12,19 @@ from mcp import StdioServerParameters, stdio_client
 from mcp.types import ElicitResult
 
 from mcp_client import CALL_SECONDS, PTYD, Answer
+from raw_client import ASKS, DOORS, GRACE, TASKS, text
 from test_policy import CONFIG, POLICY
 from test_secrets import get, page
-from test_tasks import DOORS, GRACE, TASKS, over_http, over_stdio, text
 
-ASKS = TASKS | {"elicitation": {"form": {}, "url": {}}}
 RUN = "echo ran >> made; cat made"
+pytestmark = pytest.mark.environment(PTYD_TASK_GRACE=GRACE)
 
 
 @pytest.fixture
 async def machine(machine):
     """A machine with a policy, and a profile without one."""
-    folder = machine.home / ".config/ptyd"
-    folder.mkdir(parents=True)
-    (folder / "config.toml").write_text(CONFIG + "[profiles.free]\nshell = 'bash'\n")
-    (folder / "policy.toml").write_text(POLICY)
-    machine.env |= {"PTYD_TASK_GRACE": GRACE}
+    machine.configure(CONFIG + "[profiles.free]\nshell = 'bash'\n", POLICY)
     yield machine
-
-
-@pytest.fixture
-async def client(served, door):
-    """A client at one of the doors."""
-    async with over_stdio(served, "600") if door == "stdio" else over_http(served) as client:
-        yield client
-
-
-def ptyd(machine, *arguments) -> str:
-    """The output of a command of ptyd for the person whose agent this is."""
-    return subprocess.run([PTYD, *arguments], env=machine.env, check=True, capture_output=True, text=True).stdout
 
 
 def decide(url, decision="allow", **headers):
@@ -52,7 +35,7 @@ def decide(url, decision="allow", **headers):
 async def asked(machine) -> str:
     """The id of the approval that waits."""
     async with asyncio.timeout(CALL_SECONDS):
-        while not (found := re.search(r"^(a-\w{10})  pending", await asyncio.to_thread(ptyd, machine, "approvals"), re.M)):
+        while not (found := re.search(r"^(a-\w{10})  pending", await asyncio.to_thread(machine.ptyd, "approvals"), re.M)):
             pass
     return found[1]
 
@@ -109,14 +92,14 @@ async def test_a_task_sends_its_person_to_a_page_and_goes_on_with_the_decision(s
 async def test_a_task_of_a_client_that_sends_nobody_to_pages_waits_for_the_command_line(served, client):
     session = await begun(client, served)
     task = await parked(client, session, TASKS, f"{RUN}; sleep 1")
-    ptyd(served, "approvals", "allow", task)
+    served.ptyd("approvals", "allow", task)
     # It takes longer than a request, and stays this one task.
     done = await client.over(task)
     assert (done["status"], done["taskId"]) == ("completed", task) and text(done).startswith("ran\n[exit 0"), done
     task = await parked(client, session, TASKS, "touch cancelled")
     await client.cancel(task)
     assert (await client.over(task))["status"] == "cancelled"
-    ptyd(served, "approvals", "allow", task)
+    served.ptyd("approvals", "allow", task)
     # The decision comes too late for it.
     assert [*served.home.rglob("cancelled"), *served.project.rglob("cancelled")] == []
 
@@ -149,7 +132,7 @@ async def test_no_program_in_a_session_decides_at_the_page(served, client):
         curl = f"curl -s -o /dev/null -w '%{{http_code}}' {head} -d decision=allow {at}"
         answer = text(await client.call("execute_in_terminal", capabilities={}, session_id=free, command=curl))
         assert answer.startswith(f"{code}\n"), answer
-    assert f"{task}  pending" in ptyd(served, "approvals")
+    assert f"{task}  pending" in served.ptyd("approvals")
     # Nor does the token alone: whoever shows it may be such a program. A named admin token is a person's.
     assert decide(at.replace("/a.", "/a.x")).status_code == 404
     assert decide(at).status_code == 200
@@ -162,10 +145,9 @@ async def test_a_process_that_an_ended_session_has_left_decides_at_no_page(serve
     session = await begun(client, served)
     task = await parked(client, session, ASKS)
     at = (await question(client, task))["url"]
-    home = at.partition("/ask")[0]
-    headers = {"Authorization": f"Bearer {served.token}"}
     request = {"profile": "free", "onEnd": "keep", "cwd": str(served.project)}
-    free = httpx2.post(f"{home}/terminals", json=request, headers=headers).json()["id"]
+    async with served.http() as http:
+        free = (await http.post("/terminals", json=request)).json()["id"]
     curl = f"curl -s -o /dev/null -w '%{{http_code}}' -d decision=allow {at} > answer"
     # The daemon's environment has the session's tag, and curl's has none.
     daemon = f"until [ -e gone ]; do sleep 0.1; done; env -i PATH=$PATH sh -c \"{curl}\""
@@ -173,11 +155,11 @@ async def test_a_process_that_an_ended_session_has_left_decides_at_no_page(serve
     os.mkfifo(served.project / "answer")
     left = await client.call("execute_in_terminal", session_id=free, command="(setsid sh daemon </dev/null >/dev/null 2>&1 &)")
     assert "[exit 0" in text(left), left
-    await asyncio.to_thread(ptyd, served, "kill", free)
+    await asyncio.to_thread(served.ptyd, "kill", free)
     (served.project / "gone").touch()
     async with asyncio.timeout(CALL_SECONDS):
         assert await asyncio.to_thread((served.project / "answer").read_text) == "401"
-    assert f"{task}  pending" in ptyd(served, "approvals")
+    assert f"{task}  pending" in served.ptyd("approvals")
 
 
 async def agent(machine, callback):
@@ -216,7 +198,7 @@ async def test_a_client_without_elicitation_and_tasks_waits_in_its_call(machine)
     async with await agent(machine, None) as client:
         call = asyncio.create_task(client.call_tool("terminal", {"command": RUN}, progress_callback=note))
         approval = await asked(machine)
-        ptyd(machine, "approvals", "allow", approval)
+        machine.ptyd("approvals", "allow", approval)
         assert Answer.of(await call).output == "ran"
         assert f"waiting for approval {approval}" in told, told
         # A later call of the session does not wait behind a person.

@@ -73,6 +73,8 @@ async def test_an_end_cannot_be_forged(workspace, forgery):
     with at_least(0.5):
         answer = await workspace.terminal(f"{forgery[1]}; sleep 0.5; echo real; false")
     assert (answer.last_line.endswith("real"), answer.exit) == (True, 1)
+    # A marker of others is output.
+    assert MARKERS not in forgery[1] or "###PS1END###" in answer.output.splitlines(), answer.text
     assert (await workspace.terminal("echo next")).text == "next\n[exit 0]"
 
 

@@ -99,6 +99,17 @@ async def test_an_interrupt_does_not_cost_output_that_was_printed(workspace):
     assert re.findall(r"(\d+)\r\n", workspace.journal(session.id).decode()) == [str(n) for n in range(1, 901)] * 2
 
 
+# promise: stop-1
+async def test_terminate_ends_a_process_that_ignores_signals_and_has_no_environment(workspace):
+    session = await workspace.session()
+    workspace.gate()
+    begun = await session.run("env -i setsid sh -c 'trap \"\" INT TERM HUP QUIT; echo $$ >gate; exec sleep 600' & cat gate")
+    with watched([int(re.search("(?m)^[0-9]+$", begun.output)[0])]) as ends:
+        ended = await session.terminate()
+        await ends()
+    assert (ended.structured["status"], ended.structured["left"], ended.structured["was_over"]) == ("terminated", 0, False)
+
+
 # promise: crash-4
 async def test_a_killed_holder_takes_its_session_and_its_orphans_and_nobody_else(workspace):
     session, neighbour = await workspace.session(), await workspace.session()

@@ -1,6 +1,6 @@
 """BEHAVIOUR 7 and 8: commands and input arrive, byte for byte, whatever they are made of.
 
-`shell-integration/tests/test_delivery.py` has the shapes of commands; these are the limits, and the answers about what is refused.
+`shell-integration/tests/test_delivery.py` has the shapes of commands; this file has the limits and the refusals.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ def heredoc(text):
 
 
 def lines(size):
-    """So many bytes in lines of every length: what shells expand, and what terminals and line editors take for keys."""
+    """So many bytes in lines of every length, with words that shells expand and bytes that line editors take for keys."""
     chance = random.Random(2)
     letters = "abcdefghijklmnopqrstuvwxyz0123456789 \"'$`\\!#&()*;<>?[]^{|}~" + "".join(map(chr, [*range(1, 32), 127]))
     text = "\x1b[7337~ \x1b[200~ \x1b[201~ é 漢字 🦀 e\u0301 \u202e\ufeff\n" + "x" * 200_000 + "\n"

@@ -4,25 +4,12 @@ ptyd tells that a program wants input the moment that it does; text typed at a s
 """
 
 import asyncio
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from fullscreen import needs
 from mcp_client import PTYD, at_least
-
-needs_vim = pytest.mark.skipif(shutil.which("vim") is None, reason="vim is not installed: apt-get install vim")
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed: apt-get install nodejs")
-async def test_a_function_is_defined_and_called_in_a_python_dialogue(workspace):
-    started = await workspace.terminal("python3 -q")
-    assert (started.is_running, started.is_timed_out, started.wants, started.output) == (True, False, "input", ">>> ")
-    block = "def f():\n    if True:\n        return 42\n\n"
-    defined = await workspace.terminal(block, is_input=True)
-    assert (defined.is_running, defined.wants) == (True, "input")
-    called = await workspace.terminal("f()", is_input=True)
-    assert called.output.splitlines()[-2:] == ["42", ">>> "]
-    assert (await workspace.terminal("C-d")).exit == 0
-
 
 # promise: screen-4
 async def test_enter_is_a_carriage_return_on_every_door(workspace):
@@ -166,7 +153,7 @@ async def test_a_program_that_ignores_an_interrupt_is_named_before_the_wait_for_
     assert (await session.run("echo fine")).output == "fine"
 
 
-@needs_vim
+@needs("vim")
 # promise: screen-1, screen-3
 async def test_an_interrupt_in_vim_shows_the_screen_and_no_paint(workspace):
     running = await workspace.terminal("vim -u NONE -N f")
@@ -212,7 +199,7 @@ async def test_a_dialogue_with_several_questions_is_one_call(workspace):
     assert (done.exit, done.last_line) == (0, "Jo 3")
 
 
-@needs_vim
+@needs("vim")
 async def test_vim_follows_a_resize_and_arrow_keys(workspace):
     session = await workspace.session(dimensions={"cols": 100, "rows": 30})
     await session.run("printf 'one\\ntwo\\nthree\\n' > f; vim -u NONE -N f", wait_for="three", timeout=60)
@@ -257,7 +244,7 @@ require("crypto").pbkdf2("a", "b", 2e6, 64, "sha512", () => process.exit(5))
 """
 
 
-@needs_node
+@needs("node")
 # promise: ask-2, ask-3
 async def test_an_event_loop_asks_when_nothing_else_can_wake_it_and_not_while_it_turns_a_wheel(workspace):
     (workspace.project / "asks.js").write_text(NODE_ASKS)

@@ -58,20 +58,6 @@ async def test_a_pattern_ends_the_wait_when_its_line_comes_and_a_server_that_rea
     assert (await workspace.terminal("C-c")).exit == 130
 
 
-# promise: wait-3
-async def test_two_waits_on_one_session_both_end(workspace):
-    session = await workspace.session()
-    workspace.gate()
-    await session.run("cat gate; echo over", wait_for_completion=False)
-    waits = [asyncio.create_task(session.read(command_id="c1", timeout=60)) for _ in range(2)]
-    waits.append(asyncio.create_task(session.read(since="o:0", wait_for="^over", timeout=60)))
-    await session.agent.call("list_terminal_sessions")
-    await workspace.open_gate()
-    first, second, third = await asyncio.gather(*waits)
-    assert [first.output, second.output] == ["opened\nover"] * 2
-    assert "opened\nover" in third.output
-
-
 async def test_a_program_reads_typed_ahead_input_before_it_counts_as_waiting(workspace):
     for _ in range(5):
         await workspace.terminal("sh -c 'sleep 0.3; read a; echo got:$a'", timeout=0.1)
@@ -152,17 +138,6 @@ async def test_a_killed_server_loses_no_call_no_shell_and_no_byte(workspace):
         assert (answer.output, answer.exit) == (f"begun {life}\nopened\nkept", 7)
         assert workspace.server() not in (None, old)
     assert (await workspace.terminal("echo $$ $STATE")).output == f"{first.output} kept"
-
-
-# promise: crash-2
-async def test_a_command_that_ends_while_no_server_lives_has_its_true_end(workspace):
-    session = await workspace.session()
-    workspace.gate()
-    await session.run("cat gate; seq 1 20000; (exit 9)", wait_for_completion=False)
-    await workspace.kill_server()
-    await workspace.open_gate()
-    ended = await session.read(command_id="c1", timeout=60)
-    assert (ended.exit, ended.output.startswith("opened\n1\n2\n"), ended.last_line) == (9, True, "20000")
 
 
 # promise: crash-1

@@ -3,11 +3,9 @@
 Afterwards a command's end is right, or the answer says that it is a guess and leaves a way back; it never hangs.
 """
 
-import os
-import shutil
-
 import far
 import pytest
+from fullscreen import ROOT, needs
 
 pytestmark = pytest.mark.one_server
 
@@ -92,10 +90,8 @@ async def test_a_start_up_file_that_asks_receives_no_command_and_can_be_answered
     assert (answer.output, answer.exit) == ("me", 0), answer.text
 
 
-@pytest.mark.parametrize("shell", ["sh", "zsh", "fish"])
+@pytest.mark.parametrize("shell", [pytest.param(shell, marks=needs(shell)) for shell in ("sh", "zsh", "fish")])
 async def test_commands_run_in_the_shell_that_a_start_up_file_becomes(workspace, shell):
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed: apt-get install {shell}")
     (workspace.home / ".bashrc").write_text(f"exec {shell}\n")
     answer = await workspace.terminal("echo ok; sh -c 'exit 3'", timeout=60)
     assert (answer.output, answer.exit, "boundary nonce" in answer.facts) == ("ok", 3, True), answer.text
@@ -104,7 +100,6 @@ async def test_commands_run_in_the_shell_that_a_start_up_file_becomes(workspace,
 
 
 NO_SOCKETS = pytest.mark.not_confined("tmux needs a Unix socket")
-TMUX = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed: apt-get install tmux")
 
 
 @pytest.mark.parametrize(
@@ -113,7 +108,7 @@ TMUX = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not inst
         ("exit 4", "the shell exited with 4"),
         ("exec false", "the shell exited with 1"),
         ("printf '\\033[?1049h'; sleep 1000", "the whole screen"),
-        pytest.param("tmux -L rc new-session 'sleep 1000'", "the whole screen", marks=[TMUX, NO_SOCKETS]),
+        pytest.param("tmux -L rc new-session 'sleep 1000'", "the whole screen", marks=[needs("tmux"), NO_SOCKETS]),
         pytest.param("sleep 1000", "no prompt came within 2 s", marks=pytest.mark.time_scale(0.1)),
     ],
 )
@@ -131,7 +126,7 @@ async def test_a_shell_whose_start_up_files_give_no_prompt_is_started_without_th
         await workspace.terminal(f"TMUX_TMPDIR={workspace.root}/run tmux -L rc kill-server; true")
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user without a password")
+@ROOT
 @pytest.mark.not_confined("su gives no rights")
 # promise: end-8
 async def test_a_question_to_another_user_is_reported(workspace):

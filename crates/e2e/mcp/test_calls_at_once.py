@@ -4,17 +4,22 @@ and what concerns the running command does not wait behind it.
 
 import asyncio
 
+import pytest
+
 from mcp_client import IS_FULL
 
 
+@pytest.mark.parametrize("keys", [[""], ["name", "id"]])
 # promise: send-5
-async def test_commands_that_are_sent_at_once_are_all_answered_in_order(workspace):
+async def test_commands_that_are_sent_at_once_are_all_answered_in_order(workspace, keys):
+    """Those of the one-tool shell, and those of a session by its name and by its id."""
+    session = await workspace.session(name="work")
+    runs = {"": workspace.terminal, "name": workspace.agent.at("work").run, "id": session.run}
     for _ in range(20 if IS_FULL else 3):
-        commands = [f"echo {number} >> order; cat order" for number in range(8)]
-        answers = await asyncio.gather(*(workspace.terminal(command) for command in commands))
+        calls = [runs[key](f"echo {n} >> order; cat order") for n, key in enumerate(keys * (8 // len(keys)))]
+        answers = await asyncio.gather(*calls)
         expected = ["\n".join(str(number) for number in range(last + 1)) for last in range(8)]
-        assert [answer.output for answer in answers] == expected
-        assert [answer.exit for answer in answers] == [0] * 8
+        assert [(answer.output, answer.exit) for answer in answers] == [(output, 0) for output in expected]
         (workspace.project / "order").unlink()
 
 
@@ -50,14 +55,3 @@ async def test_a_command_whose_turn_does_not_come_in_its_time_is_not_run(workspa
     await workspace.open_gate()
     assert (await waits).output == "opened"
     assert not (workspace.project / "ran").exists()
-
-
-async def test_calls_by_name_and_by_id_take_turns_in_one_session(workspace):
-    session = await workspace.session(name="work")
-    run = lambda key, command: workspace.agent.call("execute_in_terminal", session_id=key, command=command)
-    for _ in range(20 if IS_FULL else 3):
-        keys = ["work", session.id] * 4
-        answers = await asyncio.gather(*(run(key, f"echo {n} >> order; cat order") for n, key in enumerate(keys)))
-        expected = ["\n".join(str(number) for number in range(last + 1)) for last in range(8)]
-        assert [answer.output for answer in answers] == expected
-        (workspace.project / "order").unlink()

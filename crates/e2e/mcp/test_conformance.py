@@ -30,8 +30,7 @@ async def test_the_conformance_suite_passes_but_for_what_the_page_explains(serve
     # A session, so that there are resources to look at.
     async with served.another_agent() as agent:
         await agent.session()
-    way = json.dumps({"url": served.url, "token": served.token})
-    with subprocess.Popen([NODE, CLIENTS / "doorkeeper.cjs", way], stdout=subprocess.PIPE, text=True) as door:
+    with subprocess.Popen([NODE, CLIENTS / "doorkeeper.cjs", json.dumps(served.way("http"))], stdout=subprocess.PIPE, text=True) as door:
         try:
             url = f"http://127.0.0.1:{door.stdout.readline().strip()}/mcp"
             suite = [NODE, SUITE, "server", "--url", url, "--requirements", revision, "-o", tmp_path]

@@ -6,14 +6,13 @@ In raw messages, because headers and statuses are what is promised.
 import asyncio
 import json
 import signal
-import subprocess
 from contextlib import asynccontextmanager
 
 import httpx2
 
-from mcp_client import CALL_SECONDS, PTYD
+from mcp_client import BOTH, CALL_SECONDS, hello
 
-HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+HELLO = hello("2025-11-25")
 
 
 class Conversation:
@@ -68,14 +67,8 @@ class Conversation:
 @asynccontextmanager
 async def client(machine, token=None):
     """A client that has not said hello."""
-    headers = {"Authorization": f"Bearer {token or machine.token}", "Accept": "application/json, text/event-stream"}
-    async with httpx2.AsyncClient(headers=headers, timeout=CALL_SECONDS) as http:
+    async with machine.http(token, **BOTH) as http:
         yield Conversation(http, machine.url)
-
-
-def ptyd(machine, *words):
-    """The text that a command of ptyd prints."""
-    return subprocess.run([PTYD, *words], env=machine.env, capture_output=True, text=True, check=True).stdout.strip()
 
 
 # promise: mcp-5
@@ -109,7 +102,7 @@ async def test_changes_and_log_messages_are_told_until_the_server_stops(served):
 
 # promise: mcp-6
 async def test_a_session_of_the_protocol_is_of_the_token_that_began_it(served):
-    mine, other = (ptyd(served, "token", "new", name, "--unconfined") for name in ("mine", "other"))
+    mine, other = (served.ptyd("token", "new", name, "--unconfined") for name in ("mine", "other"))
     async with client(served, mine) as one, client(served, other) as another:
         await one.begin()
         await another.begin()
@@ -119,7 +112,7 @@ async def test_a_session_of_the_protocol_is_of_the_token_that_began_it(served):
         assert (refused.status_code, refused.json()["error"]["code"]) == (404, -32001)
         assert [(await another.http.request(way, served.url, headers=another.named)).status_code for way in ("GET", "DELETE")] == [404, 404]
         async with one.told() as told:
-            ptyd(served, "token", "revoke", "mine")
+            served.ptyd("token", "revoke", "mine")
             try:
                 assert [word async for word in told] == []
             except httpx2.RemoteProtocolError:
@@ -127,7 +120,7 @@ async def test_a_session_of_the_protocol_is_of_the_token_that_began_it(served):
                 pass
         assert (await one.post("tools/list")).status_code == 401
     # Also for the next token of this name.
-    async with client(served, ptyd(served, "token", "new", "mine", "--unconfined")) as next:
+    async with client(served, served.ptyd("token", "new", "mine", "--unconfined")) as next:
         next.named = one.named
         assert (await next.post("tools/list")).status_code == 404
         await next.begin()
@@ -171,8 +164,7 @@ async def test_the_next_server_goes_on_but_for_who_was_told_of_changes(served):
 
 # promise: mcp-1
 async def test_a_malformed_message_is_answered_in_the_words_of_json_rpc(served):
-    headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
-    async with httpx2.AsyncClient(headers=headers) as http:
+    async with served.http(**BOTH) as http:
 
         async def refused(content, **more):
             answer = await http.post(served.url, content=content, headers={"Content-Type": "application/json"} | more)

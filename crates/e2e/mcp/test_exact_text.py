@@ -10,10 +10,9 @@ import random
 import re
 import subprocess
 
-import httpx2
 import pytest
 
-from mcp_client import CALL_SECONDS, PTYD
+from mcp_client import PTYD
 
 FULL = "PTYD_TEST_FULL" in os.environ
 PIECES = ["\t", "\t\t", " ", "   ", "a", "word", "0123456789", "x" * 37, "日", "日本語", "é", "e\u0301", "👩\u200d💻", "\u3000", "[exit 0]"]
@@ -46,8 +45,6 @@ def printed(seed: int) -> tuple[str, str]:
 @pytest.fixture
 async def doors(served):
     """A function that prints bytes in a session of some columns, and returns the text that each door gives of them."""
-    headers = {"Authorization": f"Bearer {served.token}"}
-    rest = httpx2.AsyncClient(base_url=served.url.removesuffix("/mcp"), headers=headers, timeout=CALL_SECONDS)
     path = served.project / "printed"
 
     async def read(output: bytes, cols: int) -> dict:
@@ -78,7 +75,7 @@ async def doors(served):
             "run": piped.stdout,
         }
 
-    async with rest, served.another_agent() as agent, served.another_agent("--structured") as structured:
+    async with served.http() as rest, served.another_agent() as agent, served.another_agent("--structured") as structured:
         yield read
 
 
@@ -135,12 +132,7 @@ async def test_pieces_are_read_as_the_whole_wherever_the_output_is_cut(served):
     (served.project / "emit").write_text(
         "import os\nfor part in open('parts'):\n    os.write(1, bytes.fromhex(part))\n"
     )
-    headers = {"Authorization": f"Bearer {served.token}"}
-    address = served.url.removesuffix("/mcp")
-    async with (
-        served.another_agent() as agent,
-        httpx2.AsyncClient(base_url=address, headers=headers, timeout=CALL_SECONDS) as rest,
-    ):
+    async with served.another_agent() as agent, served.http() as rest:
         session = await agent.session()
         started = await session.run("python3 emit; echo done", timeout=0)
         command, read, at = started.fact("command"), "", None

@@ -34,14 +34,6 @@ async def test_a_look_at_the_screen_answers_at_once_when_the_pattern_stands_ther
 
 
 # promise: screen-1
-async def test_a_reading_says_why_its_wait_is_over(workspace):
-    session = await workspace.session()
-    await session.run("echo one; sleep 60", wait_for="one", timeout=60)
-    late = await session.read(wait_for="two", timeout=0.1)
-    assert "timeout" in late.facts, late.text
-
-
-# promise: screen-1
 async def test_a_quiet_screen_whose_keys_another_process_reads_is_answered(workspace):
     session = await workspace.session()
     shown = await session.run(QUIET, timeout=60)

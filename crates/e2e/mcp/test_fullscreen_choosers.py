@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from mcp_client import PTYD, REPOSITORY
 from fullscreen import lines_of, needs, played
-from test_real_job import toolchain
+from transcripts import toolchain
 
 pytestmark = pytest.mark.one_server
 
@@ -44,14 +44,6 @@ async def test_fzf_filters_picks_and_prints_the_pick(workspace):
     assert picked.text == "green\n[exit 0]"
 
 
-@needs("fzf")
-# promise: screen-5
-async def test_fzf_is_left_without_a_pick(workspace):
-    async with played(workspace, "fzf --multi < colours", "^  4/4", before=COLOURS) as fzf:
-        await fzf.press("Tab", until=r"\(1\)")
-        await fzf.leave("C-c", exit=130, paint="4/4")
-
-
 @needs("whiptail")
 # promise: screen-5
 async def test_whiptail_gives_the_item_that_arrows_go_to(workspace):
@@ -82,15 +74,6 @@ async def test_dialog_gives_the_item_that_arrows_go_to(workspace):
         await dialog.session.press("Down")
         await dialog.leave("Enter", paint="<Cancel>")
     assert lines_of(workspace.project / "picked") == ["b"]
-
-
-@needs("dialog")
-# promise: screen-5
-async def test_dialog_is_cancelled_by_its_button(workspace):
-    async with played(workspace, f"dialog --keep-tite {MENU} 2> picked", "c  three") as dialog:
-        await dialog.press("Tab", until="<Cancel>", cursor="row 9 column 40")
-        await dialog.leave("Enter", exit=1, paint="<Cancel>")
-    assert lines_of(workspace.project / "picked") == []
 
 
 @needs("git")

@@ -74,16 +74,6 @@ async def test_nano_types_writes_and_leaves(workspace):
     assert lines_of(workspace.project / "g") == ["first", "second <line>"]
 
 
-@needs("nano")
-# promise: screen-5
-async def test_nano_asks_before_it_leaves_and_takes_the_answer(workspace):
-    async with played(workspace, "nano -I g", "New File") as nano:
-        await nano.press("x", until="Modified")
-        await nano.press("C-x", until="^Save modified buffer")
-        await nano.leave("n", paint="GNU nano")
-    assert not (workspace.project / "g").exists()
-
-
 @needs("less")
 # promise: screen-5
 async def test_less_searches_goes_to_the_end_and_back_by_arrows(workspace):

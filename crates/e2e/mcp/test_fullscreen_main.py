@@ -5,12 +5,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from fullscreen import lines_of, needs, played
+from fullscreen import needs, played
 
 pytestmark = pytest.mark.one_server
-
-MENU = "--menu pick 10 30 3 a one b two c three"
-
 
 @needs("top")
 # promise: screen-2, screen-3
@@ -47,18 +44,6 @@ async def test_a_painter_that_was_killed_in_a_shell_inside_leaves_a_shell_and_no
     many = await session.type("seq 300; sleep 1.5; echo done$((1+1))\n", wait_for="done2", timeout=60)
     assert many.fact("matched") is not None, many.text
     assert [str(n) for n in range(1, 301)] == [line for line in many.output.splitlines() if line.isdigit()]
-
-
-@needs("dialog")
-# promise: screen-2, screen-3
-async def test_dialog_on_the_main_screen_gives_the_item_that_arrows_go_to(workspace):
-    async with played(workspace, f"dialog {MENU} 2> picked", "<Cancel>") as dialog:
-        moved = await dialog.session.press("Down", timeout=60)
-        assert [row.partition(":")[0] for row in moved.output.splitlines()] == ["4", "5"], moved.text
-        ended = await dialog.session.press("Enter", timeout=60)
-        assert ended.exit == 0, ended.text
-        assert (await dialog.session.run("(exit 7)")).exit == 7
-    assert lines_of(workspace.project / "picked") == ["b"]
 
 
 @pytest.mark.parametrize("command", ["clear", "printf '\\033[H\\033[2Jhello'", "seq 3 | less -XF", "tput cup 3 3"])

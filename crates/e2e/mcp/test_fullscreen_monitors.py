@@ -1,11 +1,11 @@
-"""Programs that paint by themselves, driven by keys to what they do: htop, top, and tmux, a terminal in the terminal.
+"""Programs that paint by themselves, driven by keys to what they do: htop, and tmux, a terminal in the terminal.
 
 Where one is told to kill, it is shown one process of the test's own and no other.
 """
 
 import pytest
 
-from fullscreen import NEVER, needs, played
+from fullscreen import needs, played
 
 pytestmark = pytest.mark.one_server
 
@@ -43,27 +43,6 @@ async def test_htop_sorts_by_the_column_that_is_picked_and_survives_a_stop(works
         assert "full-screen" in again.facts
         htop.command = again.fact("command")
         await htop.leave("q", paint="F10Quit")
-
-
-@needs("top")
-# promise: screen-5
-async def test_top_kills_the_process_that_it_is_told(workspace):
-    session = await workspace.session(dimensions={"cols": 80, "rows": 12})
-    assert (await session.run(NEEDLE)).exit == 0
-    shown = await session.run("top -c -d 99 -p $pid", wait_for="ptyd-need", timeout=60)
-    assert shown.fact("matched") is not None, shown.text
-    refused = await session.run(f"touch {NEVER}")
-    assert (refused.is_error, "busy" in refused.text) == (True, True)
-    steps = [
-        {"keys": ["k"]},
-        {"wait_for": r"PID to signal/kill \[default pid = \d+\]", "keys": ["Enter"]},
-        {"wait_for": r"Send pid \d+ signal \[15/sigterm\]", "keys": ["Enter"]},
-    ]
-    killed = await session.agent.call("send_input_to_terminal", session_id=session.id, steps=steps)
-    assert killed.is_running, killed.text
-    assert (await session.press("q", timeout=60)).exit == 0
-    assert (await session.run("wait $pid")).exit == 143
-    assert NEVER.encode() not in workspace.journal(session.id)
 
 
 @needs("tmux")

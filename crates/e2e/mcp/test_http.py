@@ -1,32 +1,19 @@
 """The same tools over streamable HTTP, with the official SDK, in both eras of the protocol."""
 
 import json
-import subprocess
-from contextlib import asynccontextmanager
 
 import httpx2
 import pytest
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 
-from mcp_client import CALL_SECONDS, PTYD, Agent
+from mcp_client import BOTH
 
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
-
-
-@asynccontextmanager
-async def agent_of(machine, mode="auto", token=None):
-    """A client of the server at this workspace."""
-    headers = {"Authorization": f"Bearer {token or machine.token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=CALL_SECONDS) as http:
-        async with Client(streamable_http_client(machine.url, http_client=http), mode=mode) as client:
-            yield Agent(client, 0)
 
 
 @ERAS
 # promise: mcp-3
 async def test_an_agent_works_over_http_as_over_stdio(served, mode):
-    async with agent_of(served, mode) as agent:
+    async with served.agent_over_http(mode) as agent:
         session = await agent.session(cwd=str(served.project))
         assert (await session.run("cd /tmp; false")).exit == 1
         assert (await session.run("pwd")).output == "/tmp"
@@ -37,7 +24,7 @@ async def test_an_agent_works_over_http_as_over_stdio(served, mode):
 
 @ERAS
 async def test_the_one_tool_shell_over_http_names_the_way_to_a_session(served, mode):
-    async with agent_of(served, mode) as agent:
+    async with served.agent_over_http(mode) as agent:
         refused = await agent.terminal("true")
         assert (refused.is_error, "start_terminal_session" in refused.text) == (True, True)
         session = await agent.session()
@@ -47,35 +34,31 @@ async def test_the_one_tool_shell_over_http_names_the_way_to_a_session(served, m
 @ERAS
 # promise: access-4
 async def test_a_named_token_has_a_shell_of_its_own_until_it_is_revoked(served, mode):
-    def ptyd(*words):
-        return subprocess.run([PTYD, "token", *words], env=served.env, capture_output=True, text=True, check=True).stdout
-
-    tokens = [ptyd("new", name, "--unconfined").strip() for name in ("one", "two")]
+    tokens = [served.ptyd("token", "new", name, "--unconfined") for name in ("one", "two")]
     for token in tokens:
-        async with agent_of(served, mode, token) as agent:
+        async with served.agent_over_http(mode, token) as agent:
             assert (await agent.terminal(f"x={token[-4:]}")).exit == 0
     for token in tokens:
-        async with agent_of(served, mode, token) as agent:
+        async with served.agent_over_http(mode, token) as agent:
             assert (await agent.terminal("echo $x")).output == token[-4:]
-    ptyd("revoke", "one")
+    served.ptyd("token", "revoke", "one")
     # The SDK reports a refusal in its own words, so it is requested by hand.
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    async with httpx2.AsyncClient() as http:
-        for token, is_let_in in zip(tokens, (False, True), strict=True):
-            headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
-            answer = await http.post(served.url, json=ping, headers=headers)
+    for token, is_let_in in zip(tokens, (False, True), strict=True):
+        async with served.http(token, **BOTH) as http:
+            answer = await http.post(served.url, json=ping)
             assert (answer.status_code != 401) == is_let_in, (answer.status_code, answer.text)
     # A new token of this name finds its shell again.
-    async with agent_of(served, mode, ptyd("new", "one", "--unconfined").strip()) as agent:
+    async with served.agent_over_http(mode, served.ptyd("token", "new", "one", "--unconfined")) as agent:
         assert (await agent.terminal("echo $x")).output == tokens[0][-4:]
 
 
 # promise: mcp-3
 async def test_a_session_outlives_the_client_that_started_it(served):
-    async with agent_of(served) as agent:
+    async with served.agent_over_http() as agent:
         id = (await agent.session()).id
         assert (await agent.at(id).run("x=kept")).exit == 0
-    async with agent_of(served) as agent:
+    async with served.agent_over_http() as agent:
         assert (await agent.at(id).run("echo $x")).output == "kept"
 
 
@@ -85,7 +68,7 @@ async def test_progress_comes_while_a_call_waits(served):
     async def on_progress(*progress):
         told.append(progress)
 
-    async with agent_of(served) as agent:
+    async with served.agent_over_http() as agent:
         session = await agent.session()
         answer = await agent.call(
             "execute_in_terminal", session_id=session.id, command="read -t 1 </dev/zero -N 1; echo done", on_progress=on_progress
@@ -96,7 +79,7 @@ async def test_progress_comes_while_a_call_waits(served):
 # promise: mcp-3
 async def test_a_caller_without_permission_does_not_come_in(served):
     hello = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-    right = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
+    right = {"Authorization": f"Bearer {served.token}"} | BOTH
     async with httpx2.AsyncClient() as http:
 
         async def status(**headers):
@@ -104,7 +87,7 @@ async def test_a_caller_without_permission_does_not_come_in(served):
 
         assert await status(**right) == 200
         assert await status(**right | {"Authorization": "Bearer wrong"}) == 401
-        assert await status(Accept=right["Accept"]) == 401
+        assert await status(**BOTH) == 401
         assert await status(**right | {"Origin": "https://example.com"}) == 403
         assert await status(**right | {"Host": "example.com"}) == 403
         assert await status(**right | {"Origin": "http://localhost:3000"}) == 200
@@ -112,23 +95,22 @@ async def test_a_caller_without_permission_does_not_come_in(served):
 
 # promise: mcp-3
 async def test_a_wait_whose_client_goes_leaves_the_program_running(served):
-    async with agent_of(served) as agent:
+    async with served.agent_over_http() as agent:
         session = await agent.session()
         await session.run("trap 'echo interrupted' INT; read -p 'go? ' x; echo $x", timeout=60)
-    async with httpx2.AsyncClient() as http:
+    async with served.http(**BOTH) as http:
         call = {"name": "get_terminal_output", "arguments": {"session_id": session.id, "wait_for": "never", "timeout": 50}}
         body = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": call}
-        headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
         with pytest.raises(httpx2.ReadTimeout):
-            await http.post(served.url, json=body, headers=headers, timeout=httpx2.Timeout(60, read=0.5))
-    async with agent_of(served) as agent:
+            await http.post(served.url, json=body, timeout=httpx2.Timeout(60, read=0.5))
+    async with served.agent_over_http() as agent:
         assert (await agent.at(session.id).type("on\n")).last_line == "on"
 
 
 @ERAS
 # promise: limit-1
 async def test_a_session_is_started_with_limits(served, mode):
-    async with agent_of(served, mode) as agent:
+    async with served.agent_over_http(mode) as agent:
         session = await agent.session(limits={"commandSeconds": 2, "openFiles": 64})
         ended = await session.run("ulimit -n; sleep 60")
         assert (ended.output.partition("\n")[0], "commandSeconds" in ended.text) == ("64", True)

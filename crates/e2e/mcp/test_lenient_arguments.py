@@ -31,7 +31,8 @@ async def test_a_control_key_as_input_is_pressed_and_not_typed(workspace):
 
 async def test_a_block_whose_last_line_has_its_newline_is_followed_by_enter(workspace):
     """Python runs `def` behind the empty line that Enter makes."""
-    assert (await workspace.terminal("python3 -q")).wants
+    started = await workspace.terminal("python3 -q")
+    assert (started.wants, started.is_timed_out, started.output) == ("input", False, ">>> ")
     defined = await workspace.terminal("def f():\n  return 6 * 7\n", is_input=True)
     assert defined.wants and not defined.output.rstrip().endswith("..."), defined.text
     called = await workspace.terminal("f()", is_input=True)
@@ -41,7 +42,7 @@ async def test_a_block_whose_last_line_has_its_newline_is_followed_by_enter(work
         # Without a newline behind it the block stays open, as Enter ends its last line.
         assert ("yes" in answer.output) == closed.endswith("\n"), answer.text
     assert "yes" in (await workspace.terminal("\n", is_input=True)).output
-    await workspace.terminal("C-d")
+    assert (await workspace.terminal("C-d")).exit == 0
 
 
 async def test_a_single_lines_own_newline_is_its_enter(workspace):
@@ -69,12 +70,5 @@ async def test_a_word_among_keys_is_refused_with_the_call_that_types_it(workspac
     await session.run("cat > typed", timeout=2)
     refused = await session.press(*keys)
     assert refused.is_error and refused.text.endswith(f"; nothing was typed; as text: {call}"), refused.text
-    await session.press("C-d")
-    assert (workspace.project / "typed").read_text() == ""
-
-
-async def test_the_call_that_the_refusal_names_types_the_text(workspace):
-    session = await workspace.session()
-    await session.run("cat > typed", timeout=2)
     await session.press("hello<Enter>", "C-d")
     assert (workspace.project / "typed").read_text() == "hello\n"

@@ -98,9 +98,3 @@ async def test_the_end_of_a_command_that_took_its_shell_with_it_is_told_by_the_f
     assert after.output == "opened\nlast words\nexit\nfresh" and after.session_id != old, after.text
     [missed] = [fact for fact in after.facts if "has ended" in fact]
     assert ("exit 7" in missed, missed.endswith("its output is lines 1–3")) == (True, True), missed
-
-
-async def test_a_reset_names_what_it_killed_once(workspace):
-    await workspace.terminal("sleep 600", timeout=0.3)
-    reset = await workspace.terminal("", reset=True)
-    assert 'killed "sleep 600"' in reset.facts and "has ended" not in reset.text, reset.text

@@ -35,6 +35,8 @@ PROGRAMS = {
     "typescript SDK": [NODE, CLIENTS / "typescript.cjs"],
 }
 
+SOON = pytest.mark.environment(PTYD_TASK_GRACE="0.5")
+
 # Those that take tasks.
 WITH_TASKS = {"python SDK 2": [sys.executable, CLIENTS / "tasks.py"], "typescript SDK 2": [NODE, CLIENTS / "tasks.cjs"]}
 
@@ -120,10 +122,7 @@ OWN_SHELL = [({"command": "cd /; x=kept"}, "[exit 0]"), ({"command": "echo $PWD 
 # promise: mcp-4
 async def test_other_clients_get_the_same_whole_answers(served, client, way):
     machine = served
-    if way == "http":
-        server = {"url": machine.url, "token": machine.token}
-    else:
-        server = {"command": str(PTYD), "args": ["mcp"], "env": machine.env, "cwd": str(machine.project)}
+    server = machine.way(way)
     with driven(client, server, machine) as ask:
         assert ask() == TOOLS
         started = ask("start_terminal_session", cwd=str(machine.project), name="work")
@@ -146,7 +145,7 @@ async def test_other_clients_get_the_same_whole_answers(served, client, way):
 @pytest.mark.parametrize("client", PROGRAMS)
 # promise: mcp-4
 async def test_other_clients_go_on_over_http_when_the_server_was_killed_and_started_again(served, client):
-    with driven(client, {"url": served.url, "token": served.token}, served) as ask:
+    with driven(client, served.way("http"), served) as ask:
         id = ask("start_terminal_session")["structuredContent"]["session_id"]
         ask("execute_in_terminal", session_id=id, command="x=kept")
         served.serve_again()
@@ -156,13 +155,11 @@ async def test_other_clients_go_on_over_http_when_the_server_was_killed_and_star
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
 @pytest.mark.parametrize("client", [*WITH_TASKS, "inspector"])
+@SOON
 # promise: mcp-7
-async def test_other_clients_with_tasks_get_the_answer_of_a_call_that_takes_long(served_with_tasks, client, way):
-    machine = served_with_tasks
-    if way == "http":
-        server = {"url": machine.url, "token": machine.token}
-    else:
-        server = {"command": str(PTYD), "args": ["mcp"], "env": machine.env, "cwd": str(machine.project)}
+async def test_other_clients_with_tasks_get_the_answer_of_a_call_that_takes_long(served, client, way):
+    machine = served
+    server = machine.way(way)
     if client == "inspector":
         server["options"] = ["--protocol-era", "modern"]
     with driven(client, server, machine, WITH_TASKS) as ask:
@@ -185,30 +182,14 @@ async def test_other_clients_with_tasks_get_the_answer_of_a_call_that_takes_long
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
 @pytest.mark.parametrize("client", WITH_TASKS)
+@SOON
 # promise: mcp-8
-async def test_other_clients_send_their_person_to_the_page_for_a_password(served_with_tasks, client, way):
-    machine, secret = served_with_tasks, "hunter2 cörrect"
-    if way == "http":
-        server = {"url": machine.url, "token": machine.token}
-    else:
-        server = {"command": str(PTYD), "args": ["mcp"], "env": machine.env, "cwd": str(machine.project)}
+async def test_other_clients_send_their_person_to_the_page_for_a_password(served, client, way):
+    machine, secret = served, "hunter2 cörrect"
+    server = machine.way(way)
     with driven(client, server | {"secret": secret}, machine, WITH_TASKS) as ask:
         id = ask("start_terminal_session")["structuredContent"]["session_id"]
         answer = ask("execute_in_terminal", session_id=id, command="read -sp 'Word? ' x; echo; echo got ${#x}")
         is_error, text = shown(answer)
         assert (is_error, f"got {len(secret)}" in text.splitlines(), secret in json.dumps(answer)) == (False, True, False), text
     assert machine.files_holding(secret.encode()) == []
-
-
-@pytest.fixture
-async def machine(machine, request):
-    """A machine whose calls become tasks soon, where a test is about those."""
-    if "served_with_tasks" in request.fixturenames:
-        machine.env |= {"PTYD_TASK_GRACE": "0.5"}
-    yield machine
-
-
-@pytest.fixture
-async def served_with_tasks(served):
-    """A server whose calls become tasks soon."""
-    yield served

@@ -4,12 +4,12 @@ Programs echo a line once, by the kernel, or paint it again and again as an edit
 """
 
 import asyncio
-import shutil
 import sys
 from pathlib import Path
 
 import far
 import pytest
+from fullscreen import needs
 from mcp_client import CALL_SECONDS
 
 pytestmark = pytest.mark.one_server
@@ -33,6 +33,8 @@ READERS = {
     "fish --no-config": ("set x ready", "cat {gate}; echo ready"),
 }
 
+EACH = pytest.mark.parametrize("program", [pytest.param(program, marks=needs(program.split()[0])) for program in READERS])
+
 
 def is_matched(answer) -> bool:
     return any(fact.startswith("matched") for fact in answer.facts)
@@ -55,24 +57,18 @@ async def holds(session, workspace, gate, silent, line):
         assert answer.wants, answer.text
 
 
-@pytest.mark.parametrize("program", READERS)
+@EACH
 # promise: wait-2
 async def test_a_pattern_matches_what_is_printed_and_no_echo(workspace, program):
-    name = program.split()[0]
-    if shutil.which(name, path=workspace.env["PATH"]) is None:
-        pytest.skip(f"not installed: {name}")
     session = await workspace.session()
     answer = await session.run(program, until=["input"], timeout=CALL_SECONDS)
     assert answer.wants, answer.text
     await holds(session, workspace, workspace.gate(), *READERS[program])
 
 
-@pytest.mark.parametrize("program", READERS)
+@EACH
 # promise: wait-2
 async def test_a_pattern_matches_no_echo_of_a_line_that_is_typed_while_the_program_starts(workspace, program):
-    name = program.split()[0]
-    if shutil.which(name, path=workspace.env["PATH"]) is None:
-        pytest.skip(f"not installed: {name}")
     session = await workspace.session()
     start, gate = workspace.gate("start"), workspace.gate()
     await session.run(f"sh -c 'cat {start}; exec {program}'", timeout=0.1)

@@ -1,10 +1,8 @@
 """Sessions under a policy: what an agent may run and type, and what it is told where it may not."""
 
 import re
-import subprocess
 
 import pytest
-from mcp_client import PTYD
 
 CONFIG = "[profiles.default]\nshell = 'bash'\nrc = 'clean'\npolicy = 'strict'\n"
 POLICY = """
@@ -25,18 +23,10 @@ match = ["env rm x"]
 @pytest.fixture
 async def governed(machine):
     """A machine with an agent whose sessions have a policy."""
-    folder = machine.home / ".config/ptyd"
-    folder.mkdir(parents=True)
-    (folder / "config.toml").write_text(CONFIG)
-    (folder / "policy.toml").write_text(POLICY)
+    machine.configure(CONFIG, POLICY)
     async with machine.another_agent() as machine.agent:
         yield machine
         await machine.end_sessions()
-
-
-def ptyd(machine, *arguments) -> str:
-    """The output of a command of ptyd for the person whose agent this is."""
-    return subprocess.run([PTYD, *arguments], env=machine.env, check=True, capture_output=True, text=True).stdout
 
 
 # promise: policy-1
@@ -60,9 +50,9 @@ async def test_a_person_allows_once_what_an_agent_asks_for(governed):
         refused = await governed.terminal(text, timeout=0.1)
         found = re.search(r"waiting for approval (a-\w{10}) \(ptyd approvals\); send the same request again", refused.text)
         assert found, refused.text
-        listed = ptyd(governed, "approvals")
+        listed = governed.ptyd("approvals")
         assert found[1] in listed and text in listed, listed
-        ptyd(governed, "approvals", "allow", found[1])
+        governed.ptyd("approvals", "allow", found[1])
         answer = await governed.terminal(text)
         assert "needs approval" not in answer.text, answer.text
     assert (governed.project / "made").read_text() == "b\n"
@@ -70,8 +60,8 @@ async def test_a_person_allows_once_what_an_agent_asks_for(governed):
     refused = await governed.terminal("ann", is_input=True, timeout=0.1)
     found = re.search(r"nothing was typed: .*waiting for approval (a-\w{10}) ", refused.text)
     assert found, refused.text
-    assert re.search(r'type "ann\\[rn]" in "[^"]*"$', ptyd(governed, "approvals"), re.MULTILINE)
-    ptyd(governed, "approvals", "allow", found[1])
+    assert re.search(r'type "ann\\[rn]" in "[^"]*"$', governed.ptyd("approvals"), re.MULTILINE)
+    governed.ptyd("approvals", "allow", found[1])
     assert "got:ann" in (await governed.terminal("ann", is_input=True)).text
 
 
@@ -80,7 +70,7 @@ async def test_the_list_of_approvals_tells_text_keys_and_secrets_apart(governed)
     async def listed(refused):
         found = re.search(r"waiting for approval (a-\w{10}) ", refused.text)
         assert found, refused.text
-        line = next(line for line in ptyd(governed, "approvals").splitlines() if line.startswith(found[1]))
+        line = next(line for line in governed.ptyd("approvals").splitlines() if line.startswith(found[1]))
         what, _, directory = line.rpartition(" in ")
         assert directory == f'"{governed.project}"', line
         return what
@@ -89,12 +79,12 @@ async def test_the_list_of_approvals_tells_text_keys_and_secrets_apart(governed)
     assert (await listed(await governed.terminal(lines, timeout=0.1))).endswith(r'run "echo a\necho b > made"')
     assert (await listed(await governed.terminal(slashes, timeout=0.1))).endswith(r'run "echo a\\necho b > made"')
     asks = "read x; read -rs word; echo ${#word}"
-    ptyd(governed, "approvals", "allow", (await listed(await governed.terminal(asks, timeout=0.1))).split()[0])
+    governed.ptyd("approvals", "allow", (await listed(await governed.terminal(asks, timeout=0.1))).split()[0])
     await governed.terminal(asks)
     assert (await listed(await governed.terminal("C-v", is_input=True, timeout=0.1))).endswith("press C-v")
     typed = await listed(await governed.terminal("C-v\n", is_input=True, timeout=0.1))
     assert re.search(r'type "C-v\\[rn]"$', typed), typed
-    ptyd(governed, "approvals", "allow", typed.split()[0])
+    governed.ptyd("approvals", "allow", typed.split()[0])
     assert "password" in (await governed.terminal("C-v\n", is_input=True)).text
     typed = await listed(await governed.terminal("hunter2", is_input=True, timeout=0.1))
     assert typed.endswith("type a secret (8)") and "hunter2" not in typed

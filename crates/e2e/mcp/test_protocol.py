@@ -7,7 +7,6 @@ import asyncio
 import json
 
 import pytest
-from mcp_client import CALL_SECONDS, PTYD, Lines
 from mcp import MCPError
 
 TOOLS = [
@@ -160,25 +159,6 @@ async def test_sessions_are_listed_by_status_in_pages(workspace):
     assert (refused.is_error, "limit" in refused.text) == (True, True)
 
 
-async def test_progress_comes_at_the_beginning(workspace):
-    first = asyncio.get_running_loop().create_future()
-
-    async def hear(*progress):
-        first.set_result(progress) if not first.done() else None
-
-    call = asyncio.create_task(workspace.agent.call("terminal", command="sleep 3600", timeout=3600, on_progress=hear))
-    async with asyncio.timeout(CALL_SECONDS):
-        # The time so far is what progress tells.
-        assert await first == (0, None, "started")
-    assert not call.done()
-    terminals = []
-    async with asyncio.timeout(CALL_SECONDS):
-        while not any("command_id" in t for t in terminals):
-            terminals = (await workspace.agent.call("list_terminal_sessions")).structured["sessions"]
-    await workspace.agent.at(terminals[0]["session_id"]).terminate(force=True)
-    assert "session ended" in (await call).facts
-
-
 async def test_a_cancelled_call_gives_up_the_wait_and_the_program_runs_on(workspace):
     begun = asyncio.Event()
 
@@ -320,16 +300,10 @@ async def test_a_server_that_was_started_for_one_client_serves_the_next(machine)
 async def test_a_server_that_cannot_start_is_an_answer_that_says_why(machine):
     machine.state.rmdir()
     machine.state.write_text("not a folder")
-    process = await asyncio.create_subprocess_exec(
-        PTYD, "mcp", env=machine.env, cwd=machine.project, stdin=-1, stdout=-1, stderr=-1
-    )
-    try:
-        answer = await Lines(process).ask("ping")
+    async with machine.lines(stderr=-1) as lines:
+        answer = await lines.ask("ping")
         assert str(machine.state) in answer["error"]["message"]
-    finally:
-        process.kill()
-        await process.communicate()
-        machine.state.unlink()
+    machine.state.unlink()
 
 
 # promise: mcp-1

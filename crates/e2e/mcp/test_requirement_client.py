@@ -1,11 +1,10 @@
-"""A client that was written from the two requirement documents alone, over REST, WebSocket and MCP; only the token is added.
+"""A client that was written from the two requirement documents alone, over REST and MCP; only the token is added.
 
 Its requests, parameters and types are the documents' own, with null for what it leaves out. docs/deviations.md has what it
 finds different.
 """
 
 import asyncio
-import json
 import stat
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -13,8 +12,6 @@ from datetime import datetime
 import httpx2
 import pytest
 from mcp_client import CALL_SECONDS
-from test_http import agent_of
-from websockets.asyncio.client import connect
 
 # terminal-management.md §3.4.1 and §3.4.2, type by type; `| None` is the documents' `?`.
 NUMBER = (int, float)
@@ -85,8 +82,7 @@ class Service:
 
 @asynccontextmanager
 async def service_of(machine):
-    headers = {"Authorization": f"Bearer {machine.token}"}
-    async with httpx2.AsyncClient(base_url=machine.url.removesuffix("/mcp"), headers=headers, timeout=60) as http:
+    async with machine.http() as http:
         yield Service(http)
 
 
@@ -113,21 +109,6 @@ async def test_every_endpoint_takes_and_gives_what_the_document_says(served):
         assert ended["status"] == "terminated"
 
 
-# promise: limit-9
-async def test_a_timeout_ends_what_the_document_lets_it_end(served):
-    async with service_of(served) as service:
-        sid = (await service.create("bash"))["id"]
-        command_id = await service.execute(sid, "sleep 600", 0.2)
-        assert (await service.command(sid, command_id))["status"] == "running"
-        await service.ask("POST", f"/terminals/{sid}/signal", {"signal": "SIGTERM"})
-        assert (await service.end_of(sid, command_id))["exitCode"] == 143
-        for on_timeout in ("interrupt", "kill"):
-            done = await service.run(sid, "sleep 600; sleep 600", 0.2, onTimeout=on_timeout)
-            assert (done["status"], done["exitCode"]) == ("completed", 130)
-        assert (await service.run(sid, "echo alive", 0.2, onTimeout=None))["output"] == "alive\n"
-        await service.ask("DELETE", f"/terminals/{sid}")
-
-
 @pytest.mark.not_confined("the shell of the case is hidden")
 # promise: rest-11
 async def test_nothing_is_failed_because_the_shell_is_powershell(served):
@@ -148,109 +129,24 @@ async def test_nothing_is_failed_because_the_shell_is_powershell(served):
         await service.ask("DELETE", f"/terminals/{session['id']}", {"force": True})
 
 
-# promise: view-6
-async def test_a_socket_carries_input_output_and_status_both_ways(served):
-    async with service_of(served) as service:
-        session = await service.create("bash")
-        path = f"{served.url.removesuffix('/mcp').replace('http', 'ws')}/terminals/{session['id']}/socket"
-        # The library answers the server's heartbeat, and asks for its own.
-        async with connect(path, additional_headers={"Authorization": f"Bearer {served.token}"}) as socket:
-            statuses, output = [], ""
-
-            async def until(happened):
-                nonlocal output
-                async with asyncio.timeout(CALL_SECONDS):
-                    while not happened():
-                        message = json.loads(await socket.recv())
-                        if message["type"] == "status":
-                            statuses.append(message["status"])
-                        elif message["type"] == "output":
-                            output += message["data"]
-
-            await socket.send(json.dumps({"type": "input", "data": "read -p 'name? ' name; echo hello $name\n"}))
-            await until(lambda: "\rname? " in output)
-            await socket.send(json.dumps({"type": "input", "data": "Zoë\n"}))
-            await until(lambda: "\nhello Zoë\r\n" in output)
-            async with asyncio.timeout(CALL_SECONDS):
-                await (await socket.ping())
-            await service.execute(session["id"], "exit 0")
-            await until(lambda: statuses[-1] == "terminated")
-            assert statuses[0] == "running"
-
-
-# terminal-management.md §5.3 has npm and a server; here they are what the examples see of them.
-NPM = r"""#!/bin/bash
-case "$1" in
-init) read -p 'package name: (project) ' name; read -p 'version: (1.0.0) ' version; echo "made $name $version" ;;
-install) echo "added 1 package: $2" ;;
-run) echo 'starting'; sleep 0.3; echo 'Server started on port 3000'; exec sleep 600 ;;
-esac
-"""
-
-
-class Tools:
-    """terminal-management.md §5.1: the tools by their names, each with its parameters as the document has them.
-
-    Of tools with output an answer is text by default; what the document destructures is read out of it.
-    """
-
-    def __init__(self, agent):
-        self.agent = agent
-
-    def __getattr__(self, name):
-        async def call(**arguments):
-            answer = await self.agent.call(name, **arguments)
-            assert not answer.is_error, answer.text
-            return answer.structured or {"output": answer.output, "text": answer.text, "exit": answer.exit}
-
-        return call
-
-
-@pytest.fixture
-def npm(served):
-    program = served.root / "bin/npm"
-    program.parent.mkdir(exist_ok=True)
-    program.write_text(NPM)
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    return {"PATH": f"{program.parent}:{served.env['PATH']}"}
-
-
-@pytest.mark.not_confined("the program of the case is hidden")
 # promise: mcp-2
-async def test_example_1_answers_a_programs_questions(served, npm):
-    async with agent_of(served) as agent:
-        tools = Tools(agent)
-        started = await tools.start_terminal_session(shell="bash", cwd=str(served.project), env=npm, dimensions=None)
-        session_id = started["session_id"]
-        await tools.execute_in_terminal(session_id=session_id, command="npm init", timeout=None, wait_for_completion=None)
-        await tools.send_input_to_terminal(session_id=session_id, input="my-project\n")
-        answered = await tools.send_input_to_terminal(session_id=session_id, input="1.0.0", end_with_newline=True)
-        assert "made my-project 1.0.0" in answered["output"]
-        await tools.execute_in_terminal(session_id=session_id, command="npm install express --save")
-        output = (await tools.get_terminal_output(session_id=session_id))["output"]
-        assert "added 1 package: express" in output
-        await tools.terminate_terminal_session(session_id=session_id)
-
-
-@pytest.mark.not_confined("the program of the case is hidden")
-# promise: mcp-2
-async def test_example_2_watches_a_server_by_what_is_new(served, npm):
-    async with agent_of(served) as agent:
-        tools = Tools(agent)
+async def test_the_tools_take_the_parameters_of_the_document_with_null_for_what_is_left_out(served):
+    async with served.agent_over_http() as agent:
         dimensions = {"cols": 100, "rows": 30}
-        started = await tools.start_terminal_session(shell="bash", cwd=str(served.project), env=npm, dimensions=dimensions)
-        session_id = started["session_id"]
-        await tools.execute_in_terminal(session_id=session_id, command="npm run dev", wait_for_completion=False)
+        session = await agent.session(shell="bash", cwd=str(served.project), env=None, dimensions=dimensions)
+        asked = await session.run("read -p 'name? ' name; read -p 'version? ' version; echo made $name $version", timeout=None, wait_for_completion=None)
+        assert asked.wants == "input"
+        await session.type("my-project\n")
+        assert "made my-project 1.0.0" in (await session.type("1.0.0", end_with_newline=True)).output
+        await session.run("echo started on port 3000; sleep 600", wait_for_completion=False)
         async with asyncio.timeout(CALL_SECONDS):
-            while "Server started on port" not in (
-                await tools.get_terminal_output(session_id=session_id, since="last", max_lines=None)
-            )["output"]:
+            while "started on port" not in (await session.read(since="last", max_lines=None)).output:
                 pass
-        assert (await tools.resize_terminal(session_id=session_id, cols=120, rows=40))["success"] is True
-        listed = await tools.list_terminal_sessions(filter={"owner": None, "status": "running"}, limit=10, offset=0)
-        assert [session["session_id"] for session in listed["sessions"]] == [session_id]
-        ended = await tools.terminate_terminal_session(session_id=session_id, force=False, signal="SIGTERM")
-        assert ended["status"] == "terminated"
+        resized = await agent.call("resize_terminal", session_id=session.id, cols=120, rows=40)
+        assert resized.structured["success"] is True
+        listed = await agent.call("list_terminal_sessions", filter={"owner": None, "status": "running"}, limit=10, offset=0)
+        assert [row["session_id"] for row in listed.structured["sessions"]] == [session.id]
+        assert (await session.terminate(force=False, signal="SIGTERM")).structured["status"] == "terminated"
 
 
 # promise: mcp-2

@@ -15,20 +15,16 @@ from html import unescape
 import httpx2
 import pytest
 
+from fullscreen import ROOT
 from mcp_client import CALL_SECONDS, PTYD
-from test_http import agent_of
 
 SECRET = "hunter2 cörrect+horse%"
 READS = "read -s -p 'Word? ' x; echo; echo got ${#x}"
-ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user without a password")
 NOBODY = 65534
 
 
-@pytest.fixture
-async def machine(machine):
-    """A machine whose server says all that it can."""
-    machine.env |= {"PTYD_LOG": "trace"}
-    yield machine
+# The server says all that it can.
+pytestmark = pytest.mark.environment(PTYD_LOG="trace")
 
 
 def address(answer) -> str:
@@ -74,8 +70,12 @@ PROGRAMS = {
 }
 
 
-async def types_what_is_read(machine, agents, name):
-    """A person types it, and everything that can be read is looked through."""
+@pytest.mark.parametrize("door", ["stdio", "http"])
+@pytest.mark.parametrize("name", PROGRAMS)
+# promise: access-12
+async def test_a_person_types_what_a_program_reads_and_it_stands_nowhere(served, name, door):
+    """Everything that can be read is looked through."""
+    agents = served.agent_over_http() if door == "http" else served.another_agent("--detach", "0")
     command, program, prompt = PROGRAMS[name]
     async with agents as agent:
         session = await agent.session(name="<b>build</b>")
@@ -102,23 +102,11 @@ async def types_what_is_read(machine, agents, name):
         assert f"got {len(SECRET)}" in ended.output.splitlines(), ended.text
         for late in (get(url), post(url)):
             assert late.status_code == 409 and "already been answered" in late.text, late.text
-        events = httpx2.get(f"{url.partition('/ask')[0]}/terminals/{session.id}/output", headers=bearer(machine))
+        events = httpx2.get(f"{url.partition('/ask')[0]}/terminals/{session.id}/output", headers=bearer(served))
         views = [(await session.read(view=view)).text for view in ("text", "raw", "screen")]
         assert not any(SECRET in text for text in [asked.text, again.text, ended.text, events.text, *views])
         for written in (SECRET, "hunter2", "rrect%2Bhorse"):
-            assert machine.files_holding(written.encode()) == [], written
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-# promise: access-12
-async def test_a_person_types_what_a_program_reads_and_it_stands_nowhere(machine, name):
-    await types_what_is_read(machine, machine.another_agent("--detach", "0"), name)
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-# promise: access-12
-async def test_so_does_a_person_whose_agent_works_over_http(served, name):
-    await types_what_is_read(served, agent_of(served), name)
+            assert served.files_holding(written.encode()) == [], written
 
 
 def bearer(machine, token=None):
@@ -207,12 +195,8 @@ async def test_knowing_the_address_lets_nobody_type(workspace):
     assert httpx2.get(f"http://{authority}/terminals", auth=login).status_code == 401
     # Nor does the kernel's word.
     assert get(f"http://{authority}/terminals").status_code == 401
-
-    def named(*words):
-        made = [PTYD, "token", "new", *words]
-        return subprocess.run(made, env=workspace.env, capture_output=True, text=True, check=True).stdout.strip()
-
-    stranger, reader = named("stranger", "--unconfined"), named("reader", "--scope", "read")
+    stranger = workspace.ptyd("token", "new", "stranger", "--unconfined")
+    reader = workspace.ptyd("token", "new", "reader", "--scope", "read")
     assert get(url, **bearer(workspace, stranger)).status_code == 404
     assert post(url, **bearer(workspace, stranger)).status_code == 404
     assert get(url, **bearer(workspace, reader)).status_code == 403

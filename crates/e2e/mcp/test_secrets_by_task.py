@@ -5,31 +5,23 @@ import re
 
 import pytest
 
+from raw_client import ASKS, DOORS, GRACE, TASKS, text
 from test_secrets import READS, SECRET, get, post
-from test_tasks import DOORS, GRACE, TASKS, over_http, over_stdio, text
 
-ASKS = TASKS | {"elicitation": {"form": {}, "url": {}}}
-
-
-@pytest.fixture
-async def machine(machine):
-    """A machine whose calls become tasks soon, and whose server says all that it can."""
-    machine.env |= {"PTYD_TASK_GRACE": GRACE, "PTYD_LOG": "trace"}
-    yield machine
+pytestmark = pytest.mark.environment(PTYD_TASK_GRACE=GRACE, PTYD_LOG="trace")
 
 
 @pytest.fixture
-async def client(served, door):
-    """A client at one of the doors that sends people to pages, and all that it was told."""
-    async with over_stdio(served, "600") if door == "stdio" else over_http(served) as client:
-        client.heard, send = [], client.send
+async def client(client):
+    """A client that sends people to pages, and all that it was told."""
+    client.heard, send = [], client.send
 
-        async def noted(message):
-            client.heard.append(answer := await send(message))
-            return answer
+    async def noted(message):
+        client.heard.append(answer := await send(message))
+        return answer
 
-        client.send = noted
-        yield client
+    client.send = noted
+    yield client
 
 
 async def started(client, command, session=None, **arguments):

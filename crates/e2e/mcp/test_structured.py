@@ -14,20 +14,17 @@ import re
 import subprocess
 import tarfile
 import threading
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-import httpx2
 import pytest
 from jsonschema import Draft202012Validator
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from fullscreen import needs
-from mcp_client import CALL_SECONDS, PTYD, REPOSITORY, Answer
+from mcp_client import BOTH, CALL_SECONDS, REPOSITORY, Answer
+from raw_client import gated, over_http, over_stdio
 from test_other_clients import CLIENTS, NODE, NPM, PROGRAMS, driven
 from test_protocol import TOOLS
-from test_tasks import gated, over_http, over_stdio
 from test_usage_examples import with_npm
 
 DOORS = pytest.mark.parametrize("door", ["stdio", "header", "query", "query in an MCP session"])
@@ -60,28 +57,21 @@ class Program:
         return call
 
 
-@asynccontextmanager
-async def connected(machine, door):
+def connected(machine, door):
     """The SDK's client of a program that asks for structured answers at this door."""
     if door == "stdio":
-        async with machine.another_agent("--structured") as agent:
-            yield agent.client
-        return
-    url = machine.url + ("?structured=true" if "query" in door else "")
-    headers = {"Authorization": f"Bearer {machine.token}"} | ({"Ptyd-Structured": "true"} if door == "header" else {})
-    mode = "legacy" if "session" in door else "auto"
-    async with httpx2.AsyncClient(headers=headers, timeout=CALL_SECONDS) as http:
-        async with Client(streamable_http_client(url, http_client=http), mode=mode) as client:
-            yield client
+        return machine.another_agent("--structured")
+    query, headers = "?structured=true" if "query" in door else "", {"Ptyd-Structured": "true"} if door == "header" else {}
+    return machine.agent_over_http("legacy" if "session" in door else "auto", query=query, **headers)
 
 
 @pytest.fixture
 async def tools(served, door):
     """A program at one of the doors."""
-    async with connected(served, door) as client:
-        listed = (await client.list_tools()).tools
+    async with connected(served, door) as agent:
+        listed = (await agent.client.list_tools()).tools
         assert sorted(tool.name for tool in listed) == TOOLS
-        yield Program(client, {tool.name: tool.output_schema for tool in listed})
+        yield Program(agent.client, {tool.name: tool.output_schema for tool in listed})
 
 
 def of(told, *names):
@@ -198,7 +188,7 @@ async def test_outputs_read_one_after_the_other_are_the_output(served, tools, do
 async def test_the_connection_details_are_addresses_that_answer(served, tools, door):
     started = await tools.start_terminal_session(name="mine")
     connection, headers = started["connection"], {"Authorization": f"Bearer {served.token}"}
-    async with httpx2.AsyncClient(headers=headers) as http_client:
+    async with served.http() as http_client:
         session = (await http_client.get(connection["url"])).json()
     assert of(session, "id", "name", "connection") == (started["session_id"], "mine", connection)
     socket = urlsplit(connection["socket"])
@@ -265,8 +255,7 @@ async def start(client):
 async def posted(machine, method, query="", params=None, **headers):
     """The status and the text of an answer over HTTP."""
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
-    right = {"Authorization": f"Bearer {machine.token}", "Accept": "application/json, text/event-stream"}
-    async with httpx2.AsyncClient(headers=right | headers) as client:
+    async with machine.http(**BOTH | headers) as client:
         answer = await client.post(machine.url + query, json=message)
         return answer.status_code, answer.text
 
@@ -320,8 +309,7 @@ async def test_another_word_than_true_or_false_is_refused(served):
 @pytest.mark.parametrize("client", PROGRAMS)
 # promise: mcp-9
 async def test_other_clients_take_structured_answers_and_refusals(served, client):
-    way = {"command": str(PTYD), "args": ["mcp", "--structured"], "env": served.env, "cwd": str(served.project)}
-    with driven(client, way, served) as ask:
+    with driven(client, served.way("stdio", "--structured"), served) as ask:
         assert ask() == TOOLS
         id = ask("start_terminal_session")["structuredContent"]["session_id"]
         ran = ask("execute_in_terminal", session_id=id, command="echo hi")
@@ -462,11 +450,9 @@ def registry():
 async def played(machine, door, script):
     """The calls of an example and their answers: structured ones but at the plain door, where output is text."""
     script = script.replace("/project/directory", str(machine.project))
-    if door != "http":
-        options = ["--structured"] if door == "stdio" else []
-        way = {"command": str(PTYD), "args": ["mcp", *options], "env": machine.env, "cwd": str(machine.project)}
-    else:
-        way = {"url": machine.url + "?structured=true", "token": machine.token}
+    way = machine.way(door, *["--structured"] * (door == "stdio"))
+    if door == "http":
+        way["url"] += "?structured=true"
     env = machine.env | {"NODE_PATH": str(NPM)}
     words = [NODE, CLIENTS / "usage_example.cjs", json.dumps(way), script]
     done = await asyncio.to_thread(subprocess.run, words, env=env, text=True, capture_output=True, timeout=600)

@@ -7,17 +7,12 @@ import asyncio
 import json
 import signal
 
-import httpx2
 import pytest
 
-from mcp_client import CALL_SECONDS, PTYD, Lines
+from mcp_client import BOTH, CALL_SECONDS, meta
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
-META = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
-}
+META = meta({}, MODERN)
 
 
 class Follower:
@@ -89,12 +84,9 @@ class Follower:
 @pytest.fixture
 async def shim(machine):
     """A client that keeps its sessions when its server dies."""
-    shim = await asyncio.create_subprocess_exec(
-        PTYD, "mcp", env=machine.env, cwd=machine.project, stdin=-1, stdout=-1, limit=1 << 24
-    )
-    yield Lines(shim)
-    shim.stdin.close()
-    assert await shim.wait() == 0
+    async with machine.lines() as shim:
+        yield shim
+    assert shim.process.returncode == 0
     async with machine.another_agent() as machine.agent:
         await machine.end_sessions()
 
@@ -142,8 +134,7 @@ async def test_an_unknown_resource_cannot_be_followed(lines):
 
 # promise: mcp-5
 async def test_a_change_is_told_over_http_until_the_session_or_the_server_ends(served):
-    headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": MODERN}
-    async with httpx2.AsyncClient(headers=headers, timeout=CALL_SECONDS) as http:
+    async with served.http(**BOTH | {"MCP-Protocol-Version": MODERN}) as http:
 
         def message(id, method, **params):
             named = {"Mcp-Name": params["name"]} if "name" in params else {}
@@ -180,8 +171,7 @@ async def test_a_change_is_told_over_http_until_the_session_or_the_server_ends(s
 
 # promise: mcp-5
 async def test_over_http_who_begins_no_session_of_the_protocol_is_promised_no_change(served):
-    headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
-    async with httpx2.AsyncClient(headers=headers) as http:
+    async with served.http(**BOTH) as http:
 
         async def ask(method, params):
             body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}

@@ -1,168 +1,24 @@
 """Tasks (SEP-2663): a call that still waits after a grace is answered with a task, over stdio and over HTTP.
 
-Raw JSON-RPC, because the SDK has no tasks. The grace is a setting, and programs go on when the test opens their gate.
+The grace is a setting, and programs go on when the test opens their gate.
 """
 
 import asyncio
-import itertools
-import json
 import os
 import re
 import signal
 import statistics
-import subprocess
 import time
-from contextlib import asynccontextmanager
 
-import httpx2
 import pytest
 
-from mcp_client import CALL_SECONDS, PTYD, Lines, at_least, stopped, watched
+from mcp_client import CALL_SECONDS, at_least, stopped, watched
+from raw_client import DOORS, GRACE, TASKS, code, gated, over_http, over_stdio, text
 
-TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
-GRACE = "0.5"
+pytestmark = pytest.mark.environment(PTYD_TASK_GRACE=GRACE)
+
 # Hosts wait so long to be told what a server is.
 IN_TIME = 0.5
-DOORS = pytest.mark.parametrize("door", ["stdio", "http"])
-
-
-class Client:
-    """A client that declares what it can in each request, over either door."""
-
-    def __init__(self, send):
-        self.send = send
-        self.ids = itertools.count(1)
-        # Answers to nothing that was asked, or to the same thing twice.
-        self.unasked = []
-
-    async def ask(self, method, capabilities=TASKS, version="2026-07-28", **params):
-        """The whole answer to a request."""
-        params["_meta"] = {
-            "io.modelcontextprotocol/protocolVersion": version,
-            "io.modelcontextprotocol/clientCapabilities": capabilities,
-            "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
-        }
-        return await self.send({"jsonrpc": "2.0", "id": next(self.ids), "method": method, "params": params})
-
-    async def call(self, tool, capabilities=TASKS, **arguments):
-        """The result of a tool's call."""
-        answer = await self.ask("tools/call", capabilities, name=tool, arguments=arguments)
-        return answer["result"]
-
-    async def start(self, tool, **arguments):
-        """The id of the task as which a call goes on."""
-        result = await self.call(tool, **arguments)
-        assert (result["resultType"], result["status"], result["ttlMs"]) == ("task", "working", None), result
-        return result["taskId"]
-
-    async def get(self, task):
-        """The present state of a task."""
-        return (await self.ask("tasks/get", taskId=task))["result"]
-
-    async def cancel(self, task):
-        """Cancels a task; the answer is empty."""
-        assert (await self.ask("tasks/cancel", taskId=task))["result"] == {"resultType": "complete"}
-
-    async def over(self, task):
-        """The state of a task once it is no longer working."""
-        async with asyncio.timeout(CALL_SECONDS):
-            while (state := await self.get(task))["status"] == "working":
-                pass
-        return state
-
-    async def session(self):
-        """A session of its own."""
-        started = await self.call("start_terminal_session")
-        return started["structuredContent"]["session_id"]
-
-
-def text(result) -> str:
-    """The text for the model of a call's result, or of a completed task's."""
-    return result.get("result", result)["content"][0]["text"]
-
-
-def code(answer) -> int:
-    """The number of a JSON-RPC error."""
-    return answer["error"]["code"]
-
-
-@asynccontextmanager
-async def over_stdio(machine, detach="0", *options):
-    process = await asyncio.create_subprocess_exec(
-        PTYD, "mcp", "--detach", detach, *options, env=machine.env, cwd=machine.project, stdin=-1, stdout=-1, limit=1 << 24
-    )
-    lines, waiting = Lines(process), {}
-
-    async def read():
-        while line := await process.stdout.readline():
-            answer = json.loads(line)
-            if "id" not in answer:
-                continue
-            if asked := waiting.pop(answer["id"], None):
-                asked.set_result(answer)
-            else:
-                client.unasked.append(answer)
-
-    async def send(message):
-        waiting[message["id"]] = answered = asyncio.get_running_loop().create_future()
-        await lines.send(message)
-        async with asyncio.timeout(CALL_SECONDS):
-            return await answered
-
-    client = Client(send)
-    reading = asyncio.create_task(read())
-    try:
-        yield client
-    finally:
-        process.stdin.close()
-        async with asyncio.timeout(CALL_SECONDS):
-            await process.wait()
-        await reading
-
-
-@asynccontextmanager
-async def over_http(machine, token=None):
-    async with httpx2.AsyncClient(timeout=CALL_SECONDS) as http:
-
-        async def send(message):
-            params, method = message["params"], message["method"]
-            name = params.get("taskId") or params.get("name") or ""
-            headers = {
-                "Authorization": f"Bearer {token or machine.token}",
-                "Accept": "application/json, text/event-stream",
-                "MCP-Protocol-Version": params["_meta"]["io.modelcontextprotocol/protocolVersion"],
-                "Mcp-Method": method,
-            } | ({"Mcp-Name": name} if name else {})
-            answer = await http.post(machine.url, json=message, headers=headers)
-            if answer.headers["content-type"].startswith("application/json"):
-                return answer.json()
-            events = [line.removeprefix("data:") for line in answer.text.splitlines() if line.startswith("data:")]
-            answers = [json.loads(event) for event in events if event.strip()]
-            return next(a for a in answers if a.get("id") == message["id"])
-
-        yield Client(send)
-
-
-@pytest.fixture
-async def machine(machine):
-    """A machine whose calls become tasks soon."""
-    machine.env |= {"PTYD_TASK_GRACE": GRACE}
-    yield machine
-
-
-@pytest.fixture
-async def client(served, door):
-    """A client at one of the doors."""
-    async with over_stdio(served, "600") if door == "stdio" else over_http(served) as client:
-        yield client
-
-
-async def gated(machine, client, command="read line < gate; echo $line; exit 3"):
-    """A task whose command waits for the gate, in a session at the project's folder."""
-    machine.gate()
-    session = await client.session()
-    await client.call("execute_in_terminal", session_id=session, command=f"cd {machine.project}")
-    return session, await client.start("execute_in_terminal", session_id=session, command=f"( {command} )")
 
 
 @DOORS
@@ -336,8 +192,7 @@ async def test_unknown_tasks_and_undeclared_requests_are_refused(served, client)
 
 # promise: mcp-7
 async def test_a_task_of_another_token_is_unknown(served):
-    made = [PTYD, "token", "new", "other", "--unconfined"]
-    other = subprocess.run(made, env=served.env, capture_output=True, text=True, check=True).stdout.strip()
+    other = served.ptyd("token", "new", "other", "--unconfined")
     async with over_http(served) as client, over_http(served, other) as stranger:
         _, task = await gated(served, client)
         assert code(await stranger.ask("tasks/get", taskId=task)) == -32602
@@ -484,8 +339,7 @@ async def test_a_task_of_a_removed_session_has_a_definite_state(served, client, 
 
 # promise: mcp-7
 async def test_a_task_of_another_token_is_unknown_also_when_its_session_was_removed(served):
-    made = [PTYD, "token", "new", "other", "--unconfined"]
-    other = subprocess.run(made, env=served.env, capture_output=True, text=True, check=True).stdout.strip()
+    other = served.ptyd("token", "new", "other", "--unconfined")
     async with over_http(served) as client, over_http(served, other) as stranger:
         session, task = await gated(served, client)
         await served.purge(session)

@@ -15,24 +15,17 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcp_client import CALL_SECONDS, IS_FULL, PTYD, watched
+from mcp_client import BOTH, CALL_SECONDS, IS_FULL, Lines, hello, watched
 
 CANCELS = 200
 KILLS = 1_000 if IS_FULL else 8
 VERSION = "2025-06-18"
 
 
-class Connection:
+class Connection(Lines):
     """A client that may give a call up at any moment, over stdio."""
 
-    def __init__(self, process):
-        self.process = process
-        self.ids = itertools.count(1)
-
-    async def send(self, message):
-        """Sends a message."""
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n")
-        await self.process.stdin.drain()
+    ids = itertools.count(1)
 
     async def begin(self, tool, **arguments):
         """Sends a call and returns its id."""
@@ -58,19 +51,9 @@ class Connection:
 
 @asynccontextmanager
 async def over_stdio(machine, **env):
-    process = await asyncio.create_subprocess_exec(
-        PTYD, "mcp", env=machine.env | env, cwd=machine.project, stdin=-1, stdout=-1, limit=1 << 24
-    )
-    client = Connection(process)
-    information = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
-    await client.send({"id": 0, "method": "initialize", "params": information})
-    await process.stdout.readline()
-    await client.send({"method": "notifications/initialized"})
-    try:
-        yield client
-    finally:
-        process.stdin.close()
-        await process.wait()
+    async with machine.lines(**env) as lines:
+        await lines.initialize(VERSION)
+        yield Connection(lines.process)
 
 
 async def a_moment(longest):
@@ -85,82 +68,89 @@ def numbers(text):
 
 # It prints a line every few milliseconds until it is told to stop.
 PRINTS = "echo begun; n=0; until [ -e stop ]; do n=$((n+1)); echo line $n; read -t 0.003 -r _ <>never; done; echo printed $n"
+REST_OF_IT = {"since": "last", "wait_for": "printed", "timeout": 60}
 
 
-@pytest.mark.parametrize("tool", ["get_terminal_output", "terminal", "send_input_to_terminal"])
+def is_whole(seen, rest):
+    """Whether all lines were shown, each once or several times."""
+    return sorted(set(seen)) == list(range(1, max(seen) + 1)) and f"printed {max(seen)}" in rest
+
+
+@pytest.fixture
+async def printing(workspace):
+    """A client, a session and the command in it that prints."""
+    os.mkfifo(workspace.project / "never")
+    session = await workspace.session(shell="bash", cwd=str(workspace.project))
+    async with over_stdio(workspace) as client:
+        begun = await client.call("execute_in_terminal", session_id=session.id, command=PRINTS, wait_for="begun")
+        yield client, session, numbers(begun)
+
+
+async def each_once(workspace, printing):
+    """Stops the command, and asserts that the client was shown each line once."""
+    client, session, seen = printing
+    (workspace.project / "stop").touch()
+    rest = await client.call("get_terminal_output", session_id=session.id, **REST_OF_IT)
+    seen += numbers(rest)
+    assert seen == sorted(set(seen)) and is_whole(seen, rest), (seen, rest)
+
+
+@pytest.mark.parametrize(
+    "tool, arguments",
+    [("get_terminal_output", {"since": "last"}), ("terminal", {"command": ""}), ("send_input_to_terminal", {"input": "x"})],
+)
 # promise: wait-6
-async def test_no_line_is_lost_or_repeated_by_readings_that_are_cancelled(workspace, tool):
-    os.mkfifo(workspace.project / "never")
-    session = await workspace.session(shell="bash", cwd=str(workspace.project))
-    async with over_stdio(workspace) as client:
-        arguments = {
-            "get_terminal_output": {"session_id": session.id, "since": "last", "timeout": 0.01},
-            "terminal": {"session_id": session.id, "command": "", "timeout": 0.01},
-            "send_input_to_terminal": {"session_id": session.id, "input": "x", "timeout": 0.01},
-        }[tool]
-        seen = numbers(await client.call("execute_in_terminal", session_id=session.id, command=PRINTS, wait_for="begun"))
-        for _ in range(CANCELS):
-            id = await client.begin(tool, **arguments)
-            await a_moment(0.03)
-            # Its answer may have been written already. Its client passes over it.
-            await client.cancel(id)
-            if random.random() < 0.5:
-                seen += numbers(await client.call(tool, **arguments))
-        (workspace.project / "stop").touch()
-        rest = await client.call("get_terminal_output", session_id=session.id, since="last", wait_for="printed", timeout=60)
-        seen += numbers(rest)
-    assert seen == list(range(1, len(seen) + 1))
-    assert f"printed {len(seen)}" in rest, rest
-
-
-@pytest.mark.parametrize("tool", ["get_terminal_output", "terminal"])
-# promise: crash-1
-async def test_no_line_is_lost_or_repeated_by_readings_whose_servers_are_killed(workspace, tool):
-    os.mkfifo(workspace.project / "never")
-    session = await workspace.session(shell="bash", cwd=str(workspace.project))
-    async with over_stdio(workspace) as client:
-        arguments = {"session_id": session.id, "timeout": 0.02} | {
-            "get_terminal_output": {"since": "last", "wait_for": "never printed"},
-            "terminal": {"command": ""},
-        }[tool]
-        seen = numbers(await client.call("execute_in_terminal", session_id=session.id, command=PRINTS, wait_for="begun"))
-        for _ in range(KILLS):
+async def test_no_line_is_lost_or_repeated_by_readings_that_are_cancelled(workspace, printing, tool, arguments):
+    client, session, seen = printing
+    arguments = arguments | {"session_id": session.id, "timeout": 0.01}
+    for _ in range(CANCELS):
+        id = await client.begin(tool, **arguments)
+        await a_moment(0.03)
+        # Its answer may have been written already. Its client passes over it.
+        await client.cancel(id)
+        if random.random() < 0.5:
             seen += numbers(await client.call(tool, **arguments))
-            id = await client.begin(tool, **arguments)
-            await a_moment(0.06)
-            # Its answer may be anywhere between the journal and the shim.
-            await workspace.kill_server()
-            seen += numbers(await client.answer(id))
-        (workspace.project / "stop").touch()
-        rest = await client.call("get_terminal_output", session_id=session.id, since="last", wait_for="printed", timeout=60)
-        seen += numbers(rest)
-    assert seen == list(range(1, len(seen) + 1))
-    assert f"printed {len(seen)}" in rest, rest
+    await each_once(workspace, printing)
+
+
+@pytest.mark.parametrize(
+    "tool, arguments", [("get_terminal_output", {"since": "last", "wait_for": "never printed"}), ("terminal", {"command": ""})]
+)
+# promise: crash-1
+async def test_no_line_is_lost_or_repeated_by_readings_whose_servers_are_killed(workspace, printing, tool, arguments):
+    client, session, seen = printing
+    arguments = arguments | {"session_id": session.id, "timeout": 0.02}
+    for _ in range(KILLS):
+        seen += numbers(await client.call(tool, **arguments))
+        id = await client.begin(tool, **arguments)
+        await a_moment(0.06)
+        # Its answer may be anywhere between the journal and the shim.
+        await workspace.kill_server()
+        seen += numbers(await client.answer(id))
+    await each_once(workspace, printing)
+
+
+async def sent(machine, method, path, message, **headers):
+    """Sends a request over a connection of its own, which its client can close at any moment."""
+    address, body = urlsplit(machine.url), json.dumps(message).encode()
+    head = {"Host": address.netloc, "Authorization": f"Bearer {machine.token}", "Content-Type": "application/json"}
+    head |= {"Content-Length": len(body)} | headers
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in head.items()), "", ""]
+    writer.write("\r\n".join(lines).encode() + body)
+    await writer.drain()
+    return reader, writer
 
 
 @pytest.mark.parametrize("is_legacy", [False, True])
 # promise: wait-6
 async def test_no_line_is_lost_by_connections_that_close(served, is_legacy):
     os.mkfifo(served.project / "never")
-    address = urlsplit(served.url)
     ids = itertools.count(1)
-    named = {}
+    named = BOTH | {"MCP-Protocol-Version": VERSION}
 
     async def begin(message):
-        body = json.dumps({"jsonrpc": "2.0"} | message).encode()
-        reader, writer = await asyncio.open_connection(address.hostname, address.port)
-        head = {
-            "Host": address.netloc,
-            "Authorization": f"Bearer {served.token}",
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
-            "MCP-Protocol-Version": VERSION,
-            "Content-Length": len(body),
-        } | named
-        writer.write(f"POST {address.path} HTTP/1.1\r\n".encode())
-        writer.write("".join(f"{name}: {value}\r\n" for name, value in head.items()).encode() + b"\r\n" + body)
-        await writer.drain()
-        return reader, writer
+        return await sent(served, "POST", "/mcp", {"jsonrpc": "2.0"} | message, **named)
 
     async def answer(reader, writer):
         """The whole text that came on this connection, which the server then closes."""
@@ -188,43 +178,33 @@ async def test_no_line_is_lost_by_connections_that_close(served, is_legacy):
         return {"id": next(ids), "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
 
     if is_legacy:
-        information = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
-        begun = await ask({"id": 0, "method": "initialize", "params": information})
+        begun = await ask({"id": 0, "method": "initialize", "params": hello(VERSION)})
         named["Mcp-Session-Id"] = re.search(r"mcp-session-id: (\S+)", begun, re.I)[1]
         await ask({"method": "notifications/initialized"})
     started = await ask(call("start_terminal_session", shell="bash", cwd=str(served.project)))
     session = re.search(r"s0-[a-z0-9]+", started)[0]
     seen = numbers(await ask(call("execute_in_terminal", session_id=session, command=PRINTS, wait_for="begun")))
     for _ in range(CANCELS):
-        reading = call("get_terminal_output", session_id=session, since="last", timeout=0.01)
-        connection = await begin(reading)
+        connection = await begin(call("get_terminal_output", session_id=session, since="last", timeout=0.01))
         await a_moment(0.03)
         # The server may have written its answer before it notices.
         seen += numbers(await answer(*connection))
         if random.random() < 0.2:
             seen += numbers(await ask(call("get_terminal_output", session_id=session, since="last")))
     (served.project / "stop").touch()
-    rest = await ask(call("get_terminal_output", session_id=session, since="last", wait_for="printed", timeout=60))
+    rest = await ask(call("get_terminal_output", session_id=session, **REST_OF_IT))
     seen += numbers(rest)
     # A client may call again before the server has noticed that its connection closed; then lines come again.
-    assert sorted(set(seen)) == list(range(1, max(seen) + 1))
-    assert f"printed {max(seen)}" in rest, rest
+    assert is_whole(seen, rest), (seen, rest)
 
 
 # promise: crash-1
 async def test_no_line_is_lost_by_a_rest_client_that_closes_and_whose_servers_are_killed(served):
     os.mkfifo(served.project / "never")
-    address = urlsplit(served.url)
 
     async def begin(method, path, body=None, accept="application/json"):
-        reader, writer = await asyncio.open_connection(address.hostname, address.port)
-        content = json.dumps(body or {}).encode()
-        head = f"Host: {address.netloc}\r\nAuthorization: Bearer {served.token}\r\nPtyd-Client: one\r\nConnection: close\r\n"
-        head += f"Accept: {accept}\r\n"
-        head += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n"
-        writer.write(f"{method} /terminals{path} HTTP/1.1\r\n{head}\r\n".encode() + content)
-        await writer.drain()
-        return reader, writer
+        own = {"Ptyd-Client": "one", "Connection": "close", "Accept": accept}
+        return await sent(served, method, f"/terminals{path}", body or {}, **own)
 
     async def answer(reader, writer):
         """The answer on this connection; nothing if the connection ended before it, or if a new server takes sessions on still."""
@@ -236,15 +216,14 @@ async def test_no_line_is_lost_by_a_rest_client_that_closes_and_whose_servers_ar
         writer.close()
         head, _, body = came.partition(b"\r\n\r\n")
         length = re.search(rb"content-length: (\d+)", head, re.I)
-        is_whole = length and len(body) == int(length[1])
-        return json.loads(body) if is_whole and head.startswith(b"HTTP/1.1 2") else None
+        is_complete = length and len(body) == int(length[1])
+        return json.loads(body) if is_complete and head.startswith(b"HTTP/1.1 2") else None
 
     async def ask(method, path, body=None):
         return await answer(*await begin(method, path, body))
 
     session = (await ask("POST", "", {"shell": "bash", "cwd": str(served.project)}))["id"]
-    command = {"command": PRINTS, "waitFor": "begun"}
-    begun = await ask("POST", f"/{session}/execute", command)
+    begun = await ask("POST", f"/{session}/execute", {"command": PRINTS, "waitFor": "begun"})
     seen = numbers(begun["output"])
     reading = f"/{session}/output?since=last&view=text&waitMs=20"
     for round in range(4 * KILLS):
@@ -274,8 +253,7 @@ async def test_no_line_is_lost_by_a_rest_client_that_closes_and_whose_servers_ar
             rest = (await ask("GET", reading) or {"text": ""})["text"]
             seen += numbers(rest)
     # The server shows an answer again if it does not know whether its client has it.
-    assert sorted(set(seen)) == list(range(1, max(seen) + 1))
-    assert f"printed {max(seen)}" in rest, rest
+    assert is_whole(seen, rest), (seen, rest)
 
 
 @pytest.mark.parametrize("teller", ["terminal", "execute_in_terminal"])

@@ -1,12 +1,11 @@
-"""The usage examples of terminal-management.md (§5.3), in as few calls as they take: npm's questions, a dev server.
+"""A development server of npm's, in as few calls as it takes (terminal-management.md §5.3).
 
-The packages are real, from npm; the server is on loopback and chooses its port.
+The packages are real; the server is on loopback and chooses its port. `test_structured.py` has the examples verbatim.
 """
 
 import json
 import re
 import shutil
-import subprocess
 import urllib.request
 from pathlib import Path
 
@@ -20,43 +19,6 @@ def with_npm(workspace) -> dict[str, str]:
     return {
         "PATH": ":".join([*folders, str(Path(shutil.which("npm")).parent), workspace.env["PATH"]]),
         "npm_config_update_notifier": "false",
-    }
-
-
-@needs("npm")
-# promise: screen-5
-async def test_npm_init_is_answered_in_two_calls(workspace):
-    env = with_npm(workspace)
-    session = await workspace.session(env=env)
-    # From version 11 on it asks for the kind of modules, too.
-    version = subprocess.run(["npm", "--version"], env=workspace.env | env, check=True, capture_output=True, text=True)
-    dialogue = [
-        ("package name:", "my-project"),
-        ("version:", "1.2.3"),
-        ("description:", ""),
-        ("entry point:", "main.js"),
-        ("test command:", "true"),
-        ("git repository:", ""),
-        ("keywords:", "a b"),
-        ("author:", ""),
-        ("license:", "MIT"),
-        *([("type:", "")] if int(version.stdout.split(".")[0]) >= 11 else []),
-        (r"Is this OK\?", "yes"),
-    ]
-    asked = await session.run("npm init")
-    assert (asked.wants, asked.last_line) == ("input", "package name: (project) ")
-    steps = [{"wait_for": f"^{question}.* $", "input": f"{answer}\r"} for question, answer in dialogue]
-    done = await session.agent.call("send_input_to_terminal", session_id=session.id, steps=steps, timeout=60)
-    assert done.exit == 0, done.text
-    made = json.loads((workspace.project / "package.json").read_text())
-    told = {name: made[name] for name in ("name", "version", "main", "scripts", "keywords", "license")}
-    assert told == {
-        "name": "my-project",
-        "version": "1.2.3",
-        "main": "main.js",
-        "scripts": {"test": "true"},
-        "keywords": ["a", "b"],
-        "license": "MIT",
     }
 
 

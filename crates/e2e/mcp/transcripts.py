@@ -1,10 +1,31 @@
 """Whole tasks as a model does them: each call is one that the answer before asks for, and each is counted."""
 
 import asyncio
+import os
+import re
+import shutil
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from mcp_client import Agent, Answer
-from test_real_job import LIB, MANIFEST, toolchain
+
+LIB = '''\
+//! Sums.
+
+/// The sum of two numbers.
+pub fn sum(a: i64, b: i64) -> i64 {
+\ta - b
+}
+
+#[cfg(test)]
+mod tests {
+\t#[test]
+\tfn two_and_two_are_four() {
+\t\tassert_eq!(super::sum(2, 2), 4, "sums \\"add\\" up: $HOME !! `id`");
+\t}
+}
+'''
+MANIFEST = '[package]\nname = "sums"\nversion = "0.1.0"\nedition = "2021"\n'
 
 
 @dataclass
@@ -38,6 +59,21 @@ class Transcript:
         return self.answers[-1]
 
 
+def toolchain(workspace):
+    """Where this machine's Rust is; the home of the test has none."""
+    real = Path(os.environ.get("PTYD_REAL_HOME") or os.path.expanduser("~"))
+    homes = {name: os.environ.get(name) or str(real / folder) for name, folder in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")]}
+    rust = {name: home for name, home in homes.items() if Path(home).is_dir()}
+    cargo = str(Path(shutil.which("cargo")).parent)
+    return rust | {
+        "PATH": f"{cargo}:{workspace.env['PATH']}",
+        "CARGO_TARGET_DIR": str(workspace.root / "target"),
+        "CARGO_NET_OFFLINE": "true",
+        "CARGO_TERM_COLOR": "always",
+        "TERM": "xterm-256color",
+    }
+
+
 async def look_around(task: Transcript, workspace):
     """Five small commands."""
     (workspace.project / "notes.txt").write_text("one\ntwo\nthree\n")
@@ -59,12 +95,14 @@ async def git(task: Transcript, workspace):
 
 async def cargo(task: Transcript, workspace):
     """A failing test of a Rust library is read, mended and passes."""
-    (workspace.project / "src").mkdir()
-    (workspace.project / "Cargo.toml").write_text(MANIFEST)
-    (workspace.project / "src/lib.rs").write_text(LIB)
     exports = " ".join(f"{name}='{value}'" for name, value in toolchain(workspace).items())
-    await workspace.agent.terminal(f"export {exports}")
-    assert (await task.run("cargo test --lib", timeout=60)).exit == 101
+    await workspace.agent.terminal(f"export {exports}; mkdir src")
+    for name, text in {"Cargo.toml": MANIFEST, "src/lib.rs": LIB}.items():
+        assert (await workspace.agent.terminal(f"cat > {name} <<'EOF'\n{text}EOF")).exit == 0
+    failed = await task.run("cargo test --lib", timeout=60)
+    place = re.search(r"panicked at src/lib\.rs:(\d+):\d+:\n(.*)\n\s+left: 0\n\s+right: 4", failed.output)
+    assert place and place.groups() == ("12", 'assertion `left == right` failed: sums "add" up: $HOME !! `id`'), failed.output
+    assert (failed.exit, "\x1b" in failed.output) == (101, False)
     await task.run("sed -i 's/a - b/a + b/' src/lib.rs")
     assert (await task.run("cargo test --lib", timeout=60)).exit == 0
 
