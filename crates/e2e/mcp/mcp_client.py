@@ -221,6 +221,13 @@ def meta(capabilities: dict, version: str = "2026-07-28") -> dict:
     return {f"io.modelcontextprotocol/{name}": value for name, value in said.items()}
 
 
+def last_message(answer) -> dict:
+    """The last message of an answer over HTTP, of which others may be told before."""
+    if answer.headers["content-type"] == "application/json":
+        return answer.json()
+    return [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")][-1]
+
+
 class Lines:
     """`ptyd mcp` in raw JSON lines."""
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from mcp_client import BOTH, CALL_SECONDS, meta
+from mcp_client import BOTH, CALL_SECONDS, last_message, meta
 
 TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 ASKS = TASKS | {"elicitation": {"form": {}, "url": {}}}
@@ -19,7 +19,7 @@ DOORS = pytest.mark.parametrize("door", ["stdio", "http"])
 
 
 class Client:
-    """A client that declares what it can in each request, over either door."""
+    """A client that declares its abilities in each request, over either door."""
 
     def __init__(self, send):
         self.send = send
@@ -57,6 +57,14 @@ class Client:
             while (state := await self.get(task))["status"] == "working":
                 pass
         return state
+
+    async def question(self, task) -> tuple[str, dict]:
+        """The key and the parameters of a task's only question, for which its person goes to a page."""
+        state = await self.over(task)
+        assert state["status"] == "input_required", state
+        [(key, request)] = state["inputRequests"].items()
+        assert (request["method"], request["params"]["mode"]) == ("elicitation/create", "url"), request
+        return key, request["params"]
 
     async def session(self):
         """A session of its own."""
@@ -110,12 +118,7 @@ async def over_http(machine, token=None):
             name = params.get("taskId") or params.get("name") or ""
             version = params["_meta"]["io.modelcontextprotocol/protocolVersion"]
             headers = {"MCP-Protocol-Version": version, "Mcp-Method": method} | ({"Mcp-Name": name} if name else {})
-            answer = await http.post(machine.url, json=message, headers=headers)
-            if answer.headers["content-type"].startswith("application/json"):
-                return answer.json()
-            events = [line.removeprefix("data:") for line in answer.text.splitlines() if line.startswith("data:")]
-            answers = [json.loads(event) for event in events if event.strip()]
-            return next(a for a in answers if a.get("id") == message["id"])
+            return last_message(await http.post(machine.url, json=message, headers=headers))
 
         yield Client(send)
 

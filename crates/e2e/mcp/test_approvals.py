@@ -54,22 +54,13 @@ async def parked(client, session, capabilities, command=RUN) -> str:
     return result["taskId"]
 
 
-async def question(client, task) -> dict:
-    """The question of a task for its person."""
-    state = await client.over(task)
-    assert state["status"] == "input_required", state
-    [(_, request)] = state["inputRequests"].items()
-    assert (request["method"], request["params"]["mode"]) == ("elicitation/create", "url"), request
-    return request["params"]
-
-
 @DOORS
 # promise: policy-8
 async def test_a_task_sends_its_person_to_a_page_and_goes_on_with_the_decision(served, client):
     session = await begun(client, served)
     task = await parked(client, session, ASKS)
     assert (await client.get(task))["statusMessage"].endswith(f"waiting for approval {task}")
-    at = (await question(client, task))["url"]
+    at = (await client.question(task))[1]["url"]
     shown = page(get(at).text)
     assert (shown["Command"], shown["Session"]) == (RUN, session), shown
     # Other commands of the session run meanwhile.
@@ -83,7 +74,7 @@ async def test_a_task_sends_its_person_to_a_page_and_goes_on_with_the_decision(s
     assert "ran\nran" not in text(await client.call("get_terminal_output", session_id=session))
     # A denied one is told so.
     task = await parked(client, session, ASKS, "touch denied")
-    assert decide((await question(client, task))["url"], "deny").status_code == 200
+    assert decide((await client.question(task))[1]["url"], "deny").status_code == 200
     assert "has denied approval" in text(await client.over(task))
 
 
@@ -109,7 +100,7 @@ async def test_a_task_of_a_client_that_sends_nobody_to_pages_waits_for_the_comma
 async def test_a_person_who_does_not_go_there_ends_the_wait_and_the_next_server_says_what_it_knows(served, client, door):
     session = await begun(client, served)
     task = await parked(client, session, ASKS)
-    await question(client, task)
+    await client.question(task)
     await client.ask("tasks/update", taskId=task, inputResponses={"approval": {"action": "decline"}})
     done = await client.over(task)
     assert done["status"] == "completed" and f"waiting for approval {task}" in text(done), done
@@ -124,7 +115,7 @@ async def test_a_person_who_does_not_go_there_ends_the_wait_and_the_next_server_
 async def test_no_program_in_a_session_decides_at_the_page(served, client):
     session = await begun(client, served)
     task = await parked(client, session, ASKS)
-    at = (await question(client, task))["url"]
+    at = (await client.question(task))[1]["url"]
     # It is in a session that nothing confines, of the same user, and has the server's own token.
     started = await client.call("start_terminal_session", profile="free")
     free = started["structuredContent"]["session_id"]
@@ -144,7 +135,7 @@ async def test_no_program_in_a_session_decides_at_the_page(served, client):
 async def test_a_process_that_an_ended_session_has_left_decides_at_no_page(served, client):
     session = await begun(client, served)
     task = await parked(client, session, ASKS)
-    at = (await question(client, task))["url"]
+    at = (await client.question(task))[1]["url"]
     request = {"profile": "free", "onEnd": "keep", "cwd": str(served.project)}
     async with served.http() as http:
         free = (await http.post("/terminals", json=request)).json()["id"]

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import httpx2
 
-from mcp_client import BOTH, CALL_SECONDS, hello
+from mcp_client import BOTH, CALL_SECONDS, hello, last_message
 
 HELLO = hello("2025-11-25")
 
@@ -31,9 +31,7 @@ class Conversation:
         """Asks; gives the message with the answer, which is the last one."""
         answer = await self.post(method, **params)
         assert answer.status_code == 200, answer.text
-        if answer.headers["content-type"] == "application/json":
-            return answer.json()
-        return [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")][-1]
+        return last_message(answer)
 
     async def begin(self):
         """Initializes, anew if need be; gives the capabilities."""

@@ -33,15 +33,6 @@ async def started(client, command, session=None, **arguments):
     return session, result["taskId"]
 
 
-async def question(client, task) -> tuple[str, dict]:
-    """The key and the parameters of a task's only question."""
-    state = await client.over(task)
-    assert state["status"] == "input_required", state
-    [(key, request)] = state["inputRequests"].items()
-    assert (request["method"], request["params"]["mode"]) == ("elicitation/create", "url"), request
-    return key, request["params"]
-
-
 async def reply(client, task, key, action):
     """A person's reply, as a host reports it."""
     answer = await client.ask("tasks/update", taskId=task, inputResponses={key: {"action": action}})
@@ -60,7 +51,7 @@ async def end(client, task) -> str:
 async def test_a_task_sends_a_person_to_the_page(served, client):
     fake = "python3 -c 'import getpass; print(len(getpass.getpass(\"[sudo] password for root: \")))'; sleep 1; echo more"
     session, task = await started(client, f"( {fake} )")
-    key, asked = await question(client, task)
+    key, asked = await client.question(task)
     assert key == "p1"
     # It is named as what it is.
     said = re.fullmatch(
@@ -69,7 +60,7 @@ async def test_a_task_sends_a_person_to_the_page(served, client):
         asked["message"],
     )
     assert said and "python3" in said[1], asked["message"]
-    assert [await question(client, task) for _ in range(3)] == [(key, asked)] * 3
+    assert [await client.question(task) for _ in range(3)] == [(key, asked)] * 3
     assert post(asked["url"]).status_code == 200
     done = await end(client, task)
     assert [str(len(SECRET)), "more"] == done.splitlines()[-3:-1] and "[exit 0" in done, done
@@ -84,14 +75,14 @@ async def test_a_task_sends_a_person_to_the_page(served, client):
 # promise: mcp-8
 async def test_each_prompt_and_each_repetition_has_a_key_of_its_own(served, client):
     session, task = await started(client, "read -sp 'Same? ' a; echo; read -sp 'Same? ' b; echo; echo $a-$b")
-    first, asked = await question(client, task)
+    first, asked = await client.question(task)
     # They said that they were there, and were not.
     await reply(client, task, first, "accept")
-    second, again = await question(client, task)
+    second, again = await client.question(task)
     assert (first, second, again) == ("p1", "p2", asked)
     await reply(client, task, first, "decline")
     assert post(asked["url"], "one").status_code == 200
-    third, other = await question(client, task)
+    third, other = await client.question(task)
     assert third == "p3" and other["url"] != asked["url"]
     assert get(asked["url"]).status_code in (404, 409)
     assert post(other["url"], "two").status_code == 200
@@ -100,7 +91,7 @@ async def test_each_prompt_and_each_repetition_has_a_key_of_its_own(served, clie
     for action, why in (("decline", "a person declined"), ("cancel", "nobody answered"), ("accept", "nobody answered")):
         _, task = await started(client, READS, session)
         for key in ("p1", "p2", "p3") if action == "accept" else ("p1",):
-            assert (await question(client, task))[0] == key
+            assert (await client.question(task))[0] == key
             await reply(client, task, key, action)
         done = await end(client, task)
         assert re.search(rf"wants a password · .*{why}", done), done
@@ -111,11 +102,11 @@ async def test_each_prompt_and_each_repetition_has_a_key_of_its_own(served, clie
 # promise: mcp-8
 async def test_a_question_is_over_when_somebody_else_answers_or_the_task_is_cancelled(served, client):
     session, task = await started(client, READS)
-    await question(client, task)
+    await client.question(task)
     typed = await client.call("send_input_to_terminal", session_id=session, input="four\n")
     assert "got 4" in text(typed) + (done := await end(client, task)) and "[exit 0" in done, done
     _, task = await started(client, READS, session)
-    _, asked = await question(client, task)
+    _, asked = await client.question(task)
     await client.cancel(task)
     assert (await client.over(task))["status"] == "cancelled"
     assert post(asked["url"]).status_code in (404, 409)
@@ -126,11 +117,11 @@ async def test_a_question_is_over_when_somebody_else_answers_or_the_task_is_canc
 # promise: mcp-8
 async def test_the_next_server_asks_again(served, client, door):
     session, task = await started(client, READS)
-    key, asked = await question(client, task)
+    key, asked = await client.question(task)
     await served.kill_server() if door == "stdio" else served.serve_again()
     state = await client.get(task)
     assert state["status"] in ("working", "input_required"), state
-    again, other = await question(client, task)
+    again, other = await client.question(task)
     assert (key, again, other["url"] != asked["url"]) == ("p1", "p2", True)
     assert post(other["url"], "fünf!").status_code == 200
     assert "got 5" in (await end(client, task)).splitlines()
