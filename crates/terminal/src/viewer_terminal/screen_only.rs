@@ -424,6 +424,15 @@ mod tests {
             let shown = [screen.feed(&bytes[..cut]), screen.feed(&bytes[cut..])].concat();
             assert!(shown == [picture.as_slice(), b"\x18text"].concat(), "cut at {cut}");
         }
+        // A terminal may obey a control character inside of it.
+        for control in [&b"\x01"[..], b"\x7f", b"\xc2\x9d"] {
+            let bytes = [picture.as_slice(), control, b"~~\x1b\\text"].concat();
+            for cut in [5_002, 5_003, 5_004, bytes.len() - 5] {
+                let mut screen = ScreenOnly::default();
+                let shown = [screen.feed(&bytes[..cut]), screen.feed(&bytes[cut..])].concat();
+                assert!(shown == [picture.as_slice(), b"\x18text"].concat(), "{control:?} cut at {cut}");
+            }
+        }
     }
 
     #[test]
