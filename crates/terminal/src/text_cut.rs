@@ -36,8 +36,9 @@ mod tests {
     #[test]
     // promise: output-4
     fn text_is_cut_neither_inside_a_sequence_nor_inside_a_character() {
-        let parts: [&[u8]; 7] = [
+        let parts: [&[u8]; 8] = [
             b"a",
+            "😀".as_bytes(),
             b"\x1b[38;5;1m",
             "界".as_bytes(),
             b"\x1b]8;;http://x/\x1b\\",
