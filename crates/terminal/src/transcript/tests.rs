@@ -46,6 +46,8 @@ fn wrapped_lines_are_whole_again() {
     assert_eq!(read(&format!("{wide}\r\n")), format!("{wide}\n"));
     let endless = "ab c".repeat(2_000);
     assert_eq!(read(&format!("{endless}\r\n")), format!("{endless}\n"));
+    // The column that a wide character leaves empty is a blank once the character is written over.
+    assert_eq!(read("0123456789012345678世\rab\r\n"), "0123456789012345678 ab\n");
 }
 
 #[test]
