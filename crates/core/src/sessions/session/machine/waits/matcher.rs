@@ -346,6 +346,12 @@ mod tests {
         assert_eq!(matches("10 items", "1\n", false, &["10 items\r\n"]), Some(0));
         assert_eq!(matches(": $", "x = 1\r", false, &["x = 1\r\n", "In [10]: "]), Some(1), "the next prompt matches");
         assert_eq!(matches("ready", "\x1b[A\r", true, &["ready"]), Some(0));
+        assert_eq!(matches("ready", "ready\n", false, &["already\r\n"]), Some(0), "the end of a longer word");
+        assert_eq!(
+            matches("ready", "ready\r", true, &["secret\r\n", "ready\r\n"]),
+            Some(1),
+            "its editor shows nothing"
+        );
         assert_eq!(matches("ready", "ready\n", false, &["ready\r\n", "you said: ready\r\n"]), Some(1));
         assert_eq!(
             matches(">>> ", "\r", true, &["\r\n", ">>> "]),
