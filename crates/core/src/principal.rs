@@ -375,3 +375,44 @@ impl Default for Detach {
         Self::After(crate::limits::DETACH_GRACE)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bound(profiles: &[&str], confinement: Option<ConfinementTier>) -> TokenBounds {
+        TokenBounds {
+            profiles: profiles.iter().map(|it| (*it).to_owned()).collect(),
+            confinement,
+            ..TokenBounds::default()
+        }
+    }
+
+    #[test]
+    // promise: access-4
+    fn bounds_hold_sessions_of_their_profiles_with_at_least_their_confinement() {
+        use ConfinementTier::{Container, Process, Sandbox};
+        let all = [None, Some(Process), Some(Sandbox), Some(Container)];
+        let held = |bounds: &TokenBounds, profile| all.map(|confinement| bounds.hold(profile, confinement));
+        assert_eq!(held(&bound(&[], None), None), [true; 4]);
+        assert_eq!(held(&bound(&[], Some(Sandbox)), Some("p")), [false, false, true, true]);
+        assert_eq!(held(&bound(&["p"], Some(Process)), Some("p")), [false, true, true, true]);
+        assert_eq!(held(&bound(&["p"], None), Some("q")), [false; 4]);
+        assert_eq!(held(&bound(&["p"], None), None), [false; 4]);
+    }
+
+    #[test]
+    // promise: policy-8
+    fn no_program_in_a_session_may_be_a_person() {
+        let over = |door, transport| {
+            let origin = Origin { door, transport: Some(transport), ..Origin::default() };
+            Principal { origin, ..Principal::named("ann", Scope::Admin) }
+        };
+        assert_eq!(over(Door::Rest, TransportKind::Unix).may_be_a_person(), Ok(()));
+        assert!(over(Door::Mcp, TransportKind::Unix).may_be_a_person().is_err());
+        assert!(over(Door::Rest, TransportKind::Tcp).may_be_a_person().is_err());
+        let mut program = over(Door::Rest, TransportKind::Unix);
+        program.origin.from_session = SessionId::parse("s0-aaaaaaaaaa").ok();
+        assert!(program.origin.from_session.is_some() && program.may_be_a_person().is_err());
+    }
+}
