@@ -118,3 +118,23 @@ pub(super) fn holder_failed(what: &str, value: u64) -> ActionError {
     };
     if error.as_ref().is_some_and(lacks_room) { ActionError::Exhausted { why } } else { ActionError::Internal { why } }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holder_without_room_on_the_disk_is_an_error_of_its_own() {
+        use rustix::io::Errno;
+        let failed = |errno: Errno| holder_failed("it failed", errno.raw_os_error().unsigned_abs().into());
+        for full in [Errno::NOSPC, Errno::DQUOT] {
+            assert!(matches!(failed(full), ActionError::Exhausted { .. }), "{full}");
+        }
+        assert!(matches!(failed(Errno::IO), ActionError::Internal { .. }));
+        let huge = holder_failed("it failed", u64::MAX);
+        assert!(
+            matches!(&huge, ActionError::Internal { why } if why.ends_with("error 18446744073709551615")),
+            "{huge}"
+        );
+    }
+}
