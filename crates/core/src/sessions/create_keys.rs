@@ -89,3 +89,25 @@ impl CreateKeys {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sessions::session_metadata::DefaultMetadata;
+
+    #[test]
+    fn the_newest_default_session_of_a_client_is_found_in_whatever_order_they_are_remembered() {
+        let keys = CreateKeys::default();
+        let remember = |client: &str, id: &str, created_us| {
+            let default = DefaultMetadata { is_default: true, ..DefaultMetadata::default() };
+            let client = Some(client.to_owned());
+            let meta = SessionMetadata { client, created_us, default, ..SessionMetadata::default() };
+            keys.remember_default(&meta, &SessionId::parse(id).expect("an id"));
+        };
+        for (id, created_us) in [("s0-aaaaaaaaaa", 2), ("s0-bbbbbbbbbb", 3), ("s0-cccccccccc", 1)] {
+            remember("ann", id, created_us);
+        }
+        remember("bob", "s0-dddddddddd", 9);
+        assert_eq!(keys.default_of("ann").as_ref().map(SessionId::as_str), Some("s0-bbbbbbbbbb"));
+    }
+}
