@@ -499,6 +499,17 @@ mod tests {
     }
 
     #[test]
+    // promise: access-14
+    fn a_trusted_proxy_is_an_address_or_a_network_but_never_every_address() {
+        let shown = |text: &str| network(text).map(|network| network.to_string());
+        assert_eq!(["10.0.0.7", "10.0.0.0/8"].map(shown), [Ok("10.0.0.7/32".to_owned()), Ok("10.0.0.0/8".to_owned())]);
+        for (wrong, why) in [("0.0.0.0/0", "every address"), ("::/0", "every address"), ("proxy", "must be an address")]
+        {
+            assert!(shown(wrong).is_err_and(|said| said.contains(why)), "{wrong}");
+        }
+    }
+
+    #[test]
     fn the_greeting_can_be_pasted() {
         let listening = Listening {
             url: "http://127.0.0.1:4711".to_owned(),
