@@ -74,3 +74,19 @@ fn heading(found: &FoundView, command: Option<CommandId>) -> String {
         None => format!("{id}:\n"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::test_support::constant;
+
+    #[test]
+    fn as_many_matches_are_shown_as_fit_and_at_least_one() {
+        let hit = |text: &str| MatchView { offset: 0, line: 1, text: constant(text), command: None };
+        let hits = [hit("four"), hit("four"), hit("four")];
+        for (chars, count) in [(0, 1), (3, 1), (4, 1), (7, 1), (8, 2), (12, 3), (100, 3)] {
+            assert_eq!(fitting(hits.iter(), Budget::from(chars)), count, "{chars} characters");
+        }
+        assert_eq!(fitting(hits[..0].iter(), Budget::from(9)), 0);
+    }
+}
