@@ -301,6 +301,27 @@ async fn a_dialogue_hears_the_prompt_that_stands_there_and_says_which_step_did_n
 }
 
 #[tokio::test]
+async fn lines_are_pasted_only_where_they_are_a_block_or_the_call_says_so() {
+    let (server, _heard) = Fake::new(dialogue);
+    let mut client = Client::connect(server.clone(), "types").await;
+    client.initialize("2025-11-25").await;
+    let block = "if x:\n  y\n";
+    for (number, input, paste) in
+        [(1, block, None), (2, block, Some(false)), (3, block, Some(true)), (4, "x", None), (5, "x", Some(true))]
+    {
+        let arguments = json!({ "session_id": ID, "input": input, "paste": paste, "end_with_newline": true });
+        client.call(number, "send_input_to_terminal", arguments).await;
+    }
+    let asked = server.asked.lock().expect("free");
+    let typed: Vec<&InputBytes> =
+        asked.iter().filter_map(|a| if let Action::Input(i) = a { Some(&i.bytes) } else { None }).collect();
+    let paste = |text: &str| InputBytes::Paste { text: text.to_owned(), enters: true };
+    let raw = |text: &str| InputBytes::Raw(text.as_bytes().to_vec());
+    let typed_block = raw("if x:\n  y\n\r");
+    assert_eq!(typed, [&paste(block), &typed_block, &paste(block), &raw("x\r"), &paste("x")]);
+}
+
+#[tokio::test]
 async fn a_wait_for_words_that_came_between_two_calls_answers_at_once() {
     let (server, mut heard) = Fake::new(dialogue);
     let mut client = Client::connect(server, "polls").await;
