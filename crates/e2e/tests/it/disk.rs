@@ -126,6 +126,8 @@ async fn old_output_is_given_back_and_the_reader_is_told() {
         (output.gap, output.from_offset),
         (Some(api::Gap { from: 0, to: output.first_offset }), output.first_offset)
     );
+    let commands = OutputQuery { kind: Some(api::OutputKind::Command), ..query };
+    assert_eq!(shell.output(&commands).await.gap, output.gap, "nobody knows of which kind it was");
     let search = api::SearchQuery { q: "^600000$".to_owned(), since: Some("o:0".to_owned()), ..Default::default() };
     let found = server.client().search(&shell.id, &search).await.expect("a search");
     assert_eq!((found.gap, found.matches.len()), (output.gap, 1));
