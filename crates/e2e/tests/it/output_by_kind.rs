@@ -1,7 +1,7 @@
 //! Output by kind and by command: what a read, a long poll and a stream of events give, and what they refuse.
 
 use api::{ErrorCode, Output, OutputKind, OutputQuery};
-use e2e::Server;
+use e2e::{Server, eventually};
 
 fn query(kind: OutputKind) -> OutputQuery {
     OutputQuery { kind: Some(kind), ..OutputQuery::default() }
@@ -49,15 +49,22 @@ async fn stretches_of_both_kinds_are_all_the_output_and_each_has_only_its_own() 
 async fn a_long_poll_for_a_kind_waits_for_output_of_that_kind() {
     let server = Server::start();
     let shell = server.session().await;
-    shell.gives("echo before").await;
+    shell.gives("mkfifo pipe; echo before").await;
     let end = shell.output(&OutputQuery::default()).await.end_offset;
     let since = Some(format!("o:{end}"));
     let waiting = OutputQuery { since: since.clone(), wait_ms: Some(20_000), ..query(OutputKind::Command) };
-    let other = shell.clone();
-    let (found, _) = tokio::join!(shell.output(&waiting), async {
-        // A line typed at the prompt is not a command's output, and must not end the wait.
-        other.gives("echo after").await
-    });
+    let (other, writer) = (shell.clone(), server.session().await);
+    let (found, ..) = tokio::join!(
+        shell.output(&waiting),
+        // Neither a line typed at the prompt nor bytes without text may end the wait.
+        other.gives("printf '\\e[1m'; cat pipe"),
+        async {
+            eventually("its bytes are there", async || (shell.look().await.journal.end_offset > end + 4).then_some(()))
+                .await;
+            eventually("it runs", async || shell.look().await.current_command).await;
+            writer.gives("echo after >pipe").await
+        }
+    );
     assert_eq!(found.text.as_deref(), Some("after\n"));
     let silent = OutputQuery { since, wait_ms: Some(100), ..query(OutputKind::Command) };
     let ended = shell.output(&OutputQuery { since: Some(format!("o:{}", found.next_offset)), ..silent }).await;
