@@ -265,7 +265,11 @@ async fn an_interrupt_ends_what_reads_no_key_of_a_terminal_that_makes_no_signals
     assert_eq!(shell.gives("stty sane; echo fine").await, (0, "fine\n".to_owned()));
     // A program that reads has the key, and only that.
     let other = server.session().await;
-    for (reads, line) in [("stty raw -echo; head -c 1", &b""[..]), ("stty -isig -echo; head -n 1", b"\r")] {
+    for (reads, line) in [
+        ("stty raw -echo; head -c 1", &b""[..]),
+        ("stty raw -echo; head -c 1; sleep 1", b""),
+        ("stty -isig -echo; head -n 1", b"\r"),
+    ] {
         let asks = shell.run(&format!("({reads}) | od -An -tx1; stty sane")).await;
         shell.presses(&["C-c"], None).await;
         // Longer than the holder waits for a reader.
