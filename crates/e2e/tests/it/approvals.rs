@@ -360,6 +360,14 @@ async fn a_tokens_policy_counts_besides_the_sessions_and_the_stricter_decides() 
     let own = session_of(&bot).await;
     assert_eq!(own.look().await.policy.map(|policy| policy.name).as_deref(), Some("open"));
     assert_eq!(own.gives("echo a").await, (0, "a\n".to_owned()));
+    // One that was started before the token had a policy proves nothing.
+    let free = Arc::new(Client::tcp(server.address(), owner.make_token(&token("late")).await.expect("made").token));
+    let unruled = session_of(&free).await;
+    owner.revoke_token("late").await.expect("revoked");
+    let late = owner.make_token(&with("late", "open")).await.expect("made").token;
+    let unruled = Session::new(Arc::new(Client::tcp(server.address(), late)), unruled.id);
+    let refused = unruled.try_run(&ask("echo a")).await.expect_err("it may mean something else there");
+    assert!(refused.to_string().contains("started without a policy"), "{refused}");
     // One that is gone refuses, and a session of before is not proven for it.
     std::fs::write(&file, POLICY.replace("policies.open", "policies.shut")).expect("written");
     let refused = own.try_run(&ask("echo a")).await.expect_err("refused");
