@@ -100,6 +100,20 @@ async fn a_run_that_is_terminated_ends_its_command_in_a_session_that_stays() {
     let ended = eventually("it ends", async || shell.command(&begun).await.exit_code).await;
     assert_eq!(ended, 130);
     assert_eq!(shell.gives("ls after").await.0, 2, "the rest of the list is not run");
+    // A TERM could end a shell inside, so a command there that ignores the interrupt goes on.
+    shell.gives("mkfifo pipe").await;
+    crate::inside::enters(&shell, "bash --norc").await;
+    let deaf = "bash -c 'trap \"\" INT; read <pipe; echo went on'";
+    let run = server.ptyd(&["run", "-s", &shell.id, "--inside", deaf]).stdin(Stdio::null()).spawn().expect("it runs");
+    let writer = server.session().await;
+    writer.gives("exec 3>pipe").await;
+    rustix::process::kill_process(rustix::process::Pid::from_child(&run), rustix::process::Signal::TERM).expect("sent");
+    assert!(!run.wait_with_output().expect("it ends").status.success());
+    let begun = shell.look().await.current_command.expect("it goes on");
+    writer.gives("echo >&3").await;
+    let ended =
+        eventually("it ends", async || Some(shell.command(&begun).await).filter(|it| it.exit_code.is_some())).await;
+    assert_eq!((ended.exit_code, ended.output.as_deref()), (Some(0), Some("went on\n")));
 }
 
 #[tokio::test]
