@@ -609,6 +609,32 @@ async fn a_link_in_the_place_of_a_profiles_folder_gives_nothing() {
 
 #[tokio::test]
 // promise: access-13
+async fn a_link_in_a_folder_that_every_user_can_change_gives_nothing() {
+    let home = Home::make();
+    let folder = home.file("files");
+    fs::create_dir_all(&folder).expect("made");
+    // The folder is root's, and the link of a server's user.
+    let link = tempfile::Builder::new()
+        .prefix("ptyd-e2e-")
+        .make_in("/tmp", |path| std::os::unix::fs::symlink(&folder, path))
+        .expect("made");
+    let link = link.path().to_str().expect("text");
+    configure(&home, &format!("[profiles.linked]\nconfinement = {{ tier = 'process', writable = ['{link}'] }}\n"));
+    let server = serve(home);
+    match server.client().create(&by("linked", &folder), None).await {
+        Err(ClientError::Refused(problem)) if problem.detail.contains("its confinement needs") => {
+            not_run(problem.detail)
+        }
+        Err(ClientError::Refused(problem)) => {
+            let why = format!("leads through the link {link}, which a session could have made");
+            assert!(problem.detail.contains(&why), "{}", problem.detail);
+        }
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[tokio::test]
+// promise: access-13
 async fn a_folder_that_is_exchanged_for_a_link_during_the_start_gives_no_secret() {
     let Some(server) = start().await else { return };
     let [secrets, workspace, link] = [".ssh", "files/work", "files/link"].map(|name| server.home().path().join(name));
