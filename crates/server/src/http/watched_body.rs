@@ -42,3 +42,26 @@ impl<F: FnOnce() + Unpin> HttpBody for WatchedBody<F> {
         self.inner.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_last_frame_is_the_end_and_a_dropped_body_says_nothing() {
+        let was_read = Arc::new(AtomicBool::new(false));
+        let body = || {
+            let noted = Arc::clone(&was_read);
+            watched(Body::from("x"), move || noted.store(true, Ordering::Relaxed))
+        };
+        drop(body());
+        assert!(!was_read.load(Ordering::Relaxed));
+        let frame = body().frame().await.expect("one frame").expect("no error");
+        assert_eq!((frame.into_data().ok().as_deref(), was_read.load(Ordering::Relaxed)), (Some(&b"x"[..]), true));
+    }
+}
