@@ -168,6 +168,28 @@ async fn a_server_that_also_reads_keys_runs_and_does_not_ask() {
 
 #[tokio::test]
 // promise: screen-4
+async fn a_paste_for_pypy_removes_its_indents_only_where_it_is_not_in_brackets() {
+    let server = Server::start();
+    let shell = server.session().await;
+    // A reader is known by the name of its file.
+    assert_eq!(shell.gives("cp \"$(command -v head)\" pypy3").await.0, 0);
+    let paste =
+        InputRequest { input: Some("a\nb".to_owned()), paste: true, end_with_newline: true, ..InputRequest::default() };
+    for (modes, count, shown) in [
+        (r"\e[?2004h", 16, " 033   [   2   0   0   ~   a  \\r   b 033   [   2   0   1   ~  \\r\n"),
+        ("", 5, "   a  \\r 025   b  \\r\n"),
+    ] {
+        let reads = format!("printf '{modes}'; stty raw -echo; (exec -a head ./pypy3 -c {count} >bytes)");
+        let command = shell.run(&format!("{reads}; stty sane; printf '\\e[?2004l'; od -An -c bytes")).await;
+        assert_eq!(command.ended_by, Some(EndedBy::InputWanted), "{command:?}");
+        shell.input(&paste).await;
+        let output = shell.end_of(&command).await.output.unwrap_or_default();
+        assert!(output.ends_with(shown), "{output:?}");
+    }
+}
+
+#[tokio::test]
+// promise: screen-4
 async fn a_paste_is_in_brackets_and_the_mouse_is_told_where_the_program_asked_for_them() {
     let server = Server::start();
     let shell = server.session().await;
