@@ -14,8 +14,8 @@ use super::session::Request;
 use super::timeline::micros;
 use super::{Services, Target, lifecycle, start};
 use crate::action::{
-    Action, ActionError, Budget, ClientContext, Composite, Create, Execute, Fresh, List, Outcome, Piece, SessionEvent,
-    SessionStatus, TargetShell, TaskSupport, TerminalCall, Terminate, Wait,
+    Action, ActionError, Budget, ClientContext, Composite, Create, EndedBy, Execute, Fresh, Input, InputBytes, List,
+    Outcome, Piece, SessionEvent, SessionStatus, TargetShell, TaskSupport, TerminalCall, Terminate, Wait,
 };
 use crate::config::Config;
 use crate::dispatch::Dispatcher;
@@ -575,6 +575,48 @@ async fn a_call_that_ended_the_default_session_is_answered_and_not_done_again_in
     let next = resent(&services, "echo next", false, "two").await;
     assert!(matches!(&next.fresh, Some(Fresh::Ended { session, .. }) if *session == first.report.session.id));
     let end = Terminate { session: next.report.session.id, force: true, signo: None, grace: None, purges: false };
+    terminate::terminate(&services, &me(), &end).await.expect("it ends");
+}
+
+#[tokio::test]
+// promise: once-3
+async fn repeated_input_whose_command_has_ended_is_answered_and_not_too_late() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let services = start(&config(dir.path())).await.expect("services");
+    let session = create::create(&services, &me(), &request(dir.path())).await.expect("a session").session.id;
+    let report = async |action: Action| match perform(&services, &me(), &action).await.expect("answered") {
+        Outcome::Report(report) => *report,
+        other => panic!("another outcome: {other:?}"),
+    };
+    let wait = Wait { input_wanted: true, ..Wait::at_most(Duration::from_secs(30)) };
+    let reads = Execute {
+        session: session.clone(),
+        command: "read -r name; (exit 3)".to_owned(),
+        shell: TargetShell::Own,
+        allowed_in: None,
+        wait: Some(wait.clone()),
+        time_limit: None,
+        key: None,
+        budget: Budget::NONE,
+    };
+    let asked = report(Action::Execute(reads)).await;
+    assert_eq!(asked.ended_by, EndedBy::InputWanted);
+    let input = Input {
+        session: session.clone(),
+        bytes: InputBytes::Raw(b"Ada\r".to_vec()),
+        is_secret: false,
+        is_hidden: false,
+        wait: Some(wait),
+        key: Some("one".to_owned()),
+        budget: Budget::NONE,
+        without_echo: false,
+        meant_for: asked.command.map(|command| command.id),
+    };
+    for _ in 0..2 {
+        let typed = report(Action::Input(input.clone())).await;
+        assert_eq!((typed.command.and_then(|it| it.exit_code), typed.is_typed_at_prompt), (Some(3), false));
+    }
+    let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
     terminate::terminate(&services, &me(), &end).await.expect("it ends");
 }
 
