@@ -556,6 +556,20 @@ mod tests {
     }
 
     #[test]
+    fn a_prompt_is_settled_a_moment_after_an_interrupt_or_when_the_shell_reports() {
+        let mut p = ready();
+        assert!(!p.is_unsettled(7));
+        p.interrupted(7);
+        assert!(p.is_unsettled(7) && p.is_unsettled(7 + CLEARED_US - 1));
+        assert!(!p.is_unsettled(7 + CLEARED_US));
+        p.report(b"D;;n2;0;130;130;;/");
+        assert!(!p.is_unsettled(7));
+        p.interrupted(7);
+        p.typed(b"l", false);
+        assert!(!p.is_unsettled(7));
+    }
+
+    #[test]
     fn keys_are_remembered_up_to_a_bound() {
         let mut p = ready();
         p.remember(NO_KEY, Status::Ok, 1);
