@@ -65,6 +65,7 @@ def test_a_hook_that_sets_the_variable_runs_once_for_each_prompt():
         "moves to the front": 'PROMPT_COMMAND="f;${PROMPT_COMMAND//f;/}"',
         "adds what it does not find": '[[ $PROMPT_COMMAND == *"f;"* ]] || PROMPT_COMMAND="$PROMPT_COMMAND;f;"',
         "adds an element when it does not find itself": '[[ $PROMPT_COMMAND == *"f;"* ]] || PROMPT_COMMAND+=("f;")',
+        "repeats the others": 'o=${PROMPT_COMMAND//f;/}; PROMPT_COMMAND=("$o" "$o" "f;")',
     }.items():
         with Shell(bashrc=f"f() {{ ((n += 1)); {what_it_does}; }}; PROMPT_COMMAND='f;'") as sh:
             early, late = lengths(sh)
