@@ -579,6 +579,33 @@ async fn a_call_that_ended_the_default_session_is_answered_and_not_done_again_in
 }
 
 #[tokio::test]
+async fn a_line_that_another_caller_types_at_the_prompt_is_not_background_output() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let services = start(&config(dir.path())).await.expect("services");
+    let session = create::create(&services, &me(), &request(dir.path())).await.expect("a session").session.id;
+    run(&services, &session, "echo one").await;
+    let unread = async || {
+        let read = Action::Unread { session: session.clone(), budget: 1_000.into() };
+        match perform(&services, &me(), &read).await.expect("read") {
+            Outcome::Report(report) => report.output.head.to_string(),
+            other => panic!("another outcome: {other:?}"),
+        }
+    };
+    unread().await;
+    let handle = services.sessions.live(&me(), &session).await.expect("alive");
+    let background_from = async || handle.ask(Request::Look).await.expect("alive").background_from;
+    let before = background_from().await;
+    let typed = Action::Type { session: session.clone(), bytes: b"echo two\r".to_vec(), key: "one".to_owned() };
+    perform(&services, &Principal::named("ann", Scope::Admin), &typed).await.expect("typed");
+    while background_from().await == before {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(unread().await, "");
+    let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
+    terminate::terminate(&services, &me(), &end).await.expect("it ends");
+}
+
+#[tokio::test]
 // promise: once-3
 async fn repeated_input_whose_command_has_ended_is_answered_and_not_too_late() {
     let dir = tempfile::tempdir().expect("a directory");
