@@ -151,7 +151,7 @@ impl Holder {
         let is_untouched = !self.shell.input_since_handover();
         let do_modes_prove_it = is_untouched && !self.handover.hooks_in_editor_modes();
         // A stopped shell reads the keys when it continues.
-        let is_stopped = || is_untouched && process::stat(shell_pid).is_some_and(|shell| shell.state == b'T');
+        let is_stopped = || is_untouched && process::is_stopped(shell_pid);
         let reads = || self.sampler.waits_for_keys(leader, shell_pid) || is_stopped();
         self.has_modes_of_an_editor() && (do_modes_prove_it || reads())
     }

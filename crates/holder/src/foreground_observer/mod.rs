@@ -35,8 +35,8 @@ impl Observer {
         Self { tty, takes_lines }
     }
 
-    /// The facts that decide now; `None` if the terminal is gone. A program sets the modes before it reads, so modes of before belong to
-    /// no process that reads now: if they have changed meanwhile, all facts are collected again.
+    /// The facts that decide now; `None` if the terminal is gone. A program sets the modes before it reads. If they change during an
+    /// observation, the observer collects all facts again, because the old modes belong to no present reader.
     pub(crate) fn observe(&self, leader: BorrowedFd<'_>, shell: u32, quiet_us: u64) -> Option<Observation> {
         let mut look = self.look(leader, shell, quiet_us)?;
         for _ in 1..LOOKS_MAX {
