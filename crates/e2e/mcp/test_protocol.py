@@ -193,7 +193,7 @@ async def test_an_unknown_tool_is_a_protocol_error_that_names_the_tools(machine,
 @pytest.mark.parametrize(
     "tool, arguments, words",
     [
-        ("terminal", {}, ["terminal: command is required: string"]),
+        ("terminal", {}, ["terminal: command is required, a string"]),
         ("terminal", {"command": 5}, ["terminal: command must be a string, not 5"]),
         ("terminal", {"command": "true", "cwd": "/"}, ['has no argument "cwd"', "cd DIR"]),
         ("terminal", {"command": "true", "timeout": -1}, ["timeout: -1", "between 0 and 3600"]),

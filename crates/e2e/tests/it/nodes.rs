@@ -8,7 +8,7 @@ fn start(node: &str) -> Server {
 }
 
 #[tokio::test]
-async fn a_node_answers_421_for_the_session_of_another_node_on_every_door() {
+async fn a_node_answers_421_for_the_session_of_another_node() {
     let (one, two) = (start("1"), start("2"));
     let there = two.session().await;
     let here = one.session().await;
@@ -34,6 +34,9 @@ async fn a_node_answers_421_for_the_session_of_another_node_on_every_door() {
     let mut mcp = Mcp::start(&one).expect("a client");
     let answer = mcp.call("get_terminal_output", json!({ "session_id": there.id })).expect("an answer");
     assert!(answer.to_string().contains("is on node 2"), "{answer}");
+    let logs = one.ptyd(&["logs", &there.id]).output().expect("it runs");
+    let said = String::from_utf8_lossy(&logs.stderr).into_owned();
+    assert!(logs.status.code() == Some(3) && said.contains("is on node 2"), "{said}");
     assert_eq!(there.gives("ls").await, (0, String::new()), "nothing of it was done");
     let refused = one.ptyd(&["serve", "--node", "65536"]).output().expect("it runs");
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();

@@ -94,7 +94,7 @@ async fn a_mistake_of_the_model_is_a_tool_error_and_others_are_the_protocols() {
             json!({ "command": "x", "nosuch": 1 }),
             "terminal has no argument \"nosuch\"; it has command, inside, is_input",
         ),
-        (json!({}), "terminal: command is required: string"),
+        (json!({}), "terminal: command is required, a string"),
         (json!({ "command": ["a", "b"] }), "terminal: command must be a string, not [\"a\",\"b\"]"),
         (json!({ "command": "x", "timeout": "1s" }), "terminal: timeout must be a number, not \"1s\""),
         (

@@ -270,7 +270,7 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema>(
 fn missing(schema: &JsonObject, arguments: &Value) -> Option<String> {
     let mut required = schema.get("required")?.as_array()?.iter().filter_map(Value::as_str);
     let name = required.find(|name| arguments.get(name).is_none())?;
-    Some(format!("{name} is required: {}", schema["properties"][name]["type"].as_str()?))
+    Some(format!("{name} is required, {}", with_article(schema["properties"][name]["type"].as_str()?)))
 }
 
 /// The first argument of another JSON type than the tool's.
@@ -285,11 +285,15 @@ fn misfit(schema: &JsonObject, arguments: &Value) -> Option<String> {
     };
     arguments.as_object()?.iter().find_map(|(name, value)| {
         let kind = schema["properties"][name]["type"].as_str().filter(|kind| !fits(kind, value))?;
-        let article = if kind.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
         let value = value.to_string();
         let shown = if value.len() > VALUE_SHOWN_MAX { "this value" } else { &value };
-        Some(format!("{name} must be {article} {kind}, not {shown}"))
+        Some(format!("{name} must be {}, not {shown}", with_article(kind)))
     })
+}
+
+/// A JSON type as a noun.
+fn with_article(kind: &str) -> String {
+    format!("{} {kind}", if kind.starts_with(['a', 'i', 'o']) { "an" } else { "a" })
 }
 
 /// An outcome of another kind than the action promises.

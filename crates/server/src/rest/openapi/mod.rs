@@ -117,21 +117,19 @@ fn describe(operation: &Operation, path: &str, schemas: &mut Schemas) -> Value {
         ]);
     }
     let mut parameters = Vec::new();
-    for (name, about, pattern, code) in [
-        ("sessionId", "The session.", "^[a-z0-9]+-[a-z0-9]+$", ErrorCode::SessionNotFound),
-        ("commandId", "The command.", "^c[0-9]+$", ErrorCode::CommandNotFound),
-        ("token", "Its name.", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", ErrorCode::TokenNotFound),
-        ("secret", "Its name.", "^[A-Z][A-Z0-9_]{0,63}$", ErrorCode::InvalidField),
-        ("approval", "Its id.", "^a-[a-z0-9]{10}$", ErrorCode::InvalidField),
-        ("action", "Its name.", "^[A-Za-z0-9_.-]{1,64}$", ErrorCode::InvalidField),
+    for (name, about, pattern, codes) in [
+        ("sessionId", "The session.", "^[a-z0-9]+-[a-z0-9]+$", &[ErrorCode::SessionNotFound, ErrorCode::OtherNode][..]),
+        ("commandId", "The command.", "^c[0-9]+$", &[ErrorCode::CommandNotFound]),
+        ("token", "Its name.", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", &[ErrorCode::TokenNotFound]),
+        ("secret", "Its name.", "^[A-Z][A-Z0-9_]{0,63}$", &[ErrorCode::InvalidField]),
+        ("approval", "Its id.", "^a-[a-z0-9]{10}$", &[ErrorCode::InvalidField]),
+        ("action", "Its name.", "^[A-Za-z0-9_.-]{1,64}$", &[ErrorCode::InvalidField]),
     ] {
         if path.contains(&format!("{{{name}}}")) {
             let schema = json!({ "type": "string", "pattern": pattern });
             parameters
                 .push(json!({ "name": name, "in": "path", "required": true, "description": about, "schema": schema }));
-            refusals.push(code);
-            // Another node owns it.
-            refusals.extend((name == "sessionId").then_some(ErrorCode::OtherNode));
+            refusals.extend(codes);
         }
     }
     if let Some(query) = operation.query {
