@@ -34,7 +34,8 @@ pub(in crate::sessions) fn new_session(
     move |launcher| prepare(launcher, &id, &principal, &request, start_files)
 }
 
-/// Waits for the disk. `start_files`: those that its shell reads, if the profile leaves them to the user.
+/// Checks the request, starts the container that it needs, and has the spec made. Waits for the disk. `start_files` are the files that
+/// the shell reads, if the profile leaves them to the user.
 fn prepare(
     launcher: &Launcher,
     id: &SessionId,
@@ -88,10 +89,9 @@ fn place(
     env: &mut Variables,
 ) -> Result<(PathBuf, Option<Rules>), ActionError> {
     let host = &*launcher.backends.host;
-    let default =
-        |it: &EffectiveProfile| if it.has_own_directory() { PathBuf::from("/") } else { host.default_directory() };
+    let default = || if effective.has_own_directory() { PathBuf::from("/") } else { host.default_directory() };
     let asked = effective.directory(request, env)?;
-    let (is_asked, cwd) = (asked.is_some(), asked.unwrap_or_else(|| default(effective)));
+    let (is_asked, cwd) = (asked.is_some(), asked.unwrap_or_else(default));
     // Before a look at the directory: what is hidden from the session is not told here either.
     let is_bound = principal.profiles().is_some();
     let confinement =
