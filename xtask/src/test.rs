@@ -459,6 +459,10 @@ impl Rig<'_> {
             .arg(format!("--junitxml={}", report.display()))
             .args(paths)
             .current_dir(self.root);
+        if self.options.is_full {
+            // The long counts take longer than the bound of a hanging case.
+            python.args(["-o", "faulthandler_timeout=3600"]);
+        }
         if let Some(filter) = &self.options.filter {
             python.args(["-k", filter]);
         }

@@ -4,10 +4,12 @@ Only here a workspace is made and cleared; a process that is left behind fails t
 """
 
 import asyncio
+import faulthandler
 import gc
 import signal
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 from mcp_client import PTYD, TIER, Workspace
 from raw_client import over_http, over_stdio
@@ -29,6 +31,14 @@ def pytest_collection_modifyitems(items):
     if TIER:
         items[:] = [item for item in items if not item.get_closest_marker("not_confined")]
     items.sort(key=lambda item: not any(name in item.name for name in ("ratatui", "inspector", "document_says", "every_field")))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    """Ends a worker whose teardown hangs. pytest itself stops its watch over a case that fails."""
+    seconds, stderr = item.config.getini("faulthandler_timeout"), item.config.stash[fault_handler_stderr_fd_key]
+    faulthandler.dump_traceback_later(float(seconds), file=stderr, exit=True)
+    return (yield)
 
 
 def pytest_terminal_summary(terminalreporter):

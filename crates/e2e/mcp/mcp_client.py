@@ -5,6 +5,7 @@ waits on a clock: every wait is for an event and has a deadline.
 """
 
 import asyncio
+import concurrent.futures
 import functools
 import json
 import os
@@ -18,6 +19,7 @@ import stat
 import statistics
 import subprocess
 import tempfile
+import threading
 import time
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -377,7 +379,9 @@ class Workspace:
 
     def ptyd(self, *words: str) -> str:
         """The text that a command of ptyd prints for the user of this machine."""
-        return subprocess.run([PTYD, *words], env=self.env, check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            [PTYD, *words], env=self.env, check=True, capture_output=True, text=True, timeout=CALL_SECONDS
+        ).stdout.strip()
 
     def serve(self, *options: str, stderr=subprocess.DEVNULL) -> subprocess.Popen:
         """Starts a server by hand, which listens."""
@@ -457,8 +461,7 @@ class Workspace:
 
     async def open_gate(self, text: str = "opened\n", name: str = "gate") -> None:
         """Lets the program that reads the gate go on, once it reads."""
-        async with asyncio.timeout(CALL_SECONDS):
-            await asyncio.to_thread((self.project / name).write_text, text)
+        await through_pipe((self.project / name).write_text, text)
 
     def journal(self, session_id: str) -> bytes:
         """Every byte that a session printed."""
@@ -507,6 +510,23 @@ class Workspace:
         """The logs of ptyd, for a failed test's report."""
         logs = [*self.state.glob("*.log"), self.root / "shim.log", *self.state.glob("sessions/*/holder.log")]
         return "\n".join(f"--- {p.name}\n{p.read_text(errors='replace')[-4000:]}" for p in logs if p.is_file())
+
+
+async def through_pipe(function, *arguments):
+    """Runs a function that blocks until another process opens the pipe. Nothing waits for its thread: the end of an event loop does for
+    those of `to_thread`, and never ends if no process comes."""
+    done = concurrent.futures.Future()
+    done.set_running_or_notify_cancel()
+
+    def run():
+        try:
+            done.set_result(function(*arguments))
+        except OSError as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    async with asyncio.timeout(CALL_SECONDS):
+        return await asyncio.wrap_future(done)
 
 
 def free_port() -> int:
