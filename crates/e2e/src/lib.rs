@@ -3,26 +3,39 @@
 //! Nothing in here knows how ptyd works inside: it starts the binary, speaks REST and looks at `/proc`. A [`Server`]
 //! that goes out of scope ends everything that it started and fails the test when anything is left.
 
+pub mod approvals;
+pub mod attack;
 mod audit;
 mod binary;
+pub mod confinement;
+mod descendants;
 mod eventually;
 mod follower;
 mod home;
 mod http;
+pub mod inside;
 mod join;
+pub mod limits;
 mod load;
 mod mcp;
+pub mod metrics;
 mod not_run;
 mod person;
+pub mod podman;
+pub mod policy;
+pub mod printer;
 mod processes;
 mod random;
 mod server;
 mod session;
+pub mod shells;
 mod socket;
 mod tokens;
+pub mod user;
 
 pub use audit::audit_lines;
 pub use binary::{Binary, copy_program};
+pub use descendants::{holder, sleepers, spawned};
 pub use eventually::{PATIENCE, eventually, passes};
 pub use follower::Follower;
 pub use home::{Home, configure};

@@ -5,52 +5,14 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use api::{
-    Approval, ApprovalState, CommandExecution, CreateRequest, Decision, ErrorCode, EventKind, ExecuteRequest,
-    Foreground, InputRequest, TokenRequest, TokenScope,
+    Approval, CreateRequest, Decision, ErrorCode, EventKind, ExecuteRequest, Foreground, InputRequest, TokenRequest,
+    TokenScope,
 };
-use client::{Client, ClientError};
-use e2e::{Follower, Home, PATIENCE, Server, Session, Start, audit_lines, configure, eventually};
+use client::Client;
+use e2e::approvals::{asked, begun, bot, session_of, token, waiting};
+use e2e::policy::{POLICY, ask, by, start};
+use e2e::{Follower, Home, Server, Session, Start, audit_lines, configure, eventually};
 use serde_json::Value;
-
-use crate::policy::{POLICY, ask, by, start};
-
-pub(crate) fn token(name: &str) -> TokenRequest {
-    let name = name.to_owned();
-    TokenRequest { name, scope: TokenScope::Write, ..TokenRequest::default() }
-}
-
-/// A token of scope `write`, whose requests the owner decides on.
-pub(crate) async fn bot(server: &Server) -> Arc<Client> {
-    Arc::new(Client::tcp(server.address(), server.client().make_token(&token("bot")).await.expect("made").token))
-}
-
-pub(crate) async fn session_of(client: &Arc<Client>) -> Session {
-    let session = client.create(&CreateRequest::default(), None).await.expect("started");
-    Session::new(Arc::clone(client), session.id)
-}
-
-/// A command that waits for a person's decision.
-pub(crate) fn waiting(command: &str) -> ExecuteRequest {
-    ExecuteRequest { approval_timeout: Some(PATIENCE.as_secs_f64()), ..ask(command) }
-}
-
-pub(crate) fn begun(
-    client: &Arc<Client>,
-    session: &Session,
-    request: ExecuteRequest,
-) -> tokio::task::JoinHandle<Result<CommandExecution, ClientError>> {
-    let session = Session::new(Arc::clone(client), session.id.clone());
-    tokio::spawn(async move { session.try_run(&request).await })
-}
-
-/// The approval that a request waits for. The follower of the events would block the thread that the request needs.
-pub(crate) async fn asked(server: &Server) -> Approval {
-    eventually("a person is asked", async || {
-        let all = server.client().approvals().await.expect("a list").approvals;
-        all.into_iter().find(|one| one.state == ApprovalState::Pending)
-    })
-    .await
-}
 
 #[tokio::test]
 // promise: policy-8

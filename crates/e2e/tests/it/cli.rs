@@ -43,7 +43,7 @@ async fn run_passes_bytes_and_exit_codes_through() {
 async fn run_inside_runs_in_the_shell_that_reads_in_a_session() {
     let server = Server::start();
     let shell = server.session().await;
-    crate::inside::enters(&shell, "dash").await;
+    e2e::inside::enters(&shell, "dash").await;
     let ran = ptyd(&server, &["run", "--session", &shell.id, "--inside", "echo $0; (exit 7)"]);
     assert_eq!(ran, ("dash\n".to_owned(), String::new(), Some(7)));
     let left = ptyd(&server, &["run", "--session", &shell.id, "--inside", "exit 3"]);

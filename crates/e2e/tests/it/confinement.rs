@@ -1,28 +1,21 @@
 //! Confined sessions: what is not theirs is refused by the kernel, and all else is as in other sessions.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::{Boundary, ConfinementTier, CreateRequest, EndedBy, ErrorCode, Limits, TokenRequest, TokenScope};
 use client::{Client, ClientError};
+use e2e::confinement::{PYTHON, Shared, attacks_of};
+use e2e::shells::{ALL, Dialect};
+use e2e::user::{is_root, serve};
 use e2e::{Home, Server, Session, Start, configure, eventually, has_builtins, join_all, lacks, not_run};
 
-use crate::non_root::{is_root, serve};
-use crate::shell_matrix::{ALL, Dialect};
-
-/// Programs that try to get out.
-const ATTACKS: &str = include_str!("attacks.py");
 /// Sessions that are started in a folder while it is exchanged.
 const EXCHANGED_STARTS: usize = 15;
 /// How many attempts there are in each tier.
 const ATTEMPTS: usize = 74;
-
-/// The system's own: one in a home would be hidden.
-const PYTHON: &str = "/usr/bin/python3";
 
 const CONFIGURATION: &str = r#"
 [profiles.confined]
@@ -119,42 +112,6 @@ async fn start() -> Option<Server> {
     confining(Server::start_in(home(), Start::default())).await
 }
 
-/// A file and shared memory that all programs of the machine may use.
-pub(crate) struct Shared {
-    file: tempfile::NamedTempFile,
-    memory: fs::File,
-    segment: String,
-}
-
-impl Shared {
-    /// In the machine's folders; the segment by ipcmk(1).
-    pub(crate) fn make() -> Self {
-        let file = tempfile::Builder::new().prefix("ptyd-e2e-").tempfile_in("/tmp").expect("made");
-        let name = file.path().file_name().expect("it has one");
-        let memory = fs::File::create(std::path::Path::new("/dev/shm").join(name)).expect("made");
-        for shared in [file.as_file(), &memory] {
-            shared.set_permissions(fs::Permissions::from_mode(0o666)).expect("ours");
-        }
-        let made = Command::new("ipcmk").args(["-M", "4096", "-p", "0666"]).output().expect("util-linux has it");
-        let said = String::from_utf8_lossy(&made.stdout).trim().to_owned();
-        let segment = said.rsplit(' ').next().expect("a number").to_owned();
-        Self { file, memory, segment }
-    }
-
-    pub(crate) fn variables(&self) -> String {
-        format!("OUTSIDE={} SEGMENT={}", self.file.path().display(), self.segment)
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        let name = self.file.path().file_name().expect("it has one");
-        let _ = fs::remove_file(std::path::Path::new("/dev/shm").join(name));
-        let _ = Command::new("ipcrm").args(["-m", &self.segment]).status();
-        assert_eq!(self.memory.metadata().map(|m| m.len()).ok(), Some(0), "nobody has written");
-    }
-}
-
 /// The attacks' output in a session of each tier of this server, and in one that is not confined of those that harm nobody.
 async fn attacked(server: &Server) -> [String; 3] {
     let other = server.session().await;
@@ -170,31 +127,6 @@ async fn attacked(server: &Server) -> [String; 3] {
         printed.push(attacks_of(server, &shell, &other, tier, &format!("{} {before}", shared.variables())).await);
     }
     printed.try_into().expect("three")
-}
-
-/// The attacks' output in this session, with these variables.
-pub(crate) async fn attacks_of(
-    server: &Server,
-    shell: &Session,
-    other: &Session,
-    tier: ConfinementTier,
-    variables: &str,
-) -> String {
-    let terminal = other.gives("tty").await.1;
-    fs::write(server.home().file("work").join("attacks.py"), ATTACKS).expect("written");
-    let places = [server.home().path().to_owned(), server.home().state(), server.home().socket()];
-    let [home, state, socket] = places.map(|path| path.display().to_string());
-    let shell_pid = e2e::Pid::new(shell.look().await.pid.expect("it lives"));
-    let holder = shell_pid.parent().expect("its holder").number();
-    let pids = format!("{} {holder}", server.pid().number());
-    let tier = serde_json::to_value(tier).expect("a name");
-    let attacks = format!(
-        "{variables} {PYTHON} attacks.py {home} {state} {socket} {pids} {} {} {}",
-        other.id,
-        terminal.trim(),
-        tier.as_str().expect("a name"),
-    );
-    shell.gives(&attacks).await.1
 }
 
 /// Nothing has succeeded where it is confined.

@@ -13,17 +13,15 @@ use api::{
     SignalRequest, TokenRequest, TokenScope,
 };
 use client::{Client, ClientError};
+use e2e::confinement::{Shared, attacks_of, is_used, keeps_settings, make_settings, one};
+use e2e::limits::check_memory_hog;
+use e2e::podman::Podman;
+use e2e::shells::Dialect;
+use e2e::user::{USER, is_root, run_as, serve};
 use e2e::{
     Connection, Home, PATIENCE, Pid, Server, Session, Start, configure, eventually, in_part, is_program, lacks, not_run,
 };
 use serde_json::{Value, json};
-
-use crate::confinement::{Shared, attacks_of};
-use crate::limits::check_memory_hog;
-use crate::non_root::{USER, is_root, run_as, serve};
-use crate::podman::Podman;
-use crate::sandbox::{is_used, keeps_settings, make_settings, one};
-use crate::shell_matrix::Dialect;
 
 /// The image with bash and the programs that the tests run.
 const WITH_BASH: &str = "localhost/with-bash:1";

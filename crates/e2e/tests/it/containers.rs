@@ -6,10 +6,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use api::CommandStatus;
+use e2e::inside::{enters, is_a_program, is_interrupted, runs_beside, runs_in};
 use e2e::{PATIENCE, Pid, Server};
-
-use crate::inside::{enters, is_interrupted, runs_beside, runs_in};
-use crate::shells_inside::is_a_program;
 
 /// A podman with everything of its own in a test's home.
 struct Podman {

@@ -4,9 +4,8 @@
 //! number is sent by every process that a command can start; the kernel's stamp of the sender is all that is wrong with it.
 
 use api::{Boundary, CommandStatus, CreateRequest};
+use e2e::metrics::{scrape, value};
 use e2e::{Server, Session};
-
-use crate::metrics::{scrape, value};
 
 /// Sends its second argument and a NUL to the descriptor that its first one names, and writes the marker that belongs to it.
 const FORGER: &str = "\

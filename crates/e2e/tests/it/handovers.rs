@@ -3,10 +3,9 @@
 use api::{CreateRequest, Dimensions, ExecuteRequest, OutputQuery, OutputView, SearchQuery};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use e2e::inside::enters;
 use e2e::{Random, Server, Session, Socket, SocketMessage, count, join_all};
 use serde_json::Value;
-
-use crate::inside::enters;
 
 /// Words that stand in every line of ours, or in a marker.
 const OURS: [&str; 5] = ["ptyd_", "ptyd=", "7337;", "unset __", "builtin"];

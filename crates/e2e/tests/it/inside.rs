@@ -1,77 +1,10 @@
 //! Commands in a nested shell: their output and exit code come from markers that no echo can be; and the errors if no
 //! shell answers.
 
-use api::{Boundary, CommandExecution, CommandStatus, EndedBy, ErrorCode, ExecuteRequest, Foreground, WaitRequest};
-use e2e::{PATIENCE, Server, Session, eventually};
-
-use crate::shell_matrix::{ALL, Dialect};
-
-fn ask(command: &str) -> ExecuteRequest {
-    ExecuteRequest {
-        command: command.to_owned(),
-        inside: true,
-        timeout: Some(PATIENCE.as_secs_f64()),
-        ..ExecuteRequest::default()
-    }
-}
-
-/// Runs a command in the shell inside.
-async fn inside(shell: &Session, command: &str) -> CommandExecution {
-    shell.run_as(ask(command)).await
-}
-
-/// The result of a nested command, which its mark reports.
-async fn gives(shell: &Session, command: &str) -> (i32, String) {
-    let done = inside(shell, command).await;
-    let told = (done.status, done.boundary, done.ended_by);
-    assert_eq!(told, (CommandStatus::Completed, Boundary::Nonce, Some(EndedBy::Ended)), "{command}: {done:?}");
-    (done.exit_code.expect("completed"), done.output.unwrap_or_default())
-}
-
-/// Starts a command in the shell inside that prints `begun` and goes on.
-async fn begins(shell: &Session, command: &str) -> CommandExecution {
-    let begun = shell.run_as(ExecuteRequest { wait_for: Some("begun".to_owned()), ..ask(command) }).await;
-    assert_eq!(
-        (begun.status, begun.ended_by),
-        (CommandStatus::Running, Some(EndedBy::Matched)),
-        "{command}: {begun:?}"
-    );
-    begun
-}
-
-/// Starts a program that is a shell, and waits for its prompt.
-pub async fn enters(shell: &Session, enter: &str) -> CommandExecution {
-    let entered = shell.run(enter).await;
-    let told = (entered.status, entered.ended_by);
-    assert_eq!(told, (CommandStatus::Running, Some(EndedBy::InputWanted)), "{enter}: {entered:?}");
-    entered
-}
-
-/// Runs commands in the shell that this starts, and leaves it.
-pub async fn runs_in(shell: &Session, enter: &str) {
-    let outer = enters(shell, enter).await;
-    assert_eq!(gives(shell, "echo one; echo two").await, (0, "one\ntwo\n".to_owned()), "{enter}");
-    assert_eq!(gives(shell, "sh -c 'exit 7'").await, (7, String::new()), "{enter}");
-    let lines = "cd /\nprintf '%s|' 'a b' \"it's\" 100% '\\n' é '!1'\necho";
-    let (code, output) = gives(shell, lines).await;
-    // fish takes no backslash as it is there.
-    assert_eq!((code, output.replace("\n|", "\\n|")), (0, "a b|it's|100%|\\n|é|!1|\n".to_owned()), "{enter}");
-    assert_eq!(gives(shell, "pwd").await, (0, "/\n".to_owned()), "{enter}");
-    // Neither printed words nor an echo of what was typed are a mark.
-    assert_eq!(gives(shell, r"printf '\033]7337;D;0.0\007x\n'").await, (0, "x\n".to_owned()), "{enter}");
-    // The advice comes once the kernel has shown the prompt.
-    eventually("the refusal says how", async || {
-        let refused = shell.try_run(&ExecuteRequest { inside: false, ..ask("echo no") }).await.expect_err("busy");
-        assert_eq!(refused.code(), Some(ErrorCode::SessionBusy), "{enter}");
-        refused.to_string().contains("with inside").then_some(())
-    })
-    .await;
-    let left = inside(shell, "exit 4").await;
-    assert_eq!((left.status, left.exit_code), (CommandStatus::Completed, None), "{enter}: {left:?}");
-    assert_eq!(left.error.as_deref(), Some("the inner shell has ended: exit 4"), "{enter}");
-    assert_eq!(shell.end_of(&outer).await.exit_code, Some(4), "{enter}");
-    assert_eq!(shell.gives("echo outer").await, (0, "outer\n".to_owned()), "{enter}");
-}
+use api::{Boundary, CommandStatus, EndedBy, ErrorCode, ExecuteRequest, Foreground, WaitRequest};
+use e2e::inside::{ask, begins, enters, gives, inside, is_interrupted, runs_beside, runs_in};
+use e2e::shells::{ALL, Dialect};
+use e2e::{Server, Session, eventually};
 
 #[tokio::test]
 // promise: inside-2
@@ -97,30 +30,6 @@ async fn a_command_inside_is_a_command_while_the_one_that_started_its_shell_runs
     let ran = runs_beside(&shell, "bash --norc").await;
     let listed = server.client().commands(&shell.id).await.expect("a list").commands;
     assert_eq!(listed.into_iter().map(|c| c.id).collect::<Vec<_>>(), ran);
-}
-
-/// Asserts that a command in the bash that this starts is one of its own, and leaves it. Gives what ran.
-pub async fn runs_beside(shell: &Session, enter: &str) -> [String; 3] {
-    let outer = enters(shell, enter).await;
-    let begun = begins(shell, "echo begun; sleep 3; (exit 3)").await;
-    let told = (begun.status, begun.exit_code, begun.boundary, begun.output.as_deref());
-    assert_eq!(told, (CommandStatus::Running, None, Boundary::Nonce, Some("begun\n")));
-    let now = shell.look().await;
-    assert_eq!((now.foreground, now.current_command.as_deref()), (Foreground::Running, Some(begun.id.as_str())));
-    assert_eq!(shell.try_run(&ask("echo no")).await.expect_err("busy").code(), Some(ErrorCode::SessionBusy));
-    assert_eq!(shell.refusal("echo no").await, Some(ErrorCode::SessionBusy));
-    let waited = shell.wait(&WaitRequest { timeout: Some(20.0), ..WaitRequest::default() }).await;
-    assert_eq!(waited.ended_by, EndedBy::Ended, "{waited:?}");
-    assert_eq!((shell.command(&begun.id).await.exit_code, shell.command(&outer.id).await.exit_code), (Some(3), None));
-    // A question of a command inside is one, and is answered as any.
-    let asks = inside(shell, "read -p 'name? ' n; echo got $n").await;
-    assert_eq!((asks.status, asks.ended_by), (CommandStatus::Running, Some(EndedBy::InputWanted)), "{asks:?}");
-    shell.types("me").await;
-    let done = shell.end_of(&asks).await;
-    assert_eq!((done.exit_code, done.output.as_deref()), (Some(0), Some("name? me\ngot me\n")));
-    shell.types("exit").await;
-    assert_eq!(shell.end_of(&outer).await.exit_code, Some(0));
-    [outer.id, begun.id, asks.id]
 }
 
 #[tokio::test]
@@ -186,31 +95,6 @@ async fn silence_after_an_interrupt_inside_does_not_say_that_it_still_runs() {
     assert_eq!(answer.ended_by, EndedBy::Ended, "{answer:?}");
     let done = shell.command(&begun.id).await;
     assert!(done.error.as_ref().is_some_and(|why| why.contains("interrupted")), "{done:?}");
-}
-
-/// Interrupts commands in the shell that this starts, and leaves it.
-pub async fn is_interrupted(shell: &Session, enter: &str) {
-    let outer = enters(shell, enter).await;
-    let begun = shell
-        .run_as(ExecuteRequest { wait_for: Some("begun".to_owned()), ..ask("sh -c 'echo begun; exec sleep 60'") })
-        .await;
-    assert_eq!(begun.ended_by, Some(EndedBy::Matched), "{enter}: {begun:?}");
-    shell.presses(&["C-c"], None).await;
-    let done = shell.end_of(&begun).await;
-    // Most throw the rest of the line away; fish may go on with it.
-    let told = (done.status, done.exit_code, done.boundary);
-    let is_told = told == (CommandStatus::Completed, Some(130), Boundary::Nonce) && enter == "fish -N";
-    assert!(is_told || told == (CommandStatus::Completed, None, Boundary::Heuristic), "{enter}: {done:?}");
-    assert!(is_told || done.error.is_some_and(|why| why.contains("interrupted")), "{enter}");
-    assert_eq!(gives(shell, "echo after").await, (0, "after\n".to_owned()), "{enter}");
-    // A program that handles it continues and reports its own code.
-    let handles = "python3 -c 'import time\ntry:\n  print(\"begun\", flush=True); time.sleep(60)\nexcept KeyboardInterrupt:\n  exit(5)'";
-    let begun = begins(shell, handles).await;
-    shell.presses(&["C-c"], None).await;
-    let done = shell.end_of(&begun).await;
-    assert_eq!(done.exit_code, Some(5), "{enter}: {done:?}");
-    inside(shell, "exit 0").await;
-    assert_eq!(shell.end_of(&outer).await.exit_code, Some(0), "{enter}");
 }
 
 #[tokio::test]

@@ -7,11 +7,10 @@ use std::net::TcpStream;
 use std::process::Stdio;
 
 use api::{CreateRequest, ExecuteRequest};
+use e2e::attack::{Attack, Rig, head, sent, status};
+use e2e::policy::by;
 use e2e::{Home, Server, Start, configure, count, eventually, footprint};
 use serde_json::json;
-
-use crate::fairness::{Attack, Rig, head, sent, status};
-use crate::policy::by;
 
 /// The secrets of the profile `secretive`.
 const SECRETS: usize = 8;

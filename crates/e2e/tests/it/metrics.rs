@@ -1,29 +1,8 @@
 //! The operator's view: counters without names of owners or sessions, and slow calls, by their request's id.
 
 use api::{TokenRequest, TokenScope};
-use e2e::{Connection, Server, Session, Socket, Start};
-
-/// The value of a sample.
-pub fn value(text: &str, sample: &str) -> Option<f64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '))?;
-    line.split(' ').next()?.parse().ok()
-}
-
-pub fn scrape(server: &Server) -> String {
-    scrape_with(server, &server.token())
-}
-
-fn scrape_with(server: &Server, token: &str) -> String {
-    let token = format!("Bearer {token}");
-    // An unauthenticated connection ends with its answer.
-    let connect = || Connection::tcp(server.address()).expect("it listens");
-    let refused = connect().send("GET", "/metrics", &[("Host", "localhost")], "").expect("an answer");
-    assert_eq!(refused.status, 401);
-    let headers = [("Host", "localhost"), ("Authorization", token.as_str())];
-    let reply = connect().send("GET", "/metrics", &headers, "").expect("an answer");
-    assert!(reply.header("content-type").is_some_and(|t| t.starts_with("application/openmetrics-text")));
-    String::from_utf8(reply.body).expect("text")
-}
+use e2e::metrics::{scrape, scrape_with, value};
+use e2e::{Server, Session, Socket, Start};
 
 async fn work(shell: &Session) {
     shell.run("true").await;

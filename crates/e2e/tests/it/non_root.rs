@@ -10,39 +10,13 @@ use std::process::{Command, Stdio};
 use api::{
     Boundary, CommandStatus, CreateRequest, EndedBy, ErrorCode, Foreground, Keeper, Limit, Limits, SessionStatus,
 };
-use e2e::{Binary, Home, PATIENCE, Pid, Server, Session, Start, copy_program, eventually, join_all, marked};
-use rustix::process::geteuid;
+use e2e::shells::ALL;
+use e2e::user::{USER, is_root, run_as, serve};
 
-use crate::descendants::{sleepers, spawned};
-use crate::shell_matrix::ALL;
+use e2e::{Home, PATIENCE, Pid, Server, Session, copy_program, eventually, join_all, marked, sleepers, spawned};
 
-/// The user that runs the server; its usual name is `nobody`.
-pub(crate) const USER: &str = "65534";
 /// A user who may not use that server.
 const ANOTHER: &str = "65533";
-
-/// The words before a program that make this user run it, in no group but one of the same number.
-pub(crate) fn run_as(user: &str) -> [String; 5] {
-    ["setpriv".into(), format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".into(), "--".into()]
-}
-
-pub(crate) fn is_root() -> bool {
-    geteuid().is_root()
-}
-
-/// A server of an ordinary user, whose home this is.
-pub(crate) fn serve(home: Home) -> Server {
-    if !is_root() {
-        return Server::start_in(home, Start::default());
-    }
-    // The folders above the target folder may be closed to other users.
-    let binary = home.file("ptyd");
-    copy_program(Binary::find().path(), &binary);
-    let status = Command::new("chown").args(["-R", &format!("{USER}:{USER}")]).arg(home.path()).status();
-    assert!(status.is_ok_and(|status| status.success()), "root gives away what is root's");
-    let behind = run_as(USER).map(Into::into).to_vec();
-    Server::start_with(Binary::at(binary), home, Start { behind, ..Start::default() })
-}
 
 /// Where a program is.
 fn found(program: &str) -> String {

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use api::{Approval, ApprovalState, Decision, ErrorCode, EventKind, ExecuteRequest, InputRequest, TokenRequest};
 use client::Client;
+use e2e::approvals::{asked, begun, bot, session_of, token, waiting};
+use e2e::policy::{POLICY, ask, by, policy_of, refused, start};
 use e2e::{Follower, Server, Session, audit_lines};
-
-use crate::approvals::{asked, begun, bot, session_of, token, waiting};
-use crate::policy::{POLICY, ask, by, policy_of, refused, start};
 
 /// A command that no policy proves.
 const COMMAND: &str = "echo \"ran\" >> made; cat made";

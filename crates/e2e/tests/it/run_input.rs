@@ -102,7 +102,7 @@ async fn a_run_that_is_terminated_ends_its_command_in_a_session_that_stays() {
     assert_eq!(shell.gives("ls after").await.0, 2, "the rest of the list is not run");
     // A TERM could end a shell inside, so a command there that ignores the interrupt goes on.
     shell.gives("mkfifo pipe").await;
-    crate::inside::enters(&shell, "bash --norc").await;
+    e2e::inside::enters(&shell, "bash --norc").await;
     let deaf = "bash -c 'trap \"\" INT; read <pipe; echo went on'";
     let run = server.ptyd(&["run", "-s", &shell.id, "--inside", deaf]).stdin(Stdio::null()).spawn().expect("it runs");
     let writer = server.session().await;

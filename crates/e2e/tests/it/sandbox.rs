@@ -5,16 +5,16 @@ use std::path::Path;
 use std::process::Stdio;
 
 use api::{
-    Boundary, CommandStatus, ConfinementTier, CreateRequest, Dimensions, EndedBy, ErrorCode, Keeper, Limit, Limits,
-    NumberOrName, OnEnd, Process, ProcessState, SessionStatus, SignalRequest, TokenRequest, TokenScope, WaitRequest,
+    Boundary, CommandStatus, ConfinementTier, CreateRequest, EndedBy, ErrorCode, Keeper, Limit, Limits, OnEnd,
+    SessionStatus, TokenRequest, TokenScope, WaitRequest,
 };
 use client::{Client, ClientError};
+use e2e::confinement::{SETTINGS, is_used, keeps_settings, make_settings};
+use e2e::shells::{ALL, Dialect};
+use e2e::user::serve;
 use e2e::{
     Home, PATIENCE, Pid, Server, Session, Start, configure, eventually, join_all, lacks, not_run, with_descendants,
 };
-
-use crate::non_root::serve;
-use crate::shell_matrix::{ALL, Dialect};
 
 const CONFIGURATION: &str = r#"
 [profiles.sandbox]
@@ -104,18 +104,6 @@ async fn a_sandbox_has_places_processes_and_a_network_of_its_own() {
     assert_eq!(other.gives("tty").await.1, "/dev/pts/0\n");
 }
 
-/// Settings of a project by which programs outside run something, in this folder.
-pub(crate) fn make_settings(project: &Path) {
-    for folder in [".git/hooks", ".git/refs", ".vscode"] {
-        fs::create_dir_all(project.join(folder)).expect("made");
-    }
-    for file in SETTINGS {
-        fs::write(project.join(file), "its user's\n").expect("written");
-    }
-}
-
-const SETTINGS: [&str; 5] = [".git/config", ".git/hooks/pre-commit", ".envrc", ".vscode/settings.json", ".mcp.json"];
-
 #[tokio::test]
 async fn a_pipe_for_a_command_of_a_confined_session_is_refused_with_the_remedy() {
     let Some(server) = start().await else { return };
@@ -126,30 +114,6 @@ async fn a_pipe_for_a_command_of_a_confined_session_is_refused_with_the_remedy()
     let done = child.wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.code() == Some(2) && said.contains("run it with </dev/null"), "{said}");
-}
-
-/// The commands that change those settings, in this session of a container or a sandbox, are refused, and all others in the project are not.
-pub(crate) async fn keeps_settings(shell: &Session, project: &Path) {
-    for setting in SETTINGS {
-        for change in [
-            format!("echo mine >{setting}"),
-            format!("rm -f {setting}"),
-            format!("echo mine >new && mv -f new {setting}"),
-            format!("mv {setting} aside"),
-            format!("ln -sf new {setting}"),
-            format!("chmod 777 {setting}"),
-        ] {
-            assert_ne!(shell.gives(&change).await.0, 0, "{change}");
-        }
-        assert_eq!(fs::read_to_string(project.join(setting)).expect("there"), "its user's\n", "{setting}");
-    }
-    for change in
-        ["mv .git aside", "rm -rf .git", "rm -rf .git/hooks", "echo mine >.git/hooks/post-commit", "mv .vscode aside"]
-    {
-        assert_ne!(shell.gives(change).await.0, 0, "{change}");
-    }
-    let works = "echo its >file && mkdir -p folder && echo its >.git/index.lock && mv .git/index.lock .git/index && cat .git/index";
-    assert_eq!(shell.gives(works).await, (0, "its\n".to_owned()));
 }
 
 #[tokio::test]
@@ -276,49 +240,6 @@ async fn busybox_and_mksh_are_used_in_a_sandbox() {
         assert!(shell.types("line").await.output.contains("line"), "{name}");
         assert_eq!(shell.ends().await.left, 0, "{name}");
     }
-}
-
-pub(crate) async fn is_used(server: &Server, shell: &Session, dialect: Dialect) {
-    let name = dialect.name();
-    assert_eq!(shell.run("true").await.boundary, Boundary::Attested, "{name}");
-    server.client().resize(&shell.id, Dimensions { cols: 101, rows: 33 }).await.expect("it lives");
-    assert_eq!(shell.gives("stty size").await.1, "33 101\n", "{name}");
-    // A program in a terminal of its own asks, too.
-    if !lacks(&["script"]) {
-        let asked = shell.run("script -qec 'head -n 1' /dev/null").await;
-        assert_eq!(asked.ended_by, Some(EndedBy::InputWanted), "{name}");
-        assert!(shell.types("nested").await.output.contains("nested"), "{name}");
-    }
-    let asked = shell.run("sh -c 'stty -echo; read line; stty echo; echo got $line'").await;
-    assert_eq!(asked.ended_by, Some(EndedBy::InputWanted), "{name}");
-    assert!(shell.types("secret").await.output.ends_with("got secret\n"), "{name}");
-    // Jobs.
-    let begun = shell.begin("sleep 812").await;
-    let sleeping = eventually("it runs", async || one(server, shell, "sleep 812").await).await;
-    let inside = sleeping.sandbox_pid.expect("in a sandbox");
-    assert!(inside != sleeping.pid && inside < 1_000, "{sleeping:?}");
-    shell.signal("TSTP").await;
-    shell.end_of(&begun).await;
-    let is_stopped = |it: &Process| it.state == ProcessState::Stopped;
-    eventually("it is stopped", async || one(server, shell, "sleep 812").await.filter(is_stopped)).await;
-    shell.run("bg").await;
-    // By the number that programs of the sandbox know, and by the machine's.
-    assert_eq!(shell.gives(&format!("kill -0 {inside}")).await.0, 0, "{name}");
-    let (signal, target) = (NumberOrName::Name("KILL".to_owned()), Some(NumberOrName::Number(sleeping.pid)));
-    server.client().signal(&shell.id, &SignalRequest { signal, target }).await.expect("sent");
-    eventually("it is gone", async || one(server, shell, "sleep 812").await.is_none().then_some(())).await;
-    let files = vec!["file:/tmp/ready".to_owned()];
-    let begun = shell.begin("sh -c 'sleep 0.3; echo >/tmp/ready; exec sleep 60'").await;
-    let waited = shell.wait(&WaitRequest { until: files, timeout: Some(20.0), ..WaitRequest::default() }).await;
-    assert_eq!(waited.ended_by, EndedBy::Matched, "{name}");
-    shell.signal("INT").await;
-    assert_eq!(shell.end_of(&begun).await.signal.as_deref(), Some("INT"), "{name}");
-}
-
-pub(crate) async fn one(server: &Server, shell: &Session, line: &str) -> Option<Process> {
-    let all = server.client().processes(&shell.id).await.expect("known").processes;
-    assert!(all.iter().all(|it| !it.name.starts_with("ptyd")), "{all:?}");
-    all.into_iter().find(|it| it.command_line == line)
 }
 
 #[tokio::test]

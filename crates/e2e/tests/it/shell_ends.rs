@@ -8,9 +8,8 @@ use std::time::Duration;
 use api::{Boundary, CommandStatus, EndedBy, ErrorCode, ExecuteRequest, Foreground, SessionStatus, WaitRequest};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use e2e::shells::{Dialect, Trial, each};
 use e2e::{count, eventually, marked};
-
-use crate::shell_matrix::{Dialect, Trial, each};
 
 #[tokio::test]
 // promise: end-1

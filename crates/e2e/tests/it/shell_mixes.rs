@@ -3,9 +3,8 @@
 //! `cargo xtask test --full shell_mixes` runs 10,000 in each; `PTYD_TEST_SEED` repeats a run.
 
 use api::{Boundary, CommandStatus};
+use e2e::shells::{ALL, Dialect};
 use e2e::{Random, Server, count, join_all};
-
-use crate::shell_matrix::{ALL, Dialect};
 
 /// A text, and what must come of it.
 #[derive(Debug, PartialEq)]

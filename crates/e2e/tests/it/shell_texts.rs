@@ -1,9 +1,8 @@
 //! Input and output of every shell: texts of any shape, secrets, noise, and disturbing settings.
 
 use api::{Boundary, CommandStatus, EndedBy, ErrorCode, ExecuteRequest, Foreground, InputRequest, WaitRequest};
+use e2e::shells::{Dialect, Trial, each};
 use e2e::{count, eventually, passes};
-
-use crate::shell_matrix::{Dialect, Trial, each};
 
 #[tokio::test]
 // promise: send-1

@@ -6,45 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use api::{CommandStatus, EndedBy, ErrorCode, Foreground, InputRequest};
+use e2e::inside::{enters, is_a_program, runs_beside, runs_in};
+use e2e::shells::{ALL, Dialect, each};
 use e2e::{Pid, Server, Session, eventually};
-
-use crate::inside::{enters, runs_beside, runs_in};
-use crate::shell_matrix::{ALL, Dialect, each};
-
-/// Enters a nested shell, and checks that it is reported as a program that asks, takes input and no command, and exits.
-pub async fn is_a_program(shell: &Session, enter: &str) {
-    let inside = shell.run(enter).await;
-    let told = (inside.status, inside.ended_by, inside.foreground);
-    let asks = (CommandStatus::Running, Some(EndedBy::InputWanted), Some(Foreground::InputWanted));
-    assert_eq!(told, asks, "{enter}: {inside:?}");
-    let refused = shell
-        .try_run(&api::ExecuteRequest {
-            wait_for_completion: Some(true),
-            command: "echo no".to_owned(),
-            ..Default::default()
-        })
-        .await;
-    let error = refused.expect_err("a program has the terminal");
-    assert_eq!(error.code(), Some(ErrorCode::SessionBusy), "{enter}");
-    assert!(error.to_string().contains("send it input"), "{enter}: {error}");
-    let line = InputRequest {
-        input: Some("echo inner-$(printf 4)2".to_owned()),
-        end_with_newline: true,
-        wait_for: Some("^inner-42".to_owned()),
-        timeout: Some(20.0),
-        ..InputRequest::default()
-    };
-    assert_eq!(shell.input(&line).await.ended_by, EndedBy::Matched, "{enter}");
-    // Not before it reads again, for a shell that has just forked may throw its input away.
-    let asks_again = async || (shell.look().await.foreground == Foreground::InputWanted).then_some(());
-    eventually("it asks again", asks_again).await;
-    shell.sends(b"exit 4\r").await;
-    let done = shell.end_of(&inside).await;
-    assert_eq!((done.status, done.exit_code), (CommandStatus::Completed, Some(4)), "{enter}: {done:?}");
-    assert_eq!(shell.gives("echo outer").await, (0, "outer\n".to_owned()), "{enter}");
-    let journal = shell.journal().await;
-    assert!(!String::from_utf8_lossy(&journal).contains("echo no\r"), "{enter}: a refused command is nowhere");
-}
 
 #[tokio::test]
 // promise: inside-1

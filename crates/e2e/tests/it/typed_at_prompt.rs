@@ -5,10 +5,9 @@ use api::{
     CreateRequest, EndedBy, ErrorCode, ExecuteRequest, Foreground, InputRequest, NumberOrName, SignalRequest,
     WaitRequest,
 };
+use e2e::shells::{Trial, each};
 use e2e::{Pid, Server, count, eventually};
 use rustix::process::Signal;
-
-use crate::shell_matrix::{Trial, each};
 
 /// Waits until the session says this of its foreground.
 async fn becomes(t: &Trial<'_>, what: Foreground) {

@@ -4,11 +4,10 @@
 use std::path::Path;
 
 use api::{CreateRequest, EndedBy, ErrorCode, ExecuteRequest, SessionStatus, WaitRequest};
-use e2e::{PATIENCE, Pid, Server, Session, Start, eventually, join_all, lacks};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 
-use crate::descendants::holder;
+use e2e::{PATIENCE, Pid, Server, Session, Start, eventually, holder, join_all, lacks};
 
 /// Stops the holder, as a frozen control group does, and waits until it is stopped.
 async fn stopped(shell: &Session) -> Pid {

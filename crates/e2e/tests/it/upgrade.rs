@@ -7,9 +7,8 @@ use std::process::{Command, Stdio};
 
 use api::{CreateRequest, ErrorCode, ExecuteRequest, SessionStatus};
 use client::ClientError;
+use e2e::printer::{check, printer};
 use e2e::{Binary, Home, Server, Session, Start, configure, eventually, is_full, is_program, not_run};
-
-use crate::crash::{check, printer};
 
 /// The variable with the path of the last version's binary.
 const LAST_RELEASE: &str = "PTYD_TEST_LAST_RELEASE";

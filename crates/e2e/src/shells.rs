@@ -3,17 +3,23 @@
 //! A case runs in every shell, or [`SKIPPED`] says why it cannot; the page and this file name the same pairs.
 
 use api::CreateRequest;
-use e2e::{Server, Session, join_all};
+
+use crate::{Server, Session, in_part, is_program, join_all};
 
 /// A shell, and its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
+    /// GNU bash.
     Bash,
+    /// zsh.
     Zsh,
+    /// fish.
     Fish,
+    /// dash, for all POSIX shells.
     Dash,
 }
 
+/// All of them.
 pub const ALL: [Dialect; 4] = [Dialect::Bash, Dialect::Zsh, Dialect::Fish, Dialect::Dash];
 
 /// Cases, as the page has them: the number of the behaviour, and what holds.
@@ -52,6 +58,7 @@ pub const SKIPPED: [(&str, Dialect, &str); 5] = [
 ];
 
 impl Dialect {
+    /// The shell's program.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bash => "bash",
@@ -61,6 +68,7 @@ impl Dialect {
         }
     }
 
+    /// Whether it is fish.
     pub fn is_fish(self) -> bool {
         self == Self::Fish
     }
@@ -128,8 +136,11 @@ impl Dialect {
 
 /// One shell of a case.
 pub struct Trial<'a> {
+    /// The server of all trials.
     pub server: &'a Server,
+    /// The shell.
     pub dialect: Dialect,
+    /// A session of it.
     pub shell: Session,
     /// A folder of its own, in which the shell is.
     pub folder: std::path::PathBuf,
@@ -162,38 +173,11 @@ pub async fn each(case: &str, run: impl AsyncFn(&Trial<'_>)) {
         run(&trial).await;
     };
     let is_there = |dialect: &Dialect| {
-        let is_there = e2e::is_program(dialect.name());
+        let is_there = is_program(dialect.name());
         if !is_there {
-            e2e::in_part(format!("there is no {} on PATH", dialect.name()));
+            in_part(format!("there is no {} on PATH", dialect.name()));
         }
         is_there
     };
     join_all(ALL.into_iter().filter(|dialect| !is_skipped(*dialect)).filter(is_there).map(one)).await;
-}
-
-/// The rows of the page's table: the case, and a word for each shell.
-fn page() -> Vec<(String, Vec<String>)> {
-    let text = include_str!("../../../../docs/shells.md");
-    let rows = text.lines().skip_while(|line| !line.starts_with("| behaviour | bash |")).skip(2);
-    let cells = |line: &str| -> Vec<String> {
-        line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect()
-    };
-    let rows = rows.take_while(|line| line.starts_with('|')).map(cells);
-    rows.map(|mut row| (row.remove(0), row)).collect()
-}
-
-#[test]
-// promise: shell-1
-fn the_page_names_exactly_what_the_tests_leave_out_and_why() {
-    let expected: Vec<_> = CASES
-        .iter()
-        .map(|case| {
-            let word = |dialect: Dialect| {
-                let skipped = SKIPPED.iter().find(|(skipped, by, _)| skipped == case && *by == dialect);
-                skipped.map_or_else(|| "yes".to_owned(), |(.., why)| format!("no: {why}"))
-            };
-            ((*case).to_owned(), ALL.map(word).to_vec())
-        })
-        .collect();
-    assert_eq!(page(), expected);
 }

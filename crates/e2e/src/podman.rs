@@ -5,16 +5,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use e2e::Home;
-
-use crate::non_root::is_root;
+use crate::Home;
+use crate::user::is_root;
 
 /// podman with a storage of its own in a test's home.
-pub(crate) struct Podman {
+pub struct Podman {
     /// The script that runs it: what a profile names as `engine`.
-    pub(crate) program: PathBuf,
+    pub program: PathBuf,
     /// The words that make the server's user run something.
-    pub(crate) behind: Vec<String>,
+    pub behind: Vec<String>,
     environment: Vec<(&'static str, PathBuf)>,
 }
 
@@ -30,7 +29,7 @@ impl Drop for Podman {
 
 impl Podman {
     /// `images` is a storage of images that root's containers share, if there is one.
-    pub(crate) fn set_up(home: &Home, images: Option<&Path>) -> Self {
+    pub fn set_up(home: &Home, images: Option<&Path>) -> Self {
         let program = home.file("podman");
         let files = home.file("");
         fs::create_dir_all(home.file("storage")).expect("a folder of our own");
@@ -67,7 +66,7 @@ impl Podman {
     }
 
     /// Runs it outside of all sessions.
-    pub(crate) fn does(&self, words: &[&str]) -> Output {
+    pub fn does(&self, words: &[&str]) -> Output {
         let program = self.program.display().to_string();
         let mut all = self.behind.iter().map(String::as_str).chain([program.as_str()]).chain(words.iter().copied());
         let mut podman = Command::new(all.next().expect("the script"));
@@ -76,12 +75,12 @@ impl Podman {
     }
 
     /// The names of all containers.
-    pub(crate) fn containers(&self) -> String {
+    pub fn containers(&self) -> String {
         String::from_utf8(self.does(&["ps", "--all", "--format", "{{.Names}}"]).stdout).expect("text")
     }
 
     /// Imports an image of this folder.
-    pub(crate) fn imports(&self, folder: &Path, image: &str) -> Result<(), String> {
+    pub fn imports(&self, folder: &Path, image: &str) -> Result<(), String> {
         let archive = folder.with_extension("tar");
         let packed = Command::new("tar")
             .args(["--owner=0", "--group=0", "--numeric-owner", "-C"])
