@@ -56,7 +56,7 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
                 "syslog_address",
                 "web_origin",
             ],
-            &["approval_wait", "delivery", "lane", "memory"],
+            &["approval_wait", "delivery", "lane", "memory", "token_bounds"],
             &["principal"],
             &["action"],
             &["agent_defaults", "config", "host", "metrics", "profile", "serve_error"],
@@ -74,8 +74,8 @@ const PROTOCOLS: [&str; 4] = ["mcp", "rest", "secret_page", "ws"];
 
 /// The modules that a protocol may use of the core: the interface and the dispatcher, the principal of a request, and the ids, names
 /// of keys and bounds in which it speaks, with the lane of its work. Nothing that knows a credential or a session.
-const OPEN_TO_PROTOCOLS: [&str; 9] =
-    ["action", "approval_wait", "delivery", "dispatch", "ids", "keys", "lane", "limits", "principal"];
+const OPEN_TO_PROTOCOLS: [&str; 10] =
+    ["action", "approval_wait", "delivery", "dispatch", "ids", "keys", "lane", "limits", "principal", "token_bounds"];
 
 /// The terminal is a function of bytes, the foreground's rules are functions of facts, a policy is one of text: no IO and no clock.
 const PURE: [&str; 3] = ["foreground", "policy", "terminal"];

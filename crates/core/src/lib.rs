@@ -36,6 +36,7 @@ mod shell;
 pub mod state_dir;
 mod store;
 pub mod syslog_address;
+pub mod token_bounds;
 pub mod unix_socket;
 pub mod unix_stream;
 pub mod web_origin;

@@ -20,7 +20,7 @@ mod input_queue;
 pub mod log;
 mod memory_kills;
 mod nonces;
-mod output;
+mod output_backpressure;
 mod output_pump;
 mod output_throttle;
 mod prompt_marks;

@@ -14,19 +14,19 @@ mod hygiene;
 mod judge;
 mod lexer;
 mod mistake;
+mod provable_environment;
 mod remembered;
 mod rule;
 mod runners;
 mod scan;
-mod start;
 mod words;
 
 pub use file::Policies;
 pub use hygiene::{ANALYSED_BYTES_MAX, unfit};
 pub use judge::{Policy, Ruling, Standing};
 pub use mistake::Mistake;
+pub use provable_environment::{doubtful_environment, harmless_variable};
 pub use remembered::{
     REMEMBERED_HEAD, REMEMBERED_PER_POLICY_MAX, Remembered, remembered_entry, remembered_file, unfit_to_remember,
 };
 pub use rule::Verdict;
-pub use start::{doubtful_environment, harmless_variable};

@@ -5,7 +5,6 @@
 //! makes no decisions: it gives typed, narrow access to the kernel (Linux; the interface is here so that another system
 //! can be added).
 
-pub mod call;
 pub mod capacity;
 pub mod cgroup;
 pub mod confinement;
@@ -25,5 +24,6 @@ pub mod signal;
 pub mod socket;
 pub mod spawn;
 pub mod start;
+pub mod syscall;
 pub mod time;
 pub mod user;

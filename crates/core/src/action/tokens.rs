@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use crate::principal::{Scope, TokenBounds};
+use crate::principal::Scope;
+use crate::token_bounds::TokenBounds;
 
 /// A request for a named token.
 #[derive(Debug, Clone, PartialEq, Eq)]

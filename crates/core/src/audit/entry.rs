@@ -5,7 +5,8 @@ use std::time::{Instant, SystemTime};
 
 use journal::Masks;
 
-use super::line::{Caller, Details, Event, Found, Judged, Line, SessionName, USUAL_BYTES, details, found, reason};
+use super::details::{Details, Found, Judged, SessionName, details, found};
+use super::line::{Caller, Event, Line, USUAL_BYTES, reason};
 use super::share::TokenShares;
 use super::{AuditLog, ReadCount, ReadKey, Recording, not_recorded};
 use crate::action::{Action, ActionError, AuditClass, Outcome};

@@ -4,6 +4,7 @@
 //! loses none of an answered action. Actions that only read are counted for a moment and written together. Input is counted
 //! and never quoted.
 
+mod details;
 mod entry;
 mod file;
 mod line;
@@ -37,8 +38,9 @@ use crate::limits::{
 use crate::mutex::locked;
 use crate::store::HistoryRow;
 use crate::syslog_address::SyslogAddress;
+use details::{Details, SessionName};
 use file::AuditFile;
-use line::{Caller, Ended, Event, Line, SessionName};
+use line::{Caller, Ended, Event, Line};
 use share::TokenShares;
 
 /// The audit log of one server.
@@ -361,11 +363,11 @@ impl Pending {
         let mut reads: Vec<_> = std::mem::take(&mut self.reads).into_iter().collect();
         reads.sort_by_key(|(_, read)| read.since);
         for (key, read) in reads {
-            let details = line::Details {
+            let details = Details {
                 session: key.session.map(|session| SessionName(session.into_owned())),
                 session_name: read.session_name,
                 command: key.command.map(Cow::into_owned),
-                ..line::Details::default()
+                ..Details::default()
             };
             let mut bytes = Vec::new();
             Line {

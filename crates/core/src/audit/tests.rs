@@ -14,7 +14,8 @@ use crate::action::{
 use crate::config::AuditConfig;
 use crate::ids::SessionId;
 use crate::limits::{AUDIT_LINE_BYTES_MAX, AUDIT_TEXT_BYTES_MAX};
-use crate::principal::{Door, Origin, Pass, Principal, Scope, TokenBounds, TransportKind};
+use crate::principal::{Door, Origin, Pass, Principal, Scope, TransportKind};
+use crate::token_bounds::TokenBounds;
 
 fn config(folder: &Path, audit: AuditMode) -> Config {
     Config {

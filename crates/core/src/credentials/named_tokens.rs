@@ -21,8 +21,9 @@ use crate::action::{ActionError, FreshToken, MakeToken, TokenView};
 use crate::limits::{
     PROFILE_NAME_CHARS_MAX, PROFILE_SECRETS_MAX, TOKEN_NAME_CHARS_MAX, TOKEN_PROFILES_MAX, TOKENS_MAX,
 };
-use crate::principal::{Pass, Principal, Scope, TokenBounds, TokenSecret, local_name};
+use crate::principal::{Pass, Principal, Scope, local_name};
 use crate::state_dir;
+use crate::token_bounds::{TokenBounds, TokenSecret};
 
 /// As many as the server's own token has.
 const RANDOM_BYTES: usize = 32;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::Tail;
 
-use super::permits::Permits;
-use super::published::Published;
+use super::concurrency_limits::Permits;
 use super::session::Request;
 use super::shared::Shared;
+use super::viewer_feed::Published;
 use crate::action::{ActionError, EndReason};
 
 /// The handle of a live session.

@@ -10,11 +10,11 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::ended::session::EndedSession;
 use super::handle::Handle;
-use super::published::{Noted, Published};
 use super::render::handover::Handovers;
 use super::render::stream::stream;
 use super::session::{Request, ScreenSnapshot};
 use super::shared::Shared;
+use super::viewer_feed::{Noted, Published};
 use crate::action::{ActionError, Boxed, Feed, Piece, SessionEvent, ViewerSnapshot};
 
 /// One viewer's cursor in a session.

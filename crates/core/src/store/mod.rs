@@ -5,7 +5,7 @@
 //! never an empty list.
 
 mod file;
-mod place;
+mod page_start;
 mod rows;
 mod state;
 #[cfg(test)]
@@ -312,7 +312,7 @@ impl Store {
             };
             let (stored, hidden, ids) = known.query_row(params![session, json], place)?;
             let shown = stored.saturating_sub(hidden);
-            let place = place::first_of_page(shown, ids, left_out, offset as u64);
+            let place = page_start::first_of_page(shown, ids, left_out, offset as u64);
             let mut query = connection.prepare_cached(PAGE_OF_COMMANDS)?;
             let page = params![session, json, place.id, limit as i64, place.passed as i64];
             let rows = query.query_map(page, history_row)?.collect::<rusqlite::Result<_>>()?;

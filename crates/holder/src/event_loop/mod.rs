@@ -8,6 +8,7 @@
 //! has a type of its own; the modules here only connect them.
 
 mod ending;
+mod input_record;
 mod ready;
 mod reports;
 mod requests;
@@ -36,7 +37,7 @@ use crate::handover::CommandHandover;
 use crate::input::{Input, UncertainSignal};
 use crate::memory_kills::MemoryKills;
 use crate::nonces::Nonces;
-use crate::output::Output;
+use crate::output_backpressure::Output;
 use crate::output_pump::Until;
 use crate::prompt_marks::MarkSearch;
 use crate::publication::Publication;

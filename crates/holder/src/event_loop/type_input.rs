@@ -1,17 +1,14 @@
 //! Input: requests are typed in the order of arrival, once per idempotency key, recorded before they are written, and a
 //! secret only while the terminal does not echo. Query replies are written beside them.
 
-use std::io;
-
-use journal::Record;
 use sys::pty::Modes;
-use wire::{Echo, Key, NO_KEY, Status};
+use wire::{Echo, Status};
 
 use super::Holder;
 use super::run_command::errno_of;
 use crate::connections::Caller;
 use crate::foreground_observer;
-use crate::input::{Admission, InputRequest, Line, Next};
+use crate::input::{Admission, InputRequest, Next};
 use crate::input_queue::InputDone;
 use crate::query_replies;
 use crate::records::MARKER_SOUGHT_BYTES;
@@ -71,13 +68,6 @@ impl Holder {
         }
     }
 
-    /// Whether the shell is at its prompt, where its line editor echoes input. While a line typed there has not ended,
-    /// the shell is not at its prompt: the program it runs may ask for a secret, also through the shell's own line
-    /// editor.
-    fn shell_edits(&self) -> bool {
-        self.shell.phase() == Phase::Ready && self.terminal.shell_is_foreground()
-    }
-
     /// Whether a hook of the prompt reads a line, on a terminal that reads lines: the shell itself waits for one and runs nothing.
     fn hook_reads(&self) -> bool {
         let (leader, shell_pid) = (self.terminal.leader(), self.terminal.shell_pid());
@@ -93,10 +83,7 @@ impl Holder {
         if let Err((status, value)) = self.input.takes(&request.bytes, modes) {
             return self.answer_untyped(&request.from, status, value, now);
         }
-        // Without echo the input counts as a secret, unless the shell's own line editor echoes it. Input queued behind
-        // other input counts as a secret too: which program will read it is not known yet.
-        let is_hidden = || modes.is_none_or(|m| !m.echo && (m.canonical || !self.shell_edits()));
-        let is_hidden = request.is_secret || self.input.is_writing() || is_hidden();
+        let is_hidden = request.is_secret || self.may_be_secret(modes);
         let command = request.command.as_ref().map(|line| (self.shell.number(), line));
         if let Err(e) = self.put_on_record(request.key, &request.bytes, is_hidden, command) {
             return self.answer_untyped(&request.from, Status::Failed, errno_of(&e), now);
@@ -113,27 +100,6 @@ impl Holder {
         let echo = if self.input.is_writing() { Echo::Unknown } else { modes.map_or(Echo::Unknown, echo_in) };
         self.input.push(request, command, now);
         self.write_input_shown(echo, now);
-    }
-
-    fn put_on_record(
-        &mut self,
-        key: Key,
-        bytes: &[u8],
-        is_secret: bool,
-        command: Option<(u32, &Line)>,
-    ) -> io::Result<()> {
-        // The key belongs to the command's record; the record of the bytes that hand it over has none.
-        let key = match command {
-            Some((id, Line { is_inside, nonce, text })) => {
-                let line = Record::Typed { id, is_inside: *is_inside, nonce: *nonce, key, text };
-                self.records.append(&line)?;
-                NO_KEY
-            }
-            None => key,
-        };
-        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let bytes = if is_secret { &[] } else { bytes };
-        self.records.append(&Record::Input { key, len, is_secret, bytes })
     }
 
     pub(super) fn write_input(&mut self, now: u64) {

@@ -10,8 +10,8 @@ use foreground::{
     EventLoop, Job, LoopLimit, Member, Missing, Modes, NESTED_MAX, Observation, PollCall, Process, Shell, THREADS_MAX,
     Terminal, Wait,
 };
-use sys::call::{self, Call};
 use sys::process::{self, Stat};
+use sys::syscall::{self, Call};
 
 /// How many processes of a job are examined.
 const MEMBERS_MAX: usize = 256;
@@ -226,14 +226,14 @@ fn observed(pid: u32, tty: &Path) -> Process {
 
 /// The wait of a thread.
 fn wait(pid: u32, tid: u32, tty: &Path) -> Wait {
-    let is_tty = |fd: &u64| call::is_terminal(pid, *fd, tty);
-    let poll = |call, set: call::Set| {
+    let is_tty = |fd: &u64| syscall::is_terminal(pid, *fd, tty);
+    let poll = |call, set: syscall::Set| {
         let terminal = set.fds.iter().filter(|fd| is_tty(fd)).count();
         let (count, others) = (u32::try_from(terminal), u32::try_from(set.fds.len() - terminal));
         let (terminal, others) = (count.unwrap_or(u32::MAX), others.unwrap_or(u32::MAX));
         if terminal == 0 { Wait::Elsewhere } else { Wait::Polls { call, terminal, others, limit_ms: set.limit_ms } }
     };
-    let wait = match call::of(pid, tid) {
+    let wait = match syscall::of(pid, tid) {
         Err(_) => return Wait::Hidden,
         Ok(Some(Call::Read { fd, bytes })) if is_tty(&fd) => Wait::Reads { bytes },
         Ok(Some(Call::Poll(set))) => poll(PollCall::Poll, set),
@@ -243,7 +243,7 @@ fn wait(pid: u32, tid: u32, tty: &Path) -> Wait {
         Ok(_) => Wait::Elsewhere,
     };
     // The kernel shows the old call of a thread that was woken on another CPU until that CPU runs it.
-    if wait == Wait::Elsewhere || !call::is_asleep(pid, tid) { Wait::Elsewhere } else { wait }
+    if wait == Wait::Elsewhere || !syscall::is_asleep(pid, tid) { Wait::Elsewhere } else { wait }
 }
 
 /// Whether a multi-threaded program also waits for a connection.
@@ -252,9 +252,9 @@ fn has_connection(pid: u32) -> bool {
     process::for_each_task(pid, |_| threads += 1);
     let is = |target: &Path, kind: &[u8]| target.as_os_str().as_bytes().starts_with(kind);
     threads > 1
-        && call::targets(pid)
+        && syscall::targets(pid)
             .filter(|(_, target)| is(target, b"anon_inode:[eventpoll]"))
-            .any(|(epoll, _)| call::watched(pid, epoll).iter().any(|fd| is(&call::target(pid, *fd), b"socket:")))
+            .any(|(epoll, _)| syscall::watched(pid, epoll).iter().any(|fd| is(&syscall::target(pid, *fd), b"socket:")))
 }
 
 /// A program that wakes up later than this shows nothing that moves.
@@ -263,28 +263,30 @@ const LONG_MS: u64 = 1_000;
 /// The event loop of a process.
 fn event_loop(pid: u32, tty: &Path) -> EventLoop {
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let (watched, limit) = match call::of(pid, pid) {
-        Ok(Some(Call::Epoll(call::Set { fds, limit_ms: None }))) => (fds, LoopLimit::Endless),
-        Ok(Some(Call::Epoll(call::Set { fds, limit_ms: Some(LONG_MS..) }))) => (fds, LoopLimit::Long),
+    let (watched, limit) = match syscall::of(pid, pid) {
+        Ok(Some(Call::Epoll(syscall::Set { fds, limit_ms: None }))) => (fds, LoopLimit::Endless),
+        Ok(Some(Call::Epoll(syscall::Set { fds, limit_ms: Some(LONG_MS..) }))) => (fds, LoopLimit::Long),
         _ => return EventLoop::default(),
     };
     let mut seen = EventLoop { limit, ..EventLoop::default() };
     process::for_each_task(pid, |tid| {
-        let is_idle =
-            matches!(call::of(pid, tid), Ok(Some(Call::Futex { .. } | Call::Epoll(call::Set { limit_ms: None, .. }))));
+        let is_idle = matches!(
+            syscall::of(pid, tid),
+            Ok(Some(Call::Futex { .. } | Call::Epoll(syscall::Set { limit_ms: None, .. })))
+        );
         seen.working_threads += u32::from(tid != pid && !is_idle);
     });
     let mut children = Vec::new();
     process::children(pid, &mut children);
     seen.children = count(children.len());
-    let targets: Vec<PathBuf> = call::targets(pid).map(|(_, target)| target).collect();
+    let targets: Vec<PathBuf> = syscall::targets(pid).map(|(_, target)| target).collect();
     let is_foreign = |fd: &u64| {
-        let target = call::target(pid, *fd);
+        let target = syscall::target(pid, *fd);
         match target.as_os_str().as_bytes() {
             b"anon_inode:[eventfd]" | b"anon_inode:[io_uring]" | b"anon_inode:[signalfd]" => false,
             // Both ends of the pipe are its own.
             pipe if pipe.starts_with(b"pipe:") => targets.iter().filter(|t| **t == target).count() < 2,
-            _ => !call::is_terminal(pid, *fd, tty),
+            _ => !syscall::is_terminal(pid, *fd, tty),
         }
     };
     seen.foreign = count(watched.iter().filter(|fd| is_foreign(fd)).count());

@@ -22,7 +22,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
-use super::places::{Place, Places, origin};
+use super::connection_slots::{Place, Places, origin};
 use super::polled_again::polled_again;
 use ptyd_core::limits;
 use ptyd_core::principal::UnixPeer;

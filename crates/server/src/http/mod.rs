@@ -1,9 +1,9 @@
 //! The common parts of every protocol over HTTP: connections, problem documents, request bodies and their limits,
 //! bodies that say when they end, and response bodies that can be revoked.
 
+mod connection_slots;
 pub(crate) mod connections;
 pub(crate) mod html_page;
-mod places;
 pub(crate) mod polled_again;
 pub(crate) mod problem;
 pub(crate) mod request_body;

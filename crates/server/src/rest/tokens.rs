@@ -13,7 +13,8 @@ use super::state::{Rest, unexpected};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, MakeToken, Outcome, TokenView};
 use ptyd_core::limits;
-use ptyd_core::principal::{Principal, Scope, TokenBounds, TokenSecret};
+use ptyd_core::principal::{Principal, Scope};
+use ptyd_core::token_bounds::{TokenBounds, TokenSecret};
 
 pub(super) async fn create(
     State(rest): State<Rest>,

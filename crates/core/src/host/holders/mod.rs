@@ -9,6 +9,8 @@ mod connection;
 mod folder;
 mod greeting;
 mod liveness;
+mod spare;
+mod spawn;
 mod start;
 
 use std::io;
@@ -29,9 +31,10 @@ pub(crate) use connection::HolderConnection;
 pub(crate) use folder::{MaskedFolder, SessionFolder};
 pub(crate) use greeting::{NoGreeting, greeting, is_passing, speaks_another_protocol, start_error, start_error_of};
 pub(crate) use liveness::{Dead, Liveness, Traces, sweep};
-pub(crate) use start::StartedHolder;
-pub use start::splice_works;
-use start::{HolderBinary, SpareHolder};
+use spare::SpareHolder;
+use spawn::HolderBinary;
+pub(crate) use spawn::StartedHolder;
+pub use spawn::splice_works;
 
 /// Starts the holders of this server, and reaches those of earlier ones.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ use crate::sessions::launch::again::again;
 use crate::sessions::launch::prepare::new_session;
 use crate::sessions::launch::request::owner;
 use crate::sessions::launch::start;
-use crate::sessions::request_words::asked_for;
+use crate::sessions::request_fingerprint::asked_for;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 

@@ -11,7 +11,7 @@ use crate::ids::SessionId;
 use crate::principal::Principal;
 use crate::sessions::ended::session::EndedSession;
 use crate::sessions::known_sessions::SessionRef;
-use crate::sessions::request_words::{executed, typed};
+use crate::sessions::request_fingerprint::{executed, typed};
 use crate::sessions::services::Services;
 
 /// The caller's key as the holder's fixed-size one. The same key with another body must not count as the same

@@ -26,15 +26,15 @@ use crate::mutex::locked;
 use crate::principal::Detach;
 use crate::sessions::actions::task_wait;
 use crate::sessions::backends::Backends;
+use crate::sessions::concurrency_limits::Permits;
 use crate::sessions::ended::{session, unwitnessed_end};
 use crate::sessions::handle::Handle;
-use crate::sessions::permits::Permits;
-use crate::sessions::published::Published;
 use crate::sessions::resource_limits;
 use crate::sessions::services::Services;
 use crate::sessions::session::{Actor, Now, Session};
 use crate::sessions::shared::Shared;
 use crate::sessions::unreachable::{Hindrance, Unreachable, does_not_answer};
+use crate::sessions::viewer_feed::Published;
 use crate::store::SessionRow;
 
 /// How long a new holder may take to send its Hello.

@@ -464,7 +464,8 @@ pub(super) fn not_for_always(why: &str) -> ActionError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::principal::{Pass, Scope, TokenBounds};
+    use crate::principal::{Pass, Scope};
+    use crate::token_bounds::TokenBounds;
 
     fn asked(principal: &str, text: &str) -> Asked {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");

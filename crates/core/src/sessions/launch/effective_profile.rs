@@ -18,11 +18,12 @@ use crate::credentials::named_secrets::variable_problem;
 use crate::host::holders::start_error_of;
 use crate::host::{Host, User};
 use crate::limits::PROFILE_SECRETS_MAX;
-use crate::principal::{Principal, TokenSecret};
+use crate::principal::Principal;
 use crate::profile;
 use crate::profile::{Profile, StartFiles};
 use crate::sessions::backends::Backends;
 use crate::sessions::session_metadata::GivenSecrets;
+use crate::token_bounds::TokenSecret;
 
 /// The variables that a confined shell or another user's inherits, besides `LC_*`. All others may hold keys and tokens, or
 /// name services of the server's user.

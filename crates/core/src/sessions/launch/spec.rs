@@ -18,7 +18,7 @@ use crate::host::containers::{ContainerSettings, Containers, StartedContainer};
 use crate::ids::SessionId;
 use crate::principal::Principal;
 use crate::profile::StartFiles;
-use crate::sessions::request_words::asked_for;
+use crate::sessions::request_fingerprint::asked_for;
 use crate::sessions::resource_limits;
 use crate::sessions::session_metadata::{ConfinementMetadata, DefaultMetadata, SessionMetadata};
 use crate::sessions::timeline::micros;

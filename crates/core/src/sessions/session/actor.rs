@@ -21,9 +21,9 @@ use super::step_input::StepInput;
 use crate::host::holders::{self, HolderConnection, Liveness, Traces};
 use crate::limits;
 use crate::low_priority::run_at_low_priority;
-use crate::sessions::published::Published;
 use crate::sessions::server_events::ServerEvents;
 use crate::sessions::shared::Shared;
+use crate::sessions::viewer_feed::Published;
 
 /// Everything that wakes the actor.
 enum Event {

@@ -4,7 +4,7 @@ use wire::ToHolder;
 
 use super::draw_task::DrawTask;
 use crate::action::EndedBy;
-use crate::sessions::published::Noted;
+use crate::sessions::viewer_feed::Noted;
 use crate::store::HistoryRow;
 
 /// The effects of a step outside of the session's state, in this order.

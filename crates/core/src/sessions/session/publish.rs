@@ -10,10 +10,10 @@ use tokio::sync::watch;
 use super::machine::session::Session;
 use super::now::Now;
 use crate::action::{EndedBy, Foreground, ServerEventKind, SessionEvent, SessionStatus};
-use crate::sessions::published::{Noted, Published};
 use crate::sessions::server_events::ServerEvents;
 use crate::sessions::shared::Shared;
 use crate::sessions::summary::Summary;
+use crate::sessions::viewer_feed::{Noted, Published};
 use crate::store::HistoryRow;
 
 /// The channels on which viewers follow the session.

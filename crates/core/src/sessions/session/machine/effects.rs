@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::action::SessionEvent;
-use crate::sessions::published::Noted;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::timeline::Command;
+use crate::sessions::viewer_feed::Noted;
 use crate::sessions::views;
 
 impl Session {
