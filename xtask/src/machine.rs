@@ -21,7 +21,7 @@ struct Need {
     why: &'static str,
 }
 
-const NEEDS: [Need; 34] = [
+const NEEDS: [Need; 35] = [
     Need { probe: Probe::Program("cc"), package: "gcc", why: "it links the programs and compiles the bundled SQLite" },
     Need { probe: Probe::Program("bash"), package: "bash", why: "the tests run real shells" },
     Need { probe: Probe::Program("zsh"), package: "zsh", why: "the tests run real shells, and its script is linted" },
@@ -36,6 +36,11 @@ const NEEDS: [Need; 34] = [
         probe: Probe::File("/usr/sbin/nginx"),
         package: "nginx",
         why: "a proxy in front of the server, on loopback",
+    },
+    Need {
+        probe: Probe::Program("redis-server"),
+        package: "redis-server",
+        why: "the directory of several nodes, on a socket of its own",
     },
     Need { probe: Probe::Program("openssl"), package: "openssl", why: "it makes certificates for tests of TLS" },
     Need { probe: Probe::Program("sudo"), package: "sudo", why: "another user's shell" },

@@ -439,6 +439,9 @@ pub struct SessionList {
     pub terminals: Vec<TerminalSession>,
     /// The total number.
     pub total: usize,
+    /// Sessions on other nodes are missing, because the directory of all nodes does not answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub degraded: bool,
 }
 
 /// `POST …/resize`: the session with its new size.

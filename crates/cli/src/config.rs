@@ -183,6 +183,7 @@ fn values(config: &Config) -> BTreeMap<&'static str, Value> {
         ("tls_key", json!(network.tls.as_ref().map(|files| &files.key))),
         ("trusted_proxy", json!(network.trusted_proxies.iter().map(ToString::to_string).collect::<Vec<_>>())),
         ("node", json!(network.node)),
+        ("redis", json!(network.redis.as_deref().map(without_password))),
         ("journal_bytes", json!(config.journal_bytes_max)),
         ("soft_timeout", json!(config.soft_timeout.as_secs_f64())),
         ("task_grace", json!(config.task_grace.as_secs_f64())),
@@ -208,6 +209,14 @@ fn values(config: &Config) -> BTreeMap<&'static str, Value> {
         ("audit_syslog", json!(config.audit.syslog.as_ref().map(ToString::to_string))),
         ("policy", json!(config.files.policies)),
     ])
+}
+
+/// A URL without its user and password.
+fn without_password(url: &str) -> String {
+    match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1))) {
+        Some((scheme, place)) => format!("{scheme}://***@{place}"),
+        None => url.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -151,6 +151,10 @@ pub struct NetworkOptions {
     /// auto for the number at the end of the host's name, as in a StatefulSet [default: 0]
     #[arg(long, env = "PTYD_NODE", value_name = "NUMBER|auto", value_parser = node)]
     node: Option<u16>,
+    /// Share one list of sessions with the other nodes, in the Redis (or Valkey) at this URL: redis://HOST:PORT, or rediss:// with TLS.
+    /// Give a URL with a password by PTYD_REDIS, because every user of the machine can read arguments
+    #[arg(long, env = "PTYD_REDIS", value_name = "URL", hide_env_values = true)]
+    redis: Option<String>,
 }
 
 impl NetworkOptions {
@@ -171,6 +175,7 @@ impl NetworkOptions {
             tls: tls.transpose()?,
             trusted_proxies: self.trusted_proxy.clone(),
             node: self.node.unwrap_or(0),
+            redis: self.redis.clone(),
         })
     }
 }

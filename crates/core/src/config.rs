@@ -81,6 +81,8 @@ pub struct NetworkConfig {
     pub trusted_proxies: Vec<IpNet>,
     /// The number of this server among those behind one load balancer, which routes by it.
     pub node: u16,
+    /// The URL of the directory that these servers share; without it, this server knows only its own sessions.
+    pub redis: Option<String>,
 }
 
 /// The files for TLS, in PEM.
@@ -95,7 +97,15 @@ pub struct TlsFiles {
 impl NetworkConfig {
     /// Plain HTTP on this address, for this machine.
     pub fn of(listen: SocketAddr) -> Self {
-        Self { listen, public_url: None, allowed_origins: Vec::new(), tls: None, trusted_proxies: Vec::new(), node: 0 }
+        Self {
+            listen,
+            public_url: None,
+            allowed_origins: Vec::new(),
+            tls: None,
+            trusted_proxies: Vec::new(),
+            node: 0,
+            redis: None,
+        }
     }
 
     /// The options without which this listener would carry tokens over a network in plain text, or have no name there.

@@ -36,6 +36,20 @@ pub enum ServeError {
         /// The reason.
         why: String,
     },
+    /// The directory's URL cannot be used.
+    #[error("--redis: {why}; give a URL such as redis://HOST:6379, or rediss:// with TLS")]
+    Directory {
+        /// The reason.
+        why: String,
+    },
+    /// Another instance serves as this node.
+    #[error("another server (instance {instance}) serves as node {node}; stop it, or choose another --node")]
+    NodeTaken {
+        /// The number.
+        node: u16,
+        /// The other instance.
+        instance: String,
+    },
     /// The socket's path is too long.
     #[error("the socket's path {} has {} bytes, and at most {SOCKET_PATH_BYTES_MAX} fit; choose a shorter one with \
         --socket or PTYD_RUNTIME_DIR", .0.display(), .0.as_os_str().len())]

@@ -223,6 +223,13 @@ async def rest(page: Page):
     assert "<html" in shown
 
 
+@story("docs/scaling.md")
+async def scaling(page: Page):
+    page.toml("config.toml")
+    shown = page.ptyd("config", "show")
+    assert re.search(r'^redis = "redis://redis.internal:6379" .*config\.toml$', shown, re.MULTILINE), shown
+
+
 @story("docs/text-format.md")
 async def text_format(page: Page):
     page.leave("abnf")

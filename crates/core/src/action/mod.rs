@@ -338,8 +338,8 @@ pub enum Outcome {
     Signalled(Box<SessionView>, Option<String>),
     /// A session that was started, or that an earlier request started.
     Created(Box<Created>),
-    /// Some sessions, and their total number.
-    Sessions(Vec<SessionView>, usize),
+    /// A page of sessions.
+    Sessions(SessionPage),
     /// Some commands, and their total number.
     Commands(Vec<CommandView>, usize),
     /// The report of a command, an input or a wait.

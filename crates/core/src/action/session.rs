@@ -114,6 +114,17 @@ pub struct List {
     pub offset: usize,
 }
 
+/// A page of a list of sessions.
+#[derive(Debug, Clone, Default)]
+pub struct SessionPage {
+    /// The sessions.
+    pub sessions: Vec<SessionView>,
+    /// How many there are on all pages.
+    pub total: usize,
+    /// Sessions on other nodes may be missing, because the directory of all nodes does not answer.
+    pub is_degraded: bool,
+}
+
 /// A session's life: terminal-management.md §3.4.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SessionStatus {

@@ -9,7 +9,7 @@ use super::concurrency_limits::Permits;
 use super::session::Request;
 use super::shared::Shared;
 use super::viewer_feed::Published;
-use crate::action::{ActionError, EndReason};
+use crate::action::{ActionError, EndReason, SessionView};
 
 /// The handle of a live session.
 #[derive(Debug, Clone)]
@@ -24,6 +24,13 @@ pub(super) struct Handle {
 }
 
 impl Handle {
+    /// The view of the session, if its actor has published one, and the process of its holder.
+    pub(crate) fn published(&self) -> Option<(SessionView, u32)> {
+        let feed = self.feed.borrow();
+        let summary = feed.summary.as_ref()?;
+        Some((summary.view(&self.shared), summary.holder_pid))
+    }
+
     /// Sends a request to the actor. If the actor goes away, the session has ended or the server stops.
     pub(super) async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> Result<T, ActionError> {
         let (reply, mut answer) = oneshot::channel();

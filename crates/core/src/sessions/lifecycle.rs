@@ -9,6 +9,7 @@ use super::backends::Backends;
 use super::history::History;
 use super::known_sessions::KnownSessions;
 use super::launch::launcher::Launcher;
+use super::node_directory::NodeDirectory;
 use super::read_cursor::ReadCursors;
 use super::resource_limits;
 use super::server_events::ServerEvents;
@@ -34,7 +35,11 @@ pub async fn start(config: &Config) -> Result<Arc<Services>, ServeError> {
     resource_limits::can_be_kept(&host, &config.limits_max, Namespaces::Shared)?;
     resource_limits::within(config.limits, &config.limits_max)?;
     let holders = HolderBackend::prepare(&config.state_dir).map_err(|(at, e)| ServeError::at(&at)(e))?;
-    open(config, host, holders)
+    let services = open(config, host, holders)?;
+    if let Some(directory) = &services.directory {
+        directory.claim_first(config.network.node).await?;
+    }
+    Ok(services)
 }
 
 /// Opens the parts of a server of these holders.
@@ -42,6 +47,7 @@ pub(super) fn open(config: &Config, host: LocalHost, holders: HolderBackend) -> 
     let place = |name: &str| config.state_dir.join(name);
     let (path, remedy) = (place("secret"), "remove it; a request that is repeated across that runs again");
     let secret = Token::kept(&path).map_err(|e| ServeError::unusable("the secret", &path, &e, remedy))?;
+    let directory = NodeDirectory::open(config, &secret)?;
     let (path, remedy) = (place("tokens.json"), "restore it, or remove it: then every named token is revoked");
     let tokens = Tokens::open(&path).map_err(|e| ServeError::unusable("the named tokens", &path, &e, remedy))?;
     let (path, remedy) = (place("secrets.json"), "restore it, or remove it and set the secrets again");
@@ -83,6 +89,7 @@ pub(super) fn open(config: &Config, host: LocalHost, holders: HolderBackend) -> 
         approvals: Default::default(),
         secret_requests: Default::default(),
         server_events,
+        directory,
         tokens: Arc::new(tokens),
     });
     // A mistake in the file is logged now, and not only with the first command.

@@ -174,6 +174,11 @@ impl ServerEvents {
         }
     }
 
+    /// Tells of every further event.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.count.subscribe()
+    }
+
     /// Waits until there is an event behind this position.
     async fn moved(&self, place: EventPlace) {
         let mut count = self.count.subscribe();

@@ -11,6 +11,7 @@ use super::create_keys::CreateKeys;
 use super::history::History;
 use super::known_sessions::KnownSessions;
 use super::launch::launcher::Launcher;
+use super::node_directory::NodeDirectory;
 use super::read_cursor::ReadCursors;
 use super::secret_requests::SecretRequests;
 use super::server_events::ServerEvents;
@@ -46,6 +47,8 @@ pub struct Services {
     pub(super) secret_requests: SecretRequests,
     /// The event log of all sessions.
     pub(crate) server_events: Arc<ServerEvents>,
+    /// The directory of all nodes, if there is one.
+    pub(super) directory: Option<NodeDirectory>,
     /// Named tokens.
     pub(crate) tokens: Arc<Tokens>,
 }

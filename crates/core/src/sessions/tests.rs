@@ -15,7 +15,7 @@ use super::timeline::micros;
 use super::{Services, Target, lifecycle, start};
 use crate::action::{
     Action, ActionError, Budget, ClientContext, Composite, Create, EndedBy, Execute, Fresh, Input, InputBytes, List,
-    Outcome, Piece, SessionEvent, SessionStatus, TargetShell, TaskSupport, TerminalCall, Terminate, Wait,
+    Outcome, Piece, SessionEvent, SessionPage, SessionStatus, TargetShell, TaskSupport, TerminalCall, Terminate, Wait,
 };
 use crate::config::Config;
 use crate::dispatch::Dispatcher;
@@ -180,7 +180,8 @@ async fn a_page_of_the_list_is_its_part_of_the_whole_list() {
         }
         for (offset, limit) in (0..COUNT + 2).flat_map(|offset| (1..COUNT + 2).map(move |limit| (offset, limit))) {
             let list = List { owner: None, status: None, name: None, is_newest_first, limit, offset };
-            let Outcome::Sessions(page, total) = perform(&services, &me(), &Action::List(list)).await.expect("a list")
+            let Outcome::Sessions(SessionPage { sessions: page, total, .. }) =
+                perform(&services, &me(), &Action::List(list)).await.expect("a list")
             else {
                 panic!("another outcome")
             };
@@ -327,7 +328,9 @@ async fn a_page_of_ended_sessions_costs_no_more_than_a_look_at_each() {
     let list = async |known: usize| {
         let begun = processor_time();
         let list = List { status: Some(SessionStatus::Terminated), limit: 100, ..List::default() };
-        let Outcome::Sessions(_, total) = perform(&services, &me(), &Action::List(list)).await.expect("a list") else {
+        let Outcome::Sessions(SessionPage { total, .. }) =
+            perform(&services, &me(), &Action::List(list)).await.expect("a list")
+        else {
             panic!("another outcome")
         };
         assert_eq!(total, known);

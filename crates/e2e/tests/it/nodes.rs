@@ -1,6 +1,9 @@
 //! Servers behind one load balancer: every session's id has its node, and no node answers for another one.
 
-use e2e::{Home, Mcp, Server, Start};
+use std::process::Command;
+
+use api::SessionListQuery;
+use e2e::{Binary, Home, Mcp, Redis, Server, Session, Start, eventually, lacks};
 use serde_json::json;
 
 fn start(node: &str) -> Server {
@@ -8,6 +11,7 @@ fn start(node: &str) -> Server {
 }
 
 #[tokio::test]
+// promise: node-1
 async fn a_node_answers_421_for_the_session_of_another_node() {
     let (one, two) = (start("1"), start("2"));
     let there = two.session().await;
@@ -41,4 +45,129 @@ async fn a_node_answers_421_for_the_session_of_another_node() {
     let refused = one.ptyd(&["serve", "--node", "65536"]).output().expect("it runs");
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("must be a number from 0 to 65535, or auto"), "{said}");
+}
+
+/// A node with this directory, whose lease is a second and a half.
+fn node(number: &str, redis: &Redis) -> Server {
+    let env =
+        [("PTYD_NODE", number.into()), ("PTYD_REDIS", redis.url().into()), ("PTYD_TEST_TIME_SCALE", "0.1".into())];
+    Server::start_in(Home::make(), Start { env: env.to_vec(), ..Start::default() })
+}
+
+/// The ids in a node's list, whether each is unreachable, and whether the list is degraded.
+async fn listed(node: &Server) -> (Vec<(String, bool)>, bool) {
+    let list = node.client().list_as(&SessionListQuery::default()).await.expect("a list");
+    assert_eq!(list.total, list.terminals.len());
+    (list.terminals.into_iter().map(|one| (one.id, one.unreachable)).collect(), list.degraded)
+}
+
+/// The list that has these sessions, all reachable.
+fn whole(sessions: &[&Session]) -> (Vec<(String, bool)>, bool) {
+    (sessions.iter().map(|session| (session.id.clone(), false)).collect(), false)
+}
+
+async fn lists(node: &Server, expected: &(Vec<(String, bool)>, bool)) {
+    eventually(&format!("the list {expected:?}"), async || (listed(node).await == *expected).then_some(())).await;
+}
+
+#[tokio::test]
+// promise: node-2
+async fn every_node_lists_the_sessions_of_all() {
+    if lacks(&["redis-server", "redis-cli"]) {
+        return;
+    }
+    let home = Home::make();
+    let redis = Redis::start(home.path());
+    let (one, two) = (node("1", &redis), node("2", &redis));
+    let (first, second) = (one.session().await, two.session().await);
+    let third = one.session().await;
+    for node in [&one, &two] {
+        lists(node, &whole(&[&first, &second, &third])).await;
+    }
+    // Node 1 tells of a command on node 2 once it has begun.
+    let begun = second.begin("sleep 600").await;
+    let running = async || {
+        let list = one.client().list_as(&SessionListQuery::default()).await.expect("a list").terminals;
+        let told = list.into_iter().find(|told| told.id == second.id).expect("listed");
+        (told.current_command.as_ref() == Some(&begun.id)).then_some(told)
+    };
+    let told = eventually("node 1 tells the command on node 2", running).await;
+    assert_eq!((told.foreground, told.cwd), (api::Foreground::Running, second.look().await.cwd));
+    let mut mcp = Mcp::start(&one).expect("a client");
+    let answer = mcp.call("list_terminal_sessions", json!({})).expect("an answer").to_string();
+    assert!([&first, &second, &third].iter().all(|session| answer.contains(&session.id)), "{answer}");
+    let names = SessionListQuery { limit: Some(1), offset: Some(1), ..SessionListQuery::default() };
+    let page = one.client().list_as(&names).await.expect("a list");
+    assert_eq!((page.total, page.terminals[0].id.as_str()), (3, second.id.as_str()));
+    second.ends().await;
+    lists(&one, &whole(&[&first, &third])).await;
+    assert_eq!(redis.does(&["HLEN", &format!("ptyd:{{2}}:sessions:{}", first.look().await.owner)]), "0\n");
+}
+
+#[tokio::test]
+// promise: node-3
+async fn without_the_directory_sessions_work_and_lists_say_that_they_are_not_whole() {
+    if lacks(&["redis-server", "redis-cli"]) {
+        return;
+    }
+    let home = Home::make();
+    let mut redis = Redis::start(home.path());
+    let (one, two) = (node("1", &redis), node("2", &redis));
+    let (first, second) = (one.session().await, two.session().await);
+    let both = whole(&[&first, &second]);
+    lists(&one, &both).await;
+    redis.freeze();
+    assert_eq!(listed(&one).await, (vec![(first.id.clone(), false)], true));
+    assert_eq!(first.gives("echo works").await, (0, "works\n".to_owned()));
+    let third = one.session().await;
+    third.ends().await;
+    redis.thaw();
+    lists(&one, &both).await;
+    redis.empty();
+    for node in [&one, &two] {
+        lists(node, &both).await;
+    }
+    redis.kill();
+    assert_eq!(second.gives("echo works").await, (0, "works\n".to_owned()));
+    assert_eq!(listed(&two).await, (vec![(second.id.clone(), false)], true));
+    // A server starts without it, too.
+    one.kill9();
+    one.again();
+    assert_eq!(first.gives("echo works").await, (0, "works\n".to_owned()));
+    redis.replace();
+    for node in [&one, &two] {
+        lists(node, &both).await;
+    }
+}
+
+#[tokio::test]
+// promise: node-4
+async fn the_sessions_of_a_lost_node_are_unreachable_and_not_ended_and_two_servers_are_not_one_node() {
+    if lacks(&["redis-server", "redis-cli"]) {
+        return;
+    }
+    let home = Home::make();
+    let redis = Redis::start(home.path());
+    let (one, two) = (node("1", &redis), node("2", &redis));
+    let (first, second) = (one.session().await, two.session().await);
+    let both = whole(&[&first, &second]);
+    lists(&one, &both).await;
+    let url = redis.url();
+    let mut another = Command::new(Binary::find().path());
+    another
+        .args(["serve", "--listen", "127.0.0.1:0", "--node", "2", "--redis", &url])
+        .env_clear()
+        .envs(home.environment());
+    let refused = another.output().expect("it runs");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        !refused.status.success() && said.contains("serves as node 2; stop it, or choose another --node"),
+        "{said}"
+    );
+    two.kill9();
+    lists(&one, &(vec![(first.id.clone(), false), (second.id.clone(), true)], false)).await;
+    // Its next server is the same node, and has the same sessions.
+    two.again();
+    lists(&one, &both).await;
+    assert_eq!(second.gives("echo works").await, (0, "works\n".to_owned()));
 }

@@ -24,8 +24,8 @@ const SCHEME: &str = "ptyd://sessions/";
 /// The live sessions' transcripts and screens.
 pub(super) async fn list(caller: &Caller) -> Result<ListResourcesResult, ErrorData> {
     let action = Action::List(List { limit: SESSIONS_MAX, ..List::default() });
-    let Outcome::Sessions(sessions, _) = act(caller, action, SCHEME).await? else { return Err(mismatch()) };
-    let resources = sessions.iter().flat_map(|session| {
+    let Outcome::Sessions(page) = act(caller, action, SCHEME).await? else { return Err(mismatch()) };
+    let resources = page.sessions.iter().flat_map(|session| {
         let id = &session.id;
         let title = session.name.clone().unwrap_or_else(|| format!("{} in {}", session.shell, session.cwd.display()));
         ["output", "screen"].map(|what| {

@@ -140,9 +140,9 @@ pub(super) async fn list(
     let is_newest_first = query.order.unwrap_or_default() == api::Order::Newest;
     let list = List { owner: query.owner, name: query.name, status, is_newest_first, limit, offset };
     match rest.act(&principal, Action::List(list)).await? {
-        Outcome::Sessions(views, total) => {
-            let terminals = views.into_iter().map(|v| convert::session(v, &rest.base_url)).collect();
-            Ok(Json(api::SessionList { terminals, total }))
+        Outcome::Sessions(page) => {
+            let terminals = page.sessions.into_iter().map(|v| convert::session(v, &rest.base_url)).collect();
+            Ok(Json(api::SessionList { terminals, total: page.total, degraded: page.is_degraded }))
         }
         other => Err(unexpected(&other)),
     }

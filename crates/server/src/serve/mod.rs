@@ -93,6 +93,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let services = sessions::start(&config).await?;
     sessions::start_retention(&services);
     sessions::keep_whole(&services);
+    sessions::keep_directory(&services);
 
     let dispatcher = Dispatcher::new(Arc::clone(&services));
     tokio::spawn(dispatcher.clone().end_sessions_of_gone_clients());

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::default_session::{self, DefaultSession};
-use super::list::published;
 use super::terminate;
 use crate::action::{ActionError, ConfinementTier, Create, Created, Foreground, SessionStatus, SessionView};
 use crate::ids::SessionId;
@@ -101,7 +100,7 @@ async fn left_behind(services: &Services, owner: &str) -> Vec<SessionView> {
         let meta = &handle.shared.meta;
         meta.owner == owner && meta.client.as_ref().is_some_and(|client| services.clients.is_gone(client))
     };
-    let mut left: Vec<_> = live.iter().filter(is_left).filter_map(|h| Some((h, published(h)?.0))).collect();
+    let mut left: Vec<_> = live.iter().filter(is_left).filter_map(|h| Some((h, h.published()?.0))).collect();
     left.retain(|(_, view)| view.status != SessionStatus::Terminated);
     left.sort_by_key(|(_, view)| std::cmp::Reverse(view.last_activity));
     for (handle, view) in left.iter_mut().take(limits::LEFT_BEHIND_NAMED) {

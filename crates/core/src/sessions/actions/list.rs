@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
-use crate::action::{ActionError, List, Outcome, SessionStatus, SessionView};
+use crate::action::{ActionError, List, Outcome, SessionPage, SessionStatus, SessionView};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::Principal;
@@ -68,6 +68,16 @@ pub(in crate::sessions) async fn list(
     for unreachable in unreachable.values().filter(|u| is_asked_for(&u.meta)) {
         all.push(Listed::View(Box::new(unreachable.view())));
     }
+    let mut is_degraded = false;
+    if let Some(directory) = &services.directory {
+        match directory.others(principal, list.owner.as_deref()).await {
+            Some(others) => {
+                let is_named = |view: &SessionView| list.name.is_none() || view.name == list.name;
+                all.extend(others.into_iter().filter(is_named).map(|view| Listed::View(Box::new(view))));
+            }
+            None => is_degraded = true,
+        }
+    }
     let is_asked_for = |status: SessionStatus| match list.status {
         None => status != SessionStatus::Terminated,
         wanted => wanted == Some(status),
@@ -88,7 +98,7 @@ pub(in crate::sessions) async fn list(
         let view = match listed {
             Listed::View(view) => Some(*view),
             Listed::Published(handle, _) => {
-                let (view, holder) = published(&handle).unzip();
+                let (view, holder) = handle.published().unzip();
                 holders.extend(holder.map(|holder| (handle.shared.id.clone(), holder)));
                 view
             }
@@ -99,7 +109,7 @@ pub(in crate::sessions) async fn list(
         page.extend(view);
     }
     services.sessions.count_usage(page.iter_mut().filter_map(|v| holders.get(&v.id).map(|holder| (v, *holder)))).await;
-    Ok(Outcome::Sessions(page, total))
+    Ok(Outcome::Sessions(SessionPage { sessions: page, total, is_degraded }))
 }
 
 /// A live session, by the status that its actor has published, or else by its answer. `None` if it has just ended.
@@ -148,7 +158,7 @@ async fn list_ended(services: &Arc<Services>, principal: &Principal, list: &List
         owner => owner.clone(),
     };
     if list.owner.as_ref().is_some_and(|wanted| owner.as_ref() != Some(wanted)) {
-        return Ok(Outcome::Sessions(Vec::new(), 0));
+        return Ok(Outcome::Sessions(SessionPage::default()));
     }
     let (name, limit, offset, is_newest_first) = (list.name.clone(), list.limit, list.offset, list.is_newest_first);
     let (ids, total) = services
@@ -173,7 +183,7 @@ async fn list_ended(services: &Arc<Services>, principal: &Principal, list: &List
         // The same patience as for the store: a whole journal is read for each session.
         views.extend(services.history.in_time(("a session's folder", limits::STORE_PATIENCE), read).await?);
     }
-    Ok(Outcome::Sessions(views, total))
+    Ok(Outcome::Sessions(SessionPage { sessions: views, total, is_degraded: false }))
 }
 
 /// The sessions of the page, in their order. Only those up to its end are sorted.
@@ -206,11 +216,4 @@ fn whole_status(handle: &Handle) -> Option<SessionStatus> {
     let status = published_status(handle)?;
     let end = handle.feed.borrow().summary.as_ref()?.end_offset;
     (!handle.shared.has_less_than(end)).then_some(status)
-}
-
-/// The view of a session whose actor has published one, and the process of its holder.
-pub(super) fn published(handle: &Handle) -> Option<(SessionView, u32)> {
-    let feed = handle.feed.borrow();
-    let summary = feed.summary.as_ref()?;
-    Some((summary.view(&handle.shared), summary.holder_pid))
 }

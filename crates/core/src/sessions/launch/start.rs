@@ -13,6 +13,7 @@ use crate::ids::SessionId;
 use crate::limits;
 use crate::sessions::adoption::adopt;
 use crate::sessions::handle::Handle;
+use crate::sessions::node_directory::NodeDirectory;
 use crate::sessions::resource_limits;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
@@ -35,6 +36,10 @@ pub(in crate::sessions) async fn launch(
     owner: String,
     prepare: impl FnOnce(&Launcher) -> Result<NewSession, ActionError> + Send + 'static,
 ) -> Result<Handle, ActionError> {
+    if services.directory.as_ref().is_some_and(NodeDirectory::is_taken) {
+        let why = "another server serves with this node's number; the operator has to stop one of them".to_owned();
+        return Err(ActionError::Start { why });
+    }
     let (services, id) = (Arc::clone(services), id.clone());
     // A task of its own, so that what waits for the disk keeps nothing else of the caller's from going on.
     let launched = tokio::spawn(async move {

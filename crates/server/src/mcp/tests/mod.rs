@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::test_support::{Client, Fake, ID, report, session};
 use ptyd_core::action::{
-    Action, ActionError, Composite, Create, EndedBy, Fresh, InputBytes, Outcome, OutputView, ScreenView, Since,
-    TerminalView, TextView, View,
+    Action, ActionError, Composite, Create, EndedBy, Fresh, InputBytes, Outcome, OutputView, ScreenView, SessionPage,
+    Since, TerminalView, TextView, View,
 };
 
 /// The fields that the 2026-07-28 era has in every request.
@@ -35,7 +35,9 @@ fn says_hi(action: &Action) -> Option<Result<Outcome, ActionError>> {
             };
             Some(Ok(Outcome::Terminal(Box::new(view))))
         }
-        Action::List(_) => Some(Ok(Outcome::Sessions(vec![session()], 1))),
+        Action::List(_) => {
+            Some(Ok(Outcome::Sessions(SessionPage { sessions: vec![session()], total: 1, is_degraded: false })))
+        }
         _ => Some(Err(ActionError::NoSession { id: "s0-aaaaaaaaaa".to_owned(), live: Some(vec![ID.to_owned()]) })),
     }
 }

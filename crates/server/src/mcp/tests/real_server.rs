@@ -20,12 +20,11 @@ pub(in crate::mcp) async fn start(state: &Path, task_grace: Duration) -> Arc<Dis
 /// Ends all its sessions.
 pub(in crate::mcp) async fn clear(server: &Dispatcher) {
     let me = Principal::local();
-    let Ok(Outcome::Sessions(sessions, _)) =
-        server.dispatch(&me, Action::List(List { limit: 200, ..List::default() })).await
+    let Ok(Outcome::Sessions(page)) = server.dispatch(&me, Action::List(List { limit: 200, ..List::default() })).await
     else {
         panic!("sessions are listed")
     };
-    for session in sessions {
+    for session in page.sessions {
         let end = Terminate { session: session.id, force: true, signo: None, grace: None, purges: false };
         server.dispatch(&me, Action::Terminate(end)).await.expect("ended");
     }

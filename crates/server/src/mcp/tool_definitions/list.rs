@@ -7,7 +7,7 @@ use super::session;
 use super::structured::{self, ListAnswer};
 use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::schema;
-use ptyd_core::action::{Action, List, Outcome, SessionStatus};
+use ptyd_core::action::{Action, List, Outcome, SessionPage, SessionStatus};
 
 const NAME: &str = "list_terminal_sessions";
 
@@ -93,11 +93,13 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         ..List::default()
     });
     match call.act(action).await? {
-        Outcome::Sessions(sessions, total) => {
+        Outcome::Sessions(SessionPage { sessions, total, is_degraded }) => {
             let lines: String = sessions.iter().map(|s| session::line(s, &call.caller.principal.name) + "\n").collect();
             let shown = sessions.len();
             let offset = if arguments.offset == 0 { String::new() } else { format!(" · offset {}", arguments.offset) };
-            let text = format!("{lines}[{shown} of {total} sessions{offset}]");
+            let degraded =
+                if is_degraded { " · those on other nodes are missing: the directory does not answer" } else { "" };
+            let text = format!("{lines}[{shown} of {total} sessions{offset}{degraded}]");
             Ok(Answer::with_fields(text, &ListAnswer::of(&sessions, total, arguments.offset)))
         }
         other => Err(mismatch(other)),

@@ -1,0 +1,220 @@
+//! The sessions of several nodes as one list: this node keeps the records of its own in the directory, and reads those of others.
+//!
+//! Nothing here is on the way of a command: if the directory does not answer, only lists of all nodes are incomplete, and say so.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use directory::{Claim, Directory, Error, OtherNode, Record};
+use serde::{Deserialize, Serialize};
+
+use super::timeline::{micros, time};
+use crate::action::{Boundary, Foreground, SessionStatus, SessionView, Tools, Usage};
+use crate::config::Config;
+use crate::confinement_tier::ConfinementTier;
+use crate::credentials::server_token::Token;
+use crate::ids::SessionId;
+use crate::principal::Principal;
+use crate::serve_error::ServeError;
+
+/// A node's claim to its number expires so long after its last renewal; its sessions are unreachable then.
+const LEASE: Duration = Duration::from_secs(15);
+
+/// A list waits this long for the records of other nodes.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// This node's part of the directory.
+#[derive(Debug)]
+pub(super) struct NodeDirectory {
+    directory: Directory,
+    /// Another instance has this node's number, so this one starts no sessions.
+    is_taken: AtomicBool,
+}
+
+/// A session's record: the part of its view that is the same for every reader. Changes of its form need every node to be replaced.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionRecord {
+    id: String,
+    owner: String,
+    name: Option<String>,
+    is_running: bool,
+    shell: String,
+    cwd: Vec<u8>,
+    created_us: u64,
+    last_activity_us: u64,
+    cols: u16,
+    rows: u16,
+    foreground: Foreground,
+    current_command: Option<u32>,
+    current_command_text: Option<String>,
+    end_offset: u64,
+    trouble: Option<String>,
+    is_unreachable: bool,
+    profile: Option<String>,
+    confinement: Option<ConfinementTier>,
+}
+
+impl SessionRecord {
+    fn of(view: &SessionView) -> Self {
+        Self {
+            id: view.id.to_string(),
+            owner: view.owner.clone(),
+            name: view.name.clone(),
+            is_running: view.status == SessionStatus::Running,
+            shell: view.shell.clone(),
+            cwd: view.cwd.as_os_str().as_bytes().to_owned(),
+            created_us: micros(view.created_at),
+            last_activity_us: micros(view.last_activity),
+            cols: view.cols,
+            rows: view.rows,
+            foreground: view.foreground,
+            current_command: view.current_command.map(|id| id.0),
+            current_command_text: view.current_command_text.as_deref().map(str::to_owned),
+            end_offset: view.end_offset,
+            trouble: view.trouble.clone(),
+            is_unreachable: view.is_unreachable,
+            profile: view.profile.clone(),
+            confinement: view.confinement,
+        }
+    }
+
+    /// The view of the session on a node that serves, or does not.
+    fn view(self, node: u16, is_alive: bool) -> Option<SessionView> {
+        let silent = || format!("node {node} does not answer");
+        Some(SessionView {
+            id: SessionId::parse(&self.id).ok()?,
+            name: self.name,
+            status: if self.is_running { SessionStatus::Running } else { SessionStatus::Creating },
+            shell: self.shell,
+            pid: None,
+            cwd: PathBuf::from(OsStr::from_bytes(&self.cwd)),
+            env: Vec::new(),
+            created_at: time(self.created_us),
+            last_activity: time(self.last_activity_us),
+            owner: self.owner,
+            cols: self.cols,
+            rows: self.rows,
+            usage: Usage::default(),
+            foreground: self.foreground,
+            boundary: Boundary::Attested,
+            current_command: self.current_command.map(crate::ids::CommandId),
+            current_command_text: self.current_command_text.map(Into::into),
+            last_ended: None,
+            first_offset: 0,
+            end_offset: self.end_offset,
+            exit: None,
+            trouble: if is_alive { self.trouble } else { Some(silent()) },
+            is_unreachable: self.is_unreachable || !is_alive,
+            is_cwd_gone: false,
+            tools: Tools::default(),
+            profile: self.profile,
+            confinement: self.confinement,
+            policy: None,
+            startup_failed: Vec::new(),
+            log_file: PathBuf::new(),
+            limits: Vec::new(),
+            limits_hit: Vec::new(),
+        })
+    }
+}
+
+impl NodeDirectory {
+    /// The directory at the configured URL; `None` if there is none.
+    pub(super) fn open(config: &Config, secret: &Token) -> Result<Option<Self>, ServeError> {
+        let Some(url) = &config.network.redis else { return Ok(None) };
+        let refused = |error: Error| ServeError::Directory { why: error.to_string() };
+        let instance = instance(config, secret);
+        let directory =
+            Directory::open(url, config.network.node, instance, sys::fault::scaled(LEASE)).map_err(refused)?;
+        Ok(Some(Self { directory, is_taken: AtomicBool::new(false) }))
+    }
+
+    /// Refuses to start as a node whose number another instance has. A directory that does not answer refuses nothing.
+    pub(super) async fn claim_first(&self, node: u16) -> Result<(), ServeError> {
+        match self.directory.claim().await {
+            Ok(Claim::Taken(instance)) => Err(ServeError::NodeTaken { node, instance }),
+            Ok(Claim::New | Claim::Renewed) => Ok(()),
+            Err(error) => {
+                tracing::warn!(%error, "the directory does not answer; this node serves without it until it does");
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether another instance has this node's number.
+    pub(super) fn is_taken(&self) -> bool {
+        self.is_taken.load(Ordering::Relaxed)
+    }
+
+    /// The sessions on other nodes that this principal may see; `None` if the directory does not answer.
+    pub(super) async fn others(&self, principal: &Principal, owner: Option<&str>) -> Option<Vec<SessionView>> {
+        let owner = if principal.is_admin() { owner } else { Some(principal.name.as_str()) };
+        let others = tokio::time::timeout(PATIENCE, self.directory.others(owner)).await.ok()?.ok()?;
+        let views = others.into_iter().flat_map(|OtherNode { node, is_alive, sessions }| {
+            let of_node = move |facts: String| serde_json::from_str::<SessionRecord>(&facts).ok()?.view(node, is_alive);
+            sessions.into_iter().filter_map(of_node)
+        });
+        let may_see = |view: &SessionView| principal.may_use(view.profile.as_deref(), view.confinement);
+        Some(views.filter(|view| principal.is_admin() || may_see(view)).collect())
+    }
+
+    /// Frees the number of this node.
+    pub(super) async fn release(&self) {
+        let _ = self.directory.release().await;
+    }
+
+    /// Renews the claim, and writes what has changed since the last time.
+    pub(super) async fn beat(
+        &self,
+        written: &mut Option<HashMap<SessionId, Record>>,
+        records: impl Fn() -> HashMap<SessionId, Record>,
+    ) -> Result<(), Error> {
+        match self.directory.claim().await? {
+            Claim::Taken(instance) => {
+                if !self.is_taken.swap(true, Ordering::Relaxed) {
+                    tracing::error!(
+                        instance,
+                        "another server serves with this node's number; this one starts no session"
+                    );
+                }
+                return Ok(());
+            }
+            // The directory was emptied, or the lease had expired: it gets everything again.
+            Claim::New => *written = None,
+            Claim::Renewed => {}
+        }
+        self.is_taken.store(false, Ordering::Relaxed);
+        let known = match written.take() {
+            Some(known) => known,
+            // An earlier server of this node may have left some.
+            None => self.directory.clear().await.map(|()| HashMap::new())?,
+        };
+        let now = records();
+        let is_new = |id: &SessionId, record: &Record| known.get(id) != Some(record);
+        let new: Vec<Record> = now.iter().filter(|(id, record)| is_new(id, record)).map(|(_, r)| r.clone()).collect();
+        let gone: Vec<Record> = known.iter().filter(|(id, _)| !now.contains_key(id)).map(|(_, r)| r.clone()).collect();
+        if !new.is_empty() || !gone.is_empty() {
+            self.directory.write(&new, &gone).await?;
+        }
+        *written = Some(now);
+        Ok(())
+    }
+}
+
+/// The record of a session, and the id of the session.
+pub(super) fn record(view: &SessionView) -> Option<(SessionId, Record)> {
+    let facts = serde_json::to_string(&SessionRecord::of(view)).ok()?;
+    Some((view.id.clone(), Record { owner: view.owner.clone(), id: view.id.to_string(), facts }))
+}
+
+/// A name for this server that the next one with the same state directory has, too, and no server on another machine.
+fn instance(config: &Config, secret: &Token) -> String {
+    let system = rustix::system::uname();
+    let hash = secret.name_for(&[b"instance", system.nodename().to_bytes(), config.state_dir.as_os_str().as_bytes()]);
+    hash[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}

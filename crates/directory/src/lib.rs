@@ -1,0 +1,189 @@
+//! The directory of the nodes behind one load balancer, in Redis (or Valkey): which nodes serve, and the records of their sessions.
+//!
+//! Each key has one writer, the node whose number it has. A node claims its number with a lease and renews it; a second server with the
+//! same number is refused. All keys of a node have its number as their hash tag, so a cluster keeps them in one slot.
+//!
+//! | key | type | content |
+//! |---|---|---|
+//! | `ptyd:nodes` | set | the numbers of all nodes that have ever claimed one |
+//! | `ptyd:{N}:node` | string, with a lease | the instance that serves as node N |
+//! | `ptyd:{N}:owners` | set | the owners of sessions on node N |
+//! | `ptyd:{N}:sessions:OWNER` | hash | the id of each live session of an owner on node N, and its record |
+
+use std::time::Duration;
+
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::{Client, RedisError, Script, pipe};
+
+/// Connecting and each answer take no longer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The longest wait between two attempts to connect.
+const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(2);
+
+/// Claims the number for an instance, or renews the claim. It returns the present holder of the number, and whether the claim is new.
+const CLAIM: &str = "
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return {holder, 0} end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return {ARGV[1], holder and 0 or 1}";
+
+/// Frees the number, if this instance has it.
+const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+
+/// The directory, as one node uses it.
+#[derive(Clone)]
+pub struct Directory {
+    connection: ConnectionManager,
+    node: u16,
+    instance: String,
+    lease: Duration,
+}
+
+impl std::fmt::Debug for Directory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Directory").field("node", &self.node).field("instance", &self.instance).finish_non_exhaustive()
+    }
+}
+
+/// The result of a claim to a node's number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claim {
+    /// Nobody had it: the directory has no valid record of this node.
+    New,
+    /// This instance had it.
+    Renewed,
+    /// Another instance serves with this number.
+    Taken(String),
+}
+
+/// A live session's record. Only its node writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The session's owner.
+    pub owner: String,
+    /// Its id.
+    pub id: String,
+    /// Its facts, in a form that the nodes agree on.
+    pub facts: String,
+}
+
+/// Another node, and the facts of its sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherNode {
+    /// Its number.
+    pub node: u16,
+    /// Whether its lease is valid.
+    pub is_alive: bool,
+    /// The facts of its sessions.
+    pub sessions: Vec<String>,
+}
+
+/// Why Redis did not answer.
+pub type Error = RedisError;
+
+impl Directory {
+    /// The directory at this URL (`redis://`, `rediss://`, `unix://`), for an instance that serves as this node. It connects when it is
+    /// first asked, and again whenever it has lost its connection. A claim expires `lease` after its last renewal.
+    pub fn open(url: &str, node: u16, instance: String, lease: Duration) -> Result<Self, Error> {
+        let config = ConnectionManagerConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(PATIENCE))
+            .set_number_of_retries(1)
+            .set_max_delay(RECONNECT_DELAY_MAX);
+        let connection = ConnectionManager::new_lazy_with_config(Client::open(url)?, config)?;
+        Ok(Self { connection, node, instance, lease })
+    }
+
+    /// Claims the number of this node, or renews the claim.
+    pub async fn claim(&self) -> Result<Claim, Error> {
+        let (holder, is_new): (String, bool) = Script::new(CLAIM)
+            .key(self.key("node"))
+            .arg(&self.instance)
+            .arg(self.lease.as_millis() as u64)
+            .invoke_async(&mut self.connection.clone())
+            .await?;
+        if holder != self.instance {
+            return Ok(Claim::Taken(holder));
+        }
+        if is_new {
+            // Other nodes find the records by this.
+            let () = redis::cmd("SADD").arg(NODES).arg(self.node).query_async(&mut self.connection.clone()).await?;
+        }
+        Ok(if is_new { Claim::New } else { Claim::Renewed })
+    }
+
+    /// Frees the number, so that its sessions are unreachable at once.
+    pub async fn release(&self) -> Result<(), Error> {
+        Script::new(RELEASE).key(self.key("node")).arg(&self.instance).invoke_async(&mut self.connection.clone()).await
+    }
+
+    /// Removes all records of this node.
+    pub async fn clear(&self) -> Result<(), Error> {
+        let mut connection = self.connection.clone();
+        let owners: Vec<String> = redis::cmd("SMEMBERS").arg(self.key("owners")).query_async(&mut connection).await?;
+        let mut all = pipe();
+        for owner in owners {
+            all.del(self.sessions(&owner)).ignore();
+        }
+        all.del(self.key("owners")).ignore().query_async(&mut connection).await
+    }
+
+    /// Writes records of this node, and removes those of sessions that have ended.
+    pub async fn write(&self, new: &[Record], gone: &[Record]) -> Result<(), Error> {
+        let mut all = pipe();
+        for record in new {
+            all.sadd(self.key("owners"), &record.owner).ignore();
+            all.hset(self.sessions(&record.owner), &record.id, &record.facts).ignore();
+        }
+        for record in gone {
+            all.hdel(self.sessions(&record.owner), &record.id).ignore();
+        }
+        all.query_async(&mut self.connection.clone()).await
+    }
+
+    /// The sessions on other nodes: of one owner, or of all.
+    pub async fn others(&self, owner: Option<&str>) -> Result<Vec<OtherNode>, Error> {
+        let mut connection = self.connection.clone();
+        let nodes: Vec<u16> = redis::cmd("SMEMBERS").arg(NODES).query_async(&mut connection).await?;
+        let mut others = Vec::new();
+        for node in nodes.into_iter().filter(|node| *node != self.node) {
+            let mut found = OtherNode { node, is_alive: false, sessions: Vec::new() };
+            let (is_alive, owners): (bool, Vec<String>) = pipe()
+                .exists(key_of(node, "node"))
+                .smembers(key_of(node, "owners"))
+                .query_async(&mut connection)
+                .await?;
+            found.is_alive = is_alive;
+            let mut all = pipe();
+            for one in owners.iter().filter(|one| owner.is_none_or(|owner| owner == *one)) {
+                all.hvals(sessions_of(node, one));
+            }
+            if !all.is_empty() {
+                let lists: Vec<Vec<String>> = all.query_async(&mut connection).await?;
+                found.sessions = lists.into_iter().flatten().collect();
+            }
+            others.push(found);
+        }
+        Ok(others)
+    }
+
+    fn key(&self, name: &str) -> String {
+        key_of(self.node, name)
+    }
+
+    fn sessions(&self, owner: &str) -> String {
+        sessions_of(self.node, owner)
+    }
+}
+
+/// The set of all nodes.
+const NODES: &str = "ptyd:nodes";
+
+fn key_of(node: u16, name: &str) -> String {
+    format!("ptyd:{{{node}}}:{name}")
+}
+
+fn sessions_of(node: u16, owner: &str) -> String {
+    format!("ptyd:{{{node}}}:sessions:{owner}")
+}
