@@ -63,6 +63,19 @@ impl fmt::Display for SessionId {
     }
 }
 
+impl serde::Serialize for SessionId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for SessionId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(|no| serde::de::Error::custom(format_args!("no session's id: {:?}", no.0)))
+    }
+}
+
 impl fmt::Debug for SessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SessionId").field(&self.as_str()).finish()
@@ -82,7 +95,7 @@ pub(crate) fn random_word() -> String {
 pub struct NoSessionId(pub String);
 
 /// A command's number in its session, from 1; shown as `c7`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct CommandId(pub u32);
 
 impl CommandId {

@@ -1,6 +1,6 @@
 //! The directory of the nodes behind one load balancer, in Redis (or Valkey): which nodes serve, and the records of their sessions.
 //!
-//! Each key has one writer, the node whose number it has. A node claims its number with a lease and renews it; a second server with the
+//! Each key but the stream has one writer, the node whose number it has. A node claims its number with a lease and renews it; a second server with the
 //! same number is refused. All keys of a node have its number as their hash tag, so a cluster keeps them in one slot.
 //!
 //! | key | type | content |
@@ -8,12 +8,14 @@
 //! | `ptyd:nodes` | set | the numbers of all nodes that have ever claimed one |
 //! | `ptyd:{N}:node` | string, with a lease | the instance that serves as node N |
 //! | `ptyd:{N}:owners` | set | the owners of sessions on node N |
+//! | `ptyd:events` | stream | the newest events of all nodes, each with its node |
 //! | `ptyd:{N}:sessions:OWNER` | hash | the id of each live session of an owner on node N, and its record |
 
 use std::time::Duration;
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{Client, RedisError, Script, pipe};
+use redis::streams::{StreamReadOptions, StreamReadReply};
+use redis::{AsyncCommands as _, Client, RedisError, Script, pipe};
 
 /// Connecting and each answer take no longer.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -35,6 +37,8 @@ const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redi
 #[derive(Clone)]
 pub struct Directory {
     connection: ConnectionManager,
+    /// A second connection: a wait for events keeps all other requests on its connection waiting.
+    following: ConnectionManager,
     node: u16,
     instance: String,
     lease: Duration,
@@ -79,6 +83,17 @@ pub struct OtherNode {
     pub sessions: Vec<String>,
 }
 
+/// An event of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The node.
+    pub node: u16,
+    /// The place of the event in that node's own log. An event that was written twice has the same place.
+    pub place: String,
+    /// Its facts, in a form that the nodes agree on.
+    pub facts: String,
+}
+
 /// Why Redis did not answer.
 pub type Error = RedisError;
 
@@ -91,8 +106,11 @@ impl Directory {
             .set_response_timeout(Some(PATIENCE))
             .set_number_of_retries(1)
             .set_max_delay(RECONNECT_DELAY_MAX);
-        let connection = ConnectionManager::new_lazy_with_config(Client::open(url)?, config)?;
-        Ok(Self { connection, node, instance, lease })
+        let client = Client::open(url)?;
+        let waits = config.clone().set_response_timeout(Some(EVENTS_WAIT + PATIENCE));
+        let connection = ConnectionManager::new_lazy_with_config(client.clone(), config)?;
+        let following = ConnectionManager::new_lazy_with_config(client, waits)?;
+        Ok(Self { connection, following, node, instance, lease })
     }
 
     /// Claims the number of this node, or renews the claim.
@@ -142,6 +160,51 @@ impl Directory {
         all.query_async(&mut self.connection.clone()).await
     }
 
+    /// Appends events of this node to the stream.
+    pub async fn show(&self, events: &[Event]) -> Result<(), Error> {
+        let mut all = pipe();
+        for event in events {
+            let add = all.cmd("XADD").arg(EVENTS).arg("MAXLEN").arg("~").arg(EVENTS_KEPT);
+            add.arg("*")
+                .arg("node")
+                .arg(event.node)
+                .arg("place")
+                .arg(&event.place)
+                .arg("facts")
+                .arg(&event.facts)
+                .ignore();
+        }
+        all.query_async(&mut self.connection.clone()).await
+    }
+
+    /// The events of other nodes behind a place in the stream, which moves. It waits some seconds for one; without a place, it finds the
+    /// present end.
+    pub async fn follow(&self, place: &mut Option<String>) -> Result<Vec<Event>, Error> {
+        let mut connection = self.following.clone();
+        let Some(from) = place else {
+            let newest: Vec<(String, Vec<String>)> = redis::cmd("XREVRANGE")
+                .arg(EVENTS)
+                .arg("+")
+                .arg("-")
+                .arg("COUNT")
+                .arg(1)
+                .query_async(&mut connection)
+                .await?;
+            *place = Some(newest.into_iter().next().map_or_else(|| "0-0".to_owned(), |(id, _)| id));
+            return Ok(Vec::new());
+        };
+        let read = StreamReadOptions::default().block(EVENTS_WAIT.as_millis() as usize).count(EVENTS_READ_MAX);
+        let reply: StreamReadReply = connection.xread_options(&[EVENTS], &[from.as_str()], &read).await?;
+        let mut events = Vec::new();
+        for entry in reply.keys.into_iter().flat_map(|stream| stream.ids) {
+            let text = |field| entry.get::<String>(field).unwrap_or_default();
+            let of_another = entry.get("node").filter(|node| *node != self.node);
+            events.extend(of_another.map(|node| Event { node, place: text("place"), facts: text("facts") }));
+            *place = Some(entry.id);
+        }
+        Ok(events)
+    }
+
     /// The sessions on other nodes: of one owner, or of all.
     pub async fn others(&self, owner: Option<&str>) -> Result<Vec<OtherNode>, Error> {
         let mut connection = self.connection.clone();
@@ -176,6 +239,18 @@ impl Directory {
         sessions_of(self.node, owner)
     }
 }
+
+/// The stream of all events.
+const EVENTS: &str = "ptyd:events";
+
+/// About so many events are kept.
+const EVENTS_KEPT: usize = 10_000;
+
+/// So many are read at once.
+const EVENTS_READ_MAX: usize = 1_000;
+
+/// A reader of events waits this long for one.
+const EVENTS_WAIT: Duration = Duration::from_secs(5);
 
 /// The set of all nodes.
 const NODES: &str = "ptyd:nodes";

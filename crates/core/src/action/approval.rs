@@ -83,7 +83,7 @@ pub enum ApprovalState {
 }
 
 /// A person's decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Decision {
     /// Let it be performed once.
     Allow,

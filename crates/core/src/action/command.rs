@@ -94,7 +94,7 @@ pub enum Ending {
 }
 
 /// The present view of a command.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct CommandView {
     /// Its id, unique in its session.
     pub id: CommandId,
@@ -123,6 +123,7 @@ pub struct CommandView {
     /// The number of bytes of output so far.
     pub output_size: u64,
     /// The working directory when it ended.
+    #[serde(skip)]
     pub cwd: Option<PathBuf>,
     /// How certain its end is.
     pub boundary: Boundary,
@@ -131,7 +132,7 @@ pub struct CommandView {
 }
 
 /// A command's state: terminal-management.md §3.4.2.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum CommandStatus {
     /// It has not ended.
     Running,
@@ -144,7 +145,7 @@ pub enum CommandStatus {
 }
 
 /// How certain a command's end is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Boundary {
     /// The shell itself reported it over the attestation socket.
     Attested,

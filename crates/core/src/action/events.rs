@@ -62,10 +62,11 @@ pub struct EventsView {
     pub follower: Option<Arc<OwnedSemaphorePermit>>,
 }
 
-/// An event of a session.
-#[derive(Debug, Clone)]
+/// An event of a session. The directory of several nodes has its JSON.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct ServerEvent {
     /// Its number in this server.
+    #[serde(skip)]
     pub number: u64,
     /// When it happened.
     pub at: SystemTime,
@@ -80,7 +81,7 @@ pub struct ServerEvent {
 }
 
 /// The kinds of events.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub enum ServerEventKind {
     /// The session was started.
     Created,

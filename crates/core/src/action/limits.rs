@@ -9,7 +9,7 @@ use crate::limits::{
 };
 
 /// A kind of limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Limit {
     /// CPU time, from the start of one command to the start of the next.
     CpuSeconds,
@@ -210,7 +210,7 @@ pub struct KeptLimit {
 }
 
 /// A limit that was hit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LimitHit {
     /// The kind.
     pub limit: Limit,

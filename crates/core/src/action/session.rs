@@ -328,7 +328,7 @@ pub struct TerminatedView {
 }
 
 /// How a session ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SessionExit {
     /// The shell's exit code.
     pub code: Option<i32>,

@@ -6,18 +6,19 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use directory::{Claim, Directory, Error, OtherNode, Record};
+use directory::{Claim, Directory, Error, Event, OtherNode, Record};
 use serde::{Deserialize, Serialize};
 
 use super::timeline::{micros, time};
-use crate::action::{Boundary, Foreground, SessionStatus, SessionView, Tools, Usage};
+use crate::action::{Boundary, EventPlace, Foreground, ServerEvent, SessionStatus, SessionView, Tools, Usage};
 use crate::config::Config;
 use crate::confinement_tier::ConfinementTier;
 use crate::credentials::server_token::Token;
-use crate::ids::SessionId;
+use crate::ids::{CommandId, SessionId};
 use crate::principal::Principal;
 use crate::serve_error::ServeError;
 
@@ -35,11 +36,32 @@ pub(super) struct NodeDirectory {
     is_taken: AtomicBool,
 }
 
+/// A position in the events of all nodes.
+#[derive(Debug, Default)]
+pub(super) struct Followed {
+    place: Option<String>,
+    /// The newest event of each node.
+    newest: HashMap<u16, EventPlace>,
+}
+
+impl Followed {
+    /// Whether this event was not taken before: a node writes events again if it has not learnt that they arrived.
+    fn is_new(&mut self, event: &Event) -> bool {
+        let Ok(place) = event.place.parse::<EventPlace>() else { return false };
+        let newest = self.newest.insert(event.node, place);
+        let was_there = newest.filter(|newest| newest.server == place.server && place.number <= newest.number);
+        if let Some(newest) = was_there {
+            self.newest.insert(event.node, newest);
+        }
+        was_there.is_none()
+    }
+}
+
 /// A session's record: the part of its view that is the same for every reader. Changes of its form need every node to be replaced.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SessionRecord {
-    id: String,
+    id: SessionId,
     owner: String,
     name: Option<String>,
     is_running: bool,
@@ -50,7 +72,7 @@ struct SessionRecord {
     cols: u16,
     rows: u16,
     foreground: Foreground,
-    current_command: Option<u32>,
+    current_command: Option<CommandId>,
     current_command_text: Option<String>,
     end_offset: u64,
     trouble: Option<String>,
@@ -62,7 +84,7 @@ struct SessionRecord {
 impl SessionRecord {
     fn of(view: &SessionView) -> Self {
         Self {
-            id: view.id.to_string(),
+            id: view.id.clone(),
             owner: view.owner.clone(),
             name: view.name.clone(),
             is_running: view.status == SessionStatus::Running,
@@ -73,7 +95,7 @@ impl SessionRecord {
             cols: view.cols,
             rows: view.rows,
             foreground: view.foreground,
-            current_command: view.current_command.map(|id| id.0),
+            current_command: view.current_command,
             current_command_text: view.current_command_text.as_deref().map(str::to_owned),
             end_offset: view.end_offset,
             trouble: view.trouble.clone(),
@@ -84,10 +106,10 @@ impl SessionRecord {
     }
 
     /// The view of the session on a node that serves, or does not.
-    fn view(self, node: u16, is_alive: bool) -> Option<SessionView> {
+    fn view(self, node: u16, is_alive: bool) -> SessionView {
         let silent = || format!("node {node} does not answer");
-        Some(SessionView {
-            id: SessionId::parse(&self.id).ok()?,
+        SessionView {
+            id: self.id,
             name: self.name,
             status: if self.is_running { SessionStatus::Running } else { SessionStatus::Creating },
             shell: self.shell,
@@ -102,7 +124,7 @@ impl SessionRecord {
             usage: Usage::default(),
             foreground: self.foreground,
             boundary: Boundary::Attested,
-            current_command: self.current_command.map(crate::ids::CommandId),
+            current_command: self.current_command,
             current_command_text: self.current_command_text.map(Into::into),
             last_ended: None,
             first_offset: 0,
@@ -119,7 +141,7 @@ impl SessionRecord {
             log_file: PathBuf::new(),
             limits: Vec::new(),
             limits_hit: Vec::new(),
-        })
+        }
     }
 }
 
@@ -156,11 +178,31 @@ impl NodeDirectory {
         let owner = if principal.is_admin() { owner } else { Some(principal.name.as_str()) };
         let others = tokio::time::timeout(PATIENCE, self.directory.others(owner)).await.ok()?.ok()?;
         let views = others.into_iter().flat_map(|OtherNode { node, is_alive, sessions }| {
-            let of_node = move |facts: String| serde_json::from_str::<SessionRecord>(&facts).ok()?.view(node, is_alive);
+            let of_node =
+                move |facts: String| Some(serde_json::from_str::<SessionRecord>(&facts).ok()?.view(node, is_alive));
             sessions.into_iter().filter_map(of_node)
         });
         let may_see = |view: &SessionView| principal.may_use(view.profile.as_deref(), view.confinement);
         Some(views.filter(|view| principal.is_admin() || may_see(view)).collect())
+    }
+
+    /// Shows these events of this node to the others, oldest first.
+    pub(super) async fn show(&self, events: &[(EventPlace, Arc<ServerEvent>)]) -> Result<(), Error> {
+        let event = |(place, event): &(EventPlace, Arc<ServerEvent>)| {
+            let facts = serde_json::to_string(&**event).ok()?;
+            Some(Event { node: event.session.node(), place: place.to_string(), facts })
+        };
+        self.directory.show(&events.iter().filter_map(event).collect::<Vec<_>>()).await
+    }
+
+    /// Waits for further events of other nodes.
+    pub(super) async fn follow(&self, followed: &mut Followed) -> Result<Vec<ServerEvent>, Error> {
+        let events = self.directory.follow(&mut followed.place).await?;
+        Ok(events
+            .into_iter()
+            .filter(|event| followed.is_new(event))
+            .filter_map(|event| serde_json::from_str(&event.facts).ok())
+            .collect())
     }
 
     /// Frees the number of this node.
@@ -217,4 +259,23 @@ fn instance(config: &Config, secret: &Token) -> String {
     let system = rustix::system::uname();
     let hash = secret.name_for(&[b"instance", system.nodename().to_bytes(), config.state_dir.as_os_str().as_bytes()]);
     hash[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    // promise: node-5
+    fn an_event_that_was_written_twice_is_taken_once_and_a_new_server_of_a_node_begins_anew() {
+        let mut followed = Followed::default();
+        let mut is_new = |node, server: u32, number| {
+            let place = EventPlace { server, number }.to_string();
+            followed.is_new(&Event { node, place, facts: String::new() })
+        };
+        assert_eq!([1, 2, 3].map(|number| is_new(1, 7, number)), [true; 3]);
+        assert_eq!([2, 3, 4].map(|number| is_new(1, 7, number)), [false, false, true]);
+        assert_eq!([1, 1].map(|number| is_new(2, 7, number)), [true, false]);
+        assert_eq!([1, 2, 1].map(|number| is_new(1, 8, number)), [true, true, false]);
+    }
 }

@@ -1,14 +1,15 @@
-//! Keeps the records of this node's sessions in the directory of all nodes.
+//! Keeps the records and the events of this node's sessions in the directory of all nodes, and takes the events of the others from there.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use directory::Record;
+use directory::{Error, Record};
 use tokio::time::{Instant, sleep_until};
 
 use super::handle::Handle;
-use super::node_directory::record;
+use super::node_directory::{Followed, NodeDirectory, record};
 use super::services::Services;
 use crate::action::SessionStatus;
 use crate::ids::SessionId;
@@ -19,19 +20,38 @@ const BEAT: Duration = Duration::from_secs(5);
 /// After a change others are collected for this long, so that a busy session costs few writes.
 const DELAY: Duration = Duration::from_millis(200);
 
+/// Writes the records that have changed, and the events that are new.
+async fn write(
+    services: &Services,
+    directory: &NodeDirectory,
+    written: &mut Option<HashMap<SessionId, Record>>,
+    shown: &mut u64,
+) -> Result<(), Error> {
+    directory.beat(written, || records(services)).await?;
+    let (events, newest) = services.server_events.own_since(*shown, services.settings.node);
+    if !events.is_empty() {
+        directory.show(&events).await?;
+    }
+    *shown = newest;
+    Ok(())
+}
+
 /// Keeps this node's records in the directory until the server stops, and frees its number then.
 pub fn keep_directory(services: &Arc<Services>) {
     if services.directory.is_none() {
         return;
     }
+    tokio::spawn(take_events(Arc::clone(services)));
     let services = Arc::clone(services);
     tokio::spawn(async move {
         let Some(directory) = &services.directory else { return };
         let mut changes = services.server_events.changes();
         let mut stopping = services.sessions.stop_signal();
         let (mut written, mut is_answering) = (None, true);
+        let (_, mut shown) = services.server_events.own_since(u64::MAX, services.settings.node);
         while !*stopping.borrow() {
-            let result = directory.beat(&mut written, || records(&services)).await;
+            changes.mark_unchanged();
+            let result = write(&services, directory, &mut written, &mut shown).await;
             if is_answering != result.is_ok() {
                 is_answering = result.is_ok();
                 match result {
@@ -41,7 +61,6 @@ pub fn keep_directory(services: &Arc<Services>) {
                     }
                 }
             }
-            changes.mark_unchanged();
             tokio::select! {
                 () = sleep_until(Instant::now() + sys::fault::scaled(BEAT)) => {}
                 _ = changes.changed() => sleep_until(Instant::now() + DELAY).await,
@@ -50,6 +69,23 @@ pub fn keep_directory(services: &Arc<Services>) {
         }
         directory.release().await;
     });
+}
+
+/// Takes the events of the other nodes until the server stops.
+async fn take_events(services: Arc<Services>) {
+    let Some(directory) = &services.directory else { return };
+    let mut followed = Followed::default();
+    let stopping = pin!(services.sessions.stopping());
+    let follow = async {
+        loop {
+            match directory.follow(&mut followed).await {
+                Ok(events) => events.into_iter().for_each(|event| services.server_events.of_another_node(event)),
+                // The other task has logged it.
+                Err(_) => sleep_until(Instant::now() + sys::fault::scaled(BEAT)).await,
+            }
+        }
+    };
+    tokio::select! { () = follow => {} () = stopping => {} }
 }
 
 /// The records of this node's live sessions.

@@ -109,10 +109,19 @@ impl ServerEvents {
         self.add(approval.session.clone(), approval.owner.clone(), approval.session_name.clone(), what);
     }
 
+    /// Appends an event of another node.
+    pub(super) fn of_another_node(&self, event: ServerEvent) {
+        self.push(event);
+    }
+
     fn add(&self, session: SessionId, owner: String, name: Option<String>, what: ServerEventKind) {
+        self.push(ServerEvent { number: 0, at: SystemTime::now(), session, owner, name, what });
+    }
+
+    fn push(&self, event: ServerEvent) {
         let mut ring = locked(&self.ring);
         let number = *self.count.borrow() + 1;
-        ring.push(Arc::new(ServerEvent { number, at: SystemTime::now(), session, owner, name, what }));
+        ring.push(Arc::new(ServerEvent { number, ..event }));
         self.count.send_replace(number);
     }
 
@@ -172,6 +181,15 @@ impl ServerEvents {
                 _ = stopping.changed() => {}
             }
         }
+    }
+
+    /// The events of this node's sessions behind a number, and the number of the newest event.
+    pub(super) fn own_since(&self, number: u64, node: u16) -> (Vec<(EventPlace, Arc<ServerEvent>)>, u64) {
+        let ring = locked(&self.ring);
+        let is_new = |event: &&Arc<ServerEvent>| event.number > number && event.session.node() == node;
+        let placed =
+            |event: &Arc<ServerEvent>| (EventPlace { server: self.server, number: event.number }, Arc::clone(event));
+        (ring.events.iter().filter(is_new).map(placed).collect(), *self.count.borrow())
     }
 
     /// Tells of every further event.

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use api::SessionListQuery;
-use e2e::{Binary, Home, Mcp, Redis, Server, Session, Start, eventually, lacks};
+use api::{EventKind, SessionListQuery};
+use e2e::{Binary, Follower, Home, Mcp, Redis, Server, Session, Start, eventually, lacks};
 use serde_json::json;
 
 fn start(node: &str) -> Server {
@@ -170,4 +170,44 @@ async fn the_sessions_of_a_lost_node_are_unreachable_and_not_ended_and_two_serve
     two.again();
     lists(&one, &both).await;
     assert_eq!(second.gives("echo works").await, (0, "works\n".to_owned()));
+}
+
+#[tokio::test]
+// promise: node-5
+async fn a_follower_at_any_node_gets_the_events_of_all_nodes_once_and_in_order() {
+    if lacks(&["redis-server", "redis-cli"]) {
+        return;
+    }
+    let home = Home::make();
+    let redis = Redis::start(home.path());
+    let (one, two) = (node("1", &redis), node("2", &redis));
+    let both = [one.session().await, two.session().await];
+    lists(&one, &whole(&[&both[0], &both[1]])).await;
+    let followers = [&one, &two].map(|node| Follower::open(node, &node.token(), None));
+    let exits = |round: usize| (0..3).map(move |number| 10 * round + number);
+    for round in 0..2 {
+        for session in &both {
+            for code in exits(round) {
+                assert_eq!(session.gives(&format!("(exit {code})")).await.0, i32::try_from(code).expect("small"));
+            }
+        }
+        // The events of the second round wait for the directory.
+        if round == 0 {
+            redis.freeze();
+        }
+    }
+    redis.thaw();
+    for mut follower in followers {
+        let mut told = vec![Vec::new(); 2];
+        while told.iter().any(|codes: &Vec<_>| codes.len() < 6) {
+            let event = follower.next_event();
+            assert_ne!(event.event, EventKind::Gap, "{event:?}");
+            if event.event == EventKind::CommandCompleted {
+                let at = both.iter().position(|session| event.session_id.as_ref() == Some(&session.id));
+                told[at.expect("one of them")].push(event.exit_code.expect("it has ended") as usize);
+            }
+        }
+        let expected: Vec<usize> = (0..2).flat_map(exits).collect();
+        assert_eq!(told, [expected.clone(), expected]);
+    }
 }
