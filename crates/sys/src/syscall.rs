@@ -63,6 +63,7 @@ pub fn of(pid: u32, tid: u32) -> io::Result<Option<Call>> {
         *argument = u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap_or(u64::MAX);
     }
     let [a, b, c, d, e] = arguments;
+    let number = if number == libc::SYS_restart_syscall { restarted(pid, tid) } else { number };
     let set = |fds, limit| Set { fds, limit_ms: limit_ms(pid, number, limit) };
     Ok(Some(match number {
         libc::SYS_read | libc::SYS_readv | libc::SYS_pread64 => Call::Read { fd: a, bytes: c },
@@ -83,6 +84,18 @@ pub fn of(pid: u32, tid: u32) -> io::Result<Option<Call>> {
         libc::SYS_pause => Call::Signal { is_endless: true },
         _ => Call::Other,
     }))
+}
+
+/// The call that a thread goes on with after it was stopped or frozen in it. The kernel shows restart_syscall(2), with the arguments of the
+/// interrupted call, and tells by the place where the thread sleeps which one that was.
+fn restarted(pid: u32, tid: u32) -> i64 {
+    let place = fs::read_to_string(format!("/proc/{pid}/task/{tid}/wchan")).unwrap_or_default();
+    match place {
+        #[cfg(target_arch = "x86_64")]
+        place if place.contains("poll") => libc::SYS_poll,
+        place if place.contains("futex") => libc::SYS_futex,
+        _ => libc::SYS_restart_syscall,
+    }
 }
 
 /// Whether a thread sleeps interruptibly: the state `S` of proc_pid_stat(5), which a woken thread no longer has.

@@ -1,7 +1,8 @@
 //! Programs that need more than lines: passwords, and full-screen programs.
 
 use api::{CommandStatus, EndedBy, ErrorCode, Foreground, InputRequest, WaitRequest};
-use e2e::Server;
+use e2e::{Pid, Server, eventually, lacks};
+use rustix::process::Signal;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -62,7 +63,7 @@ async fn nothing_but_a_persons_key_answers_a_question_for_a_key() {
 #[tokio::test]
 // promise: screen-1, screen-3
 async fn an_editor_is_a_screen_that_keys_drive() {
-    if e2e::lacks(&["vim"]) {
+    if lacks(&["vim"]) {
         return;
     }
     let server = Server::start();
@@ -110,7 +111,7 @@ async fn answers_that_nobody_has_read_spoil_no_later_command() {
 
 #[tokio::test]
 async fn a_pager_waits_and_leaves_no_paint() {
-    if e2e::lacks(&["less"]) {
+    if lacks(&["less"]) {
         return;
     }
     let server = Server::start();
@@ -254,4 +255,33 @@ async fn a_first_look_at_a_long_output_keeps_nobody_waiting() {
     assert!(screen.rows.iter().any(|row| row == "1000000"), "{:?}", screen.rows);
     // It is drawn in turns, between which others are answered.
     assert!(asked >= 5, "{asked}");
+}
+
+#[tokio::test]
+// promise: end-2
+async fn a_program_that_was_stopped_while_it_polled_asks_again_when_it_continues() {
+    if lacks(&["python3"]) {
+        return;
+    }
+    let server = Server::start();
+    let shell = server.session().await;
+    let program = "import select, sys\nsys.stdout.write('name> ')\nsys.stdout.flush()\npolled = select.poll()\n\
+                   polled.register(0, select.POLLIN)\npolled.poll()\nprint('got', sys.stdin.readline())\n";
+    std::fs::write(server.home().file("ask.py"), program).expect("written");
+    // The session's shell does not learn that a child of its child is stopped.
+    let asked = shell.run("sh -c 'python3 ask.py; echo end'").await;
+    assert_eq!(asked.foreground, Some(Foreground::InputWanted), "{asked:?}");
+    let all = server.client().processes(&shell.id).await.expect("known").processes;
+    let python = all.iter().find(|it| it.name.starts_with("python"));
+    let python = Pid::new(python.unwrap_or_else(|| panic!("{all:?}")).pid);
+    for _ in 0..3 {
+        python.signal(Signal::STOP);
+        eventually("it is stopped", async || (python.state() == Some('T')).then_some(())).await;
+        python.signal(Signal::CONT);
+        eventually("it sleeps again", async || (python.state() == Some('S')).then_some(())).await;
+        // What is shown again is seen anew.
+        shell.sends(b"x\x7f").await;
+        let asks = async || (shell.look().await.foreground == Foreground::InputWanted).then_some(());
+        eventually("it asks", asks).await;
+    }
 }
