@@ -8,6 +8,7 @@
 //! A synchronized update (mode 2026) is drawn as it comes: delaying it needs a clock, and there is none here.
 
 mod handler;
+mod masked;
 mod model;
 mod repair;
 mod snapshot;
@@ -16,6 +17,7 @@ use alacritty_terminal::vte::ansi::{Processor, Timeout};
 
 use crate::sequence::{Piece, Splitter};
 use crate::utf8::{Decoded, Utf8};
+pub use masked::Mask;
 use model::Model;
 pub use model::{Cursor, Span};
 
@@ -118,6 +120,11 @@ impl Screen {
         self.model.text()
     }
 
+    /// The rows as text. A row that continues in the next one keeps its blanks, so that a mask finds what goes over both.
+    pub fn unbroken_text(&self) -> Vec<String> {
+        self.model.unbroken_text()
+    }
+
     /// Text in reverse video, row by row, without blanks.
     pub fn inverse(&self) -> Vec<Span> {
         self.model.inverse()
@@ -144,7 +151,13 @@ impl Screen {
     ///
     /// They begin with a full reset, so they also repair a terminal in an unknown state.
     pub fn ansi(&mut self) -> Vec<u8> {
-        let mut bytes = snapshot::write(&mut self.model);
+        self.masked_ansi(None)
+    }
+
+    /// The same with the texts of cells, titles and links masked as they were rendered. `mask` keeps the length of a text. Each
+    /// cell that it changes is painted as an asterisk, in the colours of the cell.
+    pub fn masked_ansi(&mut self, mask: Mask<'_>) -> Vec<u8> {
+        let mut bytes = snapshot::write(&mut self.model, mask);
         bytes.extend_from_slice(self.utf8.unfinished());
         bytes.extend(self.splitter.unfinished());
         bytes

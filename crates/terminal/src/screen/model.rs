@@ -11,6 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
 use super::repair::{repair, repair_grid, repair_last_row, repair_wrap};
+use super::snapshot::wraps;
 use alacritty_terminal::Term;
 use alacritty_terminal::event::VoidListener;
 use alacritty_terminal::grid::{Dimensions, Grid};
@@ -142,10 +143,18 @@ impl Model {
     }
 
     pub(super) fn text(&self) -> Vec<String> {
+        let mut rows = self.unbroken_text();
+        rows.iter_mut().for_each(trim);
+        rows
+    }
+
+    pub(super) fn unbroken_text(&self) -> Vec<String> {
         let row_text = |line: usize| {
             let mut text = String::new();
             self.row(line).iter().for_each(|cell| put(cell, &mut text));
-            text.truncate(text.trim_end_matches(' ').len());
+            if !wraps(self.term.grid(), line) {
+                trim(&mut text);
+            }
             text
         };
         (0..self.term.screen_lines()).map(row_text).collect()
@@ -315,8 +324,12 @@ fn number(color: Color) -> u32 {
     }
 }
 
+fn trim(row: &mut String) {
+    row.truncate(row.trim_end_matches(' ').len());
+}
+
 /// Appends the visible text of a cell.
-fn put(cell: &Cell, text: &mut String) {
+pub(super) fn put(cell: &Cell, text: &mut String) {
     if !cell.flags.contains(Flags::WIDE_CHAR_SPACER) {
         // The emulator remembers that a tab was here; it is shown as a blank.
         text.push(if cell.c == '\t' { ' ' } else { cell.c });

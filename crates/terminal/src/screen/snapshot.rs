@@ -10,6 +10,7 @@ use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::term::color::COUNT as COLOUR_COUNT;
 use alacritty_terminal::vte::ansi::{CharsetIndex, Color, CursorShape, CursorStyle, NamedColor, StandardCharset};
 
+use super::masked::{Mask, masked};
 use super::model::{Keyboard, Mirror, Model, is_default_tab};
 
 /// Modes that are off in a new terminal, with the sequences that set them.
@@ -35,14 +36,15 @@ const ON_BY_DEFAULT: [(TermMode, &str); 4] = [
     (TermMode::URGENCY_HINTS, "\x1b[?1042l"),
 ];
 
-pub(super) fn write(model: &mut Model) -> Vec<u8> {
-    let mut writer = Writer::default();
+pub(super) fn write(model: &mut Model, mask: Mask<'_>) -> Vec<u8> {
+    let mut writer = Writer { out: Vec::new(), mask, pen: Pen::default(), charsets: Charsets::default() };
     writer.put("\x1bc");
     writer.colours(model);
     writer.titles(&model.mirror);
     let is_alternate = model.has(TermMode::ALT_SCREEN);
     if is_alternate {
         model.with_other_grid(|primary| {
+            let primary = &*masked(primary, mask);
             writer.paint(primary);
             writer.cursor(primary, &primary.cursor);
             writer.charsets(&primary.cursor.charsets);
@@ -68,12 +70,12 @@ pub(super) fn write(model: &mut Model) -> Vec<u8> {
     }
     writer.keyboard(&model.mirror.keyboards[usize::from(is_alternate)]);
 
-    let grid = model.term.grid();
+    let grid = &*masked(model.term.grid(), mask);
     writer.tabs(&model.mirror.tabs);
     writer.saved_cursor(&grid.saved_cursor);
     writer.paint(grid);
     writer.margins(model.mirror.margins, model.term.screen_lines());
-    writer.final_cursor(model);
+    writer.final_cursor(model, grid);
     writer.charsets(&grid.cursor.charsets);
     if model.mirror.charset == CharsetIndex::G1 {
         writer.put("\x0e");
@@ -103,17 +105,25 @@ impl Pen {
 const NOT_PEN: Flags =
     Flags::WRAPLINE.union(Flags::WIDE_CHAR).union(Flags::WIDE_CHAR_SPACER).union(Flags::LEADING_WIDE_CHAR_SPACER);
 
-#[derive(Default)]
-struct Writer {
+struct Writer<'a> {
     out: Vec<u8>,
+    mask: Mask<'a>,
     /// The pen and the character sets of the terminal that reads this.
     pen: Pen,
     charsets: Charsets,
 }
 
-impl Writer {
+impl Writer<'_> {
     fn put(&mut self, text: &str) {
         self.out.extend_from_slice(text.as_bytes());
+    }
+
+    fn masked(&self, text: &str) -> String {
+        let mut bytes = text.as_bytes().to_vec();
+        if let Some(mask) = self.mask {
+            mask(&mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     fn goto(&mut self, line: usize, col: usize) {
@@ -136,7 +146,7 @@ impl Writer {
 
     fn titles(&mut self, mirror: &Mirror) {
         let mut title = |title: &Option<String>, then: &str| {
-            let title = title.as_deref().unwrap_or_default();
+            let title = self.masked(title.as_deref().unwrap_or_default());
             self.put(&format!("\x1b]2;{title}\x1b\\{then}"));
         };
         for pushed in &mirror.titles {
@@ -162,8 +172,7 @@ impl Writer {
         let mut is_continued = false;
         for line in 0..grid.screen_lines() {
             let row = &grid[Line(line as i32)][..];
-            let wraps =
-                line + 1 < grid.screen_lines() && row.last().is_some_and(|cell| cell.flags.contains(Flags::WRAPLINE));
+            let wraps = wraps(grid, line);
             let leaves_gap = wraps && is_gap(&row[row.len() - 1], &grid[Line(line as i32 + 1)][Column(0)]);
             let len = match row.iter().rposition(|cell| !is_blank(cell)) {
                 _ if wraps => row.len() - usize::from(leaves_gap),
@@ -204,7 +213,8 @@ impl Writer {
         if link != self.pen.0.hyperlink() {
             match &link {
                 Some(link) => {
-                    self.put(&format!("\x1b]8;id={};{}\x1b\\", link.id(), link.uri()));
+                    let (id, uri) = (self.masked(link.id()), self.masked(link.uri()));
+                    self.put(&format!("\x1b]8;id={id};{uri}\x1b\\"));
                 }
                 None => self.put("\x1b]8;;\x1b\\"),
             }
@@ -290,8 +300,7 @@ impl Writer {
         self.cell(&grid[row][Column(col)]);
     }
 
-    fn final_cursor(&mut self, model: &Model) {
-        let grid = model.term.grid();
+    fn final_cursor(&mut self, model: &Model, grid: &Grid<Cell>) {
         if !model.has(TermMode::ORIGIN) {
             self.cursor(grid, &grid.cursor);
             return;
@@ -322,6 +331,12 @@ impl Writer {
             }
         }
     }
+}
+
+/// Whether a row continues in the next one.
+pub(super) fn wraps(grid: &Grid<Cell>, line: usize) -> bool {
+    line + 1 < grid.screen_lines()
+        && grid[Line(line as i32)][..].last().is_some_and(|cell| cell.flags.contains(Flags::WRAPLINE))
 }
 
 /// A wide character that does not fit leaves a gap at the end of its row. Printing it again does the same, unless a

@@ -466,6 +466,67 @@ proptest! {
     }
 }
 
+/// Masks `SECRET` wherever it stands, also over line ends.
+fn mask(text: &mut [u8]) {
+    let places: Vec<usize> = (0..text.len()).filter(|at| text[*at] != b'\n').collect();
+    let letters: Vec<u8> = places.iter().map(|at| text[*at]).collect();
+    for from in memchr::memmem::find_iter(&letters, SECRET) {
+        places[from..from + SECRET.len()].iter().for_each(|at| text[*at] = b'*');
+    }
+}
+
+const SECRET: &[u8] = "hunter2 is-\u{e9}\u{4e16}-key".as_bytes();
+
+proptest! {
+    #[test]
+    // promise: output-2
+    fn a_masked_snapshot_has_no_secret_however_it_was_painted(
+        (cols, rows) in (4u16..50, 6u16..9),
+        from in 0u16..60,
+        cuts in prop::collection::vec((0usize..19, 0usize..7), 0..8),
+        (in_alternate, in_title, in_link) in any::<(bool, bool, bool)>(),
+    ) {
+        let secret = std::str::from_utf8(SECRET).unwrap();
+        let mut cuts = cuts;
+        cuts.sort();
+        let mut bytes = String::new();
+        if in_title {
+            bytes += "\x1b]2;hunter2 \x01is-\u{e9}\u{4e16}-key\x07\x1b[22t";
+        }
+        if in_link {
+            bytes += "\x1b]8;;http://hunter2 \x01is-\u{e9}\u{4e16}-key\x07link\x1b]8;;\x07";
+        }
+        bytes += "\x1b[H\r\n";
+        bytes += &" ".repeat(usize::from(from % cols));
+        for (n, c) in secret.chars().enumerate() {
+            for (_, how) in cuts.iter().filter(|(at, _)| *at == n) {
+                bytes += match how {
+                    0 => "X\x08",
+                    1 => "\x1b7\x1b[HX\x1b8",
+                    2 => "\x1b[1m",
+                    3 => "\x1b[31;7m",
+                    4 => "\x1b[0m",
+                    5 => "\x1b7\x1b[99B\x1b[99CX\x1b8",
+                    _ => "\x1b[s\x1b[A\x1b[u",
+                };
+            }
+            bytes.push(c);
+        }
+        if in_alternate {
+            bytes += "\x1b[?1049hother";
+        }
+        let mut screen = screen(cols, rows, bytes.as_bytes());
+        let masked = screen.masked_ansi(Some(&mask));
+        let mut resumed = self::screen(cols, rows, &masked);
+        resumed.feed(b"\x1b[?1049l");
+        for shown in [String::from_utf8(masked).unwrap(), resumed.text().join(""), resumed.unbroken_text().join("")] {
+            prop_assert!(!shown.contains(secret), "{shown:?} of {bytes:?}");
+        }
+        let clear = screen.ansi();
+        prop_assert_eq!(screen.masked_ansi(Some(&|_| {})), clear, "a mask that changes nothing");
+    }
+}
+
 #[test]
 fn the_largest_screen_takes_text_and_snapshots() {
     let mut screen = screen(u16::MAX, u16::MAX, "x".repeat(2_000).as_bytes());

@@ -1,6 +1,7 @@
 //! Views of the session: its snapshot and its screen.
 
-use journal::MaskedText;
+use journal::{MaskedText, Masks};
+use terminal::Screen;
 
 use crate::action::{Boundary, Foreground, Painter, ScreenView, SessionStatus};
 use crate::ids::CommandId;
@@ -93,8 +94,8 @@ impl Session {
 
     /// The present rows of the screen.
     pub(super) fn rows_now(&mut self) -> MaskedText {
-        let rows = self.screen_now().text().join("\n");
-        self.shared.folder.masks().text(rows)
+        let masks = self.shared.folder.masks().clone();
+        MaskedText::joined(&masked_rows(self.screen_now(), &masks))
     }
 
     pub(super) fn screen_view(&mut self) -> ScreenView {
@@ -106,10 +107,11 @@ impl Session {
         };
         let at = self.shown_to();
         let masks = self.shared.folder.masks().clone();
+        let mask = |text: &mut [u8]| masks.mask(text);
         let screen = self.screen_at(at);
         let cursor = screen.cursor();
         ScreenView {
-            rows: masks.lines(screen.text()),
+            rows: masked_rows(screen, &masks),
             cursor_row: cursor.row,
             cursor_col: cursor.col,
             cursor_visible: cursor.visible,
@@ -122,7 +124,7 @@ impl Session {
             moved: None,
             is_alternate,
             painter,
-            ansi: screen.ansi(),
+            ansi: screen.masked_ansi((!masks.is_none()).then_some(&mask)),
             at,
         }
     }
@@ -143,4 +145,13 @@ impl Session {
             let _ = reply.send(ScreenSnapshot { screen: self.screen_view(), rows, count });
         }
     }
+}
+
+/// The rows of a screen without trailing blanks. They are masked before the blanks go, which may be within a secret.
+fn masked_rows(screen: &Screen, masks: &Masks) -> Vec<MaskedText> {
+    let mut rows = masks.lines(screen.unbroken_text());
+    for row in &mut rows {
+        row.truncate(row.trim_end_matches(' ').len());
+    }
+    rows
 }

@@ -26,6 +26,13 @@ fn a_secret_painted_in_pieces_is_masked_in_rows_spans_title_and_matches() {
     assert_eq!(screen.rows[0], *format!("é it: {stars}!"));
     assert_eq!(screen.inverse.iter().map(|span| screen.text_of(span)).collect::<Vec<_>>(), [format!("it: {stars}")]);
     assert_eq!(screen.title, *format!("of {stars}"));
+    let ansi = String::from_utf8(screen.ansi).expect("text");
+    assert!(
+        ansi.starts_with(&format!(
+            "\x1bc\x1b]2;of {stars}\x1b\\\x1b[1;1Hé \x1b[0;7mit: ********\x1b[0;1;7m**********\x1b[0m!"
+        )),
+        "{ansi:?}"
+    );
 
     let (reply, mut wait) = oneshot::channel();
     let pattern = Some(compiled("it: .*!").expect("valid"));
