@@ -104,6 +104,8 @@ pub(super) struct NamedPlace {
 pub(super) struct NamedPlaces {
     pub(super) writable: Vec<NamedPlace>,
     pub(super) readable: Vec<NamedPlace>,
+    /// The folders of programs in a workspace that the request has chosen.
+    programs: Vec<PathBuf>,
 }
 
 impl NamedPlaces {
@@ -130,16 +132,21 @@ impl NamedPlaces {
                 return Err(of_profile(format!("{shown} is the server's own, and no confined session may open it")));
             }
         }
+        let mut programs = Vec::new();
         if writable.is_empty() {
             let (at, is_requests) = workspace(confinement, places)?;
             let hidden = confinement.hidden.iter().map(|path| (places.resolved)(&below(places.home, path)));
+            if is_requests {
+                check_project(&at, places)?;
+            }
             check_secrets(&at, &secrets.into_iter().chain(hidden).collect::<Vec<_>>())?;
             if is_requests {
                 check_programs(&at, places)?;
+                programs = programs_in(&at, places)?;
             }
             writable.push(NamedPlace { name: at.clone(), at });
         }
-        Ok(Self { writable, readable })
+        Ok(Self { writable, readable, programs })
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &NamedPlace> {
@@ -150,14 +157,15 @@ impl NamedPlaces {
     pub(super) fn paths(self, confinement: &Confinement, places: &Places<'_>) -> [Vec<PathBuf>; 3] {
         let paths = |places: Vec<NamedPlace>| places.into_iter().map(|place| place.at).collect();
         let (mut writable, readable): (Vec<_>, _) = (paths(self.writable), paths(self.readable));
+        let mut kept = self.programs;
         if confinement.project_settings {
-            return [writable, readable, Vec::new()];
+            return [writable, readable, kept];
         }
         let is_there = |path: &PathBuf| (places.is_folder)(path).is_some() && (places.resolved)(path) == *path;
         let of_git = writable.iter().map(|folder| folder.join(GIT)).filter(is_there);
         let (mounts, files): (Vec<_>, Vec<_>) = of_git.partition(|git| (places.is_folder)(git) == Some(true));
         let settings = writable.iter().flat_map(|folder| PROJECT_SETTINGS.iter().map(|name| folder.join(name)));
-        let kept = settings.filter(is_there).chain(files).filter(|path| !writable.contains(path)).collect();
+        kept.extend(settings.filter(is_there).chain(files).filter(|path| !writable.contains(path)));
         // The place of a mount can be neither renamed nor removed, so nobody puts another one there.
         writable.extend(mounts);
         [writable, readable, kept]
@@ -262,7 +270,6 @@ fn workspace(confinement: &Confinement, places: &Places<'_>) -> Result<(PathBuf,
                        `cwd`, or its confinement `workspaces` or `writable`";
         return Err(of_profile(problem.to_owned()));
     }
-    check_project(places.directory, places)?;
     Ok((places.directory.to_owned(), true))
 }
 
@@ -323,29 +330,50 @@ fn check_secrets(workspace: &Path, secrets: &[PathBuf]) -> Result<(), ActionErro
     )))
 }
 
+/// The folders of programs in a folder directly below a home, as in `~/go`: such folders are on the PATH of many a shell. A
+/// link in the place of one is refused, because a session could replace the link.
+fn programs_in(workspace: &Path, places: &Places<'_>) -> Result<Vec<PathBuf>, ActionError> {
+    if !homes(workspace, places).any(|home| workspace.parent() == Some(&home)) {
+        return Ok(Vec::new());
+    }
+    let usual = PROGRAM_FOLDERS.iter().map(|name| workspace.join(name));
+    let there: Vec<_> = usual.filter(|folder| (places.is_folder)(folder) == Some(true)).collect();
+    match there.iter().find(|folder| (places.resolved)(folder) != **folder) {
+        Some(link) => {
+            let shown = link.display();
+            Err(of_directory(format!("{shown} is a link to a folder of programs: choose a project's folder")))
+        }
+        None => Ok(there),
+    }
+}
+
+/// The server's home, the home in which a folder is, and root's.
+fn homes(folder: &Path, places: &Places<'_>) -> impl Iterator<Item = PathBuf> {
+    let own = places.home.map(|home| (places.resolved)(home));
+    let user = folder.strip_prefix("/home").ok().and_then(|inside| inside.iter().next());
+    own.into_iter().chain(user.map(|user| Path::new("/home").join(user))).chain(["/root".into()])
+}
+
 /// Refuses a folder of the system's, a shared folder, another's home as a whole, and a folder in a hidden folder of a home.
 /// Programs outside run files of such folders (`~/.config/fish`, `~/.cargo/bin`).
 fn check_project(workspace: &Path, places: &Places<'_>) -> Result<(), ActionError> {
-    let own = places.home.map(|home| (places.resolved)(home));
-    if own.as_deref() == Some(workspace) {
+    if places.home.is_some_and(|home| (places.resolved)(home) == workspace) {
         // Its secrets tell.
         return Ok(());
     }
-    let user = workspace.strip_prefix("/home").ok().and_then(|inside| inside.iter().next());
-    let homes = own.into_iter().chain(user.map(|user| Path::new("/home").join(user))).chain(["/root".into()]);
     let is_the_homes = |home: PathBuf| {
         let first = workspace.strip_prefix(home).map(|inside| inside.iter().next());
         first.is_ok_and(|first| first.is_none_or(|first| first.as_encoded_bytes().starts_with(b".")))
     };
     let is_systems = SYSTEM.iter().any(|folder| workspace.starts_with(folder));
     let is_whole = HIDDEN.iter().chain(&ABOVE_PROJECTS).any(|folder| workspace == Path::new(folder));
-    if !is_systems && !is_whole && !homes.into_iter().any(is_the_homes) {
+    if !is_systems && !is_whole && !homes(workspace, places).any(is_the_homes) {
         return Ok(());
     }
     let shown = workspace.display();
     Err(of_directory(format!(
-        "{shown} cannot be the working directory of a confined session unless its profile names it (`cwd`): choose a \
-         project's folder"
+        "{shown} cannot be the working directory of a confined session unless its profile names it (`cwd`, or \
+         `workspaces` without `*`): choose a project's folder"
     )))
 }
 
@@ -389,6 +417,7 @@ mod tests {
     fn is_folder_by_test(path: &Path) -> Option<bool> {
         match path.to_str()? {
             "/srv/a/.git" | "/srv/a/.git/hooks" | "/home/ann/src/.vscode" => Some(true),
+            "/home/ann/go/bin" | "/home/ann/node_modules/.bin" | "/home/ann/opt/bin" => Some(true),
             "/srv/a/.git/config" | "/home/ann/src/.git" | "/home/ann/a/link/.envrc" => Some(false),
             _ => None,
         }
@@ -399,10 +428,10 @@ mod tests {
         &PROGRAMS
     }
 
-    /// Two links: a folder of secrets, and one that a session has made.
+    /// Three links: a folder of secrets, one that a session has made, and one to a folder of programs.
     fn resolved_by_test(path: &Path) -> PathBuf {
         let text = path.to_str().expect("ASCII").replace("/home/ann/.aws", "/home/ann/files/aws");
-        text.replace("/home/ann/a/link", "/home/ann/.ssh").into()
+        text.replace("/home/ann/a/link", "/home/ann/.ssh").replace("/home/ann/opt/bin", "/home/ann/opt/v1").into()
     }
 
     fn place_by_test(path: &Path) -> Result<PathBuf, PathBuf> {
@@ -527,6 +556,18 @@ mod tests {
             Ok(rules) => rules.writable.first().map(|path| path.display().to_string()).unwrap_or_default(),
             Err(e) => e.to_string(),
         };
+        let systems = ["/etc/*", "/var/lib/*", "/opt/*", "/usr/local/share/*", "/var/www/site", "~/.local/share/*"];
+        for (directory, expected) in [
+            ("/etc/x.d", "cannot be"),
+            ("/var/lib/x.d", "cannot be"),
+            ("/opt/x.d", "cannot be"),
+            ("/usr/local/share/x.d", "cannot be"),
+            ("/home/ann/.local/share/x", "cannot be"),
+            ("/var/www/site/x", "/var/www/site"),
+        ] {
+            let said = given(&of(&systems), &Places { is_bound: true, ..places(directory) });
+            assert!(said.contains(expected), "{directory}: {said}");
+        }
         let both = of(&["~/src/*", "/srv/site"]);
         for (directory, expected) in [
             ("/home/ann/src/web", "/home/ann/src/web"),
@@ -572,6 +613,29 @@ mod tests {
         assert_eq!(given(&changed, "/srv/a"), [vec!["/srv/a"], Vec::new()]);
         let named = Confinement { writable: vec!["/srv/a".into(), "/srv/a/.git/hooks".into()], ..sandbox };
         assert_eq!(given(&named, "/").last().map(Vec::as_slice), Some(&["/srv/a/.git/config".to_owned()][..]));
+    }
+
+    #[test]
+    // promise: access-13
+    fn a_request_that_chooses_a_folder_of_the_home_cannot_change_the_programs_in_it() {
+        let kept = |confinement: &Confinement, directory| match rules(confinement, &places(directory)) {
+            Ok(rules) => rules.kept.iter().map(|it| it.display().to_string()).collect::<Vec<_>>().join(" "),
+            Err(e) => e.to_string(),
+        };
+        let of = |pattern: &str, project_settings| Confinement {
+            workspaces: vec![pattern.into()],
+            project_settings,
+            ..Confinement::default()
+        };
+        for confinement in [Confinement::default(), of("~/*", false), of("~/*", true)] {
+            assert_eq!(kept(&confinement, "/home/ann/go"), "/home/ann/go/bin");
+            assert_eq!(kept(&confinement, "/home/ann/node_modules"), "/home/ann/node_modules/.bin");
+            assert!(
+                kept(&confinement, "/home/ann/opt").contains("/home/ann/opt/bin is a link to a folder of programs")
+            );
+            assert_eq!(kept(&confinement, "/home/ann/web"), "");
+        }
+        assert_eq!(kept(&of("~/go", false), "/home/ann/go"), "", "the operator's own choice");
     }
 
     #[test]
