@@ -63,8 +63,14 @@ impl History {
         let failed = |e: &dyn std::fmt::Display| ActionError::Internal { why: format!("the history: {e}") };
         let (store, ask, mut is_first) = (Arc::clone(&self.store), Arc::new(ask), true);
         loop {
-            if tokio::time::timeout(limits::STORE_PATIENCE, store.whole()).await.is_err() {
-                return Err(failed(&"store.db is still being rebuilt from the sessions' folders; retry later"));
+            match tokio::time::timeout(limits::STORE_PATIENCE, store.whole()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(e)) => {
+                    return Err(failed(&format!("store.db is damaged, and the last rebuild failed; retry later: {e}")));
+                }
+                Err(_) => {
+                    return Err(failed(&"store.db is still being rebuilt from the sessions' folders; retry later"));
+                }
             }
             let (asked, ask) = (Arc::clone(&store), Arc::clone(&ask));
             let read = async move { tokio::task::spawn_blocking(move || ask(&asked)).await };

@@ -24,7 +24,7 @@ use crate::host::holders::HolderBackend;
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::{Detach, Principal, Scope};
-use crate::store::SessionRow;
+use crate::store::{SessionRow, Store};
 
 pub(super) fn config(dir: &Path) -> Config {
     Config::of(([127, 0, 0, 1], 0).into(), dir.join("ptyd.sock"), dir.to_owned())
@@ -751,7 +751,7 @@ async fn a_proven_command_runs_only_where_nothing_unproven_came_before_it() {
 
 #[tokio::test]
 // promise: damage-2
-async fn a_rebuild_of_the_store_that_failed_is_tried_again() {
+async fn a_rebuild_of_the_store_that_failed_is_told_at_once_and_tried_again() {
     let dir = tempfile::tempdir().expect("a directory");
     let services = start(&config(dir.path())).await.expect("services");
     store_rebuild::keep_whole(&services);
@@ -763,6 +763,11 @@ async fn a_rebuild_of_the_store_that_failed_is_tried_again() {
         tokio::task::yield_now().await;
     }
     assert!(services.history.store.is_damaged());
+    let refused = services.history.query(Store::sessions).await.map(drop).expect_err("nothing can be read");
+    assert!(refused.to_string().contains("the last rebuild failed; retry later"), "{refused}");
     std::fs::remove_dir_all(in_the_way).expect("removed");
-    services.history.store.whole().await;
+    while services.history.store.whole().await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    assert!(services.history.query(Store::sessions).await.is_ok());
 }

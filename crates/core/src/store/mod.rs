@@ -167,7 +167,7 @@ impl Store {
 
     /// Whether the file is damaged and has not been replaced yet.
     pub(crate) fn is_damaged(&self) -> bool {
-        *self.state.whole.borrow() == Whole::Damaged
+        self.state.whole.borrow().is_damaged()
     }
 
     /// Requests a rebuild, as if the file had proved damaged.
@@ -176,9 +176,18 @@ impl Store {
         self.state.found_damaged(&StoreError::Damaged("by a test".to_owned()));
     }
 
-    /// Waits until everything in the folders can be read here.
-    pub(crate) async fn whole(&self) {
-        let _ = self.state.whole.subscribe().wait_for(|whole| *whole == Whole::Yes).await;
+    /// Waits until everything in the folders can be read here. The error is the reason why the last rebuild failed.
+    pub(crate) async fn whole(&self) -> Result<(), StoreError> {
+        let mut whole = self.state.whole.subscribe();
+        match whole.wait_for(|whole| matches!(whole, Whole::Yes | Whole::NotRebuilt(_))).await.as_deref() {
+            Ok(Whole::NotRebuilt(why)) => Err(why.clone()),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// The rebuild of a damaged file failed.
+    pub(crate) fn mark_not_rebuilt(&self, why: StoreError) {
+        self.state.whole.send_replace(Whole::NotRebuilt(why));
     }
 
     /// The rebuild of a damaged file is complete.
@@ -189,8 +198,10 @@ impl Store {
     /// The new file is filled.
     pub(crate) fn mark_filled(&self) {
         self.state.whole.send_if_modified(|whole| {
-            let is_new = *whole == Whole::Filled;
-            *whole = if is_new { Whole::Yes } else { *whole };
+            let is_new = matches!(whole, Whole::Filled);
+            if is_new {
+                *whole = Whole::Yes;
+            }
             is_new
         });
     }

@@ -23,13 +23,22 @@ pub(super) struct State {
 }
 
 /// Whether the file has everything that the folders have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) enum Whole {
     Yes,
     /// The file is new, and the starting server fills it.
     Filled,
     /// The file is damaged, and has to be rebuilt.
     Damaged,
+    /// The last rebuild failed for this reason. The server tries again.
+    NotRebuilt(StoreError),
+}
+
+impl Whole {
+    /// Whether the file has to be rebuilt.
+    pub(super) fn is_damaged(&self) -> bool {
+        matches!(self, Self::Damaged | Self::NotRebuilt(_))
+    }
 }
 
 /// The source of reads.
@@ -64,7 +73,14 @@ impl State {
 
     /// The file proved damaged: stops reading from it, and requests a rebuild.
     pub(super) fn found_damaged(&self, why: &StoreError) {
-        if self.whole.send_replace(Whole::Damaged) != Whole::Damaged {
+        let is_new = self.whole.send_if_modified(|whole| {
+            let is_new = !whole.is_damaged();
+            if is_new {
+                *whole = Whole::Damaged;
+            }
+            is_new
+        });
+        if is_new {
             tracing::warn!(error = %why, "it is set aside as store.damaged and rebuilt from the sessions' folders");
         }
         self.calls.notify_one();

@@ -43,6 +43,7 @@ fn mend(services: &Services) {
             }
             Err(e) => {
                 tracing::error!(error = %e, "the history was not rebuilt; it is tried again");
+                store.mark_not_rebuilt(e);
                 limits::STORE_RETRY_EVERY
             }
         };
