@@ -25,7 +25,7 @@ pub fn remove_folder(path: &Path) -> io::Result<()> {
     remove_folder_in(parent.as_fd(), name)
 }
 
-/// Removes the directory of this name with everything in it.
+/// Removes the directory of this name with everything in it. Several callers may do so at the same time.
 pub fn remove_folder_in(parent: BorrowedFd<'_>, name: impl Arg + Copy) -> io::Result<()> {
     let folder = opened(parent, name)?;
     let mut raised = 0_u64;
@@ -34,12 +34,20 @@ pub fn remove_folder_in(parent: BorrowedFd<'_>, name: impl Arg + Copy) -> io::Re
         for (child, is_directory) in entries(folder.as_fd())? {
             is_empty = false;
             match is_directory {
-                true => flatten(folder.as_fd(), &child, &mut raised)?,
+                true => match flatten(folder.as_fd(), &child, &mut raised) {
+                    // Another caller removed it.
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                    flattened => flattened?,
+                },
                 false => unlink(folder.as_fd(), &child)?,
             }
         }
         if is_empty {
-            return Ok(unlinkat(parent, name, AtFlags::REMOVEDIR)?);
+            match unlinkat(parent, name, AtFlags::REMOVEDIR) {
+                // Another caller moved a directory here.
+                Err(Errno::NOTEMPTY) => {}
+                removed => return Ok(removed?),
+            }
         }
     }
     Err(io::ErrorKind::DirectoryNotEmpty.into())
@@ -151,5 +159,24 @@ mod tests {
         });
         assert!(!filled.exists() && kept.join("file").exists());
         assert_eq!(remove_folder(&filled).expect_err("gone").kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    // promise: access-13
+    fn a_folder_that_two_remove_at_once_is_removed() {
+        let place = tempfile::tempdir().expect("a folder");
+        let filled = place.path().join("filled");
+        for _ in 0..20 {
+            for n in 0..20 {
+                std::fs::create_dir_all(filled.join(format!("{n}/a/b/c/d/e/f/g"))).expect("made");
+            }
+            let remove = || match remove_folder(&filled) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => panic!("{e}"),
+                Ok(()) | Err(_) => assert!(!filled.exists()),
+            };
+            std::thread::scope(|scope| {
+                [scope.spawn(remove), scope.spawn(remove)].map(|it| it.join().expect("removed"))
+            });
+        }
     }
 }

@@ -52,8 +52,20 @@ pub(in crate::sessions) async fn purge(
         })?;
         Ok(freed)
     });
-    // Past its time it goes on: what is asked again finds the session removed.
-    ended.freed_bytes = Some(services.history.in_time(("store.db", limits::DISK_PATIENCE), removal).await??);
+    // Past its time the removal continues, and another request joins it.
+    let removed = services.history.in_time(("store.db", limits::DISK_PATIENCE), removal).await.map_err(|e| match e {
+        ActionError::Exhausted { .. } => {
+            let folder = services.backends.holders.folder(&request.session);
+            let (shown, patience) = (folder.path().display(), limits::DISK_PATIENCE);
+            ActionError::Exhausted {
+                why: format!(
+                    "{shown} is not removed yet after {patience:?}; the removal continues: ask again for its end"
+                ),
+            }
+        }
+        other => other,
+    });
+    ended.freed_bytes = Some(removed??);
     tracing::info!(session = %request.session, by = %principal.name, "purged");
     Ok(ended)
 }
