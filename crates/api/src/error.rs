@@ -77,13 +77,15 @@ pub enum ErrorCode {
     ResourcesExhausted,
     /// The server is stopping; the next one has the same sessions.
     ServerRestarting,
+    /// The session is on another node, which does not answer this one; `Retry-After` gives the seconds to wait.
+    NodeUnreachable,
     /// A fault of the server.
     Internal,
 }
 
 impl ErrorCode {
     /// All codes, for documents and tests.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::MalformedBody,
         Self::InvalidField,
         Self::BodyTooLarge,
@@ -117,6 +119,7 @@ impl ErrorCode {
         Self::SessionUnreachable,
         Self::ResourcesExhausted,
         Self::ServerRestarting,
+        Self::NodeUnreachable,
         Self::Internal,
     ];
 
@@ -145,7 +148,7 @@ impl ErrorCode {
             Self::UpgradeRequired => 426,
             Self::LimitReached | Self::RateLimited => 429,
             Self::Internal => 500,
-            Self::SessionUnreachable | Self::ResourcesExhausted | Self::ServerRestarting => 503,
+            Self::SessionUnreachable | Self::ResourcesExhausted | Self::ServerRestarting | Self::NodeUnreachable => 503,
         }
     }
 
@@ -160,7 +163,8 @@ impl ErrorCode {
             | Self::BodyLate
             | Self::SessionUnreachable
             | Self::ResourcesExhausted
-            | Self::ServerRestarting => true,
+            | Self::ServerRestarting
+            | Self::NodeUnreachable => true,
             Self::MalformedBody
             | Self::InvalidField
             | Self::BodyTooLarge
@@ -193,8 +197,12 @@ impl ErrorCode {
     pub fn has_no_side_effects(self) -> bool {
         match self {
             // A part of the input was typed; a stopping server may have accepted the command before it said so, and a holder
-            // that does not answer may do later what it was asked.
-            Self::InputStalled | Self::SessionUnreachable | Self::ServerRestarting | Self::Internal => false,
+            // or node that does not answer may do what it was asked.
+            Self::InputStalled
+            | Self::SessionUnreachable
+            | Self::ServerRestarting
+            | Self::NodeUnreachable
+            | Self::Internal => false,
             Self::MalformedBody
             | Self::InvalidField
             | Self::BodyTooLarge
@@ -233,7 +241,7 @@ impl ErrorCode {
         match self {
             // A session has to end first.
             Self::LimitReached => Some(5),
-            Self::SessionUnreachable | Self::ResourcesExhausted => Some(2),
+            Self::SessionUnreachable | Self::ResourcesExhausted | Self::NodeUnreachable => Some(2),
             Self::ServerRestarting | Self::RateLimited => Some(1),
             // A client waits for the session's own state, or sends the body anew at once.
             Self::SessionBusy | Self::SessionNotReady | Self::BodyLate => None,
@@ -302,6 +310,7 @@ impl ErrorCode {
             Self::SessionUnreachable => "The session's holder does not answer",
             Self::ResourcesExhausted => "The machine lacks a resource",
             Self::ServerRestarting => "The server is restarting",
+            Self::NodeUnreachable => "Another node does not answer",
             Self::Internal => "Internal error",
         }
     }
@@ -342,6 +351,7 @@ impl ErrorCode {
             Self::SessionUnreachable => "session_unreachable",
             Self::ResourcesExhausted => "resources_exhausted",
             Self::ServerRestarting => "server_restarting",
+            Self::NodeUnreachable => "node_unreachable",
             Self::Internal => "internal",
         }
     }

@@ -184,6 +184,7 @@ fn values(config: &Config) -> BTreeMap<&'static str, Value> {
         ("trusted_proxy", json!(network.trusted_proxies.iter().map(ToString::to_string).collect::<Vec<_>>())),
         ("node", json!(network.node)),
         ("redis", json!(network.redis.as_deref().map(without_password))),
+        ("peers", json!(network.peers)),
         ("journal_bytes", json!(config.journal_bytes_max)),
         ("soft_timeout", json!(config.soft_timeout.as_secs_f64())),
         ("task_grace", json!(config.task_grace.as_secs_f64())),

@@ -98,7 +98,7 @@ fn of(code: ErrorCode) -> u8 {
         | ErrorCode::ApprovalNeeded
         | ErrorCode::HostRefused
         | ErrorCode::OriginRefused => NOT_ALLOWED,
-        ErrorCode::ServerRestarting => NO_SERVER,
+        ErrorCode::ServerRestarting | ErrorCode::NodeUnreachable => NO_SERVER,
         ErrorCode::MalformedBody
         | ErrorCode::InvalidField
         | ErrorCode::BodyTooLarge

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use ptyd_core::action::{Limit, Limits};
-use ptyd_core::config::{AuditConfig, AuditMode, Config, IpNet, NetworkConfig, OperatorFiles, SessionsMax, TlsFiles};
+use ptyd_core::config::{
+    AuditConfig, AuditMode, Config, IpNet, NODE_IN_URL, NetworkConfig, OperatorFiles, SessionsMax, TlsFiles,
+};
 use ptyd_core::serve_error::ServeError;
 use ptyd_core::syslog_address::SyslogAddress;
 use ptyd_core::web_origin::WebOrigin;
@@ -155,6 +157,10 @@ pub struct NetworkOptions {
     /// Give a URL with a password by PTYD_REDIS, because every user of the machine can read arguments
     #[arg(long, env = "PTYD_REDIS", value_name = "URL", hide_env_values = true)]
     redis: Option<String>,
+    /// Forward a request that names another node's id to that node: this address, with its number for {node}, such as
+    /// http://ptyd-{node}.ptyd:7893 [default: the answer is 421 other_node]
+    #[arg(long, env = "PTYD_PEERS", value_name = "URL", value_parser = peers)]
+    peers: Option<String>,
 }
 
 impl NetworkOptions {
@@ -176,6 +182,7 @@ impl NetworkOptions {
             trusted_proxies: self.trusted_proxy.clone(),
             node: self.node.unwrap_or(0),
             redis: self.redis.clone(),
+            peers: self.peers.clone(),
         })
     }
 }
@@ -189,6 +196,16 @@ fn node(text: &str) -> Result<u16, String> {
     let name = name.trim();
     let number = name.rsplit_once('-').and_then(|(_, number)| number.parse().ok());
     number.ok_or_else(|| format!("the host's name {name:?} does not end with a dash and a number; give the number"))
+}
+
+/// The addresses of all nodes.
+fn peers(text: &str) -> Result<String, String> {
+    let one: Result<WebOrigin, String> = text.replace(NODE_IN_URL, "0").parse();
+    match one {
+        Ok(_) if text.starts_with("http://") && text.contains(NODE_IN_URL) => Ok(text.trim_end_matches('/').to_owned()),
+        Ok(_) => Err("must be like http://ptyd-{node}.ptyd:7893: http, with {node} for the node's number".to_owned()),
+        Err(why) => Err(why),
+    }
 }
 
 /// A network, or a single address.

@@ -83,7 +83,12 @@ pub struct NetworkConfig {
     pub node: u16,
     /// The URL of the directory that these servers share; without it, this server knows only its own sessions.
     pub redis: Option<String>,
+    /// The address of each of those servers, with `{node}` for its number: this one forwards what is for another one.
+    pub peers: Option<String>,
 }
+
+/// Stands in the address of the nodes for a node's number.
+pub const NODE_IN_URL: &str = "{node}";
 
 /// The files for TLS, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,6 +110,7 @@ impl NetworkConfig {
             trusted_proxies: Vec::new(),
             node: 0,
             redis: None,
+            peers: None,
         }
     }
 

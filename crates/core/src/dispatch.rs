@@ -214,6 +214,11 @@ impl Dispatcher {
         Arc::clone(&self.services.server_events.lanes)
     }
 
+    /// The number of this server in the ids.
+    pub fn node(&self) -> u16 {
+        self.services.settings.node
+    }
+
     /// The tickets, for the authentication layer.
     pub fn tickets(&self) -> Arc<Tickets> {
         Arc::clone(&self.services.tickets)

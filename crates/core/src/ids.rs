@@ -1,6 +1,66 @@
-//! Ids of sessions and commands. Clients treat them as opaque; a session's id names the node that owns it.
+//! Ids of sessions, of commands, and of everything else that a client names again. Clients treat them as opaque. An id
+//! names the node that owns its subject, so a load balancer, or another node, can route a request by it.
 
 use std::fmt;
+
+/// A kind of ids that begin with a letter and the node's number, such as `s2-…`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdKind {
+    /// A session: `s`.
+    Session,
+    /// An approval, and the page on which a person decides it: `a`.
+    Approval,
+    /// A page on which a person types a secret: `p`.
+    SecretPage,
+    /// An MCP session over HTTP: `m`.
+    Conversation,
+    /// A one-time ticket: `t`.
+    Ticket,
+}
+
+impl IdKind {
+    const ALL: [Self; 5] = [Self::Session, Self::Approval, Self::SecretPage, Self::Conversation, Self::Ticket];
+
+    fn letter(self) -> char {
+        match self {
+            Self::Session => 's',
+            Self::Approval => 'a',
+            Self::SecretPage => 'p',
+            Self::Conversation => 'm',
+            Self::Ticket => 't',
+        }
+    }
+
+    /// The id of this kind on this node, with this unique word.
+    pub fn id(self, node: u16, word: &str) -> String {
+        format!("{}{node}-{word}", self.letter())
+    }
+
+    /// A new id of this kind on this node, which nobody guesses.
+    pub fn random(self, node: u16) -> String {
+        self.id(node, &random_word())
+    }
+
+    /// The node that an id of this kind names; `None` for every other text.
+    pub fn node_of(self, id: &str) -> Option<u16> {
+        let (node, word) = id.strip_prefix(self.letter())?.split_once('-')?;
+        let number = node.parse::<u16>().ok().filter(|number| number.to_string() == node)?;
+        let is_word = match self {
+            // People name sessions, too.
+            Self::Session => word.len() == RANDOM_CHARS && word.bytes().all(|b| ALPHABET.contains(&b)),
+            Self::Approval | Self::SecretPage | Self::Conversation | Self::Ticket => {
+                !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+            }
+        };
+        is_word.then_some(number)
+    }
+}
+
+/// The node that an id of any kind names; a task belongs to its session's node. `None` for a text that is not an id.
+pub fn node_of(id: &str) -> Option<u16> {
+    let (id, _) = id.split_once('.').unwrap_or((id, ""));
+    IdKind::ALL.into_iter().find_map(|kind| kind.node_of(id))
+}
 
 /// `s<node>-<10 characters>`, such as `s0-k3v9q2m7xa`: unique, unguessable, and with the node that owns the session.
 ///
@@ -26,7 +86,7 @@ const TEXT_BYTES_MAX: usize = 1 + NODE_DIGITS_MAX + 1 + RANDOM_CHARS;
 impl SessionId {
     /// A new id on this node.
     pub fn random(node: u16) -> Self {
-        Self::of(&format!("s{node}-{}", random_word()))
+        Self::of(&IdKind::Session.random(node))
     }
 
     fn of(text: &str) -> Self {
@@ -37,18 +97,13 @@ impl SessionId {
 
     /// Parses an id from a client; any other text names no session (and never reaches a path).
     pub fn parse(text: &str) -> Result<Self, NoSessionId> {
-        let is_id = text.strip_prefix('s').and_then(|t| t.split_once('-')).is_some_and(|(node, tail)| {
-            node.parse::<u16>().is_ok_and(|number| number.to_string() == node)
-                && tail.len() == RANDOM_CHARS
-                && tail.bytes().all(|b| ALPHABET.contains(&b))
-        });
+        let is_id = IdKind::Session.node_of(text).is_some();
         if is_id { Ok(Self::of(text)) } else { Err(NoSessionId(text.chars().take(SHOWN_CHARS).collect())) }
     }
 
     /// The node that owns the session.
     pub fn node(&self) -> u16 {
-        let node = self.as_str()[1..].split_once('-').and_then(|(node, _)| node.parse().ok());
-        node.expect("invariant: a number stands before the dash")
+        IdKind::Session.node_of(self.as_str()).expect("invariant: an id of a session")
     }
 
     /// The text.
@@ -83,7 +138,7 @@ impl fmt::Debug for SessionId {
 }
 
 /// Ten characters that nobody guesses.
-pub(crate) fn random_word() -> String {
+fn random_word() -> String {
     let mut bytes = [0u8; RANDOM_CHARS];
     // Without the kernel's random numbers nothing in this program is secure.
     getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
@@ -145,6 +200,23 @@ impl fmt::Display for TaskId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_id_names_its_node_and_no_other_text_does() {
+        for kind in IdKind::ALL {
+            assert_eq!(node_of(&kind.random(7)), Some(7), "{kind:?}");
+            assert_eq!(
+                IdKind::ALL.map(|other| other.node_of(&kind.random(0)).is_some()),
+                IdKind::ALL.map(|k| k == kind)
+            );
+        }
+        assert_eq!(["s65535-aaaaaaaaaa.c7.2", "a2-aaaaaaaaaa"].map(node_of), [Some(65_535), Some(2)]);
+        for other in
+            ["", "s2", "s2-build", "s02-aaaaaaaaaa", "s65536-aaaaaaaaaa", "a2-", "a+2-x", "a-aaaaaaaaaa", "t2-a/b"]
+        {
+            assert_eq!(node_of(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn ids_are_read_back_and_paths_are_not_ids() {

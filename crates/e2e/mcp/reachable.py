@@ -22,7 +22,7 @@ from pathlib import Path
 from mcp_client import LOOPBACK, Workspace, free_port
 
 NAME = "terminals.example.com"
-DOCS = Path(__file__).resolve().parents[3] / "docs/proxy.md"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin")
 
 
@@ -59,7 +59,7 @@ class Server:
         self.greeting = [self.process.stdout.readline().decode() for _ in range(3)]
         self.port = int((machine.state / "listen").read_text().strip().rpartition(":")[2])
         self.own = (machine.state / "token").read_text().strip()
-        self.named = self.token(f"ann-{self.port}", "--unconfined")
+        self.named = self.token(f"ann-{self.process.pid}", "--unconfined")
 
     def token(self, name: str, *options: str) -> str:
         """A new named token."""
@@ -98,17 +98,17 @@ def code(answer) -> str | None:
 
 
 class Nginx:
-    """An nginx of its own with the block of the documentation."""
+    """An nginx of its own with the block of a page, in which its addresses of servers are replaced by others."""
 
-    def __init__(self, folder: Path, files: tuple[Path, Path], backend: int):
+    def __init__(self, folder: Path, files: tuple[Path, Path], backends: dict[str, str], page: str = "proxy.md"):
         folder.mkdir()
-        block = re.search(r"```nginx\n(.*?)```", DOCS.read_text(), re.DOTALL)[1]
+        block = re.search(r"```nginx\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)[1]
         self.port = free_port()
         for here, there in {
             "listen 443 ssl": f"listen {LOOPBACK}:{self.port} ssl",
             "/etc/ssl/terminals.example.com.pem": str(files[0]),
             "/etc/ssl/terminals.example.com.key": str(files[1]),
-            "127.0.0.1:7893": f"127.0.0.1:{backend}",
+            **backends,
         }.items():
             assert here in block
             block = block.replace(here, there)

@@ -167,10 +167,10 @@ async def policy(page: Page):
         made = page.ask("/terminals", {"cwd": str(project)}, token)[1]
         status, answer = page.ask(f"/terminals/{made['id']}/execute", {"command": "make install > log"}, token)
         assert (status, answer["code"]) == (403, "approval_needed"), answer
-        return made["id"], re.search(r"a-[a-z0-9]{10}", answer["detail"])[0]
+        return made["id"], re.search(r"a0-[a-z0-9]{10}", answer["detail"])[0]
 
     session, approval = refused()
-    page.replaced |= {"a-k3v9q2m7xa": approval, "s0-nvjfqu6wm8": session, "/home/ada/src/app": str(project)}
+    page.replaced |= {"a0-k3v9q2m7xa": approval, "s0-nvjfqu6wm8": session, "/home/ada/src/app": str(project)}
     await page.run("console")
     page.ptyd("approvals", "allow", "--always", refused()[1])
     remembered = (page.config / "policy.remembered.toml").read_text()

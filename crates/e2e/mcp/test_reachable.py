@@ -132,7 +132,7 @@ async def test_pages_of_an_allowed_origin_get_cors_headers_and_others_do_not(ser
 async def proxied(serve, files, machine, resolved):
     """A server behind nginx, with the block of the documentation, and a client that trusts its certificate."""
     server = serve("--listen", "127.0.0.1:0", "--public-url", f"https://{NAME}")
-    nginx = Nginx(machine.root / "nginx", files, server.port)
+    nginx = Nginx(machine.root / "nginx", files, {"127.0.0.1:7893": f"127.0.0.1:{server.port}"})
     try:
         await nginx.listens()
         server.nginx, server.tls = nginx.port, trusting(files[0])

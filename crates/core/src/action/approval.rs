@@ -7,13 +7,10 @@ use journal::MaskedText;
 
 use crate::ids::SessionId;
 
-/// How the name of an approval's page begins; that of a secret's page has no such character.
-pub const APPROVAL_PAGE: &str = "a.";
-
 /// A command or an input that waits for a person, or that a person has decided on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalView {
-    /// `a-` and ten characters that nobody guesses.
+    /// `a`, the node, a dash and ten characters that nobody guesses.
     pub id: String,
     /// The session.
     pub session: SessionId,

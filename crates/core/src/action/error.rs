@@ -22,11 +22,13 @@ pub enum ActionError {
         /// The caller's live sessions, if they were looked up.
         live: Option<Vec<String>>,
     },
-    /// The session is on another server behind the same load balancer.
-    #[error("session {id} is on node {}, and this is another node; send the request to that node", .id.node())]
+    /// The session or approval is on another server behind the same load balancer.
+    #[error("{id} is on node {node}, and this is another node; send the request to that node")]
     OtherNode {
-        /// The session.
-        id: SessionId,
+        /// Its id.
+        id: String,
+        /// The node that its id names.
+        node: u16,
     },
     /// There is no such command.
     #[error("no command {id} in session {session}; GET /terminals/{session}/commands lists them")]

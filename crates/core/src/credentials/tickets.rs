@@ -12,6 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use subtle::ConstantTimeEq;
 
 use crate::action::ActionError;
+use crate::ids::IdKind;
 use crate::limits::{TICKET_LIFETIME, TICKETS_MAX, TICKETS_PER_PRINCIPAL_MAX};
 use crate::principal::Grant;
 
@@ -20,7 +21,11 @@ const RANDOM_BYTES: usize = 32;
 
 /// The unused tickets, oldest first.
 #[derive(Default)]
-pub struct Tickets(Mutex<VecDeque<(Instant, String, Grant)>>);
+pub struct Tickets {
+    /// The number of this server: it alone redeems what it has issued.
+    node: u16,
+    open: Mutex<VecDeque<(Instant, String, Grant)>>,
+}
 
 impl fmt::Debug for Tickets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -29,13 +34,18 @@ impl fmt::Debug for Tickets {
 }
 
 impl Tickets {
+    /// None yet, on this node.
+    pub fn on(node: u16) -> Self {
+        Self { node, open: Mutex::default() }
+    }
+
     /// Issues a ticket.
     pub fn issue(&self, grant: Grant) -> Result<String, ActionError> {
         let mut bytes = [0u8; RANDOM_BYTES];
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
-        let text = URL_SAFE_NO_PAD.encode(bytes);
+        let text = IdKind::Ticket.id(self.node, &URL_SAFE_NO_PAD.encode(bytes));
         let now = Instant::now();
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         forget_old(&mut open, now);
         let hint = "use them, or wait until they expire";
         if open.iter().filter(|(.., of)| of.principal.name == grant.principal.name).count() >= TICKETS_PER_PRINCIPAL_MAX
@@ -57,7 +67,7 @@ impl Tickets {
     }
 
     fn redeem_at(&self, shown: &str, now: Instant) -> Option<Grant> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         forget_old(&mut open, now);
         let at = open.iter().position(|(_, text, _)| text.as_bytes().ct_eq(shown.as_bytes()).into())?;
         open.remove(at).map(|(_, _, grant)| grant)
@@ -86,7 +96,7 @@ mod tests {
     fn a_ticket_is_good_once_and_not_for_long() {
         let tickets = Tickets::default();
         let (used, old) = (tickets.issue(grant()).expect("room"), tickets.issue(grant()).expect("room"));
-        assert!(used != old && used.len() == 43);
+        assert!(used != old && used.len() == "t0-".len() + 43);
         assert_eq!([tickets.redeem(""), tickets.redeem(&used[1..])], [None, None]);
         assert_eq!([tickets.redeem(&used), tickets.redeem(&used)], [Some(grant()), None]);
         assert_eq!(tickets.redeem_at(&old, Instant::now() + TICKET_LIFETIME), None);

@@ -316,7 +316,7 @@ impl KnownSessions {
 
     fn unknown(&self, principal: &Principal, id: &str) -> ActionError {
         if let Some(id) = SessionId::parse(id).ok().filter(|id| id.node() != self.node) {
-            return ActionError::OtherNode { id };
+            return ActionError::OtherNode { node: id.node(), id: id.to_string() };
         }
         let live = locked(&self.live);
         let mut seen: Vec<&Shared> =

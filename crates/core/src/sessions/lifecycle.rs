@@ -5,6 +5,7 @@ use std::sync::Arc;
 use wire::Namespaces;
 
 use super::adoption::examination::adopt_all;
+use super::approvals::pending::Approvals;
 use super::backends::Backends;
 use super::history::History;
 use super::known_sessions::KnownSessions;
@@ -12,6 +13,7 @@ use super::launch::launcher::Launcher;
 use super::node_directory::NodeDirectory;
 use super::read_cursor::ReadCursors;
 use super::resource_limits;
+use super::secret_requests::SecretRequests;
 use super::server_events::ServerEvents;
 use super::services::{Retention, Services, Settings};
 use super::tasks::records::Tasks;
@@ -21,6 +23,7 @@ use crate::config::Config;
 use crate::credentials::named_secrets::NamedSecrets;
 use crate::credentials::named_tokens::Tokens;
 use crate::credentials::server_token::Token;
+use crate::credentials::tickets::Tickets;
 use crate::host::LocalHost;
 use crate::host::containers::Containers;
 use crate::host::holders::HolderBackend;
@@ -85,9 +88,9 @@ pub(super) fn open(config: &Config, host: LocalHost, holders: HolderBackend) -> 
         whole_reads: Default::default(),
         history,
         secret,
-        tickets: Arc::default(),
-        approvals: Default::default(),
-        secret_requests: Default::default(),
+        tickets: Arc::new(Tickets::on(config.network.node)),
+        approvals: Approvals::on(config.network.node),
+        secret_requests: SecretRequests::on(config.network.node),
         server_events,
         directory,
         tokens: Arc::new(tokens),

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::session::SecretPrompt;
 use crate::action::{SecretReader, SecretRefusal};
-use crate::ids::SessionId;
+use crate::ids::{IdKind, SessionId};
 use crate::limits::{SECRET_REQUEST_LIFETIME, SECRET_REQUESTS_MAX};
 use crate::mutex::locked;
 
@@ -36,12 +36,21 @@ pub(super) struct Asked {
 
 /// The requests, one for each session at most.
 #[derive(Debug, Default)]
-pub(super) struct SecretRequests(Mutex<Vec<Open>>);
+pub(super) struct SecretRequests {
+    /// The number of this server, for the names.
+    node: u16,
+    all: Mutex<Vec<Open>>,
+}
 
 impl SecretRequests {
+    /// None yet, on this node.
+    pub(super) fn on(node: u16) -> Self {
+        Self { node, all: Mutex::default() }
+    }
+
     /// The request for this prompt. None if it was answered and the program has not read on, or if there are too many.
     pub(super) fn open(&self, asked: Asked, principal: &str, now: Instant) -> Option<Open> {
-        let mut all = locked(&self.0);
+        let mut all = locked(&self.all);
         all.retain(|open| now < open.until);
         if let Some(open) = all.iter().find(|open| open.asked == asked) {
             return (!open.is_answered).then(|| open.clone());
@@ -51,7 +60,8 @@ impl SecretRequests {
         if all.iter().filter(|open| open.principal == principal).count() >= SECRET_REQUESTS_MAX {
             return None;
         }
-        let (name, until, principal) = (random_name(), now + SECRET_REQUEST_LIFETIME, principal.to_owned());
+        let name = IdKind::SecretPage.id(self.node, &random_name());
+        let (until, principal) = (now + SECRET_REQUEST_LIFETIME, principal.to_owned());
         let open = Open { name, asked, principal, until, is_answered: false };
         all.push(open.clone());
         Some(open)
@@ -59,7 +69,7 @@ impl SecretRequests {
 
     /// The request of this name, answered or not; the comparison takes constant time.
     pub(super) fn find(&self, name: &str, now: Instant) -> Result<Open, SecretRefusal> {
-        let mut all = locked(&self.0);
+        let mut all = locked(&self.all);
         all.retain(|open| now < open.until);
         let open = all.iter().find(|open| is_name(open, name)).ok_or(SecretRefusal::Unknown)?;
         if open.is_answered { Err(SecretRefusal::Answered) } else { Ok(open.clone()) }
@@ -67,7 +77,7 @@ impl SecretRequests {
 
     /// The session of this name's request, to see whether a caller may use it.
     pub(super) fn session(&self, name: &str) -> Result<SessionId, SecretRefusal> {
-        let all = locked(&self.0);
+        let all = locked(&self.all);
         let open = all.iter().find(|open| is_name(open, name)).ok_or(SecretRefusal::Unknown)?;
         Ok(open.asked.session.clone())
     }
@@ -75,7 +85,7 @@ impl SecretRequests {
     /// Takes the request: it is answered by whoever does this first.
     pub(super) fn take(&self, name: &str, now: Instant) -> Result<Open, SecretRefusal> {
         let found = self.find(name, now)?;
-        let mut all = locked(&self.0);
+        let mut all = locked(&self.all);
         let open = all.iter_mut().find(|open| is_name(open, name)).ok_or(SecretRefusal::Unknown)?;
         if std::mem::replace(&mut open.is_answered, true) { Err(SecretRefusal::Answered) } else { Ok(found) }
     }
@@ -115,7 +125,7 @@ mod tests {
     fn a_request_is_for_one_prompt_is_good_once_and_not_for_long() {
         let (requests, now) = (SecretRequests::default(), Instant::now());
         let one = requests.open(asked("s0-aaaaaaaaaa", 1), "me", now).expect("room");
-        assert_eq!(one.name.len(), 22);
+        assert_eq!(one.name.len(), "p0-".len() + 22);
         let same = requests.open(asked("s0-aaaaaaaaaa", 1), "other", now).expect("the same");
         assert_eq!(same.name, one.name);
         let refusal = |name: &str, now| requests.take(name, now).expect_err("refused");

@@ -57,7 +57,7 @@ pub struct Services {
 #[derive(Debug)]
 pub(crate) struct Settings {
     /// The number of this server in the ids of its sessions.
-    pub(super) node: u16,
+    pub(crate) node: u16,
     /// The quiet time that ends a wait of the `terminal` tool.
     pub(crate) soft_timeout: Duration,
     /// Calls that a client can take later are answered with a task after this time.

@@ -121,7 +121,7 @@ async fn a_request_runs_once_after_another_person_has_allowed_it() {
     let own = owner.approvals().await.expect("a list").approvals.pop().expect("the owner's");
     let by_owner = owner.decide(&own.id, Decision::Allow).await.err().and_then(|error| error.code());
     assert_eq!((own.session_id, by_owner), (shell.id.clone(), Some(ErrorCode::Forbidden)));
-    let unknown = owner.decide("a-aaaaaaaaaa", Decision::Allow).await.err().and_then(|error| error.code());
+    let unknown = owner.decide("a0-aaaaaaaaaa", Decision::Allow).await.err().and_then(|error| error.code());
     assert_eq!(unknown, Some(ErrorCode::InvalidField));
     let lines = audit_lines(&server.home().state());
     let decision = lines.iter().find(|line| line["action"] == "decide approval" && line["approval"] == *asked.id);

@@ -186,7 +186,7 @@ mod tests {
         };
         let errors = [
             ActionError::NoSession { id: text(), live: None },
-            ActionError::OtherNode { id: session() },
+            ActionError::OtherNode { id: text(), node: 2 },
             ActionError::NoCommand { session: session(), id: text() },
             ActionError::Invalid { field: "x", problem: text() },
             ActionError::Busy { session: session(), with: text(), command: None, may_be_a_shell: false },

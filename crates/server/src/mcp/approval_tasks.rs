@@ -24,14 +24,13 @@ use super::dispatch_port::Boxed;
 use super::tasks;
 use super::tool_definitions::refused;
 use super::url_elicitation::{approval_question, reply_of};
-use ptyd_core::action::PersonReply;
+use ptyd_core::action::{ActionError, PersonReply};
 use ptyd_core::approval_wait::ApprovalWait;
+use ptyd_core::ids::IdKind;
 use ptyd_core::limits::{APPROVAL_LIFETIME, TASK_CANCEL_WAIT, TASK_HELD};
 
 /// The key of the only question.
 pub(super) const QUESTION: &str = "approval";
-/// How the id of an approval begins, and its length.
-const ID: (&str, usize) = ("a-", 12);
 
 /// The calls of this process, by the ids of their approvals.
 static CALLS: LazyLock<Mutex<HashMap<String, Arc<ApprovalTask>>>> = LazyLock::new(Mutex::default);
@@ -106,7 +105,11 @@ fn found(caller: &Caller, id: &str) -> Option<Arc<ApprovalTask>> {
 /// The present view of a task, of this kind or of a command's.
 pub(super) async fn get(caller: &Caller, id: &str) -> Result<GetTaskResult, ErrorData> {
     let Some(call) = found(caller, id) else {
-        return if is_id(id) { Ok(GetTaskResult::new(forgotten(caller, id))) } else { tasks::get(caller, id).await };
+        return if is_here(caller, id)? {
+            Ok(GetTaskResult::new(forgotten(caller, id)))
+        } else {
+            tasks::get(caller, id).await
+        };
     };
     if call.was_shown.swap(true, Ordering::Relaxed) {
         call.changes().await;
@@ -150,7 +153,7 @@ pub(super) async fn get(caller: &Caller, id: &str) -> Result<GetTaskResult, Erro
 /// Takes a reply to the question. That the page was opened decides nothing; a person who does not go there ends the wait.
 pub(super) async fn update(caller: &Caller, id: &str, replies: &InputResponses) -> Result<(), ErrorData> {
     let Some(call) = found(caller, id) else {
-        return if is_id(id) { Ok(()) } else { tasks::update(caller, id, replies).await };
+        return if is_here(caller, id)? { Ok(()) } else { tasks::update(caller, id, replies).await };
     };
     if let Some(inner) = call.inner() {
         return tasks::update(caller, &inner, replies).await;
@@ -164,7 +167,7 @@ pub(super) async fn update(caller: &Caller, id: &str, replies: &InputResponses) 
 /// Cancels a call: one that waits is not performed, and the command of one that runs is interrupted.
 pub(super) async fn cancel(caller: &Caller, id: &str) -> Result<(), ErrorData> {
     let Some(call) = found(caller, id) else {
-        return if is_id(id) { Ok(()) } else { tasks::cancel(caller, id).await };
+        return if is_here(caller, id)? { Ok(()) } else { tasks::cancel(caller, id).await };
     };
     if call.wait.approval().is_none() {
         let mut state = call.state.subscribe();
@@ -178,9 +181,13 @@ pub(super) async fn cancel(caller: &Caller, id: &str) -> Result<(), ErrorData> {
     Ok(())
 }
 
-fn is_id(id: &str) -> bool {
-    let (beginning, length) = ID;
-    id.len() == length && id.starts_with(beginning)
+/// Whether this is the id of an approval of this node; an error for one of another node.
+fn is_here(caller: &Caller, id: &str) -> Result<bool, ErrorData> {
+    match IdKind::Approval.node_of(id) {
+        None => Ok(false),
+        Some(node) if node == caller.server.node() => Ok(true),
+        Some(node) => Err(tasks::on_other_node(&ActionError::OtherNode { id: id.to_owned(), node })),
+    }
 }
 
 /// A call that this server does not know: hosts ask for an unknown id for minutes.

@@ -13,6 +13,8 @@ use ptyd_core::principal::{Detach, Principal};
 
 /// The server as the handler sees it.
 pub(super) trait Server: Dispatch + 'static {
+    /// The number of this server in the ids.
+    fn node(&self) -> u16;
     /// Whether the server is stopping: its connections end soon, and the next server starts soon.
     fn is_stopping(&self) -> bool;
     /// Waits until the server stops.
@@ -26,6 +28,10 @@ pub(super) trait Server: Dispatch + 'static {
 }
 
 impl Server for Dispatcher {
+    fn node(&self) -> u16 {
+        self.node()
+    }
+
     fn is_stopping(&self) -> bool {
         self.is_stopping()
     }

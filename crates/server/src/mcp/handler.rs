@@ -34,6 +34,7 @@ use super::handshake::{StructuredAnswers, ToolSet};
 use super::log_notifications::Log;
 use super::progress;
 use super::resources;
+use super::schema;
 use super::subscriptions::{self, Subscriber, Subscriptions};
 use super::tasks;
 use super::tool_definitions::{self, Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError, refused};
@@ -382,11 +383,15 @@ impl ServerHandler for Handler {
         let caller = self.caller(&context);
         let model = if caller.structured { structured_model } else { model };
         let offers = |name: &str| caller.offers(name);
+        let is_over_http = context.extensions.get::<Parts>().is_some();
         let tools = TOOLS.iter().filter(|tool| offers(tool.name)).map(|tool| {
             let mut model = model(tool);
             model.description = Some(tool_definitions::description_among(tool, offers).into());
             if let Some(schema) = tool_definitions::schema_among(tool, offers) {
                 model.input_schema = Arc::new(schema);
+            }
+            if is_over_http {
+                schema::name_session_header(Arc::make_mut(&mut model.input_schema));
             }
             model
         });

@@ -42,6 +42,7 @@ use crate::http::request_body::{Inbox, NotTaken};
 use ptyd_core::action::ClientContext;
 use ptyd_core::delivery::{Delivery, Undelivered};
 use ptyd_core::dispatch::Dispatcher;
+use ptyd_core::ids::IdKind;
 use ptyd_core::limits::{
     BODY_BYTES_MAX, BODY_PLAIN_BYTES_MAX, MCP_SESSION_IDLE, MCP_SESSIONS_LOOKED_AT_EVERY, MCP_SESSIONS_MAX,
 };
@@ -218,7 +219,9 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         if size > BODY_PLAIN_BYTES_MAX && glance.method.as_deref() != Some("tools/call") {
             return not_taken(NotTaken::TooLong(BODY_PLAIN_BYTES_MAX));
         }
-        let named = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        // A request with the id of another node's MCP session came here for the sake of its terminal.
+        let is_here = |id: &&str| IdKind::Conversation.node_of(id).is_none_or(|node| node == self.server.node());
+        let named = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).filter(is_here).map(str::to_owned);
         if let (Some(id), Some("resources/subscribe" | "logging/setLevel")) = (&named, glance.method.as_deref()) {
             self.sessions.forget(id);
         }

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::deliveries::Delivering;
 use super::dispatch_port::Server;
 use super::http_session_store::HttpSessionStore;
+use ptyd_core::ids::IdKind;
 use ptyd_core::limits::MCP_SESSIONS_PER_PRINCIPAL_MAX;
 
 /// The MCP sessions of one principal. rmcp implements them; their number and lifetime are decided here.
@@ -157,10 +158,12 @@ impl SessionManager for HttpSessions {
     type Transport = Delivering<<LocalSessionManager as SessionManager>::Transport>;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport)> {
-        let place = self.take_place().await?;
-        let (id, transport) = self.local.create_session().await?;
-        self.begun(&id, place);
-        Ok((id, Delivering::in_bodies(transport)))
+        // rmcp takes an id of ours only for a session that it continues, and begins that one in the same way.
+        let id = SessionId::from(IdKind::Conversation.random(self.server.node()));
+        match self.restore_session(Arc::clone(&id)).await? {
+            RestoreOutcome::Restored(transport) => Ok((id, transport)),
+            _ => Err(HttpSessionError::Full),
+        }
     }
 
     async fn initialize_session(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<ServerJsonRpcMessage> {

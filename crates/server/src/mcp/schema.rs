@@ -32,6 +32,15 @@ fn made<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
     object
 }
 
+/// Names the header in which a client over HTTP repeats the session of a call (SEP-2243), so that a load balancer can route
+/// the call by it. Over stdio nothing reads the name, and a model's provider could refuse it.
+pub(super) fn name_session_header(arguments: &mut JsonObject) {
+    let session = arguments.get_mut("properties").and_then(|properties| properties.get_mut("session_id"));
+    if let Some(Value::Object(session)) = session {
+        session.insert("x-mcp-header".to_owned(), "Session".into());
+    }
+}
+
 fn clean(schema: &mut Value) {
     match schema {
         Value::Object(object) => {

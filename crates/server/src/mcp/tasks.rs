@@ -109,8 +109,14 @@ async fn act(caller: &Caller, action: Action) -> Result<TaskView, ErrorData> {
         Ok(Outcome::Task(view)) => Ok(*view),
         Ok(other) => Err(ErrorData::internal_error(format!("{} is not a task; this is a bug", other.kind()), None)),
         Err(ActionError::NoSession { .. } | ActionError::NoCommand { .. }) => Err(unknown()),
+        Err(error @ ActionError::OtherNode { .. }) => Err(on_other_node(&error)),
         Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
     }
+}
+
+/// The task is known to another server only.
+pub(super) fn on_other_node(error: &ActionError) -> ErrorData {
+    ErrorData::invalid_params(error.to_string(), None)
 }
 
 fn known(id: &str) -> Result<TaskId, ErrorData> {

@@ -99,6 +99,10 @@ impl Dispatch for Fake {
 }
 
 impl Server for Fake {
+    fn node(&self) -> u16 {
+        0
+    }
+
     fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }

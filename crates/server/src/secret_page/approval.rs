@@ -7,10 +7,9 @@ use std::fmt::Write as _;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use ptyd_core::action::{
-    APPROVAL_PAGE, Action, ActionError, ApprovalState, ApprovalSubject, ApprovalView, Decision, Outcome,
-};
+use ptyd_core::action::{Action, ActionError, ApprovalState, ApprovalSubject, ApprovalView, Decision, Outcome};
 use ptyd_core::dispatch::Dispatcher;
+use ptyd_core::ids::IdKind;
 use ptyd_core::principal::Principal;
 
 use super::frame::{PREFIX, code, escaped, page, status_of, unexpected};
@@ -21,7 +20,7 @@ pub(super) const FORM_BYTES_MAX: usize = 64;
 
 /// Whether this name of a page is that of an approval.
 pub(super) fn is_named(name: &str) -> bool {
-    name.starts_with(APPROVAL_PAGE)
+    IdKind::Approval.node_of(name).is_some()
 }
 
 /// Whether this is the path of an approval's page.
@@ -145,7 +144,7 @@ mod tests {
     async fn the_page_quotes_the_command_whole_and_offers_two_decisions() {
         let text = |text: &str| text.to_owned();
         let mut view = ApprovalView {
-            id: text("a-aaaaaaaaaa"),
+            id: text("a0-aaaaaaaaaa"),
             session: SessionId::parse("s0-aaaaaaaaaa").expect("an id"),
             session_name: None,
             owner: text("ada"),

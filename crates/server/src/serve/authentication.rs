@@ -21,6 +21,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::body::Body as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::nodes::Nodes;
 use super::rate_limit::{Buckets, Rate};
 use super::refusals::{self, RefusalRecorder};
 use super::tcp_access::{self, Ends, Locality, OPEN, TcpAccess};
@@ -38,6 +39,7 @@ use ptyd_core::credentials::named_tokens::Tokens;
 use ptyd_core::credentials::peer_users::PeerUsers;
 use ptyd_core::credentials::server_token::Token;
 use ptyd_core::credentials::tickets::Tickets;
+use ptyd_core::ids::IdKind;
 use ptyd_core::lane::Lanes;
 use ptyd_core::limits;
 use ptyd_core::principal::{Grant, PeerSession, Principal, Scope, TicketTarget, UnixPeer};
@@ -69,6 +71,8 @@ pub(super) struct Guard {
     uid: u32,
     /// The rules of the TCP listener.
     access: TcpAccess,
+    /// The nodes behind the same load balancer.
+    nodes: Nodes,
     /// The users behind connections over TCP.
     peer_users: PeerUsers,
     /// The sessions of connected processes, to know a person's browser from a program in a session.
@@ -116,6 +120,7 @@ impl Guard {
             tickets,
             uid,
             access: TcpAccess::new(&config.network),
+            nodes: Nodes::new(&config.network),
             peer_users: PeerUsers::here(),
             peers: None,
             asked: Buckets::new(rate(config.requests_per_second, limits::REQUESTS_BURST_SECONDS)),
@@ -203,6 +208,7 @@ pub(super) async fn check(guard: &Arc<Guard>, mut request: Request, next: Next) 
         request.extensions().get::<ConnectInfo<Transport>>().map(|ConnectInfo(transport)| transport.clone());
     let is_for_people = secret_page::is_here(request.uri().path());
     let is_browsers = is_for_people && secret_page::takes_html(request.headers());
+    let elsewhere = guard.nodes.elsewhere(request.headers(), request.uri());
     let admitted = match &transport {
         Some(Transport::Tcp { peer, server }) => {
             guard.over_tcp(Ends { peer: *peer, server: *server }, request.headers(), request.uri()).await
@@ -212,8 +218,14 @@ pub(super) async fn check(guard: &Arc<Guard>, mut request: Request, next: Next) 
     };
     if let (Err(refusal), Some(admission)) = (&admitted, guard.admission(transport.as_ref(), &admitted, &request)) {
         let (code, method, uri) = (refusal.code, request.method().clone(), request.uri().clone());
-        request.extensions_mut().insert(admission);
-        let response = next.run(request).await;
+        // Without forwarding, a client learns where the session is once it has shown its credential.
+        let response = match elsewhere.filter(|_| guard.nodes.forwards()) {
+            Some(node) => guard.on_another_node(node, transport.as_ref(), request).await,
+            None => {
+                request.extensions_mut().insert(admission);
+                next.run(request).await
+            }
+        };
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return response;
         }
@@ -251,7 +263,10 @@ pub(super) async fn check(guard: &Arc<Guard>, mut request: Request, next: Next) 
                     request.extensions_mut().insert(grant);
                 }
             }
-            let response = next.run(request).await;
+            let response = match elsewhere {
+                Some(node) => guard.on_another_node(node, transport.as_ref(), request).await,
+                None => next.run(request).await,
+            };
             match shut_out {
                 // A complete answer is sent whole; it may be the one that reports the revocation.
                 Some(shut_out) if response.body().size_hint().exact().is_none() => {
@@ -269,7 +284,8 @@ pub(super) async fn check(guard: &Arc<Guard>, mut request: Request, next: Next) 
             response
         }
     };
-    if is_known { response } else { closing(response) }
+    let is_kept = is_known || response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if is_kept { response } else { closing(response) }
 }
 
 /// Closes the connection of an unauthenticated caller: such connections must not occupy places.
@@ -279,6 +295,17 @@ fn closing(mut response: Response) -> Response {
 }
 
 impl Guard {
+    /// The answer to a request with an id of another node.
+    async fn on_another_node(&self, node: u16, transport: Option<&Transport>, request: Request) -> Response {
+        let is_tcp = matches!(transport, Some(Transport::Tcp { .. }));
+        let is_browsers = secret_page::is_here(request.uri().path()) && secret_page::takes_html(request.headers());
+        match self.nodes.answer(node, is_tcp, request).await {
+            Ok(response) => response,
+            Err(refusal) if is_browsers => secret_page::not_admitted(&refusal),
+            Err(refusal) => refusal.into_response(),
+        }
+    }
+
     async fn over_tcp(
         &self,
         ends: Ends,
@@ -325,7 +352,7 @@ impl Guard {
         }))
     }
 
-    /// `None` for the open routes, which need no principal.
+    /// `None` for the open routes, which need no principal, and for a ticket of the node that the request is for.
     fn with_credential(
         &self,
         locality: Locality,
@@ -340,6 +367,11 @@ impl Guard {
             return Ok(Some(known));
         }
         if let Some((entrance, shown)) = ticket(headers, uri) {
+            // The ticket's own node redeems it, and the request goes no further on this one.
+            let elsewhere = self.nodes.elsewhere(headers, uri);
+            if elsewhere.is_some() && IdKind::Ticket.node_of(shown) == elsewhere {
+                return Ok(None);
+            }
             return self.by_ticket(entrance, shown);
         }
         let help = match shown {
@@ -536,6 +568,7 @@ mod tests {
             tickets: Arc::default(),
             uid: 1_000,
             access: TcpAccess::new(&network()),
+            nodes: Nodes::new(&network()),
             peers: None,
             peer_users: PeerUsers::here(),
             asked: Buckets::new(None),

@@ -5,6 +5,7 @@
 
 mod authentication;
 mod metrics_page;
+mod nodes;
 mod rate_limit;
 mod refusals;
 mod router;

@@ -311,7 +311,7 @@ mod tests {
                 .replace("{command}", "c99")
                 .replace("{token}", "eye")
                 .replace("{secret}", "EYE")
-                .replace("{approval}", "a-aaaaaaaaaa")
+                .replace("{approval}", "a0-aaaaaaaaaa")
                 .replace("{action}", "reload");
             let answer = ask_with(&app, &method, &place, &token, &body).await;
             assert_eq!(answer.status(), status, "{method} {path}");
@@ -381,7 +381,7 @@ mod tests {
                 .replace("{command}", "c99")
                 .replace("{token}", "eye")
                 .replace("{secret}", "EYE")
-                .replace("{approval}", "a-aaaaaaaaaa")
+                .replace("{approval}", "a0-aaaaaaaaaa")
                 .replace("{action}", "reload");
             let answer = ask_with(&app, &method, &(place + query), &token, &sent).await;
             drop(answer);

@@ -18,9 +18,9 @@ use wire::Key;
 
 use super::approver::{Asker, check_approver};
 use crate::action::{
-    APPROVAL_PAGE, Action, ActionError, ApprovalState, ApprovalSubject, ApprovalView, Decision, InputBytes, TargetShell,
+    Action, ActionError, ApprovalState, ApprovalSubject, ApprovalView, Decision, InputBytes, TargetShell,
 };
-use crate::ids::{SessionId, random_word};
+use crate::ids::{IdKind, SessionId};
 use crate::limits::{APPROVAL_LIFETIME, APPROVALS_PER_PRINCIPAL_MAX};
 use crate::mutex::locked;
 use crate::principal::{Door, Principal};
@@ -120,6 +120,8 @@ pub(crate) struct Approvals(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
+    /// The number of this server, for the ids.
+    node: u16,
     all: Mutex<Vec<Approval>>,
     /// Held during a decision: one for always writes a file, and no other may come in between.
     deciding: Mutex<()>,
@@ -179,6 +181,11 @@ impl Asked {
 }
 
 impl Approvals {
+    /// None yet, on this node.
+    pub(in crate::sessions) fn on(node: u16) -> Self {
+        Self(Arc::new(Shared { node, ..Shared::default() }))
+    }
+
     /// The decision about this request, or a new approval for it. An allowed one is used up.
     pub(in crate::sessions) fn answer(
         &self,
@@ -207,7 +214,7 @@ impl Approvals {
         let excess = denied.len().saturating_sub(APPROVALS_PER_PRINCIPAL_MAX - 1);
         let oldest: Vec<String> = denied[..excess].iter().map(|one| one.id.clone()).collect();
         all.retain(|approval| !oldest.contains(&approval.id));
-        let id = format!("a-{}", random_word());
+        let id = IdKind::Approval.random(self.0.node);
         let state = ApprovalState::Pending;
         let (asked_at, until) = (SystemTime::now(), now + APPROVAL_LIFETIME);
         all.push(Approval { id: id.clone(), asked, words, door, page: None, state, asked_at, until });
@@ -283,7 +290,7 @@ impl Approvals {
         let mut all = locked(&self.0.all);
         let is_it = |one: &&mut Approval| one.id == id && one.asked.principal == principal.name && now < one.until;
         let approval = all.iter_mut().find(is_it).filter(|one| one.state == ApprovalState::Pending)?;
-        Some(approval.page.get_or_insert_with(|| format!("{APPROVAL_PAGE}{}", random_name())).clone())
+        Some(approval.page.get_or_insert_with(|| IdKind::Approval.id(self.0.node, &random_name())).clone())
     }
 
     /// The approval of this page; the comparison takes constant time.
@@ -314,6 +321,9 @@ impl Approvals {
         remember: &dyn Fn(&str, &str, &Path) -> Result<(), ActionError>,
     ) -> Result<(ApprovalView, bool), ActionError> {
         check_person(principal)?;
+        if let Some(node) = IdKind::Approval.node_of(id).filter(|node| *node != self.0.node) {
+            return Err(ActionError::OtherNode { id: id.to_owned(), node });
+        }
         let unknown = || {
             let problem = "there is no approval with this id; it may have been used or have expired".to_owned();
             ActionError::Invalid { field: "approval", problem }

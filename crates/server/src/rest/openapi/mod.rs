@@ -122,7 +122,7 @@ fn describe(operation: &Operation, path: &str, schemas: &mut Schemas) -> Value {
         ("commandId", "The command.", "^c[0-9]+$", &[ErrorCode::CommandNotFound]),
         ("token", "Its name.", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", &[ErrorCode::TokenNotFound]),
         ("secret", "Its name.", "^[A-Z][A-Z0-9_]{0,63}$", &[ErrorCode::InvalidField]),
-        ("approval", "Its id.", "^a-[a-z0-9]{10}$", &[ErrorCode::InvalidField]),
+        ("approval", "Its id.", "^a[0-9]+-[a-z0-9]{10}$", &[ErrorCode::InvalidField, ErrorCode::OtherNode]),
         ("action", "Its name.", "^[A-Za-z0-9_.-]{1,64}$", &[ErrorCode::InvalidField]),
     ] {
         if path.contains(&format!("{{{name}}}")) {

@@ -1,0 +1,228 @@
+"""Three nodes as one service: behind Debian's nginx with the block of docs/scaling.md, and by --peers without any rule."""
+
+import asyncio
+import json
+import shutil
+import signal
+import socket
+
+import httpx2
+import pytest
+import websockets
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from mcp_client import CALL_SECONDS, LOOPBACK, Agent, Workspace, free_port
+from reachable import NAME, Nginx, Server, certificate, placed, trusting
+
+NODES = (1, 2, 3)
+# Requests by id through the balancer, and as many through each node.
+REQUESTS = 300
+
+
+class Fleet:
+    """Three servers on one port of three loopback addresses, with the same named token."""
+
+    def __init__(self):
+        self.port, self.servers = free_port(), {}
+
+    def start(self, node: int, *options: str) -> None:
+        machine = Workspace()
+        if self.servers:
+            # Until the nodes share their tokens, an operator copies the file.
+            shutil.copy(self.servers[1].machine.state / "tokens.json", machine.state / "tokens.json")
+        self.servers[node] = Server(
+            machine, "--node", str(node), "--listen", f"127.0.0.{node}:{self.port}",
+            "--public-url", f"https://{NAME}", *options,
+        )  # fmt: skip
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Those of a client of the public address."""
+        return {"Authorization": f"Bearer {self.servers[1].named}", "Host": NAME}
+
+    def url(self, node: int) -> str:
+        """A node's own address."""
+        return f"http://127.0.0.{node}:{self.port}"
+
+    async def end(self) -> None:
+        for server in self.servers.values():
+            if server.process.poll() is None:
+                async with server.machine.another_agent() as server.machine.agent:
+                    await server.machine.end_sessions()
+                server.end()
+            server.machine.remove()
+
+
+async def fleet_of(*options):
+    fleet = Fleet()
+    try:
+        for node in NODES:
+            fleet.start(node, *(option.replace("PORT", str(fleet.port)) for option in options))
+        yield fleet
+    finally:
+        await fleet.end()
+
+
+@pytest.fixture
+async def fleet():
+    async for one in fleet_of("--peers", "http://127.0.0.{node}:PORT"):
+        yield one
+
+
+@pytest.fixture
+async def alone():
+    """The same without --peers."""
+    async for one in fleet_of():
+        yield one
+
+
+@pytest.fixture
+async def balanced(alone, tmp_path):
+    """Nodes that forward nothing behind nginx, which routes by the id."""
+    files = placed(certificate(tmp_path, f"DNS:{NAME}"), (tmp_path / "tls.pem", tmp_path / "tls.key"))
+    nginx = Nginx(tmp_path / "nginx", files, {f"10.0.0.{n}:7893": f"127.0.0.{n}:{alone.port}" for n in NODES}, "scaling.md")
+    try:
+        await nginx.listens()
+        alone.base, alone.tls = f"https://{LOOPBACK}:{nginx.port}", trusting(files[0])
+        alone.tls.check_hostname = False
+        alone.nginx = nginx.port
+        yield alone
+    finally:
+        nginx.end()
+
+
+async def made_on_each(fleet) -> dict[int, str]:
+    """A session on each node."""
+    made = {}
+    for node in NODES:
+        async with httpx2.AsyncClient(base_url=fleet.url(node), headers=fleet.headers, timeout=60) as http:
+            made[node] = (await http.post("/terminals", json={"shell": "bash"})).json()["id"]
+            assert made[node].startswith(f"s{node}-")
+    return made
+
+
+async def uses_all(http, base, fleet, sessions, connect):
+    """Uses the sessions of all nodes through one address, over REST, SSE, WebSocket and MCP."""
+    for node, session in sessions.items():
+        at = f"/terminals/{session}"
+        done = (await http.post(f"{at}/execute", json={"waitForCompletion": True, "command": f"echo on-{node}; exit 3 | false"})).json()
+        assert (done["exitCode"], done["output"].strip()) == (1, f"on-{node}")
+        async with http.stream("GET", f"{at}/output", headers={"Accept": "text/event-stream"}) as events:
+            assert events.headers["content-type"].startswith("text/event-stream")
+            lines = events.aiter_lines()
+            await http.post(f"{at}/execute", json={"waitForCompletion": True, "command": "echo mar''ker"})
+            async with asyncio.timeout(CALL_SECONDS):
+                async for line in lines:
+                    if "marker" in line:
+                        break
+        async with connect(f"{at}/socket") as peer:
+            await peer.send(json.dumps({"type": "input", "data": "echo so''cket\n"}))
+            async with asyncio.timeout(CALL_SECONDS):
+                while "socket" not in await peer.recv():
+                    pass
+    async with Client(streamable_http_client(f"{base}/mcp", http_client=http)) as client:
+        # The schemas tell the client which header to send.
+        await client.list_tools()
+        for node, session in sessions.items():
+            said = await client.call_tool("execute_in_terminal", {"session_id": session, "command": f"echo mcp-{node}"})
+            assert f"mcp-{node}" in said.content[0].text, said
+        # A conversation's own session, wherever it is.
+        assert (await (await Agent(client, 0).session()).run("echo by mcp; false")).exit == 1
+
+
+async def none_is_wrong(http, sessions):
+    """Every request by id gets to its node."""
+    async def once(number):
+        node = NODES[number % len(NODES)]
+        answer = await http.get(f"/terminals/{sessions[node]}")
+        return (answer.status_code, answer.json().get("id")) != (200, sessions[node])
+
+    wrong = [await once(number) for number in range(REQUESTS)]
+    assert sum(wrong) == 0
+
+
+async def test_nginx_routes_every_id_to_its_node(balanced):
+    sessions = await made_on_each(balanced)
+    own = {"Authorization": balanced.headers["Authorization"]}
+
+    def connect(path):
+        return websockets.connect(
+            f"wss://{NAME}{path}", ssl=balanced.tls, host=LOOPBACK, port=balanced.nginx, additional_headers=own
+        )
+
+    async with httpx2.AsyncClient(base_url=balanced.base, headers=balanced.headers, verify=balanced.tls, timeout=60) as http:
+        await uses_all(http, balanced.base, balanced, sessions, connect)
+        await none_is_wrong(http, sessions)
+
+
+async def test_a_node_forwards_what_is_for_another_one(fleet):
+    sessions = await made_on_each(fleet)
+    base = fleet.url(1)
+    own = {"Authorization": fleet.headers["Authorization"]}
+
+    def connect(path, headers=own):
+        return websockets.connect(f"ws://{NAME}{path}", host="127.0.0.1", port=fleet.port, additional_headers=headers)
+
+    async with httpx2.AsyncClient(base_url=base, headers=fleet.headers, timeout=60) as http:
+        await uses_all(http, base, fleet, sessions, connect)
+        await none_is_wrong(http, sessions)
+        # A ticket is redeemed by the node that has issued it.
+        async with httpx2.AsyncClient(base_url=fleet.url(2), headers=fleet.headers, timeout=60) as there:
+            ticket = (await there.post("/tickets", json={"session": sessions[2], "scope": "read"})).json()["ticket"]
+        assert ticket.startswith("t2-")
+        async with connect(f"/terminals/{sessions[2]}/socket?ticket={ticket}", {}) as peer:
+            await peer.recv()
+        # Without a credential the other node asks for one.
+        async with connect(f"/terminals/{sessions[2]}/socket", {}) as peer:
+            await peer.send(json.dumps({"type": "auth", "token": fleet.servers[1].named}))
+            await peer.recv()
+        # One that a node has forwarded stays where it is.
+        again = await http.get(f"/terminals/{sessions[2]}", headers={"Via": "1.1 ptyd-3"})
+        assert (again.status_code, again.json()["code"]) == (421, "other_node"), again.text
+        unknown = await http.get(f"/terminals/{sessions[2]}", headers={"Authorization": "Bearer " + "x" * 40})
+        assert unknown.status_code == 401
+        # A node that ends is named.
+        server = fleet.servers[3]
+        async with server.machine.another_agent() as server.machine.agent:
+            await server.machine.end_sessions()
+        server.end()
+        gone = await http.get(f"/terminals/{sessions[3]}")
+        said = gone.json()
+        assert (gone.status_code, said["code"], "node 3" in said["detail"]) == (503, "node_unreachable", True), said
+
+
+async def test_a_node_that_does_not_forward_says_whose_each_id_is(alone):
+    sessions = await made_on_each(alone)
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}  # fmt: skip
+    accept = {"Accept": "application/json, text/event-stream"}
+    async with (
+        httpx2.AsyncClient(base_url=alone.url(1), headers=alone.headers | accept, timeout=60) as one,
+        httpx2.AsyncClient(base_url=alone.url(2), headers=alone.headers | accept, timeout=60) as two,
+    ):
+        talk = (await two.post("/mcp", json=hello)).headers["mcp-session-id"]
+        assert talk.startswith("m2-")
+        listed = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+        answers = {
+            "session": await one.get(f"/terminals/{sessions[2]}"),
+            "events": await one.get(f"/terminals/{sessions[2]}/output", headers={"Accept": "text/event-stream"}),
+            "approval": await one.post("/approvals/a2-aaaaaaaaaa", json={"decision": "allow"}),
+            "page": await one.get("/ask/p2-AbC"),
+            "page of an approval": await one.get("/ask/a2-AbC"),
+            "conversation": await one.post("/mcp", json=listed, headers={"Mcp-Session-Id": talk}),
+            "its end": await one.delete("/mcp", headers={"Mcp-Session-Id": talk}),
+            "terminal of a call": await one.post("/mcp", json=listed, headers={"Mcp-Param-Session": sessions[2]}),
+            "ticket": await one.get(f"/terminals/{sessions[2]}/socket?ticket=t2-AbC", headers={"Authorization": ""}),
+        }
+        for what, answer in answers.items():
+            assert (answer.status_code, answer.json()["code"]) == (421, "other_node"), (what, answer.text)
+            assert "node 2" in answer.json()["detail"], what
+        # It works where it is, and tells clients over HTTP which header to send.
+        tools = (await two.post("/mcp", json=listed, headers={"Mcp-Session-Id": talk})).text
+        assert '"x-mcp-header":"Session"' in tools
+        # The id of a conversation of another node does not keep a call from its terminal.
+        call = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {
+            "name": "get_terminal_output", "arguments": {"session_id": sessions[1]}}}  # fmt: skip
+        mixed = {"Mcp-Session-Id": talk, "Mcp-Param-Session": sessions[1]}
+        assert (await one.post("/mcp", json=call, headers=mixed)).status_code == 200
