@@ -19,6 +19,14 @@ NODES = (1, 2, 3)
 # Requests by id through the balancer, and as many through each node.
 REQUESTS = 300
 
+HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}  # fmt: skip
+
+
+def called(tool: str, **arguments) -> dict:
+    """A call of a tool."""
+    return {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+
 
 class Fleet:
     """Three servers on one port of three loopback addresses, with the same named token."""
@@ -167,6 +175,12 @@ async def test_a_node_forwards_what_is_for_another_one(fleet):
     async with httpx2.AsyncClient(base_url=base, headers=fleet.headers, timeout=60) as http:
         await uses_all(http, base, fleet, sessions, connect)
         await none_is_wrong(http, sessions)
+        # A client that knows no header for it names the terminal in the body only, also within a conversation.
+        accept = {"Accept": "application/json, text/event-stream"}
+        talk = (await http.post("/mcp", json=HELLO, headers=accept)).headers["mcp-session-id"]
+        call = called("execute_in_terminal", session_id=sessions[2], command="echo by-body")
+        said = await http.post("/mcp", json=call, headers=accept | {"Mcp-Session-Id": talk})
+        assert (said.status_code, "by-body" in said.text, '"isError":true' in said.text) == (200, True, False), said.text
         # A ticket is redeemed by the node that has issued it.
         async with httpx2.AsyncClient(base_url=fleet.url(2), headers=fleet.headers, timeout=60) as there:
             ticket = (await there.post("/tickets", json={"session": sessions[2], "scope": "read"})).json()["ticket"]
@@ -194,14 +208,12 @@ async def test_a_node_forwards_what_is_for_another_one(fleet):
 
 async def test_a_node_that_does_not_forward_says_whose_each_id_is(alone):
     sessions = await made_on_each(alone)
-    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}  # fmt: skip
     accept = {"Accept": "application/json, text/event-stream"}
     async with (
         httpx2.AsyncClient(base_url=alone.url(1), headers=alone.headers | accept, timeout=60) as one,
         httpx2.AsyncClient(base_url=alone.url(2), headers=alone.headers | accept, timeout=60) as two,
     ):
-        talk = (await two.post("/mcp", json=hello)).headers["mcp-session-id"]
+        talk = (await two.post("/mcp", json=HELLO)).headers["mcp-session-id"]
         assert talk.startswith("m2-")
         listed = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
         answers = {
@@ -222,7 +234,6 @@ async def test_a_node_that_does_not_forward_says_whose_each_id_is(alone):
         tools = (await two.post("/mcp", json=listed, headers={"Mcp-Session-Id": talk})).text
         assert '"x-mcp-header":"Session"' in tools
         # The id of a conversation of another node does not keep a call from its terminal.
-        call = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {
-            "name": "get_terminal_output", "arguments": {"session_id": sessions[1]}}}  # fmt: skip
+        call = called("get_terminal_output", session_id=sessions[1])
         mixed = {"Mcp-Session-Id": talk, "Mcp-Param-Session": sessions[1]}
         assert (await one.post("/mcp", json=call, headers=mixed)).status_code == 200

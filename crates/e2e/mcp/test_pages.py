@@ -28,6 +28,7 @@ NOT_RUN = {
     "journal: recover a torn tail": "a commit message is not a command",
     "ssh -N -L 7893:127.0.0.1:7893 HOST": "it needs another machine",
     "map $http_upgrade $connection_upgrade {": "test_reachable.py runs it",
+    "map $http_upgrade $connection_upgrade { default upgrade; '' ''; }": "test_nodes.py runs it",
     "[Unit]": "it needs systemd",
     "answer   = body facts": "crates/server/src/mcp/text/tests.rs asserts each form of this grammar",
 }
@@ -209,6 +210,16 @@ async def proxy(page: Page):
     for _ in range(3):
         await page.run()
     page.leave("nginx")
+
+
+@story("docs/scaling.md")
+async def scaling(page: Page):
+    # The machine's own addresses; nothing else has to be free.
+    page.replaced["10.0.0.2:7893"] = "127.0.0.2:0"
+    await page.run()
+    page.leave("nginx")
+    await page.run()
+    assert json.loads(page.ptyd("new", "--json"))["id"].startswith("s2-")
 
 
 @story("docs/rest.md")

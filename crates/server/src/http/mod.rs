@@ -4,6 +4,7 @@
 mod connection_slots;
 pub(crate) mod connections;
 pub(crate) mod html_page;
+pub(crate) mod misdirected;
 pub(crate) mod polled_again;
 pub(crate) mod problem;
 pub(crate) mod request_body;

@@ -38,11 +38,12 @@ use super::handshake::StructuredAnswers;
 use super::http_session_store::HttpSessionStore;
 use super::http_sessions::{Held, HttpSessions};
 use super::{Handler, ToolSet};
+use crate::http::misdirected::{Forwarding, Misdirected};
 use crate::http::request_body::{Inbox, NotTaken};
 use ptyd_core::action::ClientContext;
 use ptyd_core::delivery::{Delivery, Undelivered};
 use ptyd_core::dispatch::Dispatcher;
-use ptyd_core::ids::IdKind;
+use ptyd_core::ids::{IdKind, node_of};
 use ptyd_core::limits::{
     BODY_BYTES_MAX, BODY_PLAIN_BYTES_MAX, MCP_SESSION_IDLE, MCP_SESSIONS_LOOKED_AT_EVERY, MCP_SESSIONS_MAX,
 };
@@ -206,6 +207,12 @@ impl<S: ServerHandler + Clone> Entrance<S> {
             Ok(false) => {}
             Err(why) => return refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, &why),
         }
+        let is_forwarded = parts.extensions.get::<Forwarding>().is_some();
+        if let Some(node) = is_forwarded.then(|| elsewhere(&body, self.server.node())).flatten() {
+            let mut response = StatusCode::MISDIRECTED_REQUEST.into_response();
+            response.extensions_mut().insert(Misdirected { node, body });
+            return response;
+        }
         // A body that is not a message is refused below, by the full parser.
         let size = body.len();
         let look = || {
@@ -286,6 +293,27 @@ impl Glance {
     fn of(body: &[u8]) -> Option<Self> {
         serde_json::from_slice(body).ok()
     }
+}
+
+/// The other node whose terminal or task a message names in its body, as clients do that know no header for it.
+fn elsewhere(body: &[u8], own: u16) -> Option<u16> {
+    #[derive(Deserialize)]
+    struct Message {
+        params: Params,
+    }
+    #[derive(Deserialize)]
+    struct Params {
+        arguments: Option<Arguments>,
+        #[serde(rename = "taskId")]
+        task: Option<String>,
+    }
+    #[derive(Deserialize)]
+    struct Arguments {
+        session_id: Option<String>,
+    }
+    let Params { arguments, task } = serde_json::from_slice::<Message>(body).ok()?.params;
+    let id = arguments.and_then(|arguments| arguments.session_id).or(task)?;
+    node_of(&id).filter(|node| *node != own)
 }
 
 /// The message that cancels a request.

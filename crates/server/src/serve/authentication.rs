@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use api::ErrorCode;
+use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
@@ -26,6 +27,7 @@ use super::rate_limit::{Buckets, Rate};
 use super::refusals::{self, RefusalRecorder};
 use super::tcp_access::{self, Ends, Locality, OPEN, TcpAccess};
 use crate::http::connections::Transport;
+use crate::http::misdirected::{Forwarding, Misdirected};
 use crate::http::problem::ProblemResponse;
 use crate::http::request_body::RequestBodies;
 use crate::http::token_revocation;
@@ -265,7 +267,7 @@ pub(super) async fn check(guard: &Arc<Guard>, mut request: Request, next: Next) 
             }
             let response = match elsewhere {
                 Some(node) => guard.on_another_node(node, transport.as_ref(), request).await,
-                None => next.run(request).await,
+                None => guard.here(transport.as_ref(), request, next).await,
             };
             match shut_out {
                 // A complete answer is sent whole; it may be the one that reports the revocation.
@@ -303,6 +305,23 @@ impl Guard {
             Ok(response) => response,
             Err(refusal) if is_browsers => secret_page::not_admitted(&refusal),
             Err(refusal) => refusal.into_response(),
+        }
+    }
+
+    /// The answer of this node's route, or that of another node if the route has found its id in the body.
+    async fn here(&self, transport: Option<&Transport>, mut request: Request, next: Next) -> Response {
+        let forwards = matches!(transport, Some(Transport::Tcp { .. })) && self.nodes.forwards_body_of(&request);
+        let again = forwards.then(|| Nodes::without_conversation(&request));
+        if forwards {
+            request.extensions_mut().insert(Forwarding);
+        }
+        let mut response = next.run(request).await;
+        match (again, response.extensions_mut().remove::<Misdirected>()) {
+            (Some(mut again), Some(Misdirected { node, body })) => {
+                *again.body_mut() = Body::from(body);
+                self.on_another_node(node, transport, again).await
+            }
+            _ => response,
         }
     }
 

@@ -37,6 +37,8 @@ const OF_CONNECTION: [HeaderName; 8] = [
     header::UPGRADE,
     header::EXPECT,
 ];
+/// The route of MCP.
+const MCP: &str = "/mcp";
 /// How the URI of a session's resource begins.
 const RESOURCES: &str = "ptyd://sessions/";
 /// How each node calls itself in `Via`.
@@ -64,6 +66,21 @@ impl Nodes {
     /// Whether this node forwards requests of its TCP address.
     pub(super) fn forwards(&self) -> bool {
         self.peers.is_some()
+    }
+
+    /// Whether this node forwards the request if its body names another node.
+    pub(super) fn forwards_body_of(&self, request: &Request) -> bool {
+        self.forwards() && request.uri().path() == MCP && !is_forwarded_by_a_node(request.headers())
+    }
+
+    /// The head of a message of MCP, as one that belongs to no conversation: its own is known to this node only.
+    pub(super) fn without_conversation(request: &Request) -> Request {
+        let mut again = Request::new(Body::empty());
+        *again.method_mut() = request.method().clone();
+        *again.uri_mut() = request.uri().clone();
+        again.headers_mut().clone_from(request.headers());
+        again.headers_mut().remove(MCP_IDS[2]);
+        again
     }
 
     /// Answers a request for another node: that node's answer, if this one forwards.
@@ -170,7 +187,7 @@ fn named_node(headers: &HeaderMap, uri: &Uri) -> Option<u16> {
         return node_of(id);
     }
     match path {
-        "/mcp" => MCP_IDS.iter().filter_map(|name| headers.get(*name)?.to_str().ok()).find_map(node_of_mcp),
+        MCP => MCP_IDS.iter().filter_map(|name| headers.get(*name)?.to_str().ok()).find_map(node_of_mcp),
         DOCS => uri.query()?.split('&').find_map(|pair| pair.strip_prefix("ticket=")).and_then(node_of),
         _ => None,
     }
