@@ -35,7 +35,7 @@ async fn a_refused_request_has_not_happened_and_is_on_record() {
             words.starts_with(&format!("not run: needs approval by a person: rule {rule} of policy strict: ")),
             "{words}"
         );
-        assert!(words.contains("; waiting for approval a-"), "{words}");
+        assert!(words.contains("; waiting for approval a0-"), "{words}");
     }
     let (code, words) = refused(&shell, ask("ls \u{202e}a")).await;
     assert_eq!((code, words.contains("U+202E")), (Some(ErrorCode::PolicyDenied), true), "{words}");

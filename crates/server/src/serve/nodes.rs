@@ -87,7 +87,7 @@ impl Nodes {
     pub(super) async fn answer(&self, node: u16, is_tcp: bool, request: Request) -> Result<Response, ProblemResponse> {
         let misdirected = |why: &str| {
             let help = format!(
-                "the id is of node {node}, and this is node {}{why}; send the request to node {node}",
+                "the id in this request is on node {node}, and this is node {}{why}; send the request to node {node}",
                 self.own
             );
             Err(ProblemResponse::new(ErrorCode::OtherNode, help))

@@ -118,11 +118,21 @@ fn describe(operation: &Operation, path: &str, schemas: &mut Schemas) -> Value {
     }
     let mut parameters = Vec::new();
     for (name, about, pattern, codes) in [
-        ("sessionId", "The session.", "^[a-z0-9]+-[a-z0-9]+$", &[ErrorCode::SessionNotFound, ErrorCode::OtherNode][..]),
+        (
+            "sessionId",
+            "The session.",
+            "^[a-z0-9]+-[a-z0-9]+$",
+            &[ErrorCode::SessionNotFound, ErrorCode::OtherNode, ErrorCode::NodeUnreachable][..],
+        ),
         ("commandId", "The command.", "^c[0-9]+$", &[ErrorCode::CommandNotFound]),
         ("token", "Its name.", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", &[ErrorCode::TokenNotFound]),
         ("secret", "Its name.", "^[A-Z][A-Z0-9_]{0,63}$", &[ErrorCode::InvalidField]),
-        ("approval", "Its id.", "^a[0-9]+-[a-z0-9]{10}$", &[ErrorCode::InvalidField, ErrorCode::OtherNode]),
+        (
+            "approval",
+            "Its id.",
+            "^a[0-9]+-[a-z0-9]{10}$",
+            &[ErrorCode::InvalidField, ErrorCode::OtherNode, ErrorCode::NodeUnreachable],
+        ),
         ("action", "Its name.", "^[A-Za-z0-9_.-]{1,64}$", &[ErrorCode::InvalidField]),
     ] {
         if path.contains(&format!("{{{name}}}")) {
