@@ -220,6 +220,9 @@ async def scaling(page: Page):
     page.leave("nginx")
     await page.run()
     assert json.loads(page.ptyd("new", "--json"))["id"].startswith("s2-")
+    page.toml("config.toml")
+    shown = page.ptyd("config", "show")
+    assert re.search(r'^redis = "redis://redis.internal:6379" .*config\.toml$', shown, re.MULTILINE), shown
 
 
 @story("docs/rest.md")
@@ -232,13 +235,6 @@ async def rest(page: Page):
     assert (done["exitCode"], done["pipestatus"], ended["status"]) == (0, [1, 0], "terminated"), done
     [*_, shown] = await page.run()
     assert "<html" in shown
-
-
-@story("docs/scaling.md")
-async def scaling(page: Page):
-    page.toml("config.toml")
-    shown = page.ptyd("config", "show")
-    assert re.search(r'^redis = "redis://redis.internal:6379" .*config\.toml$', shown, re.MULTILINE), shown
 
 
 @story("docs/text-format.md")

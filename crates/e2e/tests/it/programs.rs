@@ -279,7 +279,7 @@ async fn a_program_that_was_stopped_while_it_polled_asks_again_when_it_continues
         eventually("it is stopped", async || (python.state() == Some('T')).then_some(())).await;
         python.signal(Signal::CONT);
         eventually("it sleeps again", async || (python.state() == Some('S')).then_some(())).await;
-        // What is shown again is seen anew.
+        // Typed input makes the holder look again.
         shell.sends(b"x\x7f").await;
         let asks = async || (shell.look().await.foreground == Foreground::InputWanted).then_some(());
         eventually("it asks", asks).await;

@@ -6,8 +6,7 @@ use alacritty_terminal::grid::{Dimensions, Grid};
 use alacritty_terminal::index::{Column, Line, Point};
 use alacritty_terminal::term::cell::{Cell, Flags};
 
-use super::model;
-use super::snapshot::wraps;
+use super::cells::{put, wraps};
 
 /// Overwrites parts of a text, if there is anything to mask. The length of the text stays.
 pub type Mask<'a> = Option<&'a dyn Fn(&mut [u8])>;
@@ -41,7 +40,7 @@ fn text_of(grid: &Grid<Cell>) -> (String, Vec<(usize, Point)>) {
         for (column, cell) in row.iter().enumerate() {
             if !cell.flags.intersects(Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER) {
                 places.push((text.len(), Point::new(Line(line as i32), Column(column))));
-                model::put(cell, &mut text);
+                put(cell, &mut text);
             }
         }
         if !wraps(grid, line) {

@@ -7,6 +7,7 @@
 //!
 //! A synchronized update (mode 2026) is drawn as it comes: delaying it needs a clock, and there is none here.
 
+mod cells;
 mod handler;
 mod masked;
 mod model;

@@ -10,8 +10,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
+use super::cells::{put, wraps};
 use super::repair::{repair, repair_grid, repair_last_row, repair_wrap};
-use super::snapshot::wraps;
 use alacritty_terminal::Term;
 use alacritty_terminal::event::VoidListener;
 use alacritty_terminal::grid::{Dimensions, Grid};
@@ -326,13 +326,4 @@ fn number(color: Color) -> u32 {
 
 fn trim(row: &mut String) {
     row.truncate(row.trim_end_matches(' ').len());
-}
-
-/// Appends the visible text of a cell.
-pub(super) fn put(cell: &Cell, text: &mut String) {
-    if !cell.flags.contains(Flags::WIDE_CHAR_SPACER) {
-        // The emulator remembers that a tab was here; it is shown as a blank.
-        text.push(if cell.c == '\t' { ' ' } else { cell.c });
-        text.extend(cell.zerowidth().into_iter().flatten());
-    }
 }

@@ -10,6 +10,7 @@ use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::term::color::COUNT as COLOUR_COUNT;
 use alacritty_terminal::vte::ansi::{CharsetIndex, Color, CursorShape, CursorStyle, NamedColor, StandardCharset};
 
+use super::cells::wraps;
 use super::masked::{Mask, masked};
 use super::model::{Keyboard, Mirror, Model, is_default_tab};
 
@@ -331,12 +332,6 @@ impl Writer<'_> {
             }
         }
     }
-}
-
-/// Whether a row continues in the next one.
-pub(super) fn wraps(grid: &Grid<Cell>, line: usize) -> bool {
-    line + 1 < grid.screen_lines()
-        && grid[Line(line as i32)][..].last().is_some_and(|cell| cell.flags.contains(Flags::WRAPLINE))
 }
 
 /// A wide character that does not fit leaves a gap at the end of its row. Printing it again does the same, unless a
