@@ -84,6 +84,13 @@ impl Host for LocalHost {
         std::fs::metadata(path).ok().map(|metadata| FileFacts::from(&metadata))
     }
 
+    fn file_as(&self, identity: &[u32], path: &Path) -> Option<FileFacts> {
+        match identity {
+            [] => self.file(path),
+            another => sys::user::metadata_as(another, path).ok().map(|metadata| FileFacts::from(&metadata)),
+        }
+    }
+
     fn file_inside(&self, pid: u32, path: &Path) -> Option<FileFacts> {
         containers::ContainerFiles::of_process(pid).facts(path)
     }

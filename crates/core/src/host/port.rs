@@ -102,6 +102,11 @@ pub(crate) trait Host: Programs + Send + Sync {
     /// The file or directory at a path; blocks.
     fn file(&self, path: &Path) -> Option<FileFacts>;
 
+    /// The same as far as another user may look, who has this [identity](User::identity); without one, the server's own.
+    fn file_as(&self, identity: &[u32], path: &Path) -> Option<FileFacts> {
+        if identity.is_empty() { self.file(path) } else { None }
+    }
+
     /// The file or directory at a path of a process that has mounts of its own; blocks.
     fn file_inside(&self, pid: u32, path: &Path) -> Option<FileFacts>;
 

@@ -10,12 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use wire::{Rules, TEMPORARY_FOLDER};
 
 use super::silent_listener;
 use crate::action::{ActionError, ConfinementTier, EndedBy, Until, Wait};
 use crate::host::{FileFacts, Host};
 use crate::limits::{DISK_PATIENCE, OUTSIDE_EVERY_MAX, OUTSIDE_EVERY_MIN};
 use crate::sessions::handle::Handle;
+use crate::sessions::launch::confinement::is_hidden;
 use crate::sessions::launch::directory::from_home;
 use crate::sessions::session::{Finished, Request};
 
@@ -26,6 +28,10 @@ pub(in crate::sessions) struct ExternalConditions {
     holder_pid: u32,
     /// The shell of a sandbox, whose paths the files have.
     inside: Option<u32>,
+    /// The user whose session it is, if it is not the server's own.
+    identity: Vec<u32>,
+    /// What its programs may see, and their temporary folder.
+    confinement: Option<(Rules, PathBuf)>,
     /// The only condition: the program listens and is silent.
     awaits_server: bool,
     any_port: bool,
@@ -38,8 +44,8 @@ pub(in crate::sessions) struct ExternalConditions {
 
 impl ExternalConditions {
     fn at(host: Arc<dyn Host>, holder_pid: u32) -> Self {
-        let (inside, awaits_server, ports, known, files) = Default::default();
-        Self { host, holder_pid, inside, awaits_server, any_port: false, ports, known, files }
+        let (inside, identity, confinement, awaits_server, ports, known, files) = Default::default();
+        Self { host, holder_pid, inside, identity, confinement, awaits_server, any_port: false, ports, known, files }
     }
 
     /// `None` if the wait has no such condition. A port or file that exists already counts only with `counts_now`.
@@ -60,6 +66,10 @@ impl ExternalConditions {
         let mut this = Self::at(Arc::clone(&handle.shared.backends.host), snapshot.holder_pid);
         this.inside =
             snapshot.view.pid.filter(|_| snapshot.view.confinement.is_some_and(ConfinementTier::has_namespaces));
+        let spec = &handle.shared.spec;
+        this.identity.clone_from(&spec.identity);
+        let temporary = handle.shared.folder.path().join(TEMPORARY_FOLDER);
+        this.confinement = spec.confinement.clone().map(|rules| (rules, temporary));
         for until in until {
             match until {
                 Until::Listening(None) => this.any_port = true,
@@ -125,8 +135,17 @@ impl ExternalConditions {
     fn file(&self, place: &Path) -> Option<FileFacts> {
         match self.inside {
             Some(shell) => self.host.file_inside(shell, place),
-            None => self.host.file(place),
+            None if self.hides(place) => None,
+            None => self.host.file_as(&self.identity, place),
         }
+    }
+
+    /// Whether its own programs cannot open this file. Then a wait does not tell whether the file exists.
+    fn hides(&self, place: &Path) -> bool {
+        let Some((rules, temporary)) = &self.confinement else { return false };
+        let resolved = |path: &Path| self.host.resolved_path(path);
+        let place = resolved(place);
+        !place.starts_with(resolved(temporary)) && is_hidden(rules, &place, &resolved)
     }
 
     fn look(&self) -> Option<String> {
@@ -183,6 +202,31 @@ fn home(handle: &Handle) -> Option<&[u8]> {
 mod tests {
     use super::*;
     use crate::host::FakeHost;
+
+    #[test]
+    // promise: wait-5
+    fn a_file_that_the_sessions_programs_cannot_see_ends_no_wait() {
+        let host = Arc::new(FakeHost::default());
+        let file = FileFacts { is_directory: false, which: (1, 2), modified: (3, 4) };
+        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let (hidden, writable) = (paths(&["/home", "/state"]), paths(&["/home/ann/web"]));
+        let rules = Rules { readable: paths(&["/"]), writable, hidden, ..Rules::default() };
+        for (place, identity, is_seen) in [
+            ("/home/ann/.ssh/id_rsa", &[][..], false),
+            ("/state/token", &[], false),
+            ("/home/ann/web/dist", &[], true),
+            ("/state/s/tmp/done", &[], true),
+            ("/usr/done", &[], true),
+            ("/usr/done", &[7, 7], false),
+        ] {
+            host.has_file(place, file);
+            let mut wait = ExternalConditions::at(host.clone(), 7);
+            wait.confinement = Some((rules.clone(), "/state/s/tmp".into()));
+            wait.identity = identity.to_vec();
+            wait.files.push((place.into(), place.into(), None));
+            assert_eq!(wait.look().is_some(), is_seen, "{place} {identity:?}");
+        }
+    }
 
     #[test]
     // promise: wait-5

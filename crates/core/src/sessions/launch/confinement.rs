@@ -230,18 +230,22 @@ pub(super) fn namespaces(tier: ConfinementTier) -> Namespaces {
 
 /// Refuses to start in a hidden place, in the same words whether it exists or not.
 fn check_directory(rules: &Rules, places: &Places<'_>) -> Result<(), ActionError> {
-    let depth = |folder: &PathBuf| folder.components().count();
-    let is_own =
-        |folder: &Path| rules.namespaces == Namespaces::Own && TEMPORARY.iter().any(|own| folder == Path::new(own));
-    let nearest = |folders: &mut dyn Iterator<Item = PathBuf>| {
-        folders.filter(|folder| places.directory.starts_with(folder)).map(|folder| depth(&folder)).max()
-    };
-    let hidden = nearest(&mut rules.hidden.iter().map(|path| (places.resolved)(path)));
-    let given = nearest(&mut rules.readable.iter().chain(&rules.writable).cloned());
-    if is_own(places.directory) {
-        return Ok(());
+    match is_hidden(rules, places.directory, places.resolved) {
+        true => Err(no_directory(places.directory)),
+        false => Ok(()),
     }
-    if hidden > given { Err(no_directory(places.directory)) } else { Ok(()) }
+}
+
+/// Whether these rules hide this path, which has no links.
+pub(in crate::sessions) fn is_hidden(rules: &Rules, path: &Path, resolved: &dyn Fn(&Path) -> PathBuf) -> bool {
+    let depth = |folder: &PathBuf| folder.components().count();
+    let nearest = |folders: &mut dyn Iterator<Item = PathBuf>| {
+        folders.filter(|folder| path.starts_with(folder)).map(|folder| depth(&folder)).max()
+    };
+    let hidden = nearest(&mut rules.hidden.iter().map(|path| resolved(path)));
+    let given = nearest(&mut rules.readable.iter().chain(&rules.writable).cloned());
+    let is_own = rules.namespaces == Namespaces::Own && TEMPORARY.iter().any(|own| path == Path::new(own));
+    hidden > given && !is_own
 }
 
 fn no_directory(folder: &Path) -> ActionError {

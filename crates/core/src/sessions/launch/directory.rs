@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::variables::{get, set};
 use crate::action::{ActionError, Variables};
-use crate::host::Host;
+use crate::host::{Host, User};
 
 /// Expands `~` to the session's home, which may differ from the server's.
 pub(in crate::sessions) fn from_home(path: &Path, home: Option<&[u8]>) -> PathBuf {
@@ -16,12 +16,14 @@ pub(in crate::sessions) fn from_home(path: &Path, home: Option<&[u8]>) -> PathBu
     }
 }
 
-/// Refuses a directory that is not there.
-pub(super) fn check_directory(host: &dyn Host, cwd: &Path) -> Result<(), ActionError> {
-    let problem = match host.file(cwd) {
-        None => format!("{} does not exist", cwd.display()),
-        Some(file) if !file.is_directory => format!("{} is not a directory", cwd.display()),
-        Some(_) => return Ok(()),
+/// Refuses a directory that is not there. Another user learns no more about it than that user can see.
+pub(super) fn check_directory(host: &dyn Host, user: Option<&User>, cwd: &Path) -> Result<(), ActionError> {
+    let identity = user.map(User::identity).unwrap_or_default();
+    let problem = match (host.file_as(&identity, cwd), user) {
+        (Some(file), _) if file.is_directory => return Ok(()),
+        (_, Some(user)) => format!("{} is not a directory that {} can use", cwd.display(), user.name),
+        (None, None) => format!("{} does not exist", cwd.display()),
+        (Some(_), None) => format!("{} is not a directory", cwd.display()),
     };
     Err(ActionError::Invalid { field: "cwd", problem })
 }
@@ -54,6 +56,23 @@ pub(super) fn set_directory(host: &dyn Host, env: &mut Variables, cwd: &Path) {
 mod tests {
     use super::*;
     use crate::host::LocalHost;
+
+    #[test]
+    // promise: access-13
+    fn another_users_directory_is_refused_in_the_same_words_whether_it_exists_or_not() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir_all(dir.path().join("shut/in")).expect("made");
+        std::fs::write(dir.path().join("shut/file"), "text").expect("written");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(dir.path().join("shut"), mode).expect("changed");
+        let (uid, gid) = (65_534, 65_534);
+        let user = User { name: "ann".into(), uid, gid, groups: vec![gid], home: Vec::new(), shell: Vec::new() };
+        for name in ["shut/in", "shut/file", "shut/none"].map(|name| dir.path().join(name)) {
+            let said = check_directory(&LocalHost::default(), Some(&user), &name).expect_err("it is shut");
+            assert_eq!(said.to_string(), format!("cwd: {} is not a directory that ann can use", name.display()));
+        }
+        assert!(check_directory(&LocalHost::default(), None, &dir.path().join("shut/in")).is_ok());
+    }
 
     #[test]
     fn the_variable_for_the_directory_is_the_sessions_and_keeps_the_way_that_led_there() {

@@ -1,7 +1,7 @@
 //! The start of a session: a checked request, its container and its spec, and then its holder.
 
 pub(super) mod again;
-mod confinement;
+pub(in crate::sessions) mod confinement;
 mod container;
 pub(super) mod directory;
 pub(super) mod effective_profile;

@@ -102,7 +102,7 @@ fn place(
             error => error,
         })?;
     if !effective.has_own_directory() {
-        check_directory(host, &cwd)?;
+        check_directory(host, effective.user.as_ref(), &cwd)?;
     }
     set_directory(host, env, &cwd);
     Ok((cwd, confinement))

@@ -122,7 +122,7 @@ pub(super) fn spec(
         confinement,
         identity: match inside {
             Some((_, inside)) => inside.identity.clone(),
-            None => effective.user.map(|it| [vec![it.uid, it.gid], it.groups].concat()).unwrap_or_default(),
+            None => effective.user.map(|user| user.identity()).unwrap_or_default(),
         },
         ..Spec::default()
     };
