@@ -16,8 +16,8 @@ from mcp_client import CALL_SECONDS, LOOPBACK, Agent, Workspace, free_port
 from reachable import NAME, Nginx, Server, certificate, placed, trusting
 
 NODES = (1, 2, 3)
-# Requests by id through the balancer, and as many through each node.
-REQUESTS = 300
+# Requests by id: through the balancer, and through a node that forwards.
+REQUESTS = 1_000
 
 HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
     "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}  # fmt: skip
