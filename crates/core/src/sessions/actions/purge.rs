@@ -4,6 +4,7 @@
 //! again.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::terminate;
 use crate::action::{ActionError, SessionStatus, Terminate, TerminatedView};
@@ -37,11 +38,14 @@ pub(in crate::sessions) async fn purge(
     }
     let mut ended = terminate::terminate(services, principal, request).await?;
     let (remover, id) = (Arc::clone(services), request.session.clone());
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let goes = Arc::clone(&is_gone);
     let removal = on_disk(move || {
         let freed = removal::remove(&remover, &id).map_err(|e| {
             let folder = remover.backends.holders.folder(&id);
             ActionError::Internal { why: format!("{} cannot be removed: {e}", folder.path().display()) }
         })?;
+        goes.store(true, Ordering::Relaxed);
         // Only after its rows are gone, too.
         let store = &remover.history.store;
         store.remove_aside();
@@ -54,7 +58,7 @@ pub(in crate::sessions) async fn purge(
     });
     // Past its time the removal continues, and another request joins it.
     let removed = services.history.in_time(("store.db", limits::DISK_PATIENCE), removal).await.map_err(|e| match e {
-        ActionError::Exhausted { .. } => {
+        ActionError::Exhausted { .. } if !is_gone.load(Ordering::Relaxed) => {
             let folder = services.backends.holders.folder(&request.session);
             let (shown, patience) = (folder.path().display(), limits::DISK_PATIENCE);
             ActionError::Exhausted {

@@ -30,7 +30,7 @@ pub(in crate::sessions) struct ExternalConditions {
     inside: Option<u32>,
     /// The user whose session it is, if it is not the server's own.
     identity: Vec<u32>,
-    /// Its rules of confinement, and the temporary folder of its programs.
+    /// The rules of a confined session, and the temporary folder of its programs.
     confinement: Option<(Rules, PathBuf)>,
     /// The only condition: the program listens and is silent.
     awaits_server: bool,

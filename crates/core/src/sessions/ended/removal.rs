@@ -11,6 +11,7 @@ pub(in crate::sessions) fn remove(services: &Services, id: &SessionId) -> std::i
     if let Err(e) = services.tasks.is_removed(id, folder.clone()) {
         tracing::warn!(session = %id, error = %e, "its tasks will be unknown");
     }
+    sys::fault::stall("removal");
     match folder.remove() {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
         Ok(()) | Err(_) => {}
