@@ -50,7 +50,7 @@ async def parked(client, session, capabilities, command=RUN) -> str:
     """The task as which a command waits for a person."""
     result = await client.call("execute_in_terminal", capabilities=capabilities, session_id=session, command=command)
     assert (result["resultType"], result["status"]) == ("task", "working"), result
-    assert "waiting for approval a-" in result["statusMessage"], result
+    assert "waiting for approval a0-" in result["statusMessage"], result
     return result["taskId"]
 
 
@@ -174,7 +174,7 @@ async def test_the_sdks_client_sends_its_person_to_the_page(machine, decision):
         answer = Answer.of(await client.call_tool("terminal", {"command": RUN}))
     [params] = seen
     assert params.mode == "url" and "ptyd approvals" in params.message, params
-    wanted = {"allow": "ran\n[exit 0", "deny": "has denied approval", "decline": "waiting for approval a-"}[decision]
+    wanted = {"allow": "ran\n[exit 0", "deny": "has denied approval", "decline": "waiting for approval a0-"}[decision]
     assert wanted in answer.text, answer.text
 
 

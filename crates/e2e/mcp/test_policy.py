@@ -36,7 +36,7 @@ async def test_a_refused_command_of_the_terminal_tool_has_not_run_and_says_why(g
     assert "not run: rule no-rm of policy strict denies it: `rm -f keep`" in denied.text
     asked = await governed.terminal("echo b > made", timeout=0.1)
     assert "needs approval by a person: rule unproven of policy strict" in asked.text
-    assert re.search(r"waiting for approval a-\w{10} .*\(advisory: the session is not confined\)", asked.text), asked.text
+    assert re.search(r"waiting for approval a0-\w{10} .*\(advisory: the session is not confined\)", asked.text), asked.text
     assert list(governed.project.iterdir()) == []
     hidden = await governed.terminal("ls\u00a0-l")
     assert "U+00A0" in hidden.text

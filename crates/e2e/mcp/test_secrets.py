@@ -30,7 +30,7 @@ pytestmark = pytest.mark.environment(PTYD_LOG="trace")
 def address(answer) -> str:
     """The page that an answer names for a person."""
     wants = re.fullmatch(
-        r"wants a password: a person types it at (http://127\.0\.0\.1:\d+/ask/[\w-]{22}) or with ptyd send --secret "
+        r"wants a password: a person types it at (http://127\.0\.0\.1:\d+/ask/p0-[\w-]{22}) or with ptyd send --secret "
         r"(s0-\w+); do not ask for it here",
         next(fact for fact in answer.facts if fact.startswith("wants")),
     )
