@@ -118,6 +118,9 @@ async def over_http(machine, token=None):
             name = params.get("taskId") or params.get("name") or ""
             version = params["_meta"]["io.modelcontextprotocol/protocolVersion"]
             headers = {"MCP-Protocol-Version": version, "Mcp-Method": method} | ({"Mcp-Name": name} if name else {})
+            if session := params.get("arguments", {}).get("session_id"):
+                # The schemas of the tools name it.
+                headers["Mcp-Param-Session"] = session
             return last_message(await http.post(machine.url, json=message, headers=headers))
 
         yield Client(send)

@@ -139,6 +139,8 @@ async def test_a_change_is_told_over_http_until_the_session_or_the_server_ends(s
         def message(id, method, **params):
             named = {"Mcp-Name": params["name"]} if "name" in params else {}
             body = {"jsonrpc": "2.0", "id": id, "method": method, "params": params | {"_meta": META}}
+            session = params.get("arguments", {}).get("session_id")
+            named |= {"Mcp-Param-Session": session} if session else {}
             return {"json": body, "headers": {"Mcp-Method": method} | named}
 
         async def call(tool, **arguments):
