@@ -551,7 +551,8 @@ fn asks_over_mcp(server: &Server, token: &str, method: &str, mut params: Value) 
         },
     });
     let bearer = format!("Bearer {token}");
-    let headers = [
+    let session = params["arguments"]["session_id"].as_str().map(str::to_owned);
+    let mut headers = vec![
         ("Host", "localhost"),
         ("Authorization", bearer.as_str()),
         ("Content-Type", "application/json"),
@@ -560,6 +561,7 @@ fn asks_over_mcp(server: &Server, token: &str, method: &str, mut params: Value) 
         ("Mcp-Method", method),
         ("Mcp-Name", name.as_str()),
     ];
+    headers.extend(session.as_deref().map(|session| ("Mcp-Param-Session", session)));
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let mut connection = Connection::tcp(server.address()).expect("it listens");
     connection.send("POST", "/mcp", &headers, &request.to_string()).expect("an answer").json()["result"].clone()
