@@ -107,6 +107,8 @@ class Shell:
     script: Path = SCRIPT
     # Whether commands are only handed over with the load key.
     only_load_key: bool = False
+    # Whether the modes of the terminal do not prove that the line editor reads keys.
+    takes_terminal_early: bool = False
 
     def __post_init__(self):
         self.home = Path(tempfile.mkdtemp(prefix="ptyd-shell-"))
@@ -211,10 +213,20 @@ class Shell:
                 self.output += os.read(self.leader, 65536)
             except OSError:
                 # EIO: nobody has the terminal open any more.
-                _, status = os.waitpid(self.pid, 0)
-                self.status = os.waitstatus_to_exitcode(status)
+                self._reap()
                 self._drain()
         return bool(ready)
+
+    def _reap(self):
+        """Waits for the end of the shell."""
+        fd = os.pidfd_open(self.pid)
+        try:
+            if not select.select([fd], [], [], DEADLINE_SECONDS)[0]:
+                raise Missed(f"the shell left its terminal and did not end:\n{self.transcript()}")
+        finally:
+            os.close(fd)
+        _, status = os.waitpid(self.pid, 0)
+        self.status = os.waitstatus_to_exitcode(status)
 
     def _drain(self):
         while True:
@@ -305,8 +317,13 @@ class Shell:
     def keys(self, data):
         """Presses keys, all of them, while taking in what they cause."""
         self.is_touched = True
+        end = time.monotonic() + DEADLINE_SECONDS
         while data:
-            data = data[os.write(self.leader, data) :]
+            # A terminal that is full of input takes none until its program reads.
+            if select.select([], [self.leader], [], 0)[1]:
+                data = data[os.write(self.leader, data[:64]) :]
+            elif time.monotonic() > end:
+                raise Missed(f"the shell does not read its input:\n{self.transcript()}")
             if data:
                 self.pump(0.001)
 
@@ -366,7 +383,8 @@ class Shell:
 
     def hand_over(self, command):
         """Stages one command and presses the keys; gives the nonce of its start."""
-        self.at_prompt()
+        # zsh and fish take the terminal before they read keys, and may discard the keys that come between.
+        (self.reads_keys if self.takes_terminal_early else self.at_prompt)()
         text = command if isinstance(command, bytes) else command.encode()
         nonce = b"%d" % secrets.randbits(64)
         may_be_short = self.short_keys and not (self.is_touched or self.has_failed or self.only_load_key)
@@ -428,6 +446,7 @@ class Zsh(Shell):
     zshrc: str = ""
     script: Path = ZSH_SCRIPT
     only_load_key: bool = True
+    takes_terminal_early: bool = True
     options: list = field(default_factory=list)
 
     def __post_init__(self):
@@ -457,6 +476,7 @@ class Fish(Shell):
     config: str = ""
     script: Path = FISH_SCRIPT
     only_load_key: bool = True
+    takes_terminal_early: bool = True
 
     def _start(self, env):
         folder = self.home / ".config/fish"

@@ -35,7 +35,7 @@ def decide(url, decision="allow", **headers):
 async def asked(machine) -> str:
     """The id of the approval that waits."""
     async with asyncio.timeout(CALL_SECONDS):
-        while not (found := re.search(r"^(a-\w{10})  pending", await asyncio.to_thread(machine.ptyd, "approvals"), re.M)):
+        while not (found := re.search(r"^(a0-\w{10})  pending", await asyncio.to_thread(machine.ptyd, "approvals"), re.M)):
             pass
     return found[1]
 

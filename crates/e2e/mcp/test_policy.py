@@ -48,7 +48,7 @@ async def test_a_person_allows_once_what_an_agent_asks_for(governed):
     command, typed = "echo b > made; cat made", "read x; echo got:$x"
     for text in (command, typed):
         refused = await governed.terminal(text, timeout=0.1)
-        found = re.search(r"waiting for approval (a-\w{10}) \(ptyd approvals\); send the same request again", refused.text)
+        found = re.search(r"waiting for approval (a0-\w{10}) \(ptyd approvals\); send the same request again", refused.text)
         assert found, refused.text
         listed = governed.ptyd("approvals")
         assert found[1] in listed and text in listed, listed
@@ -58,7 +58,7 @@ async def test_a_person_allows_once_what_an_agent_asks_for(governed):
     assert (governed.project / "made").read_text() == "b\n"
     # The input to it is asked about by itself.
     refused = await governed.terminal("ann", is_input=True, timeout=0.1)
-    found = re.search(r"nothing was typed: .*waiting for approval (a-\w{10}) ", refused.text)
+    found = re.search(r"nothing was typed: .*waiting for approval (a0-\w{10}) ", refused.text)
     assert found, refused.text
     assert re.search(r'type "ann\\[rn]" in "[^"]*"$', governed.ptyd("approvals"), re.MULTILINE)
     governed.ptyd("approvals", "allow", found[1])
@@ -68,7 +68,7 @@ async def test_a_person_allows_once_what_an_agent_asks_for(governed):
 # promise: policy-7
 async def test_the_list_of_approvals_tells_text_keys_and_secrets_apart(governed):
     async def listed(refused):
-        found = re.search(r"waiting for approval (a-\w{10}) ", refused.text)
+        found = re.search(r"waiting for approval (a0-\w{10}) ", refused.text)
         assert found, refused.text
         line = next(line for line in governed.ptyd("approvals").splitlines() if line.startswith(found[1]))
         what, _, directory = line.rpartition(" in ")

@@ -18,6 +18,7 @@ ELSEWHERE = {
     "CommandExecution.background": "background_output_comes_with_the_next_command_and_is_not_its_own",
     "Output.gap": "old_output_is_given_back_and_the_reader_is_told",
     "SearchAnswer.gap": "old_output_is_given_back_and_the_reader_is_told",
+    "SessionList.degraded": "without_the_directory_sessions_work_and_lists_say_that_they_are_not_whole",
     # No session of these tests has a profile.
     "TerminalSession.profile": "a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it",
     "TerminalSession.confinement": "a_confined_session_works_as_any_other",

@@ -350,13 +350,6 @@ fn info() -> ServerConfig {
 }
 
 impl ServerHandler for Handler {
-    /// The model by which rmcp compares the headers of a call over HTTP with its arguments.
-    fn get_tool(&self, name: &str) -> Option<ToolModel> {
-        let mut model = TOOLS.iter().find(|tool| tool.name == name).map(model)?;
-        schema::name_session_header(Arc::make_mut(&mut model.input_schema));
-        Some(model)
-    }
-
     fn get_info(&self) -> ServerConfig {
         info()
     }
