@@ -66,8 +66,10 @@ HEAD_BYTES = 48
 F_ADD_SEALS, SEALS = 1033, 0x1 | 0x2 | 0x4 | 0x10
 # Far beyond any wait of a test. A shell that takes as long hangs; a slow machine fails nothing.
 DEADLINE_SECONDS = 300.0
-# Where the kernel lets a line editor wait for a key: bash polls, zsh reads.
+# Where the kernel lets a line editor wait for a key: bash polls, zsh reads. A shell that writes can wait in the last of these, too.
 SLEEPS = "select", "poll", "schedule_hrtimeout", "wait_woken"
+# write(2) of x86-64 and arm64, as /proc shows it.
+WRITES = "1", "64"
 
 _CREDENTIALS = struct.Struct("iii")
 # For a child of the shell: moves the offset of the staged command, which it shares, to places in the head and in the text.
@@ -350,8 +352,10 @@ class Shell:
 
     def sleeps_now(self):
         """Whether the shell itself sleeps for input."""
-        wchan = Path(f"/proc/{self.pid}/wchan").read_text()
-        return any(w in wchan for w in SLEEPS)
+        process = Path(f"/proc/{self.pid}")
+        call, wchan = (process / "syscall").read_text().split()[0], (process / "wchan").read_text()
+        is_asleep = (process / "stat").read_text().rpartition(")")[2].split()[0] == "S"
+        return is_asleep and call not in WRITES and any(w in wchan for w in SLEEPS)
 
     def foreground(self, name):
         """Waits until a program of that name has the terminal, and gives its process group."""

@@ -127,7 +127,7 @@ impl serde::Serialize for SessionId {
 impl<'de> serde::Deserialize<'de> for SessionId {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parse(&text).map_err(|no| serde::de::Error::custom(format_args!("no session's id: {:?}", no.0)))
+        Self::parse(&text).map_err(|no| serde::de::Error::custom(format_args!("not a session's id: {:?}", no.0)))
     }
 }
 

@@ -8,14 +8,14 @@
 //! | `ptyd:nodes` | set | the numbers of all nodes that have ever claimed one |
 //! | `ptyd:{N}:node` | string, with a lease | the instance that serves as node N |
 //! | `ptyd:{N}:owners` | set | the owners of sessions on node N |
-//! | `ptyd:events` | stream | the newest events of all nodes, each with its node |
 //! | `ptyd:{N}:sessions:OWNER` | hash | the id of each live session of an owner on node N, and its record |
+//! | `ptyd:events` | stream | the newest events of all nodes, each with its node |
 
 use std::time::Duration;
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::streams::{StreamReadOptions, StreamReadReply};
-use redis::{AsyncCommands as _, Client, RedisError, Script, pipe};
+use redis::{AsyncCommands as _, Client, ErrorKind, Pipeline, RedisError, Script, pipe};
 
 /// Connecting and each answer take no longer.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -48,6 +48,13 @@ impl std::fmt::Debug for Directory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Directory").field("node", &self.node).field("instance", &self.instance).finish_non_exhaustive()
     }
+}
+
+/// Whether Redis refused the password, or wants one.
+pub fn is_refused(error: &Error) -> bool {
+    error.kind() == ErrorKind::AuthenticationFailed
+        || error.code() == Some("NOAUTH")
+        || error.code() == Some("WRONGPASS")
 }
 
 /// The result of a claim to a node's number.
@@ -98,7 +105,7 @@ pub struct Event {
 pub type Error = RedisError;
 
 impl Directory {
-    /// The directory at this URL (`redis://`, `rediss://`, `unix://`), for an instance that serves as this node. It connects when it is
+    /// The directory at this URL (`redis://`, `rediss://`, `redis+unix://`), for an instance that serves as this node. It connects when it is
     /// first asked, and again whenever it has lost its connection. A claim expires `lease` after its last renewal.
     pub fn open(url: &str, node: u16, instance: String, lease: Duration) -> Result<Self, Error> {
         let config = ConnectionManagerConfig::new()
@@ -124,10 +131,8 @@ impl Directory {
         if holder != self.instance {
             return Ok(Claim::Taken(holder));
         }
-        if is_new {
-            // Other nodes find the records by this.
-            let () = redis::cmd("SADD").arg(NODES).arg(self.node).query_async(&mut self.connection.clone()).await?;
-        }
+        // Other nodes find the records by this.
+        let () = redis::cmd("SADD").arg(NODES).arg(self.node).query_async(&mut self.connection.clone()).await?;
         Ok(if is_new { Claim::New } else { Claim::Renewed })
     }
 
@@ -136,24 +141,24 @@ impl Directory {
         Script::new(RELEASE).key(self.key("node")).arg(&self.instance).invoke_async(&mut self.connection.clone()).await
     }
 
-    /// Removes all records of this node.
-    pub async fn clear(&self) -> Result<(), Error> {
+    /// Replaces all records of this node by these, at once.
+    pub async fn replace(&self, records: &[Record]) -> Result<(), Error> {
         let mut connection = self.connection.clone();
         let owners: Vec<String> = redis::cmd("SMEMBERS").arg(self.key("owners")).query_async(&mut connection).await?;
         let mut all = pipe();
-        for owner in owners {
-            all.del(self.sessions(&owner)).ignore();
+        all.atomic();
+        for owner in &owners {
+            all.del(self.sessions(owner)).ignore();
         }
-        all.del(self.key("owners")).ignore().query_async(&mut connection).await
+        all.del(self.key("owners")).ignore();
+        self.add(&mut all, records);
+        all.query_async(&mut connection).await
     }
 
     /// Writes records of this node, and removes those of sessions that have ended.
     pub async fn write(&self, new: &[Record], gone: &[Record]) -> Result<(), Error> {
         let mut all = pipe();
-        for record in new {
-            all.sadd(self.key("owners"), &record.owner).ignore();
-            all.hset(self.sessions(&record.owner), &record.id, &record.facts).ignore();
-        }
+        self.add(&mut all, new);
         for record in gone {
             all.hdel(self.sessions(&record.owner), &record.id).ignore();
         }
@@ -205,30 +210,46 @@ impl Directory {
         Ok(events)
     }
 
-    /// The sessions on other nodes: of one owner, or of all.
-    pub async fn others(&self, owner: Option<&str>) -> Result<Vec<OtherNode>, Error> {
+    /// The sessions on other nodes: of one owner, or of all. A node whose keys cannot be read has no sessions here, and the second value is
+    /// false.
+    pub async fn others(&self, owner: Option<&str>) -> Result<(Vec<OtherNode>, bool), Error> {
         let mut connection = self.connection.clone();
-        let nodes: Vec<u16> = redis::cmd("SMEMBERS").arg(NODES).query_async(&mut connection).await?;
-        let mut others = Vec::new();
-        for node in nodes.into_iter().filter(|node| *node != self.node) {
-            let mut found = OtherNode { node, is_alive: false, sessions: Vec::new() };
-            let (is_alive, owners): (bool, Vec<String>) = pipe()
-                .exists(key_of(node, "node"))
-                .smembers(key_of(node, "owners"))
-                .query_async(&mut connection)
-                .await?;
-            found.is_alive = is_alive;
-            let mut all = pipe();
-            for one in owners.iter().filter(|one| owner.is_none_or(|owner| owner == *one)) {
-                all.hvals(sessions_of(node, one));
+        let nodes: Vec<String> = redis::cmd("SMEMBERS").arg(NODES).query_async(&mut connection).await?;
+        let (mut others, mut is_whole) = (Vec::new(), true);
+        for node in nodes {
+            match node.parse() {
+                Ok(node) if node == self.node => {}
+                Ok(node) => match self.other(node, owner).await {
+                    Ok(other) => others.push(other),
+                    Err(error) if error.is_io_error() || error.is_connection_dropped() => return Err(error),
+                    // Redis answered that a key is not what it should be.
+                    Err(_) => is_whole = false,
+                },
+                Err(_) => is_whole = false,
             }
-            if !all.is_empty() {
-                let lists: Vec<Vec<String>> = all.query_async(&mut connection).await?;
-                found.sessions = lists.into_iter().flatten().collect();
-            }
-            others.push(found);
         }
-        Ok(others)
+        Ok((others, is_whole))
+    }
+
+    async fn other(&self, node: u16, owner: Option<&str>) -> Result<OtherNode, Error> {
+        let mut connection = self.connection.clone();
+        let asked =
+            pipe().exists(key_of(node, "node")).smembers(key_of(node, "owners")).query_async(&mut connection).await;
+        let (is_alive, owners): (bool, Vec<String>) = asked?;
+        let mut all = pipe();
+        for one in owners.iter().filter(|one| owner.is_none_or(|owner| owner == *one)) {
+            all.hvals(sessions_of(node, one));
+        }
+        let lists: Vec<Vec<String>> =
+            if all.is_empty() { Vec::new() } else { all.query_async(&mut connection).await? };
+        Ok(OtherNode { node, is_alive, sessions: lists.into_iter().flatten().collect() })
+    }
+
+    fn add(&self, all: &mut Pipeline, records: &[Record]) {
+        for record in records {
+            all.sadd(self.key("owners"), &record.owner).ignore();
+            all.hset(self.sessions(&record.owner), &record.id, &record.facts).ignore();
+        }
     }
 
     fn key(&self, name: &str) -> String {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use directory::{Claim, Directory, Error, Event, OtherNode, Record};
+use directory::{Claim, Directory, Error, Event, OtherNode, Record, is_refused};
 use serde::{Deserialize, Serialize};
 
 use super::timeline::{micros, time};
@@ -48,12 +48,12 @@ impl Followed {
     /// Whether this event was not taken before: a node writes events again if it has not learnt that they arrived.
     fn is_new(&mut self, event: &Event) -> bool {
         let Ok(place) = event.place.parse::<EventPlace>() else { return false };
-        let newest = self.newest.insert(event.node, place);
-        let was_there = newest.filter(|newest| newest.server == place.server && place.number <= newest.number);
-        if let Some(newest) = was_there {
-            self.newest.insert(event.node, newest);
+        let newest = self.newest.get(&event.node);
+        let is_new = newest.is_none_or(|newest| newest.server != place.server || place.number > newest.number);
+        if is_new {
+            self.newest.insert(event.node, place);
         }
-        was_there.is_none()
+        is_new
     }
 }
 
@@ -161,6 +161,7 @@ impl NodeDirectory {
         match self.directory.claim().await {
             Ok(Claim::Taken(instance)) => Err(ServeError::NodeTaken { node, instance }),
             Ok(Claim::New | Claim::Renewed) => Ok(()),
+            Err(error) if is_refused(&error) => Err(ServeError::Directory { why: error.to_string() }),
             Err(error) => {
                 tracing::warn!(%error, "the directory does not answer; this node serves without it until it does");
                 Ok(())
@@ -173,17 +174,28 @@ impl NodeDirectory {
         self.is_taken.load(Ordering::Relaxed)
     }
 
-    /// The sessions on other nodes that this principal may see; `None` if the directory does not answer.
-    pub(super) async fn others(&self, principal: &Principal, owner: Option<&str>) -> Option<Vec<SessionView>> {
+    /// The sessions on other nodes that this principal may see, and whether they are all.
+    pub(super) async fn others(&self, principal: &Principal, owner: Option<&str>) -> (Vec<SessionView>, bool) {
         let owner = if principal.is_admin() { owner } else { Some(principal.name.as_str()) };
-        let others = tokio::time::timeout(PATIENCE, self.directory.others(owner)).await.ok()?.ok()?;
-        let views = others.into_iter().flat_map(|OtherNode { node, is_alive, sessions }| {
-            let of_node =
-                move |facts: String| Some(serde_json::from_str::<SessionRecord>(&facts).ok()?.view(node, is_alive));
-            sessions.into_iter().filter_map(of_node)
-        });
-        let may_see = |view: &SessionView| principal.may_use(view.profile.as_deref(), view.confinement);
-        Some(views.filter(|view| principal.is_admin() || may_see(view)).collect())
+        let Ok(Ok((others, is_whole))) = tokio::time::timeout(PATIENCE, self.directory.others(owner)).await else {
+            return (Vec::new(), false);
+        };
+        let (mut views, mut is_whole) = (Vec::new(), is_whole && !self.is_taken());
+        for OtherNode { node, is_alive, sessions } in others {
+            for facts in sessions {
+                match serde_json::from_str::<SessionRecord>(&facts) {
+                    Ok(record) if record.id.node() == node => views.push(record.view(node, is_alive)),
+                    // Another version of ptyd may have written it.
+                    _ => is_whole = false,
+                }
+            }
+        }
+        let may_see = |view: &SessionView| {
+            let is_own = view.owner == principal.name;
+            principal.is_admin() || is_own && principal.may_use(view.profile.as_deref(), view.confinement)
+        };
+        views.retain(may_see);
+        (views, is_whole)
     }
 
     /// Shows these events of this node to the others, oldest first.
@@ -210,12 +222,12 @@ impl NodeDirectory {
         let _ = self.directory.release().await;
     }
 
-    /// Renews the claim, and writes what has changed since the last time.
+    /// Renews the claim, and writes what has changed since the last time, or everything. Returns whether this server has the node's number.
     pub(super) async fn beat(
         &self,
         written: &mut Option<HashMap<SessionId, Record>>,
         records: impl Fn() -> HashMap<SessionId, Record>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         match self.directory.claim().await? {
             Claim::Taken(instance) => {
                 if !self.is_taken.swap(true, Ordering::Relaxed) {
@@ -224,27 +236,29 @@ impl NodeDirectory {
                         "another server serves with this node's number; this one starts no session"
                     );
                 }
-                return Ok(());
+                return Ok(false);
             }
             // The directory was emptied, or the lease had expired: it gets everything again.
             Claim::New => *written = None,
             Claim::Renewed => {}
         }
         self.is_taken.store(false, Ordering::Relaxed);
-        let known = match written.take() {
-            Some(known) => known,
-            // An earlier server of this node may have left some.
-            None => self.directory.clear().await.map(|()| HashMap::new())?,
-        };
         let now = records();
-        let is_new = |id: &SessionId, record: &Record| known.get(id) != Some(record);
-        let new: Vec<Record> = now.iter().filter(|(id, record)| is_new(id, record)).map(|(_, r)| r.clone()).collect();
-        let gone: Vec<Record> = known.iter().filter(|(id, _)| !now.contains_key(id)).map(|(_, r)| r.clone()).collect();
-        if !new.is_empty() || !gone.is_empty() {
-            self.directory.write(&new, &gone).await?;
+        match written.take() {
+            // An earlier server of this node may have left some, or the directory may have lost some.
+            None => self.directory.replace(&now.values().cloned().collect::<Vec<_>>()).await?,
+            Some(known) => {
+                let is_new = |id: &SessionId, record: &Record| known.get(id) != Some(record);
+                let new: Vec<Record> = now.iter().filter(|(id, it)| is_new(id, it)).map(|(_, it)| it.clone()).collect();
+                let gone: Vec<Record> =
+                    known.iter().filter(|(id, _)| !now.contains_key(id)).map(|(_, it)| it.clone()).collect();
+                if !new.is_empty() || !gone.is_empty() {
+                    self.directory.write(&new, &gone).await?;
+                }
+            }
         }
         *written = Some(now);
-        Ok(())
+        Ok(true)
     }
 }
 

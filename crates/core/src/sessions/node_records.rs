@@ -17,6 +17,9 @@ use crate::ids::SessionId;
 /// The claim is renewed, and what has changed is written, at least this often.
 const BEAT: Duration = Duration::from_secs(5);
 
+/// Everything is written again this often, because the directory may lose a part of it: it evicts keys, or another one takes its place.
+const WHOLE_EVERY: Duration = Duration::from_secs(60);
+
 /// After a change others are collected for this long, so that a busy session costs few writes.
 const DELAY: Duration = Duration::from_millis(200);
 
@@ -27,7 +30,9 @@ async fn write(
     written: &mut Option<HashMap<SessionId, Record>>,
     shown: &mut u64,
 ) -> Result<(), Error> {
-    directory.beat(written, || records(services)).await?;
+    if !directory.beat(written, || records(services)).await? {
+        return Ok(());
+    }
     let (events, newest) = services.server_events.own_since(*shown, services.settings.node);
     if !events.is_empty() {
         directory.show(&events).await?;
@@ -47,11 +52,19 @@ pub fn keep_directory(services: &Arc<Services>) {
         let Some(directory) = &services.directory else { return };
         let mut changes = services.server_events.changes();
         let mut stopping = services.sessions.stop_signal();
-        let (mut written, mut is_answering) = (None, true);
+        let (mut written, mut is_answering, mut whole_at) = (None, true, Instant::now());
         let (_, mut shown) = services.server_events.own_since(u64::MAX, services.settings.node);
         while !*stopping.borrow() {
             changes.mark_unchanged();
+            if Instant::now() >= whole_at {
+                whole_at = Instant::now() + sys::fault::scaled(WHOLE_EVERY);
+                written = None;
+            }
             let result = write(&services, directory, &mut written, &mut shown).await;
+            if result.is_err() {
+                // The directory that answers next may have older records.
+                written = None;
+            }
             if is_answering != result.is_ok() {
                 is_answering = result.is_ok();
                 match result {

@@ -131,6 +131,18 @@ async fn without_the_directory_sessions_work_and_lists_say_that_they_are_not_who
     for node in [&one, &two] {
         lists(node, &both).await;
     }
+    // It evicts keys, or another Redis with older data takes its place.
+    let owner = first.look().await.owner;
+    redis.does(&["SREM", "ptyd:nodes", "2"]);
+    redis.does(&["DEL", &format!("ptyd:{{2}}:sessions:{owner}")]);
+    lists(&one, &both).await;
+    // A key that cannot be read takes away nothing but its own sessions.
+    redis.does(&["SADD", "ptyd:nodes", "7", "no number"]);
+    redis.does(&["SET", "ptyd:{7}:owners", "no set"]);
+    redis.does(&["HSET", &format!("ptyd:{{2}}:sessions:{owner}"), "s2-aaaaaaaaaa", "no record"]);
+    assert_eq!(listed(&one).await, (both.0.clone(), true));
+    redis.empty();
+    lists(&one, &both).await;
     redis.kill();
     assert_eq!(second.gives("echo works").await, (0, "works\n".to_owned()));
     assert_eq!(listed(&two).await, (vec![(second.id.clone(), false)], true));

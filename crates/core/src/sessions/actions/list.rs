@@ -70,13 +70,10 @@ pub(in crate::sessions) async fn list(
     }
     let mut is_degraded = false;
     if let Some(directory) = &services.directory {
-        match directory.others(principal, list.owner.as_deref()).await {
-            Some(others) => {
-                let is_named = |view: &SessionView| list.name.is_none() || view.name == list.name;
-                all.extend(others.into_iter().filter(is_named).map(|view| Listed::View(Box::new(view))));
-            }
-            None => is_degraded = true,
-        }
+        let (others, is_whole) = directory.others(principal, list.owner.as_deref()).await;
+        let is_named = |view: &SessionView| list.name.is_none() || view.name == list.name;
+        all.extend(others.into_iter().filter(is_named).map(|view| Listed::View(Box::new(view))));
+        is_degraded = !is_whole;
     }
     let is_asked_for = |status: SessionStatus| match list.status {
         None => status != SessionStatus::Terminated,
