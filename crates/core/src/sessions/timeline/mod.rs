@@ -340,8 +340,11 @@ impl Timeline {
 
     fn report(&mut self, report: &[u8], event: &Event, news: &mut Vec<Change>) {
         if report.starts_with(b"R;") {
-            self.shell.editor_at = Some(event.offset.0);
-            if self.log.awaits_start().is_some() && self.output.scanner.position() < event.offset.0 {
+            // The shell sends its reports in order. The output of an earlier one may still be on its way.
+            let current = self.log.current;
+            if self.output.boundaries.waiting_ends().any(|id| current.is_none_or(|current| id == current)) {
+                self.shell.hook_reads = true;
+            } else if self.log.awaits_start().is_some() && self.output.scanner.position() < event.offset.0 {
                 self.shell.unclear = Some((event.offset.0, event.time_us));
             } else {
                 self.has_editor(event.time_us, news);
@@ -355,6 +358,7 @@ impl Timeline {
                 news.push(Change::Path);
             }
             terminal::Record::Ended { end, .. } => {
+                self.shell.hook_reads = false;
                 self.log.ended_us.insert(end.id, event.time_us);
             }
             terminal::Record::Started { .. } | terminal::Record::Prompt { .. } => {}
@@ -462,8 +466,8 @@ impl Timeline {
             }
             Found::Ended { end, output_end, at, marker } => {
                 (self.shell.prompt_seen, self.shell.has_errexit) = (true, end.flags.errexit);
-                // An editor that was reported behind this end belongs to a hook of the prompt. Events come before the output up to them.
-                let is_a_hooks = self.shell.editor_at.is_some_and(|editor_at| editor_at >= at);
+                // An editor that was reported behind this end belongs to a hook of the prompt.
+                let is_a_hooks = std::mem::take(&mut self.shell.hook_reads);
                 (self.shell.has_typed_line, self.shell.unclear) = (is_a_hooks, None);
                 self.shell.still_inside &= !is_a_hooks;
                 self.log.background_from = at;

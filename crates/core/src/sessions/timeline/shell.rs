@@ -17,8 +17,8 @@ pub(crate) struct Shell {
     pub(crate) still_inside: bool,
     /// Offset and time of an `R` report; output up to there will show whether the command had begun.
     pub(super) unclear: Option<(u64, u64)>,
-    /// The offset of the newest `R` report.
-    pub(super) editor_at: Option<u64>,
+    /// An `R` report came behind the newest end, whose marker has not been read: a hook of the prompt reads.
+    pub(super) hook_reads: bool,
     /// A line typed at the prompt has not ended: it runs or is unfinished.
     pub(crate) has_typed_line: bool,
     /// The newest input did not end its line.
