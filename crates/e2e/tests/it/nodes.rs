@@ -51,11 +51,37 @@ async fn a_node_answers_421_for_the_session_of_another_node() {
     assert!(!refused.status.success() && said.contains("must be a number from 0 to 65535, or auto"), "{said}");
 }
 
-/// A node with this directory, whose lease is a second and a half.
+/// A node with this directory, whose lease is three seconds.
 fn node(number: &str, redis: &Redis) -> Server {
     let env =
-        [("PTYD_NODE", number.into()), ("PTYD_REDIS", redis.url().into()), ("PTYD_TEST_TIME_SCALE", "0.1".into())];
+        [("PTYD_NODE", number.into()), ("PTYD_REDIS", redis.url().into()), ("PTYD_TEST_TIME_SCALE", "0.2".into())];
     Server::start_in(Home::make(), Start { env: env.to_vec(), ..Start::default() })
+}
+
+/// A Redis, two nodes that use it, and a session on each, which both nodes list.
+struct Fleet {
+    redis: Redis,
+    one: Server,
+    two: Server,
+    first: Session,
+    second: Session,
+    both: (Vec<(String, bool)>, bool),
+    home: Home,
+}
+
+async fn fleet() -> Option<Fleet> {
+    if lacks(&["redis-server", "redis-cli"]) {
+        return None;
+    }
+    let home = Home::make();
+    let redis = Redis::start(home.path());
+    let (one, two) = (node("1", &redis), node("2", &redis));
+    let (first, second) = (one.session().await, two.session().await);
+    let both = whole(&[&first, &second]);
+    for node in [&one, &two] {
+        lists(node, &both).await;
+    }
+    Some(Fleet { redis, one, two, first, second, both, home })
 }
 
 /// The ids in a node's list, whether each is unreachable, and whether the list is degraded.
@@ -77,13 +103,7 @@ async fn lists(node: &Server, expected: &(Vec<(String, bool)>, bool)) {
 #[tokio::test]
 // promise: node-2
 async fn every_node_lists_the_sessions_of_all() {
-    if lacks(&["redis-server", "redis-cli"]) {
-        return;
-    }
-    let home = Home::make();
-    let redis = Redis::start(home.path());
-    let (one, two) = (node("1", &redis), node("2", &redis));
-    let (first, second) = (one.session().await, two.session().await);
+    let Some(Fleet { redis, one, two, first, second, home: _home, .. }) = fleet().await else { return };
     let third = one.session().await;
     for node in [&one, &two] {
         lists(node, &whole(&[&first, &second, &third])).await;
@@ -111,15 +131,7 @@ async fn every_node_lists_the_sessions_of_all() {
 #[tokio::test]
 // promise: node-3
 async fn without_the_directory_sessions_work_and_lists_say_that_they_are_not_whole() {
-    if lacks(&["redis-server", "redis-cli"]) {
-        return;
-    }
-    let home = Home::make();
-    let mut redis = Redis::start(home.path());
-    let (one, two) = (node("1", &redis), node("2", &redis));
-    let (first, second) = (one.session().await, two.session().await);
-    let both = whole(&[&first, &second]);
-    lists(&one, &both).await;
+    let Some(Fleet { mut redis, one, two, first, second, both, home: _home }) = fleet().await else { return };
     redis.freeze();
     assert_eq!(listed(&one).await, (vec![(first.id.clone(), false)], true));
     assert_eq!(first.gives("echo works").await, (0, "works\n".to_owned()));
@@ -140,7 +152,7 @@ async fn without_the_directory_sessions_work_and_lists_say_that_they_are_not_who
     redis.does(&["SADD", "ptyd:nodes", "7", "no number"]);
     redis.does(&["SET", "ptyd:{7}:owners", "no set"]);
     redis.does(&["HSET", &format!("ptyd:{{2}}:sessions:{owner}"), "s2-aaaaaaaaaa", "no record"]);
-    assert_eq!(listed(&one).await, (both.0.clone(), true));
+    lists(&one, &(both.0.clone(), true)).await;
     redis.empty();
     lists(&one, &both).await;
     redis.kill();
@@ -159,15 +171,7 @@ async fn without_the_directory_sessions_work_and_lists_say_that_they_are_not_who
 #[tokio::test]
 // promise: node-4
 async fn the_sessions_of_a_lost_node_are_unreachable_and_not_ended_and_two_servers_are_not_one_node() {
-    if lacks(&["redis-server", "redis-cli"]) {
-        return;
-    }
-    let home = Home::make();
-    let redis = Redis::start(home.path());
-    let (one, two) = (node("1", &redis), node("2", &redis));
-    let (first, second) = (one.session().await, two.session().await);
-    let both = whole(&[&first, &second]);
-    lists(&one, &both).await;
+    let Some(Fleet { redis, home, one, two, first, second, both }) = fleet().await else { return };
     let url = redis.url();
     let mut another = Command::new(Binary::find().path());
     another
@@ -191,14 +195,8 @@ async fn the_sessions_of_a_lost_node_are_unreachable_and_not_ended_and_two_serve
 #[tokio::test]
 // promise: node-5
 async fn a_follower_at_any_node_gets_the_events_of_all_nodes_once_and_in_order() {
-    if lacks(&["redis-server", "redis-cli"]) {
-        return;
-    }
-    let home = Home::make();
-    let redis = Redis::start(home.path());
-    let (one, two) = (node("1", &redis), node("2", &redis));
-    let both = [one.session().await, two.session().await];
-    lists(&one, &whole(&[&both[0], &both[1]])).await;
+    let Some(Fleet { redis, one, two, first, second, home: _home, .. }) = fleet().await else { return };
+    let both = [first, second];
     let followers = [&one, &two].map(|node| Follower::open(node, &node.token(), None));
     let exits = |round: usize| (0..3).map(move |number| 10 * round + number);
     for round in 0..2 {
