@@ -23,6 +23,7 @@ pub struct ApprovalsOptions {
 #[derive(Debug, Subcommand)]
 enum ApprovalsCommand {
     /// Allow requests: each may run once, when its client repeats it
+    #[command(alias = "approve")]
     Allow {
         /// Also add a rule to the policy: from now on it allows the same command in the same directory, in sessions
         /// where ptyd can prove commands
@@ -38,6 +39,37 @@ enum ApprovalsCommand {
         #[arg(required = true)]
         ids: Vec<String>,
     },
+}
+
+/// The options of `approve`.
+#[derive(Debug, Args)]
+pub struct ApproveOptions {
+    /// The ids of the requests [default: none; ptyd lists them]
+    ids: Vec<String>,
+    /// Also add a rule to the policy, as `ptyd approvals allow --always` does
+    #[arg(long)]
+    always: bool,
+}
+
+/// The options of `deny`.
+#[derive(Debug, Args)]
+pub struct DenyOptions {
+    /// The ids of the requests [default: none; ptyd lists them]
+    ids: Vec<String>,
+}
+
+impl From<ApproveOptions> for ApprovalsOptions {
+    fn from(ApproveOptions { ids, always }: ApproveOptions) -> Self {
+        let what = (!ids.is_empty()).then_some(ApprovalsCommand::Allow { always, ids });
+        Self { json: false, what }
+    }
+}
+
+impl From<DenyOptions> for ApprovalsOptions {
+    fn from(DenyOptions { ids }: DenyOptions) -> Self {
+        let what = (!ids.is_empty()).then_some(ApprovalsCommand::Deny { ids });
+        Self { json: false, what }
+    }
 }
 
 /// Lists the approvals, or decides.

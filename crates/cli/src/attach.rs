@@ -27,12 +27,13 @@ use crate::detach_key::{DetachKey, DetachScanner};
 use crate::exit::Failure;
 use crate::follow::{self, Patience};
 use crate::print;
+use crate::sessions::Habits;
 use crate::{sessions, tty};
 
 /// The options of `attach`.
 #[derive(Debug, Args)]
 pub struct AttachOptions {
-    /// The session: its id, a unique beginning of its id, or its name [default: the only live session]
+    /// The session: its id, a unique beginning of its id, or its name [default: the only live session, else you choose]
     session: Option<String>,
     /// Detach with these keys; the session keeps running
     #[arg(long, value_name = "KEYS", default_value = DetachKey::USUAL)]
@@ -43,6 +44,8 @@ pub struct AttachOptions {
     /// Pass all output on to this terminal, also output that changes its clipboard, its files or its printer
     #[arg(long)]
     raw: bool,
+    #[command(flatten)]
+    habits: Habits,
 }
 
 /// Whether one session shows another, or is it: by its own `ptyd attach`, or by that of a session that it shows. Only
@@ -70,6 +73,27 @@ async fn shows(client: &Client, session: &str, other: &str) -> Result<bool, Fail
         }
     }
     Ok(false)
+}
+
+/// The only live session, or the one of several that the person at this terminal chooses.
+async fn chosen(client: &Client) -> Result<TerminalSession, Failure> {
+    let all = sessions::known(client, false).await?;
+    if all.len() < 2 {
+        return sessions::find_or_only(client, None).await;
+    }
+    for (number, session) in all.iter().enumerate() {
+        let runs = sessions::wire_name(&session.foreground);
+        print::note(format_args!("{:>3}  {}  {runs}  {}", number + 1, called(session), session.cwd));
+    }
+    print::lines("Attach to (number or name): ");
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    let text = line.trim();
+    let by_number = text.parse().ok().and_then(|number: usize| all.get(number.checked_sub(1)?)).cloned();
+    match by_number.map_or_else(|| sessions::choose(&all, text), |one| Ok(Some(one)))? {
+        Some(session) => Ok(session),
+        None => Err(Failure::usage("none of them was chosen")),
+    }
 }
 
 /// The end of an attachment.
@@ -100,7 +124,10 @@ pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode
     if !tty::is_interactive() {
         return Err(Failure::usage("attach needs a terminal; use logs and send in scripts"));
     }
-    let session = sessions::find_or_only(client, options.session.as_deref()).await?;
+    let session = match &options.session {
+        Some(text) => sessions::find(client, text).await?,
+        None => chosen(client).await?,
+    };
     if session.status == SessionStatus::Terminated {
         return Err(Failure::new(format!("session {} has ended; `ptyd logs` shows its output", session.id)));
     }

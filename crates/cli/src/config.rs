@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
-use crate::print;
 use crate::serve::{LISTEN, ServeOptions};
 use crate::sessions::table;
+use crate::{print, usage_error};
 
 /// The options of `config`.
 #[derive(Debug, Args)]
@@ -28,6 +28,7 @@ pub struct ConfigOptions {
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
     /// Print every setting that a server started here would have, and where it comes from
+    #[command(visible_aliases = ["list", "ls"])]
     Show {
         /// Print JSON
         #[arg(long)]
@@ -36,14 +37,14 @@ enum ConfigCommand {
 }
 
 /// Options that are set only on the server's command line.
-const NOT_IN_THE_FILE: [&str; 1] = ["detached"];
+const NOT_IN_THE_FILE: [&str; 4] = ["detached", "background", "host", "port"];
 /// Options of every command: a client must find the server without reading its file.
 const OF_EVERY_COMMAND: [&str; 4] = ["state_dir", "socket", "config", "runtime_dir"];
 
 /// Parses the command line; for `serve`, the configuration file comes after the command line and the environment.
 pub fn read(command: Command) -> Result<ArgMatches, Failure> {
     let command = without_empty_variables(command);
-    let matches = command.clone().get_matches();
+    let matches = command.clone().try_get_matches().unwrap_or_else(|e| usage_error::without_far_tips(e).exit());
     if matches.subcommand_name() != Some("serve") {
         return Ok(matches);
     }

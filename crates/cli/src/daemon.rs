@@ -3,6 +3,7 @@
 //! Blocking and without a runtime, because the stdio shim uses it, too. The server's own lock resolves concurrent
 //! starts: the losing server ends, and both commands find the winner's socket.
 
+use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -57,6 +58,22 @@ fn is_absent(error: &io::Error) -> bool {
 /// Starts a server and waits until it reports that it listens.
 pub fn start_server(paths: &Paths) -> io::Result<UnixStream> {
     start(paths, || command(paths), PATIENCE)
+}
+
+/// Starts the server that this process was asked to be, in the background, and waits until it listens.
+pub fn serve_in_background(paths: &Paths) -> Result<(), Failure> {
+    match connect(&paths.socket) {
+        Ok(_) => return Err(Failure::new(format!("a server already runs at {}", paths.socket.display()))),
+        Err(error) if is_absent(&error) => {}
+        Err(error) => return Err(Failure::unreached(&error)),
+    }
+    let is_ours = |word: &OsString| ["-d", "--background", "--daemon"].iter().any(|name| word == name);
+    let command = || {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(std::env::args_os().skip(1).filter(|word| !is_ours(word))).arg("--detached");
+        Ok(command)
+    };
+    start(paths, command, PATIENCE).map(drop).map_err(|error| Failure::unreached(&error))
 }
 
 fn start(paths: &Paths, command: impl Fn() -> io::Result<Command>, patience: Duration) -> io::Result<UnixStream> {

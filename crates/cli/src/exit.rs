@@ -9,6 +9,7 @@ use client::ClientError;
 pub const USAGE: u8 = 2;
 pub const NOT_ALLOWED: u8 = 4;
 const NO_SERVER: u8 = 5;
+pub const TIMED_OUT: u8 = 124;
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ impl Failure {
 
     /// The timeout expired.
     pub fn timed_out(message: impl fmt::Display) -> Self {
-        Self::with(124, message)
+        Self::with(TIMED_OUT, message)
     }
 
     /// The same failure with this advice in the place of its own, which begins with `from`.

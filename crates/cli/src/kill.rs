@@ -9,7 +9,7 @@ use futures_util::stream::{self, StreamExt};
 
 use crate::exit::Failure;
 use crate::print;
-use crate::sessions::{self, AT_ONCE_MAX};
+use crate::sessions::{self, AT_ONCE_MAX, Habits};
 
 /// The options of `kill`.
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ pub struct KillOptions {
     #[arg(long, conflicts_with = "sessions")]
     all: bool,
     /// Kill all processes at once, without a chance to clean up
-    #[arg(long, short)]
+    #[arg(long, short, short_alias = '9')]
     force: bool,
     /// Send this signal first; TERM and KILL follow [default: HUP]
     #[arg(long, short)]
@@ -29,6 +29,8 @@ pub struct KillOptions {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    habits: Habits,
 }
 
 /// Ends sessions. A failure of one does not affect the others.

@@ -1,39 +1,62 @@
-//! `ptyd logs`: a session's output, ended or not, from its oldest byte on.
+//! `ptyd logs`: a session's output, ended or not, from its oldest byte on, or a part of it.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use api::{OutputView, SessionStatus};
+use api::{OutputQuery, OutputView, SessionStatus, TerminalSession};
 use clap::Args;
 use client::Client;
+use jiff::Timestamp;
 
 use crate::exit::Failure;
 use crate::follow::{self, Patience};
 use crate::print;
-use crate::sessions;
+use crate::sessions::{self, Habits};
+use crate::units;
 
 /// The options of `logs`.
 #[derive(Debug, Args)]
 pub struct LogsOptions {
-    /// The session: its id, a unique beginning of its id, or its name
-    session: String,
+    /// The session: its id, a unique beginning of its id, or its name [default: the only live session]
+    session: Option<String>,
     /// Continue with new output until the session ends
     #[arg(long, short)]
     follow: bool,
+    /// Begin with the last lines, this many
+    #[arg(long, short = 'n', alias = "lines", value_name = "LINES", conflicts_with_all = ["raw", "since"])]
+    tail: Option<u64>,
+    /// Begin with the output since then: a time such as 10m ago, or RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    since: Option<Timestamp>,
+    /// Print only the output of this command, such as c7 (`ptyd history` lists them)
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["follow", "tail", "since"])]
+    command: Option<String>,
     /// Print every byte, not the text that a person would see
     #[arg(long)]
     raw: bool,
     /// Print each answer of the server as one line of JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    habits: Habits,
+}
+
+/// A time of day, or so long ago.
+fn moment(text: &str) -> Result<Timestamp, String> {
+    if let Ok(at) = text.parse() {
+        return Ok(at);
+    }
+    let ago: Duration = units::time(text.trim_end_matches("ago").trim_end())
+        .map_err(|_| "must be a time ago, such as 10m, or an RFC 3339 time".to_owned())?;
+    Timestamp::now().checked_sub(ago).map_err(|e| e.to_string())
 }
 
 /// Prints the output.
 pub async fn logs(client: &Client, options: &LogsOptions) -> Result<ExitCode, Failure> {
-    let session = sessions::find(client, &options.session).await?;
+    let session = sessions::find_or_only(client, options.session.as_deref()).await?;
     let view = if options.raw { OutputView::Raw } else { OutputView::Text };
-    let mut next = session.journal.first_offset;
-    let end = session.journal.end_offset;
+    let (mut next, end) = range(client, &session, options).await?;
     let mut patience = Patience::default();
     let mut out = io::stdout().lock();
     while options.follow || next < end {
@@ -74,4 +97,40 @@ pub async fn logs(client: &Client, options: &LogsOptions) -> Result<ExitCode, Fa
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The range of the output that is to be printed.
+async fn range(client: &Client, session: &TerminalSession, options: &LogsOptions) -> Result<(u64, u64), Failure> {
+    let (first, end) = (session.journal.first_offset, session.journal.end_offset);
+    if let Some(id) = &options.command {
+        let command = client.command(&session.id, id, 0).await?;
+        return Ok((command.start_offset, command.end_offset.unwrap_or(end)));
+    }
+    if let Some(since) = options.since {
+        let query = OutputQuery { since: Some(since.to_string()), limit: Some(1), ..OutputQuery::default() };
+        return Ok((client.output(&session.id, &query).await?.from_offset, end));
+    }
+    match options.tail {
+        None => return Ok((first, end)),
+        Some(0) => return Ok((end, end)),
+        Some(_) => {}
+    }
+    // The answer names the bytes before these lines.
+    let query = OutputQuery { max_lines: options.tail, max_chars: Some(1_000_000), ..OutputQuery::default() };
+    let answer = client.output(&session.id, &query).await?;
+    let from = answer.omitted.map_or(answer.from_offset, |omitted| omitted.to_offset);
+    Ok((from, answer.next_offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_a_time_or_so_long_ago() {
+        assert_eq!(moment("2026-01-02T03:04:05Z").expect("a time").to_string(), "2026-01-02T03:04:05Z");
+        let ago = Timestamp::now().duration_since(moment("2h ago").expect("a time")).as_secs();
+        assert_eq!(moment("2h").map(drop).and(Ok(ago)), Ok(7_200));
+        assert!(moment("yesterday").is_err());
+    }
 }

@@ -10,13 +10,16 @@ mod approvals;
 mod attach;
 mod attached_terminal;
 mod audit;
+mod completion;
 mod config;
 mod daemon;
 mod detach_key;
 mod doctor;
 mod doctor_checks;
+mod events;
 mod exit;
 mod follow;
+mod history;
 mod kill;
 mod logs;
 mod paths;
@@ -26,14 +29,18 @@ mod print;
 mod record;
 mod remove;
 mod run;
+mod screen;
 mod search;
 mod secret;
 mod serve;
 mod sessions;
 mod shim;
+mod status;
 mod token;
 mod tty;
 mod units;
+mod usage_error;
+mod wait;
 
 use std::process::ExitCode;
 
@@ -54,7 +61,7 @@ struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 success, 1 failure, 2 wrong usage, 3 no such session, 4 not allowed, 5 no server, \
-    124 timed out; run and record exit with the command's own code.\nVariables of a server that is started here: PTYD_LOG is what it logs, \
+    124 timed out; run, exec and record exit with the command's own code.\nVariables of a server that is started here: PTYD_LOG is what it logs, \
     such as debug; PTYD_TOKEN is its bearer token.\nExamples:\n  ptyd run 'make test'; echo data | ptyd run cat\n  ptyd new --name work && ptyd attach work";
 
 #[derive(Debug, Subcommand)]
@@ -64,27 +71,57 @@ enum Command {
     /// Speak MCP on stdin and stdout, for an MCP client to start
     Mcp(shim::Options),
     /// List sessions
+    #[command(visible_aliases = ["ps", "list"])]
     Ls(sessions::LsOptions),
     /// Start a session and print its id
+    #[command(alias = "new-session")]
     New(sessions::NewOptions),
     /// Run a command, print its output and exit with its code
     ///
     /// The command reads its input from this terminal, or from the pipe or file on standard input; give it `</dev/null` in a
     /// loop that reads lines itself. C-\ C-\ detaches from a command that does not end.
     Run(run::RunOptions),
+    /// Run a command in a session, print its output and exit with its code
+    Exec(run::ExecOptions),
     /// Record a session, or a command in a new session, as an asciicast
     Record(record::RecordOptions),
     /// Show a session in this terminal, and type into it
+    #[command(visible_alias = "a", alias = "attach-session")]
     Attach(attach::AttachOptions),
     /// Send input to a session
     Send(sessions::SendOptions),
+    /// Press keys at a session
+    #[command(alias = "send-keys")]
+    Keys(sessions::KeysOptions),
+    /// Wait for the end of what runs in a session, for text, a port, a question or silence
+    Wait(wait::WaitOptions),
+    /// Print the screen of a session
+    #[command(alias = "capture-pane")]
+    Screen(screen::ScreenOptions),
     /// Print a session's output
     Logs(logs::LogsOptions),
-    /// Print the lines of a session's output that match
+    /// Print the commands of a session, with their exit codes and times
+    History(history::HistoryOptions),
+    /// Print the lines of a session's output, or of all sessions, that match
     Search(search::SearchOptions),
+    /// Print what happens in all sessions, as it happens
+    #[command(alias = "watch")]
+    Events(events::EventsOptions),
+    /// Show the server, its sessions, and what waits for a person
+    #[command(alias = "info")]
+    Status(status::StatusOptions),
+    /// Show what the sessions use
+    #[command(visible_alias = "stats")]
+    Top(status::TopOptions),
+    /// Print all that the server knows of a session, as JSON
+    Inspect(sessions::InspectOptions),
+    /// Give a session's terminal another size
+    Resize(sessions::ResizeOptions),
     /// End sessions
+    #[command(visible_alias = "terminate", alias = "kill-session")]
     Kill(kill::KillOptions),
     /// Remove ended sessions and their output from the disk
+    #[command(visible_alias = "delete")]
     Rm(remove::RmOptions),
     /// Remove all ended sessions, or old ones, and their output from the disk
     Prune(remove::PruneOptions),
@@ -94,6 +131,10 @@ enum Command {
     Secret(secret::SecretOptions),
     /// List the requests that wait for a person's approval, and allow or deny them
     Approvals(approvals::ApprovalsOptions),
+    /// Allow requests that wait for a person, once
+    Approve(approvals::ApproveOptions),
+    /// Deny requests that wait for a person
+    Deny(approvals::DenyOptions),
     /// Print, filter and follow the audit log: who asked for what, and how it ended
     Audit(audit::AuditOptions),
     /// Check the policy file, and print the verdict on a command
@@ -102,6 +143,14 @@ enum Command {
     Config(config::ConfigOptions),
     /// Check this machine and print a remedy for each problem
     Doctor(doctor::DoctorOptions),
+    /// Print a script that completes this command line in bash, zsh, fish, elvish or PowerShell
+    #[command(aliases = ["completions", "generate-completion", "gen-completions"])]
+    Completion(completion::CompletionOptions),
+    /// Print a manual page, for `man -l -`
+    Man(completion::ManOptions),
+    /// Print the version
+    #[command(hide = true)]
+    Version,
     /// Print a published interface description
     #[command(hide = true)]
     Schema {
@@ -145,9 +194,19 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Ls(options) => run_requests(sessions::ls(&Client::unix(&paths.socket), &options)),
         Command::New(options) => run_requests(sessions::new(&daemon::client(&paths)?, &options)),
         Command::Run(options) => run_requests(run::run(&daemon::client(&paths)?, &paths, &options)),
+        Command::Exec(options) => run_requests(run::run(&Client::unix(&paths.socket), &paths, &options.into_run())),
         Command::Record(options) => run_requests(record::record(&paths, options)),
         Command::Attach(options) => run_requests(attach::attach(&Client::unix(&paths.socket), &options)),
         Command::Send(options) => run_requests(sessions::send(&Client::unix(&paths.socket), &options)),
+        Command::Keys(options) => run_requests(sessions::keys(&Client::unix(&paths.socket), &options)),
+        Command::Wait(options) => run_requests(wait::wait(&Client::unix(&paths.socket), &options)),
+        Command::Screen(options) => run_requests(screen::screen(&Client::unix(&paths.socket), &options)),
+        Command::History(options) => run_requests(history::history(&Client::unix(&paths.socket), &options)),
+        Command::Events(options) => run_requests(events::events(&Client::unix(&paths.socket), &options)),
+        Command::Status(options) => run_requests(status::status(&Client::unix(&paths.socket), &paths, &options)),
+        Command::Top(options) => run_requests(status::top(&Client::unix(&paths.socket), &options)),
+        Command::Inspect(options) => run_requests(sessions::inspect(&Client::unix(&paths.socket), &options)),
+        Command::Resize(options) => run_requests(sessions::resize(&Client::unix(&paths.socket), &options)),
         Command::Logs(options) => run_requests(logs::logs(&Client::unix(&paths.socket), &options)),
         Command::Search(options) => run_requests(search::search(&Client::unix(&paths.socket), &options)),
         Command::Kill(options) => run_requests(kill::kill(&Client::unix(&paths.socket), &options)),
@@ -158,10 +217,18 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Secret(options) if options.sets() => run_requests(secret::secret(&daemon::client(&paths)?, &options)),
         Command::Secret(options) => run_requests(secret::secret(&Client::unix(&paths.socket), &options)),
         Command::Approvals(options) => run_requests(approvals::approvals(&Client::unix(&paths.socket), &options)),
+        Command::Approve(options) => run_requests(approvals::approvals(&Client::unix(&paths.socket), &options.into())),
+        Command::Deny(options) => run_requests(approvals::approvals(&Client::unix(&paths.socket), &options.into())),
         Command::Audit(options) => run_requests(audit::audit(&paths, &options)),
         Command::Policy(options) => policy::policy(&cli.paths, &options),
         Command::Config(options) => config::config(Cli::command(), &cli.paths, &paths, &options),
         Command::Doctor(options) => run_requests(doctor::doctor(&paths, &options)),
+        Command::Completion(options) => completion::completion(Cli::command(), &options),
+        Command::Man(options) => completion::man(Cli::command(), &options),
+        Command::Version => {
+            print::line(format_args!("ptyd {}", env!("CARGO_PKG_VERSION")))?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Schema { of } => {
             match of {
                 Schema::Tools => print::line(format_args!("{:#}", server::mcp::tools_schema()))?,

@@ -25,7 +25,6 @@ use crate::exit::Failure;
 use crate::follow::{self, Patience};
 use crate::paths::Paths;
 use crate::piped_stdin::{Input, StdinPipe};
-use crate::serve::quoted;
 use crate::sessions::{self, StartOptions};
 use crate::{print, shim, tty, units};
 
@@ -54,12 +53,54 @@ pub struct RunOptions {
     /// Print every byte [default: a pipe or file gets text, and a terminal only output that stays on its screen]
     #[arg(long)]
     raw: bool,
+    /// Start the command in a session that stays, print the session's id, and do not wait
+    #[arg(long, short, conflicts_with_all = ["session", "timeout", "json", "raw", "approval_timeout"])]
+    detach: bool,
+    /// With --detach: give the session this name
+    #[arg(long, requires = "detach")]
+    name: Option<String>,
+    #[command(flatten)]
+    habits: RunHabits,
     // No flag of `ptyd run`: `ptyd record` sets it, because its own stdout takes the recording.
     #[arg(skip)]
     quiet: bool,
     /// The command: one word is a line for the shell; several words are a program and its arguments
     #[arg(required = true, trailing_var_arg = true)]
     command: Vec<String>,
+}
+
+/// Options of other tools that change nothing here: a command always has a terminal, and its session always goes with it.
+#[derive(Debug, Default, Args)]
+struct RunHabits {
+    #[arg(short = 'i', hide = true)]
+    _interactive: bool,
+    #[arg(short = 't', hide = true)]
+    _tty: bool,
+    #[arg(long = "rm", hide = true)]
+    _removes: bool,
+}
+
+/// The options of `exec`.
+#[derive(Debug, Args)]
+pub struct ExecOptions {
+    /// The session: its id, a unique beginning of its id, or its name
+    session: String,
+    /// Give up after this long, such as 90s or 5m, with exit code 124 [default: never]
+    #[arg(long, value_name = "TIME", value_parser = units::time)]
+    timeout: Option<Duration>,
+    #[command(flatten)]
+    habits: RunHabits,
+    /// The command: one word is a line for the shell; several words are a program and its arguments
+    #[arg(required = true, trailing_var_arg = true)]
+    command: Vec<String>,
+}
+
+impl ExecOptions {
+    /// The same as `run` with a session.
+    pub fn into_run(self) -> RunOptions {
+        let ExecOptions { session, timeout, command, .. } = self;
+        RunOptions { session: Some(session), ..RunOptions::alone(command, StartOptions::default(), timeout, false) }
+    }
 }
 
 impl RunOptions {
@@ -74,6 +115,9 @@ impl RunOptions {
             json: false,
             raw: false,
             quiet,
+            detach: false,
+            name: None,
+            habits: RunHabits::default(),
             command,
         }
     }
@@ -129,7 +173,13 @@ struct Runner<'a> {
 
 /// Runs the command.
 pub async fn run(client: &Client, paths: &Paths, options: &RunOptions) -> Result<ExitCode, Failure> {
-    let request = options.start.request(None)?;
+    let request = options.start.request(options.name.clone())?;
+    if options.detach {
+        let session = client.create(&request, None).await?;
+        sessions::begin(client, &session, &options.command).await?;
+        print::line(&session.id)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     run_and(client, paths, options, &request, async |_| Ok(())).await
 }
 
@@ -141,10 +191,7 @@ pub async fn run_and(
     request: &CreateRequest,
     and: impl AsyncFnOnce(&TerminalSession) -> Result<(), Failure>,
 ) -> Result<ExitCode, Failure> {
-    let text = match options.command.as_slice() {
-        [line] => line.clone(),
-        words => words.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" "),
-    };
+    let text = sessions::command_of(&options.command);
     let mut leaving = Leaving::catch()?;
     let key = format!("run-{}", shim::random_name()?);
     let input = match Input::find() {

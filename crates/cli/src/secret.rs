@@ -26,17 +26,20 @@ pub struct SecretOptions {
 #[derive(Debug, Subcommand)]
 enum SecretCommand {
     /// Set a secret to standard input without its last newline, or to a line that you type unseen
+    #[command(visible_alias = "add")]
     Set {
         /// The name: capital letters, digits and underscores
         name: String,
     },
     /// List the secrets and the profiles that give them to sessions, without their values
+    #[command(visible_alias = "list")]
     Ls {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Remove secrets; a session that already has one keeps it, still masked
+    #[command(visible_alias = "delete")]
     Rm {
         /// The names of the secrets
         #[arg(required = true)]

@@ -119,6 +119,9 @@ pub struct ServeOptions {
     /// Log a call that takes longer than this, unless its caller asked to wait; at most 86400 seconds [default: 2]
     #[arg(long, help_heading = LOGS, env = "PTYD_SLOW_CALL", value_name = "TIME", value_parser = slow_call)]
     slow_call: Option<Duration>,
+    /// Serve in the background: return once the server answers
+    #[arg(long, short = 'd', alias = "daemon", conflicts_with = "detached")]
+    background: bool,
     /// Detach from the starting terminal (set by other commands)
     #[arg(long, hide = true)]
     detached: bool,
@@ -130,8 +133,13 @@ pub struct ServeOptions {
 pub struct NetworkOptions {
     /// Listen for HTTP on this address; port 0 takes a free port. An address that other machines reach needs
     /// --public-url, and --tls-cert or --trusted-proxy [default: 127.0.0.1:7893]
-    #[arg(long, env = "PTYD_LISTEN", value_name = "ADDRESS", value_parser = address)]
+    #[arg(long, alias = "bind", env = "PTYD_LISTEN", value_name = "ADDRESS", value_parser = address)]
     pub listen: Option<SocketAddr>,
+    // Other servers take the two parts of the address.
+    #[arg(long, hide = true, conflicts_with = "listen")]
+    host: Option<IpAddr>,
+    #[arg(long, hide = true, conflicts_with = "listen")]
+    port: Option<u16>,
     /// Accept clients on other machines, which reach the server by this origin, such as https://terminals.example.com
     #[arg(long, env = "PTYD_PUBLIC_URL", value_name = "URL")]
     public_url: Option<WebOrigin>,
@@ -164,6 +172,13 @@ pub struct NetworkOptions {
 }
 
 impl NetworkOptions {
+    /// The address, if the command line or the configuration names one.
+    pub fn given(&self) -> Option<SocketAddr> {
+        let parts = (self.host.is_some() || self.port.is_some())
+            .then(|| SocketAddr::new(self.host.unwrap_or(LISTEN.ip()), self.port.unwrap_or(LISTEN.port())));
+        parts.or(self.listen)
+    }
+
     fn config(&self, listen: SocketAddr) -> io::Result<NetworkConfig> {
         let files = self.tls_cert.as_ref().zip(self.tls_key.as_ref());
         if self.tls_cert.is_some() != self.tls_key.is_some() {
@@ -382,13 +397,21 @@ impl ServeOptions {
 
 /// Serves until a signal stops it.
 pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Result<ExitCode, Failure> {
+    if options.background {
+        daemon::serve_in_background(&paths)?;
+        print::note(format_args!(
+            "ptyd: the server runs; `ptyd status` shows it, and {} is its log",
+            paths.log().display()
+        ));
+        return Ok(ExitCode::SUCCESS);
+    }
     sys::process::keep_descriptors_to_ourselves();
     if options.detached {
         // Fails for a process group leader, which then has no terminal to leave.
         let _ = rustix::process::setsid();
     }
     log();
-    let listen = options.network.listen.unwrap_or_else(|| default_listen(options.detached));
+    let listen = options.network.given().unwrap_or_else(|| default_listen(options.detached));
     if let Some(file) = options.policy.as_ref().filter(|file| !file.exists()) {
         return Err(Failure::usage(format!("{}: there is no such file", file.display())));
     }

@@ -1,19 +1,24 @@
-//! `ls`, `new`, `send`, and how the command line identifies a session.
+//! `ls`, `new`, `send`, `keys` and `resize`, and how the command line identifies a session.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use api::{ConfinementTier, CreateRequest, Dimensions, ErrorCode, Exit, InputRequest, SessionStatus, TerminalSession};
+use api::{
+    ConfinementTier, CreateRequest, Dimensions, ErrorCode, ExecuteRequest, Exit, InputRequest, SessionStatus,
+    TerminalSession,
+};
 use clap::Args;
 use client::{Client, ClientError};
 use futures_util::stream::{self, StreamExt};
 use jiff::{SignedDuration, Timestamp};
+use ptyd_core::keys::{parse, with_text};
 use serde_json::{Number, Value};
 use terminal::quote;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::exit::Failure;
+use crate::serve::quoted;
 use crate::{print, tty, units};
 
 /// Sessions handled at once: the end of each may take the grace period of its processes.
@@ -25,15 +30,54 @@ pub struct LsOptions {
     /// Also list ended sessions
     #[arg(long, short)]
     all: bool,
+    /// Print only the ids
+    #[arg(long, short, conflicts_with = "json")]
+    quiet: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Print in this format, as `--json` does
+    #[arg(long, hide = true, value_parser = ["json", "table"])]
+    format: Option<String>,
+    /// Print the list again and again, every 2 s; `ptyd top` also shows what the sessions use
+    #[arg(long, short, conflicts_with_all = ["json", "quiet", "format"])]
+    watch: bool,
+    // The list is always long.
+    #[arg(short = 'l', hide = true)]
+    _long: bool,
 }
+
+/// Options of other tools that change nothing here: their command acts on a terminal, and so does ours.
+#[derive(Debug, Args)]
+pub struct Habits {
+    #[arg(short = 't', hide = true)]
+    _target: bool,
+}
+
+/// The time between two lists of `ls --watch` and `top`.
+pub const WATCH_EVERY: Duration = Duration::from_secs(2);
 
 /// Lists sessions.
 pub async fn ls(client: &Client, options: &LsOptions) -> Result<ExitCode, Failure> {
+    loop {
+        if options.watch && tty::is_shown() {
+            print::data(tty::CLEAR)?;
+        }
+        list(client, options).await?;
+        if !options.watch {
+            return Ok(ExitCode::SUCCESS);
+        }
+        tokio::time::sleep_until(tokio::time::Instant::now() + WATCH_EVERY).await;
+    }
+}
+
+async fn list(client: &Client, options: &LsOptions) -> Result<(), Failure> {
     let all = known(client, options.all).await?;
-    if options.json {
+    if options.quiet {
+        for session in &all {
+            print::line(&session.id)?;
+        }
+    } else if options.json || options.format.as_deref() == Some("json") {
         print::json(&all)?;
     } else if all.is_empty() {
         let others = if options.all { "" } else { "; `ptyd ls --all` shows ended ones" };
@@ -48,7 +92,7 @@ pub async fn ls(client: &Client, options: &LsOptions) -> Result<ExitCode, Failur
             }
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Replaces the ids of running commands by their texts.
@@ -107,7 +151,7 @@ fn activity(session: &TerminalSession) -> String {
 }
 
 /// A duration in its largest unit.
-fn age(since: SignedDuration) -> String {
+pub fn age(since: SignedDuration) -> String {
     let seconds = since.as_secs().max(0);
     match seconds {
         ..60 => format!("{seconds}s"),
@@ -117,7 +161,7 @@ fn age(since: SignedDuration) -> String {
     }
 }
 
-fn shortened(text: &str, cols: usize) -> String {
+pub fn shortened(text: &str, cols: usize) -> String {
     if text.width() <= cols {
         return text.to_owned();
     }
@@ -157,7 +201,10 @@ pub fn table(rows: Vec<Vec<String>>) -> String {
 #[derive(Debug, Args)]
 pub struct NewOptions {
     /// Give the session this name
-    #[arg(long)]
+    #[arg(value_name = "NAME", conflicts_with = "name")]
+    called: Option<String>,
+    /// Give the session this name
+    #[arg(long, short = 's')]
     name: Option<String>,
     #[command(flatten)]
     start: StartOptions,
@@ -167,17 +214,19 @@ pub struct NewOptions {
     /// End the session at this age, such as 7d; 0: never [default: the server's]
     #[arg(long, value_name = "TIME", value_parser = units::time)]
     max_age: Option<Duration>,
-    /// Set a limit: cpuSeconds, memoryMb, processes, openFiles, outputMb, outputMbPerSecond or commandSeconds; repeat
-    /// the option for several [default: the server's]
-    #[arg(long = "limit", value_name = "NAME=NUMBER", value_parser = limit)]
-    limits: Vec<(String, Number)>,
     /// Print the whole session as JSON, not only its id
     #[arg(long)]
     json: bool,
+    // A session is always detached; `attach` shows it.
+    #[arg(short = 'd', hide = true)]
+    _detached: bool,
+    /// Run this command in the session: one word is a line for the shell; several words are a program and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
 }
 
 /// The options that start a session, for `new` and `run`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct StartOptions {
     /// Start in this directory [default: the profile's, else the current directory]
     #[arg(long, value_name = "DIR")]
@@ -194,8 +243,12 @@ pub struct StartOptions {
     #[arg(long, value_name = "TIER", value_parser = tier)]
     confinement: Option<ConfinementTier>,
     /// Set a variable of the shell; repeat the option for several
-    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    #[arg(long, short, value_name = "NAME=VALUE", value_parser = variable)]
     env: Vec<(String, String)>,
+    /// Set a limit: cpuSeconds, memoryMb, processes, openFiles, outputMb, outputMbPerSecond or commandSeconds; repeat
+    /// the option for several [default: the server's]
+    #[arg(long = "limit", value_name = "NAME=NUMBER", value_parser = limit)]
+    limits: Vec<(String, Number)>,
     /// Give the terminal this size [default: this terminal's, or with --profile the profile's; else 120x40]
     #[arg(long, value_name = "COLSxROWS", value_parser = size)]
     size: Option<Dimensions>,
@@ -253,6 +306,7 @@ impl StartOptions {
             confinement: self.confinement,
             env,
             name,
+            limits: if self.limits.is_empty() { None } else { Some(limits(&self.limits).map_err(Failure::usage)?) },
             // A named profile sets the size.
             dimensions: self.size.or_else(|| if self.profile.is_none() { tty::size() } else { None }),
             ..CreateRequest::default()
@@ -260,15 +314,42 @@ impl StartOptions {
     }
 }
 
+/// Whether a program on PATH has this name.
+fn is_program(name: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(name).is_file())
+}
+
+/// The command of these words: one word is a line for the shell; several words are a program and its arguments.
+pub fn command_of(words: &[String]) -> String {
+    match words {
+        [line] => line.clone(),
+        words => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// Runs a command in a session, and does not wait for it.
+pub async fn begin(client: &Client, session: &TerminalSession, words: &[String]) -> Result<(), Failure> {
+    let request =
+        ExecuteRequest { command: command_of(words), wait_for_completion: Some(false), ..ExecuteRequest::default() };
+    client.execute(&session.id, &request, None).await?;
+    Ok(())
+}
+
 /// Starts a session.
 pub async fn new(client: &Client, options: &NewOptions) -> Result<ExitCode, Failure> {
+    let name = options.called.clone().or_else(|| options.name.clone());
     let request = CreateRequest {
         inactivity_timeout: options.inactivity_timeout.map(|time| time.as_secs_f64()),
         max_age: options.max_age.map(|time| time.as_secs_f64()),
-        limits: if options.limits.is_empty() { None } else { Some(limits(&options.limits).map_err(Failure::usage)?) },
-        ..options.start.request(options.name.clone())?
+        ..options.start.request(name.clone())?
     };
     let session = client.create(&request, None).await?;
+    if !options.command.is_empty() {
+        begin(client, &session, &options.command).await?;
+    } else if let Some(program) = options.called.as_deref().filter(|name| is_program(name)) {
+        print::note(format_args!("ptyd: the session is called {program}; `ptyd new -- {program}` runs the program"));
+    }
     for failure in &session.startup_failed {
         print::note(format_args!("ptyd: startup failed: {}: {}", failure.command, failure.reason));
     }
@@ -285,18 +366,23 @@ pub async fn new(client: &Client, options: &NewOptions) -> Result<ExitCode, Fail
 pub struct SendOptions {
     /// The session: its id, a unique beginning of its id, or its name
     session: String,
-    /// The input; several words are joined with spaces
-    #[arg(required_unless_present = "secret", allow_hyphen_values = true)]
+    /// The input; several words are joined with spaces. Text that begins with - comes behind --
+    #[arg(required_unless_present = "secret")]
     text: Vec<String>,
     /// Press keys: each word is the name of a key, such as C-c, Up or Enter
     #[arg(long)]
     keys: bool,
     /// Do not press Enter after the text
-    #[arg(long)]
+    #[arg(long, short = 'n')]
     no_newline: bool,
+    // Enter is the default.
+    #[arg(long = "enter", hide = true, conflicts_with = "no_newline")]
+    _enter: bool,
     /// Type one line from standard input and never record it (other users of the machine can read arguments)
     #[arg(long, conflicts_with_all = ["text", "keys"])]
     secret: bool,
+    #[command(flatten)]
+    habits: Habits,
 }
 
 /// Types input at a session.
@@ -310,6 +396,62 @@ pub async fn send(client: &Client, options: &SendOptions) -> Result<ExitCode, Fa
     let end_with_newline = !options.keys && !options.no_newline;
     let request = InputRequest { input, keys, end_with_newline, secret: options.secret, ..InputRequest::default() };
     client.input(&session.id, &request, None).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The options of `keys`.
+#[derive(Debug, Args)]
+pub struct KeysOptions {
+    /// The session: its id, a unique beginning of its id, or its name
+    session: String,
+    /// The names of the keys, such as C-c, Up, Enter or Down*3; ptyd types every other word as it is
+    #[arg(required = true)]
+    keys: Vec<String>,
+    #[command(flatten)]
+    habits: Habits,
+}
+
+/// Presses keys at a session.
+pub async fn keys(client: &Client, options: &KeysOptions) -> Result<ExitCode, Failure> {
+    let session = find(client, &options.session).await?;
+    let names = &options.keys;
+    let (input, keys) = match with_text(names) {
+        Some(sequence) => (None, Some(vec![sequence])),
+        None if names.iter().all(|name| parse(name).is_err()) => (Some(names.concat()), None),
+        None => (None, Some(names.clone())),
+    };
+    let request = InputRequest { input, keys, end_with_newline: false, ..InputRequest::default() };
+    client.input(&session.id, &request, None).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The options of `resize`.
+#[derive(Debug, Args)]
+pub struct ResizeOptions {
+    /// The session: its id, a unique beginning of its id, or its name
+    session: String,
+    /// The new size
+    #[arg(value_name = "COLSxROWS", value_parser = size)]
+    size: Dimensions,
+}
+
+/// Gives a session's terminal another size.
+pub async fn resize(client: &Client, options: &ResizeOptions) -> Result<ExitCode, Failure> {
+    let session = find(client, &options.session).await?;
+    client.resize(&session.id, options.size).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The options of `inspect`.
+#[derive(Debug, Args)]
+pub struct InspectOptions {
+    /// The session: its id, a unique beginning of its id, or its name [default: the only live session]
+    session: Option<String>,
+}
+
+/// Prints all that the server knows of a session.
+pub async fn inspect(client: &Client, options: &InspectOptions) -> Result<ExitCode, Failure> {
+    print::json(&find_or_only(client, options.session.as_deref()).await?)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -327,7 +469,7 @@ fn line_of_input() -> Result<String, Failure> {
 }
 
 /// Sessions, oldest first, optionally with ended ones.
-async fn known(client: &Client, with_ended: bool) -> Result<Vec<TerminalSession>, Failure> {
+pub async fn known(client: &Client, with_ended: bool) -> Result<Vec<TerminalSession>, Failure> {
     let mut all = client.list(None).await?.terminals;
     if with_ended {
         all.extend(client.list(Some("terminated")).await?.terminals);

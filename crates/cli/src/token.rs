@@ -25,6 +25,7 @@ pub struct TokenOptions {
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
     /// Make a token and print it, for the only time; sessions that it starts belong to its name
+    #[command(visible_alias = "create")]
     New {
         /// The name: letters, digits, `-`, `_` and `.`
         name: String,
@@ -55,12 +56,14 @@ enum TokenCommand {
         json: bool,
     },
     /// List the tokens
+    #[command(visible_alias = "list")]
     Ls {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Revoke tokens; their open streams end at once, and their sessions continue
+    #[command(visible_aliases = ["rm", "delete"])]
     Revoke {
         /// The names of the tokens
         #[arg(required = true)]

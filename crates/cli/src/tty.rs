@@ -11,6 +11,9 @@ use rustix::termios::{
 };
 use terminal::{Changes, ScreenOnly};
 
+/// Clears the terminal and puts the cursor at its top.
+pub const CLEAR: &str = "\x1b[H\x1b[2J";
+
 /// The size of the terminal behind stdout, if there is one.
 pub fn size() -> Option<Dimensions> {
     let size = tcgetwinsize(stdout()).ok().filter(|s| s.ws_col > 0 && s.ws_row > 0)?;

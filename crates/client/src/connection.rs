@@ -123,11 +123,13 @@ impl Pool {
         Ok(Ok(TokioIo::new(upgraded)))
     }
 
-    /// Receives a long answer piece by piece; a refusal is the inner error, and has given no piece.
+    /// Receives a long answer piece by piece, until its end or until `piece` wants no more; it may be silent for as long as `waits`.
+    /// A refusal is the inner error, and has given no piece.
     pub(crate) async fn get(
         &self,
         path: &str,
-        piece: &mut impl FnMut(&[u8]),
+        waits: Duration,
+        piece: &mut impl FnMut(&[u8]) -> bool,
     ) -> Result<Result<(), Answer>, ClientError> {
         let begun = async {
             let mut fresh = self.connect().await?;
@@ -140,9 +142,9 @@ impl Pool {
             return self.finish(fresh, response).await.map(Err);
         }
         let mut body = response.into_body();
-        while let Some(frame) = self.answered(Duration::ZERO, async { Ok(body.frame().await) }).await? {
-            if let Some(data) = frame.map_err(ClientError::Broken)?.data_ref() {
-                piece(data);
+        while let Some(frame) = self.answered(waits, async { Ok(body.frame().await) }).await? {
+            if frame.map_err(ClientError::Broken)?.data_ref().is_some_and(|data| !piece(data)) {
+                break;
             }
         }
         Ok(Ok(()))

@@ -12,10 +12,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::{
-    Approval, ApprovalList, Capabilities, CommandExecution, CommandList, CreateRequest, Decision, DecisionRequest,
-    Dimensions, ExecuteRequest, InputRequest, NamedSecret, NewToken, Output, OutputQuery, Problem, ProcessList, Screen,
-    SearchAnswer, SearchQuery, SecretList, SecretRequest, SessionList, SessionListQuery, SignalList, SignalRequest,
-    TerminalSession, Terminated, TokenInfo, TokenList, TokenRequest, WaitAnswer, WaitRequest,
+    Approval, ApprovalList, Capabilities, CommandExecution, CommandList, CommandListQuery, CreateRequest, Decision,
+    DecisionRequest, Dimensions, ExecuteRequest, InputRequest, NamedSecret, NewToken, Output, OutputQuery, Problem,
+    ProcessList, Screen, SearchAnswer, SearchQuery, SecretList, SecretRequest, SessionList, SessionListQuery,
+    SignalList, SignalRequest, TerminalSession, Terminated, TokenInfo, TokenList, TokenRequest, WaitAnswer,
+    WaitRequest,
 };
 pub use connection::ServerAddress;
 use connection::{Answer, Pool};
@@ -47,6 +48,8 @@ struct Call<'a> {
 const WAIT_DEFAULT: f64 = 30.0;
 /// Searching a long journal takes its time.
 const SEARCH: Duration = Duration::from_secs(240);
+/// The server sends a heartbeat to followers of events more often.
+const EVENTS: Duration = Duration::from_secs(60);
 
 fn seconds(given: Option<f64>) -> Duration {
     // An invalid time is refused by the server at once.
@@ -185,6 +188,11 @@ impl Client {
         self.json(get(format!("/terminals/{}/commands?limit=1000", escaped(session)))).await
     }
 
+    /// The same, a page of them.
+    pub async fn commands_as(&self, session: &str, query: &CommandListQuery) -> Result<CommandList, ClientError> {
+        self.json(get(format!("/terminals/{}/commands?{}", escaped(session), query_of(query)?))).await
+    }
+
     /// `GET …/commands/{command}`, with at most `max_chars` characters of its output.
     pub async fn command(&self, session: &str, command: &str, max_chars: u64) -> Result<CommandExecution, ClientError> {
         let path = format!("/terminals/{}/commands/{}?maxChars={max_chars}", escaped(session), escaped(command));
@@ -253,7 +261,16 @@ impl Client {
         mut piece: impl FnMut(&[u8]),
     ) -> Result<(), ClientError> {
         let path = format!("/terminals/{}/recording?version={version}", escaped(session));
-        self.pool.get(&path, &mut piece).await.and_then(|got| got.map_err(|a| refusal(&a)))
+        let mut all = |data: &[u8]| {
+            piece(data);
+            true
+        };
+        self.pool.get(&path, Duration::ZERO, &mut all).await.and_then(|got| got.map_err(|a| refusal(&a)))
+    }
+
+    /// `GET /events`, the bytes of its server-sent events, until `piece` returns false or the server ends.
+    pub async fn events(&self, mut piece: impl FnMut(&[u8]) -> bool) -> Result<(), ClientError> {
+        self.pool.get("/events", EVENTS, &mut piece).await.and_then(|got| got.map_err(|a| refusal(&a)))
     }
 
     /// `GET /mcp/stdio`: the raw MCP stream, over the Unix socket.

@@ -209,7 +209,7 @@ async fn a_program_that_switches_screens_is_followed_by_who_is_attached() {
 }
 
 #[tokio::test]
-async fn the_only_session_needs_no_name_and_gets_its_size_back() {
+async fn a_session_needs_no_name_if_it_is_the_only_one_or_chosen_from_the_list() {
     let server = Server::start();
     let mut lost = Person::starts(&server.ptyd(&["attach"]), 70, 20);
     lost.sees("no sessions; `ptyd new` starts one");
@@ -240,8 +240,19 @@ async fn the_only_session_needs_no_name_and_gets_its_size_back() {
         .session_with(CreateRequest { dimensions: Some(Dimensions { cols: 80, rows: 24 }), ..Default::default() });
     let other = other.await;
     let mut person = Person::starts(&server.ptyd(&["attach"]), 70, 20);
-    person.sees("there are 2 sessions; name one of them");
+    person.sees("Attach to (number or name): ");
+    person.types(b"3\r");
+    person.sees("none of them was chosen");
     assert_eq!(person.leaves().code(), Some(2));
+    let mut person = Person::starts(&server.ptyd(&["attach"]), 70, 20);
+    person.sees("Attach to (number or name): ");
+    person.types(b"2\r");
+    person.sees(r"C-\ C-\ detaches]");
+    person.types(b"echo here $((40+3))\r");
+    person.sees("here 43");
+    person.types(LEAVE);
+    assert_eq!(person.leaves().code(), Some(0));
+    assert!(String::from_utf8_lossy(&other.journal().await).contains("here 43"));
     other.ends().await;
 }
 

@@ -1,0 +1,90 @@
+//! `ptyd wait`: waits for the end of what runs in a session, or for another event there.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use api::{EndedBy, WaitRequest};
+use clap::Args;
+use client::Client;
+
+use crate::exit::{self, Failure};
+use crate::follow::Patience;
+use crate::sessions::{self, wire_name};
+use crate::{print, units};
+
+const AFTER_HELP: &str = "It prints what came: ended with the command's exit code (or `unknown`), matched, quiet, input_wanted, stopped or exited.\n\
+    Exit codes: 0 what was awaited came, or nothing ran; 1 the command ended with another code than 0; 6 the program wants input; 7 it is \
+    stopped; 8 the session has ended; 124 timed out.";
+
+/// The options of `wait`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct WaitOptions {
+    /// The session: its id, a unique beginning of its id, or its name [default: the only live session]
+    session: Option<String>,
+    /// Also end when the output has text that matches this regular expression
+    #[arg(long = "for", value_name = "REGEX")]
+    text: Option<String>,
+    /// Also end on this: listening, listening:PORT, file:PATH, gone:REGEX, bell, quiet:MILLISECONDS or input; repeat
+    /// the option for several
+    #[arg(long, value_name = "CONDITION")]
+    until: Vec<String>,
+    /// Continue to wait when the program wants input
+    #[arg(long)]
+    through_questions: bool,
+    /// Give up after this long, such as 90s or 5m [default: never]
+    #[arg(long, value_name = "TIME", value_parser = units::time)]
+    timeout: Option<Duration>,
+    /// Print the server's answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One request waits this long at most.
+const TURN: Duration = Duration::from_secs(600);
+const INPUT_WANTED: u8 = 6;
+const STOPPED: u8 = 7;
+const EXITED: u8 = 8;
+
+/// Waits, and prints why the wait is over.
+pub async fn wait(client: &Client, options: &WaitOptions) -> Result<ExitCode, Failure> {
+    let session = sessions::find_or_only(client, options.session.as_deref()).await?;
+    let begun = Instant::now();
+    let mut patience = Patience::default();
+    loop {
+        let left = options.timeout.map(|most| most.saturating_sub(begun.elapsed()));
+        let turn = left.map_or(TURN, |left| left.min(TURN));
+        let request = WaitRequest {
+            wait_for: options.text.clone(),
+            until: options.until.clone(),
+            input_wanted: !options.through_questions,
+            timeout: Some(turn.as_secs_f64()),
+            max_chars: Some(0),
+            ..WaitRequest::default()
+        };
+        let answer = patience.ask(async || client.wait(&session.id, &request).await).await?;
+        let is_over = options.timeout.is_some_and(|most| begun.elapsed() >= most);
+        if answer.ended_by == EndedBy::TimedOut && !is_over {
+            continue;
+        }
+        let ended = answer.command.as_ref().map(|command| command.exit_code);
+        if options.json {
+            print::json(&answer)?;
+        } else {
+            let code = match (answer.ended_by, ended) {
+                (EndedBy::Ended, Some(Some(code))) => format!(" {code}"),
+                (EndedBy::Ended, Some(None)) => " unknown".to_owned(),
+                _ => String::new(),
+            };
+            print::line(format_args!("{}{code}", wire_name(&answer.ended_by)))?;
+        }
+        return Ok(match answer.ended_by {
+            EndedBy::Ended if !matches!(ended, None | Some(Some(0))) => ExitCode::FAILURE,
+            EndedBy::Accepted | EndedBy::Ended | EndedBy::Matched | EndedBy::Quiet => ExitCode::SUCCESS,
+            EndedBy::InputWanted => ExitCode::from(INPUT_WANTED),
+            EndedBy::Stopped => ExitCode::from(STOPPED),
+            EndedBy::Exited => ExitCode::from(EXITED),
+            EndedBy::TimedOut => ExitCode::from(exit::TIMED_OUT),
+        });
+    }
+}
