@@ -5,10 +5,27 @@ use std::{fmt, io};
 use api::ErrorCode;
 use client::ClientError;
 
+/// All exit codes of ptyd's own, for agents.
+pub const CODES: [(u8, &str); 10] = [
+    (0, "success"),
+    (1, "failure; wait: the command ended with another code than 0; search: nothing matched"),
+    (USAGE, "wrong usage"),
+    (3, "no such session"),
+    (NOT_ALLOWED, "not allowed"),
+    (NO_SERVER, "no server"),
+    (INPUT_WANTED, "wait: the program wants input"),
+    (STOPPED, "wait: the program is stopped"),
+    (EXITED, "wait: the session has ended"),
+    (TIMED_OUT, "timed out"),
+];
+
 /// clap's own.
 pub const USAGE: u8 = 2;
 pub const NOT_ALLOWED: u8 = 4;
 const NO_SERVER: u8 = 5;
+pub const INPUT_WANTED: u8 = 6;
+pub const STOPPED: u8 = 7;
+pub const EXITED: u8 = 8;
 pub const TIMED_OUT: u8 = 124;
 
 /// Why a command failed.

@@ -34,7 +34,9 @@ mod search;
 mod secret;
 mod serve;
 mod sessions;
+mod setup;
 mod shim;
+mod skill;
 mod status;
 mod token;
 mod tty;
@@ -143,6 +145,13 @@ enum Command {
     Config(config::ConfigOptions),
     /// Check this machine and print a remedy for each problem
     Doctor(doctor::DoctorOptions),
+    /// Add ptyd to the MCP clients of this user
+    #[command(aliases = ["init", "install"])]
+    Setup(setup::SetupOptions),
+    /// Print the skill by which an agent uses this command line, or add it
+    Skill(skill::SkillOptions),
+    /// Print the whole command line as JSON, for an agent
+    AgentContext,
     /// Print a script that completes this command line in bash, zsh, fish, elvish or PowerShell
     #[command(aliases = ["completions", "generate-completion", "gen-completions"])]
     Completion(completion::CompletionOptions),
@@ -223,6 +232,9 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Policy(options) => policy::policy(&cli.paths, &options),
         Command::Config(options) => config::config(Cli::command(), &cli.paths, &paths, &options),
         Command::Doctor(options) => run_requests(doctor::doctor(&paths, &options)),
+        Command::Setup(options) => setup::setup(&paths, &options),
+        Command::Skill(options) => skill::skill(&options),
+        Command::AgentContext => skill::agent_context(Cli::command()),
         Command::Completion(options) => completion::completion(Cli::command(), &options),
         Command::Man(options) => completion::man(Cli::command(), &options),
         Command::Version => {

@@ -42,9 +42,6 @@ pub struct WaitOptions {
 
 /// One request waits this long at most.
 const TURN: Duration = Duration::from_secs(600);
-const INPUT_WANTED: u8 = 6;
-const STOPPED: u8 = 7;
-const EXITED: u8 = 8;
 
 /// Waits, and prints why the wait is over.
 pub async fn wait(client: &Client, options: &WaitOptions) -> Result<ExitCode, Failure> {
@@ -81,9 +78,9 @@ pub async fn wait(client: &Client, options: &WaitOptions) -> Result<ExitCode, Fa
         return Ok(match answer.ended_by {
             EndedBy::Ended if !matches!(ended, None | Some(Some(0))) => ExitCode::FAILURE,
             EndedBy::Accepted | EndedBy::Ended | EndedBy::Matched | EndedBy::Quiet => ExitCode::SUCCESS,
-            EndedBy::InputWanted => ExitCode::from(INPUT_WANTED),
-            EndedBy::Stopped => ExitCode::from(STOPPED),
-            EndedBy::Exited => ExitCode::from(EXITED),
+            EndedBy::InputWanted => ExitCode::from(exit::INPUT_WANTED),
+            EndedBy::Stopped => ExitCode::from(exit::STOPPED),
+            EndedBy::Exited => ExitCode::from(exit::EXITED),
             EndedBy::TimedOut => ExitCode::from(exit::TIMED_OUT),
         });
     }

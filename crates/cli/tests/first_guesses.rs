@@ -1,5 +1,8 @@
-//! The command line that people guess: words that they know from docker, tmux, gh and git do here what they do there.
+//! The command line that people and agents use first: words that they know from docker, tmux and gh do here what they do there, `setup`
+//! adds ptyd to their clients, and each command of the skill works.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -18,11 +21,38 @@ impl Home {
     }
 
     fn ptyd(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ptyd"));
-        command.args(arguments).env_clear().current_dir(self.dir.path());
-        command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.dir.path()).env("LC_ALL", "C.UTF-8");
-        command.env("PTYD_STATE_DIR", self.dir.path().join("state")).env("PTYD_LISTEN", "127.0.0.1:0");
-        command.output().expect("ptyd runs")
+        self.environment(Command::new(env!("CARGO_BIN_EXE_ptyd")).args(arguments)).output().expect("ptyd runs")
+    }
+
+    /// Programs of the home's `bin` come first on PATH.
+    fn environment<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.dir.path().join("bin").display());
+        command.env_clear().current_dir(self.dir.path()).env("PATH", path);
+        command.env("HOME", self.dir.path()).env("LC_ALL", "C.UTF-8");
+        command.env("PTYD_STATE_DIR", self.dir.path().join("state")).env("PTYD_LISTEN", "127.0.0.1:0")
+    }
+
+    /// Every file of the home but those of the server, with its text.
+    fn files(&self) -> BTreeMap<PathBuf, String> {
+        let mut all = BTreeMap::new();
+        let mut open = vec![self.dir.path().to_owned()];
+        while let Some(folder) = open.pop() {
+            for entry in std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+                if entry.is_dir() && !entry.ends_with("state") {
+                    all.insert(entry.clone(), String::new());
+                    open.push(entry);
+                } else if entry.is_file() {
+                    all.insert(entry.clone(), std::fs::read_to_string(&entry).expect("text"));
+                }
+            }
+        }
+        all
+    }
+
+    fn has(&self, path: &str, text: &str) {
+        let path = self.dir.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("below the home")).expect("made");
+        std::fs::write(path, text).expect("written");
     }
 
     /// The standard output of a command that succeeds.
@@ -203,4 +233,127 @@ fn a_wait_tells_by_its_code_what_came() {
     assert_eq!(code, 6, "it asks");
     home.prints(&["send-keys", "w", "5", "Enter"]);
     assert_eq!(home.prints(&["wait", "w", "--timeout", "60"]), "ended\n", "a typed line is no command with a code");
+}
+
+/// A program that appends its arguments to `calls`, as the hosts' own commands get them.
+const RECORDS: &str = "#!/bin/sh\necho \"${0##*/} $*\" >> \"$HOME/calls\"\n";
+
+#[test]
+// promise: cli-11
+fn setup_adds_ptyd_to_every_client_and_undo_leaves_no_trace() {
+    let home = Home::new();
+    let zed = "// mine\n{\n  \"theme\": \"One\", // dark\n}\n";
+    home.has(".config/zed/settings.json", zed);
+    home.has(".config/Code/User/settings.json", "{}");
+    home.has(".cursor/mcp.json", "{\"mcpServers\": {\"other\": {\"command\": \"x\"}}}");
+    home.has(".claude/settings.json", "{\n  \"permissions\": {\"allow\": [\"Bash(ls)\"]}\n}\n");
+    for host in ["claude", "codex"] {
+        home.has(&format!("bin/{host}"), RECORDS);
+        let program = home.dir.path().join("bin").join(host);
+        std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).expect("set");
+    }
+    let before = home.files();
+    let (code, said) = home.fails(&["setup", "--print", "--allow", "--instructions", "--skill"]);
+    assert!(
+        code == 0 && ["Claude Code", "Codex", "Cursor", "VS Code", "Zed"].iter().all(|host| said.contains(host)),
+        "{said}"
+    );
+    let (code, said) = home.fails(&["setup"]);
+    assert!(code == 2 && said.contains("add --yes"), "{said}");
+    assert_eq!(home.files(), before, "nothing is written unasked");
+    let binary = std::fs::canonicalize(env!("CARGO_BIN_EXE_ptyd")).expect("it is there");
+    let binary = binary.to_str().expect("text");
+    for _ in 0..2 {
+        assert_eq!(home.fails(&["setup", "--yes", "--allow", "--instructions", "--skill"]).0, 0);
+    }
+    let files = home.files();
+    let read = |path: &str| files.get(&home.dir.path().join(path)).unwrap_or_else(|| panic!("{path} is there"));
+    for (file, list) in [
+        (".cursor/mcp.json", "mcpServers"),
+        (".config/Code/User/mcp.json", "servers"),
+        (".config/zed/settings.json", "context_servers"),
+    ] {
+        let text: String = read(file)
+            .lines()
+            .map(|line| line.split(" //").next().unwrap_or_default())
+            .filter(|l| !l.starts_with("//"))
+            .collect();
+        let json: serde_json::Value = serde_json::from_str(&text.replace(",}", "}")).expect(&text);
+        assert_eq!(
+            (&json[list]["ptyd"]["command"], &json[list]["ptyd"]["args"][0]),
+            (&binary.into(), &"mcp".into()),
+            "{file}"
+        );
+    }
+    assert!(read(".cursor/mcp.json").contains("other") && read(".config/zed/settings.json").contains("// dark"));
+    assert!(read(".claude/settings.json").contains("\"Bash(ls)\", \"mcp__ptyd\""));
+    assert!(read(".claude/CLAUDE.md").contains("ptyd") && read(".codex/AGENTS.md").contains("ptyd"));
+    assert!(read(".claude/skills/ptyd/SKILL.md") == read(".agents/skills/ptyd/SKILL.md"));
+    let added = format!("claude mcp add --scope user ptyd -- {binary} mcp\ncodex mcp add ptyd -- {binary} mcp\n");
+    assert_eq!(*read("calls"), added.repeat(2));
+    assert_eq!(home.fails(&["setup", "--undo"]).0, 0);
+    let mut after = home.files();
+    let calls = after.remove(&home.dir.path().join("calls")).expect("calls");
+    assert!(
+        calls.contains("claude mcp remove --scope user ptyd") && calls.contains("codex mcp remove ptyd"),
+        "{calls}"
+    );
+    assert_eq!(after.into_iter().filter(|(path, _)| !path.ends_with("state")).collect::<BTreeMap<_, _>>(), before);
+}
+
+#[test]
+// promise: cli-11
+fn every_command_of_the_skill_works() {
+    let home = Home::new();
+    home.has("src/file", "");
+    home.has("password-file", "a password\n");
+    home.has("bin/nothing", "");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ptyd"), home.dir.path().join("bin/ptyd")).expect("linked");
+    let skill = home.prints(&["skill"]);
+    assert!(skill.lines().count() <= 60, "{}", skill.lines().count());
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let blocks: Vec<&str> = skill.split("```sh\n").skip(1).filter_map(|block| block.split("```").next()).collect();
+    let mut ran = 0;
+    for line in blocks.iter().flat_map(|block| block.lines()) {
+        let line = line.replace("8765", &port.to_string());
+        let mut shell = Command::new("sh");
+        let output = home.environment(shell.args(["-c", &line])).output().expect("it runs");
+        let expected: &[i32] = match line.as_str() {
+            line if line.contains("exec --timeout 2 server") => &[124],
+            line if line.contains("search") => &[1],
+            "ptyd wait work --timeout 10" => &[6],
+            // Python's server handles the interrupt as it likes.
+            "ptyd wait server --timeout 30" => &[0, 1],
+            _ => &[0],
+        };
+        assert!(output.status.code().is_some_and(|code| expected.contains(&code)), "{line}: {output:?}");
+        if line == "ptyd screen work" {
+            assert!(String::from_utf8_lossy(&output.stdout).contains("Hello Ada"), "{output:?}");
+        }
+        ran += 1;
+    }
+    assert!(ran >= 18, "{ran}");
+    home.prints(&["skill", "--add"]);
+    let added = std::fs::read_to_string(home.dir.path().join(".agents/skills/ptyd/SKILL.md")).expect("text");
+    assert_eq!(added, skill);
+}
+
+#[test]
+// promise: cli-11
+fn an_agent_reads_the_whole_command_line_as_json() {
+    let home = Home::new();
+    let told: serde_json::Value = serde_json::from_str(&home.prints(&["agent-context"])).expect("JSON");
+    let commands = told["commands"].as_array().expect("a list");
+    let names: Vec<&str> = commands.iter().filter_map(|command| command["name"].as_str()).collect();
+    for name in ["run", "exec", "send", "keys", "wait", "screen", "logs", "history"] {
+        assert!(names.contains(&name), "{names:?}");
+        assert!(home.ptyd(&[name, "--help"]).status.success());
+    }
+    let wait = commands.iter().find(|command| command["name"] == "wait").expect("there");
+    let until =
+        wait["options"].as_array().and_then(|all| all.iter().find(|one| one["name"] == "--until")).expect("there");
+    assert!(
+        until["about"].as_str().is_some_and(|about| about.contains("listening:PORT")) && until["value"] == "CONDITION"
+    );
+    assert_eq!(told["exitCodes"].as_array().map(Vec::len), Some(10));
 }

@@ -39,7 +39,7 @@ for pid in $(pgrep "$@"); do
 done
 [ "$ended" ] || echo nothing was killed"""
 _PROGRAMS = {
-    "claude": f'while [ "$1" != -- ]; do shift; done; shift\n{_TALK}',
+    "claude": f'while [ $# -gt 0 ] && [ "$1" != -- ]; do shift; done; [ $# -gt 0 ] || exit 0; shift\n{_TALK}',
     "ssh": f"shift\n{_TALK}",
     "xdg-open": 'exec curl -sf "$1"',
     "pkill": _PKILL,

@@ -27,6 +27,8 @@ NOT_RUN = {
     "cargo xtask test --quick    # needs only Rust and a linker: a minute, and six for the first build": "it runs this suite",
     "journal: recover a torn tail": "a commit message is not a command",
     "ssh -N -L 7893:127.0.0.1:7893 HOST": "it needs another machine",
+    'claude mcp add --scope user --transport http ptyd-http http://127.0.0.1:7893/mcp --header "Authorization: Bearer $TOKEN"': "it needs "
+    "Claude Code",
     "map $http_upgrade $connection_upgrade {": "test_reachable.py runs it",
     "map $http_upgrade $connection_upgrade { default upgrade; '' ''; }": "test_nodes.py runs it",
     "[Unit]": "it needs systemd",
@@ -83,6 +85,8 @@ async def readme(page: Page):
             assert shape_of(text) == shape_of(shown), call
     # The next server is one of the page's own.
     await page.end()
+    # Nobody is here to ask.
+    page.replaced["ptyd setup"] = "ptyd setup --yes"
     await page.run()
     page.leave("sh")
     await page.run("console")
@@ -133,6 +137,15 @@ async def audit(page: Page):
 async def command_line(page: Page):
     page.ptyd("new", "--name", "demo")
     await page.run("console")
+
+
+@story("docs/clients.md")
+async def clients(page: Page):
+    # Nobody is here to ask.
+    page.replaced["ptyd setup"] = "ptyd setup --yes"
+    _, shown, _ = await page.run()
+    assert "claude mcp add --scope user ptyd -- " in shown
+    page.leave("sh")
 
 
 @story("docs/operations.md")
@@ -328,7 +341,7 @@ def helps() -> dict[tuple[str, ...], str]:
         # Not `--help`, which `ptyd run` could take for a part of its command.
         found[command] = subprocess.run([PTYD, "help", *command], capture_output=True, text=True, check=True).stdout
         _, _, listed = found[command].partition("\nCommands:\n")
-        names = re.findall(r"^  ([a-z]+)", listed.partition("\n\n")[0], re.MULTILINE)
+        names = re.findall(r"^  ([a-z-]+)", listed.partition("\n\n")[0], re.MULTILINE)
         open_commands += [(*command, name) for name in names if name != "help"]
     for command, option in HIDDEN.items():
         found[command] += f"\n  {option}\n"
