@@ -75,6 +75,8 @@ pub enum ErrorCode {
     /// The machine or the server lacks descriptors, memory, processes or disk space;
     /// `Retry-After` gives the seconds to wait.
     ResourcesExhausted,
+    /// The server drains: it takes no new sessions.
+    ServerDraining,
     /// The server is stopping; the next one has the same sessions.
     ServerRestarting,
     /// The session is on another node, which does not answer this one; `Retry-After` gives the seconds to wait.
@@ -85,7 +87,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for documents and tests.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::MalformedBody,
         Self::InvalidField,
         Self::BodyTooLarge,
@@ -118,6 +120,7 @@ impl ErrorCode {
         Self::StartFailed,
         Self::SessionUnreachable,
         Self::ResourcesExhausted,
+        Self::ServerDraining,
         Self::ServerRestarting,
         Self::NodeUnreachable,
         Self::Internal,
@@ -148,7 +151,11 @@ impl ErrorCode {
             Self::UpgradeRequired => 426,
             Self::LimitReached | Self::RateLimited => 429,
             Self::Internal => 500,
-            Self::SessionUnreachable | Self::ResourcesExhausted | Self::ServerRestarting | Self::NodeUnreachable => 503,
+            Self::SessionUnreachable
+            | Self::ResourcesExhausted
+            | Self::ServerDraining
+            | Self::ServerRestarting
+            | Self::NodeUnreachable => 503,
         }
     }
 
@@ -163,6 +170,7 @@ impl ErrorCode {
             | Self::BodyLate
             | Self::SessionUnreachable
             | Self::ResourcesExhausted
+            | Self::ServerDraining
             | Self::ServerRestarting
             | Self::NodeUnreachable => true,
             Self::MalformedBody
@@ -232,6 +240,7 @@ impl ErrorCode {
             | Self::RateLimited
             | Self::KeyReused
             | Self::StartFailed
+            | Self::ServerDraining
             | Self::ResourcesExhausted => true,
         }
     }
@@ -239,8 +248,8 @@ impl ErrorCode {
     /// The seconds for which a client should wait before it retries (`Retry-After`), unless the server knows a better time.
     pub fn retry_after(self) -> Option<u32> {
         match self {
-            // A session has to end first.
-            Self::LimitReached => Some(5),
+            // A session has to end first, or another server to take its place.
+            Self::LimitReached | Self::ServerDraining => Some(5),
             Self::SessionUnreachable | Self::ResourcesExhausted | Self::NodeUnreachable => Some(2),
             Self::ServerRestarting | Self::RateLimited => Some(1),
             // A client waits for the session's own state, or sends the body anew at once.
@@ -309,6 +318,7 @@ impl ErrorCode {
             Self::StartFailed => "The session could not be started",
             Self::SessionUnreachable => "The session's holder does not answer",
             Self::ResourcesExhausted => "The machine lacks a resource",
+            Self::ServerDraining => "The server takes no new sessions",
             Self::ServerRestarting => "The server is restarting",
             Self::NodeUnreachable => "Another node does not answer",
             Self::Internal => "Internal error",
@@ -350,6 +360,7 @@ impl ErrorCode {
             Self::StartFailed => "start_failed",
             Self::SessionUnreachable => "session_unreachable",
             Self::ResourcesExhausted => "resources_exhausted",
+            Self::ServerDraining => "server_draining",
             Self::ServerRestarting => "server_restarting",
             Self::NodeUnreachable => "node_unreachable",
             Self::Internal => "internal",

@@ -10,6 +10,7 @@ mod audit;
 mod batch;
 mod capabilities;
 mod command;
+mod drain;
 mod error;
 mod event;
 mod input;
@@ -31,6 +32,7 @@ pub use command::{
     CommandExecution, CommandList, CommandListQuery, CommandQuery, CommandStatus, EndedBy, ExecuteRequest, OnTimeout,
     OutputFormat,
 };
+pub use drain::{Drain, DrainQuery};
 pub use error::{ErrorCode, Problem};
 pub use event::{Event, EventKind};
 pub use input::{InputRequest, SignalRequest, WaitAnswer, WaitRequest};

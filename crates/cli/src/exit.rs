@@ -57,6 +57,11 @@ impl Failure {
         Self::with(of_unreached(error), error)
     }
 
+    /// No server answers, or it takes no sessions.
+    pub fn no_server(message: impl fmt::Display) -> Self {
+        Self::with(NO_SERVER, message)
+    }
+
     /// The timeout expired.
     pub fn timed_out(message: impl fmt::Display) -> Self {
         Self::with(TIMED_OUT, message)
@@ -116,7 +121,7 @@ fn of(code: ErrorCode) -> u8 {
         | ErrorCode::ApprovalNeeded
         | ErrorCode::HostRefused
         | ErrorCode::OriginRefused => NOT_ALLOWED,
-        ErrorCode::ServerRestarting | ErrorCode::NodeUnreachable => NO_SERVER,
+        ErrorCode::ServerDraining | ErrorCode::ServerRestarting | ErrorCode::NodeUnreachable => NO_SERVER,
         ErrorCode::MalformedBody
         | ErrorCode::InvalidField
         | ErrorCode::BodyTooLarge

@@ -16,6 +16,7 @@ mod daemon;
 mod detach_key;
 mod doctor;
 mod doctor_checks;
+mod drain;
 mod events;
 mod exit;
 mod follow;
@@ -127,6 +128,8 @@ enum Command {
     Rm(remove::RmOptions),
     /// Remove all ended sessions, or old ones, and their output from the disk
     Prune(remove::PruneOptions),
+    /// Take no new sessions, and wait until the last one has ended
+    Drain(drain::DrainOptions),
     /// Make, list and revoke tokens for agents and programs that connect over HTTP
     Token(token::TokenOptions),
     /// Set, list and remove the secrets that profiles give to sessions
@@ -221,6 +224,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Kill(options) => run_requests(kill::kill(&Client::unix(&paths.socket), &options)),
         Command::Rm(options) => run_requests(remove::rm(&Client::unix(&paths.socket), &options)),
         Command::Prune(options) => run_requests(remove::prune(&Client::unix(&paths.socket), &options)),
+        Command::Drain(options) => run_requests(drain::drain(&Client::unix(&paths.socket), &options)),
         Command::Token(options) if options.makes() => run_requests(token::token(&daemon::client(&paths)?, &options)),
         Command::Token(options) => run_requests(token::token(&Client::unix(&paths.socket), &options)),
         Command::Secret(options) if options.sets() => run_requests(secret::secret(&daemon::client(&paths)?, &options)),

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use api::{
     Approval, ApprovalList, Capabilities, CommandExecution, CommandList, CommandListQuery, CreateRequest, Decision,
-    DecisionRequest, Dimensions, ExecuteRequest, InputRequest, NamedSecret, NewToken, Output, OutputQuery, Problem,
-    ProcessList, Screen, SearchAnswer, SearchQuery, SecretList, SecretRequest, SessionList, SessionListQuery,
-    SignalList, SignalRequest, TerminalSession, Terminated, TokenInfo, TokenList, TokenRequest, WaitAnswer,
-    WaitRequest,
+    DecisionRequest, Dimensions, Drain, DrainQuery, ExecuteRequest, InputRequest, NamedSecret, NewToken, Output,
+    OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SecretList, SecretRequest, SessionList,
+    SessionListQuery, SignalList, SignalRequest, TerminalSession, Terminated, TokenInfo, TokenList, TokenRequest,
+    WaitAnswer, WaitRequest,
 };
 pub use connection::ServerAddress;
 use connection::{Answer, Pool};
@@ -155,6 +155,18 @@ impl Client {
     /// `DELETE /secrets/{secret}`.
     pub async fn remove_secret(&self, name: &str) -> Result<NamedSecret, ClientError> {
         self.json(Call { method: Method::DELETE, ..get(format!("/secrets/{}", escaped(name))) }).await
+    }
+
+    /// `GET /drain`.
+    pub async fn drain(&self, query: &DrainQuery) -> Result<Drain, ClientError> {
+        let waits = Duration::from_millis(query.wait_ms.unwrap_or_default());
+        self.json(Call { waits, ..get(format!("/drain?{}", query_of(query)?)) }).await
+    }
+
+    /// `PUT /drain`, or `DELETE /drain`.
+    pub async fn set_drain(&self, is_draining: bool) -> Result<Drain, ClientError> {
+        let method = if is_draining { Method::PUT } else { Method::DELETE };
+        self.json(Call { method, ..get("/drain".to_owned()) }).await
     }
 
     /// `GET /approvals`.

@@ -179,6 +179,9 @@ def after_call(context, case, response):
     if named is not None and named == sessions["live"]:
         if response.status_code == 410 or operation == "terminateSession" or "terminated" in (response.text or ""):
             sessions["live"] = None
+    if operation == "beginDrain":
+        # Everything after it needs new sessions.
+        ask("DELETE", "/drain")
     if operation == "createSession" and response.status_code == 201:
         ask("DELETE", f"/terminals/{response.json()['id']}?force=true")
 

@@ -157,6 +157,8 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     ask("GET", "/secrets")
     ask("DELETE", "/secrets/{secret}", secret="WITNESS")
     ask("GET", "/capabilities")
+    assert ask("PUT", "/drain")["sessions"] == ask("GET", "/drain")["sessions"] == 1
+    assert not ask("DELETE", "/drain")["draining"]
     ask("GET", "/approvals")
     ask("DELETE", "/tokens/{token}", token="witness")
     ask("GET", "/audit", query="?limit=5")

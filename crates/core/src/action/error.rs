@@ -202,6 +202,11 @@ pub enum ActionError {
         /// The file, and the kernel's error.
         why: String,
     },
+    /// The server drains.
+    #[error(
+        "not started: this server drains and takes no new sessions; running sessions are not affected; use another server, or retry once it takes sessions again"
+    )]
+    Draining,
     /// The server is stopping.
     #[error("the server is restarting; nothing is lost; retry in a moment")]
     Restarting,
@@ -241,6 +246,7 @@ impl ActionError {
             Self::Start { .. } => "start_failed",
             Self::Unreachable { .. } => "session_unreachable",
             Self::Exhausted { .. } | Self::NotRecorded { .. } => "resources_exhausted",
+            Self::Draining => "server_draining",
             Self::Restarting => "server_restarting",
             Self::Internal { .. } => "internal",
         }

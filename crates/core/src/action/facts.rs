@@ -101,6 +101,10 @@ impl Action {
             Self::ShowApproval(_) => ("show approval", Read, Reading, false),
             Self::DecideApproval { .. } => ("decide approval", Admin, Change, false),
             Self::Capabilities => ("capabilities", Read, Reading, false),
+            // It runs nothing, so a full audit log does not keep a server from being drained.
+            Self::SetDrain(true) => ("drain", Admin, Ending, false),
+            Self::SetDrain(false) => ("end drain", Admin, Ending, false),
+            Self::Drain(read) => ("show drain", Admin, Reading, !read.wait.is_zero()),
             Self::Audit(_) => ("audit", Admin, Reading, false),
         };
         Facts { name, needs, audit, waits }

@@ -12,6 +12,7 @@ mod budget;
 mod capabilities;
 mod command;
 mod dialogue;
+mod drain;
 mod error;
 mod events;
 mod facts;
@@ -43,6 +44,7 @@ pub use budget::{Budget, is_folded, runs_of_lines};
 pub use capabilities::*;
 pub use command::*;
 pub use dialogue::*;
+pub use drain::*;
 pub use error::{ActionError, EndReason, PolicyRefusal};
 pub use events::*;
 pub(crate) use facts::AuditClass;
@@ -279,6 +281,10 @@ pub enum Action {
     },
     /// Read the capabilities of the server on this machine. → [`Outcome::Capabilities`]
     Capabilities,
+    /// Take no new sessions, or take some again. → [`Outcome::Drain`]
+    SetDrain(bool),
+    /// Show whether the server drains, or wait until fewer sessions are left. → [`Outcome::Drain`]
+    Drain(ReadDrain),
     /// Read the audit log. → [`Outcome::Audit`]
     Audit(ReadAudit),
 }
@@ -406,6 +412,8 @@ pub enum Outcome {
     Approval(Box<ApprovalView>),
     /// The capabilities of the server on this machine.
     Capabilities(CapabilitiesView),
+    /// Whether the server drains.
+    Drain(DrainView),
     /// Lines of the audit log.
     Audit(AuditView),
 }
@@ -452,6 +460,7 @@ impl Outcome {
             Self::ApprovalPage(_) => "the page of an approval",
             Self::Approval(_) => "an approval",
             Self::Capabilities(_) => "capabilities",
+            Self::Drain(_) => "the state of the drain",
             Self::Audit(_) => "an audit log",
         }
     }

@@ -339,6 +339,8 @@ pub(super) fn details(action: &Action) -> Details {
         // The name of its page stays secret.
         | Action::ShowApproval(_)
         | Action::Capabilities
+        | Action::SetDrain(_)
+        | Action::Drain(_)
         | Action::Audit(_) => none(),
     }
 }

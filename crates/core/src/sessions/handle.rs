@@ -9,7 +9,7 @@ use super::concurrency_limits::Permits;
 use super::session::Request;
 use super::shared::Shared;
 use super::viewer_feed::Published;
-use crate::action::{ActionError, EndReason, SessionView};
+use crate::action::{ActionError, EndReason, SessionStatus, SessionView};
 
 /// The handle of a live session.
 #[derive(Debug, Clone)]
@@ -29,6 +29,11 @@ impl Handle {
         let feed = self.feed.borrow();
         let summary = feed.summary.as_ref()?;
         Some((summary.view(&self.shared), summary.holder_pid))
+    }
+
+    /// The status that its actor has published.
+    pub(crate) fn status(&self) -> Option<SessionStatus> {
+        self.feed.borrow().summary.as_ref().map(|summary| summary.status)
     }
 
     /// Sends a request to the actor. If the actor goes away, the session has ended or the server stops.

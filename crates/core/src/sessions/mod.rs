@@ -14,6 +14,7 @@ mod client_sessions;
 mod clients;
 mod concurrency_limits;
 mod create_keys;
+mod drain;
 mod ended;
 mod handle;
 mod health;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::actions::{
-    commands, create, default_session, environment, execute, idempotency, input, list, named_secrets, output,
+    commands, create, default_session, drain, environment, execute, idempotency, input, list, named_secrets, output,
     processes, purge, recording_extent, resize, screen, search_range, secret, signals, task, terminate, tokens,
     wait_from_cursor, watch,
 };
@@ -202,6 +202,8 @@ async fn attempt(
             let confinement = on_disk(move || Ok(ConfinementTier::ALL.map(tier).to_vec())).await?;
             Ok(Outcome::Capabilities(CapabilitiesView { confinement }))
         }
+        Action::SetDrain(is_draining) => drain::set(services, *is_draining).await.map(Outcome::Drain),
+        Action::Drain(read) => drain::read(services, read).await.map(Outcome::Drain),
         Action::Audit(read) => services.server_events.audit.read(read).await.map(Outcome::Audit),
     }
 }

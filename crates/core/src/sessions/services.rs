@@ -8,6 +8,7 @@ use super::backends::Backends;
 use super::clients::Clients;
 use super::concurrency_limits::WholeReads;
 use super::create_keys::CreateKeys;
+use super::drain::Drain;
 use super::history::History;
 use super::known_sessions::KnownSessions;
 use super::launch::launcher::Launcher;
@@ -34,6 +35,8 @@ pub struct Services {
     /// The stdio clients.
     pub(crate) clients: Clients,
     pub(super) create_keys: CreateKeys,
+    /// Whether the server takes new sessions.
+    pub(super) drain: Drain,
     /// Permits for threads that read a whole journal.
     pub(super) whole_reads: WholeReads,
     pub(super) history: Arc<History>,

@@ -19,6 +19,7 @@ mod delivery;
 mod descendants;
 mod disk;
 mod docs;
+mod drain;
 mod events;
 mod fairness;
 mod foreign;

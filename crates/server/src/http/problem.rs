@@ -70,6 +70,7 @@ impl From<ActionError> for ProblemResponse {
             ActionError::Start { .. } => (ErrorCode::StartFailed, None),
             ActionError::Unreachable { .. } => (ErrorCode::SessionUnreachable, None),
             ActionError::Exhausted { .. } | ActionError::NotRecorded { .. } => (ErrorCode::ResourcesExhausted, None),
+            ActionError::Draining => (ErrorCode::ServerDraining, None),
             ActionError::Restarting => (ErrorCode::ServerRestarting, None),
             ActionError::Internal { .. } => (ErrorCode::Internal, None),
         };
@@ -211,6 +212,7 @@ mod tests {
             ActionError::Unreachable { session: session(), why: text() },
             ActionError::Exhausted { why: text() },
             ActionError::NotRecorded { why: text() },
+            ActionError::Draining,
             ActionError::Restarting,
             ActionError::Internal { why: text() },
         ];

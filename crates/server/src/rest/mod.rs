@@ -17,6 +17,7 @@ mod commands;
 mod convert;
 mod delivery;
 mod docs;
+mod drain;
 mod events_sse;
 mod extract;
 mod input;

@@ -1,8 +1,8 @@
 //! The table of routes: the method, the path, the handler, and the description.
 
 use api::ErrorCode::{
-    AlreadyDecided, ApprovalNeeded, CommandNotFound, InputStalled, NothingRuns, PolicyDenied, SessionAlive,
-    SessionBusy, SessionEnded, SessionNotReady, StartFailed, WouldEcho,
+    AlreadyDecided, ApprovalNeeded, CommandNotFound, InputStalled, NothingRuns, PolicyDenied, ServerDraining,
+    SessionAlive, SessionBusy, SessionEnded, SessionNotReady, StartFailed, WouldEcho,
 };
 use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, post, put};
@@ -11,8 +11,8 @@ use serde_json::json;
 use super::operation::{Content, Operation, Tag};
 use super::state::Rest;
 use super::{
-    actions, approvals, audit, batch, capabilities, commands, docs, events_sse, input, output, processes, recording,
-    search, secrets, sessions, tickets, tokens,
+    actions, approvals, audit, batch, capabilities, commands, docs, drain, events_sse, input, output, processes,
+    recording, search, secrets, sessions, tickets, tokens,
 };
 
 /// One line of the table.
@@ -58,7 +58,7 @@ fn of_sessions() -> Vec<Route> {
                 .keyed()
                 .json::<api::TerminalSession>(201, "The session.")
                 .with("Location", "The session's path.")
-                .refuses(&[StartFailed, PolicyDenied, ApprovalNeeded]),
+                .refuses(&[StartFailed, PolicyDenied, ApprovalNeeded, ServerDraining]),
         ),
         on_get(
             "/terminals",
@@ -373,6 +373,31 @@ fn of_the_server() -> Vec<Route> {
                 .details("For admins only. Newest first; docs/audit.md has the fields of a line.")
                 .query::<api::AuditQuery>()
                 .json::<api::AuditList>(200, "A page of lines."),
+        ),
+        on_get(
+            "/drain",
+            get(drain::show),
+            say("getDrain", "Show whether the server takes new sessions")
+                .details("With `sessions` and `waitMs`, it answers when another number of sessions is left.")
+                .query::<api::DrainQuery>()
+                .json::<api::Drain>(200, "The state, and how many sessions live."),
+        ),
+        on_put(
+            "/drain",
+            put(drain::begin),
+            say("beginDrain", "Take no new sessions")
+                .details(
+                    "For admins only. Sessions that live are not affected, and `/readyz` answers 503. The next server \
+                     takes sessions again.",
+                )
+                .json::<api::Drain>(200, "The state, and how many sessions live."),
+        ),
+        on_delete(
+            "/drain",
+            delete(drain::end),
+            say("endDrain", "Take new sessions again")
+                .details("For admins only.")
+                .json::<api::Drain>(200, "The state, and how many sessions live."),
         ),
         on_get(
             events_sse::PATH,

@@ -493,6 +493,7 @@ impl OpenConnection<'_> {
             | ActionError::Start { .. }
             | ActionError::Exhausted { .. }
             | ActionError::NotRecorded { .. }
+            | ActionError::Draining
             | ActionError::Restarting
             | ActionError::Internal { .. } => false,
         };

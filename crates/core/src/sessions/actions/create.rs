@@ -13,6 +13,7 @@ use crate::limits;
 use crate::principal::Principal;
 use crate::profile::StartFiles;
 use crate::sessions::backends::Backends;
+use crate::sessions::drain::Admission;
 use crate::sessions::ended::session::EndedSession;
 use crate::sessions::handle::Handle;
 use crate::sessions::known_sessions::SessionRef;
@@ -51,9 +52,11 @@ pub(in crate::sessions) async fn create(
             Err(other) => return Err(other),
         }
     }
+    let admission = services.drain.admit()?;
     let id = SessionId::random(services.settings.node);
     let owner = owner(principal, request)?;
-    let handle = start::launch(services, &id, owner, new_session(&id, principal, request, StartFiles::User)).await?;
+    let new = new_session(&id, principal, request, StartFiles::User);
+    let handle = start::launch(services, &admission, &id, owner, new).await?;
     drop(turn);
     created(services, principal, &handle).await
 }
@@ -67,11 +70,18 @@ async fn create_default(
 ) -> Result<Created, ActionError> {
     let turn = default_session::default_turn(services, client).await;
     let (id, owner) = (SessionId::random(services.settings.node), owner(principal, request)?);
-    let handle = match default_session::default_of(services, principal, client).await? {
+    let (admission, handle) = match default_session::default_of(services, principal, client).await? {
         DefaultSession::Live(_, snapshot) => return Ok(not_new(snapshot.view)),
-        DefaultSession::Ended(old) => launch_again(services, &old, &id).await?,
+        DefaultSession::Ended(old) => {
+            let admission = services.drain.admit()?;
+            let handle = launch_again(services, &admission, &old, &id).await?;
+            (admission, handle)
+        }
         DefaultSession::Nothing => {
-            start::launch(services, &id, owner.clone(), new_session(&id, principal, request, StartFiles::User)).await?
+            let admission = services.drain.admit()?;
+            let new = new_session(&id, principal, request, StartFiles::User);
+            let handle = start::launch(services, &admission, &id, owner.clone(), new).await?;
+            (admission, handle)
         }
     };
     let Some(reason) = start_files_problem(services, principal, &handle, request).await else {
@@ -80,7 +90,8 @@ async fn create_default(
     };
     terminate::end(services, &handle, sys::signal::HUP, limits::TERMINATE_GRACE).await?;
     let id = SessionId::random(services.settings.node);
-    let handle = start::launch(services, &id, owner, new_session(&id, principal, request, StartFiles::Clean)).await?;
+    let new = new_session(&id, principal, request, StartFiles::Clean);
+    let handle = start::launch(services, &admission, &id, owner, new).await?;
     let reason = format!("{reason}; this shell, and each shell after a reset, skips them");
     handle.shared.note_startup_failure("start-up files".to_owned(), reason);
     drop(turn);
@@ -159,25 +170,32 @@ pub(in crate::sessions) async fn restart(
     session: &SessionId,
 ) -> Result<Created, ActionError> {
     let old = services.sessions.live(principal, session).await?;
+    // Before the end: a server that starts no session anew ends none for that.
+    let admission = services.drain.admit()?;
     terminate::end(services, &old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
     let id = SessionId::random(services.settings.node);
     let owner = old.shared.meta.owner.clone();
-    let handle = start::launch(services, &id, owner, again(&id, &old.shared, None)).await?;
+    let handle = start::launch(services, &admission, &id, owner, again(&id, &old.shared, None)).await?;
     created(services, principal, &handle).await
 }
 
 /// Starts a client's default session again, in the directory where its shell has ended by itself. If it cannot begin there,
 /// for example because that directory is gone, it begins in the client's.
-async fn launch_again(services: &Arc<Services>, old: &EndedSession, id: &SessionId) -> Result<Handle, ActionError> {
+async fn launch_again(
+    services: &Arc<Services>,
+    admission: &Admission,
+    old: &EndedSession,
+    id: &SessionId,
+) -> Result<Handle, ActionError> {
     let owner = &old.shared.meta.owner;
     if let Some(cwd) = kept_directory(&services.backends, old) {
         let again = again(id, &old.shared, Some(cwd));
-        if let Ok(handle) = start::launch(services, id, owner.clone(), again).await {
+        if let Ok(handle) = start::launch(services, admission, id, owner.clone(), again).await {
             return Ok(handle);
         }
     }
     let id = SessionId::random(services.settings.node);
-    start::launch(services, &id, owner.clone(), again(&id, &old.shared, None)).await
+    start::launch(services, admission, &id, owner.clone(), again(&id, &old.shared, None)).await
 }
 
 /// The directory of a shell that ended by itself. A confined session keeps a directory only if it could change it, because

@@ -7,6 +7,7 @@ mod carried_on;
 pub(super) mod commands;
 pub(super) mod create;
 pub(super) mod default_session;
+pub(super) mod drain;
 pub(super) mod environment;
 pub(super) mod execute;
 pub(super) mod idempotency;

@@ -12,6 +12,7 @@ use crate::host::holders::{self, Dead, StartedHolder, start_error};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::sessions::adoption::adopt;
+use crate::sessions::drain::Admission;
 use crate::sessions::handle::Handle;
 use crate::sessions::node_directory::NodeDirectory;
 use crate::sessions::resource_limits;
@@ -28,10 +29,11 @@ pub(in crate::sessions) struct NewSession {
     pub(super) container: Option<OwnedFd>,
 }
 
-/// Starts a session of this owner. If its caller goes away meanwhile, the start is still completed. `prepare` makes the
+/// Starts a session of this owner, which was admitted. If its caller goes away meanwhile, the start is still completed. `prepare` makes the
 /// session's spec and starts its container, and may wait for the disk.
 pub(in crate::sessions) async fn launch(
     services: &Arc<Services>,
+    admission: &Admission,
     id: &SessionId,
     owner: String,
     prepare: impl FnOnce(&Launcher) -> Result<NewSession, ActionError> + Send + 'static,
@@ -40,9 +42,10 @@ pub(in crate::sessions) async fn launch(
         let why = "another server serves with this node's number; the operator has to stop one of them".to_owned();
         return Err(ActionError::Start { why });
     }
-    let (services, id) = (Arc::clone(services), id.clone());
+    let (services, admission, id) = (Arc::clone(services), admission.clone(), id.clone());
     // A task of its own, so that what waits for the disk keeps nothing else of the caller's from going on.
     let launched = tokio::spawn(async move {
+        let _admission = admission;
         let is_token = services.tokens.find_by_name(&owner).is_some();
         let count = |owner: &str, starting: &_| services.sessions.count_live(owner, starting);
         let _reservation = services.launcher.quota.reserve(&id, owner, is_token, count)?;

@@ -130,6 +130,7 @@ impl From<ActionError> for ToolError {
             | ActionError::Unreachable { .. }
             | ActionError::Exhausted { .. }
             | ActionError::NotRecorded { .. }
+            | ActionError::Draining
             | ActionError::Internal { .. } => error.to_string(),
         };
         Self::Refused(ProblemResponse::from(error).code, why)

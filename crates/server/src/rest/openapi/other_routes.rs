@@ -79,7 +79,7 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 7] {
             Method::GET,
             "/readyz",
             say("getReadyz", "Check whether the server is ready")
-                .details("The server is not ready while a session waits for disk space, or the history is being rebuilt.")
+                .details("The server is not ready while it drains, a session waits for disk space, or the history is being rebuilt.")
                 .text(200, "It is ready.", PLAIN)
                 .text(503, "The reason why it is not ready; other requests are still answered.", PLAIN)
                 .open(),
