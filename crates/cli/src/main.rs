@@ -39,6 +39,7 @@ mod setup;
 mod shim;
 mod skill;
 mod status;
+mod stop;
 mod token;
 mod tty;
 mod units;
@@ -130,6 +131,8 @@ enum Command {
     Prune(remove::PruneOptions),
     /// Take no new sessions, and wait until the last one has ended
     Drain(drain::DrainOptions),
+    /// Stop the server; its sessions live on
+    Stop(stop::StopOptions),
     /// Make, list and revoke tokens for agents and programs that connect over HTTP
     Token(token::TokenOptions),
     /// Set, list and remove the secrets that profiles give to sessions
@@ -225,6 +228,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Rm(options) => run_requests(remove::rm(&Client::unix(&paths.socket), &options)),
         Command::Prune(options) => run_requests(remove::prune(&Client::unix(&paths.socket), &options)),
         Command::Drain(options) => run_requests(drain::drain(&Client::unix(&paths.socket), &options)),
+        Command::Stop(_) => run_requests(stop::stop(&paths)),
         Command::Token(options) if options.makes() => run_requests(token::token(&daemon::client(&paths)?, &options)),
         Command::Token(options) => run_requests(token::token(&Client::unix(&paths.socket), &options)),
         Command::Secret(options) if options.sets() => run_requests(secret::secret(&daemon::client(&paths)?, &options)),

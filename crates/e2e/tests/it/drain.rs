@@ -1,4 +1,4 @@
-//! A server that drains takes no new sessions, and `ptyd drain` says how many are left.
+//! A server that drains takes no new sessions, and `ptyd drain` and `ptyd stop` say how many are left.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStderr, Output, Stdio};
@@ -152,4 +152,27 @@ async fn drain_tells_a_cancel_and_a_stop_from_an_end() {
     assert_eq!(child.wait().expect("ours").code(), Some(5));
     server.again();
     assert_eq!(shell.gives("echo on").await, (0, "on\n".to_owned()));
+}
+
+#[tokio::test]
+// promise: drain-3
+async fn stop_ends_the_server_of_its_state_directory_and_its_sessions_live_on() {
+    let (server, other) = (Server::start(), Server::start());
+    let shell = server.session().await;
+    let waits = shell.begin("until [ -e go ]; do sleep 0.05; done; echo went").await;
+    let pid = server.pid();
+    let (code, said) = ptyd(&server, &["stop"]);
+    assert_eq!((code, said), (Some(0), format!("the server (pid {}) has stopped; 1 session lives on\n", pid.number())));
+    // The process has ended; this only takes its exit code.
+    assert!(server.stop().success());
+    assert!(other.client().is_ready().await);
+    let (code, said) = ptyd(&server, &["stop"]);
+    assert!(code == Some(5) && said.contains("no server answers"), "{code:?} {said}");
+    std::fs::write(server.home().file("go"), "").expect("written");
+    server.again();
+    let done = shell.end_of(&waits).await;
+    assert_eq!((done.exit_code, done.output.as_deref()), (Some(0), Some("went\n")));
+    shell.ends().await;
+    assert!(ptyd(&server, &["stop"]).1.ends_with("no session was running\n"));
+    assert!(server.stop().success());
 }
