@@ -14,7 +14,8 @@ use ptyd_core::config::{
 use ptyd_core::serve_error::ServeError;
 use ptyd_core::syslog_address::SyslogAddress;
 use ptyd_core::web_origin::WebOrigin;
-use server::Listening;
+use rustix::net::AddressFamily;
+use server::{Listening, Sockets, Stage};
 use terminal::quote;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -406,25 +407,44 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
         return Ok(ExitCode::SUCCESS);
     }
     sys::process::keep_descriptors_to_ourselves();
+    let sockets = inherited_sockets()?;
     if options.detached {
         // Fails for a process group leader, which then has no terminal to leave.
         let _ = rustix::process::setsid();
     }
     log();
-    let listen = options.network.given().unwrap_or_else(|| default_listen(options.detached));
+    let listen = match &sockets.tcp {
+        Some(tcp) => tcp.local_addr()?,
+        None => options.network.given().unwrap_or_else(|| default_listen(options.detached)),
+    };
+    let paths = match &sockets.unix {
+        Some(unix) => {
+            let nameless = || Failure::usage("the Unix socket that the service manager passes has no path");
+            let socket = unix.local_addr()?.as_pathname().ok_or_else(nameless)?.to_owned();
+            Paths { socket, ..paths }
+        }
+        None => paths,
+    };
     if let Some(file) = options.policy.as_ref().filter(|file| !file.exists()) {
         return Err(Failure::usage(format!("{}: there is no such file", file.display())));
     }
     let config = options.config(given, paths, listen)?;
-    let ready = |listening: &Listening| {
-        let text = greeting(listening, given).join("\n") + "\n";
-        // Written at once, and a failure is ignored: the starting process only waits for the first byte.
-        let _ = io::stdout().write_all(text.as_bytes());
+    let tell = |stage: Stage<'_>| match stage {
+        Stage::Listens(listening) => {
+            let text = greeting(listening, given).join("\n") + "\n";
+            // Written at once, and a failure is ignored: the starting process only waits for the first byte.
+            let _ = io::stdout().write_all(text.as_bytes());
+            notify(&format!("READY=1\nSTATUS=listens on {} and {}", listening.url, listening.socket.display()));
+            if let Some(time) = sys::service_manager::watchdog() {
+                tokio::spawn(feed_watchdog(time));
+            }
+        }
+        Stage::Stops => notify("STOPPING=1\nSTATUS=stopping; the sessions live on"),
     };
     // Before there are other threads.
     sys::memory::share_heaps();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let result = runtime.block_on(server::serve(config, ready));
+    let result = runtime.block_on(server::serve(config, sockets, tell));
     // The remaining tasks are waits or connections; neither may delay the exit.
     runtime.shutdown_background();
     match result {
@@ -434,6 +454,41 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
             Ok(ExitCode::from(daemon::TAKEN))
         }
         Err(error) => Err(Failure::new(error)),
+    }
+}
+
+/// The sockets that a service manager has opened for this server: at most one of each kind.
+fn inherited_sockets() -> Result<Sockets, Failure> {
+    let mut sockets = Sockets::default();
+    for socket in sys::service_manager::inherited_sockets() {
+        let kind = rustix::net::getsockname(&socket).map_err(io::Error::from)?.address_family();
+        let is_first = match kind {
+            AddressFamily::UNIX => sockets.unix.replace(socket.into()).is_none(),
+            AddressFamily::INET | AddressFamily::INET6 => sockets.tcp.replace(socket.into()).is_none(),
+            _ => false,
+        };
+        if !is_first {
+            return Err(Failure::usage(
+                "the service manager may pass one TCP socket and one Unix socket, and no other",
+            ));
+        }
+    }
+    Ok(sockets)
+}
+
+/// Tells the service manager; without it, the server serves as well.
+fn notify(state: &str) {
+    if let Err(error) = sys::service_manager::notify(state) {
+        print::note(format_args!("ptyd: the service manager was not told {state:?}: {error}"));
+    }
+}
+
+/// Tells the service manager again and again that the server's threads run.
+async fn feed_watchdog(time: Duration) {
+    let mut ticks = tokio::time::interval(time / 2);
+    loop {
+        ticks.tick().await;
+        notify("WATCHDOG=1");
     }
 }
 

@@ -6,8 +6,9 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixListener;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,6 +29,19 @@ pub struct Start {
     pub behind: Vec<OsString>,
     /// Variables besides the home's.
     pub env: Vec<(&'static str, OsString)>,
+    /// The home's socket, if the test opens it as a service manager would: clients wait there while no server runs.
+    pub socket: Option<Arc<UnixListener>>,
+}
+
+impl Start {
+    /// A server that gets this home's socket from its manager.
+    pub fn activated(home: &Home) -> Self {
+        let socket = UnixListener::bind(home.socket()).expect("a socket");
+        // A manager passes its sockets from descriptor 3 on, and names the process that they are for.
+        let pass = "exec 3<&0 </dev/null; export LISTEN_FDS=1 LISTEN_PID=$$; exec \"$@\"";
+        let behind = ["bash", "-c", pass, "bash"].map(OsString::from).to_vec();
+        Self { behind, socket: Some(Arc::new(socket)), ..Self::default() }
+    }
 }
 
 /// A server, and everything that it may leave behind.
@@ -164,7 +178,12 @@ impl Server {
             .envs(self.home.environment())
             .envs(self.start.env.iter().map(|(name, value)| (*name, value)))
             .current_dir(self.home.file(""))
-            .stdin(Stdio::null())
+            .stdin(
+                self.start
+                    .socket
+                    .as_ref()
+                    .map_or_else(Stdio::null, |socket| OwnedFd::from(socket.try_clone().expect("a copy")).into()),
+            )
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()

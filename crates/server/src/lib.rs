@@ -10,4 +10,4 @@ mod secret_page;
 mod serve;
 pub mod ws;
 
-pub use serve::{Listening, serve};
+pub use serve::{Listening, Sockets, Stage, serve};

@@ -20,6 +20,7 @@ pub mod pty;
 pub mod removal;
 pub mod sandbox;
 pub mod sealed;
+pub mod service_manager;
 pub mod signal;
 pub mod socket;
 pub mod spawn;

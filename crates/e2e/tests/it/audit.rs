@@ -166,7 +166,7 @@ async fn on_a_full_disk_nothing_is_run_that_cannot_be_recorded_and_sessions_can_
     for (mode, runs) in [("required", false), ("best-effort", true)] {
         let mount = "mkdir -p \"$PTYD_STATE_DIR\" && mount -t tmpfs -o size=6m,mode=700 tmpfs \"$PTYD_STATE_DIR\" && exec \"$@\"";
         let behind = ["unshare", "-m", "sh", "-c", mount, "sh"].map(Into::into).to_vec();
-        let server = Server::start_as(Start { behind, env: vec![("PTYD_AUDIT", mode.into())] });
+        let server = Server::start_as(Start { behind, env: vec![("PTYD_AUDIT", mode.into())], ..Start::default() });
         let inside = PathBuf::from(format!("/proc/{}/root", server.pid().number()))
             .join(server.home().state().strip_prefix("/").expect("absolute"));
         let (shell, other) = (server.session().await, server.session().await);

@@ -120,7 +120,7 @@ impl Disk {
     fn start(&self) -> Start {
         let behind = ["nsenter", "-m", "-t", &self.keeper.id().to_string()].map(OsString::from).to_vec();
         // Retention removes no ended session, although the disk has no room.
-        Start { behind, env: vec![("PTYD_RETENTION_FREE", "0".into())] }
+        Start { behind, env: vec![("PTYD_RETENTION_FREE", "0".into())], ..Start::default() }
     }
 
     /// The path by which we see a file on it.

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::Listener;
-use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -58,8 +58,27 @@ pub struct Listening {
     pub token_file: Option<PathBuf>,
 }
 
-/// Serves until the process gets TERM, INT or HUP. Calls `ready` once clients can connect.
-pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(), ServeError> {
+/// The sockets that another process has opened for this server, instead of those that it opens by itself. The
+/// configuration has their addresses.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    /// The TCP socket.
+    pub tcp: Option<std::net::TcpListener>,
+    /// The Unix socket, whose file stays when the server stops.
+    pub unix: Option<std::os::unix::net::UnixListener>,
+}
+
+/// What a server tells the process that it runs in.
+#[derive(Debug, Clone, Copy)]
+pub enum Stage<'a> {
+    /// Clients can connect.
+    Listens(&'a Listening),
+    /// It was asked to stop, and answers what is open.
+    Stops,
+}
+
+/// Serves until the process gets TERM, INT or HUP.
+pub async fn serve(config: Config, sockets: Sockets, mut tell: impl FnMut(Stage<'_>)) -> Result<(), ServeError> {
     let network = &config.network;
     let missing = network.missing();
     if !missing.is_empty() {
@@ -84,9 +103,21 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
         }
     };
     let cannot = |error| ServeError::Listen { address: network.listen, error };
-    let tcp = TcpListener::bind(network.listen).await.map_err(cannot)?;
+    let tcp = match sockets.tcp {
+        Some(inherited) => {
+            inherited.set_nonblocking(true).and_then(|()| TcpListener::from_std(inherited)).map_err(cannot)?
+        }
+        None => TcpListener::bind(network.listen).await.map_err(cannot)?,
+    };
     let address = tcp.local_addr().map_err(cannot)?;
-    let unix = unix_socket::listen(&config.socket)?;
+    let owns_socket = sockets.unix.is_none();
+    let unix = match sockets.unix {
+        Some(inherited) => {
+            let unix = inherited.set_nonblocking(true).and_then(|()| UnixListener::from_std(inherited));
+            unix.map_err(ServeError::at(&config.socket))?
+        }
+        None => unix_socket::listen(&config.socket)?,
+    };
     let link = unix_socket::Link::make(&config.state_dir, &config.socket);
     if let Err(e) = &link {
         tracing::warn!(error = %e, "clients need --socket: the state directory does not take a link to the socket");
@@ -142,13 +173,14 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let mut serving = pin!(async { tokio::join!(over_tcp, over_unix) });
 
     let is_local = network.public_url.is_none() && tls.is_none();
-    ready(&Listening { url, address, is_local, socket: config.socket.clone(), token_file });
+    tell(Stage::Listens(&Listening { url, address, is_local, socket: config.socket.clone(), token_file }));
     sessions::keep_spare_holder(&services);
     tokio::select! {
         _ = stop => {}
         // A listener never ends by itself; if one did, the server must not continue without it.
         _ = &mut serving => tracing::error!("the listeners have ended"),
     }
+    tell(Stage::Stops);
     tracing::info!("stopping; sessions keep running");
     let _ = stopping.send(true);
     let last = async { tokio::join!(sessions::stop(&services), serving, visits.closed()) };
@@ -157,7 +189,9 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     }
     let _ = tokio::time::timeout(LAST_ANSWERS, audit.flush()).await;
     // Best effort: the next server removes what is left.
-    let _ = fs::remove_file(&config.socket);
+    if owns_socket {
+        let _ = fs::remove_file(&config.socket);
+    }
     let _ = fs::remove_file(&chosen);
     drop(link);
     Ok(())
@@ -225,7 +259,7 @@ mod tests {
         for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
             let listen = listen.parse().expect("an address");
             let mut open = Config::of(listen, dir.path().join("run/ptyd.sock"), dir.path().join("state"));
-            let missing = async |open: &Config| match serve(open.clone(), |_| ()).await {
+            let missing = async |open: &Config| match serve(open.clone(), Sockets::default(), |_| ()).await {
                 Err(ServeError::Unprotected { missing, .. }) => missing.len(),
                 other => panic!("{other:?}"),
             };
