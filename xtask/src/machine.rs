@@ -21,7 +21,7 @@ struct Need {
     why: &'static str,
 }
 
-const NEEDS: [Need; 35] = [
+const NEEDS: [Need; 36] = [
     Need { probe: Probe::Program("cc"), package: "gcc", why: "it links the programs and compiles the bundled SQLite" },
     Need { probe: Probe::Program("bash"), package: "bash", why: "the tests run real shells" },
     Need { probe: Probe::Program("zsh"), package: "zsh", why: "the tests run real shells, and its script is linted" },
@@ -43,6 +43,11 @@ const NEEDS: [Need; 35] = [
         why: "the directory of several nodes, on a socket of its own",
     },
     Need { probe: Probe::Program("openssl"), package: "openssl", why: "it makes certificates for tests of TLS" },
+    Need {
+        probe: Probe::Program("systemd-analyze"),
+        package: "systemd",
+        why: "it checks the units of the service; it does not run",
+    },
     Need { probe: Probe::Program("sudo"), package: "sudo", why: "another user's shell" },
     Need {
         probe: Probe::Program("podman"),

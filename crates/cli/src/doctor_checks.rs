@@ -294,7 +294,7 @@ fn of_cgroup(cgroup: &str) -> Check {
             format!(
                 "this runs inside {unit}; stopping that unit ends everything in it unless it says KillMode=process"
             ),
-            "start ptyd in a unit of its own with KillMode=process",
+            "run `ptyd service install`: its unit says KillMode=process",
         ),
         Some(_) | None => Check::ok("unit", "stopping a service does not end the sessions"),
     }

@@ -34,6 +34,7 @@ mod screen;
 mod search;
 mod secret;
 mod serve;
+mod service;
 mod sessions;
 mod setup;
 mod shim;
@@ -133,6 +134,8 @@ enum Command {
     Drain(drain::DrainOptions),
     /// Stop the server; its sessions live on
     Stop(stop::StopOptions),
+    /// Install the server as a service of systemd, or remove it
+    Service(service::ServiceOptions),
     /// Make, list and revoke tokens for agents and programs that connect over HTTP
     Token(token::TokenOptions),
     /// Set, list and remove the secrets that profiles give to sessions
@@ -229,6 +232,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Prune(options) => run_requests(remove::prune(&Client::unix(&paths.socket), &options)),
         Command::Drain(options) => run_requests(drain::drain(&Client::unix(&paths.socket), &options)),
         Command::Stop(_) => run_requests(stop::stop(&paths)),
+        Command::Service(options) => service::service(&paths, &options),
         Command::Token(options) if options.makes() => run_requests(token::token(&daemon::client(&paths)?, &options)),
         Command::Token(options) => run_requests(token::token(&Client::unix(&paths.socket), &options)),
         Command::Secret(options) if options.sets() => run_requests(secret::secret(&daemon::client(&paths)?, &options)),

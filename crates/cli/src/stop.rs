@@ -34,7 +34,7 @@ pub struct StopOptions {}
 pub async fn stop(paths: &Paths) -> Result<ExitCode, Failure> {
     let client = Client::unix(&paths.socket);
     let sessions = client.drain(&DrainQuery::default()).await.map(|drain| drain.sessions);
-    let Some((pid, process)) = server(&paths.state_dir)? else {
+    let Some(pid) = end_server(&paths.state_dir)? else {
         return Err(match sessions {
             Err(error @ ClientError::NoServer(_)) => Failure::no_server(error),
             Err(error) => error.into(),
@@ -43,10 +43,6 @@ pub async fn stop(paths: &Paths) -> Result<ExitCode, Failure> {
             ),
         });
     };
-    pidfd_send_signal(&process, Signal::TERM).map_err(io::Error::from)?;
-    if !ends(&process)? {
-        return Err(Failure::new(format!("process {pid} has not ended {} s after TERM", PATIENCE.as_secs())));
-    }
     let live_on = match sessions {
         Ok(0) => "no session was running".to_owned(),
         Ok(count) => format!("{} on", counted(count, "session lives", "sessions live")),
@@ -54,6 +50,16 @@ pub async fn stop(paths: &Paths) -> Result<ExitCode, Failure> {
     };
     print::note(format_args!("the server (pid {pid}) has stopped; {live_on}"));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Ends the server of this directory, and waits for that; its pid, if there is one.
+pub fn end_server(state_dir: &Path) -> Result<Option<i32>, Failure> {
+    let Some((pid, process)) = server(state_dir)? else { return Ok(None) };
+    pidfd_send_signal(&process, Signal::TERM).map_err(io::Error::from)?;
+    if !ends(&process)? {
+        return Err(Failure::new(format!("process {pid} has not ended {} s after TERM", PATIENCE.as_secs())));
+    }
+    Ok(Some(pid))
 }
 
 /// The server of this directory: the process that the lock names and that has the lock's file open. A pid alone could be

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStderr, Output, Stdio};
+use std::time::Duration;
 
 use api::{CreateRequest, DrainQuery, SessionStatus, TokenScope};
 use e2e::{Connection, Mcp, Server, Socket, SocketMessage, token};
@@ -163,7 +164,7 @@ async fn stop_ends_the_server_of_its_state_directory_and_its_sessions_live_on() 
     let pid = server.pid();
     let (code, said) = ptyd(&server, &["stop"]);
     assert_eq!((code, said), (Some(0), format!("the server (pid {}) has stopped; 1 session lives on\n", pid.number())));
-    // The process has ended; this only takes its exit code.
+    assert!(server.pid().ends_within(Duration::ZERO), "it has waited for the end");
     assert!(server.stop().success());
     assert!(other.client().is_ready().await);
     let (code, said) = ptyd(&server, &["stop"]);

@@ -1,15 +1,18 @@
 //! The server as a service: what its manager hears, the sockets that the manager opens, and the unit file.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::io::Read;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixListener};
-use std::process::{Child, Command, ExitStatus};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use api::DrainQuery;
 use client::Client;
-use e2e::{Binary, Connection, Home, PATIENCE, Pid, Server, Session, Start};
+use e2e::{Binary, Connection, Home, PATIENCE, Pid, Server, Session, Start, lacks, not_run};
 use rustix::process::Signal;
 
 /// The next message to the manager.
@@ -55,15 +58,21 @@ struct Activated(Child);
 
 impl Activated {
     fn start(home: &Home, unix: &UnixListener, tcp: &TcpListener) -> Self {
+        let ptyd = Binary::find().path().display().to_string();
+        Self::of(home, unix, tcp, &[&ptyd, "serve"], &[])
+    }
+
+    /// The same for this command, with these variables.
+    fn of(home: &Home, unix: &UnixListener, tcp: &TcpListener, command: &[&str], env: &[(&str, &OsStr)]) -> Self {
         // The manager's descriptors begin with 3, and it names the process that they are for.
         let start = "exec 3<&0 4<&1 </dev/null >/dev/null; export LISTEN_FDS=2 LISTEN_PID=$$; exec \"$@\"";
         let of = |fd: std::io::Result<OwnedFd>| fd.expect("a copy");
         let child = Command::new("bash")
             .args(["-c", start, "bash"])
-            .arg(Binary::find().path())
-            .arg("serve")
+            .args(command)
             .env_clear()
             .envs(home.environment())
+            .envs(env.iter().copied())
             .current_dir(home.file(""))
             .stdin(of(unix.try_clone().map(OwnedFd::from)))
             .stdout(of(tcp.try_clone().map(OwnedFd::from)))
@@ -120,6 +129,161 @@ async fn a_server_listens_on_the_sockets_of_its_manager_and_none_of_their_client
     Server::start_in(home, Start::default());
 }
 
+/// Runs `ptyd service` with these arguments; its exit code, and what it prints to stderr.
+fn service(home: &Home, behind: &[&str], args: &[&str]) -> (Option<i32>, String) {
+    let ptyd = Binary::find();
+    let mut words = behind.iter().map(OsStr::new).chain([ptyd.path().as_os_str(), OsStr::new("service")]);
+    let mut command = Command::new(words.next().expect("a program"));
+    command.args(words).args(args).env_clear().envs(home.environment()).env("PATH", path(home));
+    let output = command.current_dir(home.file("")).stdin(Stdio::null()).output().expect("it can be executed");
+    (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+}
+
+/// The home's own programs come first.
+fn path(home: &Home) -> String {
+    format!("{}:{}", home.file("bin").display(), std::env::var("PATH").expect("there is one"))
+}
+
+/// Everything in the home's folder of configurations.
+fn configuration(home: &Home) -> Vec<PathBuf> {
+    let mut found = vec![home.path().join("config")];
+    let mut next = 0;
+    while let Some(folder) = found.get(next) {
+        let inner = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let inner: Vec<_> = inner.collect();
+        found.extend(inner);
+        next += 1;
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test]
+// promise: service-3
+async fn the_units_are_right_for_systemd_start_a_server_and_go_without_a_trace() {
+    if lacks(&["systemctl", "systemd-analyze"]) {
+        return;
+    }
+    let home = Home::make();
+    let before = configuration(&home);
+    let (code, said) = service(&home, &[], &["install", "--user"]);
+    assert_eq!(code, Some(0), "{said}");
+    let units = home.path().join("config/systemd/user");
+    let [unit, socket] = ["ptyd.service", "ptyd.socket"].map(|name| units.join(name));
+    let mut verify = Command::new("systemd-analyze");
+    verify.args(["--user", "--recursive-errors=yes", "verify"]).args([&unit, &socket]);
+    verify.env("XDG_RUNTIME_DIR", home.path().join("run")).env("HOME", home.path());
+    let verified = verify.output().expect("it can be executed");
+    assert!(verified.status.success() && verified.stderr.is_empty(), "{}", String::from_utf8_lossy(&verified.stderr));
+
+    // The test takes the part of systemd: it opens the socket, runs the command, and hears the answer.
+    let value = |file: &Path, name: &str| {
+        let text = fs::read_to_string(file).expect("written");
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).map(str::to_owned).expect("a line")
+    };
+    assert_eq!(value(&socket, "ListenStream"), home.socket().display().to_string());
+    let (listens, tcp) =
+        (UnixListener::bind(home.socket()).expect("a socket"), TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let path = home.path().join("manager");
+    let manager = UnixDatagram::bind(&path).expect("a socket");
+    manager.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    let line = value(&unit, "ExecStart");
+    let words: Vec<&str> = line.split(' ').collect();
+    let server = Activated::of(&home, &listens, &tcp, &words, &[("NOTIFY_SOCKET", path.as_os_str())]);
+    assert!(heard(&manager).starts_with("READY=1\n"));
+    assert!(Client::unix(home.socket()).is_ready().await);
+    assert!(server.stop().success());
+
+    // As `systemctl enable` links them.
+    for (unit, target) in [("ptyd.service", "default.target.wants"), ("ptyd.socket", "sockets.target.wants")] {
+        fs::create_dir(units.join(target)).expect("made");
+        std::os::unix::fs::symlink(units.join(unit), units.join(target).join(unit)).expect("linked");
+    }
+    let (code, said) = service(&home, &[], &["uninstall", "--user"]);
+    assert_eq!((code, configuration(&home)), (Some(0), before), "{said}");
+    let (code, said) = service(&home, &[], &["uninstall", "--user"]);
+    assert!(code == Some(1) && said.contains("no unit of ptyd is installed"), "{said}");
+}
+
+#[tokio::test]
+// promise: service-3
+async fn a_unit_that_a_person_wrote_is_neither_replaced_nor_removed() {
+    let home = Home::make();
+    let units = home.path().join("config/systemd/user");
+    fs::create_dir_all(&units).expect("made");
+    fs::create_dir_all(home.file("bin")).expect("made");
+    fake_systemctl(&home);
+    fs::write(units.join("ptyd.service"), "[Service]\nExecStart=/mine\n").expect("written");
+    for what in ["install", "uninstall"] {
+        let (code, said) = service(&home, &[], &[what, "--user"]);
+        assert!(code == Some(1) && said.contains("ptyd has not written this file"), "{said}");
+    }
+    assert_eq!(fs::read_to_string(units.join("ptyd.service")).expect("kept"), "[Service]\nExecStart=/mine\n");
+    assert!(!units.join("ptyd.socket").exists());
+}
+
+/// A program that writes down how it was called, in the place of systemd's.
+fn fake_systemctl(home: &Home) {
+    let program = home.file("bin/systemctl");
+    let text = "#!/bin/sh\n[ \"$1\" = --version ] && { echo 'systemd 255 (255.4-1)'; exit; }\necho \"$@\" >> called\n";
+    fs::create_dir_all(home.file("bin")).expect("made");
+    fs::write(&program, text).expect("written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("ours");
+}
+
+#[tokio::test]
+// promise: service-3
+async fn install_has_systemd_take_the_place_of_a_running_server_and_uninstall_ends_that() {
+    // A machine whose process 1 is systemd, as far as a program can see.
+    let behind = [
+        "unshare",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && exec \"$@\"",
+        "sh",
+    ];
+    if lacks(&["unshare"])
+        || !Command::new(behind[0]).args(&behind[1..]).arg("true").status().is_ok_and(|s| s.success())
+    {
+        return not_run("no namespace of mounts can be made");
+    }
+    let server = Server::start();
+    let (home, shell) = (server.home(), server.session().await);
+    fake_systemctl(home);
+    let called = || fs::read_to_string(home.file("called")).unwrap_or_default();
+    let (code, said) = service(home, &behind, &["install", "--user"]);
+    assert_eq!(code, Some(0), "{said}");
+    let expected = "--user daemon-reload\n--user enable ptyd.service ptyd.socket\n--user start ptyd.socket\n--user start ptyd.service\n";
+    assert_eq!(called(), expected);
+    assert!(server.pid().ends_within(Duration::ZERO), "install has ended it");
+    assert!(server.stop().success());
+    let unit = fs::read_to_string(home.path().join("config/systemd/user/ptyd.service")).expect("written");
+    assert!(unit.contains("\nDelegateSubgroup=ptyd-server\n"), "{unit}");
+    fs::remove_file(home.file("called")).expect("there");
+    let (code, said) = service(home, &behind, &["uninstall", "--user"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(called(), "--user disable --now ptyd.socket ptyd.service\n--user daemon-reload\n");
+    server.again();
+    assert_eq!(shell.gives("echo on").await, (0, "on\n".to_owned()));
+}
+
+#[tokio::test]
+// promise: service-2
+async fn a_server_removes_no_socket_that_another_has_put_in_the_place_of_its_own() {
+    let server = Server::start();
+    fs::remove_file(server.home().socket()).expect("there");
+    let other = UnixListener::bind(server.home().socket()).expect("a socket");
+    assert!(server.stop().success());
+    assert!(fs::symlink_metadata(server.home().socket()).is_ok(), "the other one's");
+    drop(other);
+    server.again();
+    assert!(server.client().is_ready().await);
+    assert!(server.stop().success());
+    assert!(fs::symlink_metadata(server.home().socket()).is_err(), "its own");
+}
+
 #[test]
 // promise: service-2
 fn a_server_refuses_sockets_of_another_kind_and_an_open_address_without_protection() {
@@ -128,7 +292,6 @@ fn a_server_refuses_sockets_of_another_kind_and_an_open_address_without_protecti
     let open = TcpListener::bind("0.0.0.0:0").expect("a port");
     let mut activated = Activated::start(&home, &unix, &open);
     assert_eq!(activated.0.wait().expect("ours").code(), Some(1));
-    let mut log = String::new();
-    fs::File::open(home.path().join("activated.log")).and_then(|mut f| f.read_to_string(&mut log)).expect("a log");
+    let log = fs::read_to_string(home.path().join("activated.log")).expect("a log");
     assert!(log.contains("--public-url"), "{log}");
 }

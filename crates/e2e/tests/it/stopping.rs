@@ -95,7 +95,7 @@ async fn a_server_that_stops_answers_what_is_open_at_every_door_and_ends() {
     let lines: Vec<String> = std::iter::from_fn(|| follower.line()).collect();
     assert_eq!(lines.iter().rev().find(|line| !line.is_empty()).map(String::as_str), Some("0"), "{lines:?}");
     assert_eq!(rest_of(idle).expect("an end in time"), b"");
-    // What was begun of a body may be unread, and then the kernel resets the connection.
+    // The kernel resets a connection that is closed before the beginning of its body was read.
     match rest_of(half) {
         Ok(rest) => assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 "), "{}", String::from_utf8_lossy(&rest)),
         Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset),

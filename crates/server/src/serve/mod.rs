@@ -17,7 +17,8 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +69,7 @@ pub struct Sockets {
     pub unix: Option<std::os::unix::net::UnixListener>,
 }
 
-/// What a server tells the process that it runs in.
+/// A moment that the server reports to its program.
 #[derive(Debug, Clone, Copy)]
 pub enum Stage<'a> {
     /// Clients can connect.
@@ -110,7 +111,7 @@ pub async fn serve(config: Config, sockets: Sockets, mut tell: impl FnMut(Stage<
         None => TcpListener::bind(network.listen).await.map_err(cannot)?,
     };
     let address = tcp.local_addr().map_err(cannot)?;
-    let owns_socket = sockets.unix.is_none();
+    let is_inherited = sockets.unix.is_some();
     let unix = match sockets.unix {
         Some(inherited) => {
             let unix = inherited.set_nonblocking(true).and_then(|()| UnixListener::from_std(inherited));
@@ -118,6 +119,7 @@ pub async fn serve(config: Config, sockets: Sockets, mut tell: impl FnMut(Stage<
         }
         None => unix_socket::listen(&config.socket)?,
     };
+    let socket_file = file_at(&config.socket).filter(|_| !is_inherited);
     let link = unix_socket::Link::make(&config.state_dir, &config.socket);
     if let Err(e) = &link {
         tracing::warn!(error = %e, "clients need --socket: the state directory does not take a link to the socket");
@@ -189,12 +191,17 @@ pub async fn serve(config: Config, sockets: Sockets, mut tell: impl FnMut(Stage<
     }
     let _ = tokio::time::timeout(LAST_ANSWERS, audit.flush()).await;
     // Best effort: the next server removes what is left.
-    if owns_socket {
+    if socket_file.is_some() && socket_file == file_at(&config.socket) {
         let _ = fs::remove_file(&config.socket);
     }
     let _ = fs::remove_file(&chosen);
     drop(link);
     Ok(())
+}
+
+/// Identifies the file at a path: a service manager may have put its own socket in the place of ours.
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 /// Makes a TCP connection ready for requests: with TLS, after the handshake.
