@@ -133,6 +133,7 @@ enum Command {
     /// Take no new sessions, and wait until the last one has ended
     Drain(drain::DrainOptions),
     /// Stop the server; its sessions live on
+    #[command(alias = "kill-server")]
     Stop(stop::StopOptions),
     /// Install the server as a service of systemd, or remove it
     Service(service::ServiceOptions),
@@ -231,7 +232,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Rm(options) => run_requests(remove::rm(&Client::unix(&paths.socket), &options)),
         Command::Prune(options) => run_requests(remove::prune(&Client::unix(&paths.socket), &options)),
         Command::Drain(options) => run_requests(drain::drain(&Client::unix(&paths.socket), &options)),
-        Command::Stop(_) => run_requests(stop::stop(&paths)),
+        Command::Stop(options) => run_requests(stop::stop(&paths, &options)),
         Command::Service(options) => service::service(&paths, &options),
         Command::Token(options) if options.makes() => run_requests(token::token(&daemon::client(&paths)?, &options)),
         Command::Token(options) => run_requests(token::token(&Client::unix(&paths.socket), &options)),

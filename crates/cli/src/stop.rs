@@ -28,10 +28,17 @@ const AFTER_HELP: &str = "Every session lives on, and the next server continues 
 /// The options of `stop`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct StopOptions {}
+pub struct StopOptions {
+    // A person may mean a session, which `kill` ends.
+    #[arg(hide = true)]
+    session: Option<String>,
+}
 
 /// Stops the server.
-pub async fn stop(paths: &Paths) -> Result<ExitCode, Failure> {
+pub async fn stop(paths: &Paths, options: &StopOptions) -> Result<ExitCode, Failure> {
+    if let Some(session) = &options.session {
+        return Err(Failure::usage(format!("stop stops the server; `ptyd kill {session}` ends a session")));
+    }
     let client = Client::unix(&paths.socket);
     let sessions = client.drain(&DrainQuery::default()).await.map(|drain| drain.sessions);
     let Some(pid) = end_server(&paths.state_dir)? else {

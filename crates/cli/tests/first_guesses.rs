@@ -214,6 +214,8 @@ fn a_word_that_is_not_known_gets_no_tip_that_leads_elsewhere() {
         assert!(code == 2 && said.contains(&format!("'{meant}'")), "{word}: {said}");
     }
     home.prints(&["new", "s"]);
+    let (code, said) = home.fails(&["stop", "s"]);
+    assert!(code == 2 && said.contains("`ptyd kill s` ends a session"), "{said}");
     let (code, said) = home.fails(&["send", "s", "--entr", "ls"]);
     assert!(code == 2 && said.contains("--entr"), "{said}");
 }
