@@ -21,7 +21,7 @@ struct Need {
     why: &'static str,
 }
 
-const NEEDS: [Need; 36] = [
+const NEEDS: [Need; 39] = [
     Need { probe: Probe::Program("cc"), package: "gcc", why: "it links the programs and compiles the bundled SQLite" },
     Need { probe: Probe::Program("bash"), package: "bash", why: "the tests run real shells" },
     Need { probe: Probe::Program("zsh"), package: "zsh", why: "the tests run real shells, and its script is linted" },
@@ -36,6 +36,17 @@ const NEEDS: [Need; 36] = [
         probe: Probe::File("/usr/sbin/nginx"),
         package: "nginx",
         why: "a proxy in front of the server, on loopback",
+    },
+    Need {
+        probe: Probe::File("/usr/sbin/haproxy"),
+        package: "haproxy",
+        why: "a load balancer of several nodes, on loopback",
+    },
+    Need { probe: Probe::Program("caddy"), package: "caddy", why: "a load balancer of several nodes, on loopback" },
+    Need {
+        probe: Probe::Program("promtool"),
+        package: "prometheus",
+        why: "it checks and tests the alerts, and collects metrics on loopback",
     },
     Need {
         probe: Probe::Program("redis-server"),

@@ -7,12 +7,14 @@ import asyncio
 import faulthandler
 import gc
 import signal
+import socket
 
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 
-from mcp_client import PTYD, TIER, Workspace
+from mcp_client import LOOPBACK, PTYD, TIER, Workspace
 from raw_client import over_http, over_stdio
+from reachable import NAME
 
 
 # The classes of the SDK stay for ever, so the collector looks at them less often.
@@ -139,3 +141,14 @@ async def client(served, door):
     """A client in raw messages at one of the doors."""
     async with over_stdio(served, "600") if door == "stdio" else over_http(served) as client:
         yield client
+
+
+@pytest.fixture
+def resolved(monkeypatch):
+    """The public name is the proxy's."""
+    real = socket.getaddrinfo
+
+    def lookup(host, *arguments, **options):
+        return real(LOOPBACK if host in (NAME, NAME.encode()) else host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)

@@ -22,8 +22,6 @@ from pathlib import Path
 from mcp_client import LOOPBACK, Workspace, free_port
 
 NAME = "terminals.example.com"
-DOCS = Path(__file__).resolve().parents[3] / "docs"
-NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin")
 
 
 def certificate(folder: Path, *names: str) -> tuple[Path, Path]:
@@ -95,54 +93,6 @@ def code(answer) -> str | None:
     """The stable code of a refusal; none where it is none."""
     status, _, text = answer
     return json.loads(text)["code"] if status >= 400 else None
-
-
-class Nginx:
-    """An nginx of its own with the block of a page, in which its addresses of servers are replaced by others."""
-
-    def __init__(self, folder: Path, files: tuple[Path, Path], backends: dict[str, str], page: str = "proxy.md"):
-        folder.mkdir()
-        block = re.search(r"```nginx\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)[1]
-        self.port = free_port()
-        for here, there in {
-            "listen 443 ssl": f"listen {LOOPBACK}:{self.port} ssl",
-            "/etc/ssl/terminals.example.com.pem": str(files[0]),
-            "/etc/ssl/terminals.example.com.key": str(files[1]),
-            **backends,
-        }.items():
-            assert here in block
-            block = block.replace(here, there)
-        paths = "".join(f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-        # Workers of another user could not enter the folder of a test that root runs.
-        user = "user root;" if os.geteuid() == 0 else ""
-        (folder / "nginx.conf").write_text(
-            f"daemon off; master_process off; pid {folder}/pid; {user} error_log {folder}/error.log;"
-            f"events {{}} http {{ access_log off; {paths} {block} }}"
-        )
-        self.process = subprocess.Popen([NGINX, "-p", folder, "-c", folder / "nginx.conf", "-e", folder / "error.log"])
-        self.folder = folder
-
-    async def listens(self) -> None:
-        """Waits until it takes connections."""
-        while self.process.poll() is None:
-            try:
-                socket.create_connection((LOOPBACK, self.port)).close()
-                return
-            except ConnectionRefusedError:
-                await asyncio.to_thread(self._wait)
-        raise AssertionError((self.folder / "error.log").read_text())
-
-    def _wait(self):
-        # Nothing tells that a program listens now; its end is told at once.
-        try:
-            self.process.wait(0.02)
-        except subprocess.TimeoutExpired:
-            pass
-
-    def end(self) -> None:
-        """Ends it."""
-        self.process.terminate()
-        self.process.wait()
 
 
 def in_a_network(*words: str) -> subprocess.CompletedProcess:

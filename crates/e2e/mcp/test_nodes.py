@@ -1,4 +1,4 @@
-"""Three nodes as one service: behind Debian's nginx with the block of docs/scaling.md, and by --peers without any rule."""
+"""Three nodes as one service: behind Debian's nginx, HAProxy and Caddy with the files of deploy/, and by --peers without any rule."""
 
 import asyncio
 import json
@@ -13,7 +13,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from mcp_client import CALL_SECONDS, LOOPBACK, Agent, Workspace, free_port
-from reachable import NAME, Nginx, Server, certificate, placed, trusting
+from proxies import ROUTERS, Caddy, Haproxy, router
+from reachable import NAME, Server, certificate, placed, trusting
 
 NODES = (1, 2, 3)
 # Requests by id: through the balancer, and through a node that forwards.
@@ -21,6 +22,9 @@ REQUESTS = 1_000
 
 HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
     "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}  # fmt: skip
+
+
+ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 def called(tool: str, **arguments) -> dict:
@@ -85,19 +89,21 @@ async def alone():
         yield one
 
 
-@pytest.fixture
-async def balanced(alone, tmp_path):
-    """Nodes that forward nothing behind nginx, which routes by the id."""
+@pytest.fixture(params=ROUTERS)
+async def balanced(alone, tmp_path, resolved, request):
+    """Nodes that forward nothing behind a load balancer that routes by the id."""
     files = placed(certificate(tmp_path, f"DNS:{NAME}"), (tmp_path / "tls.pem", tmp_path / "tls.key"))
-    nginx = Nginx(tmp_path / "nginx", files, {f"10.0.0.{n}:7893": f"127.0.0.{n}:{alone.port}" for n in NODES}, "scaling.md")
+    # Caddy takes each address apart.
+    addresses = {f"10.0.0.{n}:7893": f"127.0.0.{n}:{alone.port}" for n in NODES}
+    if request.param == "caddy":
+        addresses = {"10.0.0.": "127.0.0.", ":7893": f":{alone.port}"}
+    proxy = router(request.param, tmp_path / "proxy", files, addresses)
     try:
-        await nginx.listens()
-        alone.base, alone.tls = f"https://{LOOPBACK}:{nginx.port}", trusting(files[0])
-        alone.tls.check_hostname = False
-        alone.nginx = nginx.port
+        await proxy.listens()
+        alone.base, alone.tls, alone.proxy = f"https://{NAME}:{proxy.port}", trusting(files[0]), proxy
         yield alone
     finally:
-        nginx.end()
+        proxy.end()
 
 
 async def made_on_each(fleet) -> dict[int, str]:
@@ -115,7 +121,7 @@ async def uses_all(http, base, fleet, sessions, connect):
     for node, session in sessions.items():
         at = f"/terminals/{session}"
         done = (await http.post(f"{at}/execute", json={"waitForCompletion": True, "command": f"echo on-{node}; exit 3 | false"})).json()
-        assert (done["exitCode"], done["output"].strip()) == (1, f"on-{node}")
+        assert (done.get("exitCode"), done.get("output", "").strip()) == (1, f"on-{node}"), done
         async with http.stream("GET", f"{at}/output", headers={"Accept": "text/event-stream"}) as events:
             assert events.headers["content-type"].startswith("text/event-stream")
             lines = events.aiter_lines()
@@ -150,18 +156,70 @@ async def none_is_wrong(http, sessions):
     assert sum(wrong) == 0
 
 
-async def test_nginx_routes_every_id_to_its_node(balanced):
+async def none_is_wrong_by_header(http, sessions):
+    """Every header of MCP with an id routes, and the first of several in the order of the page decides."""
+    conversations = {}
+    while len(conversations) < len(NODES):
+        talk = (await http.post("/mcp", json=HELLO, headers=ACCEPT)).headers["mcp-session-id"]
+        conversations[int(talk[1])] = talk
+    for node, other in zip(NODES, NODES[1:] + NODES[:1], strict=True):
+        by_header = [
+            {"Mcp-Session-Id": conversations[node]},
+            {"Mcp-Name": f"ptyd://sessions/{sessions[node]}", "Mcp-Session-Id": conversations[other]},
+            {"Mcp-Name": f"{sessions[node]}.c1"},
+            {"Mcp-Name": f"a{node}-aaaaaaaaaa"},
+            {"Mcp-Param-Session": sessions[node], "Mcp-Name": f"{sessions[other]}.c1", "Mcp-Session-Id": conversations[other]},
+        ]
+        for headers in by_header:
+            call = called("get_terminal_output", session_id=sessions[node])
+            said = await http.post("/mcp", json=call, headers=ACCEPT | headers)
+            assert (said.status_code, '"isError":true' in said.text) == (200, False), (headers, said.text)
+        # The path decides before all headers.
+        answer = await http.get(f"/terminals/{sessions[node]}", headers={"Mcp-Param-Session": sessions[other]})
+        assert answer.status_code == 200, answer.text
+        for path in f"/approvals/a{node}-aaaaaaaaaa", f"/ask/p{node}-AbC", f"/ask/a{node}-AbC":
+            answer = await http.get(path)
+            assert answer.status_code not in (421, 502, 503), (path, answer.text)
+
+
+async def test_a_load_balancer_routes_every_id_to_its_node(balanced):
     sessions = await made_on_each(balanced)
     own = {"Authorization": balanced.headers["Authorization"]}
 
     def connect(path):
         return websockets.connect(
-            f"wss://{NAME}{path}", ssl=balanced.tls, host=LOOPBACK, port=balanced.nginx, additional_headers=own
+            f"wss://{NAME}{path}", ssl=balanced.tls, host=LOOPBACK, port=balanced.proxy.port, additional_headers=own
         )
 
     async with httpx2.AsyncClient(base_url=balanced.base, headers=balanced.headers, verify=balanced.tls, timeout=60) as http:
         await uses_all(http, balanced.base, balanced, sessions, connect)
         await none_is_wrong(http, sessions)
+        await none_is_wrong_by_header(http, sessions)
+        # The largest command passes.
+        long = await http.post(f"/terminals/{sessions[1]}/execute", json={"waitForCompletion": True, "command": "#" + "x" * 1_000_000})
+        assert long.json()["exitCode"] == 0
+        # No node has this number, so one of the others answers or the proxy does, and neither says that there is no such session.
+        nowhere = await http.get("/terminals/s9-aaaaaaaaaa")
+        assert nowhere.status_code in (421, 502), nowhere.text
+        # A node that has ended is not replaced by another one in silence. HAProxy asks another node once its checks have failed.
+        server = balanced.servers[3]
+        async with server.machine.another_agent() as server.machine.agent:
+            await server.machine.end_sessions()
+        server.end()
+        gone = await http.get(f"/terminals/{sessions[3]}")
+        async with asyncio.timeout(CALL_SECONDS):
+            while isinstance(balanced.proxy, Haproxy) and gone.status_code == 503:
+                gone = await http.get(f"/terminals/{sessions[3]}")
+        if isinstance(balanced.proxy, Haproxy):
+            assert (gone.status_code, gone.json()["code"], "node 3" in gone.json()["detail"]) == (421, "other_node", True)
+        else:
+            assert gone.status_code == 502, gone.text
+        # What names no node goes on. Caddy may have a connection that the node has closed, and does not repeat what it has sent there.
+        made = []
+        async with asyncio.timeout(CALL_SECONDS):
+            while made[-4:] != [201] * 4:
+                made.append((await http.post("/terminals", json={"shell": "cat"})).status_code)
+        assert set(made) <= ({201, 502} if isinstance(balanced.proxy, Caddy) else {201}), made
 
 
 async def test_a_node_forwards_what_is_for_another_one(fleet):
@@ -176,7 +234,7 @@ async def test_a_node_forwards_what_is_for_another_one(fleet):
         await uses_all(http, base, fleet, sessions, connect)
         await none_is_wrong(http, sessions)
         # A client that knows no header for it names the terminal in the body only, also within a conversation.
-        accept = {"Accept": "application/json, text/event-stream"}
+        accept = ACCEPT
         talk = (await http.post("/mcp", json=HELLO, headers=accept)).headers["mcp-session-id"]
         call = called("execute_in_terminal", session_id=sessions[2], command="echo by-body")
         said = await http.post("/mcp", json=call, headers=accept | {"Mcp-Session-Id": talk})
@@ -208,7 +266,7 @@ async def test_a_node_forwards_what_is_for_another_one(fleet):
 
 async def test_a_node_that_does_not_forward_says_whose_each_id_is(alone):
     sessions = await made_on_each(alone)
-    accept = {"Accept": "application/json, text/event-stream"}
+    accept = ACCEPT
     async with (
         httpx2.AsyncClient(base_url=alone.url(1), headers=alone.headers | accept, timeout=60) as one,
         httpx2.AsyncClient(base_url=alone.url(2), headers=alone.headers | accept, timeout=60) as two,

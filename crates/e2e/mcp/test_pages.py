@@ -30,7 +30,10 @@ NOT_RUN = {
     'claude mcp add --scope user --transport http ptyd-http http://127.0.0.1:7893/mcp --header "Authorization: Bearer $TOKEN"': "it needs "
     "Claude Code",
     "map $http_upgrade $connection_upgrade {": "test_reachable.py runs it",
-    "map $http_upgrade $connection_upgrade { default upgrade; '' ''; }": "test_nodes.py runs it",
+    "# The nodes of ptyd, for nginx.conf: one line in `any` and one upstream for each.": "test_nodes.py runs this file",
+    "# nginx in front of several nodes of ptyd: each request with an id goes to the node in the id.": "test_nodes.py runs this file",
+    "# HAProxy in front of several nodes of ptyd: each request with an id goes to the node in the id.": "test_nodes.py runs this file",
+    "# Caddy in front of several nodes of ptyd: each request with an id goes to the node in the id.": "test_nodes.py runs this file",
     "[Unit]": "it needs systemd",
     "answer   = body facts": "crates/server/src/mcp/text/tests.rs asserts each form of this grammar",
 }
@@ -230,7 +233,9 @@ async def scaling(page: Page):
     # The machine's own addresses; nothing else has to be free.
     page.replaced["10.0.0.2:7893"] = "127.0.0.2:0"
     await page.run()
-    page.leave("nginx")
+    for language, file in ("nginx", "nginx-nodes.conf"), ("nginx", "nginx.conf"), ("haproxy", "haproxy.cfg"), ("caddy", "Caddyfile"):
+        assert page.blocks[0].text + "\n" == (REPOSITORY / "deploy" / file).read_text(), f"the page shows another {file}"
+        page.leave(language)
     await page.run()
     assert json.loads(page.ptyd("new", "--json"))["id"].startswith("s2-")
     page.toml("config.toml")

@@ -13,7 +13,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from mcp_client import CALL_SECONDS, LOOPBACK, PTYD, Agent
-from reachable import NAME, Nginx, Server, ask, certificate, code, in_a_network, placed, trusting
+from proxies import Nginx, block_of
+from reachable import NAME, Server, ask, certificate, code, in_a_network, placed, trusting
 
 
 @pytest.fixture
@@ -38,17 +39,6 @@ def files(machine):
     """A certificate of the public name, and its key."""
     to = (machine.root / "tls.pem", machine.root / "tls.key")
     return placed(certificate(machine.root, f"DNS:{NAME}", "DNS:localhost"), to)
-
-
-@pytest.fixture
-def resolved(monkeypatch):
-    """The public name is the proxy's."""
-    real = socket.getaddrinfo
-
-    def lookup(host, *arguments, **options):
-        return real(LOOPBACK if host in (NAME, NAME.encode()) else host, *arguments, **options)
-
-    monkeypatch.setattr(socket, "getaddrinfo", lookup)
 
 
 # promise: access-14
@@ -132,7 +122,7 @@ async def test_pages_of_an_allowed_origin_get_cors_headers_and_others_do_not(ser
 async def proxied(serve, files, machine, resolved):
     """A server behind nginx, with the block of the documentation, and a client that trusts its certificate."""
     server = serve("--listen", "127.0.0.1:0", "--public-url", f"https://{NAME}")
-    nginx = Nginx(machine.root / "nginx", files, {"127.0.0.1:7893": f"127.0.0.1:{server.port}"})
+    nginx = Nginx(machine.root / "nginx", block_of("proxy.md"), files, {"127.0.0.1:7893": f"127.0.0.1:{server.port}"})
     try:
         await nginx.listens()
         server.nginx, server.tls = nginx.port, trusting(files[0])
