@@ -1,0 +1,176 @@
+"""Prometheus and Grafana with the files of deploy/: the rules are tested, and they ask for metrics that a server has."""
+
+import asyncio
+import json
+import re
+import shutil
+import signal
+import subprocess
+import urllib.parse
+import urllib.request
+
+import pytest
+import yaml
+
+from mcp_client import CALL_SECONDS, LOOPBACK, REPOSITORY, free_port
+
+PROMETHEUS = REPOSITORY / "deploy/prometheus"
+GRAFANA = REPOSITORY / "deploy/grafana"
+DASHBOARDS = sorted((GRAFANA / "dashboards").glob("*.json"))
+ALERTS = {rule["alert"]: rule["expr"] for rule in yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"][0]["rules"]}
+
+
+def needed(program: str) -> str:
+    """Skips a test where a program is not installed."""
+    if shutil.which(program) is None:
+        pytest.skip(f"not installed: {program}")
+    return program
+
+
+def promtool(*words, cwd=PROMETHEUS) -> str:
+    """What promtool prints, which succeeds."""
+    done = subprocess.run([needed("promtool"), *words], cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_every_alert_fires_when_it_should_and_not_otherwise(tmp_path):
+    told = promtool("check", "rules", "alerts.yml")
+    assert f"{len(ALERTS)} rules found" in told
+    promtool("test", "rules", "alerts_test.yml")
+    # Each alert has a series at which it fires, and one at which it does not.
+    tested = [
+        (of["alertname"], "exp_alerts" in of)
+        for case in yaml.safe_load((PROMETHEUS / "alerts_test.yml").read_text())["tests"]
+        for of in case["alert_rule_test"]
+    ]
+    assert set(tested) == {(alert, fires) for alert in ALERTS for fires in (True, False)}
+    # The configuration names a token, which is not among the files.
+    for file in PROMETHEUS.glob("*.yml"):
+        shutil.copy(file, tmp_path)
+    (tmp_path / "token").touch()
+    assert "is valid" in promtool("check", "config", "prometheus.yml", cwd=tmp_path)
+
+
+def expressions() -> list[str]:
+    """Every expression of the alerts and dashboards."""
+    panels = [panel for file in DASHBOARDS for panel in json.loads(file.read_text())["panels"]]
+    return [*ALERTS.values(), *(target["expr"] for panel in panels for target in panel["targets"])]
+
+
+async def test_alerts_and_dashboards_ask_for_metrics_that_a_server_has(served):
+    request = urllib.request.Request(served.url.replace("/mcp", "/metrics"), headers={"Authorization": f"Bearer {served.token}"})
+    with urllib.request.urlopen(request) as answer:
+        samples = [line.partition(" ")[0] for line in answer.read().decode().splitlines() if not line.startswith("#")]
+    names = {sample.partition("{")[0] for sample in samples}
+    asked = {name for text in expressions() for name in re.findall(r"\b(?:ptyd|process)_[a-z_]+", text)}
+    assert len(asked) >= 10 and asked <= names, asked - names
+    # A series with the value of a label, such as a state, is there with this value.
+    chosen = {text for expression in expressions() for text in re.findall(r'ptyd_[a-z_]+\{[a-z]+="[^"]+"\}', expression)}
+    assert chosen and chosen <= set(samples), chosen - set(samples)
+
+
+def test_a_dashboard_shows_the_data_source_that_is_provisioned():
+    [source] = yaml.safe_load((GRAFANA / "provisioning/datasources/ptyd.yml").read_text())["datasources"]
+    [provider] = yaml.safe_load((GRAFANA / "provisioning/dashboards/ptyd.yml").read_text())["providers"]
+    assert provider["type"] == "file" and DASHBOARDS
+    for file in DASHBOARDS:
+        dashboard = json.loads(file.read_text())
+        used = {panel["datasource"]["uid"] for panel in dashboard["panels"]}
+        used |= {target["datasource"]["uid"] for panel in dashboard["panels"] for target in panel["targets"]}
+        assert used == {source["uid"]}
+        # Panels lie side by side, and each says what it shows.
+        places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in dashboard["panels"]]
+        assert len(set(places)) == len(places) == len({panel["id"] for panel in dashboard["panels"]})
+        assert all(panel["title"] and panel["description"] for panel in dashboard["panels"])
+
+
+class Prometheus:
+    """A Prometheus of its own with the files of deploy/, which looks often."""
+
+    def __init__(self, folder, targets: dict[str, str], token: str):
+        shutil.copytree(PROMETHEUS, folder)
+        (folder / "token").write_text(token)
+        entries = [{"targets": [address], "labels": {"node": node}} for node, address in targets.items()]
+        (folder / "nodes.yml").write_text(json.dumps(entries))
+        text = (folder / "prometheus.yml").read_text()
+        assert text.count(": 15s") == 2
+        (folder / "prometheus.yml").write_text(text.replace(": 15s", ": 100ms"))
+        self.address, self.folder = f"{LOOPBACK}:{free_port()}", folder
+        with (folder / "log").open("wb") as log:
+            self.process = subprocess.Popen(
+                [needed("prometheus"), "--config.file=prometheus.yml", "--storage.tsdb.path=data", f"--web.listen-address={self.address}"],
+                cwd=folder, stdout=log, stderr=log,
+            )  # fmt: skip
+
+    async def ask(self, path: str):
+        """The data of an answer, once it answers."""
+        while self.process.poll() is None:
+            try:
+                with await asyncio.to_thread(urllib.request.urlopen, f"http://{self.address}/api/v1/{path}") as answer:
+                    return json.load(answer)["data"]
+            except OSError:
+                await asyncio.to_thread(self._wait)
+        raise AssertionError((self.folder / "log").read_text())
+
+    def _wait(self) -> None:
+        # Nothing tells that it listens now; its end is told at once.
+        try:
+            self.process.wait(0.02)
+        except subprocess.TimeoutExpired:
+            pass
+
+    async def samples(self, query: str) -> list:
+        """The samples of a query that has some."""
+        async with asyncio.timeout(CALL_SECONDS):
+            while not (found := (await self.ask(f"query?query={urllib.parse.quote(query)}"))["result"]):
+                await asyncio.to_thread(self._wait)
+        return found
+
+    async def alerts(self) -> set[str]:
+        """The alerts that fire, or will do so soon, after all of them were evaluated twice from now on."""
+        async def evaluated() -> list[str]:
+            rules = (await self.ask("rules"))["groups"][0]["rules"]
+            assert all(rule["health"] in ("ok", "unknown") for rule in rules), rules
+            return [rule["lastEvaluation"] for rule in rules]
+
+        before = await evaluated()
+        async with asyncio.timeout(CALL_SECONDS):
+            for _ in range(2):
+                while set(before) & set(now := await evaluated()):
+                    await asyncio.to_thread(self._wait)
+                before = now
+        return {alert["labels"]["alertname"] for alert in (await self.ask("alerts"))["alerts"]}
+
+    def end(self) -> None:
+        """Ends it."""
+        self.process.terminate()
+        self.process.wait()
+
+
+@pytest.fixture
+async def watched(served, tmp_path):
+    """A server at which a Prometheus looks with a token that may only read."""
+    token = served.ptyd("token", "new", "prometheus", "--scope", "read")
+    served.prometheus = Prometheus(tmp_path / "prometheus", {"1": served.url.split("/")[2]}, token)
+    try:
+        yield served
+    finally:
+        served.prometheus.end()
+
+
+async def test_an_idle_node_raises_no_alert_and_one_that_is_gone_does(watched):
+    prometheus = watched.prometheus
+    [[seen]] = [[sample["value"][1]] for sample in await prometheus.samples('up{job="ptyd", node="1"} == 1')]
+    assert seen == "1"
+    # Each expression of the alerts and dashboards finds its series here, or compares one that is there.
+    for text in expressions():
+        await prometheus.samples(re.sub(r" [<>=]=? .*", "", text))
+    assert await prometheus.alerts() == set()
+    watched.process.send_signal(signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(CALL_SECONDS):
+            while await prometheus.alerts() != {"PtydDown"}:
+                pass
+    finally:
+        watched.process.send_signal(signal.SIGCONT)
