@@ -3,28 +3,21 @@
 import asyncio
 import json
 import re
-import shutil
 import signal
 import subprocess
-import urllib.parse
 import urllib.request
 
 import pytest
 import yaml
 
-from mcp_client import CALL_SECONDS, LOOPBACK, REPOSITORY, free_port
+from mcp_client import CALL_SECONDS, REPOSITORY
+from prometheus import Prometheus, needed
 
 PROMETHEUS = REPOSITORY / "deploy/prometheus"
 GRAFANA = REPOSITORY / "deploy/grafana"
+TOKEN = "/var/lib/ptyd/public/token"
 DASHBOARDS = sorted((GRAFANA / "dashboards").glob("*.json"))
 ALERTS = {rule["alert"]: rule["expr"] for rule in yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"][0]["rules"]}
-
-
-def needed(program: str) -> str:
-    """Skips a test where a program is not installed."""
-    if shutil.which(program) is None:
-        pytest.skip(f"not installed: {program}")
-    return program
 
 
 def promtool(*words, cwd=PROMETHEUS) -> str:
@@ -47,7 +40,7 @@ def test_every_alert_fires_when_it_should_and_not_otherwise(tmp_path):
     assert set(tested) == {(alert, fires) for alert in ALERTS for fires in (True, False)}
     # The configuration names a token, which is not among the files.
     for file in PROMETHEUS.glob("*.yml"):
-        shutil.copy(file, tmp_path)
+        (tmp_path / file.name).write_text(file.read_text().replace(TOKEN, "token"))
     (tmp_path / "token").touch()
     assert "is valid" in promtool("check", "config", "prometheus.yml", cwd=tmp_path)
 
@@ -85,74 +78,16 @@ def test_a_dashboard_shows_the_data_source_that_is_provisioned():
         assert all(panel["title"] and panel["description"] for panel in dashboard["panels"])
 
 
-class Prometheus:
-    """A Prometheus of its own with the files of deploy/, which looks often."""
-
-    def __init__(self, folder, targets: dict[str, str], token: str):
-        shutil.copytree(PROMETHEUS, folder)
-        (folder / "token").write_text(token)
-        entries = [{"targets": [address], "labels": {"node": node}} for node, address in targets.items()]
-        (folder / "nodes.yml").write_text(json.dumps(entries))
-        text = (folder / "prometheus.yml").read_text()
-        assert text.count(": 15s") == 2
-        (folder / "prometheus.yml").write_text(text.replace(": 15s", ": 100ms"))
-        self.address, self.folder = f"{LOOPBACK}:{free_port()}", folder
-        with (folder / "log").open("wb") as log:
-            self.process = subprocess.Popen(
-                [needed("prometheus"), "--config.file=prometheus.yml", "--storage.tsdb.path=data", f"--web.listen-address={self.address}"],
-                cwd=folder, stdout=log, stderr=log,
-            )  # fmt: skip
-
-    async def ask(self, path: str):
-        """The data of an answer, once it answers."""
-        while self.process.poll() is None:
-            try:
-                with await asyncio.to_thread(urllib.request.urlopen, f"http://{self.address}/api/v1/{path}") as answer:
-                    return json.load(answer)["data"]
-            except OSError:
-                await asyncio.to_thread(self._wait)
-        raise AssertionError((self.folder / "log").read_text())
-
-    def _wait(self) -> None:
-        # Nothing tells that it listens now; its end is told at once.
-        try:
-            self.process.wait(0.02)
-        except subprocess.TimeoutExpired:
-            pass
-
-    async def samples(self, query: str) -> list:
-        """The samples of a query that has some."""
-        async with asyncio.timeout(CALL_SECONDS):
-            while not (found := (await self.ask(f"query?query={urllib.parse.quote(query)}"))["result"]):
-                await asyncio.to_thread(self._wait)
-        return found
-
-    async def alerts(self) -> set[str]:
-        """The alerts that fire, or will do so soon, after all of them were evaluated twice from now on."""
-        async def evaluated() -> list[str]:
-            rules = (await self.ask("rules"))["groups"][0]["rules"]
-            assert all(rule["health"] in ("ok", "unknown") for rule in rules), rules
-            return [rule["lastEvaluation"] for rule in rules]
-
-        before = await evaluated()
-        async with asyncio.timeout(CALL_SECONDS):
-            for _ in range(2):
-                while set(before) & set(now := await evaluated()):
-                    await asyncio.to_thread(self._wait)
-                before = now
-        return {alert["labels"]["alertname"] for alert in (await self.ask("alerts"))["alerts"]}
-
-    def end(self) -> None:
-        """Ends it."""
-        self.process.terminate()
-        self.process.wait()
-
-
 @pytest.fixture
 async def watched(served, tmp_path):
     """A server at which a Prometheus looks with a token that may only read."""
     token = served.ptyd("token", "new", "prometheus", "--scope", "read")
-    served.prometheus = Prometheus(tmp_path / "prometheus", {"1": served.url.split("/")[2]}, token)
+    (tmp_path / "token").write_text(token)
+    texts = {file.name: file.read_text() for file in PROMETHEUS.glob("*.yml")}
+    assert TOKEN in texts["prometheus.yml"]
+    texts["prometheus.yml"] = texts["prometheus.yml"].replace(TOKEN, str(tmp_path / "token"))
+    texts["nodes.yml"] = json.dumps([{"targets": [served.url.split("/")[2]], "labels": {"node": "1"}}])
+    served.prometheus = Prometheus(tmp_path / "prometheus", texts)
     try:
         yield served
     finally:
