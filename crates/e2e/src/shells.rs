@@ -30,7 +30,7 @@ pub const CASES: [&str; 22] = [
     "2 directories byte for byte",
     "3 no output is an end",
     "3 no other process reports an end",
-    "4 the shell's death is told",
+    "4 ptyd reports the shell's death",
     "4 `set -e` ends the shell",
     "5 a busy shell refuses",
     "6 interrupts",
@@ -52,9 +52,9 @@ pub const CASES: [&str; 22] = [
 pub const SKIPPED: [(&str, Dialect, &str); 5] = [
     ("2 a status for each part of a pipeline", Dialect::Dash, "it keeps the last status only"),
     ("4 `set -e` ends the shell", Dialect::Fish, "it has no such option"),
-    ("8 an unfinished here-document is refused", Dialect::Zsh, "to it the end of the text ends one"),
+    ("8 an unfinished here-document is refused", Dialect::Zsh, "the end of the text ends it"),
     ("8 an unfinished here-document is refused", Dialect::Fish, "it has no here-documents"),
-    ("8 an unfinished here-document is refused", Dialect::Dash, "to it the end of the text ends one"),
+    ("8 an unfinished here-document is refused", Dialect::Dash, "the end of the text ends it"),
 ];
 
 impl Dialect {
