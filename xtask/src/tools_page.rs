@@ -7,15 +7,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 const INTRODUCTION: &str = "# The MCP tools\n\n\
-    Made by `cargo xtask schema` of what the binary serves; `schema/mcp-tools.json` is the same for programs. The form of the answers is in\n\
-    [text-format.md](text-format.md). `--tools terminal` offers a client `terminal` alone; `--tools coding` offers\n\
+    `cargo xtask schema` generates this page from the schemas that the binary serves; `schema/mcp-tools.json` has them for programs.\n\
+    [text-format.md](text-format.md) describes the answers. `--tools terminal` offers a client only `terminal`; `--tools coding` offers\n\
     `terminal`, `start_terminal_session`, `send_input_to_terminal` and `get_terminal_output`.\n\n\
     Programs get **structured answers** on request: `structuredContent` beside the same text, and an `outputSchema` for each tool\n\
-    (`schema/mcp-tools-structured.json`). The request is `ptyd mcp --structured`, or over HTTP the header `Ptyd-Structured: true` or\n\
-    `/mcp?structured=true`, of each request for itself. A refused call has `error` and `error_code`, and no other field.\n\
-    `list_terminal_sessions`, `resize_terminal`, `start_terminal_session` and `terminate_terminal_session` give the fields without a request.\n\n\
-    ptyd also takes arguments by names that models know from other tools, such as `cmd`, `workdir`, `timeout_ms`, `run_in_background` or\n\
-    camelCase, unless the argument that they stand for is given, too, and it ignores comments such as `description`. Any other name is an error.\n";
+    (`schema/mcp-tools-structured.json`). To request them, start `ptyd mcp --structured`, or send `Ptyd-Structured: true` or\n\
+    `/mcp?structured=true` with each HTTP request. A refused call has `error` and `error_code`, and no other field.\n\
+    `list_terminal_sessions`, `resize_terminal`, `start_terminal_session` and `terminate_terminal_session` always return the fields.\n\n\
+    ptyd also accepts argument names that models know from other tools, such as `cmd`, `workdir`, `timeout_ms`, `run_in_background` or\n\
+    camelCase, unless the call also has the argument that they stand for. It ignores comments such as `description`. Any other name is\n\
+    an error.\n";
 
 /// The page of this list of tools.
 pub fn page(tools: String) -> Result<String> {

@@ -105,7 +105,7 @@ fn splice(paths: &Paths) -> Check {
         return Check::ok("splice", "output goes from the terminal to the disk without a copy");
     }
     let found = format!("splice from a terminal into a file in {} does not work", folder.display());
-    Check::warn("splice", found, "nothing is needed: ptyd copies output instead, which is slower")
+    Check::warn("splice", found, "you can ignore this: ptyd copies output instead, which is slower")
 }
 
 /// Read from a child, because a process may always read itself, while the kernel decides about others (Yama).
@@ -114,14 +114,14 @@ fn of_holder(is_static: bool) -> Check {
         return Check::ok("holder", "the program that holds a session is static");
     }
     let fix = "build ptyd where a static C library is installed (libc6-dev, glibc-static) or Rust's musl target";
-    Check::warn("holder", "the program that holds a session is dynamic: each one takes almost twice the memory", fix)
+    Check::warn("holder", "the holder is dynamically linked: each session takes almost twice the memory", fix)
 }
 
 fn of_confinement(hindrance: Option<String>) -> Check {
     let Some(why) = hindrance else {
         return Check::ok("landlock", "profiles can confine sessions");
     };
-    let fix = "nothing is needed unless a profile has `confinement`: its sessions do not start here";
+    let fix = "you can ignore this unless a profile has `confinement`: its sessions do not start here";
     Check::warn("landlock", format!("confinement {why}"), fix)
 }
 
@@ -129,7 +129,7 @@ fn of_sandbox(hindrance: Option<String>) -> Check {
     let Some(why) = hindrance else {
         return Check::ok("sandbox", "profiles can give sessions namespaces of their own");
     };
-    let fix = "nothing is needed unless a profile has the tier `sandbox`: its sessions do not start here";
+    let fix = "you can ignore this unless a profile has the tier `sandbox`: its sessions do not start here";
     Check::warn("sandbox", format!("a sandbox {why}"), fix)
 }
 
@@ -141,7 +141,7 @@ fn of_container(hindrance: Option<String>) -> Check {
         );
     };
     let fix =
-        "nothing is needed unless a profile has the tier `container`: its sessions start only with another engine";
+        "you can ignore this unless a profile has the tier `container`: its sessions start only with another engine";
     Check::warn("container", format!("a container {why}"), fix)
 }
 

@@ -66,8 +66,7 @@ struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 success, 1 failure, 2 wrong usage, 3 no such session, 4 not allowed, 5 no server, \
-    124 timed out; run, exec and record exit with the command's own code.\nVariables of a server that is started here: PTYD_LOG is what it logs, \
-    such as debug; PTYD_TOKEN is its bearer token.\nExamples:\n  ptyd run 'make test'; echo data | ptyd run cat\n  ptyd new --name work && ptyd attach work";
+    124 timed out; run, exec and record exit with the command's own code.\nVariables of a server that is started here: PTYD_LOG is its log filter, such as debug; PTYD_TOKEN is its bearer token.\nExamples:\n  ptyd run 'make test'; echo data | ptyd run cat\n  ptyd new --name work && ptyd attach work";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -285,8 +285,7 @@ impl Runner<'_> {
             }
             Input::Data if session.confinement.is_some() => {
                 return Err(Failure::usage(
-                    "standard input cannot be passed to a command of a confined session, which does not reach ptyd's named \
-                     pipe; run it with </dev/null, and let the command read a file of its workspace",
+                    "a command of a confined session cannot read standard input, because it does not reach ptyd's named pipe; run it with </dev/null, and let it read a file of its workspace",
                 ));
             }
             Input::Data => Some(StdinPipe::make(&self.paths.socket, &session.shell)?),

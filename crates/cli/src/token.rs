@@ -12,8 +12,7 @@ use crate::sessions::{table, tier, wire_name};
 use crate::{print, units};
 
 /// The choice that whoever makes a token of scope `write` has.
-const UNBOUNDED: &str = "say what its sessions may do: --profile NAME (of the configuration file), --confinement sandbox (each session \
-                         names the one folder that it changes), or --unconfined (all that the server's user may)";
+const UNBOUNDED: &str = "say what its sessions may do: --profile NAME (from the configuration file), --confinement sandbox (each session may change only the folder that it names), or --unconfined (everything that the server's user may do)";
 
 /// The options of `token`.
 #[derive(Debug, Args)]

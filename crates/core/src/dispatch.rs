@@ -131,7 +131,7 @@ impl Dispatcher {
     ) -> Result<(Option<Target>, Option<Box<ApprovalClaim>>), ActionError> {
         if principal.scope < facts.needs {
             let (name, needs, has) = (facts.name, facts.needs.name(), principal.scope.name());
-            let why = format!("{name} needs a token of scope {needs}, and this one's is {has}");
+            let why = format!("{name} needs a token of scope {needs}, and this token has scope {has}");
             return Err(ActionError::Denied { why });
         }
         if let Action::Execute(execute) = &action {

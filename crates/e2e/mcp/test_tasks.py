@@ -208,11 +208,11 @@ async def test_a_look_during_a_task_and_its_end_tell_each_byte_once(served, clie
     session, task = await gated(served, client, "echo before; read line < gate; echo $line")
     look = await client.call("get_terminal_output", session_id=session, since="last", timeout=60)
     assert (look["resultType"], text(look).splitlines()[-2:-1]) == ("complete", ["before"])
-    assert "its end will be told" in text(look)
+    assert "its end will be reported" in text(look)
     await served.open_gate()
     done = text(await client.over(task))
     assert ("before" in done.splitlines(), done.splitlines()[0]) == (False, "opened")
-    assert re.search(r"\d+ bytes told before", done)
+    assert re.search(r"\d+ bytes reported before", done)
 
 
 async def interrupt(client, session):

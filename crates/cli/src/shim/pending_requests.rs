@@ -271,7 +271,7 @@ impl PendingRequests {
                 self.open_bytes -= open.line.len();
                 push(
                     &mut refusals,
-                    &error(&open.id, "the server ended several times during this request, which was not sent again"),
+                    &error(&open.id, "the server ended several times during this request; ptyd did not send it again"),
                 );
                 return false;
             }

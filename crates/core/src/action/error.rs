@@ -84,7 +84,7 @@ pub enum ActionError {
         command: String,
     },
     /// The session has ended.
-    #[error("session {session} has ended ({reason}); its output can be read while it is kept; start a new one")]
+    #[error("session {session} has ended ({reason}); its output stays readable until it is removed; start a new one")]
     Ended {
         /// The session.
         session: SessionId,

@@ -89,7 +89,7 @@ impl fmt::Debug for Secret {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretRefusal {
     /// No such request, or not for this caller.
-    #[error("there is no such request for this caller: its address may be wrong, or its 10 minutes may be over")]
+    #[error("there is no such request for this caller: its address may be wrong, or its 10 minutes may have expired")]
     Unknown,
     /// It was answered.
     #[error("this request has already been answered; each one works once")]

@@ -210,7 +210,7 @@ pub(crate) fn variable_problem(name: &str) -> Option<String> {
     let loads_code =
         LOADS_CODE.contains(&name) || LOADS_CODE_PREFIXES.iter().any(|beginning| name.starts_with(beginning));
     loads_code
-        .then(|| format!("{name} decides which code programs find or load, so no secret is given as this variable"))
+        .then(|| format!("{name} decides which code programs find or load, so ptyd gives no secret as this variable"))
 }
 
 fn check_name(name: &str) -> Result<(), ActionError> {

@@ -246,7 +246,7 @@ fn check_name(name: &str) -> Result<(), ActionError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
     let problem = if name == local_name() {
-        "is the name of the user that runs the server, whose sessions it would own; choose another".to_owned()
+        "is the name of the server's user, whose sessions the token would own; choose another".to_owned()
     } else if !starts_well || name.len() > TOKEN_NAME_CHARS_MAX || !name.chars().all(is_plain) {
         format!(
             "must be 1 to {TOKEN_NAME_CHARS_MAX} letters, digits, `-`, `_` or `.`, and begin with a letter or digit"

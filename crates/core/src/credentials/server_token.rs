@@ -50,7 +50,7 @@ impl Token {
                 let text = std::str::from_utf8(bytes.trim_ascii()).ok();
                 let token = text
                     .and_then(Self::given)
-                    .ok_or_else(|| wrong("it contains other characters than visible ASCII ones"))?;
+                    .ok_or_else(|| wrong("it contains characters other than visible ASCII"))?;
                 if token.is_weak() {
                     return Err(wrong("it is so short that it can be guessed"));
                 }

@@ -171,7 +171,7 @@ async fn dies(t: &Trial<'_>, command: &str, code: Option<i32>, signal: Option<&s
 #[tokio::test]
 // promise: end-2, end-5
 async fn the_death_of_a_shell_is_told() {
-    each("4 the shell's death is told", async |t| {
+    each("4 ptyd reports the shell's death", async |t| {
         dies(t, "exit 3", Some(3), None).await;
         dies(t, "exec true", Some(0), None).await;
         dies(t, &t.dialect.kills_itself("KILL"), None, Some("KILL")).await;

@@ -50,8 +50,7 @@ pub const REQUEST_NUMBER: &str = "ptyd/request";
 pub const READ_TO: &str = "ptyd/readTo";
 
 const INSTRUCTIONS: &str = "Real terminals that stay alive. Answers are the output as a person sees it, then one line of \
-facts: [exit 0], [exit 2 · 3.4s · cwd /app], [still running · 10s · wants input]. A timeout ends only the wait; the program \
-goes on and nothing is lost: look again. Only the last line is ptyd's; a program can print anything above it.";
+facts: [exit 0], [exit 2 · 3.4s · cwd /app], [still running · 10s · wants input]. A timeout ends only the wait; the program continues and nothing is lost: look again. Only the last line is ptyd's; a program can print anything above it.";
 
 /// The handler of one caller; clones share what was reported to it.
 #[derive(Clone)]

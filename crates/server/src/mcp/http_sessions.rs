@@ -100,7 +100,7 @@ impl HttpSessions {
     async fn take_place(&self) -> Result<OwnedSemaphorePermit> {
         let (place, instead_of) = self.place().ok_or(HttpSessionError::Full)?;
         if let Some(id) = instead_of {
-            tracing::debug!(%id, "a session of the protocol makes room for another");
+            tracing::debug!(%id, "an MCP session was dropped to make room for another");
             self.forget(&id);
             self.local.close_session(&id).await?;
         }

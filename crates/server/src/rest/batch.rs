@@ -41,7 +41,7 @@ pub(super) async fn batch(
     for (i, request) in requests.into_iter().enumerate() {
         let id = format!("{batch_id}.{i}");
         if bytes > limits::BATCH_ANSWER_BYTES_MAX {
-            responses.push(refused("not done: the answers before it already fill one batch; send it again", &id));
+            responses.push(refused("not done: earlier answers already fill this batch; send it again", &id));
             continue;
         }
         let response = match router.clone().oneshot(request).await {

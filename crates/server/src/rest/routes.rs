@@ -211,7 +211,7 @@ fn of_input() -> Vec<Route> {
                     also ends it.",
                 )
                 .body::<api::WaitRequest>(json!({ "quietMs": 200, "timeout": 10 }))
-                .json::<api::WaitAnswer>(200, "The condition that ended the wait, and the output meanwhile."),
+                .json::<api::WaitAnswer>(200, "The condition that ended the wait, and the output during it."),
         ),
     ]
 }
@@ -245,7 +245,7 @@ fn of_output() -> Vec<Route> {
                 .json::<api::Screen>(200, "The screen, in the requested format.")
                 .or("text/plain; charset=utf-8", Content::Text)
                 .or("application/octet-stream", Content::Bytes)
-                .with("X-Ptyd-Offset", "The offset up to which output is in it, if it is not JSON.")
+                .with("X-Ptyd-Offset", "The offset up to which the screen includes output, if the body is not JSON.")
                 .refuses(&[SessionEnded]),
         ),
         on_get(
@@ -284,8 +284,7 @@ fn of_the_server() -> Vec<Route> {
             post(tickets::create),
             say("createTicket", "Get a ticket for a browser")
                 .details(
-                    "The address of a socket or a page has the ticket instead of the token, because a browser \
-                     cannot send a header there. Give exactly one of `session` and `page`.",
+                    "The URL of a socket or a page carries the ticket instead of the token, because a browser cannot send headers with it. Give exactly one of `session` and `page`.",
                 )
                 .body::<api::TicketRequest>(json!({ "page": "docs" }))
                 .needed()
@@ -325,8 +324,7 @@ fn of_the_server() -> Vec<Route> {
             put(secrets::set),
             say("setSecret", "Set a named secret")
                 .details(
-                    "From now on, sessions of the profiles that name it get it, and ptyd masks its value in \
-                     everything that is read from them. Live sessions keep the value that they have.",
+                    "New sessions of profiles that name the secret get this value, and ptyd masks it in everything that it returns about them. Live sessions keep their value.",
                 )
                 .body::<api::SecretRequest>(json!({ "value": "correct horse battery staple" }))
                 .needed()
@@ -336,14 +334,14 @@ fn of_the_server() -> Vec<Route> {
             "/secrets/{secret}",
             delete(secrets::remove),
             say("removeSecret", "Remove a named secret")
-                .details("Sessions that have it keep it, and it stays masked there.")
+                .details("Sessions that have the secret keep it, and ptyd still masks it there.")
                 .json::<api::NamedSecret>(200, "The removed secret."),
         ),
         on_get(
             "/approvals",
             get(approvals::list),
             say("listApprovals", "List the requests that policies leave to a person")
-                .details("Lists those of the caller's sessions, and all of them for an admin. docs/policy.md says \
+                .details("Returns the approvals of the caller's sessions; an admin gets all. docs/policy.md says \
                     how to use them.")
                 .json::<api::ApprovalList>(200, "The approvals, oldest first."),
         ),

@@ -63,7 +63,7 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Pr
     }
     for (name, value) in &body.env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-            return Err(ProblemResponse::field("env", "a name is not empty and holds no `=`, and nothing holds a NUL"));
+            return Err(ProblemResponse::field("env", "a name cannot be empty or contain `=`, and neither names nor values can contain a NUL"));
         }
     }
     Ok(Create {
@@ -205,7 +205,7 @@ fn in_one_place(query: api::TerminateQuery, body: api::TerminateQuery) -> Result
         (_, true) => Ok(query),
         (true, false) => Ok(body),
         (false, false) => {
-            let why = "parameters stand in the query and in the body; put all of them into one of the two";
+            let why = "there are parameters both in the query and in the body; put all of them into one of the two";
             Err(ProblemResponse::new(ErrorCode::InvalidField, why))
         }
     }
@@ -216,7 +216,7 @@ fn grace(seconds: f64) -> Result<Duration, ProblemResponse> {
     let is_fine = (0.0..=most).contains(&seconds);
     is_fine
         .then(|| Duration::from_secs_f64(seconds))
-        .ok_or_else(|| ProblemResponse::field("graceSeconds", format!("{seconds} is not from 0 to {most}")))
+        .ok_or_else(|| ProblemResponse::field("graceSeconds", format!("{seconds} is not between 0 and {most}")))
 }
 
 pub(super) async fn resize(

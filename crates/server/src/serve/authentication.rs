@@ -410,8 +410,7 @@ impl Guard {
         let principal = match (self.token.is(shown), locality) {
             (true, Locality::Local) => Some(Principal::local()),
             (true, Locality::Remote) => {
-                let help = "the server's own token is valid on its machine only, and there not through a proxy; \
-                            `ptyd token new NAME` makes one for other places";
+                let help = "the server's own token is valid only on its machine, and not through a proxy; `ptyd token new NAME` makes a token for other places";
                 return Err(ProblemResponse::new(ErrorCode::Unauthorized, help));
             }
             (false, _) => self.tokens.find(shown),
@@ -484,12 +483,11 @@ impl Guard {
             PeerSession::Of { owner, .. } if *owner == Principal::local().name => Principal::local(),
             PeerSession::Of { owner, .. } => match self.tokens.find_by_name(owner) {
                 Some(principal) => principal,
-                None => return refused("this program runs in a session whose owner's token is not valid any more"),
+                None => return refused("this program runs in a session whose owner's token is no longer valid"),
             },
             PeerSession::Unknown => {
                 return refused(
-                    "the process that connected has ended, is in a container of no session, or its session cannot be read; a process that \
-                     lives connects again, one in a container uses a named token over TCP",
+                    "the connected process has ended, is in a container without a session, or belongs to a session that cannot be read; connect again, or from a container use a named token over TCP",
                 );
             }
         };

@@ -122,7 +122,7 @@ pub async fn serve(config: Config, sockets: Sockets, mut tell: impl FnMut(Stage<
     let socket_file = file_at(&config.socket).filter(|_| !is_inherited);
     let link = unix_socket::Link::make(&config.state_dir, &config.socket);
     if let Err(e) = &link {
-        tracing::warn!(error = %e, "clients need --socket: the state directory does not take a link to the socket");
+        tracing::warn!(error = %e, "clients need --socket, because the state directory cannot hold a link to the socket");
     }
     let services = sessions::start(&config).await?;
     sessions::start_retention(&services);

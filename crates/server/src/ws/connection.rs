@@ -526,7 +526,7 @@ impl OpenConnection<'_> {
 }
 
 fn ended() -> End {
-    End::Close(Code::Ended, "the session has ended; its output can be read while it is kept".to_owned())
+    End::Close(Code::Ended, "the session has ended; its output stays readable until it is removed".to_owned())
 }
 
 /// The input is not a WebSocket frame, or too long.

@@ -77,7 +77,7 @@ fn liveness_of(holder: Identity, is_own: bool) -> Liveness {
         (true, true) => Liveness::Alive(holder),
         (false, true) => Liveness::Dead(Dead(holder)),
         (true, false) => Liveness::Copy(holder),
-        (false, false) => Liveness::Unknown("its folder is a copy of the one that its holder had"),
+        (false, false) => Liveness::Unknown("its folder is a copy of its holder's folder"),
     }
 }
 

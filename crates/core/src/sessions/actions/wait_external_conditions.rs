@@ -88,8 +88,7 @@ impl ExternalConditions {
         match tokio::time::timeout(DISK_PATIENCE, look).await {
             Ok(Some(known)) => Ok(Some(known)),
             Ok(None) | Err(_) => {
-                let why = "ptyd cannot check the files and ports of `until`: this check hangs, or an earlier one of \
-                    this owner";
+                let why = "ptyd cannot check the files and ports of `until`: this check hangs, or an earlier one of this owner does";
                 Err(ActionError::Internal { why: why.to_owned() })
             }
         }

@@ -308,7 +308,7 @@ fn check_programs(workspace: &Path, places: &Places<'_>) -> Result<(), ActionErr
     let why = if workspace.iter().any(|name| name == ".git") {
         format!("{shown} is git's own")
     } else if workspace.file_name().is_some_and(|name| PROGRAM_FOLDERS.iter().any(|usual| name == *usual)) {
-        format!("{shown} has the name of a folder of programs")
+        format!("{shown} is named like a folder of programs")
     } else if let Some(folder) = on_path {
         format!("{} is on the server's PATH", folder.display())
     } else {

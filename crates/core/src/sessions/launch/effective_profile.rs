@@ -200,7 +200,7 @@ impl EffectiveProfile {
         for dir in &profile.path_prepend {
             let dir = from_home(dir, home.as_deref());
             if !dir.is_absolute() || dir.as_os_str().as_bytes().iter().any(|b| matches!(b, b':' | 0)) {
-                let problem = "is not an absolute path, or cannot stand in PATH";
+                let problem = "is not an absolute path, or cannot be part of PATH";
                 return Err(wrong(format!("path_prepend: {} {problem}", dir.display())));
             }
             path.push(dir.into_os_string().into_encoded_bytes());
@@ -235,7 +235,7 @@ fn another_user(host: &dyn Host, profile: &str, name: &str) -> Result<Option<Use
     }
     if !own.is_root() {
         return Err(wrong(format!(
-            "only a server that root has started can start shells of {name}, and this one is not"
+            "only a server that root has started can start shells of {name}, and this server is not one"
         )));
     }
     Ok(Some(user))
@@ -374,6 +374,6 @@ mod tests {
     fn an_impossible_profile_is_refused_with_its_name() {
         let relative = of(Profile { path_prepend: vec!["bin".into()], ..Profile::default() });
         let told = shown(&relative, &request(&[], &[])).expect_err("relative");
-        assert_eq!(told, "profile: web: path_prepend: bin is not an absolute path, or cannot stand in PATH");
+        assert_eq!(told, "profile: web: path_prepend: bin is not an absolute path, or cannot be part of PATH");
     }
 }

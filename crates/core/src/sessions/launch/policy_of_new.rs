@@ -74,7 +74,7 @@ fn no_policy(policies: &Policies, name: &str) -> String {
     let there: Vec<_> = policies.all().map(policy::Policy::name).collect();
     if there.is_empty() {
         return format!(
-            "there is no policy {name:?}: the policy file is not there, or has no policy (`ptyd policy check` reads it)"
+            "there is no policy {name:?}: the policy file does not exist, or has no policy (`ptyd policy check` reads it)"
         );
     }
     format!("there is no policy {name:?} in the policy file; it has: {}", there.join(", "))

@@ -32,7 +32,7 @@ const COMMAND_CHARS_MAX: usize = 40;
 const INVERSE_MAX: usize = 3;
 
 /// The fact of a command whose end a task of the caller reports.
-const WILL_BE_TOLD: &str = "its end will be told";
+const WILL_BE_TOLD: &str = "its end will be reported";
 
 /// Whether a task of the caller reports the command's end.
 pub(super) fn will_be_told(report: &Report) -> bool {
@@ -340,9 +340,9 @@ fn state(facts: &mut Facts, report: &Report, context: &AnswerContext<'_>) {
     let goes_on = report.command.as_ref().is_some_and(|command| command.status == CommandStatus::Running);
     match report.time_limit {
         None => {}
-        Some(Ending::Interrupt) if goes_on => facts.add("C-c was sent at its timeout, and it goes on"),
+        Some(Ending::Interrupt) if goes_on => facts.add("C-c was sent at its timeout, and it continues"),
         Some(Ending::Interrupt) => facts.add("interrupted at its timeout"),
-        Some(Ending::Kill) if goes_on => facts.add("C-c, TERM and KILL were sent at its timeout, and it goes on"),
+        Some(Ending::Kill) if goes_on => facts.add("C-c, TERM and KILL were sent at its timeout, and it continues"),
         Some(Ending::Kill) => facts.add("killed at its timeout"),
     }
 }

@@ -17,7 +17,7 @@ pub(super) const NAME: &str = "execute_in_terminal";
 
 const DESCRIPTION: &str = "Run a command in a session and wait for its end. For keys and answers \
 use send_input_to_terminal. Answers with the output, then one line of facts like [exit 0 · command c7]; a non-zero \
-exit is a result, not an error. When the wait is over first, it says still running: get_terminal_output with a timeout waits again. \
+exit is a result, not an error. If the wait ends first, it says still running: get_terminal_output with a timeout waits again. \
 Example: {\"session_id\": \"s0-…\", \"command\": \"cargo test\", \"timeout\": 300}.";
 
 /// The arguments.
@@ -32,27 +32,27 @@ struct Arguments {
     #[serde(default)]
     #[schemars(with = "Seconds")]
     timeout: Option<Seconds>,
-    /// The command's fate then.
+    /// Action at the timeout.
     #[serde(default)]
     on_timeout: OnTimeout,
-    /// false answers at once.
+    /// false returns at once.
     #[serde(default = "yes")]
     wait_for_completion: bool,
     /// Answer once this regex matches new output.
     #[serde(default)]
     wait_for: String,
-    /// Or on "listening", "listening:5173" (a TCP port of its processes), "file:PATH", "gone:REGEX"
+    /// Also return on "listening", "listening:5173" (a TCP port of its processes), "file:PATH", "gone:REGEX"
     /// (off the screen), "bell", "quiet:MS", "input".
     #[serde(default)]
     until: Vec<String>,
-    /// Run it in the shell that now reads: ssh, su, docker exec -it.
+    /// Run it in the nested shell: ssh, su, docker exec -it.
     #[serde(default)]
     inside: bool,
     /// Characters.
     #[serde(default)]
     #[schemars(with = "u32")]
     max_output: Option<usize>,
-    /// With the same key again it is not run again.
+    /// A repeated key does not run the command again.
     #[serde(default)]
     idempotency_key: String,
 }

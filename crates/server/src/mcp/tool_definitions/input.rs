@@ -28,7 +28,7 @@ const STEPS_MAX: usize = 50;
 
 const DESCRIPTION: &str = "Type at the program that runs in a session: text with input (end_with_newline presses \
 Enter), or keys by name: C-c, Enter, Escape, Up, Down*3, F1, M-x, \"<Esc>:wq<Enter>\". For prompts, REPLs, passwords \
-and full-screen programs; not for commands: execute_in_terminal. Answers with what came after it, as soon as the \
+and full-screen programs; not for commands: execute_in_terminal. Returns the output that follows, as soon as the \
 program asks again or ends. steps play a dialogue: each waits for its wait_for, then types. Example: \
 {\"session_id\": \"s0-…\", \"steps\": [{\"wait_for\": \"Password:\", \"input\": \"secret\\r\"}, {\"wait_for\": \"ftp> \
 \", \"input\": \"ls\\r\"}]}. Input at a password prompt is in no record.";

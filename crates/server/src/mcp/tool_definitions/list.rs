@@ -15,7 +15,7 @@ const NAME: &str = "list_terminal_sessions";
 const LIMIT_MAX: u32 = 200;
 
 const DESCRIPTION: &str = "List sessions: id, state, running command, directory. Finds a lost id, \
-or what still runs. Ended ones only with status terminated; their output can be read. \
+or what still runs. Lists ended ones only with status terminated; their output stays readable. \
 Example: {\"filter\": {\"status\": \"running\"}}.";
 
 /// The arguments.

@@ -15,8 +15,7 @@ use ptyd_core::limits::EXECUTE_TIMEOUT;
 pub(in crate::mcp) const NAME: &str = "get_terminal_output";
 
 const DESCRIPTION: &str = "Read a session's output again or further; a timeout loses nothing. Without since or \
-command_id: the newest output. since \"last\" is what came since your last read, \"o:1234\" goes on where an answer \
-said next o:1234. timeout first waits for the running command's end (or wait_for): do not poll. Also works when the \
+command_id: the newest output. since \"last\" is output since your last read, \"o:1234\" continues where an answer said next o:1234. timeout first waits for the running command's end (or wait_for): do not poll. Also works when the \
 session has ended. Example: {\"session_id\": \"s0-…\", \
 \"since\": \"last\", \"wait_for\": \"ready in\", \"timeout\": 60}.";
 
@@ -29,7 +28,7 @@ struct Arguments {
     /// "last", "o:1234" or an RFC 3339 time.
     #[serde(default)]
     since: String,
-    /// At most: with since the next lines or matches, else the newest; 0 is all, or 100 matches.
+    /// At most this many: with since the next lines or matches, else the newest; 0 is all, or 100 matches.
     #[serde(default)]
     max_lines: u32,
     /// Only the output of this command, such as "c7".
@@ -51,10 +50,10 @@ struct Arguments {
     #[serde(default)]
     #[schemars(with = "Seconds")]
     timeout: Option<Seconds>,
-    /// Wait in these, too: answers when the first is over.
+    /// Also wait in these; returns when the first wait ends.
     #[serde(default)]
     other_sessions: Vec<String>,
-    /// Until all are over.
+    /// Wait until all have ended.
     #[serde(default)]
     wait_for_all: bool,
 }

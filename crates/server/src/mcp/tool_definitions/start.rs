@@ -34,14 +34,14 @@ struct Arguments {
     /// "" is where this client is, ~ is HOME.
     #[serde(default)]
     cwd: String,
-    /// On top of this client's environment.
+    /// Added to this client's environment.
     #[serde(default)]
     env: BTreeMap<String, String>,
     /// The size in cells.
     #[serde(default)]
     #[schemars(with = "Dimensions")]
     dimensions: Option<Dimensions>,
-    /// Of the configuration file.
+    /// From the configuration file.
     #[serde(default)]
     profile: String,
     /// For people.
@@ -50,7 +50,7 @@ struct Arguments {
     /// A process beyond a limit is ended, and the answer says so. cpuSeconds, outputMb and commandSeconds are per command.
     #[serde(default)]
     limits: LimitArguments,
-    /// For an admin: whose it is.
+    /// The owner; only for admins.
     #[serde(default)]
     owner: String,
 }

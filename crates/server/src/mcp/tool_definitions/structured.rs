@@ -20,7 +20,7 @@ use ptyd_core::action::{
 pub(super) struct OutputAnswer {
     /// The session.
     session_id: String,
-    /// The command that was run, awaited, read or typed at; or else the one that runs, or that has ended last.
+    /// The command that the call ran, awaited, read or typed at; otherwise the running command, or the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     command_id: Option<String>,
     /// The state of that command. failed: it did not run, or nobody knows whether it ran.
@@ -30,20 +30,20 @@ pub(super) struct OutputAnswer {
     /// Its exit code, once the shell has reported one.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
-    /// Why it failed or has no exit code, or why the call was not performed.
+    /// Why the command failed or has no exit code, or why ptyd did not perform the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// The output of that command, as it was printed; or the rows of the screen, or the lines that were found.
+    /// The command's output as printed, the rows of the screen, or the lines found.
     output: String,
-    /// The range that a long output leaves out.
+    /// The range omitted from a long output.
     #[serde(skip_serializing_if = "Option::is_none")]
     omitted: Option<OmittedOutput>,
-    /// Output that came before: of commands that have ended meanwhile, and of the background.
+    /// Earlier unread output: of commands that have ended meanwhile, and of the background.
     #[serde(skip_serializing_if = "String::is_empty")]
     earlier_output: String,
-    /// Where the output goes on: the since of get_terminal_output.
+    /// The position after the output: pass it as since to get_terminal_output.
     marker: String,
-    /// Why the wait is over, if there was one.
+    /// Why the wait ended, if the call waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("enum" = [
         "accepted", "ended", "matched", "listens", "input_wanted", "stopped", "quiet", "timed_out", "exited",
@@ -65,11 +65,11 @@ pub(super) struct OutputAnswer {
 /// A range that an output leaves out of its middle.
 #[derive(Debug, Serialize, JsonSchema)]
 struct OmittedOutput {
-    /// How many characters of the output come before it.
+    /// The number of characters of output before the range.
     after: usize,
-    /// How many bytes it has.
+    /// The number of bytes in the range.
     bytes: u64,
-    /// Where it begins: the since of get_terminal_output.
+    /// The position where the range begins: pass it as since to get_terminal_output.
     since: String,
 }
 
@@ -190,7 +190,7 @@ pub(super) struct SessionAnswer {
     shell: String,
     /// The shell's directory.
     cwd: String,
-    /// Whose it is.
+    /// The session's owner.
     owner: String,
     /// When it was started; RFC 3339.
     created_at: String,
@@ -270,9 +270,9 @@ impl StartAnswer {
 pub(super) struct ListAnswer {
     /// The sessions, the oldest first.
     sessions: Vec<SessionAnswer>,
-    /// How many there are in all.
+    /// The number of matching sessions in all.
     total: usize,
-    /// How many were skipped.
+    /// The number of skipped sessions.
     offset: u32,
 }
 
@@ -287,7 +287,7 @@ impl ListAnswer {
 pub(super) struct ResizeAnswer {
     /// The session.
     session_id: String,
-    /// It has this size.
+    /// True: the terminal has this size.
     success: bool,
     /// The size in cells.
     dimensions: Dimensions,
@@ -308,11 +308,11 @@ pub(super) struct TerminateAnswer {
     /// Its state.
     #[schemars(extend("enum" = ["creating", "running", "terminated"]))]
     status: &'static str,
-    /// How many processes were ended.
+    /// The number of processes that ptyd ended.
     killed: u64,
-    /// How many processes could not be ended.
+    /// The number of processes that ptyd could not end.
     left: u64,
-    /// It had ended before.
+    /// True if the session had already ended.
     was_over: bool,
 }
 
@@ -345,7 +345,7 @@ pub(super) fn with_others(mut schema: JsonObject) -> JsonObject {
     let of_one = schema.get("properties").cloned().unwrap_or_default();
     let items = json!({ "type": "object", "properties": of_one });
     let others =
-        json!({ "type": "array", "items": items, "description": "The answers of other_sessions, as this one." });
+        json!({ "type": "array", "items": items, "description": "The answers for other_sessions, in the same form." });
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         properties.insert("others".to_owned(), others);
     }
@@ -365,8 +365,8 @@ pub(super) fn schema<T: JsonSchema>() -> JsonObject {
     let required = schema.remove("required");
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         let text = |description| json!({ "type": "string", "description": description });
-        let code = text("Its code, the same as in REST, such as session_not_found.");
-        properties.entry("error").or_insert_with(|| text("Why the call was not performed."));
+        let code = text("The error's code, as in REST, such as session_not_found.");
+        properties.entry("error").or_insert_with(|| text("Why ptyd did not perform the call."));
         properties.insert("error_code".to_owned(), code);
     }
     schema.insert("if".to_owned(), json!({ "required": ["error_code"] }));

@@ -36,14 +36,14 @@ struct Arguments {
     /// Type command and Enter (unless one line ends in it) at the running program; C-x, ^X, Escape are keys.
     #[serde(default)]
     is_input: bool,
-    /// Run it in the shell that now reads: ssh, su, docker exec -it.
+    /// Run it in the nested shell: ssh, su, docker exec -it.
     #[serde(default)]
     inside: bool,
     /// Seconds to wait at most.
     #[serde(default)]
     #[schemars(with = "Seconds")]
     timeout: Option<Seconds>,
-    /// The command's fate then.
+    /// Action at the timeout.
     #[serde(default)]
     on_timeout: OnTimeout,
     /// First kill the shell and all in it; start a fresh one.
@@ -56,7 +56,7 @@ struct Arguments {
     #[serde(default)]
     #[schemars(with = "u32")]
     max_output: Option<usize>,
-    /// Another session than your own.
+    /// A session other than your own.
     #[serde(default)]
     session_id: String,
 }

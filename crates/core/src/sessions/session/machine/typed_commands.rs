@@ -30,7 +30,7 @@ impl Session {
         }
         let text = String::from_utf8_lossy(text).into_owned();
         if text.trim_end().contains('\n') {
-            let why = "it runs without ptyd's hooks, so commands are typed; give one line at a time";
+            let why = "it runs without ptyd's hooks, so ptyd types commands; send one line at a time";
             return drop(started.send(Err(self.not_ready(why))));
         }
         // A line editor takes a carriage return as the end of a line; a program in canonical mode gets a newline from

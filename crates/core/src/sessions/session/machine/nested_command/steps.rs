@@ -121,7 +121,7 @@ impl Session {
                 return Err(NestedRefusal::Never(self.busy_inside_error()));
             }
             let problem =
-                "nothing runs in this session that could be a shell; without inside its own shell runs the command";
+                "no program in this session can be a nested shell; without inside, the session's own shell runs the command";
             return Err(NestedRefusal::Never(ActionError::Invalid { field: "inside", problem: problem.to_owned() }));
         }
         if self.timeline.shell().line_is_begun {
@@ -284,8 +284,7 @@ impl Session {
             Err(bytes) => {
                 let most = limits::INSIDE_LINE_BYTES_MAX;
                 let problem = format!(
-                    "a nested shell receives a command as one line, which would have {bytes} bytes, and at most \
-                     {most} are possible; send it in parts, or write a file there and run that"
+                    "a nested shell receives a command as one line, which would have {bytes} bytes here, and {most} is the most; send it in parts, or write a file there and run that"
                 );
                 return drop(started.send(Err(ActionError::Invalid { field: "command", problem })));
             }
