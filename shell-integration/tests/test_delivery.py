@@ -224,7 +224,7 @@ def test_commands_work_in_every_keymap(shell, _words):
 
 
 @in_each(Bash)
-def test_a_start_prints_nothing_of_ours(shell, _words):
+def test_a_start_prints_nothing_of_ptyd(shell, _words):
     with shell() as sh:
         sh.at_prompt()
         assert b"__ptyd" not in sh.output, sh.transcript()
@@ -395,7 +395,7 @@ def test_a_pipestatus_of_the_environment_crashes_nothing(shell, _words):
 
 
 @in_each(Fish)
-def test_a_command_handed_to_a_hook_that_reads_is_refused_and_the_prompt_is_told(shell, _words):
+def test_a_command_handed_to_a_hook_that_reads_is_refused_and_the_prompt_is_reported(shell, _words):
     asks = "function asks --on-event fish_prompt; set -q asked; or begin; set -g asked 1; %s; end; end"
     for reads in "read -P 'who? ' -g who", "set -g who (read -P 'who? ')":
         for is_config in True, False:

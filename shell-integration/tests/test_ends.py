@@ -17,7 +17,7 @@ def test_exit_codes_are_the_commands_own(shell, words):
 
 
 @in_each(*ALL)
-def test_a_pipeline_tells_the_status_of_each_element(shell, words):
+def test_a_pipeline_reports_the_status_of_each_element(shell, words):
     with shell() as sh:
         same(sh.run("false | true").facts, (0, [1, 0], ""))
         same(sh.run(f"{codes(words, 3, 4)} | true").facts, (0, [3, 4, 0], ""))
@@ -268,7 +268,7 @@ def test_a_background_job_does_not_delay_the_end(shell, words):
 
 
 @in_each(*ALL)
-def test_a_changed_path_is_told_before_the_end(shell, _words):
+def test_a_changed_path_is_reported_before_the_end(shell, _words):
     longer, *none = {
         Bash: ("PATH=/nowhere:$PATH", "PATH="),
         Zsh: ("path=(/nowhere $path)", "PATH=", "unset PATH"),
@@ -405,7 +405,7 @@ def test_a_command_whose_end_the_parser_misses_has_both_flags(shell, _words):
 
 
 @in_each(Bash)
-def test_bashs_message_about_an_incomplete_command_names_nothing_of_ours(shell, _words):
+def test_bashs_message_about_an_incomplete_command_names_nothing_of_ptyd(shell, _words):
     incomplete = ["for i in 1 2", "for ((;;))", "case x in", "case x in y) ;;", "case x", "select i", "x=(a", "true\nx+=(", "[[ a"]
     with shell() as sh:
         for settings in ("", "set -u", "set -e"):
@@ -428,7 +428,7 @@ def test_a_head_with_its_body_runs_and_the_last_match_stays(shell, _words):
 
 
 @in_each(Bash)
-def test_errexit_is_told_as_it_is_at_the_end_of_a_command(shell, _words):
+def test_errexit_is_reported_as_set_at_the_end_of_a_command(shell, _words):
     with shell() as sh:
         for command, is_on in (":", False), ("set -e", True), ("set -u", True), ("set +e", False), ("set -o errexit; true", True):
             sh.run(command)
@@ -519,7 +519,7 @@ def test_the_report_key_while_a_command_reads_says_still_running(shell, words):
 
 
 @in_each(Fish)
-def test_a_read_that_a_person_started_goes_on_and_gets_no_command(shell, _words):
+def test_a_read_that_a_person_started_continues_and_receives_no_command(shell, _words):
     with shell() as sh:
         sh.at_prompt()
         sh.keys(b"read -P 'name? ' n\r")
@@ -547,7 +547,7 @@ def test_the_report_key_at_the_prompt_says_that_nothing_runs(shell, _words):
 
 
 @in_each(Fish)
-def test_the_report_key_at_the_prompt_tells_the_end_once_more(shell, _words):
+def test_the_report_key_at_the_prompt_reports_the_end_once_more(shell, _words):
     with shell() as sh:
         sh.run("sh -c 'exit 7'")
         sh.reads_keys()

@@ -78,7 +78,7 @@ def test_a_handler_that_a_person_erased_comes_back_with_the_report_key():
             same((name, sh.run("false").facts), (name, (1, [1], "")))
 
 
-def test_an_interrupt_at_the_prompt_is_told_and_leaves_the_shell_ready():
+def test_an_interrupt_at_the_prompt_is_reported_and_leaves_the_shell_ready():
     with Shell() as sh:
         for keys in b"half\x03", b"\x03", b"if true\rhalf\x03":
             sh.reads_keys()

@@ -53,7 +53,7 @@ def test_a_subshell_that_runs_our_functions_is_rejected(shell, _words):
 
 
 @in_each(*ALL)
-def test_the_secret_is_not_in_what_children_get(shell, words):
+def test_children_do_not_inherit_the_secret(shell, words):
     inner = {Bash: "printenv; export -p; bash -c 'set; declare -p'", Zsh: "printenv; export -p; zsh -c 'set; typeset -p'", Fish: "set -x"}
     with shell() as sh:
         for before in "true", *(["setopt allexport; true"] if shell is Zsh else []):
@@ -63,7 +63,7 @@ def test_the_secret_is_not_in_what_children_get(shell, words):
 
 
 @in_each(Bash, Zsh)
-def test_allexport_does_not_export_anything_of_ours(shell, _words):
+def test_allexport_does_not_export_anything_of_ptyd(shell, _words):
     with shell() as sh:
         sh.run("set -a")
         sh.run("false | true")

@@ -90,7 +90,7 @@ def test_redirections_of_the_whole_shell(shell, _words):
 
 
 @in_each(*ALL)
-def test_terminal_modes_a_command_leaves_behind(shell, _words):
+def test_terminal_modes_that_a_command_leaves_behind_spoil_no_end(shell, _words):
     for mode in "raw -echo", "-echo":
         same((mode, survives(shell, f"stty {mode}")), (mode, "fine\n"))
     with shell() as sh:
@@ -436,14 +436,14 @@ def test_options_that_a_prompt_command_of_the_users_sets_break_nothing():
             same("__ptyd" in sh.prints("env"), False)
 
 
-def test_a_shell_whose_own_descriptor_of_the_terminal_is_gone():
+def test_a_shell_without_its_descriptor_of_the_terminal_reports_its_ends():
     with Shell() as sh:
         sh.run("exec 255>&-")
         same(sh.prints("echo a"), "a\n")
         same(sh.run("false").facts, (1, [1], ""))
 
 
-def test_nothing_of_ours_is_in_the_output_of_a_command():
+def test_nothing_of_ptyd_is_in_the_output_of_a_command():
     for odd in "exec 255>&-", "set -T; trap 'echo RET' RETURN", "local() { :; }", "return() { echo no; }":
         with Shell() as sh:
             sh.run(odd)

@@ -31,7 +31,7 @@ def test_bash_traces_the_persons_commands_alone():
     shows(Bash, "set -E; trap 'echo E' ERR", "in\n")
 
 
-def test_a_trace_of_typed_lines_and_its_end_show_nothing_of_ours():
+def test_a_trace_of_typed_lines_and_its_end_show_nothing_of_ptyd():
     for shell, prefix in (Bash, "++ "), (Zsh, "+(eval):1> "):
         with shell() as sh:
             same(sh.prints("set -x"), "")
@@ -55,7 +55,7 @@ def test_a_trace_of_typed_lines_and_its_end_show_nothing_of_ours():
             same(sh.run("false | true").facts[0], 0)
 
 
-def test_a_trace_in_a_file_has_one_line_of_ours():
+def test_a_trace_in_a_file_has_one_line_of_ptyd():
     with Bash() as sh:
         sh.run("exec 7>>trace")
         sh.run("BASH_XTRACEFD=7; set -x")
@@ -77,7 +77,7 @@ def test_a_trap_that_prints_errors_hides_no_end():
                 same(sh.run("(exit 7)").facts, (7, [7], ""))
 
 
-def test_a_trap_of_bash_stays_the_persons():
+def test_ptyd_does_not_change_a_persons_trap_in_bash():
     with Bash() as sh:
         sh.run("set -ET; trap 'n=$((n+1))' DEBUG; trap 'e=$((e+1))' ERR; trap 'r=$((r+1))' RETURN")
         for refused in "fi", "cat <<X\nnever closed", "echo 'abc":
@@ -87,7 +87,7 @@ def test_a_trap_of_bash_stays_the_persons():
         same(shown, "trap -- 'n=$((n+1))' DEBUG\ntrap -- 'e=$((e+1))' ERR\ntrap -- 'r=$((r+1))' RETURN\n")
 
 
-def test_a_refused_text_shows_bashs_words_and_no_trace():
+def test_a_refused_text_shows_bashs_message_and_no_trace():
     if not HAS_BUILTINS:
         return
     for on in TRAPPED, f"set -T; {TRAPPED}", "set -T; trap 'echo T:R' RETURN", "set -x", "set -xv", "BASH_XTRACEFD=1; set -x":
@@ -112,7 +112,7 @@ def test_zsh_traces_the_persons_commands_alone():
 TOLD = "T:{\n\t\\__ptyd_tell\n} &> /dev/null\n"
 
 
-def test_a_debug_trap_of_zsh_sees_one_statement_of_ours_behind_a_text():
+def test_a_debug_trap_of_zsh_sees_one_statement_of_ptyd_behind_a_text():
     expected = "T:f () {\n\techo in\n}\nT:f\nT:echo in\nin\nT:false | true\n" + TOLD
     # A trap that is not a function leaves its own `pipestatus`, as it does for what is typed.
     shows(Zsh, "trap 'print -r -- \"T:$ZSH_DEBUG_CMD\"' DEBUG", expected, statuses=[0], first=TOLD)
@@ -130,7 +130,7 @@ def test_a_debug_trap_of_zsh_changes_no_refusal():
             same(sh.type("(exit 5)").facts, (5, [5], ""))
 
 
-def test_a_trace_of_fish_has_the_text_and_three_lines_of_ours():
+def test_a_trace_of_fish_has_the_text_and_three_lines_of_ptyd():
     with Fish() as sh:
         sh.run("set -g fish_trace 1")
         same(sh.run("false | true").facts, (0, [1, 0], ""))

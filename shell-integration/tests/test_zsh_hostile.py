@@ -118,7 +118,7 @@ def test_hooks_that_the_user_runs_end_nothing():
         same(sh.run("(exit 6)").facts, (6, [6], ""))
 
 
-def test_closed_descriptors_and_builtins_that_are_gone():
+def test_closed_descriptors_and_missing_builtins_spoil_no_end():
     for command in (
         "exec 0</dev/null",
         "exec 0<&- 1>&- 2>&-; exec 0</dev/tty 1>/dev/tty 2>/dev/tty",

@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn every_target_is_read_and_a_module_without_a_file_is_told() {
+    fn every_target_is_read_and_a_module_without_a_file_is_reported() {
         let files = [
             ("lib.rs", "mod a;\n"),
             ("main.rs", "mod b;\n"),

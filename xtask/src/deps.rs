@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     // promise: check-2
-    fn a_dependency_that_needs_a_newer_rust_is_told() {
+    fn a_dependency_that_needs_a_newer_rust_is_reported() {
         let package = |name: &str, rust: &str, source: Value| json!({ "id": name, "name": name, "rust_version": rust, "source": source });
         let metadata = json!({
             "packages": [package("ours", "1.89", Value::Null), package("old", "1.89.0", json!("r")), package("new", "1.90", json!("r")),
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     // promise: check-2
-    fn a_dependency_that_no_code_names_is_told() {
+    fn a_dependency_that_no_code_names_is_reported() {
         let metadata = json!({
             "workspace_root": "/w",
             "packages": [{ "name": "a", "source": null, "manifest_path": "/w/crates/a/Cargo.toml",

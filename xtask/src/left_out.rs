@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     // promise: check-1
-    fn only_what_is_listed_may_be_left_out_where_everything_is_to_run() {
+    fn only_listed_tests_may_be_skipped_in_a_complete_run() {
         let is_excused = |test, why, is_root| excuse(&left_out(test, why), is_root).is_some();
         assert!(is_excused(
             "crates.e2e.mcp.test_requirement::test_thirty_seconds",

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_read_but_for_their_examples() {
+    fn pages_are_read_except_for_their_examples() {
         let page =
             "What it is.\n# What it is\n* It is. Who asks.\n```\nWhat it is.\n```\nIt is,\nwhat it is. What is it?\n";
         assert_eq!(found("a.md", page), [1, 3]);

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn while_another_one_is_starting_none_is_started_over_and_over() {
+    fn a_client_starts_no_second_server_while_one_is_starting() {
         let (failed, started) = start_script("echo once >> note; exit 75", Duration::from_millis(300));
         assert!(failed.contains("ended (exit status: 75)"), "{failed}");
         // At once and after 20, 60 and 140 ms.

@@ -573,7 +573,7 @@ mod tests {
 
     #[test]
     // promise: limit-1
-    fn a_limit_is_named_as_over_rest_and_checked_where_it_is_given() {
+    fn a_limit_has_its_rest_name_and_is_checked_on_the_command_line() {
         assert_eq!(limit("cpuSeconds=2.5"), Ok((Limit::CpuSeconds, 2.5)));
         let names = "must be one of cpuSeconds, memoryMb, processes, openFiles, outputMb, \
                      outputMbPerSecond, commandSeconds";

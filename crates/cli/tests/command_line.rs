@@ -119,7 +119,7 @@ fn without_a_server_only_commands_that_need_none_or_start_one_work() {
 
 #[test]
 // promise: cli-2
-fn a_running_command_is_followed_over_the_death_of_the_server() {
+fn a_running_command_is_followed_across_the_death_of_the_server() {
     let home = Home::new();
     let gate = home.dir.path().join("gate");
     let line = "echo before; until [ -e gate ]; do sleep 0.01; done; echo after; (exit 9)";

@@ -343,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_holds_what_was_given_and_nothing_else() {
+    fn a_query_has_exactly_the_given_filters() {
         let query = OutputQuery { since: Some("o:7".into()), wait_ms: Some(500), ..OutputQuery::default() };
         assert_eq!(query_of(&query).expect("plain"), "since=o%3A7&waitMs=500");
         assert_eq!(query_of(&OutputQuery::default()).expect("plain"), "");
@@ -351,7 +351,7 @@ mod tests {
 
     #[tokio::test]
     // promise: cli-7
-    async fn a_server_that_does_not_answer_is_given_up_after_the_time_that_it_was_asked_to_wait() {
+    async fn a_command_gives_up_on_a_silent_server_after_the_requested_wait() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("socket");
         // The kernel accepts the connection; no process ever reads it.

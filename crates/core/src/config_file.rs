@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_says_nothing_and_settings_become_the_words_of_their_options() {
+    fn a_missing_file_sets_nothing_and_settings_become_the_values_of_their_options() {
         assert_eq!(ConfigFile::read(Path::new("/nowhere/config.toml")), Ok(ConfigFile::default()));
         let file = read("[server]\nsoft_timeout = 2.5\nlisten = \"127.0.0.1:0\"\nlimit = { openFiles = 512 }\n");
         let words = |all: &[&str]| all.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_answer_that_is_given_up_is_taken_back_the_last_note_first() {
+    fn only_an_answer_that_is_abandoned_is_taken_back_the_last_note_first() {
         let log = Arc::default();
         let (lost, arrives) = (Delivery::default(), Delivery::default());
         for note in [1, 2] {

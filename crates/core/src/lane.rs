@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn few_looks_of_one_principal_come_at_once_and_hanging_ones_stop_nobody_elses() {
+    async fn one_principal_checks_few_files_at_once_and_its_hanging_checks_delay_no_other() {
         let (lanes, most) = (Lanes::default(), Arc::new(AtomicUsize::new(0)));
         let running = Arc::new(AtomicUsize::new(0));
         let ann = lanes.of("ann");

@@ -56,7 +56,7 @@ async def parked(client, session, capabilities, command=RUN) -> str:
 
 @DOORS
 # promise: policy-8
-async def test_a_task_sends_its_person_to_a_page_and_goes_on_with_the_decision(served, client):
+async def test_a_task_sends_its_person_to_a_page_and_continues_with_the_decision(served, client):
     session = await begun(client, served)
     task = await parked(client, session, ASKS)
     assert (await client.get(task))["statusMessage"].endswith(f"waiting for approval {task}")

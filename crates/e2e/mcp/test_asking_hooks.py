@@ -24,7 +24,7 @@ ASKING = [
 
 
 @pytest.mark.parametrize(("shell", "reads", "typed"), ASKING)
-async def test_a_hook_that_asks_is_told_and_gets_the_callers_answer_and_no_other(workspace, shell, reads, typed):
+async def test_a_hook_that_asks_is_reported_and_gets_the_callers_answer_and_no_other(workspace, shell, reads, typed):
     session = await workspace.session(shell=shell.split()[0])
     assert (await session.run(HOOKS[shell].format(reads=reads))).exit == 0
     await session.read(wait_for=r"ask\?")

@@ -31,7 +31,7 @@ async def test_a_question_asked_by_the_first_command_is_not_its_end(workspace):
 
 
 # promise: end-3
-async def test_a_failed_part_of_a_pipeline_is_told_where_the_end_hides_it(workspace):
+async def test_a_failed_part_of_a_pipeline_is_reported_if_the_last_part_hides_it(workspace):
     await workspace.terminal("true")
     assert (await workspace.terminal("false | true")).facts == ["exit 0", "pipestatus 1|0"]
     assert (await workspace.terminal("yes | head -1")).facts == ["exit 0", "pipestatus 141|0"]
@@ -49,7 +49,7 @@ async def test_a_failed_part_of_a_pipeline_is_told_where_the_end_hides_it(worksp
     ],
 )
 # promise: end-3
-async def test_the_directory_is_told_byte_for_byte(workspace, name, shown):
+async def test_the_directory_is_reported_byte_for_byte(workspace, name, shown):
     (workspace.project / name).mkdir()
     await workspace.terminal("true")
     entered = await workspace.terminal("cd ./" + "'" + name + "'")
@@ -94,7 +94,7 @@ async def test_a_line_of_facts_that_a_program_prints_is_not_ours(workspace):
     ids=lambda value: value[-1] if isinstance(value, list) else None,
 )
 # promise: end-5
-async def test_the_shells_death_is_told_with_how_and_the_next_call_gets_a_fresh_shell(workspace, commands, how):
+async def test_a_shells_death_is_reported_with_its_cause_and_the_next_call_gets_a_fresh_shell(workspace, commands, how):
     *before, last = commands
     for command in ["export STATE=old", *before]:
         await workspace.terminal(command)
@@ -127,7 +127,7 @@ async def test_a_fresh_shell_begins_where_the_last_one_ended_unless_that_is_gone
 
 
 # promise: end-9
-async def test_the_end_of_a_shell_names_what_ended_with_it(workspace):
+async def test_the_end_of_a_shell_names_the_processes_that_ended_with_it(workspace):
     await workspace.terminal("sleep 600 & setsid -f sleep 600; nohup sleep 600 > /dev/null 2>&1 & true")
     died = await workspace.terminal("exit 3")
     [fact] = [fact for fact in died.facts if fact.startswith("the shell exited")]
@@ -153,7 +153,7 @@ async def test_a_shell_that_tmout_has_ended_says_so(workspace, shell):
 
 
 # promise: end-3
-async def test_a_directory_that_is_gone_is_said_to_be_gone(workspace):
+async def test_a_removed_directory_is_reported_as_gone(workspace):
     await workspace.terminal("mkdir 'one (deleted)'; cd 'one (deleted)'")
     assert (await workspace.terminal("true")).text == "[exit 0]"
     await workspace.terminal("rmdir \"$PWD\"")
@@ -168,7 +168,7 @@ async def test_a_timeout_that_ended_its_whole_pipeline_is_named_with_the_way_aro
     assert kept.text == "result\n[exit 0]"
 
 
-async def test_the_last_words_of_a_shell_are_in_the_answer_that_tells_its_death(workspace):
+async def test_a_shells_last_output_is_in_the_answer_that_reports_its_death(workspace):
     words = "".join(f"{n}\n" for n in range(1, 301)) + "exit\n"
     for _ in range(20):
         died = await workspace.terminal("seq 1 300; exit 3")
@@ -176,7 +176,7 @@ async def test_the_last_words_of_a_shell_are_in_the_answer_that_tells_its_death(
 
 
 # promise: end-5, end-9
-async def test_a_shells_death_is_told_as_soon_as_any_end_and_again_by_the_fresh_one(workspace):
+async def test_a_shells_death_is_reported_at_once_and_again_by_the_fresh_shell(workspace):
     deaths, plain = [], []
     for _ in range(20):
         begun = time.monotonic()

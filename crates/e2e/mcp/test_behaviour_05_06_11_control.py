@@ -54,7 +54,7 @@ async def test_input_for_a_program_that_has_ended_unseen_is_not_typed_at_the_pro
 
 
 # promise: send-4
-async def test_input_at_the_prompt_is_said_to_be_typed_there_and_input_for_a_program_is_not(workspace):
+async def test_the_answer_says_that_input_was_typed_at_the_prompt_and_not_at_a_program(workspace):
     session = await workspace.session()
     assert (await session.run("read -r line; echo \"got $line\"")).wants == "input"
     assert (await session.type("a", end_with_newline=True)).text == "got a\n[exit 0]"
@@ -64,7 +64,7 @@ async def test_input_at_the_prompt_is_said_to_be_typed_there_and_input_for_a_pro
     assert refused.wants == "input"
 
 
-async def test_execute_runs_a_command_whatever_it_is_called_but_for_three_keys(workspace):
+async def test_execute_runs_any_command_except_the_names_of_three_keys(workspace):
     session = await workspace.session()
     for run in session.run, workspace.terminal:
         for name in ("C-x", "up", "tab", "end", "Enter", "F1"):
@@ -76,7 +76,7 @@ async def test_execute_runs_a_command_whatever_it_is_called_but_for_three_keys(w
 
 
 # promise: signal-1
-async def test_every_interrupt_tells_the_end_of_its_command_as_soon_as_any_command_is_answered(workspace):
+async def test_every_interrupt_reports_the_end_of_its_command_as_soon_as_any_command_is_answered(workspace):
     await workspace.terminal("true")
     told, interrupts, plain = [], [], []
     for _ in range(300 if IS_FULL else 60):

@@ -75,7 +75,7 @@ async def test_a_program_that_does_not_read_takes_little_and_the_answer_says_how
 
 
 # promise: send-3
-async def test_an_incomplete_command_says_what_of_it_was_run_and_eats_nothing(workspace):
+async def test_an_incomplete_command_reports_which_part_ran_and_consumes_nothing(workspace):
     await workspace.terminal("true")
     for nothing in ("if true; then", "echo first; for i in 1 2", "echo 'x", "cat <<EOF\nabc"):
         answer = await workspace.terminal(nothing)

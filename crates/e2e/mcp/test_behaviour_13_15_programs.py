@@ -178,7 +178,7 @@ async def test_python_asks_in_its_plain_line_mode_too(workspace):
 
 
 # promise: send-6
-async def test_a_password_is_asked_for_and_stands_nowhere_afterwards(workspace):
+async def test_a_typed_password_is_in_no_file_afterwards(workspace):
     secret = "hunter2-correct-horse"
     asked = await workspace.terminal("read -s -p 'Password: ' p; echo; echo ${#p}")
     assert (asked.output, asked.wants, asked.is_timed_out) == ("Password: ", "a password", False)
@@ -228,7 +228,7 @@ async def test_a_command_in_a_shell_inside_has_its_output_and_its_code(workspace
     assert "[the inner shell has ended: exit 4" in left.text
     assert (await workspace.terminal("echo out")).text == "out\n[exit 0]"
     idle = await workspace.terminal("echo no", inside=True)
-    assert idle.is_error and "nothing runs in this session that could be a shell" in idle.text
+    assert idle.is_error and "no program in this session can be a nested shell" in idle.text
 
 
 NODE_ASKS = 'console.log("name:"); process.stdin.on("data", d => { console.log("got " + d); process.exit(3) })'
@@ -261,7 +261,7 @@ async def test_an_event_loop_asks_when_nothing_else_can_wake_it_and_not_while_it
 
 @pytest.mark.not_confined("the tier process has no further terminals")
 # promise: ask-4
-async def test_a_password_behind_a_terminal_of_its_own_is_told_as_one(workspace):
+async def test_a_password_prompt_on_a_nested_terminal_is_reported_as_one(workspace):
     for source in ("", "< /dev/tty"):
         asked = await workspace.terminal(f"""script -qec 'bash -c "read -s -p pass? x {source}; echo got \\$x"' /dev/null""")
         assert (asked.wants, asked.output) == ("a password", "pass?"), asked.text

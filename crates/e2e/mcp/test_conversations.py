@@ -70,7 +70,7 @@ async def client(machine, token=None):
 
 
 # promise: mcp-5
-async def test_changes_and_log_messages_are_told_until_the_server_stops(served):
+async def test_changes_and_log_messages_are_reported_until_the_server_stops(served):
     async with client(served) as one:
         capabilities = await one.begin()
         assert (capabilities["resources"], capabilities["logging"]) == ({"subscribe": True}, {})
@@ -99,7 +99,7 @@ async def test_changes_and_log_messages_are_told_until_the_server_stops(served):
 
 
 # promise: mcp-6
-async def test_a_session_of_the_protocol_is_of_the_token_that_began_it(served):
+async def test_an_mcp_session_belongs_to_the_token_that_began_it(served):
     mine, other = (served.ptyd("token", "new", name, "--unconfined") for name in ("mine", "other"))
     async with client(served, mine) as one, client(served, other) as another:
         await one.begin()
@@ -142,7 +142,7 @@ async def test_a_terminal_outlives_the_session_of_the_protocol(served):
 
 
 # promise: mcp-4
-async def test_the_next_server_goes_on_but_for_who_was_told_of_changes(served):
+async def test_the_next_server_continues_all_mcp_sessions_except_those_with_subscriptions(served):
     async with client(served) as one, client(served) as follower:
         await one.begin()
         await follower.begin()

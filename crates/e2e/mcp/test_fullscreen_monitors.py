@@ -15,7 +15,7 @@ NEEDLE = "exec -a ptyd-needle sleep 600 & pid=$!"
 
 @needs("htop")
 # promise: screen-5
-async def test_htop_filters_and_kills_what_is_left(workspace):
+async def test_htop_kills_the_processes_that_its_filter_shows(workspace):
     # It looks at processes every 10 s, and at keys at once.
     async with played(workspace, "htop -d 100 -p $pid,$$", "^F1Help .*F10Quit", before=NEEDLE) as htop:
         await htop.press("F4", until="Filter:")

@@ -72,7 +72,7 @@ async def test_reading_an_idle_session_tells_how_its_newest_command_ended(worksp
     assert running.is_running and "last" not in (await session.read()).text
 
 
-async def test_a_silent_end_is_told_as_well_and_without_a_call(workspace):
+async def test_a_silent_end_is_reported_as_well_and_without_a_call(workspace):
     workspace.gate()
     running = await workspace.terminal("read -r _ <gate", timeout=0.3)
     await workspace.open_gate()
@@ -91,7 +91,7 @@ async def test_a_look_that_shows_the_end_is_enough(workspace):
 
 
 # promise: wait-6
-async def test_the_end_of_a_command_that_took_its_shell_with_it_is_told_by_the_fresh_one(workspace):
+async def test_the_end_of_a_command_that_took_its_shell_with_it_is_reported_by_the_fresh_one(workspace):
     old = (await gated(workspace, "echo last words; exit 7")).session_id
     await workspace.open_gate()
     after = await next_one(workspace, "echo fresh")

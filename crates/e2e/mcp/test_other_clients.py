@@ -144,7 +144,7 @@ async def test_other_clients_get_the_same_whole_answers(served, client, way):
 
 @pytest.mark.parametrize("client", PROGRAMS)
 # promise: mcp-4
-async def test_other_clients_go_on_over_http_when_the_server_was_killed_and_started_again(served, client):
+async def test_other_clients_continue_over_http_when_the_server_was_killed_and_started_again(served, client):
     with driven(client, served.way("http"), served) as ask:
         id = ask("start_terminal_session")["structuredContent"]["session_id"]
         ask("execute_in_terminal", session_id=id, command="x=kept")

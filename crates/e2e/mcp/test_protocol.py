@@ -87,7 +87,7 @@ async def test_a_ping_is_answered(lines):
     assert (await lines.ask("ping"))["result"] == {}
 
 
-async def test_an_unknown_method_is_a_protocol_error_and_the_connection_goes_on(lines):
+async def test_an_unknown_method_is_a_protocol_error_and_the_connection_continues(lines):
     await lines.initialize("2025-06-18")
     assert (await lines.ask("tools/nothing", {}))["error"]["code"] == -32601
     assert len((await lines.ask("tools/list", {}, id=2))["result"]["tools"]) == 8
@@ -219,7 +219,7 @@ async def test_wrong_arguments_are_a_result_that_says_what_is_right(workspace, t
     assert [word for word in words if word not in refused.text] == [], refused.text
 
 
-async def test_null_is_as_good_as_left_out(workspace):
+async def test_null_is_as_good_as_omitted(workspace):
     answer = await workspace.terminal("echo hi", timeout=None, wait_for=None, is_input=None)
     assert (answer.output, answer.exit) == ("hi", 0)
 

@@ -40,7 +40,7 @@ async def test_a_prompt_of_several_lines_is_not_output(workspace):
         assert (await workspace.terminal(f"echo {number}")).text == f"{number}\n[exit 0]"
 
 
-async def test_the_last_output_of_a_session_that_has_ended_is_shown_to_who_waits_for_it(workspace):
+async def test_a_waiting_caller_gets_the_last_output_of_an_ended_session(workspace):
     session = await workspace.session()
     gate = workspace.gate()
     begun = await session.run(f"echo A; cat {gate}; echo B; exit 5", wait_for="A")

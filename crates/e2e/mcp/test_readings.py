@@ -11,7 +11,7 @@ from mcp_client import CALL_SECONDS, watched
 
 
 # promise: wait-6, output-12
-async def test_the_newest_lines_of_a_command_say_what_is_left_out(workspace):
+async def test_the_newest_lines_of_a_command_say_what_is_omitted(workspace):
     session = await workspace.session()
     done = await session.run("seq 1 20")
     newest = await session.read(command_id=done.fact("command") or "c1", max_lines=3)

@@ -26,7 +26,7 @@ async def test_every_shell_of_an_agent_is_started_by_a_profile(workspace):
     assert (await web.run("echo $FROM; pwd")).output == "web\n/usr"
 
 
-async def test_a_virtual_environment_stays_and_its_python_is_told(workspace):
+async def test_a_virtual_environment_stays_and_its_python_is_reported(workspace):
     await workspace.terminal("python3 -m venv --without-pip .venv", timeout=60)
     entered = await workspace.terminal("source .venv/bin/activate")
     python = str(workspace.project / ".venv/bin/python")
@@ -70,7 +70,7 @@ async def test_the_silence_that_ends_a_wait_can_be_chosen(machine):
 
 
 # promise: signal-3
-async def test_a_stop_leaves_a_job_that_goes_on_later(workspace):
+async def test_a_stop_leaves_a_job_that_continues_later(workspace):
     await workspace.terminal("sleep 60", timeout=0.2)
     stopped = await workspace.terminal("C-z")
     assert stopped.facts[:2] == ["exit 148", "TSTP"]

@@ -130,7 +130,7 @@ async def test_nothing_is_failed_because_the_shell_is_powershell(served):
 
 
 # promise: mcp-2
-async def test_the_tools_take_the_parameters_of_the_document_with_null_for_what_is_left_out(served):
+async def test_the_tools_take_the_documents_parameters_and_null_counts_as_omitted(served):
     async with served.agent_over_http() as agent:
         dimensions = {"cols": 100, "rows": 30}
         session = await agent.session(shell="bash", cwd=str(served.project), env=None, dimensions=dimensions)

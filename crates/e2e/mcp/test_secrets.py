@@ -271,7 +271,7 @@ def shown_until(terminal, words) -> bytes:
 
 
 # promise: access-12
-async def test_the_page_is_in_no_document_and_a_log_has_no_name(workspace):
+async def test_the_secret_page_is_undocumented_and_no_log_has_its_name(workspace):
     session = await workspace.session()
     url = address(await session.run(READS))
     base, _, name = url.partition("/ask/")

@@ -100,7 +100,7 @@ async def test_each_prompt_and_each_repetition_has_a_key_of_its_own(served, clie
 
 @DOORS
 # promise: mcp-8
-async def test_a_question_is_over_when_somebody_else_answers_or_the_task_is_cancelled(served, client):
+async def test_a_question_ends_when_somebody_else_answers_or_the_task_is_cancelled(served, client):
     session, task = await started(client, READS)
     await client.question(task)
     typed = await client.call("send_input_to_terminal", session_id=session, input="four\n")

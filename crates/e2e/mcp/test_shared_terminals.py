@@ -84,7 +84,7 @@ async def test_an_unfinished_line_is_not_run_to_wake_an_editor(workspace, shell)
 @pytest.mark.parametrize("mode", ["raw", "sane"])
 @pytest.mark.parametrize("shell", ["bash", "dash"])
 # promise: end-2
-async def test_no_command_that_a_rival_has_taken_is_told_as_completed(workspace, shell, mode):
+async def test_no_command_that_a_rival_has_taken_is_reported_as_completed(workspace, shell, mode):
     session = await workspace.session(shell=shell)
     tty = "(tty)" if shell == "fish" else "$(tty)"
     await session.run(f"stty {mode} -echo")

@@ -80,7 +80,7 @@ def of(told, *names):
 
 
 @pytest.mark.parametrize("door", ["stdio"])
-async def test_a_nested_shell_whose_command_has_ended_is_told_at_its_prompt(served, tools):
+async def test_a_nested_shell_whose_command_has_ended_is_reported_at_its_prompt(served, tools):
     started = await tools.start_terminal_session(shell="bash")
     run = lambda command: tools.execute_in_terminal(session_id=started["session_id"], command=command)
     await run("bash --norc")
@@ -95,7 +95,7 @@ async def test_a_nested_shell_whose_command_has_ended_is_told_at_its_prompt(serv
 
 @DOORS
 # promise: mcp-9
-async def test_each_answer_of_each_tool_has_the_requirements_names(served, tools, door):
+async def test_every_answer_has_the_field_names_of_the_requirement(served, tools, door):
     started = await tools.start_terminal_session(shell="bash", cwd=str(served.project), dimensions={"cols": 90, "rows": 20})
     assert of(started, "status", "shell", "cwd", "dimensions") == ("running", "bash", str(served.project), {"cols": 90, "rows": 20})
     id = started["session_id"]

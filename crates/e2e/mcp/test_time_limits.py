@@ -30,7 +30,7 @@ async def test_a_command_is_interrupted_or_killed_at_its_timeout_and_the_shell_s
 
 @BOTH
 # promise: limit-9
-async def test_a_command_that_goes_on_is_not_said_to_be_interrupted(run):
+async def test_a_command_that_continues_is_not_said_to_be_interrupted(run):
     deaf = await run(STUBBORN, timeout=0.5, on_timeout="interrupt")
     said = "C-c was sent at its timeout, and it continues" in deaf.facts
     assert (deaf.is_running, said, "interrupted" in deaf.text) == (True, True, False), deaf.text

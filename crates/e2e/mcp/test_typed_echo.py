@@ -28,7 +28,7 @@ async def shown(session, answer):
 
 @pytest.mark.parametrize("end", ["\n", "\r"])
 # promise: output-11
-async def test_the_terminals_echo_is_left_out_once(workspace, end):
+async def test_the_terminals_echo_is_omitted_once(workspace, end):
     session = await workspace.session()
     await begun(session, "echo reads; cat")
     answer = await session.type(f"one{end}", wait_for="one")
@@ -41,7 +41,7 @@ async def test_the_terminals_echo_is_left_out_once(workspace, end):
 
 
 # promise: output-11
-async def test_lines_that_are_echoed_one_behind_the_other_are_left_out(workspace):
+async def test_lines_that_are_echoed_one_behind_the_other_are_omitted(workspace):
     session = await workspace.session()
     gate = workspace.gate()
     await begun(session, f"echo reads; read -r a; read -r b; cat {gate}; echo $a-$b")
@@ -89,7 +89,7 @@ async def test_an_echo_without_a_lines_end_or_behind_other_output_stays(workspac
     ],
 )
 # promise: output-11
-async def test_the_line_that_an_editor_paints_is_left_out(workspace, program, typed):
+async def test_the_line_that_an_editor_paints_is_omitted(workspace, program, typed):
     agent = workspace.agent
     assert (await agent.terminal(program)).wants
     for _ in range(3):

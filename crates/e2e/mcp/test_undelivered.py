@@ -259,7 +259,7 @@ async def test_no_line_is_lost_by_a_rest_client_that_closes_and_whose_servers_ar
 @pytest.mark.parametrize("teller", ["terminal", "execute_in_terminal"])
 @pytest.mark.parametrize("tool", ["terminal", "execute_in_terminal"])
 # promise: wait-6
-async def test_the_end_of_a_command_whose_call_was_cancelled_is_told(workspace, tool, teller):
+async def test_the_end_of_a_command_whose_call_was_cancelled_is_reported(workspace, tool, teller):
     gate = workspace.gate()
     session = await workspace.session(shell="bash", cwd=str(workspace.project))
     async with over_stdio(workspace) as client:

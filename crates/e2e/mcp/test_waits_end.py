@@ -150,7 +150,7 @@ while True:
 
 @pytest.mark.parametrize("how", ["", "raw", "late"])
 # promise: wait-5
-async def test_a_server_is_told_as_ready_with_its_port_once_it_is_silent(workspace, how):
+async def test_a_server_is_reported_as_ready_with_its_port_once_it_is_silent(workspace, how):
     (workspace.project / "listener.py").write_text(LISTENER)
     for tool in ("terminal", "execute"):
         session = await workspace.session()

@@ -82,7 +82,7 @@ def test_the_data_of_every_event_is_what_the_document_says(server, document):
 
 
 # promise: rest-2
-def test_every_place_to_go_on_at_is_taken_or_refused_as_the_document_says(server, document):
+def test_every_place_to_continue_at_is_taken_or_refused_as_the_document_says(server, document):
     operation = document["paths"][PATH]["get"]
     [header] = [parameter for parameter in operation["parameters"] if parameter["name"] == "Last-Event-ID"]
     pattern = re.compile(header["schema"]["pattern"])

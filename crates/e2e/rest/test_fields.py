@@ -12,12 +12,12 @@ SHELL = {"shell": "/bin/bash", "env": {"PATH": "/usr/bin:/bin"}}
 
 # Fields that no quiet machine shows, and the tests that do.
 ELSEWHERE = {
-    "Gap.from": "a_viewer_is_told_what_is_no_longer_kept_output_and_events",
-    "Gap.to": "a_viewer_is_told_what_is_no_longer_kept_output_and_events",
+    "Gap.from": "a_viewer_learns_which_output_and_events_are_no_longer_kept",
+    "Gap.to": "a_viewer_learns_which_output_and_events_are_no_longer_kept",
     "SentSignal.error": "a_signal_that_the_kernel_refuses_is_on_record_with_the_reason",
     "CommandExecution.background": "background_output_comes_with_the_next_command_and_is_not_its_own",
-    "Output.gap": "old_output_is_given_back_and_the_reader_is_told",
-    "SearchAnswer.gap": "old_output_is_given_back_and_the_reader_is_told",
+    "Output.gap": "old_output_is_given_back_and_the_reader_is_reported",
+    "SearchAnswer.gap": "old_output_is_given_back_and_the_reader_is_reported",
     "SessionList.degraded": "without_the_directory_sessions_work_and_lists_say_that_they_are_not_whole",
     # No session of these tests has a profile.
     "TerminalSession.profile": "a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it",
@@ -39,13 +39,13 @@ ELSEWHERE = {
     },
     "SessionPolicy.advisory": "a_refused_request_has_not_happened_and_is_on_record",
     "SessionPolicy.unprovable": "after_typed_input_or_an_alias_nothing_is_proven_until_a_fresh_session_and_the_next_server_knows",
-    "TerminalSession.startupFailed": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
-    "StartupFailure.command": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
-    "StartupFailure.reason": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
+    "TerminalSession.startupFailed": "commands_at_the_start_that_fail_are_reported_and_the_session_can_be_used",
+    "StartupFailure.command": "commands_at_the_start_that_fail_are_reported_and_the_session_can_be_used",
+    "StartupFailure.reason": "commands_at_the_start_that_fail_are_reported_and_the_session_can_be_used",
     "SessionEnvironment.profile": "a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it",
     "SessionEnvironment.user": "a_shell_is_another_users_where_root_serves_and_is_refused_where_not",
     "TerminalSession.unreachable": "a_request_to_a_silent_holder_is_refused_in_time_and_others_notice_nothing",
-    "TerminalSession.trouble": "a_full_disk_stops_the_program_and_room_lets_it_go_on",
+    "TerminalSession.trouble": "a_full_disk_stops_the_program_and_room_lets_it_continue",
 }
 
 

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_only_when_something_was_held_back() {
+    fn it_is_reported_only_when_something_was_held_back() {
         let mut pace = Throttle::new(1000, 0);
         assert!(!pace.passed(1000, 0), "all that may come at once");
         let at = pace.held_until().expect("it is used up");

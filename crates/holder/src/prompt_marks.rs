@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     // promise: shell-8
-    fn a_prompt_of_the_sequence_is_told_once_and_any_other_is_not() {
+    fn a_prompt_of_the_sequence_is_reported_once_and_any_other_is_not() {
         let mut prompts = PromptSequence::new(5);
         let (one, two, three) = (next(5), next(next(5)), next(next(next(5))));
         assert_eq!(one, 1_222_621_274, "what dash, busybox and mksh compute");

@@ -78,7 +78,7 @@ fn the_format_is_the_one_that_is_written_down() {
 
 #[test]
 // promise: send-6
-fn secret_input_is_left_out_even_when_a_caller_hands_it_over() {
+fn secret_input_is_omitted_even_when_a_caller_hands_it_over() {
     let dir = TempDir::new().unwrap();
     let mut writer = EventsWriter::create(dir.path()).unwrap();
     let typed = Record::Input { key: [0; 16], len: 7, is_secret: true, bytes: b"hunter2" };
@@ -107,7 +107,7 @@ fn unknown_kinds_and_longer_payloads_of_a_newer_holder_are_read() {
 }
 
 #[test]
-fn a_reader_stops_at_the_published_end_and_goes_on_when_it_moves() {
+fn a_reader_stops_at_the_published_end_and_continues_when_it_moves() {
     let dir = TempDir::new().unwrap();
     let mut writer = EventsWriter::create(dir.path()).unwrap();
     let published = writer.append(Kind(1), 1, Offset(1), &[b"one"]).unwrap();
@@ -161,7 +161,7 @@ proptest! {
 
     #[test]
     // promise: damage-1
-    fn a_file_cut_anywhere_keeps_exactly_its_whole_records_and_goes_on(payloads in payloads(), cut in any::<prop::sample::Index>()) {
+    fn a_file_cut_anywhere_keeps_exactly_its_whole_records_and_continues(payloads in payloads(), cut in any::<prop::sample::Index>()) {
         let dir = TempDir::new().unwrap();
         let ends = write_all(dir.path(), &payloads);
         let path = dir.path().join("events");

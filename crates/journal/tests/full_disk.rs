@@ -53,8 +53,8 @@ fn fill(dir: &Path) {
 
 #[test]
 // promise: disk-1
-fn a_full_disk_takes_what_fits_and_the_rest_goes_on_where_it_stopped() {
-    on_a_small_disk("a_full_disk_takes_what_fits_and_the_rest_goes_on_where_it_stopped", |disk| {
+fn a_full_disk_takes_what_fits_and_the_rest_continues_where_it_stopped() {
+    on_a_small_disk("a_full_disk_takes_what_fits_and_the_rest_continues_where_it_stopped", |disk| {
         let mut writer = Writer::create(disk, Retention::UNLIMITED).unwrap();
         let _events = EventsWriter::create(disk).unwrap();
         let ballast = disk.join("ballast");

@@ -190,7 +190,7 @@ fn freed_output_leaves_the_disk_and_the_rest_keeps_its_offsets() {
 
 #[test]
 // promise: output-6
-fn a_journal_that_another_process_cuts_goes_on_at_its_offsets_and_reads_as_a_gap() {
+fn a_journal_that_another_process_cuts_continues_at_its_offsets_and_reads_as_a_gap() {
     for cut_to in [0, 100, 2 * BLOCK] {
         let (dir, mut writer, mut events) = session(Retention::UNLIMITED);
         let (end, new_end) = (Offset(3 * BLOCK + 10), Offset(3 * BLOCK + 20));

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_environment_that_runs_code_or_searches_here_is_doubtful() {
+    fn an_environment_that_runs_code_or_adds_the_directory_to_path_is_unproven() {
         let of = |all: &[(&'static str, &'static str)]| {
             doubtful_environment(all.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())))
         };

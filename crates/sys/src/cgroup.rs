@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_outside_of_what_is_mounted_is_none() {
+    fn a_place_outside_of_the_mounts_is_not_found() {
         let mounts = "33 28 0:27 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
         assert_eq!(seats(mounts, "4:memory:/docker/def\n"), []);
         let inside = seats(mounts, "4:memory:/docker/abc/x\n");

@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     // promise: access-13
-    fn a_look_as_another_user_sees_what_that_user_may_see_and_changes_nothing_else() {
+    fn a_check_as_another_user_sees_only_that_users_files_and_changes_nothing_else() {
         let place = tempfile::tempdir().expect("a folder");
         let (shut, file) = (place.path().join("shut"), place.path().join("shut/file"));
         std::fs::create_dir(&shut).expect("made");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn root_is_known_by_name_and_nobody_else_is_made_up() {
+    fn root_has_a_name_and_no_other_user_is_invented() {
         let root = named("root").expect("a database").expect("on every machine");
         assert_eq!((root.uid, root.gid, root.groups.contains(&0)), (0, 0, true));
         assert!(named("no such user").expect("a database").is_none());

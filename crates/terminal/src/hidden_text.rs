@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     // promise: output-10
-    fn links_and_clipboard_writes_are_counted_and_their_ends_and_questions_are_none() {
+    fn links_and_clipboard_writes_are_counted_without_their_ends_and_queries() {
         let output =
             "\x1b]8;;https://a\x1b\\a\x1b]8;;\x1b\\ \x1b]8;id=1;b:\x07b\x1b]8;;\x07\x1b]52;c;aGk=\x07\x1b]52;c;?\x07";
         let long = format!("{output}\x1b]52;c;{}\x07", "aGk".repeat(2000));

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_keeps_what_is_seen_and_writes_out_what_is_obeyed_or_hidden() {
+    fn a_line_keeps_visible_text_and_escapes_control_and_hidden_characters() {
         for same in ["", "/home/ann/notes", "naïve · 日本 👨\u{200d}👩 שלום [x] \"q\" \\n"] {
             assert_eq!(line(same), same);
         }

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_that_never_ends_is_given_up_byte_by_byte() {
+    fn a_character_that_never_ends_is_abandoned_byte_by_byte() {
         assert_eq!(decode(&[b"a\xe2", b"\x82", b"b\xf0\x9f"]), "a<e2><82>b<f0><9f>");
     }
 

@@ -82,7 +82,7 @@ fn lines(rows: &[String]) -> String {
 
 #[test]
 // promise: output-8
-fn recorded_programs_are_read_to_the_text_and_the_screen_that_are_expected() {
+fn recorded_programs_give_the_expected_text_and_screen() {
     for stream in streams() {
         let (text, screen) = stream.read_in_pieces(&[]);
         assert_eq!(text, stream.expected("text", &text), "{}", stream.name());

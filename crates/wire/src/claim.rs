@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_that_comes_after_its_session_was_given_up_is_refused() {
+    fn a_late_holder_of_an_abandoned_session_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         Claim::give_up(dir.path()).unwrap();
         assert_eq!(Claim::load(dir.path()).unwrap(), Holding::GivenUp);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_later_versions_are_passed_over_and_a_cut_file_is_damaged() {
+    fn lines_of_later_versions_are_skipped_and_a_cut_file_is_damaged() {
         let text = "pid 7\nstart 8\ncolour red\nboot b\nnamespace pid:[1]\ndevice 9\ninode 10\n";
         let claim =
             Claim { pid: 7, start_ticks: 8, boot: "b".into(), pid_namespace: "pid:[1]".into(), device: 9, inode: 10 };

@@ -134,7 +134,7 @@ fn the_next_server_learns_how_far_the_answers_read_that_the_host_takes() {
 }
 
 #[test]
-fn the_next_server_gets_the_handshake_and_what_is_open_and_the_host_does_not_see_the_second_handshake() {
+fn the_next_server_gets_the_handshake_and_open_requests_and_the_host_sees_no_second_handshake() {
     let mut pending = PendingRequests::default();
     let say = |pending: &mut PendingRequests, line: &str| drop(pending.outgoing(line.into()));
     say(&mut pending, r#"{"id":0,"method":"initialize","params":{}}"#);
@@ -157,7 +157,7 @@ fn the_next_server_gets_the_handshake_and_what_is_open_and_the_host_does_not_see
 
 #[test]
 // promise: mcp-5
-fn the_next_server_is_told_what_the_host_follows_and_the_host_does_not_see_the_second_answer() {
+fn the_next_server_gets_the_hosts_subscriptions_and_log_level_and_the_host_sees_no_second_answer() {
     let mut pending = PendingRequests::default();
     let subscribe = |id: u64, uri: &str| json!({ "id": id, "method": "resources/subscribe", "params": { "uri": uri } });
     for (id, uri) in [(1, "ptyd://a"), (2, "ptyd://b"), (3, "ptyd://c")] {

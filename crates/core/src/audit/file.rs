@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     // promise: audit-6
-    fn a_file_whose_last_line_is_young_is_kept_and_an_old_one_makes_room() {
+    fn a_file_with_a_recent_last_line_is_kept_and_an_old_one_is_removed() {
         let dir = tempfile::tempdir().expect("a directory");
         let hour = Duration::from_secs(3_600);
         let mut file = AuditFile::new(dir.path(), 1, 2, hour);

@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     // promise: audit-5
-    fn lines_are_read_once_over_a_rotation_and_a_restart() {
+    fn lines_are_read_once_across_a_rotation_and_a_restart() {
         let dir = tempfile::tempdir().expect("a directory");
         let (present, full) = (dir.path().join("audit.jsonl"), dir.path().join("audit.1.jsonl"));
         std::fs::write(&present, "1\n2\n").expect("a write");

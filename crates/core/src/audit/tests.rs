@@ -253,7 +253,7 @@ fn long_texts() -> [String; 4] {
 
 #[tokio::test]
 // promise: audit-6
-async fn a_line_has_few_bytes_whatever_a_caller_writes_and_tells_a_long_text_by_its_hash() {
+async fn a_line_is_short_whatever_a_caller_writes_and_has_the_hash_of_a_long_text() {
     for long in long_texts() {
         let dir = tempfile::tempdir().expect("a directory");
         let log = log(dir.path());

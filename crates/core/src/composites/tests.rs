@@ -173,7 +173,7 @@ async fn a_call_of_the_terminal_tool_is_a_command_at_a_prompt_and_input_at_a_que
 }
 
 #[tokio::test]
-async fn a_named_action_is_the_command_the_keys_or_the_signal_that_it_stands_for() {
+async fn a_named_action_performs_its_command_keys_or_signal() {
     let scene = Scene::new().await;
     let keys = ["t", "r", "u", "e", "Enter"].map(str::to_owned).to_vec();
     let named_actions = [
@@ -311,7 +311,7 @@ impl Dispatch for WaitFirst {
 }
 
 #[tokio::test]
-async fn a_wait_that_matches_before_older_output_is_searched_leaves_no_line_out() {
+async fn a_wait_that_matches_before_older_output_is_searched_omits_no_line() {
     let scene = Scene::new().await;
     let id = scene.create(BTreeMap::new()).await.id;
     let pattern = Arc::<PatternShare>::default().compile("wait_for", "", "here").await.expect("a pattern");

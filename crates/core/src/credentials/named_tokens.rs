@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     // promise: access-3
-    fn a_token_whose_hash_begins_like_another_one_s_is_another_one() {
+    fn a_token_whose_hash_begins_like_anothers_is_a_different_token() {
         let dir = tempfile::tempdir().expect("a directory");
         let tokens = tokens(&dir);
         let good = tokens.make(&Principal::local(), &request("a", Scope::Read, None)).expect("made").token;
@@ -311,7 +311,7 @@ mod tests {
 
     #[tokio::test]
     // promise: access-6
-    async fn a_revoked_token_lets_nobody_in_and_tells_those_who_are() {
+    async fn a_revoked_token_admits_nobody_and_disconnects_its_clients() {
         let dir = tempfile::tempdir().expect("a directory");
         let tokens = tokens(&dir);
         let [a, b] = ["a", "b"]
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     // promise: secret-4
-    fn the_bounds_of_a_token_are_kept_and_what_none_can_have_is_refused() {
+    fn the_bounds_of_a_token_are_stored_and_impossible_ones_are_refused() {
         let dir = tempfile::tempdir().expect("a directory");
         let secret = |name: &str, variable: &str| TokenSecret { name: name.to_owned(), variable: variable.to_owned() };
         let of = |scope, policy: Option<&str>, secrets: Vec<TokenSecret>| {

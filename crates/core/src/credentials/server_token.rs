@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     // promise: access-3
-    fn a_file_that_holds_no_token_of_ours_is_refused() {
+    fn a_file_that_holds_no_token_of_ptyd_is_refused() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("token");
         for odd in ["hi", "fifteen-letters", "two words that are long enough", "l\u{e4}nger-als-sechzehn-zeichen"] {

@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     // promise: limit-4
-    fn each_limit_tells_how_many_sessions_it_allows_and_what_allows_more() {
+    fn each_limit_says_how_many_sessions_it_allows_and_how_to_raise_it() {
         let many = [SESSIONS_MAX as u64, SESSIONS_MANY];
         let terminals = limit(Resource::Terminals, 4_096);
         assert_eq!(terminals.sessions(), 4_096);

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_third_whole_read_of_one_principal_waits_and_keeps_nobody_else_waiting() {
+    fn a_third_whole_read_of_one_principal_waits_and_delays_nobody_else() {
         let reads = WholeReads::default();
         let asks = &mut Context::from_waker(Waker::noop());
         let mut all: Vec<_> = (0..24).map(|_| Box::pin(reads.place("ann"))).collect();

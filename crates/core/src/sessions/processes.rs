@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usage_of_a_session_counts_what_was_reaped_and_leaves_the_holder_out() {
+    fn the_usage_of_a_session_counts_reaped_processes_and_not_the_holder() {
         let holder = Process { reaped_cpu_us: SECOND, ..process(1, 0, 50 * SECOND) };
         let all = [holder, process(2, 1, SECOND), process(3, 2, 2 * SECOND)];
         let usage = Census::default().usage(1, &all, 8 * SECOND);

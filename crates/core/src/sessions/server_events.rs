@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn one_principal_has_so_many_places_and_takes_nobody_elses() {
+    fn one_principal_has_a_bounded_number_of_places_and_takes_no_others() {
         let server_events = ServerEvents::default();
         let mut held: Vec<_> =
             (0..FOLLOWERS_PER_PRINCIPAL_MAX).map(|_| server_events.follower(&principal("ann"))).collect();
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     // promise: rest-8
-    fn a_reader_gets_its_own_in_order_and_is_told_of_what_is_no_longer_kept() {
+    fn a_reader_gets_its_events_in_order_and_learns_which_are_no_longer_kept() {
         let server_events = ServerEvents::default();
         let notify = |owner: &str| {
             let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");

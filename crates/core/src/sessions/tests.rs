@@ -120,7 +120,7 @@ async fn run(services: &Arc<Services>, session: &SessionId, command: &str) {
 
 #[tokio::test]
 // promise: crash-1
-async fn a_session_that_ends_while_its_actor_has_lost_it_is_told_as_ended() {
+async fn a_session_that_ends_after_its_actor_lost_it_is_reported_as_ended() {
     let dir = tempfile::tempdir().expect("a directory");
     let services = start(&config(dir.path())).await.expect("services");
     let id = create::create(&services, &me(), &request(dir.path())).await.expect("a session").session.id;
@@ -268,7 +268,7 @@ async fn a_viewer_is_told_that_the_session_runs_although_no_output_follows() {
 
 #[tokio::test]
 // promise: view-2
-async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
+async fn a_viewer_learns_which_output_and_events_are_no_longer_kept() {
     const LINES: usize = 500_000;
     let dir = tempfile::tempdir().expect("a directory");
     let few = Config { journal_bytes_max: 1 << 20, ..config(dir.path()) };
@@ -610,7 +610,7 @@ async fn a_line_that_another_caller_types_at_the_prompt_is_not_background_output
 
 #[tokio::test]
 // promise: once-3
-async fn repeated_input_whose_command_has_ended_is_answered_and_not_too_late() {
+async fn repeated_input_gets_its_answer_although_its_command_has_ended() {
     let dir = tempfile::tempdir().expect("a directory");
     let services = start(&config(dir.path())).await.expect("services");
     let session = create::create(&services, &me(), &request(dir.path())).await.expect("a session").session.id;
@@ -751,7 +751,7 @@ async fn a_proven_command_runs_only_where_nothing_unproven_came_before_it() {
 
 #[tokio::test]
 // promise: damage-2
-async fn a_rebuild_of_the_store_that_failed_is_told_at_once_and_tried_again() {
+async fn a_rebuild_of_the_store_that_failed_is_reported_at_once_and_tried_again() {
     let dir = tempfile::tempdir().expect("a directory");
     let services = start(&config(dir.path())).await.expect("services");
     store_rebuild::keep_whole(&services);

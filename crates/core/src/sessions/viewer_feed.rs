@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     // promise: view-2
-    fn events_are_numbered_and_the_oldest_are_given_up() {
+    fn events_are_numbered_and_the_oldest_are_dropped() {
         let mut published = Published::default();
         for at in 0..EVENTS_KEPT as u64 + 5 {
             published.note(Noted { at, event: Arc::new(SessionEvent::Foreground(Foreground::Idle)) });

@@ -50,7 +50,7 @@ fn a_link_is_the_shell_that_it_leads_to() {
 }
 
 #[test]
-fn a_shell_that_is_not_there_is_refused_with_those_that_are() {
+fn a_missing_shell_is_refused_with_the_list_of_existing_ones() {
     let (_folder, scripts) = integration();
     let bin = programs(&["bash", "dash"], &[]);
     let path = bin.path().to_str().unwrap().as_bytes();
@@ -84,7 +84,7 @@ fn the_default_shell_is_the_users_own_unless_people_cannot_use_it() {
 
 #[test]
 // promise: shell-5
-fn powershell_is_pwsh_and_what_to_install_is_said_where_it_is_not() {
+fn powershell_is_pwsh_and_the_error_names_its_package_if_it_is_missing() {
     let (_folder, scripts) = integration();
     let pick = |bin: &tempfile::TempDir, shell| {
         let path = bin.path().to_str().unwrap().as_bytes();

@@ -250,7 +250,7 @@ async fn the_user_alone_decides_on_what_a_program_in_a_session_asks() {
 
 #[tokio::test]
 // promise: policy-8
-async fn the_command_line_says_what_it_waits_for_and_goes_on_with_the_decision() {
+async fn the_command_line_says_what_it_waits_for_and_continues_with_the_decision() {
     let server = start();
     let shell = session_of(&bot(&server).await).await;
     let run = server.ptyd(&["run", "--session", &shell.id, "--approval-timeout", "5m", "--", "echo ran > made"]);

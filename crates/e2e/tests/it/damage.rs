@@ -396,7 +396,7 @@ async fn ended_sessions_with_damage_are_listed_and_say_what_is_not_known() {
 
 #[tokio::test]
 // promise: damage-1
-async fn records_cut_at_the_end_are_told_as_damage_without_a_store_too() {
+async fn records_cut_at_the_end_are_reported_as_damage_without_a_store_too() {
     let server = Server::start();
     let mut ids = Vec::new();
     for _ in 0..4 {
@@ -534,7 +534,7 @@ async fn told(shell: &e2e::Session) -> (Option<String>, api::Journal, Option<api
 
 #[tokio::test]
 // promise: output-6
-async fn a_journal_that_is_cut_under_a_living_session_is_told_and_reads_as_a_gap_and_never_as_zeros() {
+async fn a_journal_that_is_cut_under_a_living_session_is_reported_and_reads_as_a_gap_and_never_as_zeros() {
     for to in [0, 100, 5_000] {
         let server = Server::start();
         let shell = server.session().await;

@@ -19,7 +19,7 @@ fn can_mount() -> bool {
 
 #[tokio::test]
 // promise: disk-1
-async fn a_full_disk_stops_the_program_and_room_lets_it_go_on() {
+async fn a_full_disk_stops_the_program_and_room_lets_it_continue() {
     if !can_mount() {
         return;
     }
@@ -110,7 +110,7 @@ async fn an_exit_waits_for_room_for_the_last_output() {
 
 #[tokio::test]
 // promise: output-3
-async fn old_output_is_given_back_and_the_reader_is_told() {
+async fn old_output_is_given_back_and_the_reader_is_reported() {
     let limit: u64 = 1 << 20;
     let server =
         Server::start_as(Start { env: vec![("PTYD_JOURNAL_BYTES_MAX", limit.to_string().into())], ..Start::default() });

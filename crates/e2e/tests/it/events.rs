@@ -89,7 +89,7 @@ fn join(all: &mut Vec<u8>, mut next: u64, events: Vec<Event>) -> u64 {
 
 #[tokio::test]
 // promise: view-1
-async fn a_stream_of_events_that_is_cut_anywhere_goes_on_with_the_next_byte() {
+async fn a_stream_of_events_that_is_cut_anywhere_continues_with_the_next_byte() {
     let server = Server::start();
     let shell = server.session().await;
     let mut random = Random::seeded();
@@ -128,7 +128,7 @@ async fn a_stream_of_events_that_is_cut_anywhere_goes_on_with_the_next_byte() {
 }
 
 #[tokio::test]
-async fn silence_is_broken_by_heartbeats_and_the_end_is_told_once() {
+async fn silence_is_broken_by_heartbeats_and_the_end_is_reported_once() {
     let server = Server::start();
     let shell = server.session().await;
     let end = shell.look().await.journal.end_offset;

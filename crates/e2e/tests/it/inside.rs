@@ -207,7 +207,7 @@ async fn a_command_inside_that_a_dead_server_typed_is_not_typed_again() {
 
 #[tokio::test]
 // promise: shell-14
-async fn a_shell_that_exec_has_replaced_is_told_and_typed_at() {
+async fn a_shell_that_exec_has_replaced_is_reported_and_typed_at() {
     let server = Server::start();
     let replaced = |outer: Dialect| {
         let server = &server;
@@ -252,7 +252,7 @@ async fn a_shell_that_exec_has_replaced_is_told_and_typed_at() {
 
 #[tokio::test]
 // promise: shell-14
-async fn a_shell_that_exec_has_replaced_by_its_like_is_told_by_a_server_that_saw_no_prompt_of_it() {
+async fn a_shell_that_exec_has_replaced_by_its_like_is_reported_by_a_server_that_saw_no_prompt_of_it() {
     let server = Server::start();
     let shell = Dialect::Zsh.session(&server).await;
     server.kill9();

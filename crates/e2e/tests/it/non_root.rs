@@ -36,7 +36,7 @@ async fn runs(server: &Server, line: &str) -> Pid {
 
 #[tokio::test]
 // promise: shell-16
-async fn ends_questions_and_interrupts_are_told_in_every_shell() {
+async fn ends_questions_and_interrupts_are_reported_in_every_shell() {
     let server = ordinary();
     let user = fs::metadata(server.home().state()).expect("it is there");
     join_all(ALL.into_iter().enumerate().map(async |(number, dialect)| {
@@ -225,7 +225,7 @@ async fn a_limit_is_kept_without_a_control_group_or_refused() {
 
 #[tokio::test]
 // promise: ask-4
-async fn the_password_that_su_asks_for_is_told_and_su_can_be_interrupted() {
+async fn the_password_that_su_asks_for_is_reported_and_su_can_be_interrupted() {
     let server = ordinary();
     let shell = server.session().await;
     let asked = shell.run("su -c true").await;

@@ -42,7 +42,7 @@ fn the_script_is_whole_to_its_own_parser() {
 
 #[tokio::test]
 // promise: shell-9
-async fn an_end_is_told_with_its_code_and_directory() {
+async fn an_end_is_reported_with_its_code_and_directory() {
     let Some(nu) = installed() else { return };
     let server = Server::start();
     let shell = session(&server, &nu).await;

@@ -12,7 +12,7 @@ async fn session(server: &Server, shell: &str) -> Session {
 
 #[tokio::test]
 // promise: shell-10
-async fn changes_of_ptyds_names_make_no_exit_code_false() {
+async fn no_exit_code_is_wrong_after_a_user_changes_ptyds_names() {
     let server = Server::start();
     let disturbances = ["b", "f", "i", "k", "l", "n", "o", "p", "q", "r", "t", "u", "v", "w", "z"]
         .map(|name| format!("readonly __ptyd_{name}"))

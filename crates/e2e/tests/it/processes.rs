@@ -22,7 +22,7 @@ async fn named(server: &Server, shell: &Session, name: &str, count: usize) -> Ve
 
 #[tokio::test]
 // promise: limit-8
-async fn the_tree_of_a_session_is_told_with_parents_groups_and_states() {
+async fn the_tree_of_a_session_is_reported_with_parents_groups_and_states() {
     let server = Server::start();
     let shell = server.session().await;
     shell.run("sleep 811 &").await;

@@ -92,7 +92,7 @@ async fn a_session_is_started_by_its_profile_and_what_the_request_says_goes_befo
 
 #[tokio::test]
 // promise: access-9
-async fn names_of_ours_are_refused_and_not_shown_and_no_secret_is() {
+async fn names_of_ptyd_are_refused_and_not_shown_and_no_secret_is() {
     let server =
         with_file("[profiles.ours]\nenv = { PTYD_X = \"1\" }\n[profiles.clean]\nrc = \"clean\"\nlogin = true\n");
     let problem = "PTYD_X: names that begin with PTYD_ are ptyd's own and do not reach sessions";
@@ -139,7 +139,7 @@ async fn the_profile_called_default_is_that_of_all_who_name_none_and_an_unknown_
 
 #[tokio::test]
 // promise: profile-3
-async fn commands_at_the_start_that_fail_are_told_and_the_session_can_be_used() {
+async fn commands_at_the_start_that_fail_are_reported_and_the_session_can_be_used() {
     let server = with_file("[profiles.bad]\nstartup = [\"first=1\", \"(exit 3)\", \"if\", \"last=1\"]\n");
     let (id, errors) = ptyd(&server, &["new", "--profile", "bad"]);
     assert!(errors.contains("ptyd: startup failed: (exit 3): it exited with 3\n"), "{errors}");

@@ -191,7 +191,7 @@ async fn a_paste_for_pypy_removes_its_indents_only_where_it_is_not_in_brackets()
 
 #[tokio::test]
 // promise: screen-4
-async fn a_paste_is_in_brackets_and_the_mouse_is_told_where_the_program_asked_for_them() {
+async fn a_paste_is_in_brackets_and_the_mouse_is_reported_where_the_program_asked_for_them() {
     let server = Server::start();
     let shell = server.session().await;
     let reads = |modes: &str, count: usize| {

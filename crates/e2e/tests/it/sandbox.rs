@@ -325,7 +325,7 @@ async fn without_namespaces_no_weaker_session_is_started() {
 
 #[tokio::test]
 // promise: access-15
-async fn an_ordinary_user_has_sandboxes() {
+async fn an_ordinary_user_can_start_sandboxes() {
     let Some(server) = having(serve(home())).await else { return };
     let shell = sandbox(&server).await;
     assert_eq!(shell.gives("id -u >/tmp/x; cat /tmp/x; tty; echo a >made; cat made").await.0, 0);

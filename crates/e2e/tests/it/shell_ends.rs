@@ -81,7 +81,7 @@ async fn each_part_of_a_pipeline_has_a_status() {
 
 #[tokio::test]
 // promise: end-3
-async fn a_directory_is_told_byte_for_byte() {
+async fn a_directory_is_reported_byte_for_byte() {
     each("2 directories byte for byte", async |t| {
         for name in ["q\"u\\ é\nx", "é ü", "a\nb", "it's; $x"] {
             let folder = t.folder.join(name);
@@ -170,7 +170,7 @@ async fn dies(t: &Trial<'_>, command: &str, code: Option<i32>, signal: Option<&s
 
 #[tokio::test]
 // promise: end-2, end-5
-async fn the_death_of_a_shell_is_told() {
+async fn the_death_of_a_shell_is_reported() {
     each("4 ptyd reports the shell's death", async |t| {
         dies(t, "exit 3", Some(3), None).await;
         dies(t, "exec true", Some(0), None).await;
@@ -319,7 +319,7 @@ async fn an_interrupt_at_any_moment_of_a_hand_over_ends_only_what_began() {
 
 #[tokio::test]
 // promise: signal-3
-async fn a_stopped_program_is_told_and_can_be_resumed() {
+async fn a_stopped_program_is_reported_and_can_be_resumed() {
     each("6 stopped jobs", async |t| {
         let line = format!("sleep 6{}", t.dialect as u8);
         let sleep = t.shell.begin(&line).await;

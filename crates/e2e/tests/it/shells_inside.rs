@@ -205,7 +205,7 @@ async fn tells_the_python(shell: &Session, [enter, leave]: [&str; 2], folder: &P
 
 #[tokio::test]
 // promise: shell-7
-async fn an_environment_of_pythons_is_told_when_it_is_entered_and_left() {
+async fn an_environment_of_pythons_is_reported_when_it_is_entered_and_left() {
     let server = Server::start();
     let folder = server.home().file("venv");
     assert!(works("python3", &["-m", "venv", "--without-pip", folder.to_str().expect("text")]), "a venv");
@@ -219,7 +219,7 @@ async fn an_environment_of_pythons_is_told_when_it_is_entered_and_left() {
 
 #[tokio::test]
 // promise: shell-7
-async fn an_environment_of_condas_is_told_when_it_is_entered_and_left() {
+async fn an_environment_of_condas_is_reported_when_it_is_entered_and_left() {
     let server = Server::start();
     let folder = server.home().file("conda env");
     for part in ["bin", "conda-meta"] {
@@ -304,7 +304,7 @@ async fn the_kernels_word_ends_the_lines_of_a_program_without_hooks() {
 
 #[tokio::test]
 // promise: shell-4
-async fn a_shell_that_is_not_there_is_refused_with_what_to_do() {
+async fn a_shell_that_does_not_exist_is_refused_with_a_remedy() {
     let server = Server::start();
     let wish = api::CreateRequest { shell: Some("no-such-shell".to_owned()), ..Default::default() };
     let error = server.client().create(&wish, None).await.expect_err("no such program");

@@ -24,7 +24,7 @@ async fn an_interrupt_ends_a_whole_pipeline_and_not_the_shell() {
 }
 
 #[tokio::test]
-async fn a_program_that_traps_the_interrupt_sees_it_and_goes_on() {
+async fn a_program_that_traps_the_interrupt_sees_it_and_continues() {
     let server = Server::start();
     let shell = server.session().await;
     // While bash starts a program or begins to wait, it loses one of a thousand interrupts itself.
@@ -115,7 +115,7 @@ async fn a_session_that_ignores_its_end_is_ended_all_the_same() {
 
 #[tokio::test]
 // promise: signal-3
-async fn a_stopped_program_is_told_and_can_be_resumed() {
+async fn a_stopped_program_is_reported_and_can_be_resumed() {
     let server = Server::start();
     let shell = server.session().await;
     let sleep = shell.begin("sleep 701").await;
@@ -139,7 +139,7 @@ async fn signal_to(server: &Server, shell: &e2e::Session, signo: u32, pid: u32) 
 
 #[tokio::test]
 // promise: signal-3
-async fn a_shell_that_stops_itself_is_told_as_stopped_and_goes_on() {
+async fn a_shell_that_stops_itself_is_reported_as_stopped_and_continues() {
     let server = Server::start();
     let shell = server.session().await;
     let stopped = shell.run("kill -STOP $$; echo back; (exit 6)").await;
@@ -156,7 +156,7 @@ async fn a_shell_that_stops_itself_is_told_as_stopped_and_goes_on() {
 
 #[tokio::test]
 // promise: signal-3
-async fn a_program_that_waits_for_a_stopped_one_is_told_as_stopped_until_it_goes_on() {
+async fn a_program_that_waits_for_a_stopped_one_is_reported_as_stopped_until_it_continues() {
     let server = Server::start();
     let shell = server.session().await;
     // Without job control of its own, so that no process takes the terminal back.
@@ -238,7 +238,7 @@ async fn a_flood_is_interrupted_at_once() {
 
 #[tokio::test]
 // promise: signal-1
-async fn an_interrupt_ends_what_reads_no_key_of_a_terminal_that_makes_no_signals() {
+async fn an_interrupt_ends_a_program_that_reads_no_key_if_the_terminal_makes_no_signals() {
     let server = Server::start();
     let shell = server.session().await;
     for modes in ["stty -isig", "stty raw -echo"] {

@@ -289,7 +289,7 @@ async fn events_tell_what_happens_in_the_order_of_the_output() {
 
 #[tokio::test]
 // promise: once-1, crash-3
-async fn a_viewer_of_a_stopping_server_is_told_to_come_again_and_goes_on_with_the_next() {
+async fn a_viewer_of_a_stopping_server_reconnects_and_continues_at_the_next_one() {
     let server = Server::start();
     let shell = server.session().await;
     let mut socket = Socket::visit(&server, &shell.id, "?client=me").await;

@@ -96,7 +96,7 @@ async fn a_client_without_a_sub_protocol_types_reads_and_learns_how_it_ended() {
 
 #[tokio::test]
 // promise: view-6
-async fn a_split_character_comes_whole_and_bytes_that_are_none_come_exactly() {
+async fn a_split_character_arrives_whole_and_bytes_that_are_not_text_arrive_exactly() {
     let server = Server::start();
     let shell = server.session().await;
     let at = shell.look().await.journal.end_offset;
@@ -151,7 +151,7 @@ async fn input_is_text_bytes_or_a_binary_frame_and_a_number_types_it_once() {
 
 #[tokio::test]
 // promise: view-6
-async fn a_message_that_is_none_is_told_and_nothing_of_it_is_typed() {
+async fn an_invalid_message_gets_an_error_and_nothing_of_it_is_typed() {
     let server = Server::start();
     let shell = server.session().await;
     let mut socket = plain(&server, &shell, "").await;
@@ -173,7 +173,7 @@ async fn a_message_that_is_none_is_told_and_nothing_of_it_is_typed() {
 
 #[tokio::test]
 // promise: view-6
-async fn cut_off_anywhere_it_goes_on_with_the_next_byte_and_a_slow_reader_loses_none() {
+async fn cut_off_anywhere_it_continues_with_the_next_byte_and_a_slow_reader_loses_none() {
     let server = Server::start();
     let shell = server.session().await;
     let at = shell.look().await.journal.end_offset;

@@ -14,7 +14,7 @@ fn refusal(server: &Server) -> String {
 
 #[test]
 // promise: access-2
-fn a_state_directory_that_others_can_write_is_refused_with_what_to_do() {
+fn a_state_directory_that_others_can_write_is_refused_with_a_remedy() {
     let server = Server::start_in(Home::make(), e2e::Start::default());
     let state = server.home().state();
     server.stop();
@@ -30,7 +30,7 @@ fn a_state_directory_that_others_can_write_is_refused_with_what_to_do() {
 
 #[test]
 // promise: access-2
-fn a_directory_in_the_state_directory_that_others_own_or_can_write_is_refused_with_what_to_do() {
+fn a_directory_in_the_state_directory_that_others_own_or_can_write_is_refused_with_a_remedy() {
     let server = Server::start_in(Home::make(), e2e::Start::default());
     let state = server.home().state();
     server.stop();
@@ -56,7 +56,7 @@ fn a_directory_in_the_state_directory_that_others_own_or_can_write_is_refused_wi
 }
 
 #[test]
-fn a_damaged_file_of_the_servers_own_is_named_with_what_helps() {
+fn a_damaged_file_of_the_server_is_named_with_a_remedy() {
     let server = Server::start();
     let state = server.home().state();
     server.stop();

@@ -21,7 +21,7 @@ async fn lives(shell: &Session, pid: Option<u32>) {
 
 #[tokio::test]
 // promise: limit-9
-async fn a_command_whose_time_is_up_is_interrupted_or_ended_by_force_and_the_shell_stays() {
+async fn a_command_that_exceeds_its_time_is_interrupted_or_killed_and_the_shell_stays() {
     let server = Server::start();
     let shell = server.session().await;
     let pid = shell.look().await.pid;
@@ -50,7 +50,7 @@ async fn a_command_whose_time_is_up_is_interrupted_or_ended_by_force_and_the_she
 
 #[tokio::test]
 // promise: limit-9
-async fn a_command_that_heeds_no_interrupt_runs_on_and_the_answer_says_so() {
+async fn a_command_that_ignores_an_interrupt_continues_and_the_answer_says_so() {
     let server = Server::start();
     let shell = server.session().await;
     let done =

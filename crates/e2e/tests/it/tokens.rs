@@ -180,7 +180,7 @@ async fn a_bound_token_uses_no_session_outside_its_bounds_although_its_name_owns
 }
 
 #[tokio::test]
-async fn a_token_for_a_profile_that_is_not_there_is_refused_with_those_that_are() {
+async fn a_token_for_a_missing_profile_is_refused_with_the_list_of_existing_ones() {
     let home = Home::make();
     configure(&home, "[profiles.build]\n[profiles.deploy]\n");
     let server = Server::start_in(home, Start::default());

@@ -80,7 +80,7 @@ async fn waits_cover_a_persons_line_and_typed_ahead_lines() {
 
 #[tokio::test]
 // promise: signal-2
-async fn an_interrupt_throws_away_what_was_typed_and_not_read() {
+async fn an_interrupt_discards_unread_input() {
     each("6 interrupts", async |t| {
         let sleeper = t.shell.begin("sleep 600").await;
         t.shell.sends(b"echo leaked >>leaked\r").await;
@@ -124,7 +124,7 @@ async fn input_and_signals_that_end_their_session_succeed() {
 
 #[tokio::test]
 // promise: shell-6
-async fn a_program_without_hooks_is_never_sent_a_key_of_ours() {
+async fn a_program_without_hooks_is_never_sent_a_key_of_ptyd() {
     let server = Server::start();
     let request = CreateRequest { shell: Some("sqlite3".to_owned()), ..CreateRequest::default() };
     let shell = server.session_with(request).await;

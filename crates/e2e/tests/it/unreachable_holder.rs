@@ -117,7 +117,7 @@ async fn a_session_whose_holder_does_not_answer_is_ended_by_force_with_everythin
 
 #[tokio::test]
 // promise: crash-5
-async fn the_next_server_serves_the_others_at_once_and_takes_the_stopped_one_on_when_it_goes_on() {
+async fn the_next_server_serves_other_sessions_at_once_and_adopts_a_stopped_holder_when_it_continues() {
     let server = Server::start();
     let (shell, other) = (server.session().await, server.session().await);
     shell.gives("echo before").await;
@@ -165,7 +165,7 @@ async fn a_session_is_found_by_its_name_before_the_next_server_has_taken_it_on()
 
 #[tokio::test]
 // promise: crash-5
-async fn a_session_whose_socket_is_gone_lives_on_is_told_and_can_be_ended_by_force() {
+async fn a_session_whose_socket_is_gone_lives_on_is_reported_and_can_be_ended_by_force() {
     let server = Server::start();
     let shell = server.session().await;
     let pid = Pid::new(shell.look().await.pid.expect("it lives"));
@@ -242,7 +242,7 @@ while ends not in select.select([ends, listener], [], [])[0]:
 
 #[tokio::test]
 // promise: crash-5
-async fn a_holder_of_a_protocol_that_is_not_known_is_told_left_alone_and_ended_by_force() {
+async fn a_holder_with_an_unknown_protocol_is_reported_left_alone_and_ended_by_force() {
     if lacks(&["python3"]) {
         return;
     }
@@ -373,7 +373,7 @@ fn stalling(point: &str) -> (Server, std::path::PathBuf) {
 
 #[tokio::test]
 // promise: disk-3
-async fn one_creation_that_waits_for_the_disk_keeps_nobody_else_waiting() {
+async fn one_creation_that_waits_for_the_disk_delays_nobody_else() {
     let (server, file) = stalling("create");
     let shell = server.session().await;
     pipe(&file);
@@ -400,7 +400,7 @@ async fn one_creation_that_waits_for_the_disk_keeps_nobody_else_waiting() {
 
 #[tokio::test]
 // promise: disk-3
-async fn a_disk_that_does_not_give_the_store_holds_up_no_list_for_ever_and_not_that_of_the_living() {
+async fn no_list_hangs_if_the_disk_of_the_store_does_not_answer_and_live_sessions_are_listed_at_once() {
     let (server, file) = stalling("store");
     let (live, old) = (server.session().await, server.session().await);
     old.ends().await;
@@ -431,7 +431,7 @@ async fn a_disk_that_does_not_give_the_store_holds_up_no_list_for_ever_and_not_t
 
 #[tokio::test]
 // promise: disk-3
-async fn a_disk_that_does_not_give_or_take_the_store_refuses_a_purge_and_a_wait_in_time() {
+async fn a_purge_and_a_wait_fail_in_time_if_the_disk_of_the_store_does_not_answer() {
     for (point, purges) in [("store", false), ("store-write", false), ("store-write", true), ("removal", true)] {
         let (server, file) = stalling(point);
         let (live, old) = (server.session().await, server.session().await);
@@ -463,7 +463,7 @@ async fn a_disk_that_does_not_give_or_take_the_store_refuses_a_purge_and_a_wait_
 
 #[tokio::test]
 // promise: crash-8
-async fn a_server_inside_a_session_says_that_it_cannot_take_that_session_on() {
+async fn a_server_inside_a_session_says_that_it_cannot_serve_that_session() {
     let server = Server::start();
     let (around, other) = (server.session().await, server.session().await);
     let (go, pid) = (server.home().file("go"), server.home().file("pid"));

@@ -41,7 +41,7 @@ async fn a_long_command_is_waited_for_in_one_call() {
 
 #[tokio::test]
 // promise: wait-3
-async fn a_wait_for_a_command_that_has_ended_is_over_once_its_output_was_looked_at() {
+async fn a_wait_for_an_ended_command_ends_once_its_output_was_searched() {
     let server = Server::start();
     let shell = server.session().await;
     let asks = async |pattern: &str| {
@@ -67,7 +67,7 @@ async fn a_wait_for_a_command_that_has_ended_is_over_once_its_output_was_looked_
 }
 
 #[tokio::test]
-async fn a_pattern_ends_a_wait_while_its_command_goes_on() {
+async fn a_pattern_ends_a_wait_while_its_command_continues() {
     let server = Server::start();
     let shell = server.session().await;
     let command = shell.run_until("sleep 0.3; echo listening on 4711; read -r _", r"listening on (\d+)").await;
@@ -162,7 +162,7 @@ async fn a_wait_ends_when_a_process_of_the_session_listens() {
 
 #[tokio::test]
 // promise: wait-5
-async fn a_wait_ends_when_a_file_appears_and_an_old_one_is_none() {
+async fn a_wait_ends_when_a_file_appears_and_an_old_file_does_not_count() {
     let server = Server::start();
     let shell = server.session().await;
     shell.gives("mkdir -p build && cd build && echo old >made").await;
@@ -190,7 +190,7 @@ async fn a_wait_ends_when_something_has_gone_from_the_screen() {
 
 #[tokio::test]
 // promise: wait-5
-async fn a_wait_ends_at_the_bell_and_a_titles_end_is_none() {
+async fn a_wait_ends_at_the_bell_and_not_at_the_end_of_a_title() {
     let server = Server::start();
     let shell = server.session().await;
     let command = until(
@@ -314,7 +314,7 @@ async fn a_wait_at_the_prompt_can_end_by_a_background_job() {
 
 #[tokio::test]
 // promise: wait-5
-async fn text_that_comes_and_goes_at_once_has_gone() {
+async fn text_that_appears_and_vanishes_at_once_counts_as_gone() {
     let server = Server::start();
     let shell = server.session().await;
     let command = until(&shell, r"printf 'Loading'; printf '\r\e[K'; read -r _", &["gone:Loading"]).await;
@@ -345,7 +345,7 @@ async fn a_pattern_never_sees_the_prompt_behind_a_commands_end() {
 
 #[tokio::test]
 // promise: wait-2
-async fn a_pattern_never_sees_what_stands_before_a_commands_beginning() {
+async fn a_pattern_never_matches_text_before_the_beginning_of_its_command() {
     let server = Server::start();
     for name in ["bash", "zsh", "fish", "dash", "mksh"] {
         let create = api::CreateRequest { shell: Some(name.to_owned()), ..Default::default() };

@@ -234,7 +234,7 @@ fn a_shell_without_keys_that_takes_bytes_one_by_one_is_not_at_its_line() {
 }
 
 #[test]
-fn the_silences_of_the_rules_are_told_apart() {
+fn each_rule_has_its_own_silence() {
     for silence in [SILENT_MS, SETTLED_MS] {
         let us = u64::from(silence) * 1_000;
         assert_eq!((quiet_step(us), quiet_step(us - 1) < silence), (silence, true));

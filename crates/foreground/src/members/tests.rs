@@ -47,7 +47,7 @@ fn a_job_is_stopped_with_the_processes_that_wait_for_no_other_one() {
 }
 
 #[test]
-fn a_terminal_is_had_by_those_that_it_controls_and_by_those_without_any() {
+fn a_terminal_belongs_to_the_processes_that_it_controls_and_to_those_without_one() {
     let none = Member { terminal: Terminal::None, ..member(21, 20, 20) };
     let all = [member(20, SHELL, 20), none, leader(22, 20, Terminal::Pseudo(2), 22)];
     assert_eq!(at_terminal(&all, OURS), [20, 21]);

@@ -49,7 +49,7 @@ fn every_fact_is_read_back_as_it_was_written() {
 }
 
 #[test]
-fn facts_of_a_later_version_are_passed_over() {
+fn facts_of_a_later_version_are_skipped() {
     let known = full().to_string();
     let later: String = known.lines().map(|line| format!("{line} later 7\nlater on 8\n")).collect();
     assert_eq!(later.parse(), Ok(full()));

@@ -4,7 +4,7 @@ use crate::rig::Held;
 
 #[test]
 // promise: crash-6
-fn a_kernel_that_has_no_memory_to_wait_with_ends_no_session() {
+fn a_poll_that_fails_for_lack_of_memory_ends_no_session() {
     for errno in ["ENOMEM", "EAGAIN"] {
         let log = tempfile::NamedTempFile::new().unwrap();
         let log = log.path().to_str().unwrap();

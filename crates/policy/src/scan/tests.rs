@@ -93,7 +93,7 @@ fn a_command_is_found_at_any_depth() {
 }
 
 #[test]
-fn text_that_only_looks_like_a_command_is_none() {
+fn text_that_only_looks_like_a_command_is_not_one() {
     for text in [
         "echo rm -rf x",
         "echo 'a; rm -rf x'",

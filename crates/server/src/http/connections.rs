@@ -248,7 +248,7 @@ mod tests {
 
     #[tokio::test]
     // promise: rest-9
-    async fn a_head_that_does_not_come_and_an_idle_connection_are_given_up() {
+    async fn a_head_that_does_not_come_and_an_idle_connection_are_dropped() {
         let rig = listening(Bounds { head: Duration::from_millis(50), ..Bounds::default() }).await;
         let mut slow = rig.sent(b"GET / HTTP/1.1\r\nHost: lo").await;
         assert!(!heard(&mut slow).await.contains(" 200 "));

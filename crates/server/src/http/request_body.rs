@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_does_not_come_is_given_up() {
+    async fn a_body_that_does_not_come_is_abandoned() {
         let (_parts, body) = open();
         let inbox = Inbox { patience: Duration::from_millis(10), ..RequestBodies::default().of("ann", true) };
         assert_eq!(inbox.take(body, 1).await, Err(NotTaken::Late));

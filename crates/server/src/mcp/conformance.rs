@@ -504,7 +504,7 @@ fn explained(revision: &str) -> Failing {
 
 #[tokio::test(flavor = "multi_thread")]
 // promise: mcp-1
-async fn with_what_it_asks_for_the_suite_passes_but_for_what_the_page_explains() {
+async fn the_suite_passes_with_its_fixtures_except_for_the_rows_of_the_page() {
     let modules = std::env::var_os("PTYD_TEST_NPM").map(PathBuf::from).filter(|modules| modules.is_dir());
     let Some(modules) = modules else {
         not_run::not_run("PTYD_TEST_NPM names no folder node_modules; `cargo xtask test` makes one");

@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     // promise: mcp-6
-    fn a_server_begins_with_no_more_conversations_than_can_be_open() {
+    fn a_server_restores_at_most_as_many_mcp_sessions_as_can_be_open() {
         let dir = tempfile::tempdir().expect("a folder");
         let folder = dir.path().join("conversations");
         HttpSessionStore::tidy(&folder).expect("a folder");

@@ -64,7 +64,7 @@ async fn ping(entrance: &Entrance<Handler>, id: &str) -> StatusCode {
 
 #[tokio::test]
 // promise: mcp-6
-async fn the_one_that_is_idle_longest_makes_room_and_nobody_who_listens() {
+async fn the_longest_idle_session_is_dropped_and_none_with_a_listener() {
     let (entrance, _heard) = entrance(2);
     let first = begin(&entrance).await.expect("there is room");
     let second = begin(&entrance).await.expect("there is room");
@@ -82,7 +82,7 @@ async fn the_one_that_is_idle_longest_makes_room_and_nobody_who_listens() {
 
 #[tokio::test]
 // promise: mcp-6
-async fn a_conversation_ends_when_nobody_was_in_it_for_its_time() {
+async fn an_mcp_session_expires_when_no_client_uses_it() {
     let (entrance, _heard) = entrance(2);
     let idle = begin(&entrance).await.expect("there is room");
     let used = begin(&entrance).await.expect("there is room");

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_default_that_says_nothing_is_left_out() {
+    fn a_default_that_says_nothing_is_omitted() {
         let mut schema = serde_json::json!({ "properties": {
             "a": { "default": "" }, "b": { "default": false }, "c": { "default": 0 }, "d": { "default": { "x": 1 } },
             "e": { "default": true }, "f": { "default": 50 }, "g": { "default": "text" }

@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     // promise: rest-11
-    fn null_for_an_optional_field_is_as_if_it_were_left_out() {
+    fn null_for_an_optional_field_is_as_if_it_were_omitted() {
         /// Every optional field of a request, as null, beside those that it needs.
         fn check<T: DeserializeOwned + PartialEq + std::fmt::Debug + schemars::JsonSchema>(needed: &str) {
             let schema = schemars::schema_for!(T).to_value();

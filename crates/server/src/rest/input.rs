@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_goes_to_the_foreground_unless_it_is_said_otherwise() {
+    fn a_signal_goes_to_the_foreground_unless_the_request_names_a_target() {
         let parse = |body: &str| {
             to_signal(serde_json::from_str(body).expect("a well-formed body")).map_err(|r| r.field.expect("a field"))
         };

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_for_whoever_names_them() {
+    fn events_go_to_the_clients_that_request_them() {
         let wanted = |accept: &'static str| {
             are_wanted(&HeaderMap::from_iter([(header::ACCEPT, axum::http::HeaderValue::from_static(accept))]))
         };

@@ -63,7 +63,10 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Pr
     }
     for (name, value) in &body.env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-            return Err(ProblemResponse::field("env", "a name cannot be empty or contain `=`, and neither names nor values can contain a NUL"));
+            return Err(ProblemResponse::field(
+                "env",
+                "a name cannot be empty or contain `=`, and neither names nor values can contain a NUL",
+            ));
         }
     }
     Ok(Create {
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn null_for_an_optional_parameter_is_as_if_it_were_left_out() {
+    fn null_for_an_optional_parameter_is_as_if_it_were_omitted() {
         let body = r#"{"shell":null,"cwd":null,"env":null,"dimensions":null,"name":null,"owner":null,"limits":null}"#;
         let create = to_create(serde_json::from_str(body).expect("valid"), None).expect("accepted");
         let left_out = to_create(api::CreateRequest::default(), None).expect("accepted");

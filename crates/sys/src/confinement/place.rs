@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     // promise: access-13
-    fn a_place_is_the_path_that_was_written_but_for_links_of_roots() {
+    fn a_place_is_the_written_path_except_for_links_that_root_made() {
         let folder = tempfile::tempdir().expect("a folder");
         let own = folder.path().canonicalize().expect("there");
         std::fs::create_dir_all(own.join("src/web")).expect("made");

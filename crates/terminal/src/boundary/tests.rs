@@ -59,7 +59,7 @@ fn a_record_is_read_to_the_letter() {
 }
 
 #[test]
-fn a_record_that_breaks_the_grammar_is_none() {
+fn a_record_that_breaks_the_grammar_is_ignored() {
     for record in [
         "",
         "C",
@@ -140,7 +140,7 @@ fn a_start_is_not_lost_when_the_shell_first_ends_what_was_typed_ahead() {
 }
 
 #[test]
-fn a_prompt_is_hidden_and_settles_nothing_even_where_it_is_told_behind_what_came_after_it() {
+fn a_prompt_is_hidden_and_ends_nothing_even_if_its_record_arrives_after_later_output() {
     let mut boundaries = Boundaries::new();
     let prompt = || Record::Prompt { nonce: nonce("7.0") };
     for record in [started("a", 1), ended("b", 1), prompt(), prompt()] {

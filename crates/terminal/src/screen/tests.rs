@@ -44,7 +44,7 @@ fn a_row_looks_different_when_only_its_colours_do() {
 }
 
 #[test]
-fn characters_cut_anywhere_are_whole_and_what_is_none_is_marked() {
+fn characters_cut_anywhere_are_whole_and_invalid_bytes_are_marked() {
     let mut screen = Screen::new(10, 1);
     for byte in "é€😀".bytes().chain(*b"\xff\xe2\x82z") {
         screen.feed(&[byte]);
@@ -375,7 +375,7 @@ proptest! {
 
     #[test]
     // promise: output-8
-    fn a_screen_that_passes_over_plain_runs_is_the_one_that_drew_them(
+    fn a_screen_that_skips_plain_runs_equals_one_that_draws_them(
         blocks in prop::collection::vec((prop::collection::vec(part(), 0..8), prop::collection::vec(plain_part(), 0..80)), 1..4),
         end in prop::collection::vec(part(), 0..6),
         (cols, rows) in (2u16..14, 1u16..7),
@@ -422,7 +422,7 @@ proptest! {
 
     #[test]
     // promise: output-8
-    fn a_snapshot_goes_on_like_the_screen_it_was_taken_of(
+    fn a_snapshot_continues_like_the_screen_it_was_taken_of(
         parts in prop::collection::vec(part(), 1..24),
         (cols, rows) in (2u16..14, 1u16..7),
     ) {

@@ -11,7 +11,7 @@ fn read(output: &str) -> String {
 }
 
 #[test]
-fn lines_are_kept_as_the_output_had_them() {
+fn lines_stay_exactly_as_they_were_printed() {
     for (output, text) in [
         ("", ""),
         ("a", "a"),
@@ -282,7 +282,7 @@ proptest! {
 
     #[test]
     // promise: output-8
-    fn the_plain_way_and_every_cut_give_what_the_terminal_gives(
+    fn the_fast_path_and_every_cut_equal_the_terminal(
         bytes in output(), (cols, rows) in (2u16..12, 1u16..6), cuts in prop::collection::vec(any::<prop::sample::Index>(), 2),
     ) {
         let slow = slowly(&bytes, cols, rows);

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_paints_the_screen_that_is_to_be_seen_and_switches_to_none() {
+    fn a_snapshot_paints_the_visible_screen_and_does_not_switch_screens() {
         for (output, is_alternate) in [
             (&b"first\r\n\x1b[?1049hinner\x1b[3;4Hx\x1b[?1000h"[..], true),
             (b"first\r\n\x1b[?1049hinner\x1b7\x1b[?1049lsecond\x1b[?2004h", false),

@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     // promise: cli-3
-    fn no_c1_control_is_left_or_made_by_what_is_dropped() {
+    fn dropping_sequences_leaves_and_makes_no_c1_control() {
         for bytes in
             [&b"a\xc2\x9d52;c;QQ==\xc2\x9c"[..], b"\xc2\xc2\x9d\x9d52;c", b"\xc2\x1b]52;c;eA==\x07\x9d52;c;QQ==\x07"]
         {

@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     // promise: access-16
-    fn an_engine_is_asked_for_what_the_profile_says_and_for_no_network_by_default() {
+    fn an_engine_gets_the_profiles_settings_and_no_network_by_default() {
         let settings = ContainerSettings {
             engine: "podman".to_owned(),
             image: "localhost/x:1".to_owned(),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_does_not_end_is_killed_and_one_that_is_not_there_is_told() {
+    fn a_program_that_does_not_end_is_killed_and_a_missing_one_is_reported() {
         let said = tempfile::NamedTempFile::new().expect("a file");
         let run = |engine: &str, arguments: &[&str], longest| {
             let arguments: Vec<_> = arguments.iter().map(|one| (*one).to_owned()).collect();

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_holders_last_words_are_told_and_a_want_of_something_is_known_in_them() {
+    fn a_holders_last_words_are_reported_and_a_lack_of_resources_is_recognised() {
         let dir = tempfile::tempdir().expect("a directory");
         let ended = || NoGreeting::Ended(io::ErrorKind::UnexpectedEof.into());
         let say = |words: &str| {

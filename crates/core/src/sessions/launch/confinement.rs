@@ -507,7 +507,7 @@ mod tests {
 
     #[test]
     // promise: access-13
-    fn a_profile_names_what_is_written_in_every_tier() {
+    fn a_profile_names_the_writable_places_in_every_tier() {
         let paths = |path: &str| vec![PathBuf::from(path)];
         type OfTier = fn(&Confinement, &Places<'_>) -> Result<Rules, ActionError>;
         let of_tiers: [(_, OfTier); 3] = [
@@ -551,7 +551,7 @@ mod tests {
 
     #[test]
     // promise: access-13
-    fn a_profile_says_among_which_folders_its_sessions_choose() {
+    fn a_profile_names_the_folders_from_which_its_sessions_choose() {
         let of = |patterns: &[&str]| Confinement {
             workspaces: patterns.iter().map(PathBuf::from).collect(),
             ..Confinement::default()
@@ -601,7 +601,7 @@ mod tests {
 
     #[test]
     // promise: access-15
-    fn a_projects_settings_are_kept_unless_its_profile_allows_to_change_them() {
+    fn a_projects_settings_are_read_only_unless_its_profile_allows_changes() {
         let of = |tier| Confinement { tier, ..Confinement::default() };
         let given = |confinement: &Confinement, directory| {
             let rules = rules(confinement, &places(directory)).expect("a project");

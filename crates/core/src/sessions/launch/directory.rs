@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_for_the_directory_is_the_sessions_and_keeps_the_way_that_led_there() {
+    fn the_variable_pwd_is_the_sessions_directory_by_its_logical_path() {
         let dir = tempfile::tempdir().expect("a directory");
         let (real, connection) =
             (dir.path().canonicalize().expect("it is there").join("real"), dir.path().join("link"));

@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     // promise: profile-1
-    fn a_profile_goes_behind_the_request_and_before_what_the_client_brings_along() {
+    fn a_request_precedes_its_profile_and_a_profile_precedes_the_client() {
         let effective = of(Profile {
             env: [("A", "profile"), ("B", "profile")].map(|(n, v)| (n.to_owned(), v.to_owned())).into(),
             unset: vec!["GONE".to_owned()],
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     // promise: shell-15
-    fn a_shell_of_another_user_has_that_users_places_and_none_of_ours() {
+    fn a_shell_of_another_user_has_that_users_places_and_none_of_the_servers() {
         let user = User {
             name: "ann".to_owned(),
             uid: 1,

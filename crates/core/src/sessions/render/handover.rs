@@ -526,7 +526,7 @@ mod tests {
 
     #[test]
     // promise: output-15
-    fn memory_and_events_give_the_same_and_output_is_never_taken_for_a_line() {
+    fn memory_and_events_agree_and_output_is_never_mistaken_for_a_line() {
         let region = format!(" {BASH}\r\n");
         let folder = Folder::of(&[(&region, false), (&region, true), (&region, false), (&region, false)]);
         let end = folder.bytes.len();

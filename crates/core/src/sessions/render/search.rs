@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     // promise: output-13
-    fn a_line_that_was_written_over_is_found_as_it_stands_in_the_end() {
+    fn an_overwritten_line_is_found_in_its_final_form() {
         let output = b"first\r\nwaiting\r\nlast\r\n\x1b[2A\x1b[Kdone\r\n\x1b[Bafter\r\n";
         assert_eq!(find(output, "waiting", 10).hits, []);
         // The line that the cursor went back to was made by what was printed last.
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     // promise: output-13
-    fn a_search_that_is_full_goes_on_behind_its_last_match_and_finds_every_line_once() {
+    fn a_search_that_is_full_continues_behind_its_last_match_and_finds_every_line_once() {
         let mut output = Vec::new();
         for number in 0..30_000 {
             output.extend(format!("line {number}\r\n").into_bytes());

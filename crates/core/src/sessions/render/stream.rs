@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     // promise: view-1
-    fn markers_and_questions_are_left_out_and_an_unfinished_one_is_held_back() {
+    fn markers_and_questions_are_omitted_and_an_unfinished_one_is_held_back() {
         let marker = b"\x1b]7337;D;abc\x07";
         let mut bytes = b"one".to_vec();
         bytes.extend(marker);

@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     // promise: output-11
-    fn the_terminals_echo_of_whole_lines_is_left_out_and_nothing_else() {
+    fn the_terminals_echo_of_whole_lines_is_omitted_and_nothing_else() {
         for (typed, output, rest) in [
             ("hi\n", "hi\r\nhi\r\n", "hi\r\n"),
             ("hi\r", "hi\r\n", ""),
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     // promise: output-11
-    fn a_line_that_an_editor_paints_behind_its_prompt_is_left_out() {
+    fn a_line_that_an_editor_paints_behind_its_prompt_is_omitted() {
         let repainted = "\x1b[1G\x1b[0J>>> 6*\x1b[32m7\x1b[m\x1b[8G\r\n42\r\n>>> ";
         for (before, output, rest) in [
             ("x\r\n>>> ", "6*7\r\n42\r\n>>> ", "42\r\n>>> "),

@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     // promise: ask-3
-    fn a_question_is_known_by_its_end_and_progress_is_none() {
+    fn a_question_is_recognised_by_its_end_and_progress_is_not_a_question() {
         let ending = |output: &str| QuestionEnding::of(output.as_bytes());
         let npm = ending("\r\n\x1b[1G\x1b[0Jversion: (1.0.0) \x1b[18G");
         assert!(npm.is_some());

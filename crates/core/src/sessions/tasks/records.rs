@@ -402,7 +402,7 @@ mod tests {
 
     #[test]
     // promise: mcp-7
-    fn records_are_read_back_and_what_is_cut_or_unknown_is_left_out() {
+    fn records_are_read_back_without_those_that_are_cut_or_unknown() {
         let dir = tempfile::tempdir().expect("a folder");
         let folder = SessionFolder::of_test(dir.path());
         let tasks = SessionTasks::load(folder.clone()).expect("nothing is there");

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn handovers_that_are_brought_up_to_date_are_those_of_the_present_commands() {
+    fn updated_handovers_are_those_of_the_present_commands() {
         let mut log = CommandLog::new(0);
         let mut followed = RecentHandovers::default();
         let mut check = |log: &CommandLog| {

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_is_told_by_process() {
+    fn processor_time_is_reported_by_process() {
         let block =
             |holder: f64| Block { samples: vec![1.0], processor: vec![(Role::Server, 1.0), (Role::Holder, holder)] };
         let rounds = [block(2.0), block(9.0), block(3.0)];

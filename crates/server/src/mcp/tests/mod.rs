@@ -229,7 +229,7 @@ async fn the_end_of_a_stream_ends_every_wait_at_once_and_the_last_connection_is_
 }
 
 #[tokio::test]
-async fn a_stream_that_does_not_say_hello_is_told_why_it_is_refused() {
+async fn a_stream_without_a_handshake_is_refused_with_the_reason() {
     let (server, _heard) = Fake::new(|_| None);
     let mut client = Client::raw(server);
     client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize" })).await;
@@ -276,7 +276,7 @@ fn dialogue(action: &Action) -> Option<Result<Outcome, ActionError>> {
 }
 
 #[tokio::test]
-async fn a_dialogue_hears_the_prompt_that_stands_there_and_says_which_step_did_not_match() {
+async fn a_dialogue_sees_the_present_prompt_and_says_which_step_did_not_match() {
     let (server, _heard) = Fake::new(dialogue);
     let mut client = Client::connect(server.clone(), "talks").await;
     client.initialize("2025-11-25").await;

@@ -61,7 +61,7 @@ pub(super) fn task(end: &TaskEnd, context: &AnswerContext<'_>) -> (String, Strin
         facts.add("C-c was sent");
     }
     if end.told_before > 0 {
-        facts.add(format!("{} told before", counted(end.told_before, "byte", "bytes")));
+        facts.add(format!("{} reported before", counted(end.told_before, "byte", "bytes")));
     }
     circumstances(&mut facts, report, notes, context);
     (body, facts.line())

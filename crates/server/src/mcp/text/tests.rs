@@ -55,7 +55,7 @@ fn with(report: &Report, change: impl FnOnce(&mut Report)) -> Report {
 }
 
 #[test]
-fn a_result_is_the_output_and_then_only_what_is_unusual() {
+fn a_result_is_the_output_and_then_only_unusual_facts() {
     assert_eq!(rendered(&done("hi\n")), "hi\n[exit 0]");
     assert_eq!(rendered(&done("no newline")), "no newline\n[exit 0 · no newline at the end]");
     assert_eq!(rendered(&done("")), "[exit 0]");
@@ -95,7 +95,7 @@ fn signals_and_failed_parts_of_a_pipeline_are_named() {
 }
 
 #[test]
-fn a_limit_that_a_command_ran_into_is_named_with_what_it_did() {
+fn a_limit_that_a_command_reached_is_named_with_its_effect() {
     let with_limit = |limit, value| {
         with(&done(""), |r| {
             r.command.as_mut().expect("one").limits_hit = vec![limit];
@@ -171,7 +171,7 @@ fn an_end_that_nobody_attested_says_so() {
 }
 
 #[test]
-fn a_dead_shell_is_told_with_how_it_ended() {
+fn a_dead_shell_is_reported_with_the_cause() {
     let dead = with(&done("bye\n"), |r| {
         r.session.status = SessionStatus::Terminated;
         r.session.exit = Some(SessionExit {
@@ -322,7 +322,7 @@ fn a_full_screen_program_is_its_rows_and_its_cursor() {
 }
 
 #[test]
-fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
+fn the_terminal_tool_reports_the_state_after_a_call_that_ran_nothing() {
     let (host, shown) = (host(), reported());
     let tell = |look, fresh| {
         let view = TerminalView {

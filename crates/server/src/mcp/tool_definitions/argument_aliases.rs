@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     // promise: mcp-4
-    fn other_names_are_taken_as_the_arguments_that_they_stand_for() {
+    fn alias_names_count_as_the_arguments_that_they_stand_for() {
         for (tool, given, taken) in [
             ("terminal", json!({ "cmd": "ls", "description": "Lists" }), json!({ "command": "ls" })),
             (

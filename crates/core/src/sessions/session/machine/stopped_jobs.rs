@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_of_a_stop_is_a_stopped_job_and_another_end_is_none() {
+    fn a_stop_code_means_a_stopped_job_and_no_other_code_does() {
         let (mut jobs, host) = (StoppedJobs::default(), FakeHost::default());
         for (code, has_stopped) in [(Some(128 + sys::signal::TSTP), true), (Some(0), false), (None, false)] {
             jobs.on_end(&host, code, (HOLDER, SHELL));
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_that_reports_no_stop_is_believed_less_than_a_new_stopped_child_of_it() {
+    fn a_new_stopped_child_outweighs_a_shell_that_reports_no_stop() {
         let (mut jobs, host) = (StoppedJobs::default(), FakeHost::default());
         let (holder, shell) = (process(HOLDER, 0, false), process(SHELL, HOLDER, false));
         let mut has_stopped = |below: &[Process]| {

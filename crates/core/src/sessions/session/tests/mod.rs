@@ -332,7 +332,7 @@ fn a_command_that_its_shell_did_not_begin_after_an_interrupt_was_not_run() {
 
 #[test]
 // promise: shell-12
-fn a_hook_that_asks_is_told_wherever_its_report_stands_behind_the_end() {
+fn a_hook_that_asks_is_reported_wherever_its_report_stands_behind_the_end() {
     // The holder reads reports and output from two descriptors: reports may stand before output that was written earlier.
     let output: [&[u8]; 2] = [b"\x1b]7337;C;1\x07", b"\x1b]7337;D;second\x07"];
     for reported_at in 0..=2 {

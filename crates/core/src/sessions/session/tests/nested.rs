@@ -209,7 +209,7 @@ fn a_state_from_before_a_command_begins_is_not_its_question() {
 }
 
 #[test]
-fn a_line_typed_while_the_shell_works_has_started_no_shell_that_is_known() {
+fn a_line_typed_while_the_shell_works_makes_no_nested_shell_known() {
     for works in [true, false] {
         let mut nested = ran_one();
         if works {
@@ -229,7 +229,7 @@ fn a_line_typed_while_the_shell_works_has_started_no_shell_that_is_known() {
 }
 
 #[test]
-fn it_is_refused_if_no_reaction_shows_where_it_would_run() {
+fn a_command_is_refused_if_no_reaction_shows_where_it_would_run() {
     let mut nested = ran_one();
     nested.reads();
     nested.types(b"exit\n");

@@ -434,7 +434,7 @@ fn last() -> impl Strategy<Value = Last> {
 
 #[test]
 // promise: wait-3
-fn a_screen_before_the_first_prompt_is_told_though_no_state_of_the_kernel_follows_it() {
+fn a_screen_before_the_first_prompt_is_reported_though_no_state_of_the_kernel_follows_it() {
     let mut rig = Rig::new(HandoverMethod::Keys);
     let (reply, mut told) = oneshot::channel();
     rig.receive(sample(Activity::Busy, Modes { canonical: true, ..Modes::default() }, NO_PROCESS));

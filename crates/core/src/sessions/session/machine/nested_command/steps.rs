@@ -120,8 +120,7 @@ impl Session {
             if self.timeline.log().current.is_some() {
                 return Err(NestedRefusal::Never(self.busy_inside_error()));
             }
-            let problem =
-                "no program in this session can be a nested shell; without inside, the session's own shell runs the command";
+            let problem = "no program in this session can be a nested shell; without inside, the session's own shell runs the command";
             return Err(NestedRefusal::Never(ActionError::Invalid { field: "inside", problem: problem.to_owned() }));
         }
         if self.timeline.shell().line_is_begun {
