@@ -97,7 +97,7 @@ async def test_a_task_of_a_client_that_sends_nobody_to_pages_waits_for_the_comma
 
 @DOORS
 # promise: policy-8
-async def test_a_person_who_does_not_go_there_ends_the_wait_and_the_next_server_says_what_it_knows(served, client, door):
+async def test_the_wait_ends_if_a_person_ignores_the_page_and_the_next_server_reports_the_state(served, client, door):
     session = await begun(client, served)
     task = await parked(client, session, ASKS)
     await client.question(task)

@@ -97,7 +97,7 @@ async def test_output_through_a_process_substitution_comes_once_and_ends_stay_ex
 
 
 # promise: output-8
-async def test_blanks_and_tabs_at_the_end_of_a_line_are_kept(workspace):
+async def test_blanks_and_tabs_at_the_end_of_a_line_stay(workspace):
     answer = await workspace.terminal(r"printf 'a  \n   \nb\t\nc  \033[Kd \033[2D\033[K\n'")
     # Erased blanks are gone.
     assert answer.text.startswith("a  \n   \nb\t\nc  \n[exit 0"), repr(answer.text)

@@ -42,7 +42,7 @@ async def test_a_question_to_the_terminal_is_answered_once(workspace, question, 
     assert (await workspace.terminal("echo next")).text == f"next\n[exit 0{end}]"
 
 
-async def test_the_cursors_place_is_told_truly(workspace):
+async def test_the_reported_cursor_position_is_true(workspace):
     session = await workspace.session(dimensions={"cols": 80, "rows": 24})
     answer = await session.run(r"printf '\e[2J\e[7;11H\e[6n'; IFS= read -s -t 60 -d R reply; echo; echo ${reply#*[}")
     assert (answer.last_line, answer.exit) == ("7;11", 0)

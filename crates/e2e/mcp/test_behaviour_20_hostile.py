@@ -142,7 +142,7 @@ async def test_a_question_to_another_user_is_reported(workspace):
 @far.needs_sshd
 @pytest.mark.not_confined("the key of ssh is hidden")
 # promise: end-8
-async def test_a_shell_far_away_says_what_can_be_known_and_gives_back(workspace):
+async def test_a_remote_shell_reports_known_facts_and_returns_to_the_outer_shell(workspace):
     with far.machine(workspace.root) as ssh:
         started = await workspace.terminal(f"{ssh} -t \"PS1='far> ' bash --norc --noprofile\"", timeout=60)
         assert (started.wants, started.output, started.is_timed_out) == ("input", "far> ", False), started.text

@@ -23,7 +23,7 @@ async def test_commands_that_are_sent_at_once_are_all_answered_in_order(workspac
         (workspace.project / "order").unlink()
 
 
-async def test_so_are_those_of_a_named_session_and_sessions_do_not_wait_for_each_other(workspace):
+async def test_commands_of_a_named_session_take_turns_and_sessions_do_not_wait_for_each_other(workspace):
     workspace.gate()
     one, other = await workspace.session(), await workspace.session()
     waits = asyncio.create_task(one.run("cat gate"))

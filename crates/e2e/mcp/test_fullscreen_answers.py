@@ -18,14 +18,14 @@ QUIET = "printf '\\e[?1049h\\e[Hpainted'; sleep 3600"
     ],
 )
 # promise: screen-3
-async def test_the_answer_in_which_a_program_ends_has_none_of_its_paint(workspace, command, until, keys):
+async def test_the_answer_in_which_a_program_ends_contains_no_paint(workspace, command, until, keys):
     async with played(workspace, command, until) as program:
         ended = await program.session.to_the_end(await program.session.press(*keys, timeout=60), program.command)
         assert (ended.exit, ended.output) == (0, "")
 
 
 # promise: screen-1
-async def test_a_look_at_the_screen_answers_at_once_when_the_pattern_stands_there(workspace):
+async def test_a_screen_call_returns_at_once_if_the_pattern_is_already_shown(workspace):
     session = await workspace.session()
     begun = await session.run(QUIET, wait_for="painted", timeout=60)
     assert "full-screen" in begun.facts

@@ -122,7 +122,7 @@ async def test_a_command_right_behind_a_typed_exit_runs_in_the_outer_shell(works
         assert (await outside).exit == 0
 
 
-async def test_so_does_one_whose_client_did_not_wait_for_the_reaction_to_exit(workspace):
+async def test_a_command_after_a_typed_exit_runs_in_the_outer_shell_even_if_its_client_did_not_wait(workspace):
     session = await workspace.session()
     for _ in range(20 if IS_FULL else 4):
         await session.run("bash --norc")

@@ -54,7 +54,7 @@ async def test_a_long_output_is_announced_with_the_call_that_reads_it(workspace)
 
 
 # promise: end-9
-async def test_reading_an_idle_session_tells_how_its_newest_command_ended(workspace):
+async def test_reading_an_idle_session_says_how_its_newest_command_ended(workspace):
     session = await workspace.session()
     assert "last" not in (await session.read()).text
     for command, told in [

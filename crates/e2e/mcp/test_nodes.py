@@ -222,7 +222,7 @@ async def test_a_load_balancer_routes_every_id_to_its_node(balanced):
         assert set(made) <= ({201, 502} if isinstance(balanced.proxy, Caddy) else {201}), made
 
 
-async def test_a_node_forwards_what_is_for_another_one(fleet):
+async def test_a_node_forwards_requests_for_another_node(fleet):
     sessions = await made_on_each(fleet)
     base = fleet.url(1)
     own = {"Authorization": fleet.headers["Authorization"]}
@@ -264,7 +264,7 @@ async def test_a_node_forwards_what_is_for_another_one(fleet):
         assert (gone.status_code, said["code"], "node 3" in said["detail"]) == (503, "node_unreachable", True), said
 
 
-async def test_a_node_that_does_not_forward_says_whose_each_id_is(alone):
+async def test_a_node_that_does_not_forward_names_the_node_of_each_id(alone):
     sessions = await made_on_each(alone)
     accept = ACCEPT
     async with (

@@ -391,7 +391,7 @@ def wrong_in(words: list[str], bases: list[tuple[str, ...]]) -> list[str]:
     return [option for option, value in options if not any(has(text, option, value) for text in texts)]
 
 
-def test_the_table_of_what_does_not_run_names_nothing_else():
+def test_the_table_of_blocks_that_do_not_run_names_nothing_else():
     blocks = [block for page in PAGES for block in blocks_of(page)]
     commands = {command for block in blocks for command, _ in block.commands}
     assert NOT_RUN.keys() <= commands | {block.first_line for block in blocks}

@@ -159,7 +159,7 @@ async def test_sessions_are_listed_by_status_in_pages(workspace):
     assert (refused.is_error, "limit" in refused.text) == (True, True)
 
 
-async def test_a_cancelled_call_gives_up_the_wait_and_the_program_runs_on(workspace):
+async def test_a_cancelled_call_ends_the_wait_and_the_program_continues(workspace):
     begun = asyncio.Event()
 
     async def hear(progress, total, message):
@@ -212,7 +212,7 @@ async def test_an_unknown_tool_is_a_protocol_error_that_names_the_tools(machine,
         ("terminate_terminal_session", {"session_id": "THERE", "signal": "SIGNOTHING"}, ["signal", "SIGTERM"]),
     ],
 )
-async def test_wrong_arguments_are_a_result_that_says_what_is_right(workspace, tool, arguments, words):
+async def test_the_error_for_wrong_arguments_names_the_right_ones(workspace, tool, arguments, words):
     session = await workspace.session()
     refused = await workspace.agent.call(tool, **{k: session.id if v == "THERE" else v for k, v in arguments.items()})
     assert refused.is_error

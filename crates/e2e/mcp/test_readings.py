@@ -107,7 +107,7 @@ async def test_a_screen_that_stands_still_is_not_a_silence_of_thirty_seconds(wor
 
 
 # promise: wait-6, output-12
-async def test_a_look_at_much_shows_commands_as_they_were_given(workspace):
+async def test_a_read_of_long_output_shows_commands_as_they_were_given(workspace):
     session = await workspace.session()
     await session.run("echo p1")
     await session.run("seq 1 20000")

@@ -95,7 +95,7 @@ async def test_reset_cannot_be_combined_with_is_input(workspace):
     assert (await workspace.terminal("echo $KEPT")).output == "yes"
 
 
-async def test_a_reset_kills_what_runs_says_what_and_runs_the_command_afresh(workspace):
+async def test_a_reset_kills_and_names_the_running_program_and_runs_the_command_afresh(workspace):
     old = await workspace.terminal("export TEST_VAR=hello; cd /tmp; sleep 4321", timeout=0.2)
     reset = await workspace.terminal("echo \"<$TEST_VAR>\"; pwd", reset=True)
     assert (reset.output, reset.exit) == (f"<>\n{workspace.project}", 0)

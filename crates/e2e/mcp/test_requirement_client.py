@@ -87,7 +87,7 @@ async def service_of(machine):
 
 
 # promise: rest-11
-async def test_every_endpoint_takes_and_gives_what_the_document_says(served):
+async def test_every_endpoint_accepts_and_returns_the_documented_fields(served):
     async with service_of(served) as service:
         session = await service.create("bash", str(served.project), {"GREETING": "hello"})
         sid = session["id"]

@@ -73,7 +73,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("door", ["stdio", "http"])
 @pytest.mark.parametrize("name", PROGRAMS)
 # promise: access-12
-async def test_a_person_types_what_a_program_reads_and_it_stands_nowhere(served, name, door):
+async def test_a_password_that_a_person_types_is_in_no_file(served, name, door):
     """Everything that can be read is looked through."""
     agents = served.agent_over_http() if door == "http" else served.another_agent("--detach", "0")
     command, program, prompt = PROGRAMS[name]
@@ -222,7 +222,7 @@ async def test_another_user_of_the_machine_gets_no_page(workspace):
     assert "got 2" in await printed(session)
 
 
-async def test_an_operator_can_leave_the_page_out(machine):
+async def test_an_operator_can_turn_the_secret_page_off(machine):
     async with machine.another_agent("--detach", "0", PTYD_SECRET_PAGE="false") as agent:
         session = await agent.session()
         asked = await session.run(READS)

@@ -94,7 +94,7 @@ async def shim(machine):
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 @pytest.mark.parametrize("part", ["output", "screen"])
 # promise: mcp-5
-async def test_a_change_is_told_over_stdio_and_by_the_next_server_too(machine, shim, era, part):
+async def test_subscribers_over_stdio_learn_of_changes_also_from_the_next_server(machine, shim, era, part):
     if era == LEGACY:
         capabilities = (await shim.initialize(era))["result"]["capabilities"]
         assert capabilities["resources"] == {"subscribe": True}
@@ -133,7 +133,7 @@ async def test_an_unknown_resource_cannot_be_followed(lines):
 
 
 # promise: mcp-5
-async def test_a_change_is_told_over_http_until_the_session_or_the_server_ends(served):
+async def test_subscribers_over_http_learn_of_changes_until_the_session_or_the_server_ends(served):
     async with served.http(**BOTH | {"MCP-Protocol-Version": MODERN}) as http:
 
         def message(id, method, **params):
@@ -172,7 +172,7 @@ async def test_a_change_is_told_over_http_until_the_session_or_the_server_ends(s
 
 
 # promise: mcp-5
-async def test_over_http_who_begins_no_session_of_the_protocol_is_promised_no_change(served):
+async def test_a_client_over_http_without_an_mcp_session_is_promised_no_changes(served):
     async with served.http(**BOTH) as http:
 
         async def ask(method, params):

@@ -23,7 +23,7 @@ IN_TIME = 0.5
 
 @DOORS
 # promise: mcp-7
-async def test_a_call_that_takes_long_is_a_task_and_its_end_is_the_answer_of_today(served, client):
+async def test_a_long_call_is_a_task_that_returns_the_ordinary_answer(served, client):
     session, task = await gated(served, client)
     assert task == f"{session}.c2"
     first = await client.get(task)
@@ -97,7 +97,7 @@ async def test_a_repeated_call_gets_the_task_of_the_first_one(served, client):
 
 @DOORS
 # promise: mcp-7
-async def test_an_ended_task_is_told_a_hundred_times_with_the_same_bytes(served, client):
+async def test_an_ended_task_returns_the_same_bytes_a_hundred_times(served, client):
     session, task = await gated(served, client, "read line < gate; seq 9000; cat")
     await served.open_gate()
     done = await client.over(task)
@@ -204,7 +204,7 @@ async def test_a_task_of_another_token_is_unknown(served):
 
 @DOORS
 # promise: mcp-7
-async def test_a_look_during_a_task_and_its_end_tell_each_byte_once(served, client):
+async def test_reads_during_a_task_and_its_end_return_each_byte_once(served, client):
     session, task = await gated(served, client, "echo before; read line < gate; echo $line")
     look = await client.call("get_terminal_output", session_id=session, since="last", timeout=60)
     assert (look["resultType"], text(look).splitlines()[-2:-1]) == ("complete", ["before"])
@@ -253,7 +253,7 @@ async def test_a_pattern_a_port_and_silence_complete_a_task(served, client):
 
 
 # promise: mcp-7
-async def test_the_one_tool_shell_has_tasks_and_tells_an_end_once(machine):
+async def test_the_terminal_tool_has_tasks_and_reports_an_end_once(machine):
     async with over_stdio(machine) as client:
         machine.gate()
         task = await client.start("terminal", command="echo begun; read line < gate; echo $line")

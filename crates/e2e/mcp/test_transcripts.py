@@ -13,7 +13,7 @@ PROGRAMS = {"git": "git", "cargo": "cargo", "npm": "npm", "9 keys": "vim"}
 
 @pytest.mark.parametrize("name", TASKS)
 # promise: output-11
-async def test_a_task_takes_no_look_and_no_more_calls_and_tokens_than_documented(workspace, name, record_property):
+async def test_a_task_needs_no_looks_and_at_most_the_documented_calls_and_tokens(workspace, name, record_property):
     program = next((program for start, program in PROGRAMS.items() if name.startswith(start)), "python3")
     if shutil.which(program, path=workspace.env["PATH"]) is None and shutil.which(program) is None:
         pytest.skip(f"not installed: {program}")

@@ -117,7 +117,7 @@ async def test_no_line_is_lost_or_repeated_by_readings_that_are_cancelled(worksp
     "tool, arguments", [("get_terminal_output", {"since": "last", "wait_for": "never printed"}), ("terminal", {"command": ""})]
 )
 # promise: crash-1
-async def test_no_line_is_lost_or_repeated_by_readings_whose_servers_are_killed(workspace, printing, tool, arguments):
+async def test_reads_lose_and_repeat_no_line_when_servers_are_killed(workspace, printing, tool, arguments):
     client, session, seen = printing
     arguments = arguments | {"session_id": session.id, "timeout": 0.02}
     for _ in range(KILLS):
@@ -278,7 +278,7 @@ async def test_the_end_of_a_command_whose_call_was_cancelled_is_reported(workspa
 
 @pytest.mark.parametrize("tool", ["terminal", "execute_in_terminal"])
 # promise: wait-6
-async def test_a_command_whose_call_was_cancelled_is_said_to_run_on(workspace, tool):
+async def test_the_answer_says_that_a_command_continues_after_its_call_was_cancelled(workspace, tool):
     gate = workspace.gate()
     session = await workspace.session(shell="bash", cwd=str(workspace.project))
     async with over_stdio(workspace) as client:
@@ -294,7 +294,7 @@ async def test_a_command_whose_call_was_cancelled_is_said_to_run_on(workspace, t
         assert "[exit 130 · INT" in await client.call("terminal", session_id=session.id, command="C-c")
 
 
-async def test_an_answer_that_its_cancellation_crossed_is_told_again(workspace):
+async def test_an_answer_that_crosses_its_cancellation_is_returned_again(workspace):
     session = await workspace.session(shell="bash", cwd=str(workspace.project))
     async with over_stdio(workspace) as client:
         id = await client.begin("terminal", session_id=session.id, command="seq 3; cd /; (exit 3)")
@@ -306,7 +306,7 @@ async def test_an_answer_that_its_cancellation_crossed_is_told_again(workspace):
         assert "has ended" not in await client.call("terminal", session_id=session.id, command="true")
 
 
-async def test_the_end_of_a_command_whose_client_was_killed_is_told_to_its_conversation(machine):
+async def test_the_end_of_a_command_is_reported_although_its_client_was_killed(machine):
     conversation = {"CLAUDE_CODE_SESSION_ID": "7d1c3c1e-95a8-4d52-9a3e-2f1c6a7b8d90"}
     gate = machine.gate()
     async with machine.another_agent() as machine.agent:

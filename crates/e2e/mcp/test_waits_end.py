@@ -98,7 +98,7 @@ print("\\x1b[?1049l", end="")
 """
 
 
-async def test_keys_at_a_slow_full_screen_program_are_answered_with_what_they_did(workspace):
+async def test_keys_at_a_slow_full_screen_program_return_its_reaction(workspace):
     (workspace.project / "tui.py").write_text(SLOW_TUI)
     session = workspace.agent.at((await workspace.terminal("python3 tui.py 0.7; stty sane")).session_id)
     for row in range(1, 4):
@@ -108,7 +108,7 @@ async def test_keys_at_a_slow_full_screen_program_are_answered_with_what_they_di
     assert (await session.press("q")).exit == 0
 
 
-async def test_a_screen_that_may_still_change_is_not_told_as_unchanged(workspace):
+async def test_a_screen_that_may_still_change_is_not_reported_as_unchanged(workspace):
     (workspace.project / "tui.py").write_text(SLOW_TUI)
     session = workspace.agent.at((await workspace.terminal("python3 tui.py 4; stty sane")).session_id)
     # The program's four seconds begin with the first key.
@@ -194,7 +194,7 @@ print(end="done\\r\\n")
 """
 
 
-async def test_the_next_question_of_an_event_loop_is_known_sooner_and_its_progress_is_none(workspace):
+async def test_an_event_loops_next_question_is_recognised_sooner_and_its_progress_is_not_a_question(workspace):
     (workspace.project / "asks.py").write_text(READLINE)
 
     def late():

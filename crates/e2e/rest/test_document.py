@@ -42,7 +42,7 @@ def fuzzed(server, folder, seed, operations, phases="examples,coverage,fuzzing")
 
 
 # promise: rest-2
-def test_the_server_answers_nothing_but_what_the_document_says(server, tmp_path):
+def test_the_server_returns_only_documented_answers(server, tmp_path):
     """To repeat a failure of the long run: PTYD_FUZZ_SEED with the seed that it printed."""
     seed = os.environ.get("PTYD_FUZZ_SEED") or (str(int.from_bytes(os.urandom(4))) if FULL else "1")
     print(f"PTYD_FUZZ_SEED={seed}")

@@ -49,7 +49,7 @@ def valid(document, value, schema):
 
 
 # promise: rest-2
-def test_the_data_of_every_event_is_what_the_document_says(server, document):
+def test_the_data_of_every_event_have_the_documented_form(server, document):
     content = document["paths"][PATH]["get"]["responses"]["200"]["content"]["text/event-stream"]["schema"]
     assert content["contentSchema"] == {"type": "array", "items": {"$ref": "#/components/schemas/Event"}}
     # A place of another server is a gap.

@@ -16,11 +16,11 @@ ELSEWHERE = {
     "Gap.to": "a_viewer_learns_which_output_and_events_are_no_longer_kept",
     "SentSignal.error": "a_signal_that_the_kernel_refuses_is_on_record_with_the_reason",
     "CommandExecution.background": "background_output_comes_with_the_next_command_and_is_not_its_own",
-    "Output.gap": "old_output_is_given_back_and_the_reader_is_reported",
-    "SearchAnswer.gap": "old_output_is_given_back_and_the_reader_is_reported",
+    "Output.gap": "old_output_is_freed_and_its_readers_learn_of_the_gap",
+    "SearchAnswer.gap": "old_output_is_freed_and_its_readers_learn_of_the_gap",
     "SessionList.degraded": "without_the_directory_sessions_work_and_lists_say_that_they_are_not_whole",
     # No session of these tests has a profile.
-    "TerminalSession.profile": "a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it",
+    "TerminalSession.profile": "a_profile_starts_a_session_and_the_request_takes_precedence",
     "TerminalSession.confinement": "a_confined_session_works_as_any_other",
     "Process.sandboxPid": "a_sandbox_is_used_as_any_session",
     "TerminalSession.policy": "a_refused_request_has_not_happened_and_is_on_record",
@@ -42,7 +42,7 @@ ELSEWHERE = {
     "TerminalSession.startupFailed": "commands_at_the_start_that_fail_are_reported_and_the_session_can_be_used",
     "StartupFailure.command": "commands_at_the_start_that_fail_are_reported_and_the_session_can_be_used",
     "StartupFailure.reason": "commands_at_the_start_that_fail_are_reported_and_the_session_can_be_used",
-    "SessionEnvironment.profile": "a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it",
+    "SessionEnvironment.profile": "a_profile_starts_a_session_and_the_request_takes_precedence",
     "SessionEnvironment.user": "a_shell_is_another_users_where_root_serves_and_is_refused_where_not",
     "TerminalSession.unreachable": "a_request_to_a_silent_holder_is_refused_in_time_and_others_notice_nothing",
     "TerminalSession.trouble": "a_full_disk_stops_the_program_and_room_lets_it_continue",
@@ -98,7 +98,7 @@ def witness(server):
 
 
 # promise: rest-1
-def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witness):
+def test_every_field_of_every_answer_has_its_documented_form(witness):
     ask, of = witness.ask, "/terminals/{sessionId}"
     session = ask("POST", "/terminals", SHELL | {"name": "witness", "limits": {"openFiles": 512, "outputMb": 1}} | {"inactivityTimeout": 600, "maxAge": 600})
     at = {"sessionId": session["id"]}

@@ -114,7 +114,7 @@ async fn requests_with_one_key_share_the_command_of_one_approval() {
 
 #[tokio::test]
 // promise: policy-8
-async fn the_end_of_a_session_ends_its_approvals_and_who_waits_for_one() {
+async fn the_end_of_a_session_ends_its_approvals_and_their_waits() {
     let server = start();
     let bot = bot(&server).await;
     let shell = session_of(&bot).await;
@@ -229,7 +229,7 @@ async fn a_person_sees_the_enter_of_a_paste_and_a_revoked_token_leaves_nothing_t
 
 #[tokio::test]
 // promise: policy-7
-async fn the_user_alone_decides_on_what_a_program_in_a_session_asks() {
+async fn only_the_user_decides_on_requests_of_programs_in_sessions() {
     let server = start();
     let owner = server.client();
     let request = TokenRequest { scope: TokenScope::Admin, ..token("ada") };
@@ -250,7 +250,7 @@ async fn the_user_alone_decides_on_what_a_program_in_a_session_asks() {
 
 #[tokio::test]
 // promise: policy-8
-async fn the_command_line_says_what_it_waits_for_and_continues_with_the_decision() {
+async fn the_command_line_says_that_it_waits_for_approval_and_continues_after_the_decision() {
     let server = start();
     let shell = session_of(&bot(&server).await).await;
     let run = server.ptyd(&["run", "--session", &shell.id, "--approval-timeout", "5m", "--", "echo ran > made"]);

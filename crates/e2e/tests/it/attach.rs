@@ -46,7 +46,7 @@ async fn a_person_sees_types_resizes_and_leaves() {
 
 #[tokio::test]
 // promise: cli-3
-async fn the_terminal_is_given_back_as_it_was() {
+async fn the_terminal_is_restored() {
     let server = Server::start();
     let shell = server.session().await;
     let mut person = attached(&server, &shell.id, 80, 24);
@@ -193,7 +193,7 @@ async fn a_visit_leaves_the_screen_and_the_cursor_as_they_were() {
 }
 
 #[tokio::test]
-async fn a_program_that_switches_screens_is_followed_by_who_is_attached() {
+async fn an_attached_person_follows_a_program_that_switches_screens() {
     let server = Server::start();
     let shell = server.session().await;
     std::fs::write(server.home().file("text"), "in the editor\n").expect("ours");

@@ -335,7 +335,7 @@ fn receive(listener: &TcpListener, into: &Arc<Mutex<Vec<Value>>>) -> (TcpStream,
 
 #[tokio::test]
 // promise: audit-5
-async fn a_syslog_server_gets_every_line_also_those_from_when_it_or_ptyd_was_down() {
+async fn a_syslog_server_gets_every_line_even_those_written_while_it_or_ptyd_was_down() {
     // A socket that does not listen: nobody else gets the port, and ptyd does not reach it before the first restart.
     let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
     let socket = socket.expect("a socket");

@@ -7,7 +7,7 @@ use e2e::{Server, join_all};
 
 #[tokio::test]
 // promise: end-7
-async fn thirty_two_new_sessions_at_once_each_give_their_own_output_and_not_too_early() {
+async fn thirty_two_new_sessions_at_once_each_return_their_own_output() {
     let server = Server::start();
     let one = async |number: usize| {
         let shell = server.session().await;
@@ -36,7 +36,7 @@ async fn of_two_commands_at_once_one_is_refused() {
 }
 
 #[tokio::test]
-async fn a_session_keeps_what_a_command_changes() {
+async fn a_session_keeps_the_changes_that_a_command_makes() {
     let server = Server::start();
     let shell = server.session_with(CreateRequest { cwd: Some("/".to_owned()), ..CreateRequest::default() }).await;
     shell.gives("cd /usr; A=1; export B=2; f() { echo f$A; }; alias g='echo g'").await;

@@ -130,7 +130,7 @@ async fn sessions_are_made_listed_typed_at_read_and_ended() {
 }
 
 #[tokio::test]
-async fn a_list_without_sessions_and_a_command_without_a_server_say_what_to_do() {
+async fn an_empty_list_and_a_command_without_a_server_name_the_next_step() {
     let server = Server::start();
     let (out, err, code) = ptyd(&server, &["ls"]);
     assert_eq!((out.as_str(), code), ("", Some(0)));
@@ -197,7 +197,7 @@ async fn many_sessions_are_ended_at_once_and_what_they_left_is_removed() {
 
 #[tokio::test]
 // promise: cli-4
-async fn a_removal_that_names_no_session_says_so_and_what_to_name() {
+async fn a_removal_without_a_session_says_which_arguments_it_needs() {
     let server = Server::start();
     let (out, err, code) = ptyd(&server, &["rm", "nosuch"]);
     assert!(out.is_empty() && err.starts_with("ptyd: no session nosuch") && code == Some(3), "{code:?}: {err}");
@@ -271,7 +271,7 @@ async fn a_session_is_found_by_its_id_without_looking_at_all_there_are() {
 }
 
 #[tokio::test]
-async fn an_exit_code_tells_what_kind_of_failure_it_is() {
+async fn each_kind_of_failure_has_its_own_exit_code() {
     let server = Server::start();
     let of = |args: &[&str]| {
         let (out, err, code) = ptyd(&server, args);
@@ -305,7 +305,7 @@ async fn the_exit_code_says_that_nobody_read_the_output() {
 }
 
 #[tokio::test]
-async fn a_server_is_started_when_there_is_none_and_outlives_who_asked() {
+async fn a_command_starts_a_server_if_none_runs_and_the_server_outlives_it() {
     let server = Server::start_in(Home::make(), e2e::Start::default());
     server.stop();
     assert_eq!(ptyd(&server, &["run", "echo on demand"]), ("on demand\n".to_owned(), String::new(), Some(0)));

@@ -508,7 +508,7 @@ const OF_FOLDER: [&str; 3] = ["cwd", "writable", "readable"];
 
 #[tokio::test]
 // promise: access-13
-async fn a_link_in_the_place_of_a_profiles_folder_gives_nothing() {
+async fn a_link_in_place_of_a_profiles_folder_is_not_followed() {
     let Some(server) = start().await else { return };
     let home = server.home().path().display().to_string();
     let config = format!("{home}/config/ptyd");
@@ -541,7 +541,7 @@ async fn a_link_in_the_place_of_a_profiles_folder_gives_nothing() {
 
 #[tokio::test]
 // promise: access-13
-async fn a_link_in_a_folder_that_every_user_can_change_gives_nothing() {
+async fn a_link_in_a_folder_that_every_user_can_change_is_not_followed() {
     let home = Home::make();
     let folder = home.file("files");
     fs::create_dir_all(&folder).expect("made");

@@ -331,7 +331,7 @@ async fn a_container_ends_as_one_and_is_removed() {
 
 #[tokio::test]
 // promise: access-16, crash-1
-async fn a_container_outlives_its_server_and_what_an_earlier_one_left_is_removed() {
+async fn a_container_outlives_its_server_and_leftovers_of_an_earlier_server_are_removed() {
     let Some((server, podman)) = start() else { return };
     let shell = server.session_with(by("bash", &server)).await;
     shell.run("kept=1").await;

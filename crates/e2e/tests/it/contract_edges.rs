@@ -181,7 +181,7 @@ fn lines_from_a_position_on_are_pages_and_without_one_they_are_the_newest() {
 
 #[test]
 // promise: rest-11
-fn a_command_that_takes_long_is_answered_with_its_id_unless_a_wait_is_asked_for() {
+fn a_long_command_is_answered_with_its_id_unless_the_request_asks_for_a_wait() {
     let server = Server::start();
     let http = &mut server.connect();
     let (path, _) = start(http, &json!({}));
@@ -215,7 +215,7 @@ fn the_variables_are_shown_without_secrets_and_the_session_has_them() {
 
 #[tokio::test]
 // promise: limit-8
-async fn a_sessions_usage_is_that_of_its_whole_tree_and_its_activity_is_shown() {
+async fn a_sessions_usage_covers_its_whole_tree_and_its_activity_is_shown() {
     let server = Server::start();
     let http = &mut server.connect();
     let (path, made) = start(http, &json!({}));

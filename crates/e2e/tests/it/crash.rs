@@ -226,7 +226,7 @@ async fn a_holder_that_dies_while_no_server_runs_is_noticed_by_the_next() {
 
 #[tokio::test]
 // promise: crash-4
-async fn a_command_whose_holder_is_killed_has_one_end_for_all_who_ask() {
+async fn a_command_whose_holder_is_killed_has_the_same_end_for_every_caller() {
     let server = Server::start();
     let shell = server.session().await;
     let begun = shell.begin("sleep 100").await;
@@ -244,7 +244,7 @@ async fn a_command_whose_holder_is_killed_has_one_end_for_all_who_ask() {
 
 #[tokio::test]
 // promise: crash-2
-async fn the_next_server_tells_the_same_of_every_command_as_the_one_before() {
+async fn the_next_server_reports_every_command_as_the_previous_one_did() {
     let server = Server::start();
     let (alive, ended) = (server.session().await, server.session().await);
     let mut told = Vec::new();

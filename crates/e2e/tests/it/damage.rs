@@ -343,7 +343,7 @@ async fn a_living_session_whose_spec_or_header_is_damaged_is_found_and_can_be_en
 
 #[tokio::test]
 // promise: damage-3
-async fn ended_sessions_with_damage_are_listed_and_say_what_is_not_known() {
+async fn damaged_ended_sessions_are_listed_and_name_the_unknown_facts() {
     let server = Server::start();
     let mut ids = Vec::new();
     for _ in 0..4 {

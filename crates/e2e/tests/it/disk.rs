@@ -110,7 +110,7 @@ async fn an_exit_waits_for_room_for_the_last_output() {
 
 #[tokio::test]
 // promise: output-3
-async fn old_output_is_given_back_and_the_reader_is_reported() {
+async fn old_output_is_freed_and_its_readers_learn_of_the_gap() {
     let limit: u64 = 1 << 20;
     let server =
         Server::start_as(Start { env: vec![("PTYD_JOURNAL_BYTES_MAX", limit.to_string().into())], ..Start::default() });

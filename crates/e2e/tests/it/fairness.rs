@@ -238,7 +238,7 @@ async fn followers_of_one_token_are_bounded_and_cost_others_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 // promise: limit-6
-async fn searches_of_one_principal_stand_in_nobody_elses_way() {
+async fn searches_of_one_principal_delay_no_other() {
     let mut rig = Rig::start().await;
     let attacker = rig.attacker();
     let theirs = attacker.create(&CreateRequest::default(), None).await.expect("a session").id;
@@ -372,7 +372,7 @@ async fn a_caller_without_a_valid_token_keeps_no_place() {
 }
 
 #[tokio::test]
-async fn an_id_that_is_none_names_the_sessions_that_there_are() {
+async fn the_error_for_an_unknown_id_names_the_existing_sessions() {
     let server = Server::start();
     let session = server.session().await;
     let mut mcp = e2e::Mcp::start(&server).expect("it starts");

@@ -72,7 +72,7 @@ async fn a_start_up_file_that_is_hostile_is_survived() {
 
 #[tokio::test]
 // promise: shell-12
-async fn a_shell_whose_line_editor_was_turned_off_says_how_it_comes_back() {
+async fn the_refusal_of_a_shell_without_its_line_editor_says_how_to_restore_it() {
     let server = Server::start();
     // bash reads the rest of the command from the terminal then.
     let bash = ("bash", "set +o emacs; set +o vi", ["is busy with command", "or interrupt it (C-c)"]);
@@ -95,7 +95,7 @@ async fn a_shell_whose_line_editor_was_turned_off_says_how_it_comes_back() {
 
 #[tokio::test]
 // promise: shell-12
-async fn a_command_waits_for_the_hooks_of_the_prompt_and_is_refused_with_what_they_run() {
+async fn a_command_waits_for_the_hooks_of_the_prompt_and_a_refusal_names_their_program() {
     let server = Server::start();
     let slow = "[ ! -e slow ] || { cat gate; rm slow; }";
     let slow_in_fish = "if test -e slow; cat gate; rm slow; end";

@@ -92,7 +92,7 @@ async fn input_is_typed_once_while_the_first_one_waits_to_be_read() {
 
 #[tokio::test]
 // promise: once-1
-async fn a_viewers_number_is_typed_once_over_two_connections() {
+async fn an_input_of_one_number_is_typed_once_over_two_connections() {
     let server = Server::start();
     let shell = server.session().await;
     let reader = shell.run_until(READER, "ready").await;
@@ -452,7 +452,7 @@ async fn story(server: &Server, shell: &Session) -> Vec<serde_json::Value> {
 
 #[tokio::test]
 // promise: crash-2
-async fn the_next_server_and_the_records_tell_the_same_of_what_no_shell_reported() {
+async fn the_next_server_and_the_records_agree_on_ends_that_no_shell_reported() {
     let server = Server::start();
     for (shell, commands) in [
         ("bash", vec!["echo before; (exit 2)", "exec bash --norc", "echo one", "echo two"]),

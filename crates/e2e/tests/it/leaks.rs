@@ -19,7 +19,7 @@ async fn is_back(server: &Server, before: Footprint, growth_max: u64) {
 
 #[tokio::test]
 // promise: crash-7
-async fn sessions_that_came_and_went_leave_nothing() {
+async fn ended_sessions_leave_nothing_behind() {
     let server = Server::start();
     let one = async |number: usize| {
         let shell =
@@ -39,7 +39,7 @@ async fn sessions_that_came_and_went_leave_nothing() {
 
 #[tokio::test]
 // promise: ask-5, crash-7
-async fn runs_that_were_given_up_leave_nothing() {
+async fn abandoned_runs_leave_nothing_behind() {
     let server = Server::start();
     let shell = server.session().await;
     let abandon = async |number: usize| {

@@ -23,7 +23,7 @@ async fn goes_on_beside(other: &Session, shell: &Session, running: &CommandExecu
 
 #[tokio::test]
 // promise: limit-2
-async fn a_command_that_runs_too_long_is_ended_and_what_ran_before_it_is_not() {
+async fn a_command_that_runs_too_long_is_ended_and_earlier_programs_continue() {
     let server = Server::start();
     let shell = limited(&server, Limits { command_seconds: Some(0.5), ..Limits::default() }).await;
     shell.gives("sleep 771 & echo $! > before").await;
@@ -78,7 +78,7 @@ async fn a_job_of_before_a_restart_is_not_taken_for_a_later_command_s() {
 
 #[tokio::test]
 // promise: limit-2
-async fn the_kernels_acts_while_no_server_ran_are_reported_and_the_group_goes_too() {
+async fn kills_by_the_kernel_while_no_server_ran_are_reported_and_the_group_is_removed() {
     let server = Server::start();
     let shell = limited(&server, Limits { memory_mb: Some(64), ..Limits::default() }).await;
     if !in_group(&shell, Limit::MemoryMb).await {
@@ -186,7 +186,7 @@ async fn ends_and_questions_do_not_wait_for_the_rate_of_the_output() {
 
 #[tokio::test]
 // promise: limit-3
-async fn a_flood_in_the_background_is_slowed_down_too_and_stands_in_no_way() {
+async fn a_flood_in_the_background_is_slowed_down_too_and_delays_no_command() {
     let server = Server::start();
     let shell = limited(&server, Limits { output_mb_per_second: Some(0.1), ..Limits::default() }).await;
     let other = server.session().await;
@@ -344,7 +344,7 @@ async fn the_next_server_knows_and_enforces_the_limits_that_a_session_hit() {
 
 #[tokio::test]
 // promise: limit-2
-async fn a_group_goes_with_its_session() {
+async fn a_control_group_is_removed_with_its_session() {
     let server = Server::start();
     let limits = Limits { memory_mb: Some(512), processes: Some(200), ..Limits::default() };
     let made = join_all((0..4).map(async |_| server.client().create(&limited_request(limits), None).await)).await;
@@ -385,7 +385,7 @@ async fn a_limit_out_of_its_range_is_refused_by_name() {
 
 #[tokio::test]
 // promise: limit-1
-async fn a_server_has_limits_for_whoever_asks_for_none() {
+async fn a_servers_limits_apply_to_requests_without_limits() {
     let env = vec![("PTYD_LIMITS", "commandSeconds=0.3,openFiles=64".into()), ("PTYD_MAX_AGE", "3600".into())];
     let server = Server::start_as(Start { env, ..Start::default() });
     let kept = async |shell: &Session| {
@@ -433,7 +433,7 @@ async fn no_session_is_started_beyond_what_the_operator_allows() {
 
 #[test]
 // promise: limit-1
-fn a_server_does_not_start_with_a_limit_that_it_cannot_keep() {
+fn a_server_does_not_start_with_a_limit_that_it_cannot_enforce() {
     use std::os::unix::fs::{PermissionsExt, chown};
     use std::os::unix::process::CommandExt;
     if !rustix::process::geteuid().is_root() {

@@ -16,7 +16,7 @@ async fn work(shell: &Session) {
 
 #[tokio::test]
 // promise: rest-10
-async fn an_operator_sees_what_the_server_does_and_not_for_whom() {
+async fn metrics_show_what_the_server_does_and_not_for_whom() {
     let server = Server::start();
     let (shell, other) = (server.session().await, server.session().await);
     work(&shell).await;
@@ -65,7 +65,7 @@ async fn an_operator_sees_what_the_server_does_and_not_for_whom() {
 
 #[tokio::test]
 // promise: rest-10
-async fn a_slow_call_is_logged_with_its_requests_id_and_a_wait_is_none() {
+async fn a_slow_call_is_logged_with_its_requests_id_and_a_wait_is_not() {
     let env = vec![("PTYD_SLOW_CALL", "0".into())];
     let server = Server::start_as(Start { env, ..Start::default() });
     let shell = server.session().await;

@@ -334,7 +334,7 @@ async fn a_model_is_shown_no_secret() {
 
 #[tokio::test]
 // promise: secret-3
-async fn a_secret_can_be_a_file_that_goes_with_the_session() {
+async fn a_secret_can_be_a_file_that_is_removed_with_the_session() {
     let server = server();
     let key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\n-----END KEY-----\n";
     assert!(set(&server, "DEPLOY_KEY", &format!("{key}\n")).status.success());

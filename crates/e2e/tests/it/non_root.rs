@@ -70,7 +70,7 @@ async fn ends_questions_and_interrupts_are_reported_in_every_shell() {
 
 #[tokio::test]
 // promise: shell-16
-async fn the_next_server_finds_what_runs_and_its_code_and_terminating_leaves_nothing() {
+async fn the_next_server_finds_running_commands_and_their_codes_and_ends_them_completely() {
     let server = ordinary();
     let shells = join_all(ALL.map(async |dialect| dialect.session(&server).await)).await;
     let asked = join_all(shells.iter().map(async |shell| shell.run("read n; sh -c \"exit $n\"").await)).await;
@@ -140,7 +140,7 @@ fn said_to_another(server: &Server, args: &[&str]) -> (String, Option<i32>) {
 
 #[tokio::test]
 // promise: access-2
-async fn another_user_is_kept_out_and_told_so() {
+async fn another_user_is_refused_with_the_reason() {
     if !is_root() {
         return e2e::not_run("only root can be another user");
     }
@@ -201,7 +201,7 @@ async fn another_user_is_kept_out_and_told_so() {
 
 #[tokio::test]
 // promise: shell-16
-async fn a_limit_is_kept_without_a_control_group_or_refused() {
+async fn a_limit_is_enforced_without_a_control_group_or_refused() {
     let server = ordinary();
     let limits = Limits { memory_mb: Some(64), open_files: Some(50), ..Limits::default() };
     let shell = server.session_with(CreateRequest { limits: Some(limits), ..CreateRequest::default() }).await;
@@ -242,7 +242,7 @@ async fn the_password_that_su_asks_for_is_reported_and_su_can_be_interrupted() {
 
 #[tokio::test]
 // promise: shell-3
-async fn a_shell_into_which_nobody_may_look_tells_its_ends_all_the_same() {
+async fn a_shell_that_cannot_be_inspected_still_reports_its_ends() {
     if !is_root() {
         return e2e::not_run("only root can make a program that its user may not read");
     }
@@ -312,7 +312,7 @@ async fn the_wants_of_a_program_of_roots_are_reported_as_far_as_the_kernel_shows
 
 #[tokio::test]
 // promise: ask-4
-async fn a_program_of_root_s_is_interrupted_by_a_key_and_what_cannot_be_ended_is_said_to_be_left() {
+async fn a_key_interrupts_a_program_of_root_and_processes_that_cannot_be_ended_are_counted() {
     let server = ordinary();
     let Some(up) = becomes_root(&server) else { return };
     let shell = server.session().await;

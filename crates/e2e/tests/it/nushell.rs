@@ -76,7 +76,7 @@ async fn an_end_is_reported_with_its_code_and_directory() {
 
 #[tokio::test]
 // promise: shell-9
-async fn a_text_of_any_shape_arrives_as_it_is_and_what_it_defines_stays() {
+async fn a_text_of_any_shape_arrives_unchanged_and_its_definitions_stay() {
     let Some(nu) = installed() else { return };
     let server = Server::start();
     let shell = session(&server, &nu).await;

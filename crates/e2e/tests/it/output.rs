@@ -114,7 +114,7 @@ async fn a_program_that_asks_the_terminal_over_and_over_does_not_fill_the_disk()
 }
 
 #[tokio::test]
-async fn characters_survive_every_cut_and_other_bytes_are_shown_as_what_they_are() {
+async fn characters_survive_every_cut_and_other_bytes_are_escaped() {
     let server = Server::start();
     let shell = server.session().await;
     assert_eq!(

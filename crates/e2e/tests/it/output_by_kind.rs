@@ -73,7 +73,7 @@ async fn a_long_poll_for_a_kind_waits_for_output_of_that_kind() {
 
 #[tokio::test]
 // promise: output-12
-async fn a_long_poll_for_a_command_gives_nothing_of_what_follows_it() {
+async fn a_long_poll_for_a_command_returns_no_later_output() {
     let server = Server::start();
     let shell = server.session().await;
     let quiet = shell.begin("read -s answer").await;

@@ -114,7 +114,7 @@ fn secret(text: &str) -> InputRequest {
 
 #[tokio::test]
 // promise: send-7
-async fn a_secret_is_refused_where_the_terminal_shows_what_is_typed() {
+async fn a_secret_is_refused_where_the_terminal_echoes_input() {
     let server = Server::start();
     for name in ["bash", "zsh", "fish", "dash", "mksh"] {
         let shell = session(&server, name).await;
@@ -160,7 +160,7 @@ async fn a_secret_that_comes_before_the_echo_is_off_is_typed_unseen_or_refused()
 }
 
 #[tokio::test]
-async fn a_viewer_hears_of_what_others_type_only_what_the_terminal_shows() {
+async fn a_viewer_sees_others_input_only_as_far_as_the_terminal_echoes_it() {
     let server = Server::start();
     let shell = server.session().await;
     let asks = shell.run("read -rs x; echo got ${#x}").await;

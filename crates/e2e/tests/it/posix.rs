@@ -144,7 +144,7 @@ async fn dash_and_busybox_trace_the_persons_commands_alone() {
 
 #[tokio::test]
 // promise: shell-11
-async fn no_child_is_given_our_names_whatever_is_exported() {
+async fn no_child_inherits_ptyds_names_whatever_is_exported() {
     let server = Server::start();
     for shell in SHELLS {
         let session = session(&server, shell).await;
@@ -183,7 +183,7 @@ async fn a_prompt_that_was_set_by_hand_is_said_to_be_perhaps_the_reason_and_an_i
 
 #[tokio::test]
 // promise: output-15
-async fn nobody_is_shown_what_prompts_say_nor_the_line_that_hands_a_command_over() {
+async fn no_reader_sees_the_reports_of_prompts_or_hand_over_lines() {
     let server = Server::start();
     for (shell, cols) in [("dash", 80), ("busybox", 80), ("mksh", 100), ("mksh", 60), ("mksh", 40)] {
         let dimensions = Some(Dimensions { cols, rows: 24 });

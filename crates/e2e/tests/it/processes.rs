@@ -46,7 +46,7 @@ async fn the_tree_of_a_session_is_reported_with_parents_groups_and_states() {
 
 #[tokio::test]
 // promise: limit-8
-async fn the_first_look_at_a_process_tells_what_it_has_used_since_it_started() {
+async fn the_first_reading_of_a_process_covers_its_use_since_its_start() {
     let server = Server::start();
     let shell = server.session().await;
     let burner = shell.begin("bash -c 'while :; do :; done'").await;
@@ -108,7 +108,7 @@ fn of_ended_children(pid: u32) -> Duration {
 
 #[tokio::test]
 // promise: signal-4
-async fn every_signal_is_on_record_with_who_got_it_and_what_became_of_them() {
+async fn every_signal_is_recorded_with_its_receivers_and_their_state() {
     let server = Server::start();
     let shell = server.session().await;
     shell.run("sleep 823 &").await;
@@ -170,7 +170,7 @@ async fn a_signal_that_the_kernel_refuses_is_on_record_with_the_reason() {
 
 #[tokio::test]
 // promise: stop-3
-async fn the_steps_of_an_end_take_as_long_as_is_asked() {
+async fn the_steps_of_an_end_take_as_long_as_requested() {
     let server = Server::start();
     let (short, long) = (server.session().await, server.session().await);
     for shell in [&short, &long] {
@@ -192,7 +192,7 @@ async fn the_steps_of_an_end_take_as_long_as_is_asked() {
 
 #[tokio::test]
 // promise: stop-3
-async fn a_session_does_what_it_has_under_a_name() {
+async fn a_session_performs_its_named_actions() {
     let server = Server::start();
     let action = |signal: Option<&str>, keys: Option<&[&str]>, command: Option<&str>| SessionAction {
         signal: signal.map(|name| NumberOrName::Name(name.to_owned())),

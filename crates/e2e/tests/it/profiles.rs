@@ -58,7 +58,7 @@ login = true
 
 #[tokio::test]
 // promise: profile-1
-async fn a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it() {
+async fn a_profile_starts_a_session_and_the_request_takes_precedence() {
     let server = with_file(WEB);
     let home = server.home().path().display().to_string();
     let shell = server.session_with(by("web")).await;
@@ -114,7 +114,7 @@ async fn names_of_ptyd_are_refused_and_not_shown_and_no_secret_is() {
 
 #[tokio::test]
 // promise: profile-2
-async fn the_profile_called_default_is_that_of_all_who_name_none_and_an_unknown_one_is_refused_with_those_there_are() {
+async fn the_profile_default_applies_to_requests_without_one_and_the_refusal_of_an_unknown_one_lists_the_existing_ones() {
     let server = with_file(WEB);
     let shell = server.session().await;
     assert_eq!((shell.look().await.profile, shell.gives("echo $TERM").await.1), (None, "xterm-256color\n".to_owned()));
@@ -277,7 +277,7 @@ async fn a_shell_is_another_users_where_root_serves_and_is_refused_where_not() {
 
 #[tokio::test]
 // promise: shell-7
-async fn toolchains_are_found_on_the_sessions_own_path_and_told_when_it_changes() {
+async fn toolchains_are_found_on_the_sessions_path_and_reported_when_it_changes() {
     let server = Server::start();
     let tools = server.home().file("tools");
     std::fs::create_dir(&tools).expect("a folder");

@@ -223,7 +223,7 @@ async fn a_paste_is_in_brackets_and_the_mouse_is_reported_where_the_program_aske
 
 #[tokio::test]
 // promise: screen-6
-async fn a_screen_says_what_is_chosen_and_which_rows_are_new_to_its_reader() {
+async fn a_screen_names_the_selection_and_the_rows_that_are_new_to_its_reader() {
     let server = Server::start();
     let shell = server.session().await;
     let menu = r"printf '\e[?1049h\e[2J\e[Hone\r\n\e[7mtwo\e[0m'; read -rsn1 _; printf '\e[Hone\r\ntwo\r\n\e[7mthree\e[0m'; read -rsn1 _; printf '\e[?1049l'";

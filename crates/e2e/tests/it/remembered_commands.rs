@@ -182,7 +182,7 @@ async fn a_decision_holds_in_the_directory_that_the_person_saw_and_in_no_other()
 
 #[tokio::test]
 // promise: policy-10
-async fn only_what_means_the_same_again_is_allowed_for_always() {
+async fn only_a_command_that_always_means_the_same_can_be_always_allowed() {
     let server = start();
     let bot = bot(&server).await;
     server.client().set_secret("KEY", "quite-a-secret".to_owned()).await.expect("set");

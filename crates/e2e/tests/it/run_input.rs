@@ -118,7 +118,7 @@ async fn a_run_that_is_terminated_ends_its_command_in_a_session_that_stays() {
 
 #[tokio::test]
 // promise: cli-1
-async fn every_shell_that_can_gives_its_commands_the_input() {
+async fn every_shell_that_can_passes_the_input_to_its_commands() {
     let server = Server::start();
     for shell in ["bash", "zsh", "fish", "dash", "mksh", "sh"] {
         let (out, err, code) = feeds(&mut server.ptyd(&["run", "--shell", shell, "cat"]), b"one\ntwo");
@@ -206,7 +206,7 @@ async fn a_person_types_at_the_program_and_has_the_terminal_back() {
 
 #[tokio::test]
 // promise: cli-3
-async fn a_full_screen_program_can_be_used_and_undoes_what_it_did_even_if_it_is_left() {
+async fn a_full_screen_program_works_and_restores_the_screen_even_after_a_detach() {
     let server = Server::start();
     std::fs::write(server.home().file("text"), "first line\nsecond line\n").expect("ours");
     let mut person = Person::starts(&server.ptyd(&["run", "vim -u NONE -i NONE text"]), 80, 24);

@@ -49,7 +49,7 @@ async fn permitted_followers_get_the_events_of_all_sessions_in_order() {
 
 #[tokio::test]
 // promise: crash-3, rest-8
-async fn a_follower_of_all_sessions_continues_where_it_broke_off_and_is_told_of_a_gap() {
+async fn a_follower_of_all_sessions_continues_where_it_stopped_and_learns_of_a_gap() {
     let server = Server::start();
     let token = server.token();
     let mut follower = Follower::open(&server, &token, None);

@@ -260,7 +260,7 @@ async fn an_interrupt_ends_what_runs_and_not_the_shell() {
 
 #[tokio::test]
 // promise: end-2
-async fn an_interrupt_at_any_moment_of_a_hand_over_ends_only_what_began() {
+async fn an_interrupt_at_any_moment_of_a_hand_over_ends_only_a_command_that_began() {
     const BEFORE: i32 = 38;
     each("6 interrupts", async |t| {
         let mut random = 1_u64;
@@ -370,7 +370,7 @@ async fn the_other_shells_of_dashs_kind_attest_as_it_does() {
 
 #[tokio::test]
 // promise: shell-8
-async fn an_end_that_only_the_prompt_tells_is_said_to_be_that() {
+async fn an_end_that_only_the_prompt_reports_is_marked_as_such() {
     let server = e2e::Server::start();
     let shell = Dialect::Dash.session(&server).await;
     let command = shell.begin("sleep 81").await;

@@ -163,7 +163,7 @@ const ASKER: &str = "import os, select, termios, tty\nold = termios.tcgetattr(0)
 
 #[tokio::test]
 // promise: shell-11
-async fn noise_is_what_a_person_would_see() {
+async fn noisy_output_appears_as_a_person_would_see_it() {
     each("16 noise", async |t| {
         for (command, seen) in [
             ("sh -c 'for i in $(seq 1000); do printf \"\\rprogress %d\" $i; done; echo'", "progress 1000\n"),
@@ -191,7 +191,7 @@ async fn noise_is_what_a_person_would_see() {
 }
 
 #[tokio::test]
-async fn bytes_of_any_kind_come_out_as_what_they_are() {
+async fn bytes_of_any_kind_are_returned_exactly() {
     each("17 encodings", async |t| {
         let cut = r"printf '\360\237'; sleep 0.1; printf '\230\200\n'";
         assert_eq!(t.gives(cut).await, t.is(0, "😀\n"));

@@ -15,7 +15,7 @@ fn page() -> Vec<(String, Vec<String>)> {
 
 #[test]
 // promise: shell-1
-fn the_page_names_exactly_what_the_tests_leave_out_and_why() {
+fn the_page_names_exactly_the_skipped_cases_with_the_reasons() {
     let expected: Vec<_> = CASES
         .iter()
         .map(|case| {

@@ -145,7 +145,7 @@ async fn a_stalled_viewer_costs_little_slows_nobody_and_is_shown_the_present() {
 
 #[tokio::test]
 // promise: view-2
-async fn a_snapshot_is_the_screen_and_what_follows_begins_where_it_ends() {
+async fn a_snapshot_is_the_screen_and_the_data_continue_where_it_ends() {
     let server = Server::start();
     let shell = server.session().await;
     let flood = shell.begin("for i in $(seq 1 3000); do echo line $i; done; echo last").await;
@@ -250,7 +250,7 @@ async fn all_output_of_a_job_during_hand_overs_is_shown() {
 
 #[tokio::test]
 // promise: view-2
-async fn events_tell_what_happens_in_the_order_of_the_output() {
+async fn events_arrive_in_the_order_of_the_output() {
     let server = Server::start();
     let shell = server.session().await;
     let mut socket = Socket::visit(&server, &shell.id, "").await;
@@ -439,7 +439,7 @@ fn auth(kind: &str, shown: &str) -> String {
 
 #[tokio::test]
 // promise: access-7
-async fn a_socket_without_a_credential_takes_one_in_its_first_message() {
+async fn a_socket_accepts_a_credential_in_its_first_message() {
     let server = Server::start();
     let (shell, other) = (server.session().await, server.session().await);
     let path = format!("/terminals/{}/socket", shell.id);

@@ -56,7 +56,7 @@ async fn a_token_sees_and_uses_the_sessions_of_its_name_and_no_others() {
 
 #[tokio::test]
 // promise: access-6
-async fn a_revoked_token_ends_at_once_what_is_open_on_it_and_its_sessions_live_on() {
+async fn everything_open_on_a_revoked_token_ends_at_once_and_its_sessions_live_on() {
     let server = Server::start();
     let text = token(&server, "agent", TokenScope::Write).await;
     let agent = Client::tcp(server.address(), &text);
@@ -216,7 +216,7 @@ async fn a_new_token_needs_bounds_or_unconfined_and_its_unused_sessions_end() {
 
 #[tokio::test]
 // promise: access-4
-async fn a_confined_token_is_told_that_its_session_needs_a_folder() {
+async fn a_confined_token_learns_that_its_session_needs_a_folder() {
     // A service manager starts it so.
     let behind = ["env", "-C", "/"].map(Into::into).to_vec();
     let server = Server::start_in(Home::make(), Start { behind, ..Start::default() });
@@ -233,7 +233,7 @@ async fn a_confined_token_is_told_that_its_session_needs_a_folder() {
 
 #[tokio::test]
 // promise: access-8
-async fn a_caller_that_asks_too_often_learns_when_to_retry_and_keeps_nobody_else_out() {
+async fn a_caller_that_asks_too_often_learns_when_to_retry_and_blocks_nobody_else() {
     let env = vec![("PTYD_REQUESTS_PER_SECOND", "2".into()), ("PTYD_FAILURES_PER_SECOND", "1".into())];
     let server = Server::start_as(Start { env, ..Start::default() });
     let good = token(&server, "busy", TokenScope::Read).await;

@@ -390,7 +390,7 @@ async fn eventually_begins(shell: &Session, command: &str) -> api::CommandExecut
 
 #[tokio::test]
 // promise: limit-5
-async fn a_wait_too_many_is_refused_and_those_that_are_open_are_answered() {
+async fn a_wait_beyond_the_bound_is_refused_and_open_waits_are_answered() {
     use std::io::{Read as _, Write as _};
     let server = Server::start();
     let shell = server.session().await;
@@ -441,7 +441,7 @@ async fn a_wait_too_many_is_refused_and_those_that_are_open_are_answered() {
 
 #[tokio::test]
 // promise: wait-3
-async fn a_wait_that_is_asked_again_sees_what_came_while_no_server_ran() {
+async fn a_repeated_wait_sees_the_output_from_while_no_server_ran() {
     let server = Server::start();
     let shell = server.session().await;
     let command = "until [ -e go ]; do sleep 0.02; done; echo READY; until [ -e on ]; do sleep 0.02; done; echo READY";

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_that_of_the_middles_within_a_round() {
+    fn a_ratio_compares_the_medians_within_a_round() {
         let ours = blocks(&[[4.0, 4.0, 99.0], [8.0, 8.0, 8.0]]);
         let floor = blocks(&[[2.0, 2.0, 2.0], [4.0, 0.0, 4.0]]);
         let figure = Figure::ratio("x", Unit::Seconds, Better::Less, [&ours, &floor, &ours]);
