@@ -22,7 +22,7 @@ struct Excuse {
 const EXCUSES: [Excuse; 11] = [
     Excuse { test: "", why: "PTYD_TEST_FULL=1", is_users: false, because: "only --full has the time for it" },
     Excuse {
-        test: "shells_inside::an_environment_of_condas_is_told",
+        test: "shells_inside::an_environment_of_condas_is_reported",
         why: "conda is not on PATH",
         is_users: false,
         because: "conda is on no registry that the set-up uses; the same test does by hand what its activation does",

@@ -111,7 +111,7 @@ fn splice(paths: &Paths) -> Check {
 /// Read from a child, because a process may always read itself, while the kernel decides about others (Yama).
 fn of_holder(is_static: bool) -> Check {
     if is_static {
-        return Check::ok("holder", "the program that holds a session is static");
+        return Check::ok("holder", "the holder is statically linked");
     }
     let fix = "build ptyd where a static C library is installed (libc6-dev, glibc-static) or Rust's musl target";
     Check::warn("holder", "the holder is dynamically linked: each session takes almost twice the memory", fix)

@@ -582,7 +582,7 @@ mod tests {
             ("cpu=1", names),
             ("maxAge=1", names),
             ("memoryMb=much", "much is not a number"),
-            ("memoryMb=1", "1 is not from 8 to 16777216"),
+            ("memoryMb=1", "1 is not between 8 and 16777216"),
         ] {
             assert_eq!(limit(wrong), Err(why.to_owned()), "{wrong}");
         }

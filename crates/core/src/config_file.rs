@@ -93,7 +93,7 @@ mod tests {
             ("[profiles.web]\numask = '9'\n", "/config.toml, line 2: a mask has octal digits, such as \"027\""),
             (
                 "[profiles.web]\nlimits = { memoryMb = 1 }\n",
-                "/config.toml, line 2: memoryMb: 1 is not from 8 to 16777216",
+                "/config.toml, line 2: memoryMb: 1 is not between 8 and 16777216",
             ),
             (
                 "[profiles.web]\nlimits = { memory = 1 }\n",

@@ -115,6 +115,6 @@ async def test_a_session_is_started_with_limits(served, mode):
         ended = await session.run("ulimit -n; sleep 60")
         assert (ended.output.partition("\n")[0], "commandSeconds" in ended.text) == ("64", True)
         refused = await agent.call("start_terminal_session", limits={"openFiles": 3})
-        assert (refused.is_error, refused.text) == (True, "limits.openFiles: 3 is not from 32 to 1048576")
+        assert (refused.is_error, refused.text) == (True, "limits.openFiles: 3 is not between 32 and 1048576")
         refused = await agent.call("start_terminal_session", limits={"cpu": 3})
         assert (refused.is_error, "unknown field `cpu`" in refused.text) == (True, True)

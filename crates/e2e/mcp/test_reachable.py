@@ -173,7 +173,7 @@ async def test_behind_nginx_rest_events_sockets_and_mcp_work_with_a_named_token(
         # The server's own token and its user's page are for its machine.
         own = {"Authorization": f"Bearer {proxied.own}"}
         refused = await http.get("/terminals", headers=own)
-        assert (refused.status_code, "on its machine only" in refused.json()["detail"]) == (401, True)
+        assert (refused.status_code, "only on its machine" in refused.json()["detail"]) == (401, True)
         page = await http.get("/ask/AbCdEf", headers={"Authorization": ""})
         assert (page.status_code, "Basic" in page.headers["www-authenticate"]) == (401, True)
         foreign = await http.get("/terminals", headers={"Host": "evil.example"})

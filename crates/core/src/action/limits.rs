@@ -113,7 +113,7 @@ impl Limits {
     /// Sets one limit, in its own unit; an error says what is wrong with the value.
     pub fn set(&mut self, limit: Limit, value: f64) -> Result<(), String> {
         let within = |min: f64, max: f64| {
-            (min..=max).contains(&value).then_some(value).ok_or_else(|| format!("{value} is not from {min} to {max}"))
+            (min..=max).contains(&value).then_some(value).ok_or_else(|| format!("{value} is not between {min} and {max}"))
         };
         let whole = |(min, max): (u64, u64)| {
             let value = within(min as f64, max as f64)?;
@@ -265,6 +265,6 @@ mod tests {
         }
         assert_eq!((limits.memory, limits.cpu), (Some(64 << 20), Some(Duration::from_secs(64))));
         assert_eq!(limits.set(Limit::Processes, 2.5), Err("2.5 is not a whole number".to_owned()));
-        assert_eq!(limits.set(Limit::Processes, 1.0), Err("1 is not from 2 to 4194304".to_owned()));
+        assert_eq!(limits.set(Limit::Processes, 1.0), Err("1 is not between 2 and 4194304".to_owned()));
     }
 }

@@ -375,7 +375,7 @@ async fn a_session_is_made_with_a_lifetime_and_limits() {
         ("cpu=1", 2, "unknown field `cpu`"),
         ("cpuSeconds", 2, "must be NAME=NUMBER"),
         ("openFiles=many", 2, "many is not a number"),
-        ("openFiles=3", 1, "limits.openFiles: 3 is not from 32 to 1048576"),
+        ("openFiles=3", 1, "limits.openFiles: 3 is not between 32 and 1048576"),
     ] {
         let (out, err, code) = new(&["--limit", wrong]);
         assert_eq!((out.as_str(), code, err.contains(why)), ("", Some(status), true), "{wrong}: {err}");

@@ -658,7 +658,7 @@ mod tests {
             ]);
             admitted(&guard(), &map, "/terminals").expect_err("not from there").detail
         };
-        assert!(detail("Bearer right").starts_with("the server's own token is valid on its machine only"));
+        assert!(detail("Bearer right").starts_with("the server's own token is valid only on its machine"));
         assert!(detail("Bearer wrong").starts_with("the bearer token is not valid here"));
         assert!(detail("").contains("`ptyd token new NAME` makes one"));
     }

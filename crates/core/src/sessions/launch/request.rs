@@ -24,7 +24,7 @@ pub(in crate::sessions) fn checked_size(cols: Option<u16>, rows: Option<u16>) ->
     let (cols, rows) = (cols.unwrap_or(limits::COLS_DEFAULT), rows.unwrap_or(limits::ROWS_DEFAULT));
     for (field, value, max) in [("cols", cols, limits::COLS_MAX), ("rows", rows, limits::ROWS_MAX)] {
         if !(1..=max).contains(&value) {
-            return Err(ActionError::Invalid { field, problem: format!("{value} is not from 1 to {max}") });
+            return Err(ActionError::Invalid { field, problem: format!("{value} is not between 1 and {max}") });
         }
     }
     Ok((cols, rows))
