@@ -224,7 +224,7 @@ def test_commands_work_in_every_keymap(shell, _words):
 
 
 @in_each(Bash)
-def test_a_start_prints_nothing_of_ptyd(shell, _words):
+def test_the_start_of_a_shell_prints_nothing_of_ptyd(shell, _words):
     with shell() as sh:
         sh.at_prompt()
         assert b"__ptyd" not in sh.output, sh.transcript()
@@ -272,7 +272,7 @@ HISTORIES = {
 
 @in_each(*ALL)
 # promise: send-2
-def test_the_shells_history_is_what_a_person_typed(shell, words):
+def test_the_shells_history_contains_only_lines_that_a_person_typed(shell, words):
     with shell(**{words.config: HISTORIES[shell]}) as sh:
         sh.type("echo one")
         sh.run("echo staged")
@@ -320,7 +320,7 @@ def test_the_users_ps0_stays(shell, _words):
 
 
 @in_each(Zsh)
-def test_plugins_that_wrap_the_editor_do_no_harm(shell, _words):
+def test_plugins_that_wrap_the_editor_spoil_no_end(shell, _words):
     zshrc = """
     mine() { zle .accept-line; }; zle -N accept-line mine
     zle-line-init() { BUFFER=suggested; zle -R; }; zle -N zle-line-init

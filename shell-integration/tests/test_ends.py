@@ -583,7 +583,7 @@ def test_a_lost_hook_is_found_by_the_report_key(shell, _words):
 
 
 @in_each(Bash)
-def test_a_hook_that_a_person_took_away_comes_back_with_the_next_command(shell, _words):
+def test_a_hook_that_a_person_removed_returns_with_the_next_command(shell, _words):
     with shell() as sh:
         sh.at_prompt()
         sh.keys(b"PROMPT_COMMAND=\r")
@@ -595,7 +595,7 @@ def test_a_hook_that_a_person_took_away_comes_back_with_the_next_command(shell, 
 
 
 @in_each(Zsh)
-def test_a_hook_that_a_command_took_away_is_back_after_it(shell, _words):
+def test_a_hook_that_a_command_removed_returns_after_it(shell, _words):
     with shell() as sh:
         same(sh.run("precmd_functions=(); false").facts, (1, [1], ""))
         same(sh.type("(exit 5)").facts, (5, [5], ""))
@@ -608,7 +608,7 @@ def test_a_hook_that_a_command_took_away_is_back_after_it(shell, _words):
 
 
 @in_each(Zsh)
-def test_a_hook_that_a_person_took_away_comes_back_with_the_next_command_or_the_report_key(shell, _words):
+def test_a_hook_that_a_person_removed_returns_with_the_next_command_or_the_report_key(shell, _words):
     with shell() as sh:
         for back in (lambda: sh.run("false")), (lambda: (sh.report(), sh.done())[1]):
             sh.at_prompt()

@@ -66,7 +66,7 @@ def test_an_interrupt_behind_the_end_of_a_command_changes_nothing():
         same(sh.prints("echo fine"), "fine\n")
 
 
-def test_a_second_interrupt_behind_the_first_hides_no_end():
+def test_a_second_interrupt_does_not_hide_the_end():
     for is_typed in False, True:
         with Shell(config=holds("fish_postexec")) as sh:
             wait, release = held(sh)

@@ -15,7 +15,7 @@ def test_a_login_shell_runs_the_first_of_the_users_profiles():
         same(sh.prints("echo ${ran-none}"), "none\n")
 
 
-def test_a_login_shell_has_true_ends_and_keeps_env():
+def test_a_login_shell_reports_true_ends_and_keeps_its_environment():
     with Shell(login=True, env={"ENV": "/some/file"}) as sh:
         same(sh.run("false | true").facts, (0, [1, 0], ""))
         same(sh.prints("echo $ENV ${PTYD_ENV-unset}; printenv ENV"), "/some/file unset\n/some/file\n")

@@ -69,7 +69,7 @@ def test_a_trace_in_a_file_has_one_line_of_ptyd():
         assert "+ echo a\n" in trace and (trace.count("ptyd") <= 1 or not HAS_BUILTINS), trace
 
 
-def test_a_trap_that_prints_errors_hides_no_end():
+def test_a_trap_that_prints_errors_does_not_hide_an_end():
     for on in "shopt -s extdebug; trap 'echo T >&2' DEBUG", "shopt -s extdebug; trap 'echo T' DEBUG":
         with Bash() as sh:
             sh.run(on)

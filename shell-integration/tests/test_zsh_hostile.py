@@ -161,7 +161,7 @@ def test_without_the_module_that_reads_descriptors_texts_arrive():
             same(sh.prints(f"print -r -- '{text}'"), text + "\n")
 
 
-def test_a_resize_while_the_editor_waits_does_no_harm():
+def test_a_resize_while_the_editor_waits_spoils_no_command():
     with Zsh() as sh:
         sh.run("TRAPWINCH() { :; }")
         sh.reads_keys()

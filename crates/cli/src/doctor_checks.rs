@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn little_room_is_a_warning_and_none_is_a_failure() {
+    fn little_disk_space_is_a_warning_and_a_full_disk_is_a_failure() {
         assert_eq!(
             [10 << 20, 500 << 20, 5 << 30].map(|free| of_space(free).state),
             [State::Fail, State::Warn, State::Ok]

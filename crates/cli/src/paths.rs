@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_directory_of_its_own_has_a_socket_of_its_own() {
+    fn each_state_directory_has_its_own_socket() {
         let options = PathOptions { state_dir: Some("/a".into()), ..PathOptions::default() };
         let expected = Paths { state_dir: "/a".into(), socket: "/a/ptyd.sock".into(), config: None };
         assert_eq!(Paths::choose(&options, none()).expect("chosen"), expected);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_is_named_wins_over_a_runtime_directory() {
+    fn a_named_socket_precedes_a_runtime_directory() {
         let mut options =
             PathOptions { state_dir: Some("/a".into()), runtime_dir: Some("/r".into()), ..PathOptions::default() };
         assert_eq!(Paths::choose(&options, none()).expect("chosen").socket, PathBuf::from("/r/ptyd.sock"));

@@ -600,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_how_old_a_session_is_what_runs_and_how_it_ended() {
+    fn a_row_shows_a_sessions_age_its_command_and_its_end() {
         let now: Timestamp = "2026-01-02T00:00:00Z".parse().expect("a time");
         let live = TerminalSession {
             created_at: "2026-01-01T21:00:00Z".to_owned(),

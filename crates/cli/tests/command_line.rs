@@ -108,7 +108,7 @@ fn many_that_need_a_server_at_once_share_one() {
 }
 
 #[test]
-fn without_a_server_only_commands_that_need_none_or_start_one_work() {
+fn without_a_server_only_commands_work_that_need_none_or_start_one() {
     let home = Home::new();
     assert_eq!(home.ptyd(&["ls"]).status.code(), Some(5));
     assert_eq!(home.ptyd(&["attach", "x"]).status.code(), Some(2));

@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     // promise: screen-4
-    fn names_become_what_xterm_sends() {
+    fn names_of_keys_become_the_bytes_that_xterm_sends() {
         for (name, bytes) in [
             ("C-c", "\x03"),
             ("^C", "\x03"),
@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     // promise: screen-4
-    fn a_program_that_speaks_the_kitty_protocol_can_tell_keys_apart() {
+    fn a_program_with_the_kitty_protocol_can_distinguish_keys() {
         let apart = Modes { kitty: 1, ..Modes::default() };
         for (name, bytes) in [
             ("Escape", "\x1b[27u"),

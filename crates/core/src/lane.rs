@@ -183,7 +183,7 @@ mod tests {
 
     #[tokio::test]
     // promise: limit-6
-    async fn a_flood_of_small_work_is_done_step_by_step_and_stops_nobody_else() {
+    async fn a_flood_of_small_work_is_done_step_by_step_and_delays_no_other() {
         let lanes = Lanes::default();
         let ann = lanes.of("ann");
         // Their time is not over before this test is.

@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     // promise: policy-10
-    fn a_remembered_command_is_appended_and_what_a_person_wrote_stays() {
+    fn a_remembered_command_is_appended_and_a_persons_text_stays() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("policy.toml");
         let file = PolicyFile::new(Some(path.clone()));

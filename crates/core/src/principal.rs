@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     // promise: policy-8
-    fn no_program_in_a_session_may_be_a_person() {
+    fn no_program_in_a_session_counts_as_a_person() {
         let over = |door, transport| {
             let origin = Origin { door, transport: Some(transport), ..Origin::default() };
             Principal { origin, ..Principal::named("ann", Scope::Admin) }

@@ -26,7 +26,7 @@ while True:
 
 
 @pytest.mark.parametrize("seconds, timeout", [(45, 48)] if IS_FULL else [(6, 20)])
-async def test_a_long_silent_command_is_one_call_with_signs_of_life(workspace, seconds, timeout):
+async def test_a_long_silent_command_is_one_call_with_progress_messages(workspace, seconds, timeout):
     told = []
 
     async def hear(progress, total, message):

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_waits_until_the_terminal_hides_it_and_no_longer_than_its_patience() {
+    fn a_secret_waits_until_the_terminal_hides_it_or_its_wait_expires() {
         let mut input = Input::default();
         input.admit(request(1, 1, true));
         assert!(input.next(false, || true, 10).is_none());

@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     // promise: end-2
-    fn output_that_ends_no_mark_is_known_by_its_bytes_and_a_flood_may_end_one() {
+    fn output_without_a_marks_end_is_known_by_its_bytes_and_a_flood_may_contain_one() {
         let folder = tempfile::tempdir().unwrap();
         let mut records = Records::create(folder.path(), 0).unwrap();
         let pty = sys::pty::Pty::open(80, 24).unwrap();

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_passes_at_the_rate_after_what_may_come_at_once() {
+    fn a_flood_passes_at_the_rate_after_its_first_burst() {
         for rate in [1, 999, 10_000, 7 << 20] {
             for piece in [1, 4096, 256 << 10] {
                 if rate / piece > 10_000 {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_brings_one_burst_and_no_more() {
+    fn after_a_pause_one_burst_passes_and_no_more() {
         let mut pace = Throttle::new(1000, 0);
         flood(&mut pace, 0, 5 * SECOND, 100);
         assert_eq!(pace.allowance(3600 * SECOND), 1000);

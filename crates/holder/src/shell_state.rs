@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_a_server_has_judged_ended_runs_no_more() {
+    fn a_command_that_a_server_judged_as_ended_is_not_running() {
         let mut p = ready();
         p.begin(2, HandoverKeys::Short, 0);
         p.judged(1, false);
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_key_behind_an_interrupt_is_lost_where_a_second_prompt_comes() {
+    fn a_load_key_behind_an_interrupt_is_lost_if_a_second_prompt_appears() {
         let interrupted = || {
             let mut p = ready();
             p.interrupted(1);

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_is_kept_only_if_the_kernel_took_it() {
+    fn a_size_is_recorded_only_if_the_kernel_accepted_it() {
         let pty = pty::Pty::open(80, 24).unwrap();
         let mut terminal = Terminal::new(pty.leader, 1, (80, 24));
         terminal.resize(100, 30).unwrap();

@@ -53,7 +53,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_journal_reads_like_the_vector_it_stands_for(steps in prop::collection::vec(step(), 1..40)) {
+    fn a_journal_reads_like_a_vector_of_its_bytes(steps in prop::collection::vec(step(), 1..40)) {
         let retention = Retention { bytes_max: 3 * BLOCK, slack_bytes: BLOCK };
         let (dir, mut writer, mut events) = session(retention);
         let mut reader = Reader::open(dir.path(), Masks::default()).unwrap();

@@ -225,7 +225,7 @@ fn texts_in_records_are_masked_and_other_fields_stay() {
 
 #[test]
 // promise: secret-1
-fn a_long_text_of_equal_bytes_and_many_line_ends_take_no_time() {
+fn long_texts_of_equal_bytes_and_many_line_ends_are_masked_quickly() {
     let mut folder = Folder::new();
     let text = [vec![b'a'; 8000], b"bcd".to_vec()].concat();
     let reader = folder.masked(std::slice::from_ref(&text));

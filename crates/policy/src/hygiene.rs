@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     // promise: policy-4
-    fn characters_that_nobody_sees_are_refused_by_name() {
+    fn invisible_characters_are_refused_by_name() {
         for (text, said) in [
             ("ls\0", "character 3 of the command is U+0000, NUL"),
             ("ls\r", "U+000D, a control character"),

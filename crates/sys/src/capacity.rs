@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     // promise: limit-4
-    fn the_kernel_tells_how_many_terminals_and_descriptors_there_may_be() {
+    fn the_kernel_reports_its_limits_of_terminals_and_descriptors() {
         let bounds = bounds();
         let of = |resource| bounds.iter().find(|bound| bound.resource == resource).copied();
         let terminals = of(Resource::Terminals).expect("every Linux tells it");

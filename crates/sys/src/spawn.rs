@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_cannot_be_set_and_a_group_that_cannot_be_joined_are_told_apart() {
+    fn a_limit_that_cannot_be_set_and_a_group_that_cannot_be_joined_have_different_errors() {
         let pty = Pty::open(80, 24).expect("a pty");
         let of = |limits, groups| {
             let program = program("/bin/true", "/").bounded(limits, groups);
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_and_a_missing_directory_are_told_apart() {
+    fn a_missing_program_and_a_missing_directory_have_different_errors() {
         let pty = Pty::open(80, 24).expect("a pty");
         let e = on_terminal(&program("/nonexistent", "/"), pty.follower.as_fd(), &[]).expect_err("no such program");
         assert_eq!((e.step, e.errno), (Step::Exec, libc::ENOENT));

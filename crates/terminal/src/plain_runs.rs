@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_runs_are_forgotten_where_there_are_many() {
+    fn the_shortest_runs_are_forgotten_if_there_are_many() {
         let bytes: String = (0..100).map(|n| format!("{}\x1b[H", "x".repeat(50 + n))).collect();
         let kept = runs(bytes.as_bytes());
         assert_eq!(kept.iter().map(|(from, to, _)| to - from).collect::<Vec<_>>(), Vec::from_iter(86..150));

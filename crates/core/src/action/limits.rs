@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_given_limit_precedes_the_default_and_a_lifetime_of_zero_is_none() {
+    fn a_given_limit_precedes_the_default_and_a_lifetime_of_zero_is_unlimited() {
         let default =
             Limits { cpu: Some(Duration::from_secs(5)), max_age: Some(Duration::from_secs(9)), ..Limits::default() };
         let request = Limits { cpu: Some(Duration::from_secs(7)), max_age: Some(Duration::ZERO), ..Limits::default() };

@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     // promise: audit-2
-    fn a_full_file_makes_room_and_no_line_is_lost_at_the_border() {
+    fn a_full_file_is_rotated_and_no_line_is_lost() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut file = AuditFile::new(dir.path(), 20, 3, Duration::ZERO);
         let line = |number: u32| format!("{{\"n\":{number:03}}}\n");

@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     // promise: audit-6
-    fn a_share_that_is_used_up_comes_back_over_an_hour_and_takes_nothing_from_others() {
+    fn a_used_up_share_returns_over_an_hour_and_does_not_affect_others() {
         let (mut shares, now) = (Shares::new(1_000), Instant::now());
         shares.charge("bot", 999, now);
         assert!(!shares.is_used_up("bot", now));

@@ -120,7 +120,7 @@ async fn a_change_has_a_line_before_it_and_one_before_its_answer() {
 
 #[tokio::test]
 // promise: audit-1
-async fn an_answer_that_nobody_waits_for_is_recorded_and_one_before_the_first_line_is_not_done() {
+async fn an_answer_without_a_waiting_caller_is_recorded_and_nothing_is_done_before_the_first_line() {
     let dir = tempfile::tempdir().expect("a directory");
     let log = log(dir.path());
     let (caller, action) = (ann(), execute("sleep 100"));
@@ -400,7 +400,7 @@ async fn a_token_that_invents_names_fills_little_of_the_log_and_still_changes_th
 
 #[tokio::test]
 // promise: audit-3
-async fn a_disk_that_does_not_answer_hangs_nobody() {
+async fn no_request_hangs_if_the_disk_does_not_answer() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut log = log(dir.path());
     log.on.as_mut().expect("on").patience = Duration::from_millis(20);

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_client_that_comes_back_in_time_is_not_gone_and_the_first_to_be_gone_comes_first() {
+    async fn a_client_that_returns_in_time_is_not_gone_and_the_longest_gone_is_first() {
         let clients = Clients::default();
         let after = |ms| Detach::After(Duration::from_millis(ms));
         clients.disconnected("back", after(0));

@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     // promise: limit-5
-    fn one_wait_and_one_viewer_too_many_are_refused_and_each_has_places_of_its_own() {
+    fn one_wait_and_one_viewer_too_many_are_refused_and_their_bounds_are_separate() {
         let permits = Permits::default();
         let waits: Vec<_> = (0..256).map(|_| permits.wait().expect("a place")).collect();
         assert_eq!(refused(permits.wait()), Some(256));

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_name_waits_for_its_own_turn_and_for_no_other() {
+    async fn requests_with_one_name_wait_for_each_other_and_for_no_other() {
         let turns = NameLocks::default();
         let one = turns.of("one".to_owned()).await;
         let other = tokio::time::timeout(std::time::Duration::from_secs(10), turns.of("other".to_owned())).await;

@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     // promise: limit-8
-    fn a_percentage_is_a_mean_over_a_second_or_more_however_often_it_is_asked_for() {
+    fn a_percentage_is_a_mean_over_a_second_or_more_however_often_it_is_read() {
         let (start, mut looks) = (Instant::now(), Looks::default());
         let mut at = |ms: u64, used_ms: u64| looks.percent(start + Duration::from_millis(ms), used_ms * 1_000);
         assert_eq!([at(0, 0), at(20, 10), at(999, 490)], [None, None, None]);

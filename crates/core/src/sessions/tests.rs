@@ -240,7 +240,7 @@ async fn a_tilde_is_the_home_of_the_session() {
 /// The viewer came while the session was being created, and its snapshot has the first prompt already.
 #[tokio::test]
 // promise: view-6
-async fn a_viewer_is_told_that_the_session_runs_although_no_output_follows() {
+async fn a_viewer_learns_that_the_session_runs_although_no_output_follows() {
     let dir = tempfile::tempdir().expect("a directory");
     let gate = dir.path().join("gate");
     assert!(std::process::Command::new("mkfifo").arg(&gate).status().expect("mkfifo").success());
@@ -397,7 +397,7 @@ async fn sessions_that_ended_too_long_ago_go_and_later_ones_stay() {
 
 #[tokio::test]
 // promise: stop-5
-async fn a_session_that_has_just_ended_makes_no_room_yet() {
+async fn a_session_that_has_just_ended_is_not_removed_yet() {
     let dir = tempfile::tempdir().expect("a directory");
     let config = Config { retention_bytes: 0, retention_free: u64::MAX, ..config(dir.path()) };
     let services = start(&config).await.expect("services");
@@ -467,7 +467,7 @@ async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_ano
 
 #[tokio::test]
 // promise: damage-1
-async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_known() {
+async fn records_that_were_cut_at_the_end_report_the_exit_as_unknown() {
     let dir = tempfile::tempdir().expect("a directory");
     let services = start(&config(dir.path())).await.expect("services");
     let id = create::create(&services, &me(), &request(dir.path())).await.expect("a session").session.id;

@@ -180,7 +180,7 @@ fn a_page_of_the_history_costs_the_page_wherever_it_is() {
 }
 
 #[test]
-fn pages_of_any_history_are_those_of_a_list_of_it() {
+fn the_pages_of_any_history_equal_its_whole_list() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let store = Store::open(&dir.path().join("store.db")).expect("a fresh store");
     let cases: [(&[u32], &[u32]); 7] = [

@@ -118,7 +118,7 @@ async fn a_body_is_refused_by_its_length_before_it_comes() {
 
 #[tokio::test(flavor = "multi_thread")]
 // promise: limit-6
-async fn bodies_that_do_not_come_hold_a_share_and_nobody_elses() {
+async fn unfinished_bodies_use_only_their_senders_share() {
     let mut rig = Rig::start().await;
     let address = rig.server.address();
     let write = rig.write.clone();

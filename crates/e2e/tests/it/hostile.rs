@@ -57,7 +57,7 @@ async fn a_shell_that_never_says_that_it_is_ready_is_typed_at() {
 }
 
 #[tokio::test]
-async fn a_start_up_file_that_is_hostile_is_survived() {
+async fn a_session_survives_a_hostile_start_up_file() {
     let home = Home::make();
     std::fs::write(
         home.path().join(".bashrc"),

@@ -121,7 +121,7 @@ async fn a_command_that_prints_too_much_is_ended() {
 
 #[tokio::test]
 // promise: limit-3
-async fn output_comes_at_its_rate_and_whole() {
+async fn output_arrives_whole_and_at_its_rate() {
     let server = Server::start();
     let shell = limited(&server, Limits { output_mb_per_second: Some(1.0), ..Limits::default() }).await;
     let [kept] = shell.look().await.limits.try_into().expect("one limit");

@@ -173,7 +173,7 @@ fn raw(server: &Server, id: &str, file: &str) -> Vec<u8> {
 
 #[tokio::test]
 // promise: secret-1
-async fn a_secret_of_a_profile_is_a_variable_whose_value_nobody_is_shown() {
+async fn a_secret_of_a_profile_is_a_variable_and_no_answer_shows_its_value() {
     let server = server();
     assert!(set(&server, "DEPLOY_KEY", &format!("{VALUE}\n")).status.success());
     let shell = session(&server, "deploy").await;

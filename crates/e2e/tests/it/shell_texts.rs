@@ -320,7 +320,7 @@ async fn a_command_is_never_typed_into_a_program_that_somebody_typed_ahead() {
 
 #[tokio::test]
 // promise: end-7, end-8
-async fn a_text_that_dash_was_kept_from_running_has_not_succeeded() {
+async fn a_text_that_dash_could_not_run_has_not_succeeded() {
     let server = e2e::Server::start();
     for before in ["set -n", "command() { echo mine; }"] {
         let shell = Dialect::Dash.session(&server).await;

@@ -88,7 +88,7 @@ fn callers_that_say_nothing_cost_nothing() {
 
 #[test]
 // promise: access-11
-fn a_caller_that_has_a_place_and_says_nothing_gives_it_to_the_next_and_the_server_keeps_its_own() {
+fn a_silent_caller_gives_its_place_to_the_next_and_the_server_keeps_its_own() {
     let mut held = Held::running("read rest");
     for _ in 0..3 {
         let mut looks: Vec<_> = (0..8).map(|_| held.call()).collect();

@@ -26,7 +26,7 @@ fn a_holder_whose_folder_was_removed_says_so_and_ends_with_its_tree() {
 
 #[test]
 // promise: stop-2
-fn a_holder_whose_folder_was_moved_continues_and_takes_its_socket_away_from_there() {
+fn a_holder_whose_folder_was_moved_continues_and_removes_its_socket_there() {
     let mut held = Held::running("read rest");
     let (here, there) = (held.folder(), held.folder().with_file_name("moved"));
     std::fs::rename(&here, &there).unwrap();

@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     // promise: rest-9
-    fn an_origin_keeps_to_its_share_and_its_silent_connections_go_first() {
+    fn an_origin_stays_within_its_share_and_its_silent_connections_close_first() {
         let places = Places::new(6, 4);
         let (one, two) = (of("127.0.0.1"), of("127.0.0.2"));
         let mut held: Vec<_> = (0..4).map(|_| places.take(one).expect("a place")).collect();

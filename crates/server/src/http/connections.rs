@@ -248,7 +248,7 @@ mod tests {
 
     #[tokio::test]
     // promise: rest-9
-    async fn a_head_that_does_not_come_and_an_idle_connection_are_dropped() {
+    async fn a_connection_without_a_head_and_an_idle_one_are_closed() {
         let rig = listening(Bounds { head: Duration::from_millis(50), ..Bounds::default() }).await;
         let mut slow = rig.sent(b"GET / HTTP/1.1\r\nHost: lo").await;
         assert!(!heard(&mut slow).await.contains(" 200 "));
@@ -259,14 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_bears_what_is_promised() {
+    fn a_listener_holds_the_promised_number_of_connections() {
         let promised = (2_048, Duration::from_secs(30));
         assert_eq!((Bounds::default().connections, Bounds::default().head), promised);
     }
 
     #[tokio::test]
     // promise: rest-9
-    async fn silent_connections_of_one_address_keep_no_other_out_nor_their_own() {
+    async fn silent_connections_of_one_address_block_no_other_connections() {
         let rig = listening(Bounds { connections: 8, of_one_address: 6, ..Bounds::default() }).await;
         let mut silent = Vec::new();
         for _ in 0..20 {

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_future_that_wakes_itself_gives_way_only_after_some_times() {
+    async fn a_future_that_wakes_itself_yields_only_after_several_polls() {
         assert!(!gives_way(TIMES - 1).await);
         assert!(gives_way(TIMES).await);
     }

@@ -161,7 +161,7 @@ mod tests {
     use ptyd_core::ids::SessionId;
 
     #[test]
-    fn an_error_keeps_its_words_and_gets_its_code_and_field() {
+    fn an_error_has_its_message_code_and_field() {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
         let busy =
             ActionError::Busy { session, with: "command c7 (sleep 60)".into(), command: None, may_be_a_shell: true };

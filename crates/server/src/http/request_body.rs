@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn arriving_bodies_of_one_principal_are_bounded_and_count_for_nobody_else() {
+    async fn arriving_bodies_of_one_principal_are_bounded_and_count_only_for_it() {
         let bodies = RequestBodies::default();
         let ann = bodies.of("ann", true);
         let full = || Body::from(vec![b' '; BODY_BYTES_MAX]);

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_without_a_handler_holds_nobody_up_for_long() {
+    async fn a_request_without_a_handler_does_not_delay_others_for_long() {
         let turns = Arc::new(CommandTurns::default());
         let begun = Instant::now();
         turns.note(&id(1), command("a"));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_input_that_is_not_answered_holds_no_command_up_for_long() {
+    async fn unanswered_input_does_not_delay_commands_for_long() {
         let turns = Arc::new(CommandTurns::default());
         let begun = Instant::now();
         let _input = turns.input(&id(1), "a").expect("its place");

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_not_json_is_malformed_and_none_is_an_empty_one() {
+    fn a_body_that_is_not_json_is_malformed_and_a_missing_one_counts_as_empty() {
         for body in ["{", "{}}", "\u{1}", "{\"name\""] {
             assert_eq!(refused::<api::CreateRequest>(body), (ErrorCode::MalformedBody, None), "{body}");
         }

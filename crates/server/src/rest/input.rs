@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn input_is_waited_for_only_when_there_is_something_to_wait_for() {
+    fn ptyd_waits_after_input_only_when_a_reaction_can_follow() {
         assert!(parse(r#"{"input":"a"}"#).expect("accepted").wait.is_none());
         for body in [r#"{"input":"a","timeout":1}"#, r#"{"input":"a","waitFor":"ok"}"#] {
             assert!(parse(body).expect("accepted").wait.is_some(), "{body}");

@@ -760,7 +760,7 @@ mod tests {
 
     #[test]
     // promise: access-2
-    fn over_unix_the_same_user_and_root_come_in() {
+    fn over_unix_the_same_user_and_root_are_admitted() {
         let plain = HeaderMap::new();
         let of = |peer: Option<UnixPeer>| guard().over_unix(peer.as_ref(), &plain).map_err(|r| r.code);
         let is_local = |peer| of(peer).map(|known| known.is_some_and(|known| known.principal == Principal::local()));

@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     // promise: audit-1
-    fn the_door_is_that_of_the_path_and_the_session_that_of_the_process() {
+    fn the_path_determines_the_door_and_the_process_the_session() {
         let door = |path: &str| origin(None, &path.parse().expect("a path")).door;
         let all = ["/mcp", "/mcp/stdio", "/terminals/s0-aaaaaaaaaa/socket", "/ask/AbC", "/terminals"];
         assert_eq!(all.map(door), [Door::Mcp, Door::Mcp, Door::WebSocket, Door::Page, Door::Rest]);

@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     // promise: view-4
-    fn a_visitor_is_asked_every_15_s_and_gone_after_10_s_without_an_answer() {
+    fn a_viewer_is_pinged_every_15_s_and_closed_after_10_s_without_an_answer() {
         let start = Instant::now();
         let at = |s: u64| start + Duration::from_secs(s);
         let mut pulse = Heartbeat::new(start);

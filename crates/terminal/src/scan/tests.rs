@@ -186,7 +186,7 @@ fn text_ends_before_a_character_that_has_not_come_whole() {
 }
 
 #[test]
-fn a_line_is_open_while_the_cursor_stands_behind_text() {
+fn a_line_is_open_while_the_cursor_is_behind_text() {
     for (output, is_open) in [
         ("", false),
         ("name? ", true),
@@ -203,7 +203,7 @@ fn a_line_is_open_while_the_cursor_stands_behind_text() {
 }
 
 #[test]
-fn strip_takes_out_questions_and_attested_markers_only() {
+fn strip_removes_only_queries_and_attested_markers() {
     let bytes = b"a\x1b[6nb\x1b]7337;C;mine\x07c\x1b]7337;C;forged\x07\x1b[";
     let mut scanner = Scanner::new(100);
     let parts = strip(&mut scanner, bytes, &mut |word, _| *word == nonce("mine"));
@@ -273,7 +273,7 @@ proptest! {
     }
 
     #[test]
-    fn stripping_piecewise_up_to_the_held_byte_shows_what_stripping_at_once_shows(
+    fn stripping_in_pieces_gives_the_same_text_as_stripping_at_once(
         bytes in output(), cut in any::<prop::sample::Index>(),
     ) {
         let join = |parts: Vec<Part<'_>>| parts.into_iter().flat_map(|part| part.bytes.to_vec()).collect::<Vec<u8>>();

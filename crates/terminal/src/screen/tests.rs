@@ -422,7 +422,7 @@ proptest! {
 
     #[test]
     // promise: output-8
-    fn a_snapshot_continues_like_the_screen_it_was_taken_of(
+    fn a_snapshot_continues_like_its_screen(
         parts in prop::collection::vec(part(), 1..24),
         (cols, rows) in (2u16..14, 1u16..7),
     ) {

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_frame_for_a_holder_that_has_just_gone_does_not_keep_its_end_from_being_received() {
+    async fn a_holders_end_is_received_although_a_frame_to_it_fails() {
         let (server, holder) = net::UnixStream::pair().expect("a pair");
         server.set_nonblocking(true).expect("set");
         let mut connection = HolderConnection::new(server).expect("registered");

@@ -42,7 +42,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     #[tokio::test]
-    async fn work_that_nobody_awaits_any_more_continues_to_its_end() {
+    async fn work_continues_to_its_end_after_its_caller_has_gone() {
         let (begins, begun) = oneshot::channel();
         let (ends, ended) = oneshot::channel();
         let mut work = CarriedOn::new(async move {

@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     // promise: access-16
-    fn no_word_of_a_profile_is_an_option_of_the_engine() {
+    fn no_value_of_a_profile_becomes_an_option_of_the_engine() {
         for (wrong, why) in [
             (of(|it| it.image = None), "names an `image`"),
             (of(|it| it.image = Some("--privileged".to_owned())), "image: \"--privileged\""),

@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_a_program_inside_took_for_its_own_is_shown() {
+    fn a_line_that_a_nested_program_consumed_is_shown() {
         let painted = " printf '\\033]7337;C;46\\007' \"'\"$PPID\r\n";
         let folder = Folder::of(&[(painted, true)]);
         let end = painted.len() + 1;

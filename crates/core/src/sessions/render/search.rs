@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_the_commands_in_it_and_what_lies_between() {
+    fn a_range_includes_its_commands_and_the_output_between_them() {
         let all = [(1, 10, Some(20)), (2, 30, Some(30)), (3, 40, None)];
         let shown =
             |from, to| -> Vec<_> { segments(&all, from, to).into_iter().map(|s| (s.from, s.to, s.command)).collect() };

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_in_memory_have_no_more_text_than_the_longest_and_what_runs_stays() {
+    fn the_text_of_commands_in_memory_is_bounded_and_running_commands_stay() {
         let mut log = CommandLog::new(0);
         let long = |id| Command { text: "x".repeat(COMMANDS_TEXT_IN_MEMORY / 2).into(), ..command(id, Channel::Hooks) };
         for id in 1..=5 {

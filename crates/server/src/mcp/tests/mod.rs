@@ -167,7 +167,7 @@ async fn the_list_has_the_same_facts_twice_and_output_has_only_text() {
 
 #[tokio::test]
 // promise: mcp-3
-async fn progress_comes_at_once_and_a_cancelled_call_only_gives_up_its_wait() {
+async fn progress_arrives_at_once_and_cancelling_a_call_ends_only_its_wait() {
     let (server, mut heard) = Fake::new(|_| None);
     let mut client = Client::connect(server, "waits").await;
     assert_eq!(heard.recv().await.as_deref(), Some("waits here"));

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_holds_no_null_and_its_fields_have_words() {
+    fn no_answer_contains_null_and_every_field_has_a_description() {
         let schemas = &document()["components"]["schemas"];
         for name in ["TerminalSession", "CommandExecution", "WaitAnswer", "Output", "Screen", "Terminated", "Problem"] {
             let text = schemas[name].to_string();

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_holder_without_room_on_the_disk_is_an_error_of_its_own() {
+    fn a_holder_on_a_full_disk_has_its_own_error() {
         use rustix::io::Errno;
         let failed = |errno: Errno| holder_failed("it failed", errno.raw_os_error().unsigned_abs().into());
         for full in [Errno::NOSPC, Errno::DQUOT] {

@@ -305,7 +305,7 @@ fn a_command_that_never_began_has_not_completed_with_the_code_of_the_one_before(
 
 #[test]
 // promise: end-2
-fn a_shell_that_hides_its_beginnings_keeps_the_codes_of_its_commands() {
+fn a_shell_that_hides_the_beginnings_of_commands_keeps_their_exit_codes() {
     let mut rig = Rig::new(HandoverMethod::Keys);
     rig.prompt(0, "first", 0);
     // Something keeps the shell from printing its marker, and the command runs to its end.
@@ -371,7 +371,7 @@ fn a_hook_that_asks_is_reported_wherever_its_report_stands_behind_the_end() {
 }
 
 #[test]
-fn a_shell_that_waits_after_an_interrupt_is_asked_what_became_of_its_command() {
+fn ptyd_asks_a_shell_that_waits_after_an_interrupt_how_its_command_ended() {
     for is_interrupted in [true, false] {
         let mut rig = Rig::new(HandoverMethod::Keys);
         rig.prompt(0, "first", 0);

@@ -128,7 +128,7 @@ fn ran_one() -> Nested {
 }
 
 #[test]
-fn the_next_command_is_typed_in_the_turn_in_which_the_nested_shell_is_seen_to_read() {
+fn the_next_command_is_typed_as_soon_as_the_nested_shell_reads() {
     let mut nested = ran_one();
     let _answer = nested.runs();
     assert!(!nested.asks_for_line());
@@ -159,7 +159,7 @@ fn a_command_for_a_shell_behind_a_connection_waits_for_the_prompt_that_is_on_its
 }
 
 #[test]
-fn a_command_behind_typed_input_runs_in_the_shell_that_is_there_after_it() {
+fn a_command_after_typed_input_runs_in_the_shell_that_then_reads() {
     let mut nested = ran_one();
     nested.reads();
     nested.types(b"exit\n");

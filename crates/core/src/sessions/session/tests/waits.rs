@@ -451,7 +451,7 @@ proptest! {
 
     #[test]
     // promise: wait-3
-    fn no_sequence_of_inputs_leaves_a_caller_waiting_for_ever(
+    fn no_sequence_of_inputs_makes_a_caller_wait_forever(
         method in method(),
         starts_at_prompt in any::<bool>(),
         happenings in proptest::collection::vec(happening(), 0..40),

@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     // promise: inside-4
-    fn only_a_shell_at_its_prompt_or_a_program_behind_which_one_may_be_is_typed_at() {
+    fn ptyd_types_only_at_a_shells_prompt_or_a_program_that_may_pass_keys_to_one() {
         let may = |name: &str, canonical, bytes, line: &str| Program::of(name).may_be_at_prompt(canonical, bytes, line);
         for (name, canonical, bytes, line) in [
             ("bash", false, None, "bash --norc"),
