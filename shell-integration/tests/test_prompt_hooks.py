@@ -83,7 +83,7 @@ def test_a_hook_that_moves_to_the_front_of_the_array_lengthens_nothing():
         same(sh.prints("echo $m $n"), "35 35\n" if HAS_BUILTINS else "35 68\n")
 
 
-def test_ptyds_outermost_hooks_stay_outermost():
+def test_hooks_that_want_to_be_outermost_keep_their_place():
     with Shell(bashrc=PREEXEC) as sh:
         early, late = lengths(sh)
         same(late, early)

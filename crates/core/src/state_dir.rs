@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_file_is_created_and_no_link_is_followed() {
+    fn a_file_becomes_private_and_no_link_is_written_through() {
         let dir = tempfile::tempdir().expect("a directory");
         let (precious, link) = (dir.path().join("precious"), dir.path().join("listen"));
         fs::write(&precious, "precious").expect("written");

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn ptyd_waits_after_input_only_when_a_reaction_can_follow() {
+    fn input_waits_only_if_the_request_names_a_timeout_or_a_condition() {
         assert!(parse(r#"{"input":"a"}"#).expect("accepted").wait.is_none());
         for body in [r#"{"input":"a","timeout":1}"#, r#"{"input":"a","waitFor":"ok"}"#] {
             assert!(parse(body).expect("accepted").wait.is_some(), "{body}");

@@ -127,8 +127,7 @@ fn form(request: &SecretRequest) -> Response {
     let prompt = if prompt.trim().is_empty() { "none".to_owned() } else { format!("<q>{}</q>", escaped(prompt)) };
     entry("The program’s own words, which any program can print", prompt);
     content += &format!(
-        "</dl>\n<form method=\"post\" autocomplete=\"off\">\n<label for=\"secret\">The secret, which goes to this program \
-         and into no record</label>\n<input id=\"secret\" name=\"secret\" type=\"password\" autocomplete=\"off\" \
+        "</dl>\n<form method=\"post\" autocomplete=\"off\">\n<label for=\"secret\">The secret: this program receives it, and ptyd records it nowhere</label>\n<input id=\"secret\" name=\"secret\" type=\"password\" autocomplete=\"off\" \
          maxlength=\"{}\" autofocus>\n<button>Type it</button>\n</form>\n<p>This page is good once, and for another {} \
          minutes.</p>",
         Secret::BYTES_MAX,

@@ -47,7 +47,7 @@ struct Arguments {
     /// For people.
     #[serde(default)]
     name: String,
-    /// A process beyond a limit is ended, and the answer says so. cpuSeconds, outputMb and commandSeconds are per command.
+    /// ptyd ends a process beyond a limit, and the answer says so. cpuSeconds, outputMb and commandSeconds are per command.
     #[serde(default)]
     limits: LimitArguments,
     /// The owner; only for admins.
@@ -55,7 +55,7 @@ struct Arguments {
     owner: String,
 }
 
-/// Its limits; a process beyond one is ended, and the answer names the limit.
+/// Its limits; ptyd ends a process beyond one, and the answer names the limit.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 struct LimitArguments {
