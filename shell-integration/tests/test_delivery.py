@@ -306,7 +306,7 @@ def test_the_shells_history_contains_only_lines_that_a_person_typed(shell, words
 
 
 @in_each(Bash)
-def test_the_users_ps0_stays(shell, _words):
+def test_ps0_of_the_user_stays(shell, _words):
     with shell(bashrc="PS0='<${n}>'; n=1") as sh:
         same(sh.prints("echo a"), "<1>a\n")
         sh.run("n=2; PS0='[$n]'$'\\n'")

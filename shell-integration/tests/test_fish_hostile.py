@@ -44,7 +44,7 @@ def test_settings_that_break_careless_scripts_change_nothing():
         same((setting, survives(Shell, setting)), (setting, "fine\n"))
 
 
-def test_bindings_of_the_user_stay():
+def test_the_users_key_bindings_stay():
     config = "function fish_user_key_bindings; bind --erase --all; bind \\cx 'echo bound; commandline -f repaint'; end"
     with Shell(config=config) as sh:
         sh.run("true")

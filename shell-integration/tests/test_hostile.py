@@ -68,7 +68,7 @@ def test_a_prompt_of_the_starship_kind_sees_the_true_status(shell, words):
 
 
 @in_each(Bash, Zsh)
-def test_redirections_of_the_whole_shell(shell, _words):
+def test_redirections_of_the_whole_shell_spoil_no_end(shell, _words):
     with shell() as sh:
         sh.run("exec 1>&-")
         same(sh.run("cat </dev/zero 2>/dev/null").exit, 1)

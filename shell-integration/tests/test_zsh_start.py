@@ -36,7 +36,7 @@ def test_a_zdotdir_of_the_users_is_theirs():
     assert not home.exists()
 
 
-def test_a_user_without_startup_files_has_none_read():
+def test_the_shell_of_a_user_without_startup_files_reads_none():
     with Zsh(files={".zshenv": "setopt norcs; early=1", ".zshrc": "late=1"}) as sh:
         same(sh.prints("echo $early ${late-none}"), "1 none\n")
     with Zsh(files=startup_files(), env={"PTYD_ZSH_CLEAN": "1"}) as sh:

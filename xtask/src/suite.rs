@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_a_test_left_behind_does_not_hold_the_suite() {
+    fn a_process_that_a_test_left_behind_does_not_block_the_suite() {
         let pid = std::env::temp_dir().join(format!("ptyd-suite-left-{}", std::process::id()));
         let report = ran(&format!("sleep 600 & echo $! >{}", pid.display()));
         let kill = Command::new("kill").arg(fs::read_to_string(&pid).unwrap().trim()).status().unwrap();

@@ -681,7 +681,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_that_ran_nothing_fails_the_whole_unless_a_filter_asked_for_it() {
+    fn a_suite_that_ran_no_test_fails_the_run_unless_a_filter_selected_none() {
         let three = Count { passed: 3, ..Count::NOTHING };
         let outcomes = |empty: Count| vec![("one", Ok(three.into()), 1.0), ("two", Ok(empty.into()), 0.0)];
         assert!(summarise(&options(&[]), outcomes(Count::default())).1.is_err());

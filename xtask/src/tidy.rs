@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_banned_call_is_allowed_where_the_list_says_so_and_nowhere_else() {
+    fn a_banned_call_is_allowed_only_at_the_listed_places() {
         let allowed = [("a.rs", "todo!(", "a reason")];
         let at = |path: &str| TextFile { path: path.to_owned(), text: "todo!();\ndbg!();\n".to_owned() };
         let lines = |path| banned(&at(path), &allowed).iter().map(|found| found.line).collect::<Vec<_>>();

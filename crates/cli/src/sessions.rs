@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_meant_by_its_id_its_name_or_a_unique_beginning() {
+    fn an_id_a_name_or_a_unique_beginning_selects_a_session() {
         let all = || {
             vec![
                 session("s0-abcd", Some("build"), "running"),

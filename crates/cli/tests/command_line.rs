@@ -135,7 +135,7 @@ fn a_running_command_is_followed_across_the_death_of_the_server() {
 
 #[test]
 // promise: cli-2
-fn run_ends_its_session_in_every_way_it_leaves() {
+fn ptyd_run_ends_its_session_however_it_exits() {
     let home = Home::new();
     for (signals, and_server) in [
         (&[sys::signal::INT, sys::signal::INT][..], false),

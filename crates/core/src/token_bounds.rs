@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     // promise: access-4
-    fn bounds_hold_sessions_of_their_profiles_with_at_least_their_confinement() {
+    fn a_tokens_bounds_include_sessions_of_its_profiles_with_at_least_its_confinement() {
         use ConfinementTier::{Container, Process, Sandbox};
         let all = [None, Some(Process), Some(Sandbox), Some(Container)];
         let held = |bounds: &TokenBounds, profile| all.map(|confinement| bounds.hold(profile, confinement));

@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     // promise: access-14
-    fn headers_name_it_in_any_case_and_with_or_without_its_own_port() {
+    fn headers_name_the_origin_in_any_case_with_or_without_its_default_port() {
         let origin: WebOrigin = "https://a.example".parse().expect("an origin");
         assert_eq!(["a.example", "A.Example:443"].map(|host| origin.is_host(host)), [true, true]);
         for other in ["a.example:80", "b.example", "a.example.evil.example", "", "a.example:443:1", "[a.example]"] {

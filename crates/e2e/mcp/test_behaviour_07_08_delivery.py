@@ -60,7 +60,7 @@ async def test_200000_bytes_of_input_arrive_whatever_the_length_of_their_lines(w
 
 
 # promise: send-4
-async def test_a_program_that_does_not_read_takes_little_and_the_answer_says_how_much(workspace):
+async def test_a_program_that_does_not_read_accepts_little_input_and_the_answer_says_how_much(workspace):
     session = await workspace.session()
     await session.run("sleep 60", wait_for_completion=False)
     async with workspace.promised(3):

@@ -46,7 +46,7 @@ async def test_keys_input_and_looks_do_not_wait_for_their_turn(workspace):
     assert (await workspace.terminal("C-c")).exit == 130
 
 
-async def test_a_command_whose_turn_does_not_come_in_its_time_is_not_run(workspace):
+async def test_a_command_is_not_run_if_its_turn_does_not_come_within_its_timeout(workspace):
     workspace.gate()
     await workspace.terminal("true")
     waits = asyncio.create_task(workspace.terminal("cat gate"))

@@ -77,7 +77,7 @@ async def test_progress_comes_while_a_call_waits(served):
 
 
 # promise: mcp-3
-async def test_a_caller_without_permission_does_not_come_in(served):
+async def test_a_caller_without_permission_is_refused(served):
     hello = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     right = {"Authorization": f"Bearer {served.token}"} | BOTH
     async with httpx2.AsyncClient() as http:

@@ -44,7 +44,7 @@ async def test_a_refused_command_of_the_terminal_tool_has_not_run_and_says_why(g
 
 
 # promise: policy-7
-async def test_a_person_allows_once_what_an_agent_asks_for(governed):
+async def test_a_person_allows_an_agents_command_once(governed):
     command, typed = "echo b > made; cat made", "read x; echo got:$x"
     for text in (command, typed):
         refused = await governed.terminal(text, timeout=0.1)

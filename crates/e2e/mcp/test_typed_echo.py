@@ -99,7 +99,7 @@ async def test_the_line_that_an_editor_paints_is_omitted(workspace, program, typ
 
 
 # promise: output-11
-async def test_a_line_whose_reader_says_nothing_else_stays(workspace):
+async def test_a_typed_line_stays_if_its_reader_prints_nothing_else(workspace):
     agent = workspace.agent
     await agent.terminal("stty raw -echo icrnl; printf '> '; head -n 1; stty sane", wait_for="> ")
     answer = await agent.terminal("one", is_input=True)

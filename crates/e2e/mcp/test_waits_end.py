@@ -9,7 +9,7 @@ from test_other_clients import NODE
 
 
 @pytest.mark.parametrize("asks", ["read -p 'q? ' x", "read -sp 'password: ' x", "python3 -q"])
-async def test_a_pattern_does_not_outwait_a_program_that_asks_something_else(workspace, asks):
+async def test_a_wait_for_a_pattern_ends_if_the_program_asks_something_else(workspace, asks):
     with at_least(0.9):
         asked = await workspace.terminal(asks, wait_for="never", timeout=60)
     assert (asked.is_running, asked.wants) == (True, "a password" if "-s" in asks else "input"), asked.text

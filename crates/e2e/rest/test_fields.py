@@ -15,7 +15,7 @@ ELSEWHERE = {
     "Gap.from": "a_viewer_learns_which_output_and_events_are_no_longer_kept",
     "Gap.to": "a_viewer_learns_which_output_and_events_are_no_longer_kept",
     "SentSignal.error": "a_signal_that_the_kernel_refuses_is_on_record_with_the_reason",
-    "CommandExecution.background": "background_output_comes_with_the_next_command_and_is_not_its_own",
+    "CommandExecution.background": "background_output_is_returned_with_the_next_command_and_apart_from_its_own",
     "Output.gap": "old_output_is_freed_and_its_readers_learn_of_the_gap",
     "SearchAnswer.gap": "old_output_is_freed_and_its_readers_learn_of_the_gap",
     "SessionList.degraded": "without_the_directory_sessions_work_and_lists_say_that_they_are_not_whole",
@@ -43,7 +43,7 @@ ELSEWHERE = {
     "StartupFailure.command": "commands_at_the_start_that_fail_are_reported_and_the_session_can_be_used",
     "StartupFailure.reason": "commands_at_the_start_that_fail_are_reported_and_the_session_can_be_used",
     "SessionEnvironment.profile": "a_profile_starts_a_session_and_the_request_takes_precedence",
-    "SessionEnvironment.user": "a_shell_is_another_users_where_root_serves_and_is_refused_where_not",
+    "SessionEnvironment.user": "only_a_server_of_root_starts_shells_of_other_users",
     "TerminalSession.unreachable": "a_request_to_a_silent_holder_is_refused_in_time_and_others_notice_nothing",
     "TerminalSession.trouble": "a_full_disk_stops_the_program_and_room_lets_it_continue",
 }

@@ -43,7 +43,7 @@ fn every_record() -> Vec<Record<'static>> {
 }
 
 #[test]
-fn every_record_comes_back_as_it_was_written() {
+fn every_record_is_read_as_it_was_written() {
     let dir = TempDir::new().unwrap();
     let mut writer = EventsWriter::create(dir.path()).unwrap();
     for (i, record) in (0..).zip(&every_record()) {

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_stands_for_whole_words() {
+    fn a_pattern_matches_whole_words() {
         let is = |pattern: &str, word: &str| Glob::parse(pattern).expect(pattern).matches(word);
         for (pattern, yes, no) in [
             ("ls", &["ls"][..], &["lsx", "xls", "", "LS"][..]),

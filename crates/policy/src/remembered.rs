@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     // promise: policy-10
-    fn a_remembered_command_is_allowed_to_the_byte_where_it_would_be_asked_about() {
+    fn exactly_the_remembered_command_is_allowed_where_the_policy_would_ask() {
         let odd = "printf 'a\\t\"é\\n'\t> x\nls";
         let memory = [
             REMEMBERED_HEAD.to_owned(),

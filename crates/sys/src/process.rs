@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     // promise: access-12
-    fn a_connection_has_the_user_who_opened_it_while_it_is_whole() {
+    fn a_complete_connection_has_the_user_who_opened_it() {
         use std::net::{TcpListener, TcpStream};
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let server = listener.local_addr().expect("bound");

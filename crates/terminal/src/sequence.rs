@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escape_breaks_off_whatever_came_before_it() {
+    fn an_escape_aborts_the_sequence_before_it() {
         assert_eq!(
             split(b"a\x1b\x1b]0;x\x1b[1\x1b[m\x1bPq\x18b\x1b\ne"),
             [

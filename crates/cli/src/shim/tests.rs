@@ -314,7 +314,7 @@ fn discover(id: u64, version: &str) -> String {
 
 #[test]
 // promise: mcp-1
-fn a_server_that_is_silent_is_discovered_all_the_same_and_its_later_answer_is_hidden() {
+fn a_silent_server_is_still_discovered_and_its_later_answer_is_hidden() {
     let (mut host, listener, _dir) = Host::start();
     host.say(&discover(1, "2026-07-28"));
     // The connection is in the queue of a server that does not take it before this is answered.

@@ -378,7 +378,7 @@ async fn a_token_that_has_used_up_its_share_changes_nothing_and_fills_nothing() 
 
 #[tokio::test]
 // promise: audit-6
-async fn a_token_that_invents_names_fills_little_of_the_log_and_still_changes_things() {
+async fn invented_names_of_a_token_fill_little_of_the_log_and_block_no_change() {
     let dir = tempfile::tempdir().expect("a directory");
     let (_revokes, revoked) = tokio::sync::watch::channel(false);
     let pass = Some(Pass::new(revoked, None, None, TokenBounds::default()));

@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     // promise: secret-2
-    fn secrets_are_kept_for_the_next_server_in_a_file_of_their_owner_alone() {
+    fn secrets_survive_a_restart_in_a_file_that_only_the_owner_can_read() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("secrets.json");
         let secrets = NamedSecrets::open(&path).expect("none yet");

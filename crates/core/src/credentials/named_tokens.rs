@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     // promise: policy-7
-    fn a_token_names_the_first_of_those_who_made_it() {
+    fn a_token_names_its_first_maker() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut maker = Principal::local();
         for name in ["ada", "puppet", "next"] {

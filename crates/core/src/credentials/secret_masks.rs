@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn few_texts_stand_for_a_usual_value() {
+    fn a_usual_value_has_few_masked_forms() {
         // A token has three forms of base64, twice where the alphabets differ, and is in URLs as it is.
         assert_eq!(texts(b"ghp_0123456789abcdefghijklmnopqrstuvwxyz").len(), 4);
         assert!(texts(b"s3cr3t with ~ and / and \xc3\xa9").len() <= 20);

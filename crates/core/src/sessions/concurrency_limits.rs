@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     // promise: limit-5
-    fn a_ninth_whole_read_waits_for_one_of_eight_to_be_done() {
+    fn a_ninth_whole_read_waits_until_one_of_eight_ends() {
         let reads = WholeReads::default();
         let asks = &mut Context::from_waker(Waker::noop());
         let principal = ["ann", "bob", "carol", "dave", "eve"];

@@ -165,7 +165,7 @@ async fn a_list_of_commands_is_paged_through_history_and_memory_as_one() {
 }
 
 #[tokio::test]
-async fn a_page_of_the_list_is_its_part_of_the_whole_list() {
+async fn a_page_of_the_list_equals_its_part_of_the_whole_list() {
     const COUNT: usize = 5;
     let dir = tempfile::tempdir().expect("a directory");
     let services = start(&config(dir.path())).await.expect("services");
@@ -378,7 +378,7 @@ fn put_ended(services: &Services, dir: &Path, ended: impl IntoIterator<Item = u6
 }
 
 #[tokio::test]
-async fn sessions_that_ended_too_long_ago_go_and_later_ones_stay() {
+async fn sessions_that_ended_too_long_ago_are_removed_and_later_ones_stay() {
     let dir = tempfile::tempdir().expect("a directory");
     let age = Duration::from_secs(3600);
     let config = Config { retention_age: age, retention_free: 0, ..config(dir.path()) };
@@ -652,7 +652,7 @@ async fn repeated_input_gets_its_answer_although_its_command_has_ended() {
 
 #[tokio::test]
 // promise: policy-10
-async fn of_two_remembered_commands_that_are_judged_at_once_the_one_that_comes_second_is_not_run() {
+async fn of_two_remembered_commands_judged_at_once_the_second_does_not_run() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = |name: &str, text: &str| {
         let path = dir.path().join(name);

@@ -157,7 +157,7 @@ async fn a_command_that_ends_while_no_server_runs_has_a_line_of_its_end() {
 
 #[tokio::test]
 // promise: audit-3
-async fn on_a_full_disk_nothing_is_run_that_cannot_be_recorded_and_sessions_can_be_ended() {
+async fn on_a_full_disk_ptyd_runs_nothing_that_it_cannot_record_and_still_ends_sessions() {
     let can = Command::new("unshare").args(["-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).status();
     if !can.is_ok_and(|status| status.success()) {
         e2e::not_run("only root can mount a small disk");

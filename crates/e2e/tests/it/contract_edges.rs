@@ -96,7 +96,7 @@ fn between_two_commands(http: &mut Connection, path: &str) -> String {
 
 #[test]
 // promise: rest-6
-fn a_position_is_an_offset_a_time_or_where_this_caller_stopped() {
+fn a_position_is_an_offset_a_time_or_the_callers_last_position() {
     let server = Server::start();
     let http = &mut server.connect();
     let (path, _) = start(http, &json!({}));

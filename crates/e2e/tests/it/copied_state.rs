@@ -52,7 +52,7 @@ async fn serving_a_copy_of_a_state_directory_ends_nothing_and_says_that_it_is_a_
 }
 
 #[tokio::test]
-async fn a_copy_in_the_place_of_the_original_ends_nothing_and_the_original_comes_back() {
+async fn a_copy_in_place_of_the_original_ends_nothing_and_the_original_returns() {
     let server = Server::start();
     let (shell, pids) = at_work(&server).await;
     assert!(server.stop().success());

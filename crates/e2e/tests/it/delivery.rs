@@ -51,7 +51,7 @@ async fn a_command_whose_name_is_a_keys_name_is_a_command() {
 }
 
 #[tokio::test]
-async fn a_long_line_of_input_arrives_whole_or_it_is_said_that_it_did_not() {
+async fn a_long_line_of_input_arrives_whole_or_gets_an_error() {
     let server = Server::start();
     let shell = server.session().await;
     let cat = shell.run("cat > typed").await;

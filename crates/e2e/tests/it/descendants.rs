@@ -31,7 +31,7 @@ async fn a_job_that_holds_the_terminal_does_not_hold_the_command() {
 
 #[tokio::test]
 // promise: end-6
-async fn background_output_comes_with_the_next_command_and_is_not_its_own() {
+async fn background_output_is_returned_with_the_next_command_and_apart_from_its_own() {
     let server = Server::start();
     let shell = server.session().await;
     shell.gives("mkfifo gate; (read line <gate; echo $line; touch done) &").await;
@@ -111,7 +111,7 @@ async fn nothing_is_left_when_a_holder_is_killed_and_others_do_not_notice() {
 
 #[tokio::test]
 // promise: stop-1
-async fn a_daemon_that_is_meant_to_stay_stays() {
+async fn a_daemon_survives_its_session_if_on_end_is_keep() {
     let server = Server::start();
     let shell = server.session_with(CreateRequest { on_end: OnEnd::Keep, ..CreateRequest::default() }).await;
     shell.gives("setsid -f sleep 790 >/dev/null 2>&1 </dev/null; sleep 0.1").await;

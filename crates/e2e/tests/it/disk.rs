@@ -191,7 +191,7 @@ async fn the_store_can_be_lost_and_sessions_and_history_are_back() {
 
 #[tokio::test]
 // promise: damage-2
-async fn the_whole_history_of_a_session_is_made_again() {
+async fn the_whole_history_of_a_session_is_rebuilt() {
     const COUNT: usize = 200;
     let server = Server::start();
     let (alive, ended) = (server.session().await, server.session().await);

@@ -159,7 +159,7 @@ async fn silence_is_broken_by_heartbeats_and_the_end_is_reported_once() {
 
 #[tokio::test]
 // promise: view-3
-async fn a_follower_that_does_not_read_costs_little_and_holds_nobody_up() {
+async fn a_follower_that_does_not_read_costs_little_and_delays_nobody() {
     let server = Server::start();
     let shell = server.session().await;
     let path = format!("/terminals/{}/output?view=raw", shell.id);

@@ -86,7 +86,7 @@ async fn bodies_that_cost_many_times_their_bytes_take_nothing_from_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 // promise: rest-3
-async fn a_body_is_refused_by_its_length_before_it_comes() {
+async fn a_body_is_refused_by_its_length_before_it_arrives() {
     let rig = Rig::start().await;
     let address = rig.server.address();
     // A token of scope `read` sends no long text, and only commands and input are long.

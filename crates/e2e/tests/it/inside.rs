@@ -154,7 +154,7 @@ async fn without_a_shell_that_reads_the_answer_says_that_the_run_is_unknown() {
 
 #[tokio::test]
 // promise: inside-4
-async fn a_line_as_long_as_may_be_arrives_where_lines_are_read() {
+async fn a_line_of_the_greatest_length_reaches_a_program_that_reads_lines() {
     let server = Server::start();
     let shell = Dialect::Dash.session(&server).await;
     for enter in ["dash", "bash --norc --noediting"] {

@@ -92,7 +92,7 @@ async fn commands_that_take_long_to_judge_or_to_record_stall_nobody_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 // promise: limit-6
-async fn output_that_is_read_much_or_masked_stalls_nobody_else() {
+async fn large_and_masked_reads_delay_no_other() {
     let mut rig = rig().await;
     for n in 0..SECRETS {
         let mut ptyd = rig.server.ptyd(&["secret", "set", &format!("S{n}")]);

@@ -51,7 +51,7 @@ async fn huge_output_is_exact_and_bounded_and_disturbs_nobody() {
 
 #[tokio::test]
 // promise: output-4
-async fn a_person_would_see_one_line_and_so_does_the_reader() {
+async fn a_reader_sees_one_line_as_a_person_would() {
     let server = Server::start();
     let shell = server.session().await;
     let table = [

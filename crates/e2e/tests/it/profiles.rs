@@ -214,7 +214,7 @@ async fn a_clean_shell_reads_none_of_the_users_start_up_files() {
 
 #[tokio::test]
 // promise: shell-15
-async fn a_shell_is_another_users_where_root_serves_and_is_refused_where_not() {
+async fn only_a_server_of_root_starts_shells_of_other_users() {
     let is_root = rustix::process::geteuid().is_root();
     let user = if is_root { "nobody" } else { "root" };
     let server = with_file(&format!(
@@ -297,7 +297,7 @@ async fn toolchains_are_found_on_the_sessions_path_and_reported_when_it_changes(
 
 #[test]
 // promise: profile-4
-fn settings_come_from_the_command_line_the_environment_or_the_file_and_it_is_shown_from_which() {
+fn each_setting_is_shown_with_its_origin_command_line_environment_or_file() {
     let server =
         with_file("[server]\nsoft_timeout = 7\nsessions_max = 9\nlimits = { openFiles = 512 }\n[profiles.web]\n");
     let file = server.home().path().join("config/ptyd/config.toml").display().to_string();

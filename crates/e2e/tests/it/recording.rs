@@ -130,7 +130,7 @@ async fn a_recording_holds_every_byte_and_plays_to_the_same_screen() {
 
 #[tokio::test]
 // promise: output-14
-async fn output_has_the_time_at_which_it_came() {
+async fn output_has_the_time_of_its_arrival() {
     let server = Server::start();
     let shell = server.session().await;
     let command = shell.run_until("echo one; read; echo two", "^one").await;

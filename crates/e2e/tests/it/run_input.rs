@@ -63,7 +63,7 @@ async fn a_pipe_is_the_programs_input_and_ends() {
 
 #[tokio::test]
 // promise: cli-1
-async fn a_program_that_does_not_read_its_input_ends_all_the_same() {
+async fn a_program_that_does_not_read_its_input_still_ends() {
     let server = Server::start();
     let (out, err, code) = feeds(&mut server.ptyd(&["run", "echo done; (exit 3)"]), &vec![b'x'; 10 << 20]);
     assert_eq!((out.as_slice(), err.as_str(), code), (&b"done\n"[..], "", Some(3)));

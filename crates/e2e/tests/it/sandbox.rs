@@ -338,7 +338,7 @@ async fn an_ordinary_user_can_start_sandboxes() {
 
 #[tokio::test]
 // promise: limit-2
-async fn a_fork_bomb_in_an_ordinary_users_sandbox_fills_its_own_place_alone() {
+async fn a_fork_bomb_in_an_ordinary_users_sandbox_fills_only_its_own_bound() {
     let Some(server) = having(serve(home())).await else { return };
     let limits = Limits { processes: Some(40), ..Limits::default() };
     let shell = server.session_with(CreateRequest { limits: Some(limits), ..by("sandbox", &server) }).await;

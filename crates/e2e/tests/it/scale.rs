@@ -17,7 +17,7 @@ fn folders(server: &Server) -> usize {
 
 #[tokio::test]
 // promise: limit-4
-async fn a_terminal_that_the_kernel_does_not_give_is_a_refusal_with_a_remedy_and_leaves_nothing() {
+async fn the_refusal_names_a_remedy_if_the_kernel_gives_no_terminal_and_nothing_is_left() {
     const TERMINALS: usize = 3;
     let mount = format!("mount -t devpts -o newinstance,ptmxmode=666,max={TERMINALS} devpts /dev/pts && exec \"$@\"");
     let behind = ["unshare", "-m", "sh", "-c", mount.as_str(), "sh"];

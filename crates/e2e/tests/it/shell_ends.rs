@@ -343,7 +343,7 @@ async fn a_stopped_program_is_reported_and_can_be_resumed() {
 
 #[tokio::test]
 // promise: shell-3
-async fn the_other_shells_of_dashs_kind_attest_as_it_does() {
+async fn busybox_and_mksh_attest_their_ends_like_dash() {
     let server = e2e::Server::start();
     for name in ["busybox", "mksh"] {
         let wish = api::CreateRequest { shell: Some(name.to_owned()), ..Default::default() };

@@ -102,7 +102,7 @@ async fn an_interrupt_between_two_programs_reaches_the_second() {
 
 #[tokio::test]
 // promise: stop-1
-async fn a_session_that_ignores_its_end_is_ended_all_the_same() {
+async fn a_session_that_ignores_signals_is_killed() {
     let server = Server::start();
     let shell = server.session().await;
     shell

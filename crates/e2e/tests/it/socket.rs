@@ -44,7 +44,7 @@ async fn read_to(socket: &mut Socket, mut at: u64, end: u64) -> Vec<u8> {
 
 #[tokio::test]
 // promise: view-1
-async fn every_byte_comes_once_over_any_number_of_disconnects() {
+async fn every_byte_arrives_once_over_any_number_of_disconnects() {
     let mut random = Random::seeded();
     let server = Server::start();
     let shell = server.session().await;
@@ -506,7 +506,7 @@ async fn a_socket_accepts_a_credential_in_its_first_message() {
 
 #[tokio::test]
 // promise: access-7
-async fn sockets_that_bring_no_credential_are_few_and_closed() {
+async fn sockets_without_a_credential_are_bounded_and_closed() {
     const PLACES: usize = 64;
     let server = Server::start();
     let shell = server.session().await;

@@ -278,7 +278,7 @@ async fn a_program_that_reads_asks_whatever_its_group_and_its_threads() {
 
 #[tokio::test]
 // promise: ask-3
-async fn a_program_that_does_not_read_the_terminal_is_never_said_to_ask() {
+async fn a_program_that_does_not_read_the_terminal_is_never_reported_to_ask() {
     let server = Server::start();
     let shells = join_all(DO_NOT_ASK.iter().map(async |_| server.session().await)).await;
     let told = join_all(DO_NOT_ASK.iter().zip(&shells).enumerate().map(async |(number, (command, shell))| {

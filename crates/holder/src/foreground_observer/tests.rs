@@ -168,19 +168,19 @@ fn is_of_python(name: &str) -> bool {
 
 #[test]
 // promise: ask-4
-fn bash_is_seen_as_it_was_recorded() {
+fn recorded_facts_of_bash_give_the_expected_verdicts() {
     check(is_of_bash, 6);
 }
 
 #[test]
 // promise: ask-4
-fn programs_in_python_are_seen_as_they_were_recorded() {
+fn recorded_facts_of_python_programs_give_the_expected_verdicts() {
     check(is_of_python, 0);
 }
 
 #[test]
 // promise: ask-4
-fn other_programs_are_seen_as_they_were_recorded() {
+fn recorded_facts_of_other_programs_give_the_expected_verdicts() {
     check(|name| !is_of_bash(name) && !is_of_python(name), 3);
 }
 

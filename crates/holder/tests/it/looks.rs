@@ -8,7 +8,7 @@ use crate::rig::{Held, PATIENCE};
 
 #[test]
 // promise: limit-7
-fn looks_are_paid_for_while_output_comes() {
+fn the_cost_of_looks_is_bounded_while_output_arrives() {
     let mut held = Held::running(
         "python3 - <<'PROGRAM'
 import os, select, socket, time

@@ -284,7 +284,7 @@ mod tests {
 
     #[tokio::test]
     // promise: rest-9
-    async fn a_connection_too_many_is_closed_and_its_place_is_free_again_after_an_end() {
+    async fn a_connection_beyond_the_bound_is_closed_and_an_end_frees_a_place() {
         let rig = listening(Bounds { connections: 2, ..Bounds::default() }).await;
         let mut first = rig.sent(ASK).await;
         let mut second = rig.sent(ASK).await;

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_is_as_long_as_its_request_may_be_and_says_so_before_it_comes() {
+    async fn the_bound_of_a_body_depends_on_its_request_and_is_checked_before_the_body_arrives() {
         let bodies = RequestBodies::default();
         let long = || Body::from(vec![b' '; 11]);
         assert_eq!(bodies.of("ann", true).take(long(), 11).await, Ok(Bytes::from(vec![b' '; 11])));
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_does_not_come_is_abandoned() {
+    async fn a_body_that_never_arrives_is_abandoned() {
         let (_parts, body) = open();
         let inbox = Inbox { patience: Duration::from_millis(10), ..RequestBodies::default().of("ann", true) };
         assert_eq!(inbox.take(body, 1).await, Err(NotTaken::Late));

@@ -46,7 +46,7 @@ mod tests {
     use hyper::body::Body as _;
 
     #[tokio::test]
-    async fn a_body_is_whole_or_breaks_off_when_its_reader_is_shut_out() {
+    async fn a_body_is_complete_or_ends_when_its_reader_loses_access() {
         let whole = when(std::future::pending(), Body::from("all"));
         assert_eq!(whole.size_hint().exact(), Some(3));
         assert_eq!(to_bytes(whole, 10).await.ok(), Some(Bytes::from("all")));

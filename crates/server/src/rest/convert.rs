@@ -378,7 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_is_not_utf_8_is_shown_escaped_and_given_exactly() {
+    fn a_path_that_is_not_utf_8_is_shown_escaped_and_also_returned_exactly() {
         assert_eq!(path(Path::new("/tmp/é")), ("/tmp/é".to_owned(), None));
         let odd = Path::new(OsStr::from_bytes(b"/a\xff\xfeb"));
         assert_eq!(path(odd), ("/a\\xff\\xfeb".to_owned(), Some("L2H//mI=".to_owned())));

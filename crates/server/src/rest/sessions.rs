@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_create_body_arrives_as_it_was_meant() {
+    fn every_field_of_a_create_body_takes_effect() {
         let body = r#"{"shell":"bash","cwd":"/tmp","env":{"A":"b=c"},"dimensions":{"cols":80,"rows":24},"name":"Bäcker",
             "owner":"ann","onEnd":"keep","login":true}"#;
         let create = to_create(serde_json::from_str(body).expect("valid"), Some("k1".into())).expect("accepted");

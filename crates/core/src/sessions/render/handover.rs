@@ -487,7 +487,7 @@ mod tests {
 
     #[test]
     // promise: output-15
-    fn a_command_is_shown_in_the_place_of_its_line_however_that_is_painted_and_cut() {
+    fn a_command_replaces_its_hand_over_line_however_that_is_painted_and_cut() {
         for (painted, expected) in paints() {
             let folder = Folder::of(&[(&painted, false)]);
             let end = folder.bytes.len();

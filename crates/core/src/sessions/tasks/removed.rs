@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     // promise: mcp-7
-    fn the_next_server_knows_them_and_only_their_principal_and_admins_do() {
+    fn only_their_principal_and_admins_see_them_at_the_next_server() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("removed-tasks");
         RemovedTasks::at(path.clone()).add(vec![removed(&task(1), now_us())]).expect("written");

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_is_at_the_side_where_it_gets_worse() {
+    fn a_bound_is_on_the_side_of_worse_figures() {
         let ours = blocks(&[[2.0; 3]]);
         let figure = |better| Figure::ratio("x", Unit::PerSecond, better, [&ours, &blocks(&[[1.0; 3]]), &[]]);
         assert!(

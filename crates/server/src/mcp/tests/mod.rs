@@ -324,7 +324,7 @@ async fn lines_are_pasted_only_where_they_are_a_block_or_the_call_says_so() {
 }
 
 #[tokio::test]
-async fn a_wait_for_words_that_came_between_two_calls_answers_at_once() {
+async fn a_wait_for_text_that_appeared_between_two_calls_returns_at_once() {
     let (server, mut heard) = Fake::new(dialogue);
     let mut client = Client::connect(server, "polls").await;
     assert_eq!(heard.recv().await.as_deref(), Some("polls here"));
@@ -337,7 +337,7 @@ async fn a_wait_for_words_that_came_between_two_calls_answers_at_once() {
 }
 
 #[tokio::test]
-async fn a_stopping_servers_answer_is_left_to_the_next_one_and_any_other_comes_at_once() {
+async fn the_next_server_answers_for_a_stopping_one_and_other_answers_arrive_at_once() {
     let (server, mut heard) = Fake::new(|_| Some(Err(ActionError::Restarting)));
     let mut client = Client::connect(Arc::clone(&server) as _, "asks").await;
     client.initialize("2025-11-25").await;
@@ -354,7 +354,7 @@ async fn a_stopping_servers_answer_is_left_to_the_next_one_and_any_other_comes_a
 }
 
 #[tokio::test]
-async fn a_session_starts_where_the_client_means_it_to() {
+async fn a_session_starts_in_the_directory_that_its_client_names() {
     let (server, _heard) = Fake::new(|_| Some(Ok(Outcome::Session(Box::new(session())))));
     let mut client = Client::connect(Arc::clone(&server) as _, "starts").await;
     client.initialize("2025-11-25").await;

@@ -128,7 +128,7 @@ fn a_wanted_password_says_where_a_person_types_it() {
 }
 
 #[test]
-fn a_command_that_runs_on_says_so_with_why_and_where() {
+fn the_answer_for_a_running_command_says_why_the_wait_ended_and_where() {
     let asks = running(Foreground::PasswordWanted, EndedBy::InputWanted, "Password: ");
     assert_eq!(
         rendered(&asks),

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_that_a_tool_does_not_have_is_answered_in_few_words() {
+    fn the_error_for_an_unknown_argument_is_short() {
         for tool in TOOLS.iter() {
             let properties = tool.schema["properties"].as_object().expect("an object");
             let said = unknown(tool.name, properties, json!({ "nosuch": 1 }).as_object().expect("an object"));

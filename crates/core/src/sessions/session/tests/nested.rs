@@ -138,7 +138,7 @@ fn the_next_command_is_typed_as_soon_as_the_nested_shell_reads() {
 
 #[test]
 // promise: inside-4
-fn a_command_for_a_shell_behind_a_connection_waits_for_the_prompt_that_is_on_its_way() {
+fn a_command_for_a_shell_behind_a_connection_waits_for_its_next_prompt() {
     for prompt_comes in [true, false] {
         let mut nested = Nested::enters(CARRIER, b"podman exec -it box bash");
         // The client waits for keys, and passes on the first bytes that come.

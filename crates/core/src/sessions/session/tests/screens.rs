@@ -102,7 +102,7 @@ fn a_screen_drawn_ahead_of_a_resize_is_drawn_anew_unless_it_was_seen() {
 }
 
 #[test]
-fn a_task_that_comes_to_nothing_is_not_begun_again_and_a_look_draws_all() {
+fn a_drawing_task_without_effect_is_not_repeated_and_a_look_draws_everything() {
     let mut rig = Rig::new(HandoverMethod::Keys);
     rig.write(painted(3 * MIB, "end").as_bytes());
     let tail = rig.tail();

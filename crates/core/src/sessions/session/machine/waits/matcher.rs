@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     // promise: wait-2
-    fn an_editor_that_begins_paints_an_echoed_line_again_and_does_not_match() {
+    fn the_line_that_a_starting_editor_repaints_does_not_match() {
         let found = |pattern: &str, typed: &str, output: &[&str]| {
             let mut matcher = Matcher::new(compiled(pattern).expect("valid"), 80, Masks::default());
             matcher.leaves_out(
