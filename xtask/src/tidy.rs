@@ -16,7 +16,7 @@ const LINES_MAX: usize = 800;
 const SUBJECT_MAX: usize = 72;
 
 /// Documents that must stay readable in one sitting.
-const SHORT_DOCUMENTS: [(&str, usize); 2] = [("ARCHITECTURE.md", 250), ("CONTRIBUTING.md", 80)];
+const SHORT_DOCUMENTS: [(&str, usize); 2] = [("ARCHITECTURE.md", 200), ("CONTRIBUTING.md", 80)];
 
 struct Banned {
     extension: &'static str,

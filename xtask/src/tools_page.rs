@@ -14,9 +14,8 @@ const INTRODUCTION: &str = "# The MCP tools\n\n\
     (`schema/mcp-tools-structured.json`). To request them, start `ptyd mcp --structured`, or send `Ptyd-Structured: true` or\n\
     `/mcp?structured=true` with each HTTP request. A refused call has `error` and `error_code`, and no other field.\n\
     `list_terminal_sessions`, `resize_terminal`, `start_terminal_session` and `terminate_terminal_session` always return the fields.\n\n\
-    ptyd also accepts argument names that models know from other tools, such as `cmd`, `workdir`, `timeout_ms`, `run_in_background` or\n\
-    camelCase, unless the call also has the argument that they stand for. It ignores comments such as `description`. Any other name is\n\
-    an error.\n";
+    ptyd also accepts argument names that models know from other tools (`cmd`, `workdir`, `timeout_ms`, `run_in_background`, camelCase),\n\
+    unless the call also has the argument that they stand for. It ignores comments such as `description`. Any other name is an error.\n";
 
 /// The page of this list of tools.
 pub fn page(tools: String) -> Result<String> {
