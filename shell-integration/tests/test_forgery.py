@@ -87,7 +87,7 @@ def test_a_nested_shell_does_not_report(shell, _words):
 
 
 @in_each(Zsh)
-def test_nonces_cannot_be_foretold(shell, _words):
+def test_nonces_cannot_be_predicted(shell, _words):
     with shell() as sh:
         nonces = []
         for _ in range(3):

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_a_problem_document_is_strange_and_not_a_refusal() {
+    fn an_error_without_a_problem_document_is_not_reported_as_a_refusal() {
         let strange = refusal(&Answer { status: 502, body: "<html>".into() });
         assert_eq!(strange.to_string(), "the server's answer cannot be read: status 502");
         assert!(!strange.is_outage());

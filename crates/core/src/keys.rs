@@ -231,9 +231,9 @@ fn unknown(name: &str) -> String {
     let names: Vec<&str> = near.iter().take(3).map(|(_, n)| *n).collect();
     let shown: String = name.chars().take(40).collect();
     match names.as_slice() {
-        [] => format!("unknown key {shown:?}; valid: {VALID}; text goes into input"),
+        [] => format!("unknown key {shown:?}; valid: {VALID}; pass text as input"),
         some => {
-            format!("unknown key {shown:?}; did you mean {}? valid: {VALID}; text goes into input", some.join(", "))
+            format!("unknown key {shown:?}; did you mean {}? valid: {VALID}; pass text as input", some.join(", "))
         }
     }
 }
@@ -482,9 +482,9 @@ mod tests {
     #[test]
     fn an_unknown_name_is_an_error_that_names_the_nearest() {
         let error = parse("Entr").expect_err("no such key");
-        assert_eq!(error, format!("unknown key \"Entr\"; did you mean Enter? valid: {VALID}; text goes into input"));
+        assert_eq!(error, format!("unknown key \"Entr\"; did you mean Enter? valid: {VALID}; pass text as input"));
         let far = parse("hello world").expect_err("text is not a key");
-        assert_eq!(far, format!("unknown key \"hello world\"; valid: {VALID}; text goes into input"));
+        assert_eq!(far, format!("unknown key \"hello world\"; valid: {VALID}; pass text as input"));
         for bad in ["", "C-", "X-c", "C-é", "<nokey>", "F13", "Up*0", "Up*1001", "Click:0,1", "Click:5"] {
             assert!(parse(bad).is_err(), "{bad:?}");
         }

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn one_principal_has_a_bounded_number_of_places_and_takes_no_others() {
+    fn one_principal_has_a_bounded_number_of_places_and_leaves_the_others_free() {
         let server_events = ServerEvents::default();
         let mut held: Vec<_> =
             (0..FOLLOWERS_PER_PRINCIPAL_MAX).map(|_| server_events.follower(&principal("ann"))).collect();

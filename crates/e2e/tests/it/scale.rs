@@ -47,7 +47,7 @@ async fn the_refusal_names_a_remedy_if_the_kernel_gives_no_terminal_and_nothing_
 }
 
 #[tokio::test]
-async fn a_list_tells_what_was_answered_before_it() {
+async fn a_list_reflects_earlier_answers() {
     let server = Server::start();
     let (shell, other) = (server.session().await, server.session().await);
     let row = async || {

@@ -151,7 +151,7 @@ fn of_input() -> Vec<Route> {
             post(input::input),
             say("sendInput", "Send input")
                 .of_client()
-                .details("Exactly one of `input`, `inputBase64` and `keys` is given.")
+                .details("Give exactly one of `input`, `inputBase64` and `keys`.")
                 .body::<api::InputRequest>(json!({ "keys": ["Enter"] }))
                 .needed()
                 .keyed()

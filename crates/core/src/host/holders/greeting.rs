@@ -123,7 +123,7 @@ fn step_name(step: Step) -> &'static str {
         Step::Fork => "fork",
         Step::Session => "setsid",
         Step::Terminal => "taking the terminal",
-        Step::Descriptors => "placing descriptors (a shell needs a limit of open files, ulimit -n, of 98 at least)",
+        Step::Descriptors => "placing descriptors (a shell needs a limit of at least 98 open files, ulimit -n)",
         Step::Directory => "entering the working directory",
         Step::Exec => "executing the shell",
         Step::Group => "joining its control group",

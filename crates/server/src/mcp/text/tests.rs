@@ -238,7 +238,7 @@ fn text_that_a_person_would_not_have_seen_is_counted() {
 
 #[test]
 // promise: output-9
-fn binary_output_is_summed_up_with_how_to_get_it() {
+fn binary_output_is_summarized_with_the_call_that_returns_it() {
     let picture = with(&done(""), |r| {
         let head = constant("\\x89PNG".repeat(99) + "\\x89");
         r.output = TextView { head, escaped: 100, from: 7, to: 50_007, ..TextView::default() };

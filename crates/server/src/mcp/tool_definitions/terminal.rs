@@ -33,7 +33,7 @@ pub(super) const MORE_SHELLS: &str = "; start_terminal_session gives more shells
 struct Arguments {
     /// "" looks at what runs; exactly C-c, C-z, C-d are keys.
     command: String,
-    /// Type command and Enter (unless one line ends in it) at the running program; C-x, ^X, Escape are keys.
+    /// Type command at the running program, and Enter (unless a single line ends in it); C-x, ^X, Escape are keys.
     #[serde(default)]
     is_input: bool,
     /// Run it in the nested shell: ssh, su, docker exec -it.

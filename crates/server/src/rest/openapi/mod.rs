@@ -59,7 +59,7 @@ fn make() -> Value {
         "components": {
             "schemas": schemas.all(),
             "headers": { "RequestId": {
-                "description": "Names the request in the server's log; a client's own short one is echoed.",
+                "description": "Names the request in the server's log. If the client sends a short one, ptyd returns it.",
                 "schema": { "type": "string" },
             } },
             "securitySchemes": { "bearer": {
