@@ -26,6 +26,10 @@ NOT_RUN = {
     "cargo run --release -- serve": "it builds ptyd",
     "cargo xtask test --quick    # needs only Rust and a linker: a minute, and six for the first build": "it runs this suite",
     "journal: recover a torn tail": "a commit message is not a command",
+    "docker compose --file deploy/compose.yaml up --detach": "test_compose.py starts the same without Docker",
+    "docker compose --file deploy/compose.yaml logs setup     # shows the token of your team": "test_compose.py reads this token",
+    "docker compose --file deploy/compose.yaml exec ptyd-1 ptyd ls": "it needs Docker; test_image.py runs ptyd in a container",
+    "kubectl apply --kustomize deploy/kubernetes": "it needs a cluster; test_kubernetes.py checks these files",
     "ssh -N -L 7893:127.0.0.1:7893 HOST": "it needs another machine",
     'claude mcp add --scope user --transport http ptyd-http http://127.0.0.1:7893/mcp --header "Authorization: Bearer $TOKEN"': "it needs "
     "Claude Code",
@@ -153,13 +157,34 @@ async def clients(page: Page):
 
 @story("docs/operations.md")
 async def operations(page: Page):
+    needs("curl")
     listens, checked, _ = await page.run()
     assert "listens" in listens and "attested its end" in checked
+    checked, works, _ = await page.run()
+    assert "attested its end" in checked and works.splitlines()[-1] == "it works"
+    assert "listens" in (await page.run())[0]
+    # What these start runs in test_compose.py.
+    assert await page.run() == []
     page.toml("config.toml")
     shown = page.ptyd("config", "show")
     assert re.search(r"^soft_timeout = 10\.0 .*config\.toml$", shown, re.MULTILINE), shown
-    page.leave("ini")
     assert (page.ptyd("run", "exit 7", code=7), page.ptyd("run", "(exit 7)", code=7)) == ("exit", "")
+    page.replaced["127.0.0.1:7893"] = page.address.removeprefix("http://")
+    [metrics] = await page.run()
+    described = set(re.findall(r"`((?:ptyd|process)_[a-z_]+)[`{]", text_of(page.name)))
+    shown = {line.split()[0].partition("{")[0] for line in metrics.splitlines() if line[0] != "#"}
+    assert described == {re.sub("_(bucket|count|sum)$", "", name) for name in shown}
+    del page.replaced["127.0.0.1:7893"]
+    kept = json.loads(page.ptyd("new", "--json"))["id"]
+    await page.run()
+    [*_, restored] = await page.run()
+    assert re.search(rf"^{kept} +\S+ +terminated ", restored, re.MULTILINE), restored
+    # The first server is the one to remove.
+    await page.end()
+    page.ptyd("run", "true")
+    await page.run()
+    assert not page.machine.state.exists() and not page.config.exists()
+    page.leave("ini")
 
 
 @story("docs/policy.md")
@@ -238,6 +263,7 @@ async def scaling(page: Page):
         page.leave(language)
     await page.run()
     assert json.loads(page.ptyd("new", "--json"))["id"].startswith("s2-")
+    assert await page.run() == []
     page.toml("config.toml")
     shown = page.ptyd("config", "show")
     assert re.search(r'^redis = "redis://redis.internal:6379" .*config\.toml$', shown, re.MULTILINE), shown
