@@ -65,7 +65,11 @@ const NEEDS: [Need; 40] = [
         package: "podman",
         why: "shells and sessions in containers, without a registry",
     },
-    Need { probe: Probe::Program("tini"), package: "tini", why: "process 1 of the image, which is built without a registry" },
+    Need {
+        probe: Probe::Program("tini"),
+        package: "tini",
+        why: "process 1 of the image, which is built without a registry",
+    },
     Need { probe: Probe::Program("nix-shell"), package: "nix-bin", why: "a shell of nix's, without its packages" },
     Need {
         probe: Probe::Program("python3"),

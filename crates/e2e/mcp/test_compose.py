@@ -209,6 +209,12 @@ def test_the_compose_file_mounts_files_that_exist_and_publishes_no_page_without_
             assert here.exists(), f"{name}: {there}"
         for port in service.get("ports", ()):
             assert name == "nginx" or port.startswith("127.0.0.1:"), f"{name}: {port}"
+    # Each service of ptyd builds the image, so that none looks for it in a registry; podman needs the whole names of the others.
+    for name, service in services().items():
+        if service["image"] == "ptyd":
+            assert (DEPLOY / service["build"]["context"] / "Dockerfile").exists(), name
+        else:
+            assert service["image"].startswith("docker.io/") and ":" in service["image"], name
     grafana = mounted(services()["grafana"])
     [provider] = yaml.safe_load((DEPLOY / "grafana/provisioning/dashboards/ptyd.yml").read_text())["providers"]
     assert grafana[provider["options"]["path"]] == DEPLOY / "grafana/dashboards"
