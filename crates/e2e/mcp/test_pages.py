@@ -163,7 +163,7 @@ async def operations(page: Page):
     checked, works, _ = await page.run()
     assert "attested its end" in checked and works.splitlines()[-1] == "it works"
     assert "listens" in (await page.run())[0]
-    # What these start runs in test_compose.py.
+    # test_compose.py runs the services of these commands.
     assert await page.run() == []
     page.toml("config.toml")
     shown = page.ptyd("config", "show")

