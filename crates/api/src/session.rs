@@ -447,7 +447,7 @@ pub struct SessionList {
 /// `POST …/resize`: the session with its new size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resized {
-    /// It has this size.
+    /// True: the terminal has this size.
     pub success: bool,
     /// The session as it is now.
     #[serde(flatten)]
@@ -466,7 +466,7 @@ pub struct Terminated {
     pub killed: u64,
     /// The number of processes that are still alive.
     pub left: u64,
-    /// It had ended before.
+    /// True if the session had already ended.
     pub was_over: bool,
     /// Bytes on the disk that were freed, where it was purged: there is no such session any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
