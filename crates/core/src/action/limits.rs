@@ -113,7 +113,10 @@ impl Limits {
     /// Sets one limit, in its own unit; an error says what is wrong with the value.
     pub fn set(&mut self, limit: Limit, value: f64) -> Result<(), String> {
         let within = |min: f64, max: f64| {
-            (min..=max).contains(&value).then_some(value).ok_or_else(|| format!("{value} is not between {min} and {max}"))
+            (min..=max)
+                .contains(&value)
+                .then_some(value)
+                .ok_or_else(|| format!("{value} is not between {min} and {max}"))
         };
         let whole = |(min, max): (u64, u64)| {
             let value = within(min as f64, max as f64)?;

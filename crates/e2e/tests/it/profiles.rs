@@ -114,7 +114,8 @@ async fn names_of_ptyd_are_refused_and_not_shown_and_no_secret_is() {
 
 #[tokio::test]
 // promise: profile-2
-async fn the_profile_default_applies_to_requests_without_one_and_the_refusal_of_an_unknown_one_lists_the_existing_ones() {
+async fn the_profile_default_applies_to_requests_without_one_and_the_refusal_of_an_unknown_one_lists_the_existing_ones()
+{
     let server = with_file(WEB);
     let shell = server.session().await;
     assert_eq!((shell.look().await.profile, shell.gives("echo $TERM").await.1), (None, "xterm-256color\n".to_owned()));
