@@ -486,6 +486,7 @@ fn notify(state: &str) {
 /// Tells the service manager again and again that the server's threads run.
 async fn feed_watchdog(time: Duration) {
     let mut ticks = tokio::time::interval(time / 2);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         notify("WATCHDOG=1");

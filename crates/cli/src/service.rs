@@ -49,17 +49,17 @@ enum ServiceCommand {
 
 #[derive(Debug, Clone, Copy, Args)]
 struct Manager {
-    /// Use this user's systemd [default, except for root]
+    /// Use this user's systemd [default]
     #[arg(long, conflicts_with = "system")]
     user: bool,
-    /// Use the machine's systemd [default for root]
+    /// Use the machine's systemd, as root
     #[arg(long)]
     system: bool,
 }
 
 impl Manager {
     fn is_system(self) -> bool {
-        self.system || !self.user && rustix::process::geteuid().is_root()
+        self.system
     }
 
     /// The folder of the units (systemd.unit(5)).

@@ -165,6 +165,11 @@ async def operations(page: Page):
     assert "listens" in (await page.run())[0]
     # test_compose.py runs the services of these commands.
     assert await page.run() == []
+    # systemd does not run in tests; crates/e2e/tests/it/service.rs takes its part.
+    _, units, _ = await page.run()
+    assert "Type=notify" in units and not (page.config.parent / "systemd").exists()
+    await page.run()
+    page.ptyd("run", "true")
     page.toml("config.toml")
     shown = page.ptyd("config", "show")
     assert re.search(r"^soft_timeout = 10\.0 .*config\.toml$", shown, re.MULTILINE), shown

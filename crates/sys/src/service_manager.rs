@@ -13,11 +13,16 @@ use std::time::Duration;
 /// The first descriptor that a manager passes (SD_LISTEN_FDS_START).
 const FIRST: RawFd = 3;
 
+/// How long a message waits for a manager whose queue is full.
+const PATIENCE: Duration = Duration::from_millis(200);
+
 /// Tells the manager the state, as lines like `READY=1`.
 pub fn notify(state: &str) -> io::Result<()> {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else { return Ok(()) };
-    UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address(&name)?)?;
-    Ok(())
+    let socket = UnixDatagram::unbound()?;
+    // A manager that does not read must not stop the service.
+    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.send_to_addr(state.as_bytes(), &address(&name)?).map(drop)
 }
 
 /// A path, or an abstract name after an `@`.
