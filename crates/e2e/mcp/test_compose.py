@@ -182,7 +182,7 @@ async def test_the_composed_services_are_one_service(composed):
         while {sample["metric"]["node"] for sample in await composed.prometheus.samples('up{job="ptyd"} == 1')} != {"1", "2"}:
             pass
     assert await composed.prometheus.alerts() == set()
-    # A second start keeps the files of the first.
+    # The second set-up keeps the files of the first one.
     names = "token", "public/token", "public/tls.pem", "1/tokens.json"
     made_once = [(composed.volume / name).read_bytes() for name in names]
     assert composed.set_up() == composed.said.splitlines(keepends=True)[-1]

@@ -56,7 +56,7 @@ async def test_the_image_serves_as_an_ordinary_user_reaps_and_keeps_output(podma
     # Nothing of the image is this user's to change, besides its home and the volume.
     writable = inside("bash", "-c", "for place in / /usr /usr/local/bin/ptyd /etc/passwd; do [ -w $place ] && echo $place; done; true")
     assert writable == ""
-    # Process 1 reaps processes that have lost their parent.
+    # Process 1 reaps a program that has lost its parent.
     inside("bash", "-c", "for _ in 1 2 3; do sleep 0 & done; exec true")
     async with asyncio.timeout(CALL_SECONDS):
         while re.search(r"\bZ", states := inside("ps", "-eo", "stat,ppid,args")):

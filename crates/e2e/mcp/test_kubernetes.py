@@ -18,7 +18,7 @@ WITHOUT_NAMESPACE = {"Namespace"}
 
 
 def rendered() -> list[dict]:
-    """Applies the kustomization, which changes only the namespace and the images of its resources."""
+    """The resources as the kustomization changes them: their namespace and their images."""
     kustomization = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())
     assert set(kustomization) == {"apiVersion", "kind", "namespace", "resources", "images"}
     found = [one for name in kustomization["resources"] for one in yaml.safe_load_all((FOLDER / name).read_text())]

