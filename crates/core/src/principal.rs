@@ -246,7 +246,7 @@ impl Pass {
     }
 
     fn is_over(&self) -> bool {
-        *self.revoked.borrow() || self.until.is_some_and(|until| SystemTime::now() >= until)
+        *self.revoked.borrow() || self.until.is_some_and(|until| sys::time::wall() >= until)
     }
 
     async fn over(mut self) {
@@ -254,7 +254,7 @@ impl Pass {
             match self.until {
                 Some(until) => {
                     // The wall clock may be set during a sleep.
-                    while let Ok(left) = until.duration_since(SystemTime::now()) {
+                    while let Ok(left) = until.duration_since(sys::time::wall()) {
                         let soon = left.min(Duration::from_secs(60)) + Duration::from_millis(1);
                         tokio::time::sleep_until(tokio::time::Instant::now() + soon).await;
                     }

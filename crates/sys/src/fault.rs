@@ -14,6 +14,9 @@ const FAULT: &str = "PTYD_FAULT";
 const READ_SIZES: &str = "PTYD_TEST_READ_SIZES";
 /// A factor from 0 to 1: a test that sits out one of the server's long waits makes it shorter.
 const TIME_SCALE: &str = "PTYD_TEST_TIME_SCALE";
+/// The path of a file with seconds, which are added to the wall clock while it is there: a test sets the clock of all its
+/// processes, and no other's.
+const WALL_CLOCK: &str = "PTYD_TEST_WALL_CLOCK";
 /// The largest of those pieces.
 const READ_BYTES_MAX: u64 = 4096;
 
@@ -25,7 +28,7 @@ pub fn passed_on() -> Vec<(&'static str, OsString)> {
     if !IS_HEEDED {
         return Vec::new();
     }
-    [FAULT, READ_SIZES].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))).collect()
+    [FAULT, READ_SIZES, WALL_CLOCK].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))).collect()
 }
 
 /// Kills this process by SIGKILL if a test requests it at this point.
@@ -72,6 +75,15 @@ pub fn scaled(time: Duration) -> Duration {
     let of_environment = || std::env::var(TIME_SCALE).ok()?.parse().ok().filter(|scale| (0.0..=1.0).contains(scale));
     let scale = if IS_HEEDED { *SCALE.get_or_init(of_environment) } else { None };
     scale.map_or(time, |scale| time.mul_f64(scale))
+}
+
+/// By how many microseconds a test has set the wall clock.
+pub(crate) fn clock_step_us() -> i64 {
+    static FILE: OnceLock<Option<OsString>> = OnceLock::new();
+    let of_environment = || std::env::var_os(WALL_CLOCK);
+    let file = if IS_HEEDED { FILE.get_or_init(of_environment).as_ref() } else { None };
+    let seconds = file.and_then(|file| std::fs::read_to_string(file).ok()?.trim().parse::<i64>().ok());
+    seconds.map_or(0, |seconds| seconds.saturating_mul(1_000_000))
 }
 
 /// How much of a terminal is read at once: as much as there is, or a random size for tests.

@@ -1,7 +1,7 @@
 //! The lines of one action: before it, and before its answer.
 
 use std::cell::Cell;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use journal::Masks;
 
@@ -104,7 +104,7 @@ impl Entry<'_> {
             caller: Some(&of.caller),
             action: Some(of.action),
             details: Some(&of.details),
-            ..Line::new(Event::Request, SystemTime::now())
+            ..Line::new(Event::Request, sys::time::wall())
         }
         .write(&mut bytes);
         // The text can be long, and the answer's line does not repeat it.
@@ -184,7 +184,7 @@ impl Recorded<'_> {
             outcome: Some(outcome),
             reason: error.map(|error| reason(error, &self.masks)),
             ms: Some(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)),
-            ..Line::new(if self.id.is_some() { Event::Answer } else { Event::Action }, SystemTime::now())
+            ..Line::new(if self.id.is_some() { Event::Answer } else { Event::Action }, sys::time::wall())
         }
         .write(&mut bytes);
         bytes
@@ -221,7 +221,7 @@ impl Recorded<'_> {
                 locked(reads).charge(token, USUAL_BYTES, Instant::now());
             }
             ReadCount {
-                since: SystemTime::now(),
+                since: sys::time::wall(),
                 count: Cell::new(1),
                 session_name: session_name.clone().filter(|_| is_named),
                 reason: error.map(|error| reason(error, &self.masks)),

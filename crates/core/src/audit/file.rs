@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use rustix::fs::FallocateFlags;
 
@@ -169,8 +169,8 @@ impl AuditFile {
     /// Whether the file's last line is so old that it may be removed.
     fn is_old(&self, path: &Path) -> bool {
         let written = fs::symlink_metadata(path).and_then(|file| file.modified());
-        // A clock that was set back makes no line old.
-        let age = written.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
+        // A clock that was set makes no line old.
+        let age = written.map(|at| sys::time::steady_wall().duration_since(at).unwrap_or_default());
         age.is_ok_and(|age| age >= self.keep)
     }
 }
@@ -210,6 +210,8 @@ fn end_of_last_line(file: &mut File, size: u64) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
 
     fn text(folder: &Path, name: &str) -> String {

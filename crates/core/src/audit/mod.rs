@@ -129,8 +129,16 @@ impl AuditLog {
         getrandom::fill(&mut run).expect("invariant: the kernel gives random bytes");
         let us = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_micros() as u64);
         let margin = |flushes: u32| (AUDIT_FLUSH_EVERY * flushes).as_micros() as u64;
-        let (now, last) = (us(SystemTime::now()), read::last_time(&config.state_dir).map(us));
-        let unrecorded = last.map_or(0..0, |last| last.saturating_sub(margin(2))..now + margin(10));
+        let (now, last) = (us(sys::time::wall()), read::last_time(&config.state_dir).map(us));
+        let (unrecorded, missed) = match last {
+            None => (0..0, HashSet::new()),
+            Some(last) if last <= now => (last.saturating_sub(margin(2))..now + margin(10), HashSet::new()),
+            // The clock was set back, so a time does not tell what is recorded, but the lines do.
+            Some(last) => {
+                let (since, ends) = read::newest_ends(&config.state_dir);
+                (since.map_or(now, us)..last + margin(10), ends)
+            }
+        };
         let is_required = config.audit.mode == AuditMode::Required;
         let keep = if is_required { config.audit.keep } else { Duration::ZERO };
         let file = AuditFile::new(&config.state_dir, config.audit.bytes, config.audit.files, keep);
@@ -144,7 +152,7 @@ impl AuditLog {
                 patience: DISK_PATIENCE,
                 is_slow: AtomicBool::new(false),
                 file: tokio::sync::Mutex::new(file),
-                pending: Mutex::default(),
+                pending: Mutex::new(Pending { missed, ..Pending::default() }),
                 shares: is_required.then(|| TokenShares::new(config.audit.share)),
                 wakes: Notify::new(),
                 search: Semaphore::new(1),
@@ -157,7 +165,7 @@ impl AuditLog {
     pub async fn refused(&self, refusal: &Refusal) {
         let Some(on) = &self.on else { return };
         let mut bytes = Vec::new();
-        Line { refusal: Some(&refusal.shortened()), ..Line::new(Event::Refused, SystemTime::now()) }.write(&mut bytes);
+        Line { refusal: Some(&refusal.shortened()), ..Line::new(Event::Refused, sys::time::wall()) }.write(&mut bytes);
         on.write_or_keep(bytes).await;
     }
 
@@ -165,7 +173,7 @@ impl AuditLog {
     pub(crate) fn command_ended(&self, owner: &str, session_name: Option<&str>, command: &CommandView) {
         let Some(on) = &self.on else { return };
         let ended = Ended::of(owner, session_name, command);
-        let at = command.completed_at.unwrap_or_else(SystemTime::now);
+        let at = command.completed_at.unwrap_or_else(sys::time::wall);
         let mut bytes = Vec::new();
         Line { ended: Some(&ended), ..Line::new(Event::End, at) }.write(&mut bytes);
         if let Some(shares) = &on.shares {
@@ -333,7 +341,7 @@ impl Pending {
     fn take(&mut self, to: &mut Vec<u8>) -> u64 {
         let lost = std::mem::take(&mut self.lost);
         if lost > 0 {
-            Line { lost: Some(lost), ..Line::new(Event::Gap, SystemTime::now()) }.write(to);
+            Line { lost: Some(lost), ..Line::new(Event::Gap, sys::time::wall()) }.write(to);
         }
         to.append(&mut self.lines);
         self.lines.shrink_to(AUDIT_LINE_BYTES_MAX);

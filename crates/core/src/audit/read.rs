@@ -1,5 +1,6 @@
 //! Readers of the audit log: a page of it, newest first, and a follower, which gets each new line once.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
@@ -43,6 +44,20 @@ pub(super) fn last_time(folder: &Path) -> Option<SystemTime> {
     let read = ReadAudit { limit: 1, ..ReadAudit::default() };
     let text = page(folder, &read).ok()?.records.first()?.get("time")?.as_str()?.to_owned();
     text.parse().map(|at: jiff::Timestamp| at.into()).ok()
+}
+
+/// The session and the command of each of the newest ends on record, and the time of the oldest of them.
+pub(super) fn newest_ends(folder: &Path) -> (Option<SystemTime>, HashSet<(String, u32)>) {
+    /// More than end between two lines of a server that is killed, and read in a fraction of a second.
+    const ENDS_MAX: usize = 10_000;
+    let filter = AuditFilter { action: Some("end".to_owned()), ..AuditFilter::default() };
+    let read = ReadAudit { filter, limit: ENDS_MAX, offset: 0 };
+    let records = page(folder, &read).map_or_else(|_| Vec::new(), |view| view.records);
+    let text = |record: &AuditRecord, name: &str| record.get(name).and_then(Value::as_str).map(str::to_owned);
+    let times = records.iter().filter_map(|record| text(record, "time")?.parse::<jiff::Timestamp>().ok());
+    let command = |record: &AuditRecord| text(record, "command")?.strip_prefix('c')?.parse().ok();
+    let ends = records.iter().filter_map(|record| Some((text(record, "session")?, command(record)?)));
+    (times.min().map(SystemTime::from), ends.collect())
 }
 
 /// All files at one moment, oldest first: they are renamed meanwhile.

@@ -40,7 +40,7 @@ enum Target {
 
 /// Performs a call.
 pub(super) async fn call(caller: Caller<'_>, call: &TerminalCall) -> Result<TerminalView, ActionError> {
-    let asked_at = SystemTime::now();
+    let asked_at = sys::time::wall();
     match call_once(caller, call).await {
         // The shell ended at this very moment: a command that has not run goes to the next shell.
         Err(ActionError::Ended { session, .. })

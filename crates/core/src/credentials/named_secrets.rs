@@ -84,7 +84,7 @@ impl NamedSecrets {
             let hint = "remove one that is not used (ptyd secret rm)";
             return Err(ActionError::Limit { what: "the number of secrets", limit: SECRETS_MAX as u64, hint });
         }
-        let set = SystemTime::now();
+        let set = sys::time::wall();
         by_name.insert(name.to_owned(), StoredSecret { value: value.0.clone(), set });
         self.write(&by_name)?;
         *locked(&self.known) = Known::new(by_name);

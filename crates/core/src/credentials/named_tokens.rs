@@ -83,7 +83,7 @@ impl TokenEntry {
 
     /// `None` once the token has expired.
     fn principal(&self) -> Option<Principal> {
-        if self.has_expired(SystemTime::now()) {
+        if self.has_expired(sys::time::wall()) {
             return None;
         }
         let StoredToken { expires, first_maker, bounds, .. } = self.kept.clone();
@@ -142,7 +142,7 @@ impl Tokens {
         let mut bytes = [0u8; RANDOM_BYTES];
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
         let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
-        let now = SystemTime::now();
+        let now = sys::time::wall();
         let kept = StoredToken {
             name: name.clone(),
             scope,

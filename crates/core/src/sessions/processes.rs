@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use journal::Masks;
 
@@ -92,7 +92,7 @@ impl Meter {
         let all = descendants(host, holder_pid);
         let pids: HashSet<u32> = all.iter().map(Process::pid).collect();
         let (now, since_boot_us) = (Instant::now(), host.since_boot_us());
-        let boot_us = micros(SystemTime::now()).saturating_sub(since_boot_us);
+        let boot_us = micros(sys::time::wall()).saturating_sub(since_boot_us);
         let foreground = all.iter().find(|it| it.pid() == shell_pid).and_then(|shell| shell.foreground_group);
         let mut before = std::mem::take(&mut self.0);
         let mut view = |it: &Process| {

@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
@@ -115,7 +114,7 @@ impl ServerEvents {
     }
 
     fn add(&self, session: SessionId, owner: String, name: Option<String>, what: ServerEventKind) {
-        self.push(ServerEvent { number: 0, at: SystemTime::now(), session, owner, name, what });
+        self.push(ServerEvent { number: 0, at: sys::time::wall(), session, owner, name, what });
     }
 
     fn push(&self, event: ServerEvent) {

@@ -38,8 +38,8 @@ pub(crate) struct SessionMetadata {
     pub(crate) default: DefaultMetadata,
     /// The idempotency key that created it.
     pub(crate) key: Option<String>,
-    /// The hash of the request with that key.
-    pub(crate) asked: Option<u64>,
+    #[serde(flatten)]
+    pub(crate) creation: CreationMetadata,
     pub(crate) limits: Limits,
     /// Its named actions.
     pub(crate) named_actions: BTreeMap<String, NamedAction>,
@@ -58,6 +58,17 @@ pub(crate) struct SessionMetadata {
     /// The named secrets that it was given, with their values at that time. They stay masked after they were changed or
     /// removed, and a reset gives them again.
     pub(crate) secrets: GivenSecrets,
+}
+
+/// How the session was created.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct CreationMetadata {
+    /// The time since the machine was started, which stays right when the clock is set.
+    #[serde(rename = "created_boot_us")]
+    pub(crate) boot_us: u64,
+    /// The hash of the request, if it had an idempotency key.
+    pub(crate) asked: Option<u64>,
 }
 
 /// A client's default session, which is started again when its shell has ended.

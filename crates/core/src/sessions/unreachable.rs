@@ -2,7 +2,6 @@
 //! listed, can be terminated, and do not count as ended.
 
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 use journal::Record;
 use wire::Spec;
@@ -135,7 +134,7 @@ impl Unreachable {
     /// The same view, terminated just now.
     pub(super) fn ended_view(&self) -> SessionView {
         let exit =
-            SessionExit { code: None, signal: None, reason: "terminated on request".to_owned(), at: SystemTime::now() };
+            SessionExit { code: None, signal: None, reason: "terminated on request".to_owned(), at: sys::time::wall() };
         SessionView {
             status: SessionStatus::Terminated,
             pid: None,

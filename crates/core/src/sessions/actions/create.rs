@@ -240,7 +240,7 @@ async fn again_for(
     found: &SessionRef,
     request: &Create,
 ) -> Result<SessionView, ActionError> {
-    if found.meta().asked.is_some_and(|asked| asked != asked_for(request)) {
+    if found.meta().creation.asked.is_some_and(|asked| asked != asked_for(request)) {
         return Err(ActionError::KeyReused { key: request.key.clone().unwrap_or_default() });
     }
     match found {

@@ -1,7 +1,6 @@
 //! The recording of a session: finds its extent. The journal is read in a lane, part by part.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use super::positions::catch_up;
 use crate::action::{ActionError, CastVersion, Recording};
@@ -29,7 +28,7 @@ pub(in crate::sessions) async fn recording(
             let marks = handle.ask(Request::Times).await?;
             let shown = handle.ask(Request::ViewerLimit).await?;
             let events_end = handle.tail.borrow().events;
-            let extent = Extent { events_end, end: shown.to, marks, end_us: micros(SystemTime::now()) };
+            let extent = Extent { events_end, end: shown.to, marks, end_us: micros(sys::time::wall()) };
             (Arc::clone(&handle.shared), extent)
         }
         SessionRef::EndedSession(past) => {

@@ -153,7 +153,7 @@ pub(super) async fn task_view(services: &Services, id: &TaskId, task: Task) -> R
     let state = match &task.over {
         Some(over) => TaskState::Over(Box::new(task_end(services, id, &task, over).await?)),
         None => {
-            let waited = std::time::SystemTime::now().duration_since(time(task.opened.began_us));
+            let waited = sys::time::wall().duration_since(time(task.opened.began_us));
             if let Some(Question { key, request }) = task.question {
                 let (waited, request) = (waited.unwrap_or_default(), Box::new(request));
                 let state = TaskState::InputRequired { key, request, waited };

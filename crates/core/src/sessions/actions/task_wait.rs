@@ -1,7 +1,7 @@
 //! The waits of tasks: how a request's wait becomes one, and what ends it, also at the next server.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -124,7 +124,7 @@ async fn as_task(
     };
     let own_quiet = (offer.default_timeout.is_some() && wait.quiet.is_none()).then_some(services.settings.task_quiet);
     let quiet = wait.quiet.or(own_quiet);
-    let now = SystemTime::now();
+    let now = sys::time::wall();
     let passed = finished.waited + wait.waited;
     let opened = Opened {
         which: Which { command: command.id.0, wait: 0 },
@@ -133,7 +133,7 @@ async fn as_task(
         from: finished.from,
         background,
         typed: finished.accepted_bytes,
-        until_us: micros(now + (wait.timeout + offer.ending).saturating_sub(passed)),
+        until_boot_us: Opened::in_boot_us((wait.timeout + offer.ending).saturating_sub(passed)),
         quiet_ms: quiet.map(|quiet| u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX)),
         own_quiet: own_quiet.is_some(),
         input: wait.input_wanted,
@@ -353,7 +353,7 @@ fn over_of(finished: &Finished) -> Over {
         _ => to,
     };
     Over {
-        at_us: micros(SystemTime::now()),
+        at_us: micros(sys::time::wall()),
         by: *ended_by,
         matched: matched.clone().map(String::from),
         to,
@@ -391,7 +391,7 @@ fn over_with(past: &EndedSession, task: &Task) -> Over {
 /// The end of a task whose time is over while its session cannot be reached, with the recorded state.
 fn over_without_holder(past: &EndedSession, task: &Task) -> Over {
     let over = over_with(past, task);
-    let at_us = micros(SystemTime::now());
+    let at_us = micros(sys::time::wall());
     match over.by {
         EndedBy::Ended => Over { at_us, ..over },
         _ => Over { at_us, by: EndedBy::TimedOut, foreground: Foreground::Running, is_running: true, ..over },

@@ -216,7 +216,7 @@ impl Approvals {
         all.retain(|approval| !oldest.contains(&approval.id));
         let id = IdKind::Approval.random(self.0.node);
         let state = ApprovalState::Pending;
-        let (asked_at, until) = (SystemTime::now(), now + APPROVAL_LIFETIME);
+        let (asked_at, until) = (sys::time::wall(), now + APPROVAL_LIFETIME);
         all.push(Approval { id: id.clone(), asked, words, door, page: None, state, asked_at, until });
         Answer::Pending { id, is_new: true }
     }

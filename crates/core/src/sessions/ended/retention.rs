@@ -47,7 +47,9 @@ pub(in crate::sessions) fn enforce_retention(services: &Services) -> Duration {
     };
     let mut ended: Vec<SessionRow> = rows.into_iter().filter(|r| r.ended_us.is_some()).collect();
     ended.sort_by_key(|row| std::cmp::Reverse(row.ended_us));
-    let ago = |age| micros(SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH));
+    // A clock that was set ahead makes no session old.
+    let now = sys::time::steady_wall();
+    let ago = |age| micros(now.checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH));
     let stays = sys::fault::scaled(limits::ENDED_SESSION_STAYS);
     let (too_old, recent) = (ago(services.settings.retention.age), ago(stays));
     let mut is_one_spared = false;

@@ -2,7 +2,6 @@
 //! the session are removed.
 
 use std::io;
-use std::time::SystemTime;
 
 use super::session::EndedSession;
 use crate::host::holders::{self, Dead, Liveness, SessionFolder};
@@ -42,7 +41,7 @@ pub(in crate::sessions) fn bury(
     }
     let Some(past) = past else {
         // Its records are damaged, but its end is known.
-        let ended_us = Some(micros(SystemTime::now()));
+        let ended_us = Some(micros(sys::time::wall()));
         return row_before.into_iter().for_each(|row| {
             services.history.store.put_session(SessionRow { ended_us: row.ended_us.or(ended_us), ..row });
         });

@@ -3,7 +3,6 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use super::container;
 use super::launcher::Launcher;
@@ -13,7 +12,7 @@ use crate::action::ActionError;
 use crate::host::TAG;
 use crate::ids::SessionId;
 use crate::sessions::resource_limits;
-use crate::sessions::session_metadata::SessionMetadata;
+use crate::sessions::session_metadata::{CreationMetadata, SessionMetadata};
 use crate::sessions::shared::Shared;
 use crate::sessions::timeline::micros;
 
@@ -58,8 +57,12 @@ fn prepare_again(
             readable.clone_from(&secrets_now);
         }
     }
-    let mut meta =
-        SessionMetadata { created_us: micros(SystemTime::now()), key: None, asked: None, ..old.meta.clone() };
+    let mut meta = SessionMetadata {
+        created_us: micros(sys::time::wall()),
+        key: None,
+        creation: CreationMetadata { boot_us: sys::time::since_boot_us(), asked: None },
+        ..old.meta.clone()
+    };
     let first = meta.default.first_cwd.take().unwrap_or_else(|| spec.cwd.clone());
     let cwd = cwd.map_or_else(|| first.clone(), |cwd| cwd.as_os_str().as_bytes().to_vec());
     if cwd != spec.cwd {

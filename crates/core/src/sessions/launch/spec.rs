@@ -2,7 +2,6 @@
 
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 use wire::{Rules, Spec};
 
@@ -20,7 +19,7 @@ use crate::principal::Principal;
 use crate::profile::StartFiles;
 use crate::sessions::request_fingerprint::asked_for;
 use crate::sessions::resource_limits;
-use crate::sessions::session_metadata::{ConfinementMetadata, DefaultMetadata, SessionMetadata};
+use crate::sessions::session_metadata::{ConfinementMetadata, CreationMetadata, DefaultMetadata, SessionMetadata};
 use crate::sessions::timeline::micros;
 use crate::shell::{ScriptAccess, Shell, Wanted};
 
@@ -86,13 +85,16 @@ pub(super) fn spec(
         owner,
         shell: shell.name,
         login: effective.is_login(request),
-        created_us: micros(SystemTime::now()),
+        created_us: micros(sys::time::wall()),
         env: request.env.clone(),
         client: request.client.clone(),
         detach: request.detach,
         default: DefaultMetadata { is_default: request.is_default, first_cwd: None },
         key: request.key.clone(),
-        asked: request.key.is_some().then(|| asked_for(request)),
+        creation: CreationMetadata {
+            boot_us: sys::time::since_boot_us(),
+            asked: request.key.is_some().then(|| asked_for(request)),
+        },
         limits,
         named_actions: request.named_actions.clone(),
         profile: effective.name,

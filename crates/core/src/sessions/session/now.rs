@@ -1,9 +1,10 @@
 //! The time of a step, by each clock that the session uses.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::sessions::session_metadata::SessionMetadata;
 use crate::sessions::timeline::micros;
 
 /// The present, read once for each step.
@@ -20,12 +21,25 @@ pub(crate) struct Now {
 impl Now {
     /// Reads the clocks.
     pub(crate) fn read() -> Self {
-        Self { at: Instant::now(), us: micros(SystemTime::now()), since_boot_us: sys::time::since_boot_us() }
+        Self { at: Instant::now(), us: micros(sys::time::wall()), since_boot_us: sys::time::since_boot_us() }
     }
 
     /// The time that has passed since then by the wall clock.
     pub(crate) fn since(self, us: u64) -> Duration {
         Duration::from_micros(self.us.saturating_sub(us))
+    }
+
+    /// The time since a session was created.
+    pub(crate) fn age_of(self, meta: &SessionMetadata) -> Duration {
+        Duration::from_micros(self.since_boot_us.saturating_sub(meta.creation.boot_us))
+    }
+
+    /// Whether the wall clock was set after a session was created: then a recorded time says nothing about an age.
+    pub(crate) fn was_clock_set_since(self, meta: &SessionMetadata) -> bool {
+        /// The two clocks are read one after the other, and a leap second is no step.
+        const TOLERANCE_US: u64 = 2_000_000;
+        let booted_then = meta.created_us.saturating_sub(meta.creation.boot_us);
+        meta.creation.boot_us > 0 && self.booted_us().abs_diff(booted_then) > TOLERANCE_US
     }
 
     /// When the machine was started, by the wall clock in microseconds.

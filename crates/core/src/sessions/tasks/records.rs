@@ -58,8 +58,8 @@ pub(in crate::sessions) struct Opened {
     pub(in crate::sessions) background: Option<(u64, u64)>,
     /// The bytes typed by the request.
     pub(in crate::sessions) typed: Option<usize>,
-    /// When the timeout is over.
-    pub(in crate::sessions) until_us: u64,
+    /// When the timeout is over, since the machine was started: its command does not outlive that.
+    pub(in crate::sessions) until_boot_us: u64,
     pub(in crate::sessions) quiet_ms: Option<u64>,
     /// The quiet time is the server's.
     pub(in crate::sessions) own_quiet: bool,
@@ -168,9 +168,14 @@ impl Opened {
         time(self.at_us)
     }
 
-    /// The rest of its timeout by the wall clock, which survives the server.
+    /// The time after this one, since the machine was started.
+    pub(in crate::sessions) fn in_boot_us(left: std::time::Duration) -> u64 {
+        sys::time::since_boot_us().saturating_add(u64::try_from(left.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// The rest of its timeout, which survives the server, and a wall clock that is set.
     pub(in crate::sessions) fn left(&self) -> std::time::Duration {
-        time(self.until_us).duration_since(SystemTime::now()).unwrap_or_default()
+        std::time::Duration::from_micros(self.until_boot_us.saturating_sub(sys::time::since_boot_us()))
     }
 }
 
@@ -384,7 +389,7 @@ mod tests {
             from: 3,
             background: None,
             typed: None,
-            until_us: 4,
+            until_boot_us: 4,
             quiet_ms: None,
             own_quiet: false,
             input: true,

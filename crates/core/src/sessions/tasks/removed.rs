@@ -34,7 +34,8 @@ pub(in crate::sessions) struct RemovedTask {
 
 impl RemovedTask {
     fn is_kept(&self, now: SystemTime) -> bool {
-        now.duration_since(time(self.removed_us)).is_ok_and(|age| age < limits::TASK_REMOVED_KEPT)
+        // A clock that was set back makes no record old.
+        now.duration_since(time(self.removed_us)).unwrap_or_default() < limits::TASK_REMOVED_KEPT
     }
 }
 
@@ -80,7 +81,7 @@ impl RemovedTasks {
         let lines: String = tasks.iter().map(line).collect();
         tasks.into_iter().for_each(|task| known.add(task));
         if known.lines > 2 * limits::TASKS_REMOVED_MAX {
-            let now = SystemTime::now();
+            let now = sys::time::steady_wall();
             known.tasks.retain(|task| task.is_kept(now));
             let draft = self.path.with_extension("new");
             state_dir::write(&draft, &known.tasks.iter().map(line).collect::<String>())?;
@@ -95,7 +96,7 @@ impl RemovedTasks {
 
     /// The removed task, if it was this principal's. Blocks on the disk.
     pub(in crate::sessions) fn find(&self, principal: &Principal, id: &TaskId) -> io::Result<Option<RemovedTask>> {
-        let (id, now) = (id.to_string(), SystemTime::now());
+        let (id, now) = (id.to_string(), sys::time::steady_wall());
         let mut known = locked(&self.known);
         let found = self.read(&mut known)?.tasks.iter().find(|task| task.task == id && task.is_kept(now));
         Ok(found.filter(|task| principal.is_admin() || task.principal == principal.name).cloned())
@@ -125,7 +126,7 @@ fn line(task: &RemovedTask) -> String {
 
 /// The present time in a record.
 pub(in crate::sessions) fn now_us() -> u64 {
-    micros(SystemTime::now())
+    micros(sys::time::wall())
 }
 
 #[cfg(test)]

@@ -414,15 +414,16 @@ impl Timeline {
     /// The offset up to which viewers may read: not a hand-over that is not complete, unless that takes too long.
     pub(crate) fn shown_to(&self, now_us: u64) -> u64 {
         let held_from = self.output.scanner.held_from();
-        let is_held = self.handover_until_us().is_some_and(|until| now_us < until);
+        let is_held = self.handover_until_us(now_us).is_some();
         let begins = self.log.being_handed_over().filter(|_| is_held).map(|command| command.accepted_at);
         begins.map_or(held_from, |at| held_from.min(at))
     }
 
-    /// Until when an incomplete hand-over is held back.
-    pub(crate) fn handover_until_us(&self) -> Option<u64> {
+    /// Until when an incomplete hand-over is held back, if it is: one of a time to come was accepted before the clock was set.
+    pub(crate) fn handover_until_us(&self, now_us: u64) -> Option<u64> {
         let held_us = u64::try_from(ECHO_HELD.as_micros()).unwrap_or(u64::MAX);
-        self.log.being_handed_over().map(|command| command.accepted_us + held_us)
+        let held = self.log.being_handed_over().map(|command| command.accepted_us..command.accepted_us + held_us);
+        held.filter(|held| held.contains(&now_us)).map(|held| held.end)
     }
 
     /// Retention has removed output that was not scanned yet.

@@ -65,8 +65,7 @@ impl Session {
         }
         // A shell that waits after an interrupt has read them, or they were thrown away.
         let is_interrupted = self.timeline.log().interrupted == command.id;
-        let age = self.now.us.saturating_sub(command.accepted_us);
-        command.start.is_some() || is_interrupted || std::time::Duration::from_micros(age) >= limits::KEYS_READ
+        command.start.is_some() || is_interrupted || self.age_of(command.id) >= limits::KEYS_READ
     }
 
     /// The shell did not answer the report key: its hooks are gone, and with them the exit code.

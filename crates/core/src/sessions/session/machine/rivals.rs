@@ -26,8 +26,8 @@ impl Session {
     /// When the shell has read the keys of the command that it has not begun.
     fn keys_read_at(&self) -> Option<Instant> {
         let command = self.timeline.log().awaits_start()?;
-        let age = Duration::from_micros(self.now.us.saturating_sub(command.accepted_us));
-        let left = if self.keys_are_read() { Duration::ZERO } else { limits::KEYS_READ.saturating_sub(age) };
+        let left = limits::KEYS_READ.saturating_sub(self.age_of(command.id));
+        let left = if self.keys_are_read() { Duration::ZERO } else { left };
         Some(self.now.at + left)
     }
 

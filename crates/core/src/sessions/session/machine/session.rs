@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use journal::EventsReader;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use wire::{FromHolder, Tail};
 
 use super::drawing::state::Drawing;
@@ -44,6 +45,8 @@ pub(crate) struct Session {
     pub(in crate::sessions::session) secret_prompts: SecretPrompts,
     pub(in crate::sessions::session) drawing: Drawing,
     pub(in crate::sessions::session) last_activity_us: u64,
+    /// The running command, and when it was accepted.
+    pub(in crate::sessions::session) current_since: Option<(u32, Instant)>,
     pub(in crate::sessions::session) meter: Meter,
     /// The session's limits, if it has any.
     pub(in crate::sessions::session) limit_enforcer: Option<Box<LimitEnforcer>>,
@@ -81,6 +84,7 @@ impl Session {
             secret_prompts: SecretPrompts::default(),
             drawing: Drawing::default(),
             last_activity_us: 0,
+            current_since: None,
             meter: Meter::default(),
             limit_enforcer: LimitEnforcer::of(&shared, now.at),
             expiry: Expiry::of(&shared, now),

@@ -43,6 +43,30 @@ impl Session {
             StepInput::Published { count } => self.draw_some(count),
             StepInput::Time => self.on_time(),
         }
+        self.note_current_command();
+    }
+
+    /// Notes when the running command was accepted, by the clock that decides waits. Its record has only the wall clock, which
+    /// may be set while it runs.
+    fn note_current_command(&mut self) {
+        let current = self.timeline.log().current;
+        if self.current_since.map(|(id, _)| id) == current {
+            return;
+        }
+        let accepted_us = self.timeline.log().current_command().map_or(self.now.us, |command| command.accepted_us);
+        let is_known = !self.now.was_clock_set_since(&self.shared.meta);
+        let age = if is_known { self.now.since(accepted_us) } else { Duration::ZERO };
+        self.current_since = current.map(|id| (id, self.now.at.checked_sub(age).unwrap_or(self.now.at)));
+    }
+
+    /// When the running command was accepted.
+    pub(super) fn begun_at(&self, id: u32) -> Instant {
+        self.current_since.filter(|(current, _)| *current == id).map_or(self.now.at, |(_, at)| at)
+    }
+
+    /// The time since the running command was accepted.
+    pub(super) fn age_of(&self, id: u32) -> Duration {
+        self.now.at.saturating_duration_since(self.begun_at(id))
     }
 
     /// Whether there are frames that were received and not handled.
@@ -115,7 +139,7 @@ impl Session {
         let question = question.and_then(|at| self.waits.open.iter().filter_map(|w| w.outlasted_at(at)).min());
         let inside = self.timeline.log().inside.as_ref();
         let now_us = self.now.us;
-        let echo = self.timeline.handover_until_us().filter(|until| *until > now_us);
+        let echo = self.timeline.handover_until_us(now_us);
         let echo = echo.map(|until| self.now.at + Duration::from_micros(until - now_us));
         [
             self.link.next_at(),

@@ -124,9 +124,7 @@ impl Session {
     /// When a typed command that seems to have ended is old enough for its end to count.
     pub(super) fn typed_command_at(&self) -> Option<Instant> {
         let typed = self.timeline.log().current_command().filter(|c| c.channel == Channel::Line)?;
-        let (reads_again, typed_us) = (self.reads_commands(), typed.accepted_us);
-        let age = std::time::Duration::from_micros(self.now.us.saturating_sub(typed_us));
-        reads_again.then(|| self.now.at + limits::TYPED_AGE_MIN.saturating_sub(age))
+        self.reads_commands().then(|| self.begun_at(typed.id) + limits::TYPED_AGE_MIN)
     }
 
     /// Ends a typed command when the shell reads the terminal again; output from before that is read first.

@@ -1,7 +1,7 @@
 //! A session's time limits, `inactivityTimeout` and `maxAge`, and their deadlines.
 //!
 //! A running command counts as activity. A quiet session costs one deadline and no timer of its own. The monotonic
-//! clock decides; the wall clock only gives an adopting server the time that has passed.
+//! clock decides; the wall clock only gives an adopting server the time without activity, unless it was set.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub(crate) enum Due {
 impl Expiry {
     pub(crate) fn of(shared: &Shared, now: Now) -> Self {
         let Limits { inactivity, max_age, .. } = shared.meta.limits;
-        let old_at = max_age.map(|age| now.at + age.saturating_sub(now.since(shared.meta.created_us)));
+        let old_at = max_age.map(|age| now.at + age.saturating_sub(now.age_of(&shared.meta)));
         Self { inactivity, quiet_at: None, old_at, again_at: None, was_busy: false }
     }
 

@@ -88,7 +88,10 @@ impl Session {
             // Input and commands are events with a time; output has none, but the journal file's modification time is
             // known.
             self.last_activity_us = self.timeline.clock().last_us.max(self.written_us());
-            self.expiry.quiet_since(self.last_activity_us, self.now);
+            match self.now.was_clock_set_since(&self.shared.meta) {
+                true => self.expiry.touch(self.now.at),
+                false => self.expiry.quiet_since(self.last_activity_us, self.now),
+            }
             // On a busy machine the first prompt may come before the server has connected.
             if self.is_idle() {
                 self.check_shell_image();

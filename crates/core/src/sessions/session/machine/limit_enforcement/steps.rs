@@ -10,7 +10,6 @@
 //! but the shell.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -47,7 +46,7 @@ impl Session {
             }
             // The processes being ended may be a background job, with which the new command has nothing to do.
             limit_enforcer.ending = None;
-            limit_enforcer.command = Some((id, self.begun_at(id, now), self.timeline.output().scanner.position()));
+            limit_enforcer.command = Some((id, self.begun_at(id), self.timeline.output().scanner.position()));
             // The kernel may have killed one of its processes already. Kills of before were counted when it was sent.
             self.count(&mut limit_enforcer);
             limit_enforcer.look_at = Some(now);
@@ -127,13 +126,6 @@ impl Session {
         let mut all = descendants(self.host(), self.timeline.holder_pid());
         all.retain(|s| s.pid() != self.timeline.shell().pid && s.state != ProcessState::Ended);
         all
-    }
-
-    /// The start time of the command, which may have begun under an earlier server.
-    fn begun_at(&self, id: u32, now: Instant) -> Instant {
-        let accepted_us = self.timeline.log().command(id).map_or(0, |c| c.accepted_us);
-        let age = Duration::from_micros(self.now.us.saturating_sub(accepted_us));
-        now.checked_sub(age).unwrap_or(now)
     }
 
     /// How often this limit was hit, as far as it is on record.
