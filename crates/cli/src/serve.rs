@@ -48,6 +48,9 @@ struct RetentionOptions {
 }
 
 /// The headings of the options in the help.
+/// How long a thread for work that blocks stays without any.
+const THREAD_STAYS: Duration = Duration::from_secs(20);
+
 const HTTP: &str = "HTTP";
 const MCP: &str = "MCP";
 const SESSIONS: &str = "Sessions";
@@ -443,7 +446,8 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
     };
     // Before there are other threads.
     sys::memory::share_heaps();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_keep_alive(THREAD_STAYS).build()?;
+    runtime.spawn(keep_a_thread());
     let result = runtime.block_on(server::serve(config, sockets, tell));
     // The remaining tasks are waits or connections; neither may delay the exit.
     runtime.shutdown_background();
@@ -490,6 +494,17 @@ async fn feed_watchdog(time: Duration) {
     loop {
         ticks.tick().await;
         notify("WATCHDOG=1");
+    }
+}
+
+/// Keeps one thread for work that blocks. Where the kernel gives no further thread, tokio panics for a request that finds none,
+/// and queues it behind the others if there is one.
+async fn keep_a_thread() {
+    loop {
+        // It fails where there is neither a thread nor one to be had, and the next time there may be.
+        let _ = tokio::spawn(async { tokio::task::spawn_blocking(|| ()).await }).await;
+        let next = tokio::time::Instant::now() + THREAD_STAYS / 2;
+        tokio::time::sleep_until(next).await;
     }
 }
 
