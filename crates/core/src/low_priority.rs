@@ -1,11 +1,9 @@
 //! Long CPU-bound work of requests that nobody else should wait for, such as the search of a whole journal.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
-
-use crate::mutex::locked;
 
 /// Runs the work on a thread of its own, of low priority: the shells, their holders and other requests get a processor
 /// first. Threads of the blocking pool are of no use for that, because they could not return to the normal priority. The
@@ -32,7 +30,7 @@ pub async fn run_at_low_priority<T: Send + 'static>(work: impl FnOnce() -> T + S
 }
 
 fn take<T>(work: &Mutex<Option<T>>) -> Option<T> {
-    locked(work).take()
+    work.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 #[cfg(test)]

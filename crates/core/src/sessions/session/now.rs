@@ -36,7 +36,7 @@ impl Now {
 
     /// Whether the wall clock was set after a session was created: then a recorded time says nothing about an age.
     pub(crate) fn was_clock_set_since(self, meta: &SessionMetadata) -> bool {
-        /// The two clocks are read one after the other, and a leap second is no step.
+        /// The two clocks are read one after the other, and a leap second sets nothing.
         const TOLERANCE_US: u64 = 2_000_000;
         let booted_then = meta.created_us.saturating_sub(meta.creation.boot_us);
         meta.creation.boot_us > 0 && self.booted_us().abs_diff(booted_then) > TOLERANCE_US
