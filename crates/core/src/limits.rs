@@ -14,6 +14,8 @@ pub const SESSIONS_MANY: u64 = 20_000;
 /// Descriptors of the server for each session: the connection to its holder, the journal, and the events, which are read
 /// in three places.
 pub const SESSION_DESCRIPTORS: u64 = 5;
+/// Descriptors of the server beside its sessions and its connections: listeners, history, logs, a spare holder, and files that it reads.
+pub const SERVER_DESCRIPTORS: u64 = 64;
 /// Processes of a session: the holder, the shell and a program.
 pub const SESSION_THREADS: u64 = 3;
 /// The shortest time limit (by age or inactivity) that can be set for all sessions: a shorter one would only lose work.
@@ -324,6 +326,8 @@ pub const CLIENT_RETURNS: Duration = Duration::from_secs(10);
 /// Open connections per listener; each costs a descriptor and tens of KiB, and a session rarely has more than one
 /// client.
 pub const CONNECTIONS_MAX: usize = 2_048;
+/// Open connections per listener, however few descriptors the server may have: a client has two, and a person needs one.
+pub const CONNECTIONS_MIN: usize = 8;
 /// Those of one address (of IPv6: of one network of 64 bits), where connections have addresses: the rest are a reserve for the others.
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 1_792;
 /// Viewers per session; each costs a connection, of which there are not many more.

@@ -4,10 +4,13 @@ use std::fmt;
 
 use sys::capacity::{Bound, Resource};
 
-use crate::limits::{SESSION_DESCRIPTORS, SESSION_THREADS, SESSIONS_MANY, SESSIONS_MAX};
+use crate::limits::{
+    CONNECTIONS_MAX, CONNECTIONS_MIN, SERVER_DESCRIPTORS, SESSION_DESCRIPTORS, SESSION_THREADS, SESSIONS_MANY,
+    SESSIONS_MAX,
+};
 
-/// Descriptors of a server beside its sessions: connections over both listeners, the history, its log.
-const OTHER_DESCRIPTORS: u64 = 2 * crate::limits::CONNECTIONS_MAX as u64 + 64;
+/// Descriptors of a server beside its sessions, if it has enough for all connections over both listeners.
+const OTHER_DESCRIPTORS: u64 = 2 * CONNECTIONS_MAX as u64 + SERVER_DESCRIPTORS;
 /// Terminals of others.
 const OTHER_TERMINALS: u64 = 96;
 /// Limits are set to multiples of this.
@@ -28,7 +31,9 @@ impl KernelLimit {
         let (others, each) = match bound.resource {
             // Containers get none of the reserve; whether this is one cannot be seen.
             Resource::Terminals | Resource::MountedTerminals => (0, 1),
-            Resource::Descriptors => (OTHER_DESCRIPTORS.min(bound.most / 4), SESSION_DESCRIPTORS),
+            Resource::Descriptors => {
+                (SERVER_DESCRIPTORS + 2 * connections_with(bound.most) as u64, SESSION_DESCRIPTORS)
+            }
             Resource::Pids | Resource::Threads | Resource::UserThreads | Resource::GroupThreads => (0, SESSION_THREADS),
         };
         Self { bound, others, each }
@@ -50,6 +55,13 @@ impl KernelLimit {
     /// How many sessions it allows in all.
     pub fn sessions(&self) -> u64 {
         self.bound.most.saturating_sub(self.others) / self.each
+    }
+
+    /// The limit in words, and how to raise it.
+    pub(crate) fn with_remedy(&self) -> String {
+        let remedy = [SESSIONS_MAX as u64, SESSIONS_MANY].into_iter().find_map(|sessions| self.remedy(sessions));
+        let remedy = remedy.map(|remedy| format!("; for more: {remedy}")).unwrap_or_default();
+        format!("{self}{remedy}")
     }
 
     /// How to allow so many sessions; `None` if it does already.
@@ -110,6 +122,23 @@ pub fn kernel_limits() -> Vec<KernelLimit> {
     sys::capacity::bounds().into_iter().map(KernelLimit::of).collect()
 }
 
+/// The connections of each listener, of so many descriptors: both listeners have a quarter of what the server does not need itself, so
+/// that the sessions leave room for those who end them.
+fn connections_with(descriptors: u64) -> usize {
+    let share = usize::try_from(descriptors.saturating_sub(SERVER_DESCRIPTORS) / 8).unwrap_or(CONNECTIONS_MAX);
+    share.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
+}
+
+/// The connections of each listener that the descriptors of this server allow.
+pub fn connections_max() -> usize {
+    descriptors().map_or(CONNECTIONS_MAX, |limit| connections_with(limit.bound.most))
+}
+
+/// The limit of the descriptors of this process.
+pub(crate) fn descriptors() -> Option<KernelLimit> {
+    kernel_limits().into_iter().find(|limit| limit.bound.resource == Resource::Descriptors)
+}
+
 /// The limit that a start ran into, and how to raise it; `None` if none of these is used up.
 pub(super) fn used_up(resources: &[Resource]) -> Option<String> {
     /// A start frees again what it took.
@@ -119,9 +148,7 @@ pub(super) fn used_up(resources: &[Resource]) -> Option<String> {
     if limit.bound.left() > NEARLY.max(reserve_of(limit.bound.resource)) {
         return None;
     }
-    let remedy = [SESSIONS_MAX as u64, SESSIONS_MANY].into_iter().find_map(|sessions| limit.remedy(sessions));
-    let remedy = remedy.map(|remedy| format!("; for more: {remedy}")).unwrap_or_default();
-    Some(format!("{limit}{remedy}"))
+    Some(limit.with_remedy())
 }
 
 /// The terminals that a container may not take.
@@ -155,6 +182,15 @@ mod tests {
             assert!(small.sessions() < 1_024 && many.iter().all(|sessions| small.remedy(*sessions).is_some()));
             assert_eq!(many.map(|sessions| limit(resource, 1 << 22).remedy(sessions)), [None, None]);
         }
+        for most in [85, 256, 1_024, 4_096, 24_576, 1 << 20] {
+            let taken =
+                |sessions| sessions * SESSION_DESCRIPTORS + 2 * connections_with(most) as u64 + SERVER_DESCRIPTORS;
+            assert!(
+                taken(limit(Resource::Descriptors, most).sessions()) <= most,
+                "{most}: nothing is left for an answer"
+            );
+        }
+        assert!(limit(Resource::Descriptors, 24_576).sessions() >= SESSIONS_MAX as u64, "the documented value");
         assert!(limit(Resource::Pids, 32_768).sessions() >= SESSIONS_MAX as u64, "the kernel's default");
     }
 }

@@ -1,12 +1,54 @@
-//! Permits: how many waits and viewers a session has at once, and how many whole journals are read at once.
+//! Permits: how many sessions have the server's descriptors, how many waits and viewers a session has at once, and how many whole
+//! journals are read at once.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::action::ActionError;
+use crate::host::capacity;
 use crate::limits;
 use crate::per_principal::PerPrincipal;
+
+/// The sessions that have an actor at once: as many as the descriptors of the server suffice for, besides its connections. A server
+/// without a free descriptor would accept no connection, so that nobody could end a session.
+#[derive(Debug)]
+pub(super) struct SessionPlaces {
+    free: Arc<Semaphore>,
+    most: usize,
+}
+
+/// The descriptors of one session, until its actor has ended.
+pub(super) type SessionPlace = OwnedSemaphorePermit;
+
+impl SessionPlaces {
+    /// The places of this process.
+    pub(super) fn new() -> Self {
+        let most = capacity::descriptors().map_or(u64::MAX, |limit| limit.sessions());
+        Self::of(usize::try_from(most).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS))
+    }
+
+    fn of(most: usize) -> Self {
+        Self { free: Arc::new(Semaphore::new(most)), most }
+    }
+
+    /// A place for a new session.
+    pub(super) fn take(&self) -> Result<SessionPlace, ActionError> {
+        let place = Arc::clone(&self.free).try_acquire_owned();
+        place.map_err(|_| ActionError::Exhausted { why: format!("{}; end a session that is not needed", self.why()) })
+    }
+
+    /// A place as soon as one is free; sessions that wait come before new ones. `None` only while the process ends.
+    pub(super) async fn next(&self) -> Option<SessionPlace> {
+        Arc::clone(&self.free).acquire_owned().await.ok()
+    }
+
+    /// Why there is no place.
+    pub(super) fn why(&self) -> String {
+        let limit = capacity::descriptors().map(|limit| limit.with_remedy()).unwrap_or_default();
+        format!("the server has no descriptors for more than {} sessions: {limit}", self.most)
+    }
+}
 
 /// The permits of one session.
 #[derive(Debug, Clone)]
@@ -78,6 +120,20 @@ mod tests {
             Err(ActionError::Limit { limit, .. }) => Some(limit),
             _ => None,
         }
+    }
+
+    #[test]
+    // promise: limit-4
+    fn a_session_from_before_this_server_gets_the_next_place_and_a_new_one_is_refused() {
+        let places = SessionPlaces::of(1);
+        let asks = &mut Context::from_waker(Waker::noop());
+        let first = places.take().expect("a place");
+        assert!(matches!(places.take(), Err(ActionError::Exhausted { why }) if why.contains("more than 1 sessions")));
+        let mut waits = Box::pin(places.next());
+        assert!(waits.as_mut().poll(asks).is_pending());
+        drop(first);
+        assert!(places.take().is_err(), "it is the one that waits whose turn it is");
+        assert!(matches!(waits.as_mut().poll(asks), Poll::Ready(Some(_))));
     }
 
     #[test]

@@ -57,7 +57,7 @@ mod viewer_cursor;
 mod viewer_feed;
 mod views;
 
-pub use crate::host::capacity::{KernelLimit, kernel_limits};
+pub use crate::host::capacity::{KernelLimit, connections_max, kernel_limits};
 pub use crate::host::confinement_hindrance;
 pub use crate::host::holder_is_static;
 pub use crate::host::holders::splice_works;

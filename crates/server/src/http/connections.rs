@@ -65,7 +65,14 @@ pub(crate) struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        let (connections, of_one_address) = (limits::CONNECTIONS_MAX, limits::CONNECTIONS_PER_ADDRESS_MAX);
+        Self::of(limits::CONNECTIONS_MAX)
+    }
+}
+
+impl Bounds {
+    /// The limits of a listener with so many connections, of which one address has the usual share.
+    pub(crate) fn of(connections: usize) -> Self {
+        let of_one_address = connections * limits::CONNECTIONS_PER_ADDRESS_MAX / limits::CONNECTIONS_MAX;
         Self { connections, of_one_address, head: limits::HEAD_TIMEOUT }
     }
 }

@@ -156,14 +156,9 @@ pub async fn serve(config: Config, sockets: Sockets, mut tell: impl FnMut(Stage<
 
     let (stopping, stopped) = watch::channel(false);
     let open = |stream: TcpStream| open_tcp(stream, tls.clone());
-    let over_tcp = connections::serve(
-        NoDelayListener(tcp),
-        app.clone(),
-        open,
-        |peer| Some(*peer),
-        Bounds::default(),
-        stopped.clone(),
-    );
+    let bounds = Bounds::of(sessions::connections_max());
+    let over_tcp =
+        connections::serve(NoDelayListener(tcp), app.clone(), open, |peer| Some(*peer), bounds, stopped.clone());
     let open = |stream: UnixStream| {
         let peer = unix_peers.peer(stream.as_fd());
         async {
@@ -171,7 +166,7 @@ pub async fn serve(config: Config, sockets: Sockets, mut tell: impl FnMut(Stage<
             Some((stream, Transport::Unix { peer: peer.await }))
         }
     };
-    let over_unix = connections::serve(unix, app, open, |_| None, Bounds::default(), stopped);
+    let over_unix = connections::serve(unix, app, open, |_| None, bounds, stopped);
     let mut serving = pin!(async { tokio::join!(over_tcp, over_unix) });
 
     let is_local = network.public_url.is_none() && tls.is_none();

@@ -26,7 +26,7 @@ use crate::mutex::locked;
 use crate::principal::Detach;
 use crate::sessions::actions::task_wait;
 use crate::sessions::backends::Backends;
-use crate::sessions::concurrency_limits::Permits;
+use crate::sessions::concurrency_limits::{Permits, SessionPlace};
 use crate::sessions::ended::{session, unwitnessed_end};
 use crate::sessions::handle::Handle;
 use crate::sessions::resource_limits;
@@ -63,6 +63,7 @@ pub(in crate::sessions) async fn take_on(
     id: &SessionId,
     folder: SessionFolder,
     mut connection: HolderConnection,
+    place: SessionPlace,
 ) -> Result<Handle, ActionError> {
     let early = match tokio::time::timeout(GREETING, greeting(&mut connection)).await {
         Ok(Ok(early)) => early,
@@ -70,7 +71,7 @@ pub(in crate::sessions) async fn take_on(
         Err(_) => return Err(ActionError::Start { why: "the holder does not answer".to_owned() }),
     };
     let opened = open(&services.backends, id, &folder).map_err(|e| start_error("the session's folder", &e))?;
-    Ok(seat(services, opened, connection, early, None))
+    Ok(seat(services, opened, connection, early, None, Some(place)))
 }
 
 fn open(backends: &Arc<Backends>, id: &SessionId, folder: &SessionFolder) -> io::Result<SessionFiles> {
@@ -86,6 +87,7 @@ fn seat(
     connection: HolderConnection,
     early: Vec<FromHolder>,
     row: Option<&SessionRow>,
+    place: Option<SessionPlace>,
 ) -> Handle {
     let SessionFiles { shared, damage, events } = opened;
     let (mailbox, requests) = mpsc::channel(limits::MAILBOX_MAX);
@@ -110,7 +112,7 @@ fn seat(
         services.history.store.put_session(now);
     }
     tokio::spawn(task_wait::wait_on_for_tasks(Arc::clone(services), shared.id.clone()));
-    tokio::spawn(watch_over(Arc::clone(services), Box::new(actor), services.sessions.stop_signal()));
+    tokio::spawn(watch_over(Arc::clone(services), Box::new(actor), place, services.sessions.stop_signal()));
     handle
 }
 
@@ -142,9 +144,13 @@ pub(super) async fn leave_alone(services: Arc<Services>, shared: Arc<Shared>, wh
 pub(in crate::sessions) async fn adopt(services: Arc<Services>, mut adopting: Adopting) {
     let mut pause = limits::ADOPT_AGAIN_MIN;
     let mut stopping = services.sessions.stop_signal();
+    let mut place = tokio::select! {
+        place = session_place(&services, &mut adopting) => place,
+        _ = stopping.wait_for(|stopping| *stopping) => return,
+    };
     loop {
         let tried = tokio::select! {
-            tried = try_to_adopt(&services, &mut adopting) => tried,
+            tried = try_to_adopt(&services, &mut adopting, &mut place) => tried,
             _ = stopping.wait_for(|stopping| *stopping) => return,
         };
         let (unreachable_reason, why) = match tried {
@@ -180,6 +186,27 @@ pub(in crate::sessions) async fn adopt(services: Arc<Services>, mut adopting: Ad
     services.sessions.adoption.unexamined.is_settled(&mut adopting);
 }
 
+/// Waits until the server has descriptors for the session; `None` if its holder has ended meanwhile.
+async fn session_place(services: &Services, adopting: &mut Adopting) -> Option<SessionPlace> {
+    let places = &services.launcher.places;
+    if let Ok(place) = places.take() {
+        return Some(place);
+    }
+    mark_as(services, adopting, Hindrance::Silent, places.why());
+    services.sessions.adoption.unexamined.is_settled(adopting);
+    let mut next = std::pin::pin!(places.next());
+    loop {
+        // To wait for the holder's end itself would take a descriptor.
+        match tokio::time::timeout(limits::ADOPT_AGAIN_MAX, &mut next).await {
+            Ok(place) => return place,
+            Err(_)
+                if matches!(services.backends.holders.liveness(&adopting.folder, adopting.met), Liveness::Alive(_)) => {
+            }
+            Err(_) => return None,
+        }
+    }
+}
+
 fn mark_as(services: &Services, adopting: &Adopting, unreachable_reason: Hindrance, why: String) {
     let Adopting { id, folder, row, met, .. } = adopting;
     let unreachable = Unreachable::new(id, folder.clone(), row.as_ref(), (unreachable_reason, why), *met);
@@ -187,7 +214,11 @@ fn mark_as(services: &Services, adopting: &Adopting, unreachable_reason: Hindran
     services.sessions.mark(unreachable);
 }
 
-async fn try_to_adopt(services: &Arc<Services>, adopting: &mut Adopting) -> AdoptionResult {
+async fn try_to_adopt(
+    services: &Arc<Services>,
+    adopting: &mut Adopting,
+    place: &mut Option<SessionPlace>,
+) -> AdoptionResult {
     let (mut connection, met) = match services.backends.holders.connect(&adopting.folder) {
         Ok(connected) => connected,
         Err(e) if holders::is_passing(&e) => {
@@ -234,7 +265,7 @@ async fn try_to_adopt(services: &Arc<Services>, adopting: &mut Adopting) -> Adop
         }
         Err(e) => return AdoptionResult::Not(Hindrance::Damaged, format!("its files are damaged: {e}")),
     };
-    let handle = seat(services, opened, connection, early, adopting.row.as_ref());
+    let handle = seat(services, opened, connection, early, adopting.row.as_ref(), place.take());
     check_client(services, &handle);
     if adopting.row.is_none() {
         // The store was lost, and the actor has only the newest commands.
@@ -315,11 +346,14 @@ fn actor_ended(services: &Services, session: &Session) {
 fn watch_over(
     services: Arc<Services>,
     actor: Box<Actor>,
+    place: Option<SessionPlace>,
     stopping: watch::Receiver<bool>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
         let shared = Arc::clone(&actor.session.shared);
-        match tokio::spawn(actor.run(stopping)).await {
+        let ended = tokio::spawn(actor.run(stopping)).await;
+        drop(place);
+        match ended {
             Ok(actor) if actor.session.is_adrift() && !services.sessions.is_stopping() => {
                 let met = actor.session.holder();
                 drop(actor);

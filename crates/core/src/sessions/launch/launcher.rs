@@ -9,12 +9,14 @@ use crate::config::Config;
 use crate::policy_file::PolicyFile;
 use crate::serve_error::ServeError;
 use crate::sessions::backends::Backends;
+use crate::sessions::concurrency_limits::SessionPlaces;
 use crate::shell::Integration;
 
 #[derive(Debug)]
 pub(in crate::sessions) struct Launcher {
     pub(in crate::sessions) backends: Arc<Backends>,
     pub(super) quota: Quota,
+    pub(in crate::sessions) places: SessionPlaces,
     /// The default limits of a new session.
     pub(in crate::sessions) limits: Limits,
     /// The maximum limits of a session.
@@ -38,6 +40,7 @@ impl Launcher {
         Ok(Self {
             backends,
             quota: Quota::new(config.sessions_max),
+            places: SessionPlaces::new(),
             limits: config.limits,
             limits_max: config.limits_max,
             integration: Integration::install(&config.state_dir).map_err(ServeError::at(&integration))?,

@@ -12,6 +12,7 @@ use crate::host::holders::{self, Dead, StartedHolder, start_error};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::sessions::adoption::adopt;
+use crate::sessions::concurrency_limits::SessionPlace;
 use crate::sessions::drain::Admission;
 use crate::sessions::handle::Handle;
 use crate::sessions::node_directory::NodeDirectory;
@@ -49,8 +50,9 @@ pub(in crate::sessions) async fn launch(
         let is_token = services.tokens.find_by_name(&owner).is_some();
         let count = |owner: &str, starting: &_| services.sessions.count_live(owner, starting);
         let _reservation = services.launcher.quota.reserve(&id, owner, is_token, count)?;
+        let place = services.launcher.places.take()?;
         let launched = match block_in_place(|| prepare(&services.launcher)) {
-            Ok(new) => launch_now(&services, &id, new).await,
+            Ok(new) => launch_now(&services, &id, new, place).await,
             Err(e) => Err(e),
         };
         if launched.is_err() {
@@ -63,7 +65,12 @@ pub(in crate::sessions) async fn launch(
     launched.await.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))
 }
 
-async fn launch_now(services: &Arc<Services>, id: &SessionId, new: NewSession) -> Result<Handle, ActionError> {
+async fn launch_now(
+    services: &Arc<Services>,
+    id: &SessionId,
+    new: NewSession,
+    place: SessionPlace,
+) -> Result<Handle, ActionError> {
     let NewSession { spec, secrets, container } = new;
     let folder = services.backends.holders.folder(id);
     let started = block_in_place(|| {
@@ -74,7 +81,7 @@ async fn launch_now(services: &Arc<Services>, id: &SessionId, new: NewSession) -
     let result = match started {
         Ok(StartedHolder { connection, process }) => {
             let identity = process.identity();
-            let taken = adopt::take_on(services, id, folder.clone(), connection).await;
+            let taken = adopt::take_on(services, id, folder.clone(), connection, place).await;
             if taken.is_err() {
                 // A holder that does not greet may continue to run, with a shell that could never be found again.
                 process.kill().await;
