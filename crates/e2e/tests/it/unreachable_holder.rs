@@ -629,3 +629,49 @@ async fn a_server_without_descriptors_says_that_the_same_request_is_worth_trying
     }
     assert_eq!(http.ask("POST", "/terminals", "{}").expect("an answer").status, 201, "it was worth it");
 }
+
+#[tokio::test]
+// promise: limit-4
+async fn a_server_with_too_few_descriptors_for_its_sessions_answers_and_takes_them_on_as_others_end() {
+    let limit = tempfile::NamedTempFile::new().expect("a file");
+    let allows = |descriptors: &str| std::fs::write(limit.path(), descriptors).expect("written");
+    allows("4096");
+    // A holder inherits the hard limit of the server that started it, and a shell needs more than the second server has.
+    let script = format!("exec prlimit --nofile=$(cat {}) \"$@\"", limit.path().display());
+    let behind = ["sh", "-c", &script, "sh"].map(Into::into).to_vec();
+    let server = Server::start_as(Start { behind, ..Start::default() });
+    let mut shells = Vec::new();
+    for _ in 0..24 {
+        shells.push(server.session().await);
+    }
+    server.kill9();
+    allows("90");
+    server.again();
+    let waits = async || {
+        let mut waiting = Vec::new();
+        for shell in &shells {
+            let view = shell.look().await;
+            if view.unreachable && view.trouble.as_deref().is_some_and(|why| why.contains("90 descriptors")) {
+                waiting.push(shell.id.clone());
+            }
+        }
+        (waiting.len() == 22).then_some(waiting)
+    };
+    let waiting = eventually("two of them have their descriptors", waits).await;
+    let mut http = server.connect();
+    let refused = http.ask("POST", "/terminals", "{}").expect("an answer");
+    assert_eq!((refused.status, refused.json()["code"].as_str()), (503, Some("resources_exhausted")));
+    let (adopted, others): (Vec<_>, Vec<_>) = shells.iter().partition(|shell| !waiting.contains(&shell.id));
+    assert_eq!(adopted[0].gives("echo on").await, (0, "on\n".to_owned()));
+    for shell in adopted {
+        server.client().terminate(&shell.id, true, None).await.expect("ended");
+    }
+    eventually("the next ones have theirs", async || {
+        let mut reached = 0;
+        for shell in &others {
+            reached += usize::from(!shell.look().await.unreachable);
+        }
+        (reached == 2).then_some(())
+    })
+    .await;
+}
