@@ -254,7 +254,8 @@ mod tests {
     fn sent_with_a_read_token(method: &Method, path: &str, session: &str) -> (String, u16) {
         let (body, status) = match (method.as_str(), path) {
             // The one holds what all may do, the other what the server inherited.
-            ("GET", "/tokens" | "/secrets" | "/audit" | "/terminals/{session}/environment") => ("", 403),
+            // A drain is the administrator's.
+            ("GET", "/tokens" | "/secrets" | "/audit" | "/terminals/{session}/environment" | "/drain") => ("", 403),
             ("GET", "/terminals/{session}/commands/{command}") => ("", 404),
             ("GET", "/terminals/{session}/search") => ("", 422),
             ("GET", _) => ("", 200),
@@ -271,7 +272,8 @@ mod tests {
             ("POST", "/tokens") => (r#"{"name":"mine","scope":"admin"}"#, 403),
             ("POST", "/approvals/{approval}") => (r#"{"decision":"allow"}"#, 403),
             ("PUT", "/secrets/{secret}") => (r#"{"value":"long enough"}"#, 403),
-            ("DELETE", "/terminals/{session}" | "/tokens/{token}" | "/secrets/{secret}") => ("", 403),
+            ("DELETE", "/terminals/{session}" | "/tokens/{token}" | "/secrets/{secret}" | "/drain") => ("", 403),
+            ("PUT", "/drain") => ("", 403),
             _ => panic!("say here what {method} {path} is sent and what a token that may only read gets"),
         };
         (body.replace("ID", session), status)
