@@ -113,23 +113,28 @@ class Composed:
         self.prometheus = Prometheus(self.volume / "prometheus", texts)
 
     async def end(self) -> None:
-        """Ends them all."""
-        for one in self.proxy, self.prometheus:
-            if one is not None:
-                one.end()
-        for node, machine in self.machines.items():
-            # The list has the sessions of all nodes.
-            own = [row["id"] for row in json.loads(machine.ptyd("ls", "--json")) if row["id"].startswith(f"s{node}-")]
-            if own:
-                machine.ptyd("kill", "--force", *own)
-            machine.process.terminate()
-            machine.process.wait()
-            machine.process.stdout.close()
-            await machine.close()
-            machine.remove()
-        for process in self.processes:
-            process.terminate()
-            process.wait()
+        """Ends them all, also if one does not end well."""
+        try:
+            for node, machine in self.machines.items():
+                await self.end_node(node, machine)
+        finally:
+            for one in self.proxy, self.prometheus:
+                if one is not None:
+                    one.end()
+            for process in self.processes:
+                process.terminate()
+                process.wait()
+
+    async def end_node(self, node: int, machine: Workspace) -> None:
+        """Ends the sessions of a node, and the node. The list has the sessions of all nodes."""
+        own = [row["id"] for row in json.loads(machine.ptyd("ls", "--json")) if row["id"].startswith(f"s{node}-")]
+        if own:
+            machine.ptyd("kill", "--force", *own)
+        machine.process.terminate()
+        machine.process.wait()
+        machine.process.stdout.close()
+        await machine.close()
+        machine.remove()
 
 
 @pytest.fixture
