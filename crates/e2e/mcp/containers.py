@@ -85,6 +85,7 @@ class Podman:
             for file in sorted(etc.iterdir()):
                 archive.add(file, f"etc/{file.name}", filter=_as_root)
         self.does("import", str(self.folder / "base.tar"), image)
+        (self.folder / "base.tar").unlink()
         if (tried := self.run("run", "--rm", image, "true")).returncode != 0:
             pytest.skip(f"no container can run here: {tried.stderr}")
         return image

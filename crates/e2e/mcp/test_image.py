@@ -46,7 +46,7 @@ async def test_the_image_serves_as_an_ordinary_user_reaps_and_keeps_output(podma
         """The image's own check, until it succeeds."""
         async with asyncio.timeout(CALL_SECONDS):
             while podman.run("healthcheck", "run", "one").returncode != 0:
-                pass
+                assert podman.does("inspect", "one", "--format", "{{.State.Running}}") == "true", podman.run("logs", "one").stderr
 
     podman.does(*start)
     await is_healthy()
