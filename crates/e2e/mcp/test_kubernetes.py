@@ -111,6 +111,10 @@ async def test_a_server_takes_the_settings_and_its_probes_tell(served):
         [line] = [line for line in shown.splitlines() if variable in line]
         assert value in line, line
     [container] = containers(of("StatefulSet"))
+    # The drain of an idle node is done at once.
+    [program, *words] = container["lifecycle"]["preStop"]["exec"]["command"]
+    assert program == "ptyd"
+    assert subprocess.run([PTYD, *words], env=served.env, capture_output=True).returncode == 0
     for probe in "startupProbe", "livenessProbe":
         [program, *words] = container[probe]["exec"]["command"]
         assert program == "ptyd"

@@ -12,7 +12,7 @@ import websockets
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from mcp_client import CALL_SECONDS, LOOPBACK, Agent, Workspace, free_port
+from mcp_client import CALL_SECONDS, LOOPBACK, PTYD, Agent, Workspace, free_port
 from proxies import ROUTERS, Caddy, Haproxy, router
 from reachable import NAME, Server, certificate, placed, trusting
 
@@ -220,6 +220,25 @@ async def test_a_load_balancer_routes_every_id_to_its_node(balanced):
             while made[-4:] != [201] * 4:
                 made.append((await http.post("/terminals", json={"shell": "cat"})).status_code)
         assert set(made) <= ({201, 502} if isinstance(balanced.proxy, Caddy) else {201}), made
+
+
+@pytest.mark.parametrize("balanced", ["haproxy", "caddy"], indirect=True)
+async def test_a_node_that_drains_gets_no_new_sessions_and_keeps_its_own(balanced):
+    sessions = await made_on_each(balanced)
+    machine = balanced.servers[3].machine
+    drain = await asyncio.create_subprocess_exec(PTYD, "drain", env=machine.env)
+    async with httpx2.AsyncClient(base_url=balanced.base, headers=balanced.headers, verify=balanced.tls, timeout=60) as http:
+        made = []
+        # The load balancer learns it by its next check.
+        async with asyncio.timeout(CALL_SECONDS):
+            while len(made) < 60 or 503 in made[-60:]:
+                made.append((await http.post("/terminals", json={"shell": "cat"})).status_code)
+        assert set(made) <= {201, 503}, made
+        assert {(await http.post("/terminals", json={"shell": "cat"})).json()["id"][:3] for _ in range(12)} <= {"s1-", "s2-"}
+        done = (await http.post(f"/terminals/{sessions[3]}/execute", json={"waitForCompletion": True, "command": "echo still"})).json()
+        assert done["output"].strip() == "still"
+    machine.ptyd("drain", "--cancel")
+    await drain.wait()
 
 
 async def test_a_node_forwards_requests_for_another_node(fleet):
