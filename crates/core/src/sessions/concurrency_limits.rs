@@ -35,7 +35,7 @@ impl SessionPlaces {
     /// A place for a new session.
     pub(super) fn take(&self) -> Result<SessionPlace, ActionError> {
         let place = Arc::clone(&self.free).try_acquire_owned();
-        place.map_err(|_| ActionError::Exhausted { why: format!("{}; end a session that is not needed", self.why()) })
+        place.map_err(|_| ActionError::Exhausted { why: self.why() })
     }
 
     /// A place as soon as one is free; sessions that wait come before new ones. `None` only while the process ends.
