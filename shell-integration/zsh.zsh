@@ -212,17 +212,16 @@ __ptyd_hide() {
 }
 
 # Key 1: takes the staged command (its head, its id, its nonce, its text). __ptyd_place then puts a line that evaluates it in the place
-# of what was being typed. The holder has rewound the descriptor, and children share its offset: where one has moved it, the
-# head is not found, or what is read as the text has a NUL of the head or of those behind the text in it.
+# of what was being typed. The holder has rewound the descriptor, and children share its offset: if one has moved it, this one read
+# does not begin with the head. A second read could begin anywhere. NULs follow the text, which has none.
 __ptyd_take() {
   # In every case below, the accept key that follows must not run a line that a person has half typed.
   BUFFER=
   __ptyd_text= __ptyd_line=
   local text=
-  builtin sysread -i 96 -s 48 text
-  local staged=("${(@ps:\0:)text}")
-  [[ $staged[1] == ptyd\ * ]] && builtin sysread -i 96 -s ${staged[1]##* } text && staged[4]=("${(@ps:\0:)text}") &&
-    (( $#staged == 4 )) || __ptyd_open || return 1
+  builtin sysread -i 96 -s 1024 text
+  local staged=("${(@ps:\0:)${text%%$'\0\0'*}}")
+  [[ $staged[1] == ptyd\ *<-> && $staged[2] == <-> && ${staged[1]##* } -lt 976 ]] || __ptyd_open || return 1
   # A key that a person pressed by accident finds a command that was taken before.
   (( staged[2] > __ptyd_taken )) || return 1
   # A continuation line of what a person has begun, or an editor inside a command.
@@ -238,15 +237,19 @@ __ptyd_take() {
   (( ! ${+functions[__ptyd_try]} )) || unset 'functions[__ptyd_try]'
 }
 
-# The same by the file's name, which opens it at its beginning; also without the module that reads from the descriptor. `staged` is
-# the caller's.
+# The same for a long text, a moved offset and a zsh without the module: the file's name opens it at its beginning, and no child shares
+# that offset. `staged` and `text` are the caller's.
 __ptyd_open() {
-  local field
   staged=()
-  while (( $#staged < 4 )) && IFS= builtin read -rd '' -u 0 field; do
-    staged+=("$field")
-  done <$__ptyd_file
-  [[ $staged[1] == ptyd\ *<-> && $staged[2] == <-> && $#staged == 4 ]]
+  {
+    while (( $#staged < 3 )) && IFS= builtin read -rd '' -u 0 text; do
+      staged+=("$text")
+    done
+    [[ $staged[1] == ptyd\ *<-> && $staged[2] == <-> ]] || return 1
+    text=
+    builtin sysread -s ${staged[1]##* } text || IFS= builtin read -rd '' -u 0 text
+    staged[4]=$text
+  } <$__ptyd_file
 }
 
 # Has the accept key leave the line of a `vared` as it is, and fails there. Where that is one of a hook of the prompt, the prompt behind
