@@ -53,7 +53,7 @@ const IN_PIECES: &str = "package(=e2e) and test(/^(boundaries|delivery|output|pr
 const QUICK: &str = "not package(=e2e)";
 
 /// Tests that run at once for each processor: nearly all wait for shells and timers.
-const PER_PROCESSOR: usize = 3;
+const PER_PROCESSOR: usize = 5;
 
 /// The number of tests that the table of the slowest names.
 const SLOWEST: usize = 10;

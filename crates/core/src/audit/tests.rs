@@ -257,7 +257,7 @@ async fn a_line_is_short_whatever_a_caller_writes_and_has_the_hash_of_a_long_tex
     for long in long_texts() {
         let dir = tempfile::tempdir().expect("a directory");
         let log = log(dir.path());
-        let names = || (0..2_000).map(|n| (format!("{n}{long}").chars().take(3_000).collect(), long.clone())).collect();
+        let names = || (0..100).map(|n| (format!("{n}{long}").chars().take(3_000).collect(), long.clone())).collect();
         let create = Create {
             name: Some(long.clone()),
             shell: Some(long.clone()),
@@ -308,7 +308,7 @@ async fn a_line_is_short_whatever_a_caller_writes_and_has_the_hash_of_a_long_tex
         assert_eq!(request["textSha256"], hash);
         let start = lines.iter().find(|line| line.contains_key("envNames")).expect("a start");
         let kept = start["envNames"].as_array().expect("names").len() as u64;
-        assert_eq!(start["omittedNames"].as_u64().expect("a count") + kept, 2_000);
+        assert_eq!(start["omittedNames"].as_u64().expect("a count") + kept, 100);
     }
 }
 

@@ -68,14 +68,14 @@ fn a_look_draws_a_bounded_part_of_any_output_after_a_restart_too() {
     let mut rig = Rig::new(HandoverMethod::Keys);
     let mut drawn = Vec::new();
     for (printed, most) in [
-        (lines(6 * MIB, "end"), MIB / 4),
-        (painted(11 * MIB, "end"), 2 * MIB),
+        (lines(4 * MIB, "end"), MIB / 4),
+        (painted(5 * MIB, "end"), 2 * MIB),
         (painted(MIB, "") + &lines(2 * MIB, "end"), 2 * MIB),
-        (lines(MIB, "\x1b[?1049h") + &painted(9 * MIB, "end"), 2 * MIB),
+        (lines(MIB, "\x1b[?1049h") + &painted(5 * MIB, "end"), 2 * MIB),
         ("\x1b[?1049l".to_owned(), MIB / 4),
         // Nothing of this is passed over, which shows only when it is drawn.
-        ("\x1b[2;9r".to_owned() + &lines(9 * MIB, "end"), 2 * MIB),
-        ("\x1b[r\x1b[32m\r\n".to_owned() + &lines(12 * MIB, "end").replace("line", "\x1b[1mline"), 2 * MIB),
+        ("\x1b[2;9r".to_owned() + &lines(5 * MIB, "end"), 2 * MIB),
+        ("\x1b[r\x1b[32m\r\n".to_owned() + &lines(5 * MIB, "end").replace("line", "\x1b[1mline"), 2 * MIB),
     ] {
         prints(&mut rig, &printed);
         let mut next = open(rig._folder.path(), rig.now);
