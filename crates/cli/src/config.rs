@@ -16,7 +16,7 @@ use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
 use crate::serve::{LISTEN, ServeOptions};
 use crate::sessions::table;
-use crate::{print, usage_error};
+use crate::{print, shell_prefix, usage_error};
 
 /// The options of `config`.
 #[derive(Debug, Args)]
@@ -44,7 +44,8 @@ const OF_EVERY_COMMAND: [&str; 4] = ["state_dir", "socket", "config", "runtime_d
 /// Parses the command line; for `serve`, the configuration file comes after the command line and the environment.
 pub fn read(command: Command) -> Result<ArgMatches, Failure> {
     let command = without_empty_variables(command);
-    let matches = command.clone().try_get_matches().unwrap_or_else(|e| usage_error::without_far_tips(e).exit());
+    let matches = command.clone().try_get_matches_from(shell_prefix::arguments());
+    let matches = matches.unwrap_or_else(|e| usage_error::without_far_tips(e).exit());
     if matches.subcommand_name() != Some("serve") {
         return Ok(matches);
     }

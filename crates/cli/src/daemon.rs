@@ -16,6 +16,7 @@ use client::Client;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::exit::Failure;
+use crate::login;
 use crate::paths::Paths;
 
 /// How long a server may take until its socket answers.
@@ -37,10 +38,12 @@ pub fn connect_or_start(paths: &Paths) -> io::Result<UnixStream> {
     }
 }
 
-/// A client of this user's server, which is started if there is none.
+/// A client of the server that the options mean. This machine's is started if there is none.
 pub fn client(paths: &Paths) -> Result<Client, Failure> {
-    connect_or_start(paths).map_err(|error| Failure::unreached(&error))?;
-    Ok(Client::unix(&paths.socket))
+    if paths.url.is_none() {
+        connect_or_start(paths).map_err(|error| Failure::unreached(&error))?;
+    }
+    login::client(paths)
 }
 
 /// Connects to the running server, if it belongs to this user or root.
@@ -184,7 +187,8 @@ mod tests {
     /// The error for a server that is this script, and the file that the script wrote.
     fn start_script(script: &str, patience: Duration) -> (String, String) {
         let dir = tempfile::tempdir().expect("a directory");
-        let paths = Paths { state_dir: dir.path().to_owned(), socket: dir.path().join("ptyd.sock"), config: None };
+        let paths =
+            Paths { state_dir: dir.path().to_owned(), socket: dir.path().join("ptyd.sock"), config: None, url: None };
         let command = || {
             let mut command = Command::new("sh");
             command.args(["-c", script]).current_dir(dir.path());

@@ -33,6 +33,8 @@ pub const TIMED_OUT: u8 = 124;
 pub struct Failure {
     /// The process's exit code.
     pub code: u8,
+    /// The reason of a server that refused.
+    pub reason: Option<ErrorCode>,
     message: String,
 }
 
@@ -70,11 +72,11 @@ impl Failure {
     /// The same failure with this advice in the place of its own, which begins with `from`.
     pub fn advising(self, from: &str, advice: &str) -> Self {
         let Some((why, _)) = self.message.split_once(from) else { return self };
-        Self { message: format!("{why}; {advice}"), code: self.code }
+        Self { message: format!("{why}; {advice}"), ..self }
     }
 
     fn with(code: u8, message: impl fmt::Display) -> Self {
-        Self { code, message: message.to_string() }
+        Self { code, reason: None, message: message.to_string() }
     }
 }
 
@@ -103,7 +105,7 @@ impl From<ClientError> for Failure {
             ClientError::Silent(_) => "; run `ptyd doctor`",
             ClientError::Refused(_) | ClientError::Closed(_) | ClientError::Broken(_) | ClientError::Strange(_) => "",
         };
-        Self::with(code, format!("{error}{hint}"))
+        Self { reason: error.code(), ..Self::with(code, format!("{error}{hint}")) }
     }
 }
 

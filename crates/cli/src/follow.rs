@@ -78,7 +78,7 @@ pub struct Patience {
 impl Patience {
     /// With starting the next server, as `ptyd mcp` does.
     pub fn that_starts(paths: &Paths) -> Self {
-        Self { since: None, starts: Some(paths.clone()) }
+        Self { since: None, starts: Some(paths.clone()).filter(|paths| paths.url.is_none()) }
     }
 
     /// Repeats a request until there is an answer, or a refusal that a retry would not change.

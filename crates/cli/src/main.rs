@@ -22,6 +22,7 @@ mod exit;
 mod follow;
 mod history;
 mod kill;
+mod login;
 mod logs;
 mod paths;
 mod piped_stdin;
@@ -37,6 +38,7 @@ mod serve;
 mod service;
 mod sessions;
 mod setup;
+mod shell_prefix;
 mod shim;
 mod skill;
 mod status;
@@ -50,7 +52,6 @@ mod wait;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
-use client::Client;
 
 use exit::Failure;
 use paths::{PathOptions, Paths};
@@ -87,6 +88,8 @@ enum Command {
     Run(run::RunOptions),
     /// Run a command in a session, print its output and exit with its code
     Exec(run::ExecOptions),
+    /// Run a command of a host's own shell tool; without one, print how to set the host up
+    ShellPrefix(shell_prefix::ShellPrefixOptions),
     /// Record a session, or a command in a new session, as an asciicast
     Record(record::RecordOptions),
     /// Show a session in this terminal, and type into it
@@ -134,6 +137,10 @@ enum Command {
     /// Stop the server; its sessions live on
     #[command(alias = "kill-server")]
     Stop(stop::StopOptions),
+    /// Store a token for the server at a URL
+    Login(login::LoginOptions),
+    /// Remove the stored token of the server at a URL
+    Logout(login::LoginOptions),
     /// Install the server as a service of systemd, or remove it
     Service(service::ServiceOptions),
     /// Make, list and revoke tokens for agents and programs that connect over HTTP
@@ -178,6 +185,23 @@ enum Command {
     },
 }
 
+impl Command {
+    /// Whether it is about this machine, whatever server is meant.
+    fn is_local(&self) -> bool {
+        matches!(
+            self,
+            Self::Serve(_)
+                | Self::Mcp(_)
+                | Self::Stop(_)
+                | Self::Service(_)
+                | Self::Audit(_)
+                | Self::Config(_)
+                | Self::Doctor(_)
+                | Self::Setup(_)
+        )
+    }
+}
+
 /// A published interface.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Schema {
@@ -206,40 +230,49 @@ fn main() -> ExitCode {
 fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let paths = Paths::resolve(&cli.paths)?;
+    if paths.url.is_some() && cli.command.is_local() {
+        let name = matches.subcommand_name().unwrap_or_default();
+        return Err(Failure::usage(format!(
+            "`ptyd {name}` works on this machine only; run it there, without --url and PTYD_URL"
+        )));
+    }
     match cli.command {
         Command::Serve(options) => serve::serve(&cli.paths, paths, &options),
         Command::Mcp(options) => Ok(shim::run(&options, &paths)),
-        Command::Ls(options) => run_requests(sessions::ls(&Client::unix(&paths.socket), &options)),
+        Command::Ls(options) => run_requests(sessions::ls(&login::client(&paths)?, &options)),
         Command::New(options) => run_requests(sessions::new(&daemon::client(&paths)?, &options)),
         Command::Run(options) => run_requests(run::run(&daemon::client(&paths)?, &paths, &options)),
-        Command::Exec(options) => run_requests(run::run(&Client::unix(&paths.socket), &paths, &options.into_run())),
+        Command::Exec(options) => run_requests(run::run(&login::client(&paths)?, &paths, &options.into_run())),
+        Command::ShellPrefix(options) => shell_prefix::shell_prefix(&paths, &options),
         Command::Record(options) => run_requests(record::record(&paths, options)),
-        Command::Attach(options) => run_requests(attach::attach(&Client::unix(&paths.socket), &options)),
-        Command::Send(options) => run_requests(sessions::send(&Client::unix(&paths.socket), &options)),
-        Command::Keys(options) => run_requests(sessions::keys(&Client::unix(&paths.socket), &options)),
-        Command::Wait(options) => run_requests(wait::wait(&Client::unix(&paths.socket), &options)),
-        Command::Screen(options) => run_requests(screen::screen(&Client::unix(&paths.socket), &options)),
-        Command::History(options) => run_requests(history::history(&Client::unix(&paths.socket), &options)),
-        Command::Events(options) => run_requests(events::events(&Client::unix(&paths.socket), &options)),
-        Command::Status(options) => run_requests(status::status(&Client::unix(&paths.socket), &paths, &options)),
-        Command::Top(options) => run_requests(status::top(&Client::unix(&paths.socket), &options)),
-        Command::Inspect(options) => run_requests(sessions::inspect(&Client::unix(&paths.socket), &options)),
-        Command::Resize(options) => run_requests(sessions::resize(&Client::unix(&paths.socket), &options)),
-        Command::Logs(options) => run_requests(logs::logs(&Client::unix(&paths.socket), &options)),
-        Command::Search(options) => run_requests(search::search(&Client::unix(&paths.socket), &options)),
-        Command::Kill(options) => run_requests(kill::kill(&Client::unix(&paths.socket), &options)),
-        Command::Rm(options) => run_requests(remove::rm(&Client::unix(&paths.socket), &options)),
-        Command::Prune(options) => run_requests(remove::prune(&Client::unix(&paths.socket), &options)),
-        Command::Drain(options) => run_requests(drain::drain(&Client::unix(&paths.socket), &options)),
+        Command::Attach(options) => run_requests(attach::attach(&login::client(&paths)?, &options)),
+        Command::Send(options) => run_requests(sessions::send(&login::client(&paths)?, &options)),
+        Command::Keys(options) => run_requests(sessions::keys(&login::client(&paths)?, &options)),
+        Command::Wait(options) => run_requests(wait::wait(&login::client(&paths)?, &options)),
+        Command::Screen(options) => run_requests(screen::screen(&login::client(&paths)?, &options)),
+        Command::History(options) => run_requests(history::history(&login::client(&paths)?, &options)),
+        Command::Events(options) => run_requests(events::events(&login::client(&paths)?, &options)),
+        Command::Status(options) => run_requests(status::status(&login::client(&paths)?, &paths, &options)),
+        Command::Top(options) => run_requests(status::top(&login::client(&paths)?, &options)),
+        Command::Inspect(options) => run_requests(sessions::inspect(&login::client(&paths)?, &options)),
+        Command::Resize(options) => run_requests(sessions::resize(&login::client(&paths)?, &options)),
+        Command::Logs(options) => run_requests(logs::logs(&login::client(&paths)?, &options)),
+        Command::Search(options) => run_requests(search::search(&login::client(&paths)?, &options)),
+        Command::Kill(options) => run_requests(kill::kill(&login::client(&paths)?, &options)),
+        Command::Rm(options) => run_requests(remove::rm(&login::client(&paths)?, &options)),
+        Command::Prune(options) => run_requests(remove::prune(&login::client(&paths)?, &options)),
+        Command::Drain(options) => run_requests(drain::drain(&login::client(&paths)?, &options)),
         Command::Stop(options) => run_requests(stop::stop(&paths, &options)),
+        Command::Login(options) => run_requests(login::login(&paths, &options)),
+        Command::Logout(options) => login::logout(&paths, &options),
         Command::Service(options) => service::service(&paths, &options),
         Command::Token(options) if options.makes() => run_requests(token::token(&daemon::client(&paths)?, &options)),
-        Command::Token(options) => run_requests(token::token(&Client::unix(&paths.socket), &options)),
+        Command::Token(options) => run_requests(token::token(&login::client(&paths)?, &options)),
         Command::Secret(options) if options.sets() => run_requests(secret::secret(&daemon::client(&paths)?, &options)),
-        Command::Secret(options) => run_requests(secret::secret(&Client::unix(&paths.socket), &options)),
-        Command::Approvals(options) => run_requests(approvals::approvals(&Client::unix(&paths.socket), &options)),
-        Command::Approve(options) => run_requests(approvals::approvals(&Client::unix(&paths.socket), &options.into())),
-        Command::Deny(options) => run_requests(approvals::approvals(&Client::unix(&paths.socket), &options.into())),
+        Command::Secret(options) => run_requests(secret::secret(&login::client(&paths)?, &options)),
+        Command::Approvals(options) => run_requests(approvals::approvals(&login::client(&paths)?, &options)),
+        Command::Approve(options) => run_requests(approvals::approvals(&login::client(&paths)?, &options.into())),
+        Command::Deny(options) => run_requests(approvals::approvals(&login::client(&paths)?, &options.into())),
         Command::Audit(options) => run_requests(audit::audit(&paths, &options)),
         Command::Policy(options) => policy::policy(&cli.paths, &options),
         Command::Config(options) => config::config(Cli::command(), &cli.paths, &paths, &options),

@@ -18,6 +18,9 @@ pub struct PathOptions {
     /// The server's Unix socket [default: ptyd.sock in the state directory]
     #[arg(long, global = true, value_name = "PATH")]
     pub socket: Option<PathBuf>,
+    /// Use the server at this URL, with the token of PTYD_TOKEN or of `ptyd login` [default: the one on this machine]
+    #[arg(long, global = true, env = "PTYD_URL", value_name = "URL", conflicts_with = "socket")]
+    pub url: Option<String>,
     /// The configuration file [default: $XDG_CONFIG_HOME/ptyd/config.toml, else ~/.config/ptyd/config.toml]
     #[arg(long, global = true, env = "PTYD_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -35,6 +38,8 @@ pub struct Paths {
     pub socket: PathBuf,
     /// The configuration file, if it was given explicitly.
     pub config: Option<PathBuf>,
+    /// The URL of a server elsewhere.
+    pub url: Option<String>,
 }
 
 impl PathOptions {
@@ -67,7 +72,8 @@ impl Paths {
         let socket = options.socket.clone().unwrap_or_else(|| runtime_dir.join(SOCKET_FILE));
         let named = options.config.clone().filter(|file| !file.as_os_str().is_empty());
         let config = named.map(std::path::absolute).transpose()?;
-        Ok(Self { state_dir: std::path::absolute(state_dir)?, socket: std::path::absolute(socket)?, config })
+        let url = options.url.clone().filter(|url| !url.is_empty());
+        Ok(Self { state_dir: std::path::absolute(state_dir)?, socket: std::path::absolute(socket)?, config, url })
     }
 
     /// The log of a server that was started on demand.
@@ -87,7 +93,7 @@ mod tests {
     #[test]
     fn each_state_directory_has_its_own_socket() {
         let options = PathOptions { state_dir: Some("/a".into()), ..PathOptions::default() };
-        let expected = Paths { state_dir: "/a".into(), socket: "/a/ptyd.sock".into(), config: None };
+        let expected = Paths { state_dir: "/a".into(), socket: "/a/ptyd.sock".into(), config: None, url: None };
         assert_eq!(Paths::choose(&options, none()).expect("chosen"), expected);
         assert_eq!(Paths::choose(&options, Xdg::new().map_err(io::Error::other)).expect("chosen"), expected);
     }

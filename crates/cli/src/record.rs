@@ -58,7 +58,7 @@ pub async fn record(paths: &Paths, options: RecordOptions) -> Result<ExitCode, F
         return Ok(ExitCode::SUCCESS);
     }
     let client = daemon::client(paths)?;
-    let request = start.request(name)?;
+    let request = start.request(&client, name)?;
     // An unwritable file should be reported before a long command, not after it.
     let mut cast = output.map(Cast::at).transpose()?;
     let options = RunOptions::alone(command, start, timeout, matches!(cast, Some(Cast::Stdout)));

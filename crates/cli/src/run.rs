@@ -104,6 +104,11 @@ impl ExecOptions {
 }
 
 impl RunOptions {
+    /// Runs a line in this session.
+    pub fn line(session: String, line: String) -> Self {
+        Self { session: Some(session), ..Self::alone(vec![line], StartOptions::default(), None, false) }
+    }
+
     /// Runs it in a session of its own.
     pub fn alone(command: Vec<String>, start: StartOptions, timeout: Option<Duration>, quiet: bool) -> Self {
         Self {
@@ -173,7 +178,7 @@ struct Runner<'a> {
 
 /// Runs the command.
 pub async fn run(client: &Client, paths: &Paths, options: &RunOptions) -> Result<ExitCode, Failure> {
-    let request = options.start.request(options.name.clone())?;
+    let request = options.start.request(client, options.name.clone())?;
     if options.detach {
         let session = client.create(&request, None).await?;
         sessions::begin(client, &session, &options.command).await?;
@@ -281,6 +286,11 @@ impl Runner<'_> {
             Input::Data if options.inside => {
                 return Err(Failure::usage(
                     "standard input cannot be passed to a command in a nested shell; run it with </dev/null",
+                ));
+            }
+            Input::Data if self.client.is_elsewhere() => {
+                return Err(Failure::usage(
+                    "standard input cannot be passed to a command on another machine; run it with </dev/null",
                 ));
             }
             Input::Data if session.confinement.is_some() => {

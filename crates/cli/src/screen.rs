@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use api::Screen;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
@@ -40,10 +41,15 @@ pub async fn screen(client: &Client, options: &ScreenOptions) -> Result<ExitCode
         out.write_all(&STANDARD.decode(&screen.ansi_base64).map_err(Failure::new)?)?;
         out.flush()?;
     } else {
-        let used = screen.rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
-        for row in screen.rows.iter().take(used) {
+        for row in used_rows(&screen) {
             print::line(print::harmless(row))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The rows down to the last one with text.
+pub fn used_rows(screen: &Screen) -> &[String] {
+    let used = screen.rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
+    screen.rows.get(..used).unwrap_or_default()
 }

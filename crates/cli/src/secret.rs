@@ -61,7 +61,7 @@ pub async fn secret(client: &Client, options: &SecretOptions) -> Result<ExitCode
             if let Some(problem) = name_problem(name) {
                 return Err(Failure::usage(format!("{name:?} is not a name for a secret: it {problem}")));
             }
-            client.set_secret(name, value()?).await?;
+            client.set_secret(name, value("Value: ")?).await?;
         }
         SecretCommand::Ls { json } => {
             let all = client.secrets().await?.secrets;
@@ -81,9 +81,10 @@ pub async fn secret(client: &Client, options: &SecretOptions) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-fn value() -> Result<String, Failure> {
+/// Standard input without its last newline, or a line that a person types unseen behind `prompt`.
+pub fn value(prompt: &str) -> Result<String, Failure> {
     if let Some(terminal) = tty::Hidden::enter()? {
-        print::lines("Value: ");
+        print::lines(prompt);
         let line = terminal.line();
         print::lines("\n");
         return line?.ok_or_else(|| Failure::new("nothing was typed"));

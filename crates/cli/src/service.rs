@@ -269,6 +269,7 @@ mod tests {
             state_dir: "/a b/50%".into(),
             socket: "/a b/50%/ptyd.sock".into(),
             config: Some("/c$d/\"e\".toml".into()),
+            url: None,
         };
         let [service, socket] = units(&paths, Path::new("/opt/ptyd"), false, DIVIDES_GROUPS);
         let line = r#"ExecStart=/opt/ptyd serve --state-dir "/a b/50%%" --config "/c$$d/\"e\".toml""#;

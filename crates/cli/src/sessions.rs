@@ -19,6 +19,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::exit::Failure;
 use crate::serve::quoted;
+use crate::wait::WaitAfterInput;
 use crate::{print, tty, units};
 
 /// Sessions handled at once: the end of each may take the grace period of its processes.
@@ -287,7 +288,7 @@ fn limits(given: &[(String, Number)]) -> Result<api::Limits, String> {
 
 impl StartOptions {
     /// The request for a session in the present directory, with the size of this terminal.
-    pub fn request(&self, name: Option<String>) -> Result<CreateRequest, Failure> {
+    pub fn request(&self, client: &Client, name: Option<String>) -> Result<CreateRequest, Failure> {
         let dir = match &self.cwd {
             Some(dir) => std::path::absolute(dir)?,
             None => std::env::current_dir()?,
@@ -296,7 +297,11 @@ impl StartOptions {
             Failure::usage("the directory's name is not UTF-8; choose another --cwd and change into it in the session")
         })?;
         // The present directory only counts if the profile has none.
-        let (cwd, fallback_cwd) = if self.cwd.is_some() { (Some(dir), None) } else { (None, Some(dir)) };
+        // Another machine may not have it.
+        let (cwd, fallback_cwd) = match &self.cwd {
+            Some(_) => (Some(dir), None),
+            None => (None, Some(dir).filter(|_| !client.is_elsewhere())),
+        };
         let env: BTreeMap<_, _> = self.env.iter().cloned().collect();
         Ok(CreateRequest {
             shell: self.shell.clone(),
@@ -342,7 +347,7 @@ pub async fn new(client: &Client, options: &NewOptions) -> Result<ExitCode, Fail
     let request = CreateRequest {
         inactivity_timeout: options.inactivity_timeout.map(|time| time.as_secs_f64()),
         max_age: options.max_age.map(|time| time.as_secs_f64()),
-        ..options.start.request(name.clone())?
+        ..options.start.request(client, name.clone())?
     };
     let session = client.create(&request, None).await?;
     if !options.command.is_empty() {
@@ -382,6 +387,8 @@ pub struct SendOptions {
     #[arg(long, conflicts_with_all = ["text", "keys"])]
     secret: bool,
     #[command(flatten)]
+    waits: WaitAfterInput,
+    #[command(flatten)]
     habits: Habits,
 }
 
@@ -395,8 +402,7 @@ pub async fn send(client: &Client, options: &SendOptions) -> Result<ExitCode, Fa
     };
     let end_with_newline = !options.keys && !options.no_newline;
     let request = InputRequest { input, keys, end_with_newline, secret: options.secret, ..InputRequest::default() };
-    client.input(&session.id, &request, None).await?;
-    Ok(ExitCode::SUCCESS)
+    options.waits.input(client, &session.id, request).await
 }
 
 /// The options of `keys`.
@@ -407,6 +413,8 @@ pub struct KeysOptions {
     /// The names of the keys, such as C-c, Up, Enter or Down*3; ptyd types every other word as it is
     #[arg(required = true)]
     keys: Vec<String>,
+    #[command(flatten)]
+    waits: WaitAfterInput,
     #[command(flatten)]
     habits: Habits,
 }
@@ -421,8 +429,7 @@ pub async fn keys(client: &Client, options: &KeysOptions) -> Result<ExitCode, Fa
         None => (None, Some(names.clone())),
     };
     let request = InputRequest { input, keys, end_with_newline: false, ..InputRequest::default() };
-    client.input(&session.id, &request, None).await?;
-    Ok(ExitCode::SUCCESS)
+    options.waits.input(client, &session.id, request).await
 }
 
 /// The options of `resize`.

@@ -34,12 +34,13 @@ pub async fn status(client: &Client, paths: &Paths, options: &StatusOptions) -> 
     let idle = count(&|session| session.foreground == Foreground::Idle && session.status == SessionStatus::Running);
     let asking: Vec<_> = all.iter().filter(asks).collect();
     // A server writes its process's id into its lock file.
-    let pid =
-        std::fs::read_to_string(paths.state_dir.join("lock")).ok().and_then(|text| text.trim().parse::<u32>().ok());
+    let lock = paths.url.is_none().then(|| paths.state_dir.join("lock"));
+    let pid = lock.and_then(|lock| std::fs::read_to_string(lock).ok()?.trim().parse::<u32>().ok());
     if options.json {
         print::json(&json!({
             "version": env!("CARGO_PKG_VERSION"),
             "pid": pid,
+            "url": paths.url,
             "socket": paths.socket,
             "stateDir": paths.state_dir,
             "sessions": all.len(),
@@ -50,7 +51,8 @@ pub async fn status(client: &Client, paths: &Paths, options: &StatusOptions) -> 
         return Ok(ExitCode::SUCCESS);
     }
     let process = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
-    print::line(format_args!("server    runs at {}{process}", quote::line(&paths.socket.display().to_string())))?;
+    let place = paths.url.clone().unwrap_or_else(|| paths.socket.display().to_string());
+    print::line(format_args!("server    runs at {}{process}", quote::line(&place)))?;
     let running = all.len() - idle - asking.len();
     print::line(format_args!(
         "sessions  {}: {idle} idle, {running} at work, {} waiting for somebody",

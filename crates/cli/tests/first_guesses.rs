@@ -323,7 +323,7 @@ fn every_command_of_the_skill_works() {
         let expected: &[i32] = match line.as_str() {
             line if line.contains("exec --timeout 2 server") => &[124],
             line if line.contains("search") => &[1],
-            "ptyd wait work --timeout 10" => &[6],
+            line if line.contains("'read ") => &[6],
             // Python's server handles the interrupt as it likes.
             "ptyd wait server --timeout 30" => &[0, 1],
             _ => &[0],

@@ -1,9 +1,9 @@
 //! Persistent HTTP/1.1 connections: one request at a time on each, as many connections as are needed at once.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,10 +11,14 @@ use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderValue, UPGRADE};
 use hyper::upgrade::Upgraded;
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
 
 use crate::error::ClientError;
 use crate::owner;
@@ -28,7 +32,7 @@ const IDLE_MAX: usize = 4;
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// The address of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum ServerAddress {
     /// Its Unix socket.
     Unix {
@@ -39,6 +43,77 @@ pub enum ServerAddress {
     },
     /// Its loopback listener.
     Tcp(SocketAddr),
+    /// A URL, perhaps of a proxy in front of it.
+    Url(ServerUrl),
+}
+
+/// The URL of a server: `http` or `https`, a host, and perhaps a port and a path that a proxy adds.
+#[derive(Clone)]
+pub struct ServerUrl {
+    host: String,
+    port: u16,
+    /// The host, and the port if it is not the scheme's.
+    authority: String,
+    /// In front of every path; without a slash at the end.
+    prefix: String,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+}
+
+impl std::fmt::Debug for ServerUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority, self.prefix)
+    }
+}
+
+impl ServerUrl {
+    /// Reads the URL. For `https`, the certificates of the system are loaded, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let url: Uri = text.parse().map_err(|error| format!("{text:?} is not a URL: {error}"))?;
+        let (Some(scheme), Some(authority)) = (url.scheme_str(), url.authority()) else {
+            return Err(format!("{text:?} is not a URL: it needs a scheme and a host, such as https://ptyd.example"));
+        };
+        if authority.as_str().contains('@') || url.query().is_some() {
+            return Err("a URL with a user or a query is not accepted; PTYD_TOKEN has the token".to_owned());
+        }
+        let (port, is_secret) = match scheme {
+            "https" => (443, true),
+            "http" => (80, false),
+            _ => return Err(format!("{scheme:?} is not a scheme of ptyd's; use http or https")),
+        };
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let tls = if is_secret {
+            let name =
+                ServerName::try_from(host.clone()).map_err(|error| format!("{host:?} is not a host: {error}"))?;
+            Some((TlsConnector::from(Arc::new(with_system_roots()?)), name))
+        } else {
+            None
+        };
+        let prefix = url.path().trim_end_matches('/').to_owned();
+        Ok(Self { host, port: authority.port_u16().unwrap_or(port), authority: authority.to_string(), prefix, tls })
+    }
+
+    /// Whether a token that is sent there can be read on the way.
+    pub fn is_readable_on_the_way(&self) -> bool {
+        let is_loopback = self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        self.tls.is_none() && !is_loopback
+    }
+}
+
+fn with_system_roots() -> Result<ClientConfig, String> {
+    let loaded = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(loaded.certs);
+    if roots.is_empty() {
+        let why = loaded.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
+        return Err(format!(
+            "no certificates are installed that https could be checked by{why}; install ca-certificates, or set SSL_CERT_FILE"
+        ));
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// A complete answer.
@@ -60,6 +135,10 @@ pub(crate) struct Pool {
 impl Pool {
     pub(crate) fn new(place: ServerAddress, token: Option<String>) -> Self {
         Self { place, token, idle: Mutex::new(Vec::new()), answer_max: ANSWER_MAX }
+    }
+
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        matches!(self.place, ServerAddress::Url(_))
     }
 
     /// The answer, if it comes in time: a frozen server still accepts connections.
@@ -151,13 +230,14 @@ impl Pool {
     }
 
     fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Request<Full<Bytes>>, ClientError> {
-        let host = match self.place {
-            ServerAddress::Unix { .. } => "localhost".to_owned(),
-            ServerAddress::Tcp(address) => address.to_string(),
+        let (host, prefix) = match &self.place {
+            ServerAddress::Unix { .. } => ("localhost".to_owned(), ""),
+            ServerAddress::Tcp(address) => (address.to_string(), ""),
+            ServerAddress::Url(url) => (url.authority.clone(), &*url.prefix),
         };
         let mut request = Request::builder()
             .method(method)
-            .uri(path)
+            .uri(format!("{prefix}{path}"))
             .header(HOST, host)
             .header(CONTENT_TYPE, "application/json")
             .body(Full::new(body))
@@ -182,6 +262,18 @@ impl Pool {
                 // Without this option small requests would wait for more data.
                 let _ = stream.set_nodelay(true);
                 handshake(stream).await
+            }
+            ServerAddress::Url(url) => {
+                let failed =
+                    |error: io::Error| ClientError::NoServer(io::Error::new(error.kind(), format!("{url:?}: {error}")));
+                let stream = TcpStream::connect((&*url.host, url.port)).await.map_err(failed)?;
+                let _ = stream.set_nodelay(true);
+                match &url.tls {
+                    Some((connector, name)) => {
+                        handshake(connector.connect(name.clone(), stream).await.map_err(failed)?).await
+                    }
+                    None => handshake(stream).await,
+                }
             }
         }
     }

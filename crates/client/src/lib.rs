@@ -1,4 +1,4 @@
-//! The Rust client: typed calls over `api`, HTTP/1.1 on the server's Unix socket or on loopback.
+//! The Rust client: typed calls over `api`, HTTP/1.1 on the server's Unix socket, on loopback, or at a URL with TLS.
 //!
 //! Connections are persistent. A request is repeated only if its connection turned out to be closed before any part of
 //! it was sent, so no command runs twice.
@@ -14,12 +14,12 @@ use std::time::Duration;
 use api::{
     Approval, ApprovalList, Capabilities, CommandExecution, CommandList, CommandListQuery, CreateRequest, Decision,
     DecisionRequest, Dimensions, Drain, DrainQuery, ExecuteRequest, InputRequest, NamedSecret, NewToken, Output,
-    OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SecretList, SecretRequest, SessionList,
-    SessionListQuery, SignalList, SignalRequest, TerminalSession, Terminated, TokenInfo, TokenList, TokenRequest,
-    WaitAnswer, WaitRequest,
+    OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SecretList, SecretRequest,
+    SessionEnvironment, SessionList, SessionListQuery, SignalList, SignalRequest, TerminalSession, Terminated,
+    TokenInfo, TokenList, TokenRequest, WaitAnswer, WaitRequest,
 };
-pub use connection::ServerAddress;
 use connection::{Answer, Pool};
+pub use connection::{ServerAddress, ServerUrl};
 pub use error::ClientError;
 use hyper::Method;
 use hyper::upgrade::Upgraded;
@@ -72,6 +72,16 @@ impl Client {
         Self { pool: Pool::new(ServerAddress::Tcp(address), Some(token.into())) }
     }
 
+    /// At a URL, with the bearer token.
+    pub fn url(url: ServerUrl, token: impl Into<String>) -> Self {
+        Self { pool: Pool::new(ServerAddress::Url(url), Some(token.into())) }
+    }
+
+    /// Whether the server may be on another machine, where files and folders are others.
+    pub fn is_elsewhere(&self) -> bool {
+        self.pool.is_elsewhere()
+    }
+
     /// Whether the server answers.
     pub async fn is_ready(&self) -> bool {
         self.send(get("/livez".to_owned())).await.is_ok_and(|a| a.status == 200)
@@ -106,6 +116,11 @@ impl Client {
     /// `GET /terminals/{session}`.
     pub async fn session(&self, session: &str) -> Result<TerminalSession, ClientError> {
         self.json(get(format!("/terminals/{}", escaped(session)))).await
+    }
+
+    /// `GET /terminals/{session}/environment`.
+    pub async fn environment(&self, session: &str) -> Result<SessionEnvironment, ClientError> {
+        self.json(get(format!("/terminals/{}/environment", escaped(session)))).await
     }
 
     /// `DELETE /terminals/{session}`.

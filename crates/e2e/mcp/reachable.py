@@ -30,7 +30,7 @@ def certificate(folder: Path, *names: str) -> tuple[Path, Path]:
     alternatives = "subjectAltName=" + ",".join(names)
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-         "-subj", "/CN=ptyd test", "-addext", alternatives, "-keyout", files[1], "-out", files[0]],
+         "-subj", "/CN=ptyd test", "-addext", alternatives, "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", files[1], "-out", files[0]],
         check=True, capture_output=True,
     )  # fmt: skip
     return files

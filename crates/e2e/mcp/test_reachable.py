@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
 import socket
 import subprocess
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import httpx2
@@ -178,6 +180,93 @@ async def test_behind_nginx_rest_events_sockets_and_mcp_work_with_a_named_token(
         assert (page.status_code, "Basic" in page.headers["www-authenticate"]) == (401, True)
         foreign = await http.get("/terminals", headers={"Host": "evil.example"})
         assert (foreign.status_code, foreign.json()["code"]) == (403, "host_refused")
+
+
+class Elsewhere:
+    """The command line of a user on another machine, who has a URL and a token."""
+
+    def __init__(self, home, url: str, authority, token: str | None):
+        self.home = home
+        home.mkdir(exist_ok=True)
+        self.env = {"PATH": os.environ["PATH"], "HOME": str(home), "PTYD_URL": url, "SSL_CERT_FILE": str(authority), "LANG": "C.UTF-8"}
+        if token is not None:
+            self.env["PTYD_TOKEN"] = token
+
+    def ptyd(self, *words: str, input: str | None = None) -> subprocess.CompletedProcess:
+        stdin = {"input": input} if input is not None else {"stdin": subprocess.DEVNULL}
+        return subprocess.run(
+            [PTYD, *words], env=self.env, cwd=self.home, capture_output=True, text=True, timeout=CALL_SECONDS, **stdin
+        )
+
+    def says(self, *words: str) -> tuple[int, str]:
+        """The exit code and the output."""
+        done = self.ptyd(*words)
+        return done.returncode, done.stdout + done.stderr
+
+    def attached(self, session: str, keys: bytes, until: bytes) -> bytes:
+        """The output of `attach` at a terminal until a text comes; then it is detached."""
+        master, slave = os.openpty()
+        with subprocess.Popen(
+            [PTYD, "attach", session], env=self.env | {"TERM": "xterm"}, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+        ) as process:
+            os.close(slave)
+            os.write(master, keys)
+            shown = b""
+            while until not in shown:
+                shown += os.read(master, 4096)
+            os.write(master, b"\x1c\x1c")
+            with suppress(OSError):
+                while piece := os.read(master, 4096):
+                    shown += piece
+            assert process.wait() == 0
+        os.close(master)
+        return shown
+
+
+# promise: cli-13
+async def test_the_command_line_uses_a_server_elsewhere_like_its_own(serve, files, machine):
+    server = serve("--listen", "127.0.0.1:0", "--tls-cert", files[0], "--tls-key", files[1])
+    url = f"https://localhost:{server.port}"
+    direct = Elsewhere(machine.root / "elsewhere", url, files[0], server.named)
+    session = direct.ptyd("new", "--name", "far").stdout.strip()
+    assert direct.says("run", "-s", session, "echo far-$((40+2)); (exit 7)") == (7, "far-42\n")
+    assert direct.says("ls", "-q") == (0, f"{session}\n")
+    assert "far-42" in direct.says("logs", session)[1]
+    assert direct.says("approvals")[0] == 0
+    assert url in direct.says("status")[1]
+    assert b"over-42" in direct.attached(session, b"echo over-$((40+2))\r", b"over-42")
+    # A command of its own begins where the server's sessions do, and ends its session.
+    assert direct.says("run", "exit 3")[0] == 3
+    assert direct.says("ls", "-q") == (0, f"{session}\n")
+    code, said = direct.says("stop")
+    assert code == 2 and "on this machine only" in said
+    refused = direct.ptyd("run", "cat", input="data")
+    assert refused.returncode == 2 and "another machine" in refused.stderr
+
+
+# promise: cli-13
+async def test_a_token_is_sent_only_where_nobody_can_read_it_on_the_way(serve, files, machine):
+    server = serve("--listen", "127.0.0.1:0", "--tls-cert", files[0], "--tls-key", files[1])
+    url = f"https://localhost:{server.port}"
+    person = Elsewhere(machine.root / "person", url, files[0], None)
+    code, said = person.says("ls")
+    assert code == 2 and "ptyd login" in said
+    assert person.ptyd("login", url, input="wrong\n").returncode == 4
+    assert person.says("ls")[0] == 2
+    assert person.ptyd("login", input=server.named + "\n").returncode == 0
+    kept = person.home / ".config/ptyd/logins.json"
+    assert kept.stat().st_mode & 0o777 == 0o600 and server.named in kept.read_text()
+    assert person.says("ls")[0] == 0
+    assert person.says("logout")[0] == 0 and person.says("ls")[0] == 2
+    # Plain HTTP to another machine, a certificate of an unknown authority, a name that is not the certificate's.
+    person.env["PTYD_TOKEN"] = server.named
+    code, said = person.says("--url", "http://ptyd.example:7893", "ls")
+    assert code == 2 and "https" in said
+    code, said = person.says("--url", f"https://127.0.0.1:{server.port}", "ls")
+    assert code == 5 and "certificate" in said
+    person.env["SSL_CERT_FILE"] = str(certificate(machine.root, "DNS:localhost")[0])
+    code, said = person.says("ls")
+    assert code == 5 and "certificate" in said
 
 
 # promise: access-14

@@ -1,0 +1,166 @@
+//! The commands of a host's own shell tool run in sessions, and behave as below the host's shell: the contract of
+//! `CLAUDE_CODE_SHELL_PREFIX`, in the forms that Claude Code 2.1.332 uses.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+/// A host with a folder, a conversation and a prefix.
+struct Host {
+    home: tempfile::TempDir,
+    prefix: PathBuf,
+}
+
+impl Host {
+    fn new() -> Self {
+        let home = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(home.path().join("web")).expect("made");
+        let mut host = Self { home, prefix: PathBuf::new() };
+        let printed =
+            host.with(Command::new(env!("CARGO_BIN_EXE_ptyd")).arg("shell-prefix")).output().expect("ptyd runs");
+        host.prefix = String::from_utf8(printed.stdout).expect("a path").trim_end().into();
+        host
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.home.path().join("web").canonicalize().expect("there")
+    }
+
+    fn with<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command
+            .env_clear()
+            .current_dir(self.folder())
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("SHELL", "/bin/bash");
+        command.env("HOME", self.home.path()).env("PTYD_STATE_DIR", self.home.path().join("state"));
+        command.env("PTYD_LISTEN", "127.0.0.1:0").env("CLAUDE_CODE_SESSION_ID", "96c1d797-065c").stdin(Stdio::null())
+    }
+
+    /// The prefix with a command of the shell tool.
+    fn tool(&self, line: &str) -> Command {
+        let mut command = Command::new(&self.prefix);
+        self.with(command.arg(line));
+        command
+    }
+
+    /// The output of the tool, and its exit code.
+    fn gives(&self, line: &str) -> (String, i32) {
+        said(&self.tool(line).output().expect("the prefix runs"))
+    }
+
+    fn ptyd(&self, arguments: &[&str]) -> String {
+        let output = self.with(Command::new(env!("CARGO_BIN_EXE_ptyd")).args(arguments)).output().expect("ptyd runs");
+        said(&output).0
+    }
+
+    /// The sessions that there are and were.
+    fn sessions(&self) -> Vec<serde_json::Value> {
+        let listed = self.ptyd(&["ls", "--all", "--json"]);
+        serde_json::from_str(&listed).expect("a list")
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.ptyd(&["kill", "--all", "--force"]);
+        self.ptyd(&["stop"]);
+    }
+}
+
+fn said(output: &Output) -> (String, i32) {
+    let text = [&output.stdout[..], &output.stderr[..]].concat();
+    (String::from_utf8(text).expect("text"), output.status.code().unwrap_or(-1))
+}
+
+/// A command that runs, and its first line.
+fn begun(command: &mut Command) -> (Child, BufReader<std::process::ChildStdout>, String) {
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the prefix runs");
+    let mut output = BufReader::new(child.stdout.take().expect("piped"));
+    let mut line = String::new();
+    output.read_line(&mut line).expect("a line");
+    (child, output, line)
+}
+
+#[test]
+// promise: cli-12
+fn a_command_of_a_hosts_shell_tool_ends_as_below_its_own_shell_and_is_recorded() {
+    let host = Host::new();
+    let there = host.home.path().join("cwd");
+    let line = |command: &str| {
+        format!(
+            "{{ shopt -u extglob; }} >/dev/null 2>&1 || true && eval '{command}' < /dev/null && pwd -P >| {}",
+            there.display()
+        )
+    };
+    assert_eq!(host.gives(&line("echo hello; (exit 7)")), ("hello\n".into(), 7));
+    assert!(!there.exists(), "a failure does not reach the end of the host's line");
+    assert_eq!(host.gives(&line("read x; printf \"%s\\n\" \"$?\" a\\\\nb")), ("1\na\\nb\n".into(), 0));
+    assert_eq!(std::fs::read_to_string(&there).expect("written"), format!("{}\n", host.folder().display()));
+    // Neither directories nor variables stay.
+    host.gives("cd /; export FOO=1");
+    assert_eq!(host.gives("pwd; echo \"[$FOO]$-\""), (format!("{}\n[]hBc\n", host.folder().display()), 0));
+    assert_eq!(host.gives("kill -9 $$").1, 137);
+    let sessions = host.sessions();
+    assert_eq!(sessions.len(), 1, "{sessions:?}");
+    assert!(sessions[0]["name"].as_str().is_some_and(|name| name.starts_with("claude/web ")), "{sessions:?}");
+    let history = host.ptyd(&["history", sessions[0]["id"].as_str().expect("an id")]);
+    assert!(history.contains("echo hello; (exit 7)"), "{history}");
+}
+
+#[test]
+// promise: cli-12
+fn a_prefix_passes_its_input_and_environment_on_exactly() {
+    let host = Host::new();
+    let bytes: Vec<u8> = (0..200_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let mut child = host
+        .tool("cat >got; echo $X")
+        .env("X", "a b\n'c'")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("run");
+    child.stdin.take().expect("piped").write_all(&bytes).expect("written");
+    assert_eq!(said(&child.wait_with_output().expect("ends")), ("a b 'c'\n".into(), 0));
+    assert_eq!(std::fs::read(host.folder().join("got")).expect("there"), bytes);
+    assert_eq!(host.gives("echo \"[$X]\""), ("[]\n".into(), 0));
+    // A host without a conversation gets a session for each command, which ends with it.
+    let alone = said(&host.tool("echo alone; exit 3").env_remove("CLAUDE_CODE_SESSION_ID").output().expect("runs"));
+    assert_eq!(alone, ("alone\n".into(), 3));
+}
+
+#[test]
+// promise: cli-12
+fn commands_of_a_conversation_run_side_by_side_and_end_with_their_prefix() {
+    let host = Host::new();
+    let (mut child, mut rest, first) =
+        begun(&mut host.tool("echo $$; trap 'echo over; exit' TERM INT; while :; do sleep 0.01; done"));
+    assert_eq!(host.gives("echo beside"), ("beside\n".into(), 0));
+    assert_eq!(host.sessions().len(), 2);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM)
+        .expect("signalled");
+    assert!(!child.wait().expect("ends").success());
+    let mut last = String::new();
+    rest.read_to_string(&mut last).expect("text");
+    assert!(!std::path::Path::new("/proc").join(first.trim()).exists(), "{first}{last}");
+    // Both are idle now, and none is added.
+    assert_eq!(host.gives("echo again"), ("again\n".into(), 0));
+    assert_eq!(host.sessions().len(), 2);
+}
+
+#[test]
+// promise: cli-12
+fn hooks_and_servers_of_the_host_are_passed_straight_through() {
+    let host = Host::new();
+    let mut child = host
+        .tool("echo to stderr >&2; cat")
+        .env("CLAUDE_PROJECT_DIR", host.folder())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("run");
+    child.stdin.take().expect("piped").write_all(b"{\"id\":1}\r\n\x1b[31m\0").expect("written");
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"{\"id\":1}\r\n\x1b[31m\0"[..], &b"to stderr\n"[..]));
+    assert!(!host.home.path().join("state/lock").exists(), "no server was needed");
+}
