@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
-use crate::serve::{LISTEN, ServeOptions};
+use crate::serve::{LISTEN, LogFormat, ServeOptions};
 use crate::sessions::table;
 use crate::{print, shell_prefix, usage_error};
 
@@ -39,7 +39,7 @@ enum ConfigCommand {
 /// Options that are set only on the server's command line.
 const NOT_IN_THE_FILE: [&str; 4] = ["detached", "background", "host", "port"];
 /// Options of every command: a client must find the server without reading its file.
-const OF_EVERY_COMMAND: [&str; 4] = ["state_dir", "socket", "config", "runtime_dir"];
+const OF_EVERY_COMMAND: [&str; 5] = ["state_dir", "socket", "url", "config", "runtime_dir"];
 
 /// Parses the command line; for `serve`, the configuration file comes after the command line and the environment.
 pub fn read(command: Command) -> Result<ArgMatches, Failure> {
@@ -127,7 +127,7 @@ pub fn config(
     let (_, serve) = matches.subcommand().ok_or_else(|| Failure::usage("there is no serve"))?;
     let options = ServeOptions::from_arg_matches(serve).map_err(Failure::usage)?;
     let config = options.config(given, paths.clone(), options.network.listen.unwrap_or(LISTEN))?;
-    let values = values(&config);
+    let values = values(&config, options.log.log_format);
     let in_file = path.as_ref().map_or_else(|| "file".to_owned(), |path| path.display().to_string());
     let mut rows: Vec<(String, Value, String)> = Vec::new();
     for (name, variable) in variables {
@@ -168,7 +168,7 @@ pub fn config(
 }
 
 /// The effective values, by the name of the setting.
-fn values(config: &Config) -> BTreeMap<&'static str, Value> {
+fn values(config: &Config, log_format: LogFormat) -> BTreeMap<&'static str, Value> {
     let figures = |limits: &Limits, named: &dyn Fn(&Limit) -> bool| {
         let named = Limit::ALL.into_iter().filter(named);
         let figures = named.filter_map(|limit| Some((limit.name().to_owned(), json!(limits.value(limit)?))));
@@ -199,6 +199,7 @@ fn values(config: &Config) -> BTreeMap<&'static str, Value> {
         ("retention_age", json!(config.retention_age.as_secs())),
         ("retention_bytes", json!(config.retention_bytes)),
         ("retention_free", json!(config.retention_free)),
+        ("log_format", json!(log_format.name())),
         ("slow_call", json!(config.slow_call.as_secs_f64())),
         ("requests_per_second", json!(config.requests_per_second)),
         ("failures_per_second", json!(config.failures_per_second)),
@@ -233,7 +234,7 @@ mod tests {
         let command = crate::Cli::command();
         let names = settings(command.find_subcommand("serve").expect("there"));
         let config = Config::of(LISTEN, "/s".into(), "/d".into());
-        let shown: Vec<_> = values(&config).into_keys().map(str::to_owned).collect();
+        let shown: Vec<_> = values(&config, LogFormat::Text).into_keys().map(str::to_owned).collect();
         let mut names: Vec<_> = names.into_iter().map(|(name, _)| name).collect();
         names.sort();
         assert_eq!(names, shown);

@@ -14,7 +14,7 @@ use etcetera::base_strategy::Xdg;
 
 use crate::exit::Failure;
 use crate::paths::Paths;
-use crate::{print, secret};
+use crate::{print, tty};
 
 /// The variable with a token; it takes precedence over a login.
 const TOKEN: &str = "PTYD_TOKEN";
@@ -53,7 +53,7 @@ fn address(url: &str) -> Result<ServerUrl, Failure> {
 pub async fn login(paths: &Paths, options: &LoginOptions) -> Result<ExitCode, Failure> {
     let url = meant(paths, options)?;
     let server = address(&url)?;
-    let token = secret::value("Token: ")?;
+    let token = tty::value("Token: ")?;
     Client::url(server, token.trim()).list(None).await?;
     let mut logins = Logins::read()?;
     logins.tokens.insert(key(&url), token.trim().to_owned());

@@ -21,6 +21,7 @@ mod events;
 mod exit;
 mod follow;
 mod history;
+mod input;
 mod kill;
 mod login;
 mod logs;
@@ -96,10 +97,10 @@ enum Command {
     #[command(visible_alias = "a", alias = "attach-session")]
     Attach(attach::AttachOptions),
     /// Send input to a session
-    Send(sessions::SendOptions),
+    Send(input::SendOptions),
     /// Press keys at a session
     #[command(alias = "send-keys")]
-    Keys(sessions::KeysOptions),
+    Keys(input::KeysOptions),
     /// Wait for the end of what runs in a session, for text, a port, a question or silence
     Wait(wait::WaitOptions),
     /// Print the screen of a session
@@ -243,11 +244,11 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::New(options) => run_requests(sessions::new(&daemon::client(&paths)?, &options)),
         Command::Run(options) => run_requests(run::run(&daemon::client(&paths)?, &paths, &options)),
         Command::Exec(options) => run_requests(run::run(&login::client(&paths)?, &paths, &options.into_run())),
-        Command::ShellPrefix(options) => shell_prefix::shell_prefix(&paths, &options),
+        Command::ShellPrefix(options) => run_requests(shell_prefix::shell_prefix(&paths, &options)),
         Command::Record(options) => run_requests(record::record(&paths, options)),
         Command::Attach(options) => run_requests(attach::attach(&login::client(&paths)?, &options)),
-        Command::Send(options) => run_requests(sessions::send(&login::client(&paths)?, &options)),
-        Command::Keys(options) => run_requests(sessions::keys(&login::client(&paths)?, &options)),
+        Command::Send(options) => run_requests(input::send(&login::client(&paths)?, &options)),
+        Command::Keys(options) => run_requests(input::keys(&login::client(&paths)?, &options)),
         Command::Wait(options) => run_requests(wait::wait(&login::client(&paths)?, &options)),
         Command::Screen(options) => run_requests(screen::screen(&login::client(&paths)?, &options)),
         Command::History(options) => run_requests(history::history(&login::client(&paths)?, &options)),

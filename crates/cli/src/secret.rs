@@ -1,7 +1,6 @@
 //! `secret`: sets, lists and removes named secrets. A value is never an argument, which others see in the list of
 //! processes.
 
-use std::io::Read;
 use std::process::ExitCode;
 
 use api::NamedSecret;
@@ -12,9 +11,6 @@ use ptyd_core::credentials::named_secrets::name_problem;
 use crate::exit::Failure;
 use crate::sessions::table;
 use crate::{print, tty};
-
-/// More is read of no value; the server says how long one may be.
-const READ_BYTES_MAX: u64 = 64 << 10;
 
 /// The options of `secret`.
 #[derive(Debug, Args)]
@@ -61,7 +57,7 @@ pub async fn secret(client: &Client, options: &SecretOptions) -> Result<ExitCode
             if let Some(problem) = name_problem(name) {
                 return Err(Failure::usage(format!("{name:?} is not a name for a secret: it {problem}")));
             }
-            client.set_secret(name, value("Value: ")?).await?;
+            client.set_secret(name, tty::value("Value: ")?).await?;
         }
         SecretCommand::Ls { json } => {
             let all = client.secrets().await?.secrets;
@@ -79,26 +75,6 @@ pub async fn secret(client: &Client, options: &SecretOptions) -> Result<ExitCode
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Standard input without its last newline, or a line that a person types unseen behind `prompt`.
-pub fn value(prompt: &str) -> Result<String, Failure> {
-    if let Some(terminal) = tty::Hidden::enter()? {
-        print::lines(prompt);
-        let line = terminal.line();
-        print::lines("\n");
-        return line?.ok_or_else(|| Failure::new("nothing was typed"));
-    }
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
-    let mut value = String::from_utf8(bytes).map_err(|_| Failure::new("the value is not text (UTF-8): encode it"))?;
-    if value.ends_with('\n') {
-        value.pop();
-    }
-    if value.ends_with('\r') {
-        value.pop();
-    }
-    Ok(value)
 }
 
 fn row(secret: &NamedSecret) -> Vec<String> {

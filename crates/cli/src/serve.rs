@@ -60,6 +60,38 @@ const AFTER_HELP: &str = "TIME is a number of seconds, or has a unit: 250ms, 90s
     unit: 256MiB, 10GB.\nThe table [server] of the configuration file can set each option under its name with underscores, except \
     those of \"Server\". An option takes precedence over its variable, and both over the file.";
 
+/// The form of the log's lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// A line for people.
+    #[default]
+    Text,
+    /// A JSON object.
+    Json,
+}
+
+impl LogFormat {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+}
+
+/// The options of the log.
+#[derive(Debug, Args)]
+#[command(next_help_heading = LOGS)]
+pub struct LogOptions {
+    /// Log a call that takes longer than this, unless its caller asked to wait; at most 86400 seconds [default: 2]
+    #[arg(long, env = "PTYD_SLOW_CALL", value_name = "TIME", value_parser = slow_call)]
+    slow_call: Option<Duration>,
+    /// Log lines for people, or one JSON object in each line
+    #[arg(long, env = "PTYD_LOG_FORMAT", value_name = "FORMAT", value_enum, default_value_t)]
+    pub log_format: LogFormat,
+}
+
 /// The options of `serve`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
@@ -120,9 +152,8 @@ pub struct ServeOptions {
     retention: RetentionOptions,
     #[command(flatten)]
     audit: AuditOptions,
-    /// Log a call that takes longer than this, unless its caller asked to wait; at most 86400 seconds [default: 2]
-    #[arg(long, help_heading = LOGS, env = "PTYD_SLOW_CALL", value_name = "TIME", value_parser = slow_call)]
-    slow_call: Option<Duration>,
+    #[command(flatten)]
+    pub log: LogOptions,
     /// Serve in the background: return once the server answers
     #[arg(long, short = 'd', alias = "daemon", conflicts_with = "detached")]
     background: bool,
@@ -384,7 +415,7 @@ impl ServeOptions {
             retention_age: options.retention.retention_age.unwrap_or(defaults.retention_age),
             retention_bytes: options.retention.retention_bytes.unwrap_or(defaults.retention_bytes),
             retention_free: options.retention.retention_free.unwrap_or(defaults.retention_free),
-            slow_call: options.slow_call.unwrap_or(defaults.slow_call),
+            slow_call: options.log.slow_call.unwrap_or(defaults.slow_call),
             requests_per_second: options.requests_per_second.unwrap_or(defaults.requests_per_second),
             failures_per_second: options.failures_per_second.unwrap_or(defaults.failures_per_second),
             sessions_max: SessionsMax {
@@ -415,7 +446,7 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
         // Fails for a process group leader, which then has no terminal to leave.
         let _ = rustix::process::setsid();
     }
-    log();
+    log(options.log.log_format);
     let listen = match &sockets.tcp {
         Some(tcp) => tcp.local_addr()?,
         None => options.network.given().unwrap_or_else(|| default_listen(options.detached)),
@@ -513,13 +544,18 @@ fn default_listen(detached: bool) -> SocketAddr {
     if detached && TcpListener::bind(LISTEN).is_err() { SocketAddr::new(LISTEN.ip(), 0) } else { LISTEN }
 }
 
-fn log() {
+fn log(form: LogFormat) {
     let given = std::env::var("PTYD_LOG").ok().filter(|given| !given.is_empty());
     let asked: Option<Targets> = given.and_then(|given| given.parse().ok());
     let asked = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
     let default = asked.default_level().unwrap_or(LevelFilter::ERROR);
     // The MCP library logs whole requests, including passwords typed at prompts.
     let filter = asked.with_default(default).with_target("rmcp", LevelFilter::ERROR);
+    if form == LogFormat::Json {
+        let lines = tracing_subscriber::fmt::layer().json().flatten_event(true).with_writer(io::stderr);
+        tracing_subscriber::registry().with(filter).with(lines).init();
+        return;
+    }
     // Errors quote foreign text: the name of a directory or session must not be able to forge log lines.
     let fields = format::debug_fn(|out, field, value| {
         let text = format!("{value:?}");

@@ -5,21 +5,18 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use api::{
-    ConfinementTier, CreateRequest, Dimensions, ErrorCode, ExecuteRequest, Exit, InputRequest, SessionStatus,
-    TerminalSession,
+    ConfinementTier, CreateRequest, Dimensions, ErrorCode, ExecuteRequest, Exit, SessionStatus, TerminalSession,
 };
 use clap::Args;
 use client::{Client, ClientError};
 use futures_util::stream::{self, StreamExt};
 use jiff::{SignedDuration, Timestamp};
-use ptyd_core::keys::{parse, with_text};
 use serde_json::{Number, Value};
 use terminal::quote;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::exit::Failure;
 use crate::serve::quoted;
-use crate::wait::WaitAfterInput;
 use crate::{print, tty, units};
 
 /// Sessions handled at once: the end of each may take the grace period of its processes.
@@ -366,72 +363,6 @@ pub async fn new(client: &Client, options: &NewOptions) -> Result<ExitCode, Fail
     Ok(ExitCode::SUCCESS)
 }
 
-/// The options of `send`.
-#[derive(Debug, Args)]
-pub struct SendOptions {
-    /// The session: its id, a unique beginning of its id, or its name
-    session: String,
-    /// The input; several words are joined with spaces. Text that begins with - comes behind --
-    #[arg(required_unless_present = "secret")]
-    text: Vec<String>,
-    /// Press keys: each word is the name of a key, such as C-c, Up or Enter
-    #[arg(long)]
-    keys: bool,
-    /// Do not press Enter after the text
-    #[arg(long, short = 'n')]
-    no_newline: bool,
-    // Enter is the default.
-    #[arg(long = "enter", hide = true, conflicts_with = "no_newline")]
-    _enter: bool,
-    /// Type one line from standard input and never record it (other users of the machine can read arguments)
-    #[arg(long, conflicts_with_all = ["text", "keys"])]
-    secret: bool,
-    #[command(flatten)]
-    waits: WaitAfterInput,
-    #[command(flatten)]
-    habits: Habits,
-}
-
-/// Types input at a session.
-pub async fn send(client: &Client, options: &SendOptions) -> Result<ExitCode, Failure> {
-    let session = find(client, &options.session).await?;
-    let (input, keys) = match options.keys {
-        true => (None, Some(options.text.clone())),
-        false if options.secret => (Some(line_of_input()?), None),
-        false => (Some(options.text.join(" ")), None),
-    };
-    let end_with_newline = !options.keys && !options.no_newline;
-    let request = InputRequest { input, keys, end_with_newline, secret: options.secret, ..InputRequest::default() };
-    options.waits.input(client, &session.id, request).await
-}
-
-/// The options of `keys`.
-#[derive(Debug, Args)]
-pub struct KeysOptions {
-    /// The session: its id, a unique beginning of its id, or its name
-    session: String,
-    /// The names of the keys, such as C-c, Up, Enter or Down*3; ptyd types every other word as it is
-    #[arg(required = true)]
-    keys: Vec<String>,
-    #[command(flatten)]
-    waits: WaitAfterInput,
-    #[command(flatten)]
-    habits: Habits,
-}
-
-/// Presses keys at a session.
-pub async fn keys(client: &Client, options: &KeysOptions) -> Result<ExitCode, Failure> {
-    let session = find(client, &options.session).await?;
-    let names = &options.keys;
-    let (input, keys) = match with_text(names) {
-        Some(sequence) => (None, Some(vec![sequence])),
-        None if names.iter().all(|name| parse(name).is_err()) => (Some(names.concat()), None),
-        None => (None, Some(names.clone())),
-    };
-    let request = InputRequest { input, keys, end_with_newline: false, ..InputRequest::default() };
-    options.waits.input(client, &session.id, request).await
-}
-
 /// The options of `resize`.
 #[derive(Debug, Args)]
 pub struct ResizeOptions {
@@ -460,19 +391,6 @@ pub struct InspectOptions {
 pub async fn inspect(client: &Client, options: &InspectOptions) -> Result<ExitCode, Failure> {
     print::json(&find_or_only(client, options.session.as_deref()).await?)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// One line of standard input; a terminal does not show it.
-fn line_of_input() -> Result<String, Failure> {
-    if let Some(terminal) = tty::Hidden::enter()? {
-        print::lines("Secret: ");
-        let line = terminal.line();
-        print::lines("\n");
-        return line?.ok_or_else(|| Failure::new("nothing was typed"));
-    }
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line)?;
-    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 /// Sessions, oldest first, optionally with ended ones.

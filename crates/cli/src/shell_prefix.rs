@@ -58,7 +58,7 @@ pub fn arguments() -> Vec<OsString> {
 }
 
 /// Runs the command, or prints the path of the prefix.
-pub fn shell_prefix(paths: &Paths, options: &ShellPrefixOptions) -> Result<ExitCode, Failure> {
+pub async fn shell_prefix(paths: &Paths, options: &ShellPrefixOptions) -> Result<ExitCode, Failure> {
     let Some(command) = &options.command else {
         print::line(link(&paths.state_dir)?.display())?;
         return Ok(ExitCode::SUCCESS);
@@ -76,7 +76,7 @@ pub fn shell_prefix(paths: &Paths, options: &ShellPrefixOptions) -> Result<ExitC
     let paths = &Paths { url: None, ..paths.clone() };
     let client = daemon::client(paths)?;
     let conversation = env::var(CONVERSATION).ok();
-    super::run_requests(place.run(&client, paths, command, conversation.as_deref()))
+    place.run(&client, paths, command, conversation.as_deref()).await
 }
 
 /// The link to this binary by the name of the prefix.

@@ -1,7 +1,7 @@
 //! This process's terminal: its size, raw mode, and output on it; raw mode and output are undone on every exit path.
 
 use std::cell::RefCell;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use api::Dimensions;
 use rustix::process::getpgrp;
@@ -10,6 +10,9 @@ use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, isatty, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
 };
 use terminal::{Changes, ScreenOnly};
+
+use crate::exit::Failure;
+use crate::print;
 
 /// Clears the terminal and puts the cursor at its top.
 pub const CLEAR: &str = "\x1b[H\x1b[2J";
@@ -157,4 +160,27 @@ impl Drop for Display {
 fn write(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush())
+}
+
+/// More is read of no value; the server says how long one may be.
+const READ_BYTES_MAX: u64 = 64 << 10;
+
+/// Standard input without its last newline, or a line that a person types unseen behind `prompt`.
+pub fn value(prompt: &str) -> Result<String, Failure> {
+    if let Some(terminal) = Hidden::enter()? {
+        print::lines(prompt);
+        let line = terminal.line();
+        print::lines("\n");
+        return line?.ok_or_else(|| Failure::new("nothing was typed"));
+    }
+    let mut bytes = Vec::new();
+    io::stdin().lock().take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
+    let mut value = String::from_utf8(bytes).map_err(|_| Failure::new("the value is not text (UTF-8): encode it"))?;
+    if value.ends_with('\n') {
+        value.pop();
+    }
+    if value.ends_with('\r') {
+        value.pop();
+    }
+    Ok(value)
 }

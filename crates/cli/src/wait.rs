@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use api::{EndedBy, InputRequest, WaitAnswer, WaitRequest};
+use api::{EndedBy, WaitAnswer, WaitRequest};
 use clap::Args;
 use client::Client;
 
 use crate::exit::{self, Failure};
 use crate::follow::Patience;
 use crate::sessions::{self, wire_name};
-use crate::{print, screen, units};
+use crate::{print, units};
 
 const AFTER_HELP: &str = "It prints what came: ended with the command's exit code (or `unknown`), matched, quiet, input_wanted, stopped or exited.\n\
     Exit codes: 0 what was awaited came, or nothing ran; 1 the command ended with another code than 0; 6 the program wants input; 7 it is \
@@ -74,7 +74,7 @@ pub async fn wait(client: &Client, options: &WaitOptions) -> Result<ExitCode, Fa
 }
 
 /// Names the event that ended the wait, with the exit code of a command that ended.
-fn words(answer: &WaitAnswer) -> String {
+pub fn words(answer: &WaitAnswer) -> String {
     let came = wire_name(&answer.ended_by);
     match answer.command.as_ref().map(|command| command.exit_code) {
         Some(Some(code)) if answer.ended_by == EndedBy::Ended => format!("{came} {code}"),
@@ -84,7 +84,7 @@ fn words(answer: &WaitAnswer) -> String {
 }
 
 /// The exit code that says what came.
-fn code(answer: &WaitAnswer) -> ExitCode {
+pub fn code(answer: &WaitAnswer) -> ExitCode {
     let ended = answer.command.as_ref().map(|command| command.exit_code);
     match answer.ended_by {
         EndedBy::Ended if !matches!(ended, None | Some(Some(0))) => ExitCode::FAILURE,
@@ -93,31 +93,5 @@ fn code(answer: &WaitAnswer) -> ExitCode {
         EndedBy::Stopped => ExitCode::from(exit::STOPPED),
         EndedBy::Exited => ExitCode::from(exit::EXITED),
         EndedBy::TimedOut => ExitCode::from(exit::TIMED_OUT),
-    }
-}
-
-/// Whether `send` and `keys` wait.
-#[derive(Debug, Default, Args)]
-pub struct WaitAfterInput {
-    /// Wait until what runs has ended or wants input, for at most this long; print the new output or the screen, and what came
-    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "30s", value_parser = units::time)]
-    wait: Option<Duration>,
-}
-
-impl WaitAfterInput {
-    /// Types the input; prints what came of it if that is awaited.
-    pub async fn input(&self, client: &Client, session: &str, request: InputRequest) -> Result<ExitCode, Failure> {
-        let request = InputRequest { timeout: self.wait.map(|most| most.as_secs_f64()), ..request };
-        let answer = client.input(session, &request, None).await?;
-        if self.wait.is_none() {
-            return Ok(ExitCode::SUCCESS);
-        }
-        let screen = answer.screen.as_ref().map(|screen| screen::used_rows(screen).join("\n"));
-        let shown = print::harmless(screen.as_deref().unwrap_or(answer.output.trim_end_matches('\n')));
-        if !shown.is_empty() {
-            print::line(shown)?;
-        }
-        print::line(format_args!("[{}]", words(&answer)))?;
-        Ok(code(&answer))
     }
 }

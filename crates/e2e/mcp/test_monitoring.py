@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 import yaml
 
-from mcp_client import CALL_SECONDS, REPOSITORY
+from mcp_client import CALL_SECONDS, PTYD, REPOSITORY
 from prometheus import Prometheus, needed
 
 PROMETHEUS = REPOSITORY / "deploy/prometheus"
@@ -112,3 +112,22 @@ async def test_an_idle_node_raises_no_alert_and_one_that_is_gone_does(watched):
                 pass
     finally:
         watched.process.send_signal(signal.SIGCONT)
+
+
+# promise: log-1
+async def test_each_log_line_is_one_json_object_whatever_a_caller_writes(machine):
+    log = machine.root / "log"
+    with log.open("wb") as stderr:
+        server = machine.serve("--listen", "127.0.0.1:0", "--log-format", "json", "--slow-call", "0", stderr=stderr)
+    try:
+        forged = 'x"}\n{"level":"ERROR","message":"forged"}\u2028'
+        refused = subprocess.run([PTYD, "new", "--name", forged], env=machine.env, capture_output=True, timeout=CALL_SECONDS)
+        assert refused.returncode != 0
+        machine.ptyd("kill", machine.ptyd("new", "--name", 'x"}{"level":"ERROR"}'))
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait()
+        server.stdout.close()
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert lines and all({"timestamp", "level", "target", "message"} <= line.keys() for line in lines), lines
+    assert {line["level"] for line in lines} <= {"INFO", "WARN"} and any("slow" in line["message"] for line in lines), lines
