@@ -29,7 +29,7 @@ pub fn make(root: &Path) -> Result<()> {
     let c = paths.map(|(from, to)| format!("-ffile-prefix-map={}={to}", from.display())).join(" ");
     let mut build = workspace::command(root, program(TOOLS[0].0));
     build.env("CARGO_ENCODED_RUSTFLAGS", rust).env("CFLAGS", c);
-    workspace::succeed(build.args(["auditable", "build", "--release", "--locked", "--package", "cli"]))?;
+    workspace::succeed(build.args(["auditable", "build", "--release", "--locked", "--package", "ptyd"]))?;
 
     let binary = target.join("release/ptyd");
     let materials = binary.with_extension("cdx.json");
