@@ -19,11 +19,12 @@ if (process.execve) {
 }
 
 // An older Node stays as the parent: it hands on signals, and ends as the binary ends.
-const child = spawn(binary, words, { stdio: 'inherit' })
+let child
 const signals = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']
 for (const signal of signals) {
   process.on(signal, () => child.kill(signal))
 }
+child = spawn(binary, words, { stdio: 'inherit' })
 child.on('error', (error) => {
   console.error(`ptyd: ${binary} does not start: ${error.message}`)
   process.exit(1)
