@@ -9,7 +9,7 @@ ARG BASE=docker.io/library/debian:bookworm-slim
 FROM ${BUILD} AS build
 WORKDIR /src
 COPY . .
-RUN [ -e ptyd ] || { cargo build --release --locked --package cli && mv target/release/ptyd . ; }
+RUN [ -e ptyd ] || { cargo build --release --locked --package ptyd && mv target/release/ptyd . ; }
 
 FROM ${BASE} AS slim
 # tini is process 1: it hands signals on to the server and reaps what the programs of sessions leave behind.

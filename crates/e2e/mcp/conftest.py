@@ -24,7 +24,7 @@ gc.set_threshold(100_000)
 def pytest_configure():
     """One clear sentence instead of a hundred failures."""
     if not PTYD.is_file():
-        raise pytest.UsageError(f"{PTYD} is not there: build it (cargo build -p cli), or name another in PTYD_BIN")
+        raise pytest.UsageError(f"{PTYD} is not there: build it (cargo build -p ptyd), or name another in PTYD_BIN")
 
 
 def pytest_collection_modifyitems(items):

@@ -347,10 +347,10 @@ class Workspace:
             await self.detached()
 
     @asynccontextmanager
-    async def lines(self, *options: str, stderr=None, **env: str):
+    async def lines(self, *options: str, stderr=None, program=(PTYD,), **env: str):
         """A `ptyd mcp` in raw lines."""
         process = await asyncio.create_subprocess_exec(
-            PTYD, "mcp", *options, env=self.env | env, cwd=self.project, stdin=-1, stdout=-1, stderr=stderr, limit=1 << 24
+            *program, "mcp", *options, env=self.env | env, cwd=self.project, stdin=-1, stdout=-1, stderr=stderr, limit=1 << 24
         )
         try:
             yield Lines(process)

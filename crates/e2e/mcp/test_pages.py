@@ -23,6 +23,9 @@ pytestmark = pytest.mark.not_confined("the pages say themselves what is confined
 # A command, or the first line of another block, and the reason why it is not run.
 NOT_RUN = {
     "cargo install --locked --path crates/cli      # builds ptyd in some minutes and puts it into ~/.cargo/bin": "it builds ptyd",
+    "cargo install --locked --path crates/cli": "it builds ptyd",
+    "cargo xtask release                                   # builds for glibc 2.17, into target/release-packages": "it builds ptyd",
+    "cargo xtask package target/release/ptyd packages-here # only packages a binary that is there": "test_packages.py runs it",
     "cargo run --release -- serve": "it builds ptyd",
     "cargo xtask test --quick    # needs only Rust and a linker: a minute, and six for the first build": "it runs this suite",
     "journal: recover a torn tail": "a commit message is not a command",
@@ -110,6 +113,13 @@ async def contributing(page: Page):
     assert os.access(REPOSITORY / ".ci/run", os.X_OK)
     page.leave("sh")
     page.leave("text")
+
+
+@story("docs/install.md")
+async def install(page: Page):
+    await page.run("sh")
+    await page.run("sh")
+    page.leave("sh")
 
 
 @story("docs/audit.md")

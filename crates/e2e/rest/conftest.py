@@ -25,7 +25,7 @@ NOBODY = 65534
 def pytest_configure():
     """One clear sentence instead of a hundred failures."""
     if not PTYD.is_file():
-        raise pytest.UsageError(f"{PTYD} is not there: build it (cargo build -p cli), or name another in PTYD_BIN")
+        raise pytest.UsageError(f"{PTYD} is not there: build it (cargo build -p ptyd), or name another in PTYD_BIN")
 
 
 class Server:

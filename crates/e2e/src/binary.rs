@@ -49,7 +49,7 @@ impl Binary {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
         let mut command = Command::new(cargo);
-        command.args(["build", "--quiet", "--release", "--package", "cli", "--manifest-path"]).arg(manifest);
+        command.args(["build", "--quiet", "--release", "--package", "ptyd", "--manifest-path"]).arg(manifest);
         // Beside us, wherever that is.
         if let Some(target) = own.ancestors().nth(2) {
             command.arg("--target-dir").arg(target);

@@ -72,7 +72,7 @@ fn built(repository: &Path, tag: &str) -> PathBuf {
     let target = folder.join("target");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
-    build.args(["build", "--quiet", "--locked", "--package", "cli", "--bin", "ptyd"]).arg("--target-dir").arg(&target);
+    build.args(["build", "--quiet", "--locked", "--package", "ptyd", "--bin", "ptyd"]).arg("--target-dir").arg(&target);
     assert!(build.current_dir(&source).status().expect("cargo").success(), "{tag} builds");
     target.join("debug/ptyd")
 }
