@@ -1,4 +1,4 @@
-//! Exit codes: 0 ok, 1 failed, 2 usage (clap's own), 3 no such session, 4 not allowed, 5 no server, 124 timed out.
+//! Exit codes, and the failures that have them.
 
 use std::{fmt, io};
 
@@ -18,6 +18,11 @@ pub const CODES: [(u8, &str); 10] = [
     (EXITED, "wait: the session has ended"),
     (TIMED_OUT, "timed out"),
 ];
+
+/// The same as a table for `--help`.
+pub fn help() -> String {
+    CODES.iter().map(|(code, meaning)| format!("  {code:<3}  {meaning}\n")).collect()
+}
 
 /// clap's own.
 pub const USAGE: u8 = 2;

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use crate::exit::Failure;
 use crate::follow::{self, Patience};
 use crate::print;
-use crate::sessions::{self, Habits};
+use crate::sessions;
 use crate::units;
 
 /// The options of `logs`.
@@ -38,8 +38,9 @@ pub struct LogsOptions {
     /// Print each answer of the server as one line of JSON
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    habits: Habits,
+    // With docker it adds timestamps, with tmux it names the session: neither is guessed.
+    #[arg(short = 't', hide = true)]
+    timestamps_or_target: bool,
 }
 
 /// A time of day, or so long ago.
@@ -54,6 +55,12 @@ fn moment(text: &str) -> Result<Timestamp, String> {
 
 /// Prints the output.
 pub async fn logs(client: &Client, options: &LogsOptions) -> Result<ExitCode, Failure> {
+    if options.timestamps_or_target {
+        return Err(Failure::usage(
+            "`ptyd logs` prints output without timestamps, and takes the session without -t; `ptyd history` has the times of \
+             commands, and `ptyd record` those of output",
+        ));
+    }
     let session = sessions::find_or_only(client, options.session.as_deref()).await?;
     let view = if options.raw { OutputView::Raw } else { OutputView::Text };
     let (mut next, end) = range(client, &session, options).await?;

@@ -59,7 +59,7 @@ use paths::{PathOptions, Paths};
 
 /// Real terminals for AI agents
 #[derive(Debug, Parser)]
-#[command(name = "ptyd", version, after_help = EXIT_CODES)]
+#[command(name = "ptyd", version, after_help = after_help())]
 struct Cli {
     #[command(flatten)]
     paths: PathOptions,
@@ -67,8 +67,14 @@ struct Cli {
     command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 success, 1 failure, 2 wrong usage, 3 no such session, 4 not allowed, 5 no server, \
-    124 timed out; run, exec and record exit with the command's own code.\nVariables of a server that is started here: PTYD_LOG is its log filter, such as debug; PTYD_TOKEN is its bearer token.\nExamples:\n  ptyd run 'make test'; echo data | ptyd run cat\n  ptyd new --name work && ptyd attach work";
+fn after_help() -> String {
+    format!(
+        "Exit codes:\n{}run, exec and record exit with the command's own code.\n\nVariables of a server that is started here: \
+         PTYD_LOG is its log filter, such as debug; PTYD_TOKEN is its bearer token.\n\nExamples:\n  ptyd run 'make test'; \
+         echo data | ptyd run cat\n  ptyd new --name work && ptyd attach work",
+        exit::help()
+    )
+}
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -34,11 +34,8 @@ pub struct LsOptions {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Print in this format, as `--json` does
-    #[arg(long, hide = true, value_parser = ["json", "table"])]
-    format: Option<String>,
     /// Print the list again and again, every 2 s; `ptyd top` also shows what the sessions use
-    #[arg(long, short, conflicts_with_all = ["json", "quiet", "format"])]
+    #[arg(long, short, conflicts_with_all = ["json", "quiet"])]
     watch: bool,
     // The list is always long.
     #[arg(short = 'l', hide = true)]
@@ -75,7 +72,7 @@ async fn list(client: &Client, options: &LsOptions) -> Result<(), Failure> {
         for session in &all {
             print::line(&session.id)?;
         }
-    } else if options.json || options.format.as_deref() == Some("json") {
+    } else if options.json {
         print::json(&all)?;
     } else if all.is_empty() {
         let others = if options.all { "" } else { "; `ptyd ls --all` shows ended ones" };

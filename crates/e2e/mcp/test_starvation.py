@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_client import CALL_SECONDS
+from mcp_client import CALL_SECONDS, hindrance
 
 ROOT = Path("/sys/fs/cgroup")
 # The names of a limit and of what is used, in the second version of control groups and in the first.
@@ -138,3 +138,56 @@ async def test_a_program_that_takes_all_memory_ends_and_the_server_answers(serve
     await rest("DELETE", f"{await a_session(rest)}?force=true")
     for at in (one, other):
         await rest("DELETE", f"{at}?force=true")
+
+
+# Each program takes less than the server, and all of them together more than there is. As the first one is killed, all end.
+HOGS = """
+import os, signal
+end, open_end = os.pipe()
+is_killed = False
+while not is_killed:
+    if os.fork() == 0:
+        os.close(open_end)
+        taken = os.urandom(8 << 20)
+        os.read(end, 1)
+        os._exit(0)
+    is_killed = os.waitpid(-1, os.WNOHANG)[0] != 0
+os.close(open_end)
+try:
+    while True:
+        os.wait()
+except ChildProcessError:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def preference(pid) -> int:
+    return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+
+
+@pytest.mark.parametrize("group", ["memory"], indirect=True)
+@pytest.mark.parametrize("tier", [None, "process", "sandbox"])
+async def test_many_small_programs_that_take_all_memory_end_before_the_server_and_other_sessions(served, rest, group, tier):
+    if tier is not None and (why := hindrance(tier)):
+        pytest.skip(why)
+    request = {"shell": "bash"}
+    if tier is not None:
+        served.configure(f'[profiles.confined]\ncwd = "{served.project}"\nconfinement = {{ tier = "{tier}" }}\n')
+        request["profile"] = "confined"
+    (served.project / "hogs.py").write_text(HOGS)
+    status, hungry = await rest("POST", "/terminals", request)
+    assert status == 201, hungry
+    other = await a_session(rest)
+    server = served.server()
+    assert preference(hungry["pid"]) == min(preference(server) + 500, 1000)
+    group.take(served.processes())
+    group.limit(group.in_use() + (256 << 20))
+    at = f"/terminals/{hungry['id']}"
+    status, answer = await rest("POST", f"{at}/execute", {"command": f"python3 {served.project}/hogs.py", "timeout": 60})
+    assert (status, answer["exitCode"]) == (200, 137), answer
+    for session in (at, other):
+        status, answer = await rest("POST", f"{session}/execute", {"command": "/bin/echo alive"})
+        assert (status, answer.get("output")) == (200, "alive\n"), answer
+    assert served.server() == server
+    for session in (at, other):
+        await rest("DELETE", f"{session}?force=true")

@@ -1,7 +1,7 @@
 //! Starts the shell on its terminal: a fork that copies no memory, then code that never returns, with a pipe for errors.
 
 use std::cell::Cell;
-use std::ffi::{CString, NulError};
+use std::ffi::{CStr, CString, NulError};
 use std::fs::File;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -12,6 +12,7 @@ use crate::confinement::{self, Confinement};
 use crate::sandbox::Sandbox;
 
 pub(crate) mod failure;
+mod out_of_memory;
 
 pub use failure::{SpawnError, Step};
 use failure::{fail, last_errno};
@@ -114,6 +115,7 @@ pub fn on_terminal(
     let limits: Vec<_> = program.limits.iter().map(|(resource, value)| (resource.number(), *value)).collect();
     let groups: Vec<RawFd> = program.groups.iter().map(AsRawFd::as_raw_fd).collect();
     let extra: Vec<_> = extra.iter().map(|(fd, at)| (fd.as_raw_fd(), *at)).collect();
+    let preference = out_of_memory::preference();
     let (errors, report) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|e| SpawnError { step: Step::Descriptors, errno: e.raw_os_error() })?;
     let mut stack = [const { MaybeUninit::<u128>::uninit() }; CHILD_STACK_BYTES / 16];
@@ -127,6 +129,7 @@ pub fn on_terminal(
         umask: program.umask,
         follower: follower.as_raw_fd(),
         extra: &extra,
+        preference: &preference,
         report: report.as_raw_fd(),
         limits: &limits,
         groups: &groups,
@@ -202,6 +205,7 @@ struct Plan<'a> {
     umask: u32,
     follower: RawFd,
     extra: &'a [(RawFd, RawFd)],
+    preference: &'a CStr,
     report: RawFd,
     limits: &'a [(RlimitResource, u64)],
     groups: &'a [RawFd],
@@ -222,6 +226,10 @@ extern "C" fn child(plan: *mut libc::c_void) -> libc::c_int {
     // SAFETY: it is the plan of [`on_terminal`], which waits until this process has its own memory or is gone.
     unsafe {
         let plan = &*plan.cast::<Plan<'_>>();
+        if plan.inside.get() == 0 {
+            // Before a sandbox is entered, where `/proc` is read-only; the program there inherits it.
+            out_of_memory::prefer(plan.preference);
+        }
         match plan.sandbox {
             Some((process, namespaces)) if plan.inside.get() == 0 => enter(plan, process, namespaces),
             _ => become_program(plan),
@@ -353,6 +361,20 @@ mod tests {
         let full = File::options().write(true).open("/dev/full").expect("there");
         assert_eq!(of(Vec::new(), vec![full]), Err((Step::Group, libc::ENOSPC)));
         assert!(of(vec![(Resource::OpenFiles, 64)], Vec::new()).is_ok());
+    }
+
+    #[test]
+    fn a_program_is_killed_before_its_starter_where_memory_is_exhausted() {
+        let of = |process: &str| -> i32 {
+            let file = std::fs::read_to_string(format!("/proc/{process}/oom_score_adj")).expect("there");
+            file.trim().parse().expect("a number")
+        };
+        let own = of("self");
+        let pty = Pty::open(80, 24).expect("a pty");
+        let cat = on_terminal(&program("/bin/cat", "/"), pty.follower.as_fd(), &[]).expect("started");
+        assert_eq!((of(&cat.to_string()), of("self")), ((own + 500).min(1_000), own));
+        drop(pty);
+        reap(cat.cast_signed());
     }
 
     #[test]

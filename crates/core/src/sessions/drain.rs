@@ -56,7 +56,7 @@ impl Drain {
         self.0.send_if_modified(|state| {
             let is_new = state.since.is_some() != is_draining;
             if is_new {
-                state.since = is_draining.then(SystemTime::now);
+                state.since = is_draining.then(sys::time::wall);
             }
             is_new
         });

@@ -1,61 +1,9 @@
 //! The binary as a person uses it: real servers and shells, each test with its own home and directories.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Child, Output, Stdio};
 
-/// A home of its own, and the server that was started on demand in it.
-struct Home {
-    dir: tempfile::TempDir,
-}
-
-impl Home {
-    fn new() -> Self {
-        Self { dir: tempfile::tempdir().expect("a directory") }
-    }
-
-    fn state(&self) -> PathBuf {
-        self.dir.path().join("state")
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ptyd"));
-        command.args(arguments).env_clear().current_dir(self.dir.path());
-        command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.dir.path()).env("LC_ALL", "C.UTF-8");
-        command.env("PTYD_STATE_DIR", self.state()).env("PTYD_LISTEN", "127.0.0.1:0");
-        command
-    }
-
-    fn ptyd(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().expect("ptyd runs")
-    }
-
-    fn server_pid(&self) -> Option<i32> {
-        std::fs::read_to_string(self.state().join("lock")).ok()?.trim().parse().ok()
-    }
-
-    /// Ends the server by this signal and waits until its lock is free again.
-    fn end_server(&self, signo: i32) {
-        let Some(pid) = self.server_pid() else { return };
-        if sys::signal::send(pid, signo).is_ok() {
-            let lock = std::fs::File::open(self.state().join("lock")).expect("the lock file");
-            lock.lock().expect("free once the server has ended");
-        }
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        // Sessions outlive the server, so they are ended first.
-        if let Ok(output) = self.command(&["ls", "--json"]).output()
-            && let Ok(all) = serde_json::from_slice::<Vec<api::TerminalSession>>(&output.stdout)
-        {
-            for session in all {
-                let _ = self.command(&["kill", "--force", &session.id]).output();
-            }
-        }
-        self.end_server(sys::signal::TERM);
-    }
-}
+use crate::home::Home;
 
 /// Exit code and stdout.
 fn seen(output: &Output) -> (Option<i32>, String) {

@@ -3,84 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Command;
 
-/// A home of its own, with the server that its first command starts.
-struct Home {
-    dir: tempfile::TempDir,
-}
-
-impl Home {
-    fn new() -> Self {
-        Self { dir: tempfile::tempdir().expect("a directory") }
-    }
-
-    fn lock(&self) -> PathBuf {
-        self.dir.path().join("state/lock")
-    }
-
-    fn ptyd(&self, arguments: &[&str]) -> Output {
-        self.environment(Command::new(env!("CARGO_BIN_EXE_ptyd")).args(arguments)).output().expect("ptyd runs")
-    }
-
-    /// Programs of the home's `bin` come first on PATH.
-    fn environment<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.dir.path().join("bin").display());
-        command.env_clear().current_dir(self.dir.path()).env("PATH", path);
-        command.env("HOME", self.dir.path()).env("LC_ALL", "C.UTF-8");
-        command.env("PTYD_STATE_DIR", self.dir.path().join("state")).env("PTYD_LISTEN", "127.0.0.1:0")
-    }
-
-    /// Every file of the home but those of the server, with its text.
-    fn files(&self) -> BTreeMap<PathBuf, String> {
-        let mut all = BTreeMap::new();
-        let mut open = vec![self.dir.path().to_owned()];
-        while let Some(folder) = open.pop() {
-            for entry in std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
-                if entry.is_dir() && !entry.ends_with("state") {
-                    all.insert(entry.clone(), String::new());
-                    open.push(entry);
-                } else if entry.is_file() {
-                    all.insert(entry.clone(), std::fs::read_to_string(&entry).expect("text"));
-                }
-            }
-        }
-        all
-    }
-
-    fn has(&self, path: &str, text: &str) {
-        let path = self.dir.path().join(path);
-        std::fs::create_dir_all(path.parent().expect("below the home")).expect("made");
-        std::fs::write(path, text).expect("written");
-    }
-
-    /// The standard output of a command that succeeds.
-    fn prints(&self, arguments: &[&str]) -> String {
-        let output = self.ptyd(arguments);
-        assert!(output.status.success(), "{arguments:?}: {output:?}");
-        String::from_utf8(output.stdout).expect("text")
-    }
-
-    /// The exit code, and what was printed for people.
-    fn fails(&self, arguments: &[&str]) -> (i32, String) {
-        let output = self.ptyd(arguments);
-        (output.status.code().expect("a code"), String::from_utf8_lossy(&output.stderr).into_owned())
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        self.ptyd(&["kill", "--all", "--force"]);
-        let pid = std::fs::read_to_string(self.lock()).ok().and_then(|text| text.trim().parse().ok());
-        if let Some(pid) = pid
-            && sys::signal::send(pid, sys::signal::TERM).is_ok()
-        {
-            let lock = std::fs::File::open(self.lock()).expect("the lock file");
-            lock.lock().expect("free once the server has ended");
-        }
-    }
-}
+use crate::home::Home;
 
 #[test]
 // promise: cli-10
@@ -91,7 +16,7 @@ fn a_session_is_started_found_used_and_ended_by_the_words_of_other_tools() {
     for list in [&["ps", "-q"][..], &["list", "-q"], &["ls", "-l", "-q"], &["ps", "-a", "--quiet"]] {
         assert_eq!(home.prints(list).trim(), work, "{list:?}");
     }
-    assert!(home.prints(&["ls", "--format", "json"]).contains("\"name\": \"work\""));
+    assert!(home.prints(&["ls", "--json"]).contains("\"name\": \"work\""));
     assert!(home.prints(&["inspect", "work"]).contains(work));
     for run in [&["exec", "work", "echo", "$HOME; x"][..], &["exec", "-it", "work", "echo", "$HOME; x"]] {
         assert_eq!(home.prints(run), "$HOME; x\n", "several words are a program and its arguments");
@@ -131,7 +56,9 @@ fn output_is_read_as_the_habits_of_logs_history_and_search_have_it() {
         assert_eq!(tail.lines().collect::<Vec<_>>(), last, "{lines}");
     }
     assert_eq!(home.prints(&["logs", "--since", "1h", "first"]), all);
-    assert_eq!(home.prints(&["logs", "--tail", "0", "-t", "first"]), "");
+    assert_eq!(home.prints(&["logs", "--tail", "0", "first"]), "");
+    let (code, said) = home.fails(&["logs", "-t", "first"]);
+    assert!(code == 2 && said.contains("without timestamps"), "{said}");
     let history = home.prints(&["history", "first"]);
     let rows: Vec<Vec<&str>> = history.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!((rows[0][1], &rows[1][..2], &rows[2][..2]), ("CODE", &["c1", "0"][..], &["c2", "3"][..]), "{history}");
@@ -357,5 +284,12 @@ fn an_agent_reads_the_whole_command_line_as_json() {
     assert!(
         until["about"].as_str().is_some_and(|about| about.contains("listening:PORT")) && until["value"] == "CONDITION"
     );
-    assert_eq!(told["exitCodes"].as_array().map(Vec::len), Some(10));
+    let codes = told["exitCodes"].as_array().expect("a list");
+    let help = home.prints(&["--help"]);
+    for code in codes {
+        let line =
+            format!("  {:<3}  {}\n", code["code"].as_u64().expect("a number"), code["meaning"].as_str().expect("text"));
+        assert!(help.contains(&line), "{line}{help}");
+    }
+    assert_eq!(codes.len(), 10);
 }

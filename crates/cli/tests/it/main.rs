@@ -1,0 +1,5 @@
+//! Tests of the binary as people and agents use it: with real servers and shells.
+
+mod command_line;
+mod first_guesses;
+mod home;
