@@ -3,3 +3,4 @@
 mod command_line;
 mod first_guesses;
 mod home;
+mod shell_prefix;

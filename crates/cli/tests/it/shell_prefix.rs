@@ -5,41 +5,31 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
+use crate::home::Home;
+
 /// A host with a folder, a conversation and a prefix.
 struct Host {
-    home: tempfile::TempDir,
+    home: Home,
     prefix: PathBuf,
 }
 
 impl Host {
     fn new() -> Self {
-        let home = tempfile::tempdir().expect("a directory");
-        std::fs::create_dir(home.path().join("web")).expect("made");
-        let mut host = Self { home, prefix: PathBuf::new() };
-        let printed =
-            host.with(Command::new(env!("CARGO_BIN_EXE_ptyd")).arg("shell-prefix")).output().expect("ptyd runs");
-        host.prefix = String::from_utf8(printed.stdout).expect("a path").trim_end().into();
-        host
+        let home = Home::new();
+        std::fs::create_dir(home.dir.path().join("web")).expect("made");
+        let prefix = home.prints(&["shell-prefix"]).trim_end().into();
+        Self { home, prefix }
     }
 
     fn folder(&self) -> PathBuf {
-        self.home.path().join("web").canonicalize().expect("there")
-    }
-
-    fn with<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        command
-            .env_clear()
-            .current_dir(self.folder())
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .env("SHELL", "/bin/bash");
-        command.env("HOME", self.home.path()).env("PTYD_STATE_DIR", self.home.path().join("state"));
-        command.env("PTYD_LISTEN", "127.0.0.1:0").env("CLAUDE_CODE_SESSION_ID", "96c1d797-065c").stdin(Stdio::null())
+        self.home.dir.path().join("web").canonicalize().expect("there")
     }
 
     /// The prefix with a command of the shell tool.
     fn tool(&self, line: &str) -> Command {
         let mut command = Command::new(&self.prefix);
-        self.with(command.arg(line));
+        self.home.environment(command.arg(line)).current_dir(self.folder()).stdin(Stdio::null());
+        command.env("SHELL", "/bin/bash").env("CLAUDE_CODE_SESSION_ID", "96c1d797-065c");
         command
     }
 
@@ -48,22 +38,9 @@ impl Host {
         said(&self.tool(line).output().expect("the prefix runs"))
     }
 
-    fn ptyd(&self, arguments: &[&str]) -> String {
-        let output = self.with(Command::new(env!("CARGO_BIN_EXE_ptyd")).args(arguments)).output().expect("ptyd runs");
-        said(&output).0
-    }
-
     /// The sessions that there are and were.
     fn sessions(&self) -> Vec<serde_json::Value> {
-        let listed = self.ptyd(&["ls", "--all", "--json"]);
-        serde_json::from_str(&listed).expect("a list")
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        self.ptyd(&["kill", "--all", "--force"]);
-        self.ptyd(&["stop"]);
+        serde_json::from_str(&self.home.prints(&["ls", "--all", "--json"])).expect("a list")
     }
 }
 
@@ -85,7 +62,7 @@ fn begun(command: &mut Command) -> (Child, BufReader<std::process::ChildStdout>,
 // promise: cli-12
 fn a_command_of_a_hosts_shell_tool_ends_as_below_its_own_shell_and_is_recorded() {
     let host = Host::new();
-    let there = host.home.path().join("cwd");
+    let there = host.home.dir.path().join("cwd");
     let line = |command: &str| {
         format!(
             "{{ shopt -u extglob; }} >/dev/null 2>&1 || true && eval '{command}' < /dev/null && pwd -P >| {}",
@@ -103,7 +80,7 @@ fn a_command_of_a_hosts_shell_tool_ends_as_below_its_own_shell_and_is_recorded()
     let sessions = host.sessions();
     assert_eq!(sessions.len(), 1, "{sessions:?}");
     assert!(sessions[0]["name"].as_str().is_some_and(|name| name.starts_with("claude/web ")), "{sessions:?}");
-    let history = host.ptyd(&["history", sessions[0]["id"].as_str().expect("an id")]);
+    let history = host.home.prints(&["history", sessions[0]["id"].as_str().expect("an id")]);
     assert!(history.contains("echo hello; (exit 7)"), "{history}");
 }
 
@@ -162,5 +139,5 @@ fn hooks_and_servers_of_the_host_are_passed_straight_through() {
     child.stdin.take().expect("piped").write_all(b"{\"id\":1}\r\n\x1b[31m\0").expect("written");
     let output = child.wait_with_output().expect("ends");
     assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"{\"id\":1}\r\n\x1b[31m\0"[..], &b"to stderr\n"[..]));
-    assert!(!host.home.path().join("state/lock").exists(), "no server was needed");
+    assert!(!host.home.dir.path().join("state/lock").exists(), "no server was needed");
 }
