@@ -6,8 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).resolve().parent
 DOCUMENT = HERE.parents[2] / "schema/openapi.json"
+NPM = Path(os.environ.get("PTYD_TEST_NPM", HERE.parents[2] / "target/npm/node_modules"))
 
 
 def run(*command, cwd, **env):
@@ -18,10 +21,11 @@ def run(*command, cwd, **env):
 
 # promise: rest-1
 def test_typescript_is_generated_without_a_warning_and_type_checks(tmp_path):
-    for name in ("package.json", "package-lock.json", "client.ts"):
-        shutil.copy(HERE / name, tmp_path)
-    run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", cwd=tmp_path)
-    tools = tmp_path / "node_modules/.bin"
+    if not NPM.is_dir():
+        pytest.skip(f"{NPM} is not there: `cargo xtask test` makes it, or name another in PTYD_TEST_NPM")
+    shutil.copy(HERE / "client.ts", tmp_path)
+    (tmp_path / "node_modules").symlink_to(NPM)
+    tools = NPM / ".bin"
     said = run(tools / "openapi-typescript", DOCUMENT, "--output", "schema.d.ts", cwd=tmp_path, NO_COLOR="1")
     assert not [line for line in said.lower().splitlines() if "warn" in line or "error" in line], said
     flags = ["--noEmit", "--strict", "--module", "nodenext", "--lib", "es2023,dom", "--target", "es2023"]

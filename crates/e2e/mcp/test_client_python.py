@@ -1,0 +1,141 @@
+"""The Python client: its types are the document's, its package installs, and no disconnect costs a byte or runs a command twice."""
+
+import asyncio
+import os
+import random
+import sys
+from base64 import b64decode
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from client_packages import PYTHON, import_python, python_env, run
+from cut_proxy import CutProxy
+from mcp_client import IS_FULL, PTYD
+
+BIN = Path(sys.executable).parent
+ptyd = import_python()
+
+# Disconnects that each transport suffers.
+CUTS = 1000 if IS_FULL else 12
+KILLS = 20 if IS_FULL else 2
+TRANSPORTS = ("websocket", "sse", "poll")
+
+
+# promise: client-1
+def test_the_types_are_made_from_the_document_and_the_package_is_typed(tmp_path):
+    run(PYTHON / "make_models.sh", tmp_path / "models.py", PATH=f"{BIN}:{os.environ['PATH']}")
+    assert (tmp_path / "models.py").read_text() == (PYTHON / "src/ptyd/models.py").read_text(), "run clients/python/make_models.sh"
+    run(BIN / "mypy", "--cache-dir", tmp_path / "cache", cwd=PYTHON)
+
+
+async def everything(session, since=0) -> bytes:
+    """The output from an offset on, by one plain request after the other."""
+    output = b""
+    while True:
+        page = await session.call("GET", f"output?view=stream&since=o:{since}")
+        output, since = output + b64decode(page["dataBase64"]), page["nextOffset"]
+        if page["nextOffset"] == page["endOffset"]:
+            return output
+
+
+async def work(session, folder: Path, is_half, is_enough) -> tuple[list[str], list[str]]:
+    """Types lines until it is half enough, and runs commands until it is enough, each with a number of its own."""
+    typed, ran = [], []
+    listener = await session.start(f"while read -r line && [ $line != end ]; do echo $line >> {folder}/typed; done")
+    while not typed or not is_half():
+        typed.append(str(len(typed)))
+        await listener.type(f"{typed[-1]}\n")
+    await listener.type("end\n")
+    assert (await listener.end()).code == 0
+    while not ran or not is_enough():
+        number = len(ran)
+        done = await session.run(f"echo {number} >> {folder}/ran; seq {number} {number + 200}; (exit {number % 7})")
+        assert (done.code, done.output) == (number % 7, "".join(f"{n}\n" for n in range(number, number + 201)))
+        ran.append(str(number))
+    return typed, ran
+
+
+class Watched:
+    """A session that works, and a client that watches it."""
+
+    def __init__(self, session, folder):
+        self.session, self.folder, self.seen = session, folder, []
+        self.watching = asyncio.create_task(self._watch())
+
+    async def _watch(self):
+        async for chunk in self.session.output(follow=True):
+            assert not chunk.gap
+            self.seen.append(chunk.bytes)
+
+    async def works(self, direct, is_half, is_enough):
+        """Everything happened once, and every byte came."""
+        typed, ran = await work(self.session, self.folder, is_half, is_enough)
+        witness = await direct.session(self.session.id)
+        await witness.close()
+        await self.watching
+        assert (self.folder / "typed").read_text().split() == typed
+        assert (self.folder / "ran").read_text().split() == ran
+        assert b"".join(self.seen) == await everything(witness)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+# promise: client-2
+async def test_a_thousand_disconnects_cost_no_byte_and_run_nothing_twice(served, transport):
+    address, seed = urlsplit(served.url), random.randrange(1 << 32)
+    print(f"seed {seed}")
+    async with (
+        CutProxy(address.hostname, address.port, seed) as proxy,
+        ptyd.AsyncPtyd(f"http://{address.netloc}", served.token) as direct,
+        ptyd.AsyncPtyd(proxy.url, served.token, silence=0.5, transports=(transport,)) as client,
+    ):
+        session = await client.open()
+        watched = Watched(session, served.root)
+        await watched.works(direct, lambda: proxy.faults >= CUTS / 2, lambda: proxy.faults >= CUTS)
+
+
+# promise: client-2
+async def test_a_command_runs_once_and_its_output_is_whole_though_the_server_is_killed(served):
+    url = served.url.removesuffix("/mcp")
+    async with ptyd.AsyncPtyd(url, served.token, silence=5) as direct, ptyd.AsyncPtyd(url, served.token, silence=5) as client:
+        killed = 0
+
+        async def kill():
+            nonlocal killed
+            while killed < 2 * KILLS:
+                await asyncio.to_thread(served.serve_again)
+                killed += 1
+                # The next one lives until the client has met it.
+                await direct.sessions()
+
+        watched = Watched(await client.open(), served.root)
+        killing = asyncio.create_task(kill())
+        await watched.works(direct, lambda: killed >= KILLS, lambda: killing.done())
+        await killing
+
+
+HAPPY = """
+import os, sys
+from ptyd import Ptyd
+
+with Ptyd() as p, p.open(cwd="app") as sh:
+    r = sh.run("pwd; (exit 3)", timeout=300)
+    assert (r.code, r.ok, r.output) == (3, False, os.path.realpath("app") + "\\n"), r
+    sh.run("read -p 'Name? ' n; echo hi $n", wait=False)
+    sh.wait_for("Name?"); sh.type("Ada\\n")
+    assert sh.wait_end().code == 0 and "hi Ada" in sh.screen().text
+    sh.run("sleep 600", wait=False)
+    sh.keys("C-c")
+    whole = b"".join(c.bytes for c in sh.output(since=0))
+    assert b"hi Ada" in whole and sh.wait_end().code == 130
+    # Its session is gone: nobody knows its code.
+    assert sh.run("kill -9 $$").code is None
+"""
+
+
+# promise: client-1
+async def test_the_first_program_finds_the_server_of_the_command_line_and_starts_it(machine):
+    (machine.project / "app").mkdir()
+    env = python_env(machine.env) | {"PTYD_BIN": str(PTYD)}
+    await asyncio.to_thread(run, sys.executable, "-c", HAPPY, cwd=machine.project, **env)
