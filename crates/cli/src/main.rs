@@ -23,6 +23,7 @@ mod follow;
 mod history;
 mod kill;
 mod logs;
+mod open;
 mod paths;
 mod piped_stdin;
 mod policy;
@@ -111,6 +112,9 @@ enum Command {
     /// Print what happens in all sessions, as it happens
     #[command(alias = "watch")]
     Events(events::EventsOptions),
+    /// Print a link, good once, to the page where a person sees every session, and open it in a browser
+    #[command(alias = "web")]
+    Open(open::OpenOptions),
     /// Show the server, its sessions, and what waits for a person
     #[command(alias = "info")]
     Status(status::StatusOptions),
@@ -221,6 +225,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Screen(options) => run_requests(screen::screen(&Client::unix(&paths.socket), &options)),
         Command::History(options) => run_requests(history::history(&Client::unix(&paths.socket), &options)),
         Command::Events(options) => run_requests(events::events(&Client::unix(&paths.socket), &options)),
+        Command::Open(options) => run_requests(open::open(&daemon::client(&paths)?, &options)),
         Command::Status(options) => run_requests(status::status(&Client::unix(&paths.socket), &paths, &options)),
         Command::Top(options) => run_requests(status::top(&Client::unix(&paths.socket), &options)),
         Command::Inspect(options) => run_requests(sessions::inspect(&Client::unix(&paths.socket), &options)),

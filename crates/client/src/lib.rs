@@ -15,8 +15,8 @@ use api::{
     Approval, ApprovalList, Capabilities, CommandExecution, CommandList, CommandListQuery, CreateRequest, Decision,
     DecisionRequest, Dimensions, Drain, DrainQuery, ExecuteRequest, InputRequest, NamedSecret, NewToken, Output,
     OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SecretList, SecretRequest, SessionList,
-    SessionListQuery, SignalList, SignalRequest, TerminalSession, Terminated, TokenInfo, TokenList, TokenRequest,
-    WaitAnswer, WaitRequest,
+    SessionListQuery, SignalList, SignalRequest, TerminalSession, Terminated, Ticket, TicketRequest, TokenInfo,
+    TokenList, TokenRequest, WaitAnswer, WaitRequest,
 };
 pub use connection::ServerAddress;
 use connection::{Answer, Pool};
@@ -124,6 +124,11 @@ impl Client {
     /// `POST /tokens`.
     pub async fn make_token(&self, body: &TokenRequest) -> Result<NewToken, ClientError> {
         self.json(post("/tokens".to_owned(), body)?).await
+    }
+
+    /// `POST /tickets`.
+    pub async fn ticket(&self, body: &TicketRequest) -> Result<Ticket, ClientError> {
+        self.json(post("/tickets".to_owned(), body)?).await
     }
 
     /// `GET /capabilities`.
