@@ -67,11 +67,11 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
             &["dispatch"],
         ],
     ),
-    ("server", &[&["http"], &["secret_page"], &["mcp", "rest", "ws"], &["serve"]]),
+    ("server", &[&["http"], &["secret_page"], &["page"], &["mcp", "rest", "ws"], &["serve"]]),
 ];
 
 /// The protocols of the server, and its page for people: they parse and render.
-const PROTOCOLS: [&str; 4] = ["mcp", "rest", "secret_page", "ws"];
+const PROTOCOLS: [&str; 5] = ["mcp", "page", "rest", "secret_page", "ws"];
 
 /// The modules that a protocol may use of the core: the interface and the dispatcher, the principal of a request, and the ids, names
 /// of keys and bounds in which it speaks, with the lane of its work. Nothing that knows a credential or a session.

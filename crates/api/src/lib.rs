@@ -49,5 +49,5 @@ pub use session::{
     StartupFailure, TerminalSession, TerminateQuery, Terminated,
 };
 pub use socket::SocketQuery;
-pub use ticket::{Ticket, TicketPage, TicketRequest, TicketScope};
+pub use ticket::{Login, Ticket, TicketPage, TicketRequest, TicketScope};
 pub use token::{NewToken, TokenInfo, TokenList, TokenRequest, TokenScope};

@@ -25,6 +25,7 @@ mod input;
 mod kill;
 mod login;
 mod logs;
+mod open;
 mod paths;
 mod piped_stdin;
 mod policy;
@@ -121,6 +122,9 @@ enum Command {
     /// Print what happens in all sessions, as it happens
     #[command(alias = "watch")]
     Events(events::EventsOptions),
+    /// Print a link, good once, to the page where a person sees every session, and open it in a browser
+    #[command(alias = "web")]
+    Open(open::OpenOptions),
     /// Show the server, its sessions, and what waits for a person
     #[command(alias = "info")]
     Status(status::StatusOptions),
@@ -259,6 +263,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Screen(options) => run_requests(screen::screen(&login::client(&paths)?, &options)),
         Command::History(options) => run_requests(history::history(&login::client(&paths)?, &options)),
         Command::Events(options) => run_requests(events::events(&login::client(&paths)?, &options)),
+        Command::Open(options) => run_requests(open::open(&daemon::client(&paths)?, &options)),
         Command::Status(options) => run_requests(status::status(&login::client(&paths)?, &paths, &options)),
         Command::Top(options) => run_requests(status::top(&login::client(&paths)?, &options)),
         Command::Inspect(options) => run_requests(sessions::inspect(&login::client(&paths)?, &options)),

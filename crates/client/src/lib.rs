@@ -15,7 +15,7 @@ use api::{
     Approval, ApprovalList, Capabilities, CommandExecution, CommandList, CommandListQuery, CreateRequest, Decision,
     DecisionRequest, Dimensions, Drain, DrainQuery, ExecuteRequest, InputRequest, NamedSecret, NewToken, Output,
     OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SecretList, SecretRequest,
-    SessionEnvironment, SessionList, SessionListQuery, SignalList, SignalRequest, TerminalSession, Terminated,
+    SessionEnvironment, SessionList, SessionListQuery, SignalList, SignalRequest, TerminalSession, Terminated, Ticket, TicketRequest,
     TokenInfo, TokenList, TokenRequest, WaitAnswer, WaitRequest,
 };
 use connection::{Answer, Pool};
@@ -139,6 +139,11 @@ impl Client {
     /// `POST /tokens`.
     pub async fn make_token(&self, body: &TokenRequest) -> Result<NewToken, ClientError> {
         self.json(post("/tokens".to_owned(), body)?).await
+    }
+
+    /// `POST /tickets`.
+    pub async fn ticket(&self, body: &TicketRequest) -> Result<Ticket, ClientError> {
+        self.json(post("/tickets".to_owned(), body)?).await
     }
 
     /// `GET /capabilities`.

@@ -21,6 +21,7 @@ mod drain;
 mod events_sse;
 mod extract;
 mod input;
+mod logins;
 mod openapi;
 mod operation;
 mod output;
@@ -38,10 +39,14 @@ mod tickets;
 mod tokens;
 mod unrouted;
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::middleware::from_fn;
 
+use crate::page::logins::Logins;
 pub(crate) use docs::PAGE as DOCS;
+pub(crate) use logins::PATH as LOGIN;
 pub use openapi::document;
 use ptyd_core::dispatch::Dispatcher;
 pub(crate) use routes::routes;
@@ -49,8 +54,8 @@ use state::Rest;
 pub(crate) use unrouted::{no_method, no_route};
 
 /// The table as a router.
-pub(crate) fn router(dispatcher: Dispatcher, base_url: &str) -> Router {
-    router_without(&[], Rest { dispatcher, base_url: base_url.into(), document, router_without })
+pub(crate) fn router(dispatcher: Dispatcher, logins: Arc<Logins>, base_url: &str) -> Router {
+    router_without(&[], Rest { dispatcher, logins, base_url: base_url.into(), document, router_without })
 }
 
 fn router_without(left_out: &[&str], rest: Rest) -> Router {

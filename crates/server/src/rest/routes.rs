@@ -11,8 +11,8 @@ use serde_json::json;
 use super::operation::{Content, Operation, Tag};
 use super::state::Rest;
 use super::{
-    actions, approvals, audit, batch, capabilities, commands, docs, drain, events_sse, input, output, processes,
-    recording, search, secrets, sessions, tickets, tokens,
+    actions, approvals, audit, batch, capabilities, commands, docs, drain, events_sse, input, logins, output,
+    processes, recording, search, secrets, sessions, tickets, tokens,
 };
 
 /// One line of the table.
@@ -288,8 +288,25 @@ fn of_the_server() -> Vec<Route> {
                 )
                 .body::<api::TicketRequest>(json!({ "page": "docs" }))
                 .needed()
-                .json::<api::Ticket>(201, "A ticket, which works once within 30 s.")
+                .json::<api::Ticket>(201, "A ticket, which works once within 30 s; for the page `sessions`, within 5 minutes.")
                 .refuses(&[api::ErrorCode::SessionNotFound]),
+        ),
+        on_post(
+            logins::PATH,
+            post(logins::open),
+            say("logIn", "Log a browser in to the page of sessions")
+                .details(
+                    "The credential is a token, or the ticket of a link (`createTicket` with the page `sessions`), as the \
+                     bearer token. From then on, the cookie of the answer and its `key` in the header `Ptyd-Login` stand \
+                     for it, in requests of the page itself.",
+                )
+                .json::<api::Login>(201, "The key. The log-in ends after 12 hours, with its token, or with the server.")
+                .with("Set-Cookie", "The cookie, which no script can read."),
+        ),
+        on_delete(
+            logins::PATH,
+            delete(logins::close),
+            say("logOut", "End a browser's log-in").empty(204, "The cookie and its key are not valid any more."),
         ),
         on_post(
             "/tokens",

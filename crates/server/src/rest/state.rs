@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::convert;
 use crate::http::problem::ProblemResponse;
+use crate::page::logins::Logins;
 use ptyd_core::action::{Action, Boxed, Outcome, PatternShare};
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::principal::Principal;
@@ -16,6 +17,8 @@ use ptyd_core::principal::Principal;
 #[derive(Debug, Clone)]
 pub(super) struct Rest {
     pub(super) dispatcher: Dispatcher,
+    /// The log-ins of browsers.
+    pub(super) logins: Arc<Logins>,
     /// `host:port` of the loopback listener, for URLs in answers.
     pub(super) base_url: Arc<str>,
     /// The OpenAPI document. It is made of the table of routes, which holds the handlers that answer with it.

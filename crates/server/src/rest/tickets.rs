@@ -1,5 +1,6 @@
 //! `POST /tickets`: authentication for a browser, whose sockets and pages cannot send a token.
 
+use api::ErrorCode;
 use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::{StatusCode, header};
@@ -22,15 +23,27 @@ pub(super) async fn create(
             SessionId::parse(&session).map_err(|_| ProblemResponse::field("session", "must be a session's id"))?,
         ),
         (None, Some(api::TicketPage::Docs)) => TicketTarget::Docs,
+        (None, Some(api::TicketPage::Sessions)) => return link(&rest, &principal),
         (None, None) => return Err(ProblemResponse::field("session", "one of session and page is needed")),
         (Some(_), Some(_)) => return Err(ProblemResponse::field("page", "only one of session and page can be given")),
     };
     let may_write = body.scope == api::TicketScope::Write;
     match rest.act(&principal, Action::Ticket { place, may_write }).await? {
         Outcome::Ticket(made) => {
-            let ticket = api::Ticket { ticket: made.ticket, expires_in: made.lifetime.as_secs() };
+            let ticket = api::Ticket { ticket: made.ticket, expires_in: made.lifetime.as_secs(), url: None };
             Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], Json(ticket)).into_response())
         }
         other => Err(unexpected(&other)),
     }
+}
+
+/// A link by which a browser logs in. A log-in outlives the program that made it, so a program in a session makes none.
+fn link(rest: &Rest, principal: &Principal) -> Result<Response, ProblemResponse> {
+    if principal.origin.from_session.is_some() {
+        let help = "a program in a session makes no link to the page; run `ptyd open` outside of ptyd's sessions";
+        return Err(ProblemResponse::new(ErrorCode::Forbidden, help));
+    }
+    let made = rest.logins.link(principal)?;
+    let ticket = api::Ticket { ticket: made.ticket, expires_in: made.lifetime.as_secs(), url: Some(made.url) };
+    Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], Json(ticket)).into_response())
 }

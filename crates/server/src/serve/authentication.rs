@@ -17,11 +17,11 @@ use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use hyper::body::Body as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::authorization_header::{bearer, password};
+use super::browser_logins::Browser;
 use super::nodes::Nodes;
 use super::rate_limit::{Buckets, Rate};
 use super::refusals::{self, RefusalRecorder};
@@ -31,6 +31,8 @@ use crate::http::misdirected::{Forwarding, Misdirected};
 use crate::http::problem::ProblemResponse;
 use crate::http::request_body::RequestBodies;
 use crate::http::token_revocation;
+use crate::page;
+use crate::page::logins::{self, Logins};
 use crate::rest::DOCS;
 use crate::secret_page;
 use crate::ws::first_message::{Admission, Admit, Admitted, Credential};
@@ -69,6 +71,8 @@ pub(super) struct Guard {
     tokens: Arc<Tokens>,
     /// One-time tickets, each for one socket or for the docs.
     tickets: Arc<Tickets>,
+    /// The log-ins of browsers.
+    logins: Arc<Logins>,
     /// The user id of the server.
     uid: u32,
     /// The rules of the TCP listener.
@@ -120,6 +124,7 @@ impl Guard {
             token,
             tokens,
             tickets,
+            logins: Arc::new(Logins::new("http://127.0.0.1", "http://127.0.0.1")),
             uid,
             access: TcpAccess::new(&config.network),
             nodes: Nodes::new(&config.network),
@@ -132,6 +137,16 @@ impl Guard {
             refusals: RefusalRecorder::default(),
             waiting: Arc::new(Semaphore::new(limits::SOCKETS_WITHOUT_CREDENTIAL_MAX)),
         }
+    }
+
+    /// Knows these log-ins of browsers.
+    pub(super) fn with_logins(self, logins: Logins) -> Self {
+        Self { logins: Arc::new(logins), ..self }
+    }
+
+    /// The log-ins of browsers.
+    pub(super) fn logins(&self) -> Arc<Logins> {
+        Arc::clone(&self.logins)
     }
 
     /// Large bodies of requests are taken in these lanes.
@@ -237,8 +252,8 @@ pub(super) async fn check(guard: &Arc<Guard>, mut request: Request, next: Next) 
             Ok(_) | Err((_, None)) => response,
         });
     }
-    let has_shown =
-        matches!(transport, Some(Transport::Unix { .. })) || request.headers().contains_key(header::AUTHORIZATION);
+    let has_token = request.headers().contains_key(header::AUTHORIZATION);
+    let has_shown = matches!(transport, Some(Transport::Unix { .. })) || has_token;
     if has_shown && admitted.is_err() {
         guard.log_refused(transport.as_ref());
     }
@@ -251,8 +266,11 @@ pub(super) async fn check(guard: &Arc<Guard>, mut request: Request, next: Next) 
             let mut shut_out = None;
             if let Some(Authenticated { mut principal, grant }) = admitted {
                 principal.origin = refusals::origin(transport.as_ref(), request.uri());
+                let path = request.uri().path();
+                let is_decision = secret_page::is_approval(path)
+                    || path.starts_with("/approvals/") && request.headers().contains_key(logins::KEY) && !has_token;
                 if let (true, Some(Transport::Tcp { peer: Some(peer), server: Some(server) })) =
-                    (secret_page::is_approval(request.uri().path()), &transport)
+                    (is_decision, &transport)
                 {
                     principal.origin.is_users_process = guard.is_users_process(*peer, *server).await;
                 }
@@ -332,6 +350,10 @@ impl Guard {
         uri: &Uri,
     ) -> Result<Option<Authenticated>, ProblemResponse> {
         let locality = self.access.check(ends, headers, uri)?;
+        let browser = Browser { access: &self.access, logins: &self.logins, locality, headers, uri };
+        if let Some(principal) = browser.logged_in(&self.peer_users, self.uid, ends).await? {
+            return Ok(Some(Authenticated { principal, grant: None }));
+        }
         match self.with_credential(locality, headers, uri) {
             Err(refusal) if secret_page::is_here(uri.path()) && refusal.code == ErrorCode::Unauthorized => {
                 self.person(locality, headers, ends, refusal).await
@@ -378,7 +400,7 @@ impl Guard {
         headers: &HeaderMap,
         uri: &Uri,
     ) -> Result<Option<Authenticated>, ProblemResponse> {
-        if OPEN.contains(&uri.path()) {
+        if OPEN.contains(&uri.path()) || page::is_open(headers, uri) {
             return Ok(None);
         }
         let shown = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(bearer);
@@ -554,22 +576,11 @@ fn socket_of(uri: &Uri) -> Option<&str> {
     uri.path().strip_prefix("/terminals/")?.strip_suffix("/socket").filter(|session| !session.contains('/'))
 }
 
-/// The token of an `Authorization` value; the scheme is case-insensitive (RFC 9110 §11.1).
-fn bearer(value: &str) -> Option<&str> {
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
-/// The password of an `Authorization` value (RFC 7617).
-fn password(value: &str) -> Option<String> {
-    let (scheme, words) = value.split_once(' ')?;
-    let words = STANDARD.decode(words.trim()).ok().filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
-    String::from_utf8(words).ok()?.split_once(':').map(|(_, password)| password.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
     use ptyd_core::config::NetworkConfig;
 
     fn network() -> NetworkConfig {
@@ -583,6 +594,7 @@ mod tests {
             token: Token::given("right").expect("valid"),
             tokens: Arc::new(tokens),
             tickets: Arc::default(),
+            logins: Arc::new(Logins::new("http://localhost:7893", "https://pty.example")),
             uid: 1_000,
             access: TcpAccess::new(&network()),
             nodes: Nodes::new(&network()),
@@ -747,15 +759,6 @@ mod tests {
         assert_eq!(over_tcp("/livez", &[(header::HOST, "localhost")]), Ok(false));
         assert_eq!(over_tcp("/livez", &[(header::HOST, "evil.example")]), Err(ErrorCode::HostRefused));
         assert_eq!(over_tcp("/livez/", &[(header::HOST, "localhost")]), Err(ErrorCode::Unauthorized));
-    }
-
-    #[test]
-    // promise: access-12
-    fn a_log_in_of_a_browser_has_the_token_as_its_password() {
-        let of = |words: &str| password(&format!("Basic {}", STANDARD.encode(words)));
-        assert_eq!([of("me:to:ken"), of(":token"), of("token")], [Some("to:ken".into()), Some("token".into()), None]);
-        assert_eq!(["Basic", "Basic !", "Bearer bWU6eA=="].map(password), [None, None, None]);
-        assert_eq!(password("basic bWU6eA==").as_deref(), Some("x"));
     }
 
     #[test]

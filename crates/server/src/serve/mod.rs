@@ -4,6 +4,8 @@
 //! `server_restarting` and leaves every session to its holder: nothing in here ends a program.
 
 mod authentication;
+mod authorization_header;
+mod browser_logins;
 mod metrics_page;
 mod nodes;
 mod rate_limit;
@@ -15,7 +17,7 @@ mod tls;
 use std::fs;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::http::connections::{self, Bounds, Opened, Stream, Transport};
+use crate::page::logins::Logins;
 use crate::ws::SocketCount;
 use authentication::Guard;
 use ptyd_core::config::Config;
@@ -139,13 +142,14 @@ pub async fn serve(config: Config, sockets: Sockets, mut tell: impl FnMut(Stage<
     tokio::spawn(async move { audit.keep_written().await });
     let audit = dispatcher.audit();
     let uid = own_uid().map_err(ServeError::at(&config.socket))?;
-    let guard =
-        Guard::new(token, dispatcher.tokens(), dispatcher.tickets(), uid, &config).recorded_in(dispatcher.audit());
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let url = network.public_url.as_ref().map_or_else(|| format!("{scheme}://{address}"), ToString::to_string);
+    let guard = Guard::new(token, dispatcher.tokens(), dispatcher.tickets(), uid, &config)
+        .recorded_in(dispatcher.audit())
+        .with_logins(Logins::new(&local_url(scheme, address), &url));
     let visits = SocketCount::new();
     let unix_peers = dispatcher.unix_peers();
     let guard = guard.with_peers(unix_peers.clone()).in_lanes(dispatcher.lanes());
-    let own_url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
-    let url = network.public_url.as_ref().map_or(own_url, ToString::to_string);
     let app = router::router(dispatcher, guard, &visits, &url, &config);
     let chosen = config.state_dir.join("listen");
     // Only programs that read the address there are affected: a full disk must not prevent clients from ending
@@ -192,6 +196,12 @@ pub async fn serve(config: Config, sockets: Sockets, mut tell: impl FnMut(Stage<
     let _ = fs::remove_file(&chosen);
     drop(link);
     Ok(())
+}
+
+/// The address of the server for browsers on its machine.
+fn local_url(scheme: &str, address: SocketAddr) -> String {
+    let ip = if address.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { address.ip() };
+    format!("{scheme}://{}", SocketAddr::new(ip, address.port()))
 }
 
 /// Identifies the file at a path: a service manager may have put its own socket in the place of ours.

@@ -16,6 +16,7 @@ use super::metrics_page::{self, MetricsPage, measure};
 use crate::http::problem::label;
 use crate::http::unread_body;
 use crate::mcp::{self, stdio_upgrade};
+use crate::page;
 use crate::rest;
 use crate::secret_page;
 use crate::ws::{self, SocketCount};
@@ -41,7 +42,8 @@ pub(super) fn router(
     let metrics = dispatcher.metrics();
     let ready = dispatcher.clone();
     let page = MetricsPage { dispatcher: dispatcher.clone(), visits: visits.clone() };
-    let routes = rest::router(dispatcher.clone(), base_url)
+    let routes = rest::router(dispatcher.clone(), guard.logins(), base_url)
+        .merge(page::router())
         .merge(stdio_upgrade::router(dispatcher.clone(), base_url))
         .merge(mcp::http_router(dispatcher.clone(), base_url, config.state_dir.join("conversations")))
         .merge(if config.secret_page { secret_page::router(dispatcher.clone()) } else { Router::new() })

@@ -81,6 +81,20 @@ impl TcpAccess {
         Ok(locality)
     }
 
+    /// Whether a request comes from a page of this server itself, as the browser says: not from another port of its host either.
+    pub(super) fn is_of_own_page(&self, headers: &HeaderMap, uri: &Uri) -> bool {
+        let host = host(headers, uri).ok().flatten().unwrap_or_default();
+        let is_same = headers.get_all("sec-fetch-site").iter().all(|site| site == "same-origin");
+        let mut origins = headers.get_all(header::ORIGIN).iter().map(|origin| origin.to_str().unwrap_or_default());
+        is_same && origins.all(|origin| self.is_own(origin, host))
+    }
+
+    /// Whether this is the origin of the server's own pages, where it is asked by the name of this host.
+    fn is_own(&self, origin: &str, host: &str) -> bool {
+        let is_public = |origin: &str| self.public_url.as_ref().is_some_and(|url| url.is(origin));
+        origin == format!("{}://{host}", self.scheme) || is_public(origin)
+    }
+
     fn may_speak_plainly(&self, peer: Option<SocketAddr>) -> bool {
         let is_trusted = |peer: SocketAddr| {
             let peer = peer.ip().to_canonical();
@@ -108,14 +122,13 @@ impl TcpAccess {
                 || is_public(origin)
                 || self.allowed_origins.iter().any(|allowed| allowed.is(origin))
         };
-        let is_own = |origin: &str| origin == format!("{}://{host}", self.scheme) || is_public(origin);
         for origin in headers.get_all(header::ORIGIN) {
             let origin = origin.to_str().unwrap_or_default();
             if !is_accepted(origin) {
                 let help = "web pages of other origins may not use this server (--allow-origin)";
                 return Err(ProblemResponse::new(ErrorCode::OriginRefused, help));
             }
-            if secret_page::is_here(uri.path()) && !is_own(origin) {
+            if secret_page::is_here(uri.path()) && !self.is_own(origin, host) {
                 let help = "only this page's own form may be sent to it";
                 return Err(ProblemResponse::new(ErrorCode::OriginRefused, help));
             }

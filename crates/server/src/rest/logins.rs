@@ -1,0 +1,35 @@
+//! `POST /login` and `DELETE /login`: a browser's log-in to the page.
+
+use axum::Json;
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::state::Rest;
+use crate::http::problem::ProblemResponse;
+use ptyd_core::principal::Principal;
+
+/// The route, where a link's ticket is a credential.
+pub(crate) const PATH: &str = "/login";
+
+pub(super) async fn open(
+    State(rest): State<Rest>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+) -> Result<Response, ProblemResponse> {
+    let is_secure = |origin: &axum::http::HeaderValue| origin.as_bytes().starts_with(b"https:");
+    let is_encrypted = headers.get(header::ORIGIN).is_some_and(is_secure);
+    let made = rest.logins.open(&principal, is_encrypted)?;
+    let scope = match principal.scope {
+        ptyd_core::principal::Scope::Read => api::TokenScope::Read,
+        ptyd_core::principal::Scope::Write => api::TokenScope::Write,
+        ptyd_core::principal::Scope::Admin => api::TokenScope::Admin,
+    };
+    let login = api::Login { key: made.key, expires_in: made.lifetime.as_secs(), principal: principal.name, scope };
+    let fields = [(header::CACHE_CONTROL, "no-store".to_owned()), (header::SET_COOKIE, made.set_cookie)];
+    Ok((StatusCode::CREATED, fields, Json(login)).into_response())
+}
+
+pub(super) async fn close(State(rest): State<Rest>, headers: HeaderMap) -> Response {
+    (StatusCode::NO_CONTENT, [(header::SET_COOKIE, rest.logins.close(&headers))]).into_response()
+}

@@ -1,0 +1,243 @@
+// A session live, by the sub-protocol ptyd.v1 (docs/websocket.md): it continues at the offset that was drawn last, so that no byte
+// is missing or repeated, and repeats input that has no confirmation, which is typed once.
+
+import { type Command, type Foreground, post } from "./api";
+import type { TerminalScreen } from "./screen";
+
+export type State = "connecting" | "live" | "lost" | "ended" | "gone";
+
+export interface Told {
+  state(state: State): void;
+  size(cols: number, rows: number): void;
+  command(command: Command): void;
+  foreground(foreground: Foreground): void;
+  problem(detail: string): void;
+}
+
+/** So much output is drawn from its beginning, which gives a whole scrollback; of more, only the screen. */
+const WHOLE_BYTES_MAX = 512 * 1024;
+const PARSED_EVERY = 32 * 1024;
+
+export class Live {
+  readonly #client = `page-${crypto.getRandomValues(new Uint32Array(2)).join("-")}`;
+  #socket: WebSocket | null = null;
+  /** The offset up to which everything is drawn; null: the screen comes first. */
+  #at: number | null = null;
+  /** While the beginning is drawn: where it ends. */
+  #catchUpTo = 0;
+  #confirmed = 0;
+  #next = 1;
+  readonly #unconfirmed = new Map<number, Uint8Array>();
+  #mayWrite = false;
+  #isResumed = false;
+  #isClosed = false;
+  #wait = 200;
+  #retry: ReturnType<typeof setTimeout> | undefined;
+  #ping: ReturnType<typeof setInterval> | undefined;
+  #heard = 0;
+
+  constructor(
+    readonly session: string,
+    readonly screen: TerminalScreen,
+    readonly told: Told,
+  ) {}
+
+  /** Connects; with the beginning of the output where that is short. */
+  start(journal: { firstOffset: number; endOffset: number }): void {
+    const isShort = journal.endOffset - journal.firstOffset <= WHOLE_BYTES_MAX;
+    this.#at = isShort ? journal.firstOffset : null;
+    this.#catchUpTo = isShort ? journal.endOffset : 0;
+    void this.#connect();
+  }
+
+  /** Takes or gives back the keyboard: another connection, because the server keeps the right of each. */
+  takeOver(mayWrite: boolean): void {
+    if (this.#mayWrite === mayWrite) return;
+    this.#mayWrite = mayWrite;
+    this.#unconfirmed.clear();
+    this.#drop();
+    void this.#connect();
+  }
+
+  type(text: string): void {
+    if (!this.#mayWrite) return;
+    const bytes = new TextEncoder().encode(text);
+    const sequence = this.#next++;
+    this.#unconfirmed.set(sequence, bytes);
+    this.#send(sequence, bytes);
+  }
+
+  resize(cols: number, rows: number): void {
+    if (this.#socket?.readyState !== WebSocket.OPEN) return;
+    this.#socket.send(JSON.stringify({ event: "resize", dimensions: { cols, rows } }));
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#drop();
+  }
+
+  #drop(): void {
+    clearTimeout(this.#retry);
+    clearInterval(this.#ping);
+    const socket = this.#socket;
+    this.#socket = null;
+    socket?.close();
+  }
+
+  async #connect(): Promise<void> {
+    if (this.#isClosed) return;
+    const mayWrite = this.#mayWrite;
+    let ticket: string;
+    try {
+      const scope = mayWrite ? "write" : "read";
+      ticket = (await post<{ ticket: string }>("/tickets", { session: this.session, scope })).ticket;
+    } catch {
+      this.told.state("lost");
+      this.#again();
+      return;
+    }
+    if (this.#isClosed || mayWrite !== this.#mayWrite || this.#socket) return;
+    const query = new URLSearchParams({ client: this.#client });
+    this.#isResumed = this.#at !== null;
+    if (this.#at !== null) query.set("since", `o:${this.#at}`);
+    if (this.#catchUpTo) query.set("behind", "all");
+    const address = `${location.origin.replace(/^http/, "ws")}/terminals/${this.session}/socket?${query}`;
+    const socket = new WebSocket(address, ["ptyd.v1", `ptyd.ticket.${ticket}`]);
+    socket.binaryType = "arraybuffer";
+    this.#socket = socket;
+    this.#heard = Date.now();
+    socket.onopen = () => {
+      this.#wait = 200;
+      this.told.state("live");
+      for (const [sequence, bytes] of this.#unconfirmed) this.#send(sequence, bytes);
+    };
+    socket.onmessage = ({ data }) => {
+      if (this.#socket !== socket) return;
+      this.#heard = Date.now();
+      if (typeof data === "string") this.#event(JSON.parse(data) as Record<string, unknown>);
+      else this.#frame(new DataView(data as ArrayBuffer));
+    };
+    socket.onclose = ({ code, reason }) => {
+      if (this.#socket !== socket) return;
+      this.#drop();
+      if (code === 4410) this.told.state("ended");
+      else if (code === 4404) this.told.state("gone");
+      else {
+        if (code === 4409) this.#at = null;
+        if (code === 4403) this.told.problem(reason || "this log-in may only look");
+        this.told.state("lost");
+        this.#again();
+      }
+    };
+    // The server pings only its own side; a network that has gone silently is noticed here.
+    this.#ping = setInterval(() => {
+      if (Date.now() - this.#heard < 45_000) return;
+      socket.close();
+      socket.onclose?.(new CloseEvent("close", { code: 1006 }));
+    }, 5_000);
+  }
+
+  #again(): void {
+    if (this.#isClosed) return;
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => void this.#connect(), this.#wait);
+    this.#wait = Math.min(this.#wait * 2, 4_000);
+  }
+
+  /** The beginning cannot be drawn as it was: sizes have changed, or events are missing. The screen is exact. */
+  #onlyTheScreen(): void {
+    this.#at = null;
+    this.#catchUpTo = 0;
+    this.#drop();
+    void this.#connect();
+  }
+
+  #frame(frame: DataView): void {
+    const number = (at: number) => Number(frame.getBigUint64(at, true));
+    const kind = frame.getUint8(0);
+    if (kind === 0x04) {
+      this.#unconfirmed.delete(number(1));
+      return;
+    }
+    if (kind === 0x03) {
+      if (this.#catchUpTo) this.#onlyTheScreen();
+      return;
+    }
+    const isSnapshot = kind === 0x02;
+    const to = number(isSnapshot ? 1 : 9);
+    const bytes = new Uint8Array(frame.buffer, isSnapshot ? 13 : 17);
+    if (isSnapshot) {
+      this.#confirmed = 0;
+      const [cols, rows] = [frame.getUint16(9, true), frame.getUint16(11, true)];
+      this.screen.write("", () => {
+        this.screen.reset();
+        this.screen.resize(cols, rows);
+        this.told.size(cols, rows);
+      });
+    }
+    // The terminal draws in this order, so the next connection continues here.
+    this.#at = to;
+    if (this.#catchUpTo && to >= this.#catchUpTo) this.#catchUpTo = 0;
+    const socket = this.#socket;
+    this.screen.write(bytes, () => {
+      if (to - this.#confirmed < PARSED_EVERY || socket?.readyState !== WebSocket.OPEN) return;
+      this.#confirmed = to;
+      const parsed = new DataView(new ArrayBuffer(9));
+      parsed.setUint8(0, 0x12);
+      parsed.setBigUint64(1, BigInt(to), true);
+      socket.send(parsed.buffer);
+    });
+  }
+
+  #event(event: Record<string, unknown>): void {
+    const size = event.dimensions as { cols: number; rows: number } | undefined;
+    switch (event.event) {
+      case "control":
+        if (event.missedEvents) {
+          if (this.#isResumed) this.#onlyTheScreen();
+        } else if (size && this.#at !== null && Number(event.offset) === this.#at && this.#catchUpTo) {
+          this.#resized(size);
+        }
+        if (event.foreground) this.told.foreground(event.foreground as Foreground);
+        break;
+      case "resize":
+        if (this.#catchUpTo) this.#onlyTheScreen();
+        else if (size) this.#resized(size);
+        break;
+      case "command.started": {
+        const command = event.command as Command;
+        this.screen.write("", () => this.screen.mark(command.id));
+        this.told.command(command);
+        break;
+      }
+      case "command.completed":
+        this.told.command(event.command as Command);
+        break;
+      case "foreground":
+        this.told.foreground(event.foreground as Foreground);
+        break;
+      case "error":
+        if (event.seq !== undefined && event.seq !== null) this.#unconfirmed.delete(Number(event.seq));
+        this.told.problem(String(event.detail));
+        break;
+    }
+  }
+
+  #resized({ cols, rows }: { cols: number; rows: number }): void {
+    this.screen.write("", () => {
+      this.screen.resize(cols, rows);
+      this.told.size(cols, rows);
+    });
+  }
+
+  #send(sequence: number, bytes: Uint8Array): void {
+    if (this.#socket?.readyState !== WebSocket.OPEN) return;
+    const frame = new Uint8Array(9 + bytes.length);
+    const view = new DataView(frame.buffer);
+    view.setUint8(0, 0x11);
+    view.setBigUint64(1, BigInt(sequence), true);
+    frame.set(bytes, 9);
+    this.#socket.send(frame);
+  }
+}
