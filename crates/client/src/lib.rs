@@ -15,8 +15,8 @@ use api::{
     Approval, ApprovalList, Capabilities, CommandExecution, CommandList, CommandListQuery, CreateRequest, Decision,
     DecisionRequest, Dimensions, Drain, DrainQuery, ExecuteRequest, InputRequest, NamedSecret, NewToken, Output,
     OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SecretList, SecretRequest,
-    SessionEnvironment, SessionList, SessionListQuery, SignalList, SignalRequest, TerminalSession, Terminated, Ticket, TicketRequest,
-    TokenInfo, TokenList, TokenRequest, WaitAnswer, WaitRequest,
+    SessionEnvironment, SessionList, SessionListQuery, SignalList, SignalRequest, TerminalSession, Terminated, Ticket,
+    TicketRequest, TokenInfo, TokenList, TokenRequest, WaitAnswer, WaitRequest,
 };
 use connection::{Answer, Pool};
 pub use connection::{ServerAddress, ServerUrl};
