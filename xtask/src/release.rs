@@ -34,10 +34,11 @@ pub fn make(root: &Path) -> Result<()> {
     let rust = paths.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())).join("\x1f");
     let c = paths.map(|(from, to)| format!("-ffile-prefix-map={}={to}", from.display())).join(" ");
     let host = workspace::host(root)?;
-    // cargo finds `cargo zigbuild`, and that the Python beside it, which has Zig.
+    // cargo looks for `cargo zigbuild` in PATH, and that for a Python which has Zig.
     let zig = tool::ZIGBUILD.find(&target)?;
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = zig.parent().map(Path::to_path_buf).into_iter().chain(std::env::split_paths(&path));
+    let beside = zig.parent().filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_path_buf);
+    let path = beside.into_iter().chain(std::env::split_paths(&path));
     let mut build = workspace::command(root, program(TOOLS[0].0));
     build.env("PATH", std::env::join_paths(path)?).env("PTYD_HOLDER_CC", "cc");
     build.env("CARGO_ENCODED_RUSTFLAGS", rust).env("CFLAGS", c);

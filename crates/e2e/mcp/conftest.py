@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items):
     other workers would wait at the end."""
     if TIER:
         items[:] = [item for item in items if not item.get_closest_marker("not_confined")]
-    items.sort(key=lambda item: not any(name in item.name for name in ("ratatui", "inspector", "document_says", "every_field", "_image_")))
+    items.sort(key=lambda item: not any(name in item.name for name in ("ratatui", "inspector", "document_says", "every_field", "_image_", "each_package")))
 
 
 @pytest.hookimpl(wrapper=True)
