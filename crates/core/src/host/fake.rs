@@ -85,6 +85,14 @@ impl Host for FakeHost {
         path.to_owned()
     }
 
+    fn path_of(&self, _: u32, path: PathBuf) -> PathBuf {
+        path
+    }
+
+    fn path_outside_proc(&self, path: &Path) -> Option<PathBuf> {
+        Some(path.to_owned())
+    }
+
     fn place(&self, path: &Path) -> Result<PathBuf, PathBuf> {
         Ok(path.to_owned())
     }

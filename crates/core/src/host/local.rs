@@ -99,6 +99,18 @@ impl Host for LocalHost {
         sys::confinement::resolved(path)
     }
 
+    fn path_of(&self, pid: u32, path: PathBuf) -> PathBuf {
+        let own = ["/proc/self", "/proc/thread-self"].into_iter().find_map(|own| path.strip_prefix(own).ok());
+        match (own, process::innermost_pid(pid)) {
+            (Some(rest), Some(inside)) => Path::new("/proc").join(inside.to_string()).join(rest),
+            _ => path,
+        }
+    }
+
+    fn path_outside_proc(&self, path: &Path) -> Option<PathBuf> {
+        sys::confinement::outside_proc(path)
+    }
+
     fn place(&self, path: &Path) -> Result<PathBuf, PathBuf> {
         sys::confinement::place(path)
     }

@@ -113,6 +113,12 @@ pub(crate) trait Host: Programs + Send + Sync {
     /// The path without links, as far as it exists; blocks.
     fn resolved_path(&self, path: &Path) -> PathBuf;
 
+    /// The path as this process has it: `/proc/self` is another process to each.
+    fn path_of(&self, pid: u32, path: PathBuf) -> PathBuf;
+
+    /// The path without links, or `None` if it leads through a link in `/proc`, which shows this process what others may not see.
+    fn path_outside_proc(&self, path: &Path) -> Option<PathBuf>;
+
     /// The place that a path names; the error is a link on the way that a session could have made. Blocks.
     fn place(&self, path: &Path) -> Result<PathBuf, PathBuf>;
 

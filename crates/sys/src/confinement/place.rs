@@ -26,6 +26,13 @@ pub fn place(path: &Path) -> Result<PathBuf, PathBuf> {
     follow(path, is_roots)
 }
 
+/// The path without symbolic links, as far as it exists; `None` if it leads through a link in `/proc`, because such a link
+/// shows its reader what another process may not see.
+#[must_use]
+pub fn outside_proc(path: &Path) -> Option<PathBuf> {
+    follow(path, |folder| !folder.starts_with("/proc")).ok()
+}
+
 /// Whether root alone can make a link in a folder whose path has no links.
 fn is_roots(folder: &Path) -> bool {
     let is_closed = |folder: &Path| {
@@ -70,6 +77,20 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    // promise: access-13
+    fn no_link_in_proc_is_followed_for_a_confined_session() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let link = folder.path().join("link");
+        symlink("/proc/self/root", &link).expect("made");
+        for path in ["/proc/self/fd/0", "/proc/self", "/dev/fd/0", link.to_str().expect("text")] {
+            assert_eq!(outside_proc(Path::new(path)), None, "{path}");
+        }
+        for path in ["/proc/1/stat", "/dev/null"] {
+            assert_eq!(outside_proc(Path::new(path)), Some(path.into()));
+        }
+    }
 
     #[test]
     // promise: access-13

@@ -76,6 +76,10 @@ impl ExternalConditions {
                 Until::Listening(Some(port)) => this.ports.push(*port),
                 Until::File(path) => {
                     let place = snapshot.view.cwd.join(from_home(path, home(handle)));
+                    let place = match snapshot.view.pid {
+                        Some(shell) => this.host.path_of(shell, place),
+                        None => place,
+                    };
                     this.files.push((place, path.clone(), None));
                 }
                 Until::Gone(_) | Until::Bell | Until::Input => {}
@@ -142,8 +146,8 @@ impl ExternalConditions {
     /// Whether its own programs cannot open this file. Then a wait does not tell whether the file exists.
     fn hides(&self, place: &Path) -> bool {
         let Some((rules, temporary)) = &self.confinement else { return false };
+        let Some(place) = self.host.path_outside_proc(place) else { return true };
         let resolved = |path: &Path| self.host.resolved_path(path);
-        let place = resolved(place);
         !place.starts_with(resolved(temporary)) && is_hidden(rules, &place, &resolved)
     }
 
