@@ -12,7 +12,7 @@ use std::process::Command;
 /// The first writes the list of dependencies into the binary, and the second reads it from there as CycloneDX.
 const TOOLS: [(&str, &str); 2] = [("cargo-auditable", "0.7.7"), ("auditable2cdx", "0.1.0")];
 
-/// The C library of the oldest systems that run the binary: CentOS 7, and Debian since 8.
+/// The oldest C library that the binary starts with: the one of the wheels that are called manylinux2014.
 const GLIBC: (u32, u32) = (2, 17);
 
 /// Builds the binary, its bill of materials and its packages, and prints where they are.

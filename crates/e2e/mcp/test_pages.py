@@ -37,6 +37,8 @@ NOT_RUN = {
     "ssh -N -L 7893:127.0.0.1:7893 HOST": "it needs another machine",
     'claude mcp add --scope user --transport http ptyd-http http://127.0.0.1:7893/mcp --header "Authorization: Bearer $TOKEN"': "it needs "
     "Claude Code",
+    "claude plugin marketplace add ./": "it needs Claude Code; test_plugin.py runs the parts",
+    "claude plugin install ptyd@ptyd": "it needs Claude Code; test_plugin.py runs the parts",
     "map $http_upgrade $connection_upgrade {": "test_reachable.py runs it",
     "# The nodes of ptyd, for nginx.conf: one line in `any` and one upstream for each.": "test_nodes.py runs this file",
     "# nginx in front of several nodes of ptyd: each request with an id goes to the node in the id.": "test_nodes.py runs this file",
@@ -161,6 +163,7 @@ async def clients(page: Page):
     page.replaced["ptyd setup"] = "ptyd setup --yes"
     _, shown, _ = await page.run()
     assert "claude mcp add --scope user ptyd -- " in shown
+    assert await page.run() == []
     page.leave("sh")
 
 
