@@ -70,7 +70,7 @@ export function sourcesOf(http: Http, session: string, transports: readonly Tran
   const all: Record<Transport, Source | undefined> = {
     // A standard WebSocket reaches no Unix socket.
     websocket:
-      typeof WebSocket === "undefined" || http.isLocal
+      typeof WebSocket === "undefined" || http.local
         ? undefined
         : (at, signal) => socketOutput(`${http.base.replace(/^http/, "ws")}${path}/socket`, http.silence, at, signal, http.token),
     sse: (at, signal) => eventOutput(http, path, at, signal),

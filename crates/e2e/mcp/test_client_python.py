@@ -4,23 +4,17 @@ import asyncio
 import os
 import random
 import sys
-from base64 import b64decode
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from client_packages import PYTHON, import_python, python_env, run
+from client_packages import CUTS, KILLS, PYTHON, TRANSPORTS, everything, import_python, python_env, run
 from cut_proxy import CutProxy
-from mcp_client import IS_FULL, PTYD
+from mcp_client import PTYD
 
 BIN = Path(sys.executable).parent
 ptyd = import_python()
-
-# Disconnects that each transport suffers.
-CUTS = 1000 if IS_FULL else 12
-KILLS = 20 if IS_FULL else 2
-TRANSPORTS = ("websocket", "sse", "poll")
 
 
 # promise: client-1
@@ -28,16 +22,6 @@ def test_the_types_are_made_from_the_document_and_the_package_is_typed(tmp_path)
     run(PYTHON / "make_models.sh", tmp_path / "models.py", PATH=f"{BIN}:{os.environ['PATH']}")
     assert (tmp_path / "models.py").read_text() == (PYTHON / "src/ptyd/models.py").read_text(), "run clients/python/make_models.sh"
     run(BIN / "mypy", "--cache-dir", tmp_path / "cache", cwd=PYTHON)
-
-
-async def everything(session, since=0) -> bytes:
-    """The output from an offset on, by one plain request after the other."""
-    output = b""
-    while True:
-        page = await session.call("GET", f"output?view=stream&since=o:{since}")
-        output, since = output + b64decode(page["dataBase64"]), page["nextOffset"]
-        if page["nextOffset"] == page["endOffset"]:
-            return output
 
 
 async def work(session, folder: Path, is_half, is_enough) -> tuple[list[str], list[str]]:
