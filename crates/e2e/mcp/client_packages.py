@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -77,6 +78,11 @@ def import_python():
     import ptyd
 
     return ptyd
+
+
+def shown(output: bytes) -> bytes:
+    """The output without ptyd's own markers. The server removes only the newest 512 of them from what it has sent before."""
+    return re.sub(rb"\x1b\]7337;[^\x07\x1b]*(\x07|\x1b\\)", b"", output)
 
 
 async def everything(session, since=0) -> bytes:

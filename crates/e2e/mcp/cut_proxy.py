@@ -5,7 +5,7 @@ import contextlib
 import random
 
 # A stall costs a client its patience with a silent connection, so it is rarer.
-FAULTS = ("cut", "close", "half-close") * 3 + ("stall",)
+FAULTS = ("cut", "close", "half-close") * 5 + ("stall",)
 # The bytes until the fault, as powers of two: from within the head of a request to deep in the output.
 MAGNITUDES = (6, 14)
 PIECE = 4096
