@@ -76,7 +76,11 @@ class Library:
         try:
             witness = await direct.session((await program.stdout.readline()).decode().strip())
             for enough in half, whole:
-                await enough()
+                # A program that ends too early has failed, and is not waited for.
+                ends, waits = asyncio.ensure_future(program.wait()), asyncio.ensure_future(enough())
+                await asyncio.wait((ends, waits), return_when=asyncio.FIRST_COMPLETED)
+                assert waits.done() or waits.cancel() and not ends.done(), "the program failed"
+                ends.cancel()
                 program.stdin.write(b"\n")
             assert await program.stdout.readline() == b"worked\n"
             await witness.close()
