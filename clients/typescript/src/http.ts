@@ -77,6 +77,7 @@ export const backoff = (attempt: number): number => Math.min(50 * 2 ** attempt, 
 export interface Local {
   fetch: typeof fetch;
   start(): Promise<void>;
+  absolute(path: string): string;
 }
 
 /** Whether no connection was made, so that the server has seen nothing. */
@@ -106,15 +107,11 @@ export class Http {
   constructor(
     readonly base: string,
     readonly token: () => Promise<string | undefined>,
-    private readonly local: Local | undefined,
+    readonly local: Local | undefined,
     options: Options,
   ) {
     this.patience = milliseconds(options.patience ?? 60_000);
     this.silence = milliseconds(options.silence ?? 20_000);
-  }
-
-  get isLocal(): boolean {
-    return this.local !== undefined;
   }
 
   /** One attempt; the answer's head. */

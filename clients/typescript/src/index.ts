@@ -86,7 +86,11 @@ export class Ptyd implements AsyncDisposable {
 
   /** A new session, which ends with this handle. */
   async open(options: types.CreateRequest = {}): Promise<Session> {
-    const made = await this.http.call<types.TerminalSession>("POST", "/terminals", { body: options, key: crypto.randomUUID(), waits: 1000 });
+    const { local } = this.http;
+    // On this machine, a session begins where its program is, like one of the command line.
+    const here = local && (options.cwd ? { cwd: local.absolute(options.cwd) } : { fallbackCwd: local.absolute(".") });
+    const body = { ...options, ...here };
+    const made = await this.http.call<types.TerminalSession>("POST", "/terminals", { body, key: crypto.randomUUID(), waits: 1000 });
     return new Session(this, made, true);
   }
 

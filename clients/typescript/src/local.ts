@@ -9,6 +9,8 @@ import { stat } from "node:fs/promises";
 import { request } from "node:http";
 // @ts-ignore
 import { homedir } from "node:os";
+// @ts-ignore
+import { resolve as absolute } from "node:path";
 import type { Local } from "./http.js";
 import { PtydError } from "./http.js";
 
@@ -22,7 +24,7 @@ export function socketPath(): string {
 }
 
 export function local(path: string, mayStart: boolean): Local {
-  return { fetch: (url, init) => overSocket(path, String(url), init ?? {}), start: () => start(mayStart) };
+  return { fetch: (url, init) => overSocket(path, String(url), init ?? {}), start: () => start(mayStart), absolute };
 }
 
 /** Runs the command of an agent without an agent: it starts a server if there is none, as the command line does. */
@@ -43,7 +45,7 @@ async function overSocket(path: string, url: string, init: RequestInit): Promise
   const { pathname, search } = new URL(url);
   return new Promise((resolve, reject) => {
     const { method, headers, signal, body } = init;
-    const options = { socketPath: path, path: pathname + search, method, headers, signal };
+    const options = { socketPath: path, path: pathname + search, method, headers };
     const sent = request(options, (answer: AsyncIterable<Uint8Array> & { statusCode: number; headers: Record<string, string> }) => {
       const chunks = answer[Symbol.asyncIterator]();
       const stream = new ReadableStream<Uint8Array>({
@@ -62,6 +64,10 @@ async function overSocket(path: string, url: string, init: RequestInit): Promise
       const given = Object.entries(answer.headers).map(([name, value]) => [name, String(value)] as [string, string]);
       resolve(new Response(hasBody ? stream : null, { status: answer.statusCode, headers: given }));
     });
+    // Not an option of the request: Node would also tie the signal to the connection, which outlives the request.
+    const abort = () => (reject(signal?.reason), sent.destroy());
+    signal?.addEventListener("abort", abort, { once: true });
+    sent.on("close", () => signal?.removeEventListener("abort", abort));
     sent.on("error", reject);
     sent.end(body ?? undefined);
   });

@@ -70,7 +70,7 @@ export function sourcesOf(http: Http, session: string, transports: readonly Tran
   const all: Record<Transport, Source | undefined> = {
     // A standard WebSocket reaches no Unix socket.
     websocket:
-      typeof WebSocket === "undefined" || http.isLocal
+      typeof WebSocket === "undefined" || http.local
         ? undefined
         : (at, signal) => socketOutput(`${http.base.replace(/^http/, "ws")}${path}/socket`, http.silence, at, signal, http.token),
     sse: (at, signal) => eventOutput(http, path, at, signal),
@@ -159,7 +159,13 @@ export async function* messages(
   const socket = new WebSocket(url);
   const queue: { type: string }[] = [];
   let [wake, size, closed, heard] = [() => {}, 0, 0, Date.now()];
-  const shut = () => (socket.close(), (closed ||= 1006), wake());
+  // A close of a socket that is not open yet is an error, too, which comes here again.
+  const shut = () => {
+    if (closed) return;
+    closed = 1006;
+    socket.close();
+    wake();
+  };
   const heartbeat = setInterval(() => {
     if (Date.now() - heard > silence) shut();
     else if (socket.readyState === 1) socket.send('{"type":"ping"}');

@@ -5,7 +5,7 @@ import contextlib
 import random
 
 # A stall costs a client its patience with a silent connection, so it is rarer.
-FAULTS = ("cut", "close", "half-close") * 3 + ("stall",)
+FAULTS = ("cut", "close", "half-close") * 5 + ("stall",)
 # The bytes until the fault, as powers of two: from within the head of a request to deep in the output.
 MAGNITUDES = (6, 14)
 PIECE = 4096
@@ -16,6 +16,7 @@ class CutProxy:
 
     def __init__(self, host: str, port: int, seed: int):
         self.upstream, self.random, self.faults, self.tasks = (host, port), random.Random(seed), 0, set()
+        self.counted = asyncio.Condition()
 
     async def __aenter__(self):
         self.server = await asyncio.start_server(self._accept, self.upstream[0], 0)
@@ -27,6 +28,11 @@ class CutProxy:
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
+
+    async def suffered(self, faults: int) -> None:
+        """Waits until the client has suffered so many."""
+        async with self.counted:
+            await self.counted.wait_for(lambda: self.faults >= faults)
 
     def _accept(self, reader, writer):
         task = asyncio.ensure_future(self._serve((reader, writer)))
@@ -49,6 +55,8 @@ class CutProxy:
             await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
             if faulty.done() and faulty.result():
                 self.faults += 1
+                async with self.counted:
+                    self.counted.notify_all()
                 if fault == "half-close":
                     (client if is_answer else server)[1].write_eof()
                     await (there if is_answer else back)

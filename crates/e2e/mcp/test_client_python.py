@@ -3,24 +3,20 @@
 import asyncio
 import os
 import random
+import shutil
 import sys
-from base64 import b64decode
+import sysconfig
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from client_packages import PYTHON, import_python, python_env, run
+from client_packages import CUTS, KILLS, PYTHON, TRANSPORTS, everything, import_python, python_env, run, shown
 from cut_proxy import CutProxy
-from mcp_client import IS_FULL, PTYD
+from mcp_client import PTYD
 
 BIN = Path(sys.executable).parent
 ptyd = import_python()
-
-# Disconnects that each transport suffers.
-CUTS = 1000 if IS_FULL else 12
-KILLS = 20 if IS_FULL else 2
-TRANSPORTS = ("websocket", "sse", "poll")
 
 
 # promise: client-1
@@ -30,14 +26,19 @@ def test_the_types_are_made_from_the_document_and_the_package_is_typed(tmp_path)
     run(BIN / "mypy", "--cache-dir", tmp_path / "cache", cwd=PYTHON)
 
 
-async def everything(session, since=0) -> bytes:
-    """The output from an offset on, by one plain request after the other."""
-    output = b""
-    while True:
-        page = await session.call("GET", f"output?view=stream&since=o:{since}")
-        output, since = output + b64decode(page["dataBase64"]), page["nextOffset"]
-        if page["nextOffset"] == page["endOffset"]:
-            return output
+# promise: client-1
+def test_the_wheel_installs_into_an_empty_environment(tmp_path):
+    built = "import hatchling.build, sys; print(hatchling.build.build_wheel(sys.argv[1]))"
+    wheel = tmp_path / run(sys.executable, "-c", built, tmp_path, cwd=PYTHON).split()[-1]
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
+    python = tmp_path / "venv/bin/python"
+    [own] = (tmp_path / "venv/lib").glob("python*/site-packages")
+    # To install a wheel of pure Python is to unpack it.
+    shutil.unpack_archive(wheel, own, "zip")
+    # The packages that it needs are those of the suite: nothing is fetched.
+    (own / "suite.pth").write_text(sysconfig.get_path("purelib"))
+    told = run(python, "-c", "import ptyd; print(ptyd.__file__, ptyd.Ptyd, ptyd.models.Screen)", cwd=tmp_path)
+    assert told.startswith(f"{own}/ptyd/__init__.py ") and (own / "ptyd/py.typed").exists()
 
 
 async def work(session, folder: Path, is_half, is_enough) -> tuple[list[str], list[str]]:
@@ -77,7 +78,7 @@ class Watched:
         await self.watching
         assert (self.folder / "typed").read_text().split() == typed
         assert (self.folder / "ran").read_text().split() == ran
-        assert b"".join(self.seen) == await everything(witness)
+        assert shown(b"".join(self.seen)) == shown(await everything(witness))
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -88,7 +89,7 @@ async def test_a_thousand_disconnects_cost_no_byte_and_run_nothing_twice(served,
     async with (
         CutProxy(address.hostname, address.port, seed) as proxy,
         ptyd.AsyncPtyd(f"http://{address.netloc}", served.token) as direct,
-        ptyd.AsyncPtyd(proxy.url, served.token, silence=0.5, transports=(transport,)) as client,
+        ptyd.AsyncPtyd(proxy.url, served.token, silence=0.3, transports=(transport,)) as client,
     ):
         session = await client.open()
         watched = Watched(session, served.root)

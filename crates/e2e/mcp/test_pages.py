@@ -9,12 +9,14 @@ import shlex
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 import websockets
 from mcp import Client, StdioServerParameters, stdio_client
+from client_packages import TypeScript, python_env, run
 from mcp_client import CALL_SECONDS, PTYD, REPOSITORY, hindrance
 from pages import PAGES, Page, blocks_of, prose_of, put_programs, shape_of, spans_of, text_of
 
@@ -75,9 +77,10 @@ def programs():
 
 
 @pytest.mark.parametrize("name", [page for page in PAGES if blocks_of(page)])
-async def test_every_block_of_the_page_runs(machine, programs, name):
+async def test_every_block_of_the_page_runs(machine, programs, tmp_path_factory, name):
     assert name in STORIES, f"nothing runs the blocks of {name}"
     page = Page(name, machine, programs, NOT_RUN)
+    page.temporary = tmp_path_factory.getbasetemp()
     try:
         await STORIES[name](page)
         assert not page.blocks, f"nothing runs {page.blocks[0].first_line!r} of {name}"
@@ -165,6 +168,55 @@ async def clients(page: Page):
     assert "claude mcp add --scope user ptyd -- " in shown
     assert await page.run() == []
     page.leave("sh")
+
+
+@story("docs/client-libraries.md")
+async def client_libraries(page: Page):
+    needs("git")
+    from test_other_clients import NODE
+
+    (page.home / "app").mkdir()
+    env = python_env(page.machine.env) | {"PTYD_BIN": str(PTYD)}
+    blocks = [page.next(block.language) for block in list(page.blocks)]
+    # The back end of the page is a program of its own.
+    viewer = """
+import { Ptyd } from "@ptyd/client";
+const p = await Ptyd.connect();
+const s = await p.open();
+let shown = "";
+await show((await s.info()).connection.socket, () => s.ticket("write"), (bytes) => {
+  shown += new TextDecoder().decode(bytes);
+  if (shown.includes("app")) void s.close();
+});
+"""
+    typescript = [block.text for block in blocks if block.language == "ts"]
+    typescript[-1] += viewer
+    files = TypeScript(page.temporary).compiled(**{f"snippet{n}": text for n, text in enumerate(typescript)})
+
+    def told(*command) -> str:
+        """The output of a program in the page's home."""
+        return run(*command, cwd=page.home, **env)
+
+    first, dialogue, output, tools = [await asyncio.to_thread(told, NODE, file) for file in files[:-1]]
+    assert re.match(r"2 ls: .*no-such-file.*\n", first), first
+    assert "made demo 1.0.0" in dialogue and "INT" in dialogue and "sleep 600" in dialogue
+    assert "1\n2\n3\n" in output
+    wanted = 'first\n echo "it\'s built"\n\nit\'s built\n\n'
+    assert tools == wanted
+    # A page has no socket of this user, but the address of a server.
+    page.ptyd("stop")
+    page.ptyd("serve", "--background", "--listen", "127.0.0.1:0")
+    await asyncio.to_thread(told, NODE, files[-1])
+    first, dialogue, output, tools, fixture, events = [block.text for block in blocks if block.language == "python"]
+    assert re.match(r"2 ls: .*no-such-file.*\n", await asyncio.to_thread(told, sys.executable, "-c", first))
+    told_dialogue = await asyncio.to_thread(told, sys.executable, "-c", dialogue)
+    assert "made demo 1.0.0" in told_dialogue and "INT" in told_dialogue and "sleep 600" in told_dialogue
+    assert "1\n2\n3\n" in await asyncio.to_thread(told, sys.executable, "-c", output)
+    assert await asyncio.to_thread(told, sys.executable, "-c", tools) == wanted
+    (page.home / "test_page.py").write_text(fixture)
+    pytest_of_page = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:schemathesis", "-p", "no:hypothesispytest", "test_page.py")
+    assert "1 passed" in await asyncio.to_thread(told, sys.executable, *pytest_of_page)
+    assert await asyncio.to_thread(told, sys.executable, "-c", events) in ("command.started\n", "session.created\n", "command.completed\n")
 
 
 @story("docs/operations.md")
@@ -447,7 +499,9 @@ def test_every_block_of_the_page_is_fenced_and_names_its_language(name):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_command_that_the_page_names_exists_with_its_options(name):
-    lines = [line for block in blocks_of(name) for line in block.text.splitlines()]
+    # `from ptyd import Ptyd` is not a command.
+    blocks = [block for block in blocks_of(name) if block.language not in ("python", "ts")]
+    lines = [line for block in blocks for line in block.text.splitlines()]
     for line in lines + spans_of(prose_of(name)):
         for words in commands_in(line):
             for at, word in enumerate(words):

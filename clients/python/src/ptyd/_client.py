@@ -11,9 +11,10 @@ from base64 import b64decode
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import httpx
+from typing_extensions import TypedDict, Unpack
 
 from . import models
 from ._http import Ended, Http, PtydError, Refused, TimedOut, Unreachable, backoff, pause
@@ -47,6 +48,18 @@ class Result:
     def ok(self) -> bool:
         """Whether it succeeded, for certain."""
         return self.code == 0
+
+
+class RunOptions(TypedDict, total=False):
+    """How to run a command."""
+
+    # Seconds to wait at most. The wait ends with `TimedOut`, and the command continues, unless `on_timeout` says otherwise.
+    timeout: float
+    on_timeout: models.OnTimeout
+    # Seconds to wait for a person's decision, if the policy asks for one.
+    approval_timeout: float
+    # Run it in the shell that reads there now: after `ssh`, `su` or `docker exec -it`.
+    inside: bool
 
 
 @dataclass(frozen=True)
@@ -146,52 +159,25 @@ class AsyncSession:
         if self._is_own:
             await self.close()
 
-    async def run(
-        self,
-        command: str,
-        *,
-        timeout: float | None = None,
-        on_timeout: models.OnTimeout | None = None,
-        approval_timeout: float = 0,
-        inside: bool = False,
-    ) -> Result:
-        """Runs a command to its end. A code other than 0 is a value and no exception.
+    async def run(self, command: str, **options: Unpack[RunOptions]) -> Result:
+        """Runs a command to its end. A code other than 0 is a value and no exception."""
+        begun = await self._begin(command, options, waits=True)
+        return await begun.end(timeout=None if options.get("on_timeout") else options.get("timeout"))
 
-        `timeout` ends the wait with `TimedOut`; the command continues, unless `on_timeout` says otherwise.
-        """
-        begun = await self._begin(command, timeout, on_timeout, approval_timeout, inside, waits=True)
-        return await begun.end(timeout=None if on_timeout else timeout)
-
-    async def start(
-        self,
-        command: str,
-        *,
-        timeout: float | None = None,
-        on_timeout: models.OnTimeout | None = None,
-        approval_timeout: float = 0,
-        inside: bool = False,
-    ) -> AsyncCommand:
+    async def start(self, command: str, **options: Unpack[RunOptions]) -> AsyncCommand:
         """Starts a command, and returns at once."""
-        return await self._begin(command, timeout, on_timeout, approval_timeout, inside, waits=False)
+        return await self._begin(command, options, waits=False)
 
-    async def _begin(
-        self,
-        command: str,
-        timeout: float | None,
-        on_timeout: models.OnTimeout | None,
-        approval_timeout: float,
-        inside: bool,
-        *,
-        waits: bool,
-    ) -> AsyncCommand:
+    async def _begin(self, command: str, options: RunOptions, *, waits: bool) -> AsyncCommand:
         body: dict[str, Any] = {"command": command, "maxChars": _CHARS_MAX, "waitForCompletion": waits}
-        if inside:
+        timeout, on_timeout = options.get("timeout"), options.get("on_timeout")
+        if options.get("inside"):
             body["inside"] = True
         if on_timeout:
             body |= {"onTimeout": on_timeout, "timeout": timeout, "waitForCompletion": False}
         elif waits:
             body["timeout"] = self.slice if timeout is None else min(timeout, self.slice)
-        begun = cast(models.CommandExecution, await self._keyed("execute", body, approval_timeout, self.slice))
+        begun = cast(models.CommandExecution, await self._keyed("execute", body, options.get("approval_timeout", 0), self.slice))
         self._text, self._at = "", begun["startOffset"]
         self._last = AsyncCommand(self, begun)
         return self._last

@@ -9,8 +9,10 @@ import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, Literal, TypeVar, overload
 
+from typing_extensions import Unpack
+
 from . import models
-from ._client import AsyncCommand, AsyncPtyd, AsyncSession, Result, Screen
+from ._client import AsyncCommand, AsyncPtyd, AsyncSession, Result, RunOptions, Screen
 from ._stream import Chunk, Transport
 
 T = TypeVar("T")
@@ -168,14 +170,14 @@ class Session(_Terminal):
         self._loop.run(self._session.__aexit__())
 
     @overload
-    def run(self, command: str, *, wait: Literal[False], **options: Any) -> Command: ...
+    def run(self, command: str, *, wait: Literal[False], **options: Unpack[RunOptions]) -> Command: ...
     @overload
-    def run(self, command: str, *, wait: Literal[True] = True, **options: Any) -> Result: ...
-    def run(self, command: str, *, wait: bool = True, **options: Any) -> Command | Result:
+    def run(self, command: str, *, wait: Literal[True] = True, **options: Unpack[RunOptions]) -> Result: ...
+    def run(self, command: str, *, wait: bool = True, **options: Unpack[RunOptions]) -> Command | Result:
         """Runs a command to its end, with the options of `AsyncSession.run`. A code other than 0 is a value."""
         return self._loop.run(self._session.run(command, **options)) if wait else self.start(command, **options)
 
-    def start(self, command: str, **options: Any) -> Command:
+    def start(self, command: str, **options: Unpack[RunOptions]) -> Command:
         """Starts a command, and returns at once."""
         return Command(self._loop, self._loop.run(self._session.start(command, **options)))
 
