@@ -2,12 +2,12 @@
 
 use axum::Json;
 use axum::extract::{Extension, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::state::Rest;
 use crate::http::problem::ProblemResponse;
-use ptyd_core::principal::Principal;
+use ptyd_core::principal::{Principal, Scope};
 
 /// The route, where a link's ticket is a credential.
 pub(crate) const PATH: &str = "/login";
@@ -17,13 +17,14 @@ pub(super) async fn open(
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
-    let is_secure = |origin: &axum::http::HeaderValue| origin.as_bytes().starts_with(b"https:");
+    let is_secure = |origin: &HeaderValue| origin.as_bytes().starts_with(b"https:");
     let is_encrypted = headers.get(header::ORIGIN).is_some_and(is_secure);
     let made = rest.logins.open(&principal, is_encrypted)?;
+    tracing::info!(principal = principal.name, "a browser has logged in to the page");
     let scope = match principal.scope {
-        ptyd_core::principal::Scope::Read => api::TokenScope::Read,
-        ptyd_core::principal::Scope::Write => api::TokenScope::Write,
-        ptyd_core::principal::Scope::Admin => api::TokenScope::Admin,
+        Scope::Read => api::TokenScope::Read,
+        Scope::Write => api::TokenScope::Write,
+        Scope::Admin => api::TokenScope::Admin,
     };
     let login = api::Login { key: made.key, expires_in: made.lifetime.as_secs(), principal: principal.name, scope };
     let fields = [(header::CACHE_CONTROL, "no-store".to_owned()), (header::SET_COOKIE, made.set_cookie)];
