@@ -32,7 +32,7 @@ const xtermWithoutInlineStyles = {
 const compressed = {
   name: "compressed",
   closeBundle() {
-    const folder = path.join(here, process.env.PTYD_WEB_OUT ?? "dist");
+    const folder = path.resolve(here, process.env.PTYD_WEB_OUT ?? "dist");
     mkdirSync(folder, { recursive: true });
     copyFileSync(path.join(here, "src/icon.svg"), path.join(folder, "icon.svg"));
     copyFileSync(path.join(here, "index.html"), path.join(folder, "index.html"));

@@ -138,13 +138,25 @@ export async function getText(path: string, accept: string): Promise<string> {
   return (await answered(path, accept)).text();
 }
 
-export async function post<T>(path: string, body: unknown): Promise<T> {
-  const request = { method: "POST", headers: headers({ "Content-Type": "application/json" }), body: JSON.stringify(body) };
+export async function post<T>(path: string, body: unknown, more: Record<string, string> = {}): Promise<T> {
+  const request = { method: "POST", headers: headers({ "Content-Type": "application/json", ...more }), body: JSON.stringify(body) };
   return (await checked(await fetch(path, request))).json() as Promise<T>;
 }
 
+/** The same, repeated while the network is away; the server does it once. */
+export async function postOnce<T>(path: string, body: unknown, key: string): Promise<T> {
+  for (let wait = 250; ; wait = Math.min(wait * 2, 4000)) {
+    try {
+      return await post<T>(path, body, { "Idempotency-Key": key });
+    } catch (error) {
+      if (error instanceof Refusal) throw error;
+      await new Promise((done) => setTimeout(done, wait));
+    }
+  }
+}
+
 /** Logs in with the ticket of a link, or with a token. */
-export async function enter(credential: string): Promise<void> {
+export async function enter(credential: string, isLink = false): Promise<void> {
   loginProblem.value = "";
   try {
     const request = { method: "POST", headers: { Authorization: `Bearer ${credential}` } };
@@ -153,7 +165,9 @@ export async function enter(credential: string): Promise<void> {
     localStorage.setItem(KEPT, JSON.stringify(known));
     login.value = known;
   } catch (error) {
-    loginProblem.value = error instanceof Refusal ? error.message : "the server does not answer";
+    if (!(error instanceof Refusal)) loginProblem.value = "The server does not answer.";
+    else if (error.status === 401 && isLink) loginProblem.value = "This link was used before, or is too old.";
+    else loginProblem.value = error.message;
   }
 }
 

@@ -115,7 +115,7 @@ async function start(): Promise<void> {
   if (ticket) {
     history.replaceState(null, "", session ? `/#/s/${encodeURIComponent(session)}` : "/");
     address.value = location.hash;
-    await enter(ticket);
+    await enter(ticket, true);
   }
   begin();
   render(<Page />, document.body);

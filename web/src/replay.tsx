@@ -15,18 +15,17 @@ const PAUSE_MAX = 1.5;
 interface Recording {
   cols: number;
   rows: number;
-  /** Seconds since 1970. */
-  begun: number;
   /** With the shortened times. */
   events: Event[];
-  /** From a time in the session to a time in the replay. */
+  /** From a time in the session to the time in the replay at which everything before it is shown. */
   shown(at: number): number;
   length: number;
 }
 
+/** The times of an asciicast count from the start of its session. */
 function parsed(text: string): Recording {
   const lines = text.trim().split("\n");
-  const head = JSON.parse(lines[0]!) as { width: number; height: number; timestamp?: number };
+  const head = JSON.parse(lines[0]!) as { width: number; height: number };
   const given = lines.slice(1).map((line) => JSON.parse(line) as Event);
   let last = 0;
   let cut = 0;
@@ -37,11 +36,8 @@ function parsed(text: string): Recording {
     cuts.push([at, at - cut]);
     return [at - cut, kind, data];
   });
-  const shown = (at: number) => {
-    const next = cuts.find(([real]) => real >= at);
-    return next ? next[1] : (cuts.at(-1)?.[1] ?? 0);
-  };
-  return { cols: head.width, rows: head.height, begun: head.timestamp ?? 0, events, shown, length: events.at(-1)?.[0] ?? 0 };
+  const shown = (at: number) => cuts.findLast(([real]) => real < at)?.[1] ?? 0;
+  return { cols: head.width, rows: head.height, events, shown, length: events.at(-1)?.[0] ?? 0 };
 }
 
 export function Replay({ session, commands }: { session: Session; commands: Command[] }) {
@@ -138,7 +134,7 @@ export function Replay({ session, commands }: { session: Session; commands: Comm
     isPlaying.value = !isPlaying.value;
   };
   const all = recording.value;
-  const marks = all ? commands.map((one) => [one, all.shown(Date.parse(one.startedAt) / 1000 - all.begun)] as const) : [];
+  const marks = all ? commands.map((one) => [one, all.shown((Date.parse(one.startedAt) - Date.parse(session.createdAt)) / 1000)] as const) : [];
   const clock = (seconds: number) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
   return (
     <div class="pane replay" data-state={all ? "ready" : "loading"}>

@@ -45,7 +45,6 @@ export function open(place: HTMLElement, isDark: boolean): TerminalScreen {
     minimumContrastRatio: 4.5,
     disableStdin: true,
     cursorBlink: false,
-    screenReaderMode: false,
     // A link of a program is text: nothing opens by a click.
     linkHandler: { activate: () => undefined },
   });

@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { type Match, type Session, get } from "./api";
-import { ended, sessions } from "./state";
+import { ended, loaded, sessions } from "./state";
 import { nameOf, plain } from "./text";
 
 interface Found {
@@ -25,6 +25,9 @@ export function Search() {
     found.value = [];
     if (!words.value) return;
     history.replaceState(null, "", `#/search?q=${encodeURIComponent(words.value)}`);
+    state.value = "searching";
+    await loaded();
+    if (abort.signal.aborted) return;
     const left = [...sessions.value, ...ended.value];
     const total = left.length;
     let done = 0;

@@ -8,7 +8,7 @@ import { Approvals, List } from "./list";
 import { Replay } from "./replay";
 import type { TerminalScreen } from "./screen";
 import { Live, type State } from "./socket";
-import { asks, sessionOf } from "./state";
+import { asks, questions, sessionOf } from "./state";
 import { folder, foregroundWords, lasted, nameOf, plain } from "./text";
 import { isDark } from "./theme";
 
@@ -123,7 +123,7 @@ function View({ session }: { session: Session }) {
       <Approvals of={session.id} />
       {isAsking && canWrite && !isDriving.value && !isReplay.value && (
         <div class="question">
-          <span>{foregroundWords(session.foreground)}</span>
+          <span>{plain(questions.value[session.id] ?? "") || foregroundWords(session.foreground)}</span>
           <Answer session={session} />
         </div>
       )}

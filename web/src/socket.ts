@@ -1,7 +1,8 @@
 // A session live, by the sub-protocol ptyd.v1 (docs/websocket.md): it continues at the offset that was drawn last, so that no byte
-// is missing or repeated, and repeats input that has no confirmation, which is typed once.
+// is missing or repeated, and repeats input that has no confirmation, which is typed once. Where a proxy lets no WebSocket through,
+// it asks for output again and again instead.
 
-import { type Command, type Foreground, post } from "./api";
+import { type Command, type Foreground, type Session, get, post, postOnce } from "./api";
 import type { TerminalScreen } from "./screen";
 
 export type State = "connecting" | "live" | "lost" | "ended" | "gone";
@@ -17,6 +18,13 @@ export interface Told {
 /** So much output is drawn from its beginning, which gives a whole scrollback; of more, only the screen. */
 const WHOLE_BYTES_MAX = 512 * 1024;
 const PARSED_EVERY = 32 * 1024;
+/** So many sockets that close without a message are enough to poll. */
+const SOCKETS_TRIED = 3;
+const POLL_MS = 20_000;
+
+function bytesOf(base64: string): Uint8Array {
+  return Uint8Array.from(atob(base64), (one) => one.charCodeAt(0));
+}
 
 export class Live {
   readonly #client = `page-${crypto.getRandomValues(new Uint32Array(2)).join("-")}`;
@@ -35,6 +43,10 @@ export class Live {
   #retry: ReturnType<typeof setTimeout> | undefined;
   #ping: ReturnType<typeof setInterval> | undefined;
   #heard = 0;
+  /** The sockets in a row that have closed without a message. */
+  #mute = 0;
+  #polling: AbortController | null = null;
+  #typed: Promise<unknown> = Promise.resolve();
 
   constructor(
     readonly session: string,
@@ -55,6 +67,8 @@ export class Live {
     if (this.#mayWrite === mayWrite) return;
     this.#mayWrite = mayWrite;
     this.#unconfirmed.clear();
+    // Polls have no right of their own: each input is a request.
+    if (this.#polling) return;
     this.#drop();
     void this.#connect();
   }
@@ -63,6 +77,10 @@ export class Live {
     if (!this.#mayWrite) return;
     const bytes = new TextEncoder().encode(text);
     const sequence = this.#next++;
+    if (this.#polling) {
+      this.#post(sequence, bytes);
+      return;
+    }
     this.#unconfirmed.set(sequence, bytes);
     this.#send(sequence, bytes);
   }
@@ -80,6 +98,8 @@ export class Live {
   #drop(): void {
     clearTimeout(this.#retry);
     clearInterval(this.#ping);
+    this.#polling?.abort();
+    this.#polling = null;
     const socket = this.#socket;
     this.#socket = null;
     socket?.close();
@@ -87,6 +107,11 @@ export class Live {
 
   async #connect(): Promise<void> {
     if (this.#isClosed) return;
+    if (this.#mute >= SOCKETS_TRIED) {
+      this.#mute = 0;
+      void this.#poll();
+      return;
+    }
     const mayWrite = this.#mayWrite;
     let ticket: string;
     try {
@@ -115,6 +140,7 @@ export class Live {
     socket.onmessage = ({ data }) => {
       if (this.#socket !== socket) return;
       this.#heard = Date.now();
+      this.#mute = 0;
       if (typeof data === "string") this.#event(JSON.parse(data) as Record<string, unknown>);
       else this.#frame(new DataView(data as ArrayBuffer));
     };
@@ -124,6 +150,7 @@ export class Live {
       if (code === 4410) this.told.state("ended");
       else if (code === 4404) this.told.state("gone");
       else {
+        this.#mute += 1;
         if (code === 4409) this.#at = null;
         if (code === 4403) this.told.problem(reason || "this log-in may only look");
         this.told.state("lost");
@@ -138,6 +165,59 @@ export class Live {
     }, 5_000);
   }
 
+  /** Long polls, until one fails: then sockets are tried again. */
+  async #poll(): Promise<void> {
+    const abort = (this.#polling = new AbortController());
+    const base = `/terminals/${this.session}`;
+    let size = "";
+    for (const [sequence, bytes] of this.#unconfirmed) this.#post(sequence, bytes);
+    this.#unconfirmed.clear();
+    try {
+      for (;;) {
+        const { dimensions, foreground } = await get<Session>(base, abort.signal);
+        if (this.#at === null || this.#catchUpTo || size !== `${dimensions.cols}×${dimensions.rows}`) {
+          const screen = await get<{ ansiBase64: string; offset: number }>(`${base}/screen`, abort.signal);
+          size = `${dimensions.cols}×${dimensions.rows}`;
+          this.#catchUpTo = 0;
+          this.screen.write("", () => this.screen.reset());
+          this.#resized(dimensions);
+          this.screen.write(bytesOf(screen.ansiBase64));
+          this.#at = screen.offset;
+        }
+        this.told.foreground(foreground);
+        this.told.state("live");
+        const query = new URLSearchParams({ view: "stream", since: `o:${this.#at}`, waitMs: String(POLL_MS) });
+        const output = await get<{ text?: string; dataBase64?: string; nextOffset: number; gap?: unknown; final?: boolean }>(
+          `${base}/output?${query}`,
+          abort.signal,
+        );
+        if (output.gap) {
+          this.#at = null;
+          continue;
+        }
+        this.screen.write(output.dataBase64 === undefined ? (output.text ?? "") : bytesOf(output.dataBase64));
+        this.#at = output.nextOffset;
+        if (output.final) {
+          this.told.state("ended");
+          return;
+        }
+      }
+    } catch {
+      if (abort.signal.aborted) return;
+      this.#polling = null;
+      this.told.state("lost");
+      this.#again();
+    }
+  }
+
+  /** Types without a socket, one input after the other. */
+  #post(sequence: number, bytes: Uint8Array): void {
+    const inputBase64 = btoa(String.fromCharCode(...bytes));
+    this.#typed = this.#typed
+      .then(() => postOnce(`/terminals/${this.session}/input`, { inputBase64 }, `${this.#client}-${sequence}`))
+      .catch((error: Error) => this.told.problem(error.message));
+  }
+
   #again(): void {
     if (this.#isClosed) return;
     clearTimeout(this.#retry);
@@ -145,7 +225,7 @@ export class Live {
     this.#wait = Math.min(this.#wait * 2, 4_000);
   }
 
-  /** The beginning cannot be drawn as it was: sizes have changed, or events are missing. The screen is exact. */
+  /** Sizes have changed, or events are missing, so what is drawn may not be the screen. The server's own is exact. */
   #onlyTheScreen(): void {
     this.#at = null;
     this.#catchUpTo = 0;
@@ -202,8 +282,8 @@ export class Live {
         if (event.foreground) this.told.foreground(event.foreground as Foreground);
         break;
       case "resize":
-        if (this.#catchUpTo) this.#onlyTheScreen();
-        else if (size) this.#resized(size);
+        // Terminals differ in what a new size does to lines, so the screen comes from the server.
+        if (size) this.#onlyTheScreen();
         break;
       case "command.started": {
         const command = event.command as Command;

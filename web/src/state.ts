@@ -16,6 +16,16 @@ export const now = signal(Date.now());
 export const isLoaded = signal(false);
 export const filter = signal("");
 
+/** Waits until the sessions are known. */
+export function loaded(): Promise<void> {
+  return new Promise((done) => {
+    const stop = effect(() => {
+      if (isLoaded.value) done();
+    });
+    if (isLoaded.peek()) stop();
+  });
+}
+
 const ORDER: Need[] = ["needs", "failed", "running", "idle", "ended"];
 
 export function asks(session: Session): boolean {

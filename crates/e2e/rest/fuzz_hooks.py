@@ -142,7 +142,7 @@ def mend_body(operation, body):
         if "session" in body:
             body["session"] = live()
         else:
-            body["page"] = "docs"
+            body["page"] = CHANCE.choice(["docs", "sessions"])
     if operation == "runBatch":
         for one in body.get("operations", []):
             one["path"] = CHANCE.choice(["/terminals", f"/terminals/{live()}", f"/terminals/{live()}/output", "/nowhere"])

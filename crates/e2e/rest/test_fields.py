@@ -151,6 +151,8 @@ def test_every_field_of_every_answer_has_its_documented_form(witness):
     ask("GET", f"{of}/commands", **at)
     ask("POST", "/batch", {"operations": [{"method": "GET", "path": f"/terminals/{session['id']}"}]})
     ask("POST", "/tickets", {"session": session["id"], "scope": "write"})
+    ask("POST", "/tickets", {"page": "sessions"})
+    ask("POST", "/login")
     ask("POST", "/tokens", {"name": "witness", "scope": "read", "expiresIn": 60, "profiles": ["witness"], "confinement": "process"})
     ask("GET", "/tokens")
     ask("PUT", "/secrets/{secret}", {"value": "correct horse battery staple"}, secret="WITNESS")

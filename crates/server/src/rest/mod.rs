@@ -49,6 +49,8 @@ pub(crate) use docs::PAGE as DOCS;
 pub(crate) use logins::PATH as LOGIN;
 pub use openapi::document;
 use ptyd_core::dispatch::Dispatcher;
+#[cfg(test)]
+pub(crate) use routes::Route;
 pub(crate) use routes::routes;
 use state::Rest;
 pub(crate) use unrouted::{no_method, no_route};

@@ -7,6 +7,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::extract::Body;
+use super::logins;
 use super::state::{Rest, unexpected};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Outcome};
@@ -23,7 +24,7 @@ pub(super) async fn create(
             SessionId::parse(&session).map_err(|_| ProblemResponse::field("session", "must be a session's id"))?,
         ),
         (None, Some(api::TicketPage::Docs)) => TicketTarget::Docs,
-        (None, Some(api::TicketPage::Sessions)) => return link(&rest, &principal),
+        (None, Some(api::TicketPage::Sessions)) => return link(&rest, &principal).await,
         (None, None) => return Err(ProblemResponse::field("session", "one of session and page is needed")),
         (Some(_), Some(_)) => return Err(ProblemResponse::field("page", "only one of session and page can be given")),
     };
@@ -38,11 +39,12 @@ pub(super) async fn create(
 }
 
 /// A link by which a browser logs in. A log-in outlives the program that made it, so a program in a session makes none.
-fn link(rest: &Rest, principal: &Principal) -> Result<Response, ProblemResponse> {
+async fn link(rest: &Rest, principal: &Principal) -> Result<Response, ProblemResponse> {
     if principal.origin.from_session.is_some() {
         let help = "a program in a session makes no link to the page; run `ptyd open` outside of ptyd's sessions";
         return Err(ProblemResponse::new(ErrorCode::Forbidden, help));
     }
+    logins::record(rest, principal).await?;
     let made = rest.logins.link(principal)?;
     let ticket = api::Ticket { ticket: made.ticket, expires_in: made.lifetime.as_secs(), url: Some(made.url) };
     Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], Json(ticket)).into_response())

@@ -82,3 +82,34 @@ impl Browser<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ptyd_core::config::NetworkConfig;
+    use ptyd_core::principal::Scope;
+
+    #[tokio::test]
+    // promise: access-17, access-14
+    async fn the_servers_user_is_logged_in_on_its_machine_only_and_a_link_is_used_up() {
+        let access = TcpAccess::new(&NetworkConfig::of(([127, 0, 0, 1], 7893).into()));
+        let logins = Logins::new("http://127.0.0.1:7893", "https://pty.example");
+        let me = Principal::named("me", Scope::Admin);
+        let link = || logins.link(&me).expect("room").ticket;
+        let of = async |locality, path: &str, ticket: &str| {
+            let shown = format!("Bearer {ticket}").parse().expect("a header");
+            let headers = HeaderMap::from_iter([(header::AUTHORIZATION, shown)]);
+            let uri = path.parse().expect("a path");
+            let browser = Browser { access: &access, logins: &logins, locality, headers: &headers, uri: &uri };
+            let known = browser.logged_in(&PeerUsers::here(), 1_000, Ends::default()).await;
+            known.map(|known| known.is_some()).map_err(|refusal| refusal.code)
+        };
+        let ticket = link();
+        assert_eq!(of(Locality::Local, "/terminals", &ticket).await, Ok(false));
+        assert_eq!(of(Locality::Local, LOGIN, &ticket).await, Ok(true));
+        assert_eq!(of(Locality::Local, LOGIN, &ticket).await, Ok(false));
+        let ticket = link();
+        assert_eq!(of(Locality::Remote, LOGIN, &ticket).await, Err(ErrorCode::Unauthorized));
+        assert_eq!(of(Locality::Local, LOGIN, &ticket).await, Ok(false));
+    }
+}

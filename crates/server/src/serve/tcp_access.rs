@@ -323,4 +323,26 @@ mod tests {
         }
         assert_eq!(of("/terminals", "127.0.0.1:7893", "http://127.0.0.1:5173"), Ok(Locality::Local));
     }
+
+    #[test]
+    // promise: access-17
+    fn the_log_in_of_a_browser_is_for_the_page_of_the_same_origin() {
+        let here = access("127.0.0.1:7893", Some("https://pty.example"), &[]);
+        let of = |more: &[(&str, &str)]| {
+            let mut map = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("127.0.0.1:7893"))]);
+            for (name, value) in more {
+                let name: header::HeaderName = name.parse().expect("a name");
+                map.append(name, HeaderValue::from_str(value).expect("a header"));
+            }
+            here.is_of_own_page(&map, &"/terminals".parse().expect("a path"))
+        };
+        let own = ("origin", "http://127.0.0.1:7893");
+        assert!(of(&[]) && of(&[own]) && of(&[own, ("sec-fetch-site", "same-origin")]));
+        for site in ["same-site", "cross-site", "none"] {
+            assert!(!of(&[own, ("sec-fetch-site", site)]), "{site}");
+        }
+        for origin in ["http://127.0.0.1:5173", "http://localhost:7893", "https://web.example", "null"] {
+            assert!(!of(&[("origin", origin)]), "{origin}");
+        }
+    }
 }
