@@ -101,6 +101,25 @@ async def test_a_step_of_the_clock_ends_no_session_and_delays_the_end_of_none(se
 
 
 @STEPS
+async def test_a_step_of_the_clock_is_in_no_duration(served, rest, step):
+    at, gate = await a_session(rest), served.gate()
+    begun = time.monotonic()
+    run = asyncio.create_task(rest("POST", f"{at}/execute", {"command": f"cat {gate}", "timeout": CALL_SECONDS}))
+    await runs(rest, at)
+    served.set_clock(step)
+    await served.open_gate()
+    status, ended = await run
+    took = (time.monotonic() - begun) * 1000
+    assert status == 200 and 0 < ended["durationMs"] <= took, ended
+    # The next server reads the same from the events, and the history keeps it when the session has ended.
+    served.serve_again()
+    status, again = await rest("GET", f"{at}/commands/{ended['id']}")
+    await rest("DELETE", f"{at}?force=true")
+    status, listed = await rest("GET", f"{at}/commands")
+    assert [again["durationMs"], listed["commands"][0]["durationMs"]] == [ended["durationMs"]] * 2
+
+
+@STEPS
 async def test_the_next_server_takes_no_session_for_old_after_a_step(served, rest, step):
     sessions = [await a_session(rest, **{limit: 1800}) for limit in ("maxAge", "inactivityTimeout")]
     short = await a_session(rest, maxAge=6)

@@ -20,6 +20,20 @@ pub(crate) struct Records {
     events: EventsWriter,
     /// Reports that could not be appended yet, with the wall time of their arrival.
     held: VecDeque<(u64, Vec<u8>)>,
+    /// The wall clock less the time since boot, as the records show it.
+    clock_us: i64,
+}
+
+/// A smaller step of the wall clock changes no duration that matters. The slow adjustment of a clock adds up to one in
+/// twenty seconds at most.
+const STEP_US: u64 = 10_000;
+
+/// `None` if this process did not run between the two clocks: the next record finds the step.
+fn clock_us() -> Option<i64> {
+    let before = time::since_boot_us();
+    let wall = time::wall_us();
+    let is_one_moment = time::since_boot_us() - before < STEP_US / 2;
+    is_one_moment.then_some(wall.cast_signed() - before.cast_signed())
 }
 
 impl Records {
@@ -30,7 +44,12 @@ impl Records {
             0 => Retention::UNLIMITED,
             n => Retention::newest(n),
         };
-        Ok(Self { journal: Writer::create(folder, retention)?, events, held: VecDeque::new() })
+        Ok(Self {
+            journal: Writer::create(folder, retention)?,
+            events,
+            held: VecDeque::new(),
+            clock_us: clock_us().unwrap_or(0),
+        })
     }
 
     /// The end of the journal.
@@ -50,7 +69,19 @@ impl Records {
 
     /// Appends a record at the end of the journal.
     pub(crate) fn append(&mut self, record: &Record<'_>) -> io::Result<()> {
+        self.note_step();
         self.events.record(time::wall_us(), self.journal.end(), record).map(drop)
+    }
+
+    /// Records a step of the wall clock before the first record behind it, so that readers can tell it from time that has passed.
+    fn note_step(&mut self) {
+        let Some(clock_us) = clock_us() else { return };
+        let by_us = clock_us - self.clock_us;
+        if by_us.unsigned_abs() >= STEP_US
+            && self.events.record(time::wall_us(), self.journal.end(), &Record::ClockSet { by_us }).is_ok()
+        {
+            self.clock_us = clock_us;
+        }
     }
 
     /// Appends a record whose loss is acceptable on a full disk; reports and the exit are retried instead.
@@ -64,6 +95,7 @@ impl Records {
 
     /// Keeps a report of the shell until [`Self::append_reports`] has appended it.
     pub(crate) fn keep_report(&mut self, report: Vec<u8>) {
+        self.note_step();
         self.held.push_back((time::wall_us(), report));
     }
 

@@ -39,6 +39,8 @@ impl Kind {
     pub const TYPED: Self = Self(13);
     /// A server judged that a command ended whose end the shell did not report.
     pub const JUDGED: Self = Self(14);
+    /// The wall clock was set.
+    pub const CLOCK_SET: Self = Self(15);
 
     /// Whether this kind may be among the last records of a session, for which room is reserved on a full disk.
     #[must_use]
@@ -111,6 +113,8 @@ pub enum Record<'a> {
     /// The end of a command that the shell did not report, how certain it is, whether the shell has lost its hooks, and
     /// a text.
     Judged { command: u32, status: u8, boundary: u8, is_hookless: bool, end: Offset, time_us: u64, why: &'a [u8] },
+    /// The wall clock was set by this much since the record before.
+    ClockSet { by_us: i64 },
 }
 
 impl<'a> Record<'a> {
@@ -132,6 +136,7 @@ impl<'a> Record<'a> {
             Self::Limited { .. } => Kind::LIMITED,
             Self::Typed { .. } => Kind::TYPED,
             Self::Judged { .. } => Kind::JUDGED,
+            Self::ClockSet { .. } => Kind::CLOCK_SET,
         }
     }
 
@@ -186,6 +191,7 @@ impl<'a> Record<'a> {
                     .with(&time_us.to_le_bytes()),
                 why,
             ),
+            Self::ClockSet { by_us } => (fixed.with(&by_us.to_le_bytes()), &[]),
         }
     }
 
@@ -236,6 +242,7 @@ impl<'a> Record<'a> {
                 signo: i32::from_le_bytes(fields.take()?),
                 errno: i32::from_le_bytes(fields.take()?),
             },
+            Kind::CLOCK_SET => Self::ClockSet { by_us: i64::from_le_bytes(fields.take()?) },
             Kind::LIMITED => Self::Limited {
                 limit: u8::from_le_bytes(fields.take()?),
                 command: u32::from_le_bytes(fields.take()?),

@@ -39,6 +39,7 @@ fn every_record() -> Vec<Record<'static>> {
             time_us: 1 << 51,
             why: b"the hooks are gone",
         },
+        Record::ClockSet { by_us: -3_600_000_000 },
     ]
 }
 
@@ -54,9 +55,9 @@ fn every_record_is_read_as_it_was_written() {
     let records: Vec<_> = events.iter().map(|event| event.record().unwrap()).collect();
     assert_eq!(records, every_record());
     let kinds: Vec<_> = events.iter().map(|event| event.kind.0).collect();
-    assert_eq!(kinds, (1..=14).collect::<Vec<u8>>());
+    assert_eq!(kinds, (1..=15).collect::<Vec<u8>>());
     let places: Vec<_> = events.iter().map(|event| (event.time_us, event.offset)).collect();
-    assert_eq!(places, (0..14).map(|i| (1000 + i, Offset(i))).collect::<Vec<_>>());
+    assert_eq!(places, (0..15).map(|i| (1000 + i, Offset(i))).collect::<Vec<_>>());
     assert_eq!(events.last().unwrap().end, writer.end());
 }
 

@@ -108,6 +108,8 @@ pub struct CommandView {
     pub started_at: SystemTime,
     /// When it ended.
     pub completed_at: Option<SystemTime>,
+    /// How long it ran, however the clock was set meanwhile.
+    pub lasted: Option<Duration>,
     /// The shell's `$?`.
     pub exit_code: Option<i32>,
     /// The signal inferred from an exit code above 128.

@@ -51,7 +51,7 @@ impl From<rusqlite::Error> for StoreError {
 }
 
 /// A file of another version is rebuilt from the sessions' folders, as a damaged one is.
-const VERSION: i64 = 5;
+const VERSION: i64 = 6;
 
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS sessions (
@@ -61,14 +61,14 @@ const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS commands (
         session TEXT NOT NULL, id INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER,
         status TEXT NOT NULL, exit INTEGER, start_offset INTEGER NOT NULL, end_offset INTEGER NOT NULL, command TEXT NOT NULL,
-        boundary TEXT, PRIMARY KEY (session, id)) WITHOUT ROWID;
+        boundary TEXT, lasted_us INTEGER, PRIMARY KEY (session, id)) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS counts (session TEXT PRIMARY KEY, commands INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TRIGGER IF NOT EXISTS counted AFTER INSERT ON commands BEGIN
         INSERT INTO counts VALUES (new.session, 1) ON CONFLICT DO UPDATE SET commands = commands + 1;
     END;
     CREATE TABLE IF NOT EXISTS looks (
         session TEXT NOT NULL, who TEXT NOT NULL, read_to INTEGER NOT NULL, PRIMARY KEY (session, who)) WITHOUT ROWID;
-    PRAGMA user_version = 5;";
+    PRAGMA user_version = 6;";
 
 /// Opens the file, or creates it.
 pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {

@@ -28,7 +28,7 @@ const KNOWN_COMMANDS: &str = "SELECT coalesce((SELECT commands FROM counts WHERE
     (SELECT count(*) FROM commands WHERE session = ?1 AND id IN (SELECT value FROM json_each(?2))),
     (SELECT min(id) FROM commands WHERE session = ?1), (SELECT max(id) FROM commands WHERE session = ?1)";
 /// Commands from this number on without those that are left out.
-const PAGE_OF_COMMANDS: &str = "SELECT session, id, started_us, ended_us, status, exit, start_offset, end_offset, command, boundary
+const PAGE_OF_COMMANDS: &str = "SELECT session, id, started_us, ended_us, status, exit, start_offset, end_offset, command, boundary, lasted_us
     FROM commands WHERE session = ?1 AND id >= ?3 AND id NOT IN (SELECT value FROM json_each(?2)) ORDER BY id LIMIT ?4 OFFSET ?5";
 
 /// A query of sessions.
@@ -362,7 +362,7 @@ impl Store {
         self.read(|connection| {
         connection
             .query_row(
-                "SELECT session, id, started_us, ended_us, status, exit, start_offset, end_offset, command, boundary FROM commands WHERE session = ?1 AND id = ?2",
+                "SELECT session, id, started_us, ended_us, status, exit, start_offset, end_offset, command, boundary, lasted_us FROM commands WHERE session = ?1 AND id = ?2",
                 params![session, id],
                 history_row,
             )
@@ -397,5 +397,6 @@ fn history_row(r: &rusqlite::Row<'_>) -> rusqlite::Result<HistoryRow> {
         end_offset: r.get::<_, i64>(7)?.unsigned_abs(),
         command: r.get(8)?,
         boundary: r.get(9)?,
+        lasted_us: r.get::<_, Option<i64>>(10)?.map(i64::unsigned_abs),
     })
 }

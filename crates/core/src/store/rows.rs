@@ -7,6 +7,7 @@ pub(crate) struct HistoryRow {
     pub(crate) id: u32,
     pub(crate) started_us: u64,
     pub(crate) ended_us: Option<u64>,
+    pub(crate) lasted_us: Option<u64>,
     pub(crate) status: String,
     pub(crate) exit: Option<i32>,
     pub(crate) start_offset: u64,

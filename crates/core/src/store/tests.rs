@@ -15,6 +15,7 @@ fn command(session: &str, id: u32) -> HistoryRow {
         id,
         started_us: 6,
         ended_us: Some(7),
+        lasted_us: Some(3),
         status: "completed".into(),
         exit: Some(0),
         start_offset: 10,

@@ -234,10 +234,10 @@ fn put_session(connection: &Connection, s: &SessionRow) -> rusqlite::Result<()> 
 fn put_command(connection: &Connection, c: &HistoryRow) -> rusqlite::Result<()> {
     // A command that is there is updated, and not replaced: it is counted once.
     let mut put = connection.prepare_cached(
-        "INSERT INTO commands VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO UPDATE SET
+        "INSERT INTO commands VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO UPDATE SET
             started_us = excluded.started_us, ended_us = excluded.ended_us, status = excluded.status, exit = excluded.exit,
             start_offset = excluded.start_offset, end_offset = excluded.end_offset, command = excluded.command,
-            boundary = excluded.boundary",
+            boundary = excluded.boundary, lasted_us = excluded.lasted_us",
     )?;
     put.execute(params![
         c.session,
@@ -249,7 +249,8 @@ fn put_command(connection: &Connection, c: &HistoryRow) -> rusqlite::Result<()> 
         c.start_offset as i64,
         c.end_offset as i64,
         c.command,
-        c.boundary
+        c.boundary,
+        c.lasted_us.map(|u| u as i64),
     ])?;
     Ok(())
 }

@@ -234,6 +234,7 @@ pub(super) fn command() -> CommandView {
         status: CommandStatus::Completed,
         started_at: SystemTime::UNIX_EPOCH,
         completed_at: Some(SystemTime::UNIX_EPOCH + Duration::from_millis(20)),
+        lasted: Some(Duration::from_millis(20)),
         exit_code: Some(0),
         signal: None,
         pipestatus: vec![0],

@@ -168,7 +168,6 @@ fn limit_hit(hit: &action::LimitHit) -> api::LimitHit {
 /// A command without output.
 pub(super) fn command(view: action::CommandView) -> CommandExecution {
     let (cwd, cwd_base64) = view.cwd.as_deref().map(path).map_or((None, None), |(text, exact)| (Some(text), exact));
-    let ran = view.completed_at.map(|end| end.duration_since(view.started_at).unwrap_or(Duration::ZERO));
     CommandExecution {
         id: view.id.to_string(),
         session_id: view.session.to_string(),
@@ -186,7 +185,7 @@ pub(super) fn command(view: action::CommandView) -> CommandExecution {
         end_offset: view.end_offset,
         cwd,
         cwd_base64,
-        duration_ms: ran.map(millis),
+        duration_ms: view.lasted.map(millis),
         boundary: boundary(view.boundary),
         limits_hit: view.limits_hit.into_iter().map(limit).collect(),
         background: None,

@@ -69,7 +69,6 @@ fn command(view: &CommandView) -> Value {
         Boundary::Nonce => "nonce",
         Boundary::Heuristic => "heuristic",
     };
-    let lasted = view.completed_at.and_then(|end| end.duration_since(view.started_at).ok());
     let mut value = json!({
         "id": view.id.to_string(),
         "sessionId": view.session.as_str(),
@@ -88,7 +87,7 @@ fn command(view: &CommandView) -> Value {
         ("error", view.error.clone().map(Value::from)),
         ("endOffset", view.end_offset.map(Value::from)),
         ("cwd", view.cwd.as_ref().map(|path| path.to_string_lossy().into())),
-        ("durationMs", lasted.map(|lasted| millis(lasted).into())),
+        ("durationMs", view.lasted.map(|lasted| millis(lasted).into())),
     ];
     for (name, known) in known {
         if let Some(known) = known {

@@ -138,6 +138,7 @@ fn from_history(session: &SessionView, row: crate::store::HistoryRow) -> Command
         status,
         started_at: crate::sessions::timeline::time(row.started_us),
         completed_at: row.ended_us.map(crate::sessions::timeline::time),
+        lasted: row.lasted_us.map(std::time::Duration::from_micros),
         exit_code: row.exit,
         signal: row.exit.and_then(sys::signal::of_exit_code),
         pipestatus: Vec::new(),

@@ -223,7 +223,8 @@ async fn task_end(services: &Services, id: &TaskId, task: &Task, over: &Over) ->
     if over.is_running {
         // The next answer about the command tells how it has ended since.
         (session.status, session.exit, session.current_command) = (SessionStatus::Running, None, Some(id.command));
-        (command.status, command.completed_at, command.exit_code) = (CommandStatus::Running, None, None);
+        (command.status, command.completed_at, command.lasted, command.exit_code) =
+            (CommandStatus::Running, None, None, None);
         (command.signal, command.end_offset, command.error) = (None, None, None);
         command.pipestatus.clear();
         if let (Foreground::Fullscreen, None, Ok(SessionRef::Live(handle))) =

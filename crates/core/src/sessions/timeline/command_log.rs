@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use wire::Key;
 
@@ -20,6 +21,8 @@ pub(crate) struct Command {
     pub(crate) key: Key,
     pub(crate) text: Arc<str>,
     pub(crate) accepted_us: u64,
+    /// By how much the wall clock was set since.
+    pub(crate) set_by_us: i64,
     /// The journal's end when it was accepted.
     pub(crate) accepted_at: u64,
     /// Where background output before it begins: behind the boundary before it, once its marker came.
@@ -59,6 +62,12 @@ pub(crate) struct End {
 }
 
 impl Command {
+    /// The time from its acceptance to its end, without steps of the wall clock.
+    pub(crate) fn lasted(&self) -> Option<Duration> {
+        let passed = self.end.as_ref()?.time_us.cast_signed() - self.accepted_us.cast_signed() - self.set_by_us;
+        Some(Duration::from_micros(u64::try_from(passed).unwrap_or(0)))
+    }
+
     /// Whether it was accepted and its output has not begun. The output of a command typed as a line begins with its
     /// echo.
     pub(crate) fn is_about_to_begin(&self) -> bool {
@@ -132,6 +141,15 @@ impl CommandLog {
             untimed: VecDeque::new(),
             background_from: first,
             input_keys: VecDeque::new(),
+        }
+    }
+
+    /// The wall clock was set while commands ran. A command whose end is on record has ended, also before its marker is read.
+    pub(super) fn clock_set(&mut self, by_us: i64) {
+        for command in &mut self.commands {
+            if command.end.is_none() && !self.ended_us.contains_key(&command.id) {
+                command.set_by_us += by_us;
+            }
         }
     }
 
@@ -271,6 +289,7 @@ mod tests {
             key: wire::NO_KEY,
             text: Arc::from("ls"),
             accepted_us: 0,
+            set_by_us: 0,
             accepted_at: u64::from(id) * 100,
             background_from: u64::from(id) * 100,
             start: None,
@@ -292,6 +311,22 @@ mod tests {
             error: None,
             boundary: Boundary::Attested,
         }
+    }
+
+    #[test]
+    fn a_command_lasts_as_long_as_it_did_however_the_clock_was_set_meanwhile() {
+        let mut log = CommandLog::new(0);
+        for id in 1..=3 {
+            log.push(Command { accepted_us: 5_000, ..command(id, Channel::Hooks) });
+        }
+        log.ended_us.insert(1, 6_000);
+        log.clock_set(-4_000);
+        log.clock_set(-500);
+        for (id, time_us) in [(1, 6_000), (2, 2_500), (3, 0)] {
+            log.command_mut(id).expect("in memory").end = Some(End { time_us, ..end(0) });
+        }
+        let lasted = [1, 2, 3].map(|id| log.command(id).and_then(Command::lasted).expect("ended").as_micros());
+        assert_eq!(lasted, [1_000, 2_000, 0], "the first had ended before, and none lasts less than no time");
     }
 
     #[test]

@@ -210,6 +210,7 @@ impl Timeline {
                     self.log.interrupt();
                 }
             }
+            Some(Record::ClockSet { by_us }) => self.log.clock_set(by_us),
             Some(Record::Retained { .. }) | None => {}
         }
     }
@@ -248,6 +249,7 @@ impl Timeline {
             key,
             text,
             accepted_us: event.time_us,
+            set_by_us: 0,
             accepted_at: event.offset.0,
             background_from: event.offset.0,
             start: None,
@@ -266,6 +268,7 @@ impl Timeline {
             key,
             text: kept_text(&String::from_utf8_lossy(text)),
             accepted_us: event.time_us,
+            set_by_us: 0,
             accepted_at: event.offset.0,
             background_from: event.offset.0,
             start: None,

@@ -436,7 +436,7 @@ fn ended(facts: &mut Facts, command: &CommandView, context: &AnswerContext<'_>) 
     if others_got_term(&command.pipestatus) && command.command.contains("timeout") {
         facts.add("timeout ended the whole pipeline: run it as bash -c '…' to keep the output");
     }
-    let took = command.completed_at.and_then(|at| at.duration_since(command.started_at).ok()).unwrap_or_default();
+    let took = command.lasted.unwrap_or_default();
     if took >= Duration::from_secs(1) {
         facts.add(seconds(took));
     }

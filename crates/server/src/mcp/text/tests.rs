@@ -43,8 +43,13 @@ fn running(foreground: Foreground, ended_by: EndedBy, output: &str) -> Report {
     let mut report = done(output);
     report.session.foreground = foreground;
     report.ended_by = ended_by;
-    report.command =
-        Some(CommandView { status: CommandStatus::Running, exit_code: None, completed_at: None, ..command() });
+    report.command = Some(CommandView {
+        status: CommandStatus::Running,
+        exit_code: None,
+        completed_at: None,
+        lasted: None,
+        ..command()
+    });
     report
 }
 
@@ -69,7 +74,7 @@ fn changes_since_the_last_answer_are_facts() {
     report.session.tools = python("/app/.venv/bin/python");
     let command = report.command.as_mut().expect("one");
     command.exit_code = Some(2);
-    command.completed_at = Some(SystemTime::UNIX_EPOCH + Duration::from_millis(3_400));
+    command.lasted = Some(Duration::from_millis(3_400));
     assert_eq!(rendered(&report), "[exit 2 · 3.4s · cwd /srv/a\\nb · python /app/.venv/bin/python]");
     report.session.tools.python = None;
     report.session.tools.node = Some("/opt/node".into());

@@ -168,6 +168,7 @@ fn commands(shared: std::sync::Arc<crate::sessions::shared::Shared>, timeline: &
         if timeline.log().untimed.iter().any(|id| command.id == CommandId(*id)) {
             // Its end is a marker in the output, whose time no event tells yet.
             command.completed_at = command.completed_at.map(|_| command.started_at);
+            command.lasted = None;
         }
         writeln!(story, "{command:?}").expect("into memory");
     }
