@@ -194,6 +194,7 @@ test(async function a_link_logs_one_browser_in_and_neither_it_nor_the_cookie_is_
   const pair = `${cookie.name}=${cookie.value}`;
   assert.equal(await direct({ Cookie: pair }), 401);
   assert.equal(await direct({ "Ptyd-Login": key }), 401);
+  assert.equal(await direct({ Cookie: pair, "Ptyd-Login": "another" }), 401);
   assert.equal(await direct({ Cookie: pair, "Ptyd-Login": key }), 200);
   assert.equal(await direct({ Cookie: pair, "Ptyd-Login": key, Origin: "http://127.0.0.1:1" }), 403);
   assert.equal(await direct({ Cookie: pair, "Ptyd-Login": key, "Sec-Fetch-Site": "same-site" }), 403);
