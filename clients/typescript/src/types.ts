@@ -584,6 +584,20 @@ export interface components {
              */
             processes?: number | null;
         };
+        /** @description The answer to `POST /login`, which also sets a cookie. It has no `Debug`, so that no log contains it. */
+        Login: {
+            /**
+             * Format: uint64
+             * @description For so many seconds.
+             */
+            expiresIn: number;
+            /** @description Every request of the browser sends it in the header `Ptyd-Login`, beside the cookie. */
+            key: string;
+            /** @description The principal as which the browser acts. */
+            principal: string;
+            /** @description Its scope. */
+            scope: components["schemas"]["TokenScope"];
+        };
         /** @description A line that matches. */
         Match: {
             /** @description The command whose output it is; absent for what came while none ran. */
@@ -1286,14 +1300,19 @@ export interface components {
              * @description For so many seconds.
              */
             expiresIn: number;
-            /** @description Good once: as `?ticket=…`, or at a socket as the sub-protocol `ptyd.ticket.…` beside `ptyd.v1`. */
+            /**
+             * @description Good once: as `?ticket=…`, or at a socket as the sub-protocol `ptyd.ticket.…` beside `ptyd.v1`. For the page `sessions`, as the
+             *     bearer token of `POST /login`.
+             */
             ticket: string;
+            /** @description The link to the page `sessions`, with the ticket. */
+            url?: string;
         };
         /**
          * @description A page that is entered by a ticket.
          * @enum {string}
          */
-        TicketPage: "docs";
+        TicketPage: "docs" | "sessions";
         /** @description `POST /tickets`: exactly one of `session` and `page`. */
         TicketRequest: {
             /** @description The page that it is for. */
@@ -1500,6 +1519,7 @@ export type KeptLimit = components['schemas']['KeptLimit'];
 export type Limit = components['schemas']['Limit'];
 export type LimitHit = components['schemas']['LimitHit'];
 export type Limits = components['schemas']['Limits'];
+export type Login = components['schemas']['Login'];
 export type Match = components['schemas']['Match'];
 export type Method = components['schemas']['Method'];
 export type NamedSecret = components['schemas']['NamedSecret'];

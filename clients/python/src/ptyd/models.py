@@ -293,9 +293,10 @@ class TerminateQuery(TypedDict, closed=True):
 class Ticket(TypedDict):
     expiresIn: int
     ticket: str
+    url: NotRequired[str]
 
 
-TicketPage: TypeAlias = Literal['docs']
+TicketPage: TypeAlias = Literal['docs', 'sessions']
 
 
 TicketScope: TypeAlias = Literal['read', 'write']
@@ -408,6 +409,13 @@ class KeptLimit(TypedDict):
     keptBy: Keeper
     limit: Limit
     value: float
+
+
+class Login(TypedDict):
+    expiresIn: int
+    key: str
+    principal: str
+    scope: TokenScope
 
 
 class NewToken(TypedDict):
