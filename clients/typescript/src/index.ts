@@ -49,7 +49,7 @@ export interface TypeOptions {
 }
 
 export interface OutputOptions {
-  /** The offset to begin at; the default is the oldest output that is kept. */
+  /** The offset to begin at; the default is 0. A gap comes first if the oldest output is no longer kept. */
   since?: number;
   /** Continues until the session ends. Otherwise the output ends when no command runs. */
   follow?: boolean;
@@ -178,7 +178,12 @@ export class Session implements AsyncDisposable {
     if (inside) body.inside = true;
     if (onTimeout) Object.assign(body, { onTimeout, timeout, waitForCompletion: false });
     else if (waits) body.timeout = Math.min(timeout ?? Infinity, this.slice / 1000);
-    return (this.last = new Command(this, command, this.keyed("execute", body, options.approvalTimeout, this.slice)));
+    const { last } = this;
+    const begun = new Command(this, command, this.keyed("execute", body, options.approvalTimeout, this.slice));
+    this.last = begun;
+    // A refused command was never there.
+    begun.started.catch(() => (this.last = this.last === begun ? last : this.last));
+    return begun;
   }
 
   /** Types text as a person would; a line ends with `\r` or `\n`. */
@@ -264,7 +269,7 @@ export class Session implements AsyncDisposable {
   }
 
   /** Waits for the end of the newest command of this handle. */
-  async end(options: { timeout?: Duration } = {}): Promise<Result> {
+  async waitEnd(options: { timeout?: Duration } = {}): Promise<Result> {
     if (!this.last) throw new PtydError("no command was started here");
     return this.last.end(options);
   }
@@ -383,7 +388,10 @@ export class Command {
       yield bytesOf(part.outputBase64 ?? "");
       offset = part.nextOffset ?? offset;
       if (part.endOffset !== undefined && offset >= part.endOffset) return;
-      if (part.status === "running") await this.waitOnce(this.session.slice);
+      if (part.status !== "running") continue;
+      // Output, or the end of the command, whose prompt follows.
+      const waits = this.session.slice;
+      await this.session.call("GET", `output?view=raw&since=o:${offset}&limit=1&waitMs=${Math.round(waits)}`, { waits });
     }
   }
 }

@@ -41,11 +41,10 @@ export async function* follow(http: Http, sources: readonly Source[], since: num
     try {
       for await (const { chunk, end } of sources[source]!(at, signal)) {
         if (signal.aborted) return;
-        isAlive = true;
-        [attempt, deadline] = [0, Date.now() + http.patience];
+        [isAlive, deadline] = [true, Date.now() + http.patience];
         if (chunk) {
           if (chunk.from !== at) throw new PtydError(`output of ${chunk.from} came where ${at} was to follow`);
-          at = chunk.to;
+          [at, attempt] = [chunk.to, 0];
           yield chunk;
         }
         if (end) return;
@@ -55,10 +54,11 @@ export async function* follow(http: Http, sources: readonly Source[], since: num
       if (error instanceof PtydError && !(error instanceof Unreachable)) throw error;
       failure = error;
     }
-    if (isAlive) continue;
-    // It never delivered anything: perhaps something on the way does not let it pass.
-    source = (source + 1) % sources.length;
-    if (source !== 0) continue;
+    if (!isAlive) {
+      // It never delivered anything: perhaps something on the way does not let it pass.
+      source = (source + 1) % sources.length;
+      if (source !== 0) continue;
+    }
     if (Date.now() > deadline) throw new Unreachable(`no output in ${http.patience} ms (${String(failure)})`, false, failure);
     await pause(backoff(attempt++), signal);
   }

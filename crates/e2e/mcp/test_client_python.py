@@ -123,16 +123,57 @@ from ptyd import Ptyd
 with Ptyd() as p, p.open(cwd="app") as sh:
     r = sh.run("pwd; (exit 3)", timeout=300)
     assert (r.code, r.ok, r.output) == (3, False, os.path.realpath("app") + "\\n"), r
-    sh.run("read -p 'Name? ' n; echo hi $n", wait=False)
+    sh.start("read -p 'Name? ' n; echo hi $n")
     sh.wait_for("Name?"); sh.type("Ada\\n")
     assert sh.wait_end().code == 0 and "hi Ada" in sh.screen().text
-    sh.run("sleep 600", wait=False)
+    sh.start("sleep 600")
     sh.keys("C-c")
     whole = b"".join(c.bytes for c in sh.output(since=0))
     assert b"hi Ada" in whole and sh.wait_end().code == 130
     # Its session is gone: nobody knows its code.
     assert sh.run("kill -9 $$").code is None
 """
+
+
+HANDLES = """
+import sys
+from ptyd import Ptyd, Refused
+
+p = Ptyd(sys.argv[1], sys.argv[2], silence=3600)
+with p.open() as sh:
+    for name in f"{sh.id}?z", f"{sh.id}/output":
+        try:
+            p.session(name)
+        except Refused as refused:
+            assert refused.code == "session_not_found", refused
+        else:
+            raise AssertionError(name)
+    sh.start("echo seen; read -r line")
+    following = sh.output(follow=True)
+    next(following)
+    sh.type("\\n")
+    sh.wait_end()
+    # Output comes at once, however long one request may wait.
+    started = sh.start("printf one; read -r line; printf two")
+    parts = started.bytes()
+    whole = b""
+    while b"one" not in whole:
+        whole += next(parts)
+    assert started.look()["status"] == "running"
+    sh.type("\\n")
+    assert (whole + b"".join(parts)).endswith(b"two")
+p.close()
+p.close()
+following.close()
+print("closed")
+"""
+
+
+# promise: client-1
+async def test_an_id_is_never_a_query_and_a_closed_client_may_be_closed_again(served):
+    url, env = served.url.removesuffix("/mcp"), python_env({})
+    said = await asyncio.to_thread(run, sys.executable, "-W", "error", "-c", HANDLES, url, served.token, **env)
+    assert said == "closed\n"
 
 
 # promise: client-1

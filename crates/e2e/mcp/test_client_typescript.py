@@ -134,6 +134,20 @@ let whole = "";
 for await (const c of sh.output({ since: 0 })) whole += new TextDecoder().decode(c.bytes);
 if (!whole.includes("made demo") || !(await sh.screen()).text.includes("made demo")) throw new Error(whole);
 if ((await q.end()).code !== 130) throw new Error("C-c was lost");
+// Output comes at once, however long one request may wait.
+await using slow = await Ptyd.connect({ silence: "1h" });  await using there = await slow.open();
+const asking = there.start("printf one; read -r line; printf two");  let told = "";
+for await (const bytes of asking.bytes()) {
+  told += new TextDecoder().decode(bytes);
+  if (told === "one") await asking.type("\\n");
+}
+if (!/^one\\s*two$/.test(told)) throw new Error(told);
+// A refused command leaves the one before it as it is.
+const before = sh.start("read -p 'and now? '");  await before.waitFor("and now?");
+const code = await sh.run("true").then(() => "none", (refused) => refused.code);
+if (code !== "session_busy") throw new Error(code);
+await sh.type("\\r");  if ((await sh.waitEnd()).id !== (await before.started).id) throw new Error("another command");
+for await (const _ of sh.output());
 // Its session is gone: nobody knows its code.
 if ((await sh.run("kill -9 $$")).code !== null) throw new Error("a code that nobody knows");
 """

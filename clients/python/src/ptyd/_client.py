@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
 import httpx
 from typing_extensions import TypedDict, Unpack
@@ -105,7 +106,7 @@ class AsyncPtyd:
 
     async def session(self, session: str) -> AsyncSession:
         """A session that exists, by its id or name. It outlives the handle."""
-        found = await self.http.call("GET", f"/terminals/{session}")
+        found = await self.http.call("GET", f"/terminals/{quote(session, safe='')}")
         return AsyncSession(self, cast(models.TerminalSession, found), is_own=False)
 
     async def sessions(self) -> list[models.TerminalSession]:
@@ -118,7 +119,7 @@ class AsyncPtyd:
 
     async def decide(self, approval: str, decision: models.Decision) -> models.Approval:
         """Decides one of them."""
-        decided = await self.http.call("POST", f"/approvals/{approval}", {"decision": decision}, repeatable=True)
+        decided = await self.http.call("POST", f"/approvals/{quote(approval, safe='')}", {"decision": decision}, repeatable=True)
         return cast(models.Approval, decided)
 
     async def events(self) -> AsyncIterator[models.Event]:
@@ -341,6 +342,7 @@ class AsyncCommand:
             if "endOffset" in part and offset >= part["endOffset"]:
                 return
             if part["status"] == "running":
-                await self._wait(self.session.slice)
+                # Output, or the end of the command, whose prompt follows.
+                await self.session._page(offset, "raw", self.session.slice, 1)
 
 

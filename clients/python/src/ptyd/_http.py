@@ -31,7 +31,7 @@ class Refused(PtydError):
     """The server has refused."""
 
     def __init__(self, problem: models.Problem) -> None:
-        super().__init__(f"{problem['code']}: {problem['detail']}")
+        super().__init__(f"{problem['code']}: {problem.get('detail', problem)}")
         self.problem, self.code = problem, problem["code"]
 
 

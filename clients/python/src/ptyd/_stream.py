@@ -53,6 +53,14 @@ def chunks_of(at: int, output: models.Output) -> Iterator[Chunk]:
         yield Chunk(b64decode(output.get("dataBase64", "")), start, end)
 
 
+def _refusal(status: int, content: builtins.bytes) -> Exception:
+    """The server's refusal; one of something between here and the server is only a failure of the connection."""
+    problem = json.loads(content)
+    if isinstance(problem, dict) and "code" in problem:
+        return Refused(cast(models.Problem, problem))
+    return ValueError(f"status {status} without a problem document")
+
+
 async def follow(http: Http, session: str, since: int, transports: tuple[Transport, ...]) -> AsyncIterator[Chunk]:
     """Follows from an offset to the session's end, by the first transport that works, and reconnects."""
     every: dict[Transport, Source] = {
@@ -65,22 +73,21 @@ async def follow(http: Http, session: str, since: int, transports: tuple[Transpo
         is_alive, failure = False, "the connection ended"
         try:
             async for received in every[transports[source]](at):
-                is_alive, attempt, deadline = True, 0, time.monotonic() + http.patience
+                is_alive, deadline = True, time.monotonic() + http.patience
                 if received == "end":
                     return
                 if received is not None:
                     if received.start != at:
                         raise PtydError(f"output of {received.start} came where {at} was to follow")
-                    at = received.end
+                    at, attempt = received.end, 0
                     yield received
         except (httpx.HTTPError, WebSocketException, OSError, ValueError, Unreachable) as error:
             failure = str(error) or type(error).__name__
-        if is_alive:
-            continue
-        # It never delivered anything: perhaps something on the way does not let it pass.
-        source = (source + 1) % len(transports)
-        if source:
-            continue
+        if not is_alive:
+            # It never delivered anything: perhaps something on the way does not let it pass.
+            source = (source + 1) % len(transports)
+            if source:
+                continue
         if time.monotonic() > deadline:
             raise Unreachable(f"no output in {http.patience} s ({failure})", False)
         await pause(backoff(attempt))
@@ -118,9 +125,9 @@ async def events(http: Http, path: str, last: str | None = None) -> AsyncIterato
             yield {"event": "end"}
             return
         if not answer.is_success:
-            problem = json.loads(await answer.aread())
+            content = await answer.aread()
             if answer.status_code < 429:
-                raise Refused(problem)
+                raise _refusal(answer.status_code, content)
             raise ValueError(f"status {answer.status_code}")
         event: dict[str, str] = {}
         text = ""
@@ -159,7 +166,7 @@ async def _by_socket(http: Http, session: str, at: int) -> AsyncIterator[Receive
             raise ConnectionClosed(socket.protocol.close_rcvd, None)
     except InvalidStatus as refused:
         if refused.response.status_code < 426:
-            raise Refused(json.loads(refused.response.body or b"")) from refused
+            raise _refusal(refused.response.status_code, refused.response.body or b"") from refused
         raise
     except ConnectionClosed as closed:
         code = closed.rcvd.code if closed.rcvd else 1006

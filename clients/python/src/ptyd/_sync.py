@@ -7,7 +7,7 @@ import builtins
 import re
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, TypeVar
 
 from typing_extensions import Unpack
 
@@ -51,7 +51,9 @@ class _Loop:
             while found := self.run(following()):
                 yield found[0]
         finally:
-            self.run(close())
+            # Nothing can be closed on a loop that has ended, and nothing is open there.
+            if not self.loop.is_closed():
+                self.run(close())
 
     def end(self) -> None:
         """Ends the thread."""
@@ -88,7 +90,9 @@ class Ptyd:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Ends the connection. A second call does nothing."""
+        if self._loop.loop.is_closed():
+            return
         self._loop.run(self._ptyd.__aexit__())
         self._loop.end()
 
@@ -169,13 +173,9 @@ class Session(_Terminal):
     def __exit__(self, *_: object) -> None:
         self._loop.run(self._session.__aexit__())
 
-    @overload
-    def run(self, command: str, *, wait: Literal[False], **options: Unpack[RunOptions]) -> Command: ...
-    @overload
-    def run(self, command: str, *, wait: Literal[True] = True, **options: Unpack[RunOptions]) -> Result: ...
-    def run(self, command: str, *, wait: bool = True, **options: Unpack[RunOptions]) -> Command | Result:
+    def run(self, command: str, **options: Unpack[RunOptions]) -> Result:
         """Runs a command to its end, with the options of `AsyncSession.run`. A code other than 0 is a value."""
-        return self._loop.run(self._session.run(command, **options)) if wait else self.start(command, **options)
+        return self._loop.run(self._session.run(command, **options))
 
     def start(self, command: str, **options: Unpack[RunOptions]) -> Command:
         """Starts a command, and returns at once."""
