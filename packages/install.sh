@@ -5,7 +5,7 @@ set -eu
 
 # A script that arrives in part does nothing.
 main() {
-  prefix=$HOME/.local
+  prefix=
   from=@URL@
   while [ $# -gt 0 ]; do
     case $1 in
@@ -24,6 +24,11 @@ main() {
     esac
   done
 
+  if [ -z "$prefix" ]; then
+    [ -n "${HOME:-}" ] || fail "HOME is not set; --prefix names a place"
+    prefix=$HOME/.local
+  fi
+  command -v sha256sum >/dev/null || fail "sha256sum is not here: nothing was installed"
   case $(uname -s)-$(uname -m) in
     Linux-x86_64) processor=x86_64 ;;
     Linux-aarch64) processor=aarch64 ;;
@@ -31,7 +36,9 @@ main() {
   esac
   name=ptyd-@VERSION@-$processor-linux
   folder=$(mktemp -d)
-  trap 'rm -rf "$folder"' EXIT
+  trap 'rm -rf "$folder" "$prefix/bin/.ptyd.new"' EXIT
+  # Not every shell runs the trap of the exit after a signal.
+  trap 'exit 1' HUP INT TERM
   fetch "$from/$name.tar.gz" "$folder/$name.tar.gz"
   fetch "$from/SHA256SUMS" "$folder/SHA256SUMS"
   (
@@ -44,8 +51,9 @@ main() {
   # A running ptyd keeps its file.
   cp "$folder/$name/ptyd" "$prefix/bin/.ptyd.new"
   chmod 755 "$prefix/bin/.ptyd.new"
+  version=$("$prefix/bin/.ptyd.new" --version) || fail "the binary does not start here: nothing was installed"
   mv -f "$prefix/bin/.ptyd.new" "$prefix/bin/ptyd"
-  echo "installed: $("$prefix/bin/ptyd" --version) in $prefix/bin/ptyd"
+  echo "installed: $version in $prefix/bin/ptyd"
   case :$PATH: in
     *":$prefix/bin:"*) ;;
     *) echo "$prefix/bin is not in PATH; add it: export PATH=\"$prefix/bin:\$PATH\"" ;;
@@ -53,6 +61,12 @@ main() {
 }
 
 fetch() {
+  case $1 in
+    file://*)
+      cp "${1#file://}" "$2" || fail "$1 cannot be fetched: nothing was installed"
+      return
+      ;;
+  esac
   if command -v curl >/dev/null; then
     curl -fsSL -o "$2" "$1" || fail "$1 cannot be fetched: nothing was installed"
   elif command -v wget >/dev/null; then

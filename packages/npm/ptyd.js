@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // The launcher of npm's package: it becomes the binary of the package for this machine, which npm has installed beside this one.
 const { spawn } = require('node:child_process')
+const { constants } = require('node:os')
 
 let binary
 try {
@@ -32,5 +33,7 @@ child.on('error', (error) => {
 child.on('exit', (code, signal) => {
   if (signal === null) process.exit(code)
   for (const one of signals) process.removeAllListeners(one)
+  // Node does not end by a signal that it handles or ignores.
+  process.exitCode = 128 + constants.signals[signal]
   process.kill(process.pid, signal)
 })

@@ -146,7 +146,8 @@ impl Packages<'_> {
             }
             let package = self.tree("package")?;
             self.put_binary(&package.join("bin").join(NAME))?;
-            let about = json!({ "os": ["linux"], "cpu": [processor.npm()], "files": ["bin"], "preferUnplugged": true });
+            let mut about = json!({ "os": ["linux"], "cpu": [processor.npm()], "libc": ["glibc"], "files": ["bin"] });
+            about["preferUnplugged"] = json!(true);
             self.put_manifest(&package, name, about)?;
             self.tar("package", &format!("{NAME}-linux-{}-{}.tgz", processor.npm(), self.version))?;
             fs::remove_dir_all(package)?;

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.not_confined("installing is not a session's work")
 
 XTASK = PTYD.with_name("xtask")
 PYTHON_WHEELS = Path("/usr/share/python-wheels")
+SH = shutil.which("sh")
 UV = shutil.which("uv") or TARGET / "uv/bin/uv"
 VERSION = subprocess.run([PTYD, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
 PROCESSOR = os.uname().machine
@@ -161,6 +162,10 @@ def test_the_launcher_of_npm_passes_on_words_input_codes_and_signals(tmp_path, n
     for words, code in ((["a b", ""], 7), (["stay", "TERM"], -15), (["stay", "KILL"], -9)):
         done = subprocess.run([node, launcher, *words], input="typed\n", capture_output=True, text=True, timeout=CALL_SECONDS)
         assert (done.stdout, done.returncode) == ("|".join([str(binary), *words, "typed", ""]), code), done.stderr
+    # An older Node does not end by these, but says so as a shell does. A newer one hands on that it ignores SIGPIPE.
+    for signal, codes in (("PIPE", (7, 141)), ("USR1", (-10, 138))):
+        done = subprocess.run([node, launcher, "stay", signal], input="typed\n", capture_output=True, text=True, timeout=CALL_SECONDS)
+        assert done.returncode in codes, done
     # A signal to the launcher reaches the binary, which ends in its own way.
     binary.write_text(f"#!{sys.executable}\n{WAITS}")
     with subprocess.Popen([node, launcher], stdout=subprocess.PIPE, text=True) as process:
@@ -186,27 +191,52 @@ def archived(folder: Path, processor: str, text: str) -> Path:
 
 # promise: package-2
 async def test_the_script_installs_nothing_that_the_checksums_do_not_name(machine, tmp_path):
-    archive = archived(tmp_path, PROCESSOR, "#!/bin/sh\necho 1.2.3\n")
-    packaged("--index", tmp_path)
-    prefix, script = machine.home / "a prefix", tmp_path / "install.sh"
+    release = tmp_path / "a release"
+    archive = archived(release, PROCESSOR, "#!/bin/sh\necho 1.2.3\n")
+    packaged("--index", release)
+    prefix, script = machine.home / "a prefix", release / "install.sh"
     checked = subprocess.run([needed("shellcheck"), script], capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout
 
-    def install(*words, code=0):
-        done = subprocess.run(["sh", script, *words], env=machine.env, cwd=machine.project, capture_output=True, text=True)
+    def install(*words, code=0, **env):
+        env = {name: str(value) for name, value in (machine.env | env).items() if value is not None}
+        done = subprocess.run([SH, script, *words], env=env, cwd=machine.project, capture_output=True, text=True)
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
 
     assert f"installed: 1.2.3 in {prefix}/bin/ptyd" in install("--prefix", prefix)
     assert f'export PATH="{prefix}/bin:$PATH"' in install("--prefix", prefix)
     # A second release over the first.
-    archived(tmp_path, PROCESSOR, "#!/bin/sh\necho 1.2.4\n")
+    archived(release, PROCESSOR, "#!/bin/sh\necho 1.2.4\n")
     assert "the SHA-256 of" in install("--prefix", prefix, code=1)
     assert run(machine, prefix / "bin/ptyd") == "1.2.3\n"
-    packaged("--index", tmp_path)
+    packaged("--index", release)
     assert "installed: 1.2.4" in install("--prefix", prefix)
     assert [file.name for file in (prefix / "bin").iterdir()] == ["ptyd"]
-    (tmp_path / "SHA256SUMS").write_text("")
+    # A third one does not start, and the second stays.
+    archived(release, PROCESSOR, "#!/bin/sh\nexit 1\n")
+    packaged("--index", release)
+    assert "does not start here: nothing was installed" in install("--prefix", prefix, code=1)
+    assert run(machine, prefix / "bin/ptyd") == "1.2.4\n"
+    assert [file.name for file in (prefix / "bin").iterdir()] == ["ptyd"]
+    archived(release, PROCESSOR, "#!/bin/sh\necho 1.2.5\n")
+    packaged("--index", release)
+    # A machine with few programs, and a user without a home.
+    few, temporary = tmp_path / "few", tmp_path / "temporary"
+    few.mkdir()
+    temporary.mkdir()
+    for program in ("uname", "mktemp", "grep", "tar", "gzip", "mkdir", "cp", "chmod", "mv", "rm"):
+        (few / program).symlink_to(shutil.which(program))
+    assert "sha256sum is not here: nothing" in install("--prefix", prefix, code=1, PATH=few)
+    (few / "sha256sum").symlink_to(shutil.which("sha256sum"))
+    assert "HOME is not set" in install(code=1, HOME=None)
+    assert "installed: 1.2.5" in install("--prefix", prefix, PATH=few, HOME=None, TMPDIR=temporary)
+    # A signal comes during a download.
+    (few / "curl").write_text(f"#!{SH}\nkill -s TERM $PPID\n")
+    (few / "curl").chmod(0o755)
+    install("--prefix", prefix, "--from", "http://127.0.0.1", code=1, PATH=few, TMPDIR=temporary)
+    assert not list(temporary.iterdir())
+    (release / "SHA256SUMS").write_text("")
     assert f"SHA256SUMS does not name {archive.name}: nothing was installed" in install("--prefix", prefix, code=1)
     assert "cannot be fetched" in install("--from", f"http://127.0.0.1:{free_port()}", code=1)
     assert "--prefix takes a value" in install("--prefix", code=1)
