@@ -135,6 +135,24 @@ with Ptyd() as p, p.open(cwd="app") as sh:
 """
 
 
+@pytest.mark.parametrize("transport", TRANSPORTS)
+# promise: client-2
+async def test_a_refusal_of_a_proxy_is_a_lost_connection(transport):
+    async def refuse(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        head = "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: 16\r\nConnection: close\r\n\r\n"
+        writer.write(head.encode() + b'{"message":"no"}')
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as proxy:
+        address = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+        http = ptyd.AsyncPtyd(address, "token", patience=0.1).http
+        with pytest.raises(ptyd.Unreachable, match="without a problem document"):
+            await anext(ptyd._stream.follow(http, "s0-aaaaaaaaaa", 0, (transport,)))
+        await http.client.aclose()
+
+
 HANDLES = """
 import sys
 from ptyd import Ptyd, Refused
