@@ -149,6 +149,10 @@ fn command(paths: &Paths) -> io::Result<Command> {
     if let Some(config) = &paths.config {
         command.arg("--config").arg(config);
     }
+    // The token is for the server at the URL, and the server to start is this machine's.
+    if std::env::var_os("PTYD_URL").is_some() {
+        command.env_remove("PTYD_URL").env_remove("PTYD_TOKEN");
+    }
     // Not the present directory: sessions without a directory start here, and the server must not prevent an unmount.
     let home = std::env::var_os("HOME").filter(|h| Path::new(h).is_dir());
     command.current_dir(home.unwrap_or_else(|| "/".into()));

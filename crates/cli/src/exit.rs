@@ -100,7 +100,7 @@ impl From<io::Error> for Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let code = match &error {
-            ClientError::NoServer(_) | ClientError::Silent(_) => NO_SERVER,
+            ClientError::NoServer(_) | ClientError::Unreachable(_) | ClientError::Silent(_) => NO_SERVER,
             ClientError::Closed(_) => NOT_ALLOWED,
             ClientError::Broken(_) | ClientError::Strange(_) => 1,
             ClientError::Refused(problem) => of(problem.code),
@@ -108,7 +108,11 @@ impl From<ClientError> for Failure {
         let hint = match &error {
             ClientError::NoServer(_) => "; `ptyd new`, `run` and `mcp` start one",
             ClientError::Silent(_) => "; run `ptyd doctor`",
-            ClientError::Refused(_) | ClientError::Closed(_) | ClientError::Broken(_) | ClientError::Strange(_) => "",
+            ClientError::Unreachable(_)
+            | ClientError::Refused(_)
+            | ClientError::Closed(_)
+            | ClientError::Broken(_)
+            | ClientError::Strange(_) => "",
         };
         Self { reason: error.code(), ..Self::with(code, format!("{error}{hint}")) }
     }

@@ -82,7 +82,8 @@ pub async fn keys(client: &Client, options: &KeysOptions) -> Result<ExitCode, Fa
 /// Whether `send` and `keys` wait.
 #[derive(Debug, Default, Args)]
 pub struct WaitAfterInput {
-    /// Wait until what runs has ended or wants input, for at most this long; print the new output or the screen, and what came
+    /// Wait until the program ends or wants input, for at most this long (without a time: 30s), and print the new output or the
+    /// screen
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "30s", value_parser = units::time)]
     wait: Option<Duration>,
 }

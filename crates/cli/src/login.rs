@@ -32,19 +32,26 @@ pub fn client(paths: &Paths) -> Result<Client, Failure> {
     let server = address(url)?;
     let token = match std::env::var(TOKEN).ok().filter(|token| !token.is_empty()) {
         Some(token) => token,
-        None => Logins::read()?.tokens.remove(&key(url)).ok_or_else(|| {
+        None => Logins::read()?.tokens.remove(&server.to_string()).ok_or_else(|| {
             Failure::usage(format!("there is no token for {url}: set {TOKEN}, or store one with `ptyd login {url}`"))
         })?,
     };
-    Ok(Client::url(server, token))
+    Ok(Client::url(server, sendable(&token)?))
+}
+
+/// The token, if it can be one.
+fn sendable(token: &str) -> Result<&str, Failure> {
+    let token = token.trim();
+    if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
+        return Err(Failure::usage("this is not a token: a token has letters, digits and signs, and no spaces"));
+    }
+    Ok(token)
 }
 
 fn address(url: &str) -> Result<ServerUrl, Failure> {
     let server = ServerUrl::parse(url).map_err(Failure::usage)?;
     if server.is_readable_on_the_way() {
-        return Err(Failure::usage(format!(
-            "{url} would send the token readable by everybody on the way; use https, or http on loopback"
-        )));
+        return Err(Failure::usage(format!("{url} would send the token unencrypted; use https, or http on loopback")));
     }
     Ok(server)
 }
@@ -54,9 +61,10 @@ pub async fn login(paths: &Paths, options: &LoginOptions) -> Result<ExitCode, Fa
     let url = meant(paths, options)?;
     let server = address(&url)?;
     let token = tty::value("Token: ")?;
-    Client::url(server, token.trim()).list(None).await?;
+    let (name, token) = (server.to_string(), sendable(&token)?);
+    Client::url(server, token).list(None).await?;
     let mut logins = Logins::read()?;
-    logins.tokens.insert(key(&url), token.trim().to_owned());
+    logins.tokens.insert(name, token.to_owned());
     logins.write()?;
     print::line(format_args!("logged in to {url}; use it with --url {url} or PTYD_URL={url}"))?;
     Ok(ExitCode::SUCCESS)
@@ -66,7 +74,7 @@ pub async fn login(paths: &Paths, options: &LoginOptions) -> Result<ExitCode, Fa
 pub fn logout(paths: &Paths, options: &LoginOptions) -> Result<ExitCode, Failure> {
     let url = meant(paths, options)?;
     let mut logins = Logins::read()?;
-    if logins.tokens.remove(&key(&url)).is_none() {
+    if logins.tokens.remove(&address(&url)?.to_string()).is_none() {
         return Err(Failure::new(format!("there is no token for {url}")));
     }
     logins.write()?;
@@ -76,11 +84,6 @@ pub fn logout(paths: &Paths, options: &LoginOptions) -> Result<ExitCode, Failure
 fn meant(paths: &Paths, options: &LoginOptions) -> Result<String, Failure> {
     let url = options.server.clone().or_else(|| paths.url.clone());
     url.ok_or_else(|| Failure::usage("name the server: ptyd login https://ptyd.example"))
-}
-
-/// The name of a server in the file.
-fn key(url: &str) -> String {
-    url.trim_end_matches('/').to_owned()
 }
 
 /// The file of tokens, which only its user can read.

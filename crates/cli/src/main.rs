@@ -96,7 +96,7 @@ enum Command {
     Run(run::RunOptions),
     /// Run a command in a session, print its output and exit with its code
     Exec(run::ExecOptions),
-    /// Run a command of a host's own shell tool; without one, print how to set the host up
+    /// Run a command of a host's own shell tool; without one, print the path of the prefix
     ShellPrefix(shell_prefix::ShellPrefixOptions),
     /// Record a session, or a command in a new session, as an asciicast
     Record(record::RecordOptions),
@@ -197,7 +197,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether it is about this machine, whatever server is meant.
+    /// Whether the command works only on this machine.
     fn is_local(&self) -> bool {
         matches!(
             self,

@@ -15,11 +15,11 @@ pub struct PathOptions {
     /// The directory of sessions, token and logs [default: $XDG_STATE_HOME/ptyd, else ~/.local/state/ptyd]
     #[arg(long, global = true, env = "PTYD_STATE_DIR", value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// The server's Unix socket [default: ptyd.sock in the state directory]
+    /// The server's Unix socket, whatever PTYD_URL says [default: ptyd.sock in the state directory]
     #[arg(long, global = true, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// Use the server at this URL, with the token of PTYD_TOKEN or of `ptyd login` [default: the one on this machine]
-    #[arg(long, global = true, env = "PTYD_URL", value_name = "URL", conflicts_with = "socket")]
+    #[arg(long, global = true, env = "PTYD_URL", value_name = "URL")]
     pub url: Option<String>,
     /// The configuration file [default: $XDG_CONFIG_HOME/ptyd/config.toml, else ~/.config/ptyd/config.toml]
     #[arg(long, global = true, env = "PTYD_CONFIG", value_name = "FILE")]
@@ -72,7 +72,7 @@ impl Paths {
         let socket = options.socket.clone().unwrap_or_else(|| runtime_dir.join(SOCKET_FILE));
         let named = options.config.clone().filter(|file| !file.as_os_str().is_empty());
         let config = named.map(std::path::absolute).transpose()?;
-        let url = options.url.clone().filter(|url| !url.is_empty());
+        let url = options.url.clone().filter(|url| !url.is_empty() && options.socket.is_none());
         Ok(Self { state_dir: std::path::absolute(state_dir)?, socket: std::path::absolute(socket)?, config, url })
     }
 

@@ -61,6 +61,9 @@ pub struct RunOptions {
     name: Option<String>,
     #[command(flatten)]
     habits: RunHabits,
+    // No flag of `ptyd run`: a shell prefix sets it, whose command is nobody else's.
+    #[arg(skip)]
+    is_alone_with_it: bool,
     // No flag of `ptyd run`: `ptyd record` sets it, because its own stdout takes the recording.
     #[arg(skip)]
     quiet: bool,
@@ -106,7 +109,11 @@ impl ExecOptions {
 impl RunOptions {
     /// Runs a line in this session.
     pub fn line(session: String, line: String) -> Self {
-        Self { session: Some(session), ..Self::alone(vec![line], StartOptions::default(), None, false) }
+        Self {
+            session: Some(session),
+            is_alone_with_it: true,
+            ..Self::alone(vec![line], StartOptions::default(), None, false)
+        }
     }
 
     /// Runs it in a session of its own.
@@ -119,6 +126,7 @@ impl RunOptions {
             approval_timeout: None,
             json: false,
             raw: false,
+            is_alone_with_it: false,
             quiet,
             detach: false,
             name: None,
@@ -315,7 +323,12 @@ impl Runner<'_> {
             let done = if self.input == Input::Person {
                 self.used(session, &command, options).await?
             } else {
-                self.followed(session, &command, options).await?
+                let done = self.followed(session, &command, options).await;
+                // Without its reader, a command of the host's own shell would end by SIGPIPE.
+                if done.is_err() && options.is_alone_with_it {
+                    self.interrupt(session).await;
+                }
+                done?
             };
             let code = self.code(&done).await?;
             if options.json {

@@ -6,17 +6,18 @@ use std::env;
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use api::{CreateRequest, ErrorCode, ExecuteRequest, Foreground, SessionListQuery, SessionStatus, TerminalSession};
+use api::{CreateRequest, ErrorCode, Foreground, SessionListQuery, SessionStatus, TerminalSession};
 use clap::Args;
 use client::Client;
 
 use crate::exit::Failure;
 use crate::paths::Paths;
+use crate::piped_stdin::Input;
 use crate::run::{self, RunOptions};
 use crate::serve::quoted;
 use crate::{daemon, print};
@@ -46,13 +47,14 @@ const PAGERS: [&str; 2] = ["PAGER", "GIT_PAGER"];
 /// A session ends after it was idle for this long.
 const IDLE_SECONDS: f64 = 3_600.0;
 
-/// The arguments, with the subcommand that the binary's name stands for.
+/// The arguments, with the subcommand that the binary's name stands for. The link is in the state directory of its server.
 pub fn arguments() -> Vec<OsString> {
     let mut arguments: Vec<_> = env::args_os().collect();
-    let is_prefix = arguments.first().is_some_and(|name| Path::new(name).file_name() == Some(LINK.as_ref()));
-    if is_prefix {
-        // A command may begin with a dash.
-        arguments.splice(1..1, ["shell-prefix".into(), "--".into()]);
+    let Some(name) = arguments.first().map(PathBuf::from).filter(|name| name.ends_with(LINK)) else { return arguments };
+    // A command may begin with a dash.
+    arguments.splice(1..1, ["shell-prefix".into(), "--".into()]);
+    if let Some(state_dir) = name.parent().and_then(Path::parent).filter(|folder| folder.is_absolute()) {
+        arguments.splice(1..1, ["--state-dir".into(), state_dir.into()]);
     }
     arguments
 }
@@ -68,9 +70,7 @@ pub async fn shell_prefix(paths: &Paths, options: &ShellPrefixOptions) -> Result
         let error = Command::new(&shell).arg("-c").arg(command).exec();
         return Err(Failure::new(format!("{shell}: {error}")));
     }
-    let folder = env::current_dir()?.into_os_string().into_string().map_err(|_| {
-        Failure::usage("the directory's name is not UTF-8, and a session cannot start there; use another directory")
-    })?;
+    let folder = folder()?;
     let place = Place { shell, folder, env: environment() };
     // The host's commands are for this machine, whatever server a person uses.
     let paths = &Paths { url: None, ..paths.clone() };
@@ -98,10 +98,36 @@ fn shell() -> String {
     ["CLAUDE_CODE_SHELL", "SHELL"].iter().filter_map(|name| env::var(name).ok()).find(is_known).unwrap_or("bash".into())
 }
 
+/// The host's directory, by the name that the host has for it.
+fn folder() -> Result<String, Failure> {
+    let here = std::fs::metadata(".");
+    let is_here = |named: &PathBuf| {
+        let there = std::fs::metadata(named);
+        named.is_absolute()
+            && here.as_ref().is_ok_and(|h| there.is_ok_and(|t| (h.dev(), h.ino()) == (t.dev(), t.ino())))
+    };
+    let named = env::var_os("PWD").map(PathBuf::from).filter(is_here).map_or_else(env::current_dir, Ok);
+    let named = named
+        .map_err(|error| Failure::new(format!("the current directory has no name: {error}; change to another one")))?;
+    named.into_os_string().into_string().map_err(|_| {
+        Failure::usage("the directory's name is not UTF-8, and a session cannot start there; use another directory")
+    })
+}
+
+/// Whether a shell can set and remove a variable of this name.
+fn is_variable(name: &str) -> bool {
+    let is_word = |c: char| c == '_' || c.is_ascii_alphanumeric();
+    name.chars().all(is_word) && name.starts_with(|c: char| !c.is_ascii_digit())
+}
+
+fn is_passed(name: &str) -> bool {
+    is_variable(name) && !NOT_PASSED.contains(&name) && !name.starts_with("PTYD_")
+}
+
 fn environment() -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| !NOT_PASSED.contains(&name.as_str()) && !name.starts_with("PTYD_"))
+        .filter(|(name, _)| is_passed(name))
         .collect();
     for pager in PAGERS {
         all.entry(pager.to_owned()).or_insert_with(|| "cat".to_owned());
@@ -117,9 +143,18 @@ struct Place {
 }
 
 impl Place {
-    /// The command in a fresh shell: like the host's own, it begins in the host's directory and leaves no variables behind.
-    fn text(&self, command: &str) -> String {
-        format!("(cd -- {} && exec {} -c {})", quoted(&self.folder), quoted(&self.shell), quoted(command))
+    /// The command in a fresh shell: like the host's own, it begins in the host's directory, without the variables that only the server
+    /// has, and leaves none behind.
+    fn text(&self, command: &str, foreign: &[&str]) -> String {
+        let unset = if foreign.is_empty() {
+            String::new()
+        } else {
+            format!("command unset -v {} 2>/dev/null; ", foreign.join(" "))
+        };
+        // Without any input, a program must not read from the session's terminal.
+        let input = if Input::find() == Input::None { " </dev/null" } else { "" };
+        let [folder, shell, command] = [&self.folder, &self.shell, command].map(quoted);
+        format!("({unset}cd -- {folder} && exec {shell} -c {command}){input}")
     }
 
     /// A session whose own shell reads no file of the user's, so the command gets the host's environment.
@@ -128,7 +163,8 @@ impl Place {
             shell: Some("sh".to_owned()),
             fallback_cwd: Some(self.folder.clone()),
             env: self.env.clone(),
-            inactivity_timeout: name.is_some().then_some(IDLE_SECONDS),
+            // A prefix that was killed may have left it behind.
+            inactivity_timeout: Some(IDLE_SECONDS),
             name,
             ..CreateRequest::default()
         }
@@ -154,7 +190,7 @@ impl Place {
         conversation: Option<&str>,
     ) -> Result<ExitCode, Failure> {
         let Some(conversation) = conversation else {
-            let session = self.session(client, None).await?;
+            let session = client.create(&self.request(None), None).await?;
             let result = self.run_within(client, paths, command, &session.id).await;
             client.terminate(&session.id, true, None).await?;
             return result;
@@ -164,29 +200,19 @@ impl Place {
         let is_idle = |session: &TerminalSession| {
             session.status == SessionStatus::Running && session.foreground == Foreground::Idle
         };
-        for session in client.list_as(&query).await?.terminals.into_iter().filter(is_idle) {
-            match self.run_within(client, paths, command, &session.id).await {
-                Err(failure) if failure.reason == Some(ErrorCode::SessionBusy) => {}
-                result => return result,
+        loop {
+            let mut idle: Vec<_> = client.list_as(&query).await?.terminals.into_iter().filter(is_idle).collect();
+            if idle.is_empty() {
+                idle.push(client.create(&self.request(Some(name.clone())), None).await?);
+            }
+            for session in idle {
+                match self.run_within(client, paths, command, &session.id).await {
+                    // Another command of the conversation was faster.
+                    Err(failure) if failure.reason == Some(ErrorCode::SessionBusy) => {}
+                    result => return result,
+                }
             }
         }
-        let session = self.session(client, Some(name)).await?;
-        self.run_within(client, paths, command, &session.id).await
-    }
-
-    /// A new session without those variables of the server that the host does not have.
-    async fn session(&self, client: &Client, name: Option<String>) -> Result<TerminalSession, Failure> {
-        let session = client.create(&self.request(name), None).await?;
-        let all = client.environment(&session.id).await?.variables;
-        let is_foreign = |name: &&String| {
-            !self.env.contains_key(*name) && !NOT_PASSED.contains(&name.as_str()) && !name.starts_with("PTYD_")
-        };
-        let foreign: Vec<_> = all.keys().filter(is_foreign).map(|name| quoted(name)).collect();
-        if !foreign.is_empty() {
-            let command = format!("unset -v {}", foreign.join(" "));
-            client.execute(&session.id, &ExecuteRequest { command, ..ExecuteRequest::default() }, None).await?;
-        }
-        Ok(session)
     }
 
     async fn run_within(
@@ -196,6 +222,9 @@ impl Place {
         command: &str,
         session: &str,
     ) -> Result<ExitCode, Failure> {
-        run::run(client, paths, &RunOptions::line(session.to_owned(), self.text(command))).await
+        let all = client.environment(session).await?.variables;
+        let foreign = |name: &&str| is_passed(name) && !self.env.contains_key(*name);
+        let foreign: Vec<_> = all.keys().map(String::as_str).filter(foreign).collect();
+        run::run(client, paths, &RunOptions::line(session.to_owned(), self.text(command, &foreign))).await
     }
 }

@@ -61,6 +61,12 @@ pub struct ServerUrl {
 
 impl std::fmt::Debug for ServerUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl std::fmt::Display for ServerUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         write!(f, "{scheme}://{}{}", self.authority, self.prefix)
     }
@@ -81,6 +87,10 @@ impl ServerUrl {
             "http" => (80, false),
             _ => return Err(format!("{scheme:?} is not a scheme of ptyd's; use http or https")),
         };
+        if authority.port_u16().is_none() && authority.as_str().rsplit(']').next().is_some_and(|end| end.contains(':'))
+        {
+            return Err(format!("{text:?} has a port that is not a number from 0 to 65535"));
+        }
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         let tls = if is_secret {
             let name =
@@ -90,12 +100,19 @@ impl ServerUrl {
             None
         };
         let prefix = url.path().trim_end_matches('/').to_owned();
-        Ok(Self { host, port: authority.port_u16().unwrap_or(port), authority: authority.to_string(), prefix, tls })
+        Ok(Self {
+            host,
+            port: authority.port_u16().unwrap_or(port),
+            authority: authority.as_str().to_ascii_lowercase(),
+            prefix,
+            tls,
+        })
     }
 
     /// Whether a token that is sent there can be read on the way.
     pub fn is_readable_on_the_way(&self) -> bool {
-        let is_loopback = self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        let is_loopback =
+            self.host.eq_ignore_ascii_case("localhost") || self.host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
         self.tls.is_none() && !is_loopback
     }
 }
@@ -107,7 +124,7 @@ fn with_system_roots() -> Result<ClientConfig, String> {
     if roots.is_empty() {
         let why = loaded.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
         return Err(format!(
-            "no certificates are installed that https could be checked by{why}; install ca-certificates, or set SSL_CERT_FILE"
+            "ptyd found no root certificates for https{why}; install ca-certificates, or set SSL_CERT_FILE"
         ));
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -264,8 +281,9 @@ impl Pool {
                 handshake(stream).await
             }
             ServerAddress::Url(url) => {
-                let failed =
-                    |error: io::Error| ClientError::NoServer(io::Error::new(error.kind(), format!("{url:?}: {error}")));
+                let failed = |error: io::Error| {
+                    ClientError::Unreachable(io::Error::new(error.kind(), format!("{url}: {error}")))
+                };
                 let stream = TcpStream::connect((&*url.host, url.port)).await.map_err(failed)?;
                 let _ = stream.set_nodelay(true);
                 match &url.tls {

@@ -10,6 +10,9 @@ pub enum ClientError {
     /// No process listens.
     #[error("no server answers: {0}")]
     NoServer(std::io::Error),
+    /// The server at a URL cannot be connected to.
+    #[error("no server answers at {0}")]
+    Unreachable(std::io::Error),
     /// A process may listen, but this user has no access, or does not trust its user.
     #[error("this user may not use the server's socket: {0}")]
     Closed(std::io::Error),
@@ -32,7 +35,12 @@ impl ClientError {
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Refused(problem) => Some(problem.code),
-            Self::NoServer(_) | Self::Closed(_) | Self::Silent(_) | Self::Broken(_) | Self::Strange(_) => None,
+            Self::NoServer(_)
+            | Self::Unreachable(_)
+            | Self::Closed(_)
+            | Self::Silent(_)
+            | Self::Broken(_)
+            | Self::Strange(_) => None,
         }
     }
 
@@ -40,7 +48,7 @@ impl ClientError {
     /// restarting.
     pub fn is_outage(&self) -> bool {
         match self {
-            Self::NoServer(_) | Self::Broken(_) => true,
+            Self::NoServer(_) | Self::Unreachable(_) | Self::Broken(_) => true,
             Self::Refused(problem) => problem.code == ErrorCode::ServerRestarting,
             Self::Closed(_) | Self::Silent(_) | Self::Strange(_) => false,
         }

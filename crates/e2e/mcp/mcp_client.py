@@ -493,6 +493,9 @@ class Workspace:
     async def close(self) -> None:
         """Ends the server, and fails if any process of this workspace is left."""
         if self.server() is not None:
+            # A session that ends with its client needs the server for that.
+            with watched([pid for pid, command in self.processes().items() if command.startswith("ptyd-holder")]) as ends:
+                await ends(is_strict=False)
             await self.kill_server(signal.SIGTERM)
         left = self.processes()
         with watched(left) as ends:

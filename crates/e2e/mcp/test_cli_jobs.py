@@ -129,7 +129,7 @@ async def long_job(by: str, job: Job):
         assert "DONE" in job.bash("tail -1 log")
 
 
-JOBS = {"a failing test, mended": failing_test, "a debugger": debugger, "a server, and a request": server, "vim": editor, "a long job": long_job}
+JOBS = {"fix a failing test": failing_test, "a debugger": debugger, "a server, and a request": server, "vim": editor, "a long job": long_job}
 WAYS = ["command line", "MCP", "bash -c"]
 
 

@@ -126,6 +126,41 @@ fn commands_of_a_conversation_run_side_by_side_and_end_with_their_prefix() {
 
 #[test]
 // promise: cli-12
+fn a_command_has_the_environment_and_the_end_of_input_of_its_host_whatever_the_server_has() {
+    let host = Host::new();
+    // The server starts here, with variables that the host does not have.
+    let mut first = host.home.command(&["new", "first"]);
+    assert!(first.env("FOREIGN", "1").env("a.b", "1").env("PTYD_URL", "").status().expect("it runs").success());
+    let exported = host.tool("echo \"[$FOREIGN]\"").env("BASH_FUNC_f%%", "() { :; }").env("a.b", "1").output();
+    assert_eq!(said(&exported.expect("runs")), ("[]\n".into(), 0));
+    assert_eq!(host.gives("cat; echo $?"), ("0\n".into(), 0), "nothing is read from the session's terminal");
+    let elsewhere = host.tool("echo here").env("PTYD_URL", "https://ptyd.invalid").output().expect("runs");
+    assert_eq!(said(&elsewhere), ("here\n".into(), 0));
+    // A command whose reader has gone ends, as by SIGPIPE.
+    let (mut child, output, first) = begun(&mut host.tool("echo $$; while echo more; do :; done"));
+    drop(output);
+    assert!(!child.wait().expect("ends").success());
+    let process = PathBuf::from("/proc").join(first.trim());
+    while process.exists() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+// promise: cli-12
+fn commands_that_begin_at_once_in_a_new_conversation_all_run() {
+    let host = Host::new();
+    let all: Vec<_> = (0..6)
+        .map(|n| host.tool(&format!("echo {n}; exit {n}")).stdout(Stdio::piped()).spawn().expect("the prefix runs"))
+        .collect();
+    for (n, child) in all.into_iter().enumerate() {
+        let output = child.wait_with_output().expect("ends");
+        assert_eq!(said(&output), (format!("{n}\n"), i32::try_from(n).expect("small")));
+    }
+}
+
+#[test]
+// promise: cli-12
 fn hooks_and_servers_of_the_host_are_passed_straight_through() {
     let host = Host::new();
     let mut child = host
