@@ -172,7 +172,7 @@ with p.open() as sh:
     sh.type("\\n")
     sh.wait_end()
     # Output comes at once, however long one request may wait.
-    started = sh.start("printf one; read -r line; printf two")
+    started = sh.start("printf zero; sleep 0.2; printf one; read -r line; printf two")
     parts = started.bytes()
     whole = b""
     while b"one" not in whole:

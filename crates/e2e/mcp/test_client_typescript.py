@@ -139,12 +139,12 @@ if (!whole.includes("made demo") || !(await sh.screen()).text.includes("made dem
 if ((await q.end()).code !== 130) throw new Error("C-c was lost");
 // Output comes at once, however long one request may wait.
 await using slow = await Ptyd.connect({ silence: "1h" });  await using there = await slow.open();
-const asking = there.start("printf one; read -r line; printf two");  let told = "";
+const asking = there.start("printf zero; sleep 0.2; printf one; read -r line; printf two");  let told = "";
 for await (const bytes of asking.bytes()) {
   told += new TextDecoder().decode(bytes);
-  if (told === "one") await asking.type("\\n");
+  if (told === "zeroone") await asking.type("\\n");
 }
-if (!/^one\\s*two$/.test(told)) throw new Error(told);
+if (!/^zeroone\\s*two$/.test(told)) throw new Error(told);
 // A refused command leaves the one before it as it is.
 const before = sh.start("read -p 'and now? '");  await before.waitFor("and now?");
 const code = await sh.run("true").then(() => "none", (refused) => refused.code);
