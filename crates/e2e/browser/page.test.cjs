@@ -353,6 +353,40 @@ test(async function without_websockets_the_page_polls_and_shows_and_types_the_sa
   await context.close();
 }, { timeout: 60_000 });
 
+// promise: page-2
+test(async function input_whose_confirmation_is_lost_is_typed_once_also_by_polls() {
+  await start();
+  const one = await session("changed");
+  const { context, page, wrong } = await visitor();
+  let isOpen = true;
+  let last;
+  await page.routeWebSocket(/\/socket/, (socket) => {
+    if (!isOpen) return void socket.close();
+    last = socket;
+    const to = socket.connectToServer();
+    socket.onMessage((message) => to.send(message));
+    // Everything arrives but TYPED.
+    to.onMessage((message) => { if (typeof message === "string" || message[0] !== 0x04) socket.send(message); });
+  });
+  await page.goto(link("changed"));
+  await page.getByRole("button", { name: "Take over" }).click();
+  await page.locator('.pane.driving[data-state="live"]').waitFor();
+  await page.locator(".xterm-helper-textarea").focus();
+  await page.keyboard.type("echo first-$((10+1))\n");
+  await shows(page, "first-11");
+  isOpen = false;
+  const repeated = page.waitForResponse((answer) => answer.url().endsWith("/input") && answer.request().headers()["idempotency-key"].startsWith("ws:"));
+  await last.close();
+  assert.equal((await (await repeated).json()).code, "key_reused");
+  await page.keyboard.type("echo second-$((20+2))\n");
+  await shows(page, "second-22");
+  const { text } = await server.json("GET", `/terminals/${one.id}/output`);
+  assert.deepEqual([text.split("first-11").length, text.split("second-22").length], [2, 2]);
+  assert.equal(await page.locator(".problem").count(), 0);
+  assert.deepEqual(wrong, []);
+  await context.close();
+}, { timeout: 60_000 });
+
 // promise: page-3
 test(async function sessions_that_need_somebody_come_first_and_are_answered_in_place() {
   await start();
@@ -404,6 +438,15 @@ test(async function sessions_that_need_somebody_come_first_and_are_answered_in_p
   assert.equal((await runs).output.trim(), "allowed-2");
   const refused = asAgent(`/terminals/${its.id}/execute`, { command: "echo denied", approvalTimeout: 30 });
   await card.locator("pre", { hasText: "echo denied" }).waitFor();
+  // Some policies let such characters through.
+  await page.route("**/approvals", async (route) => {
+    const answer = await (await route.fetch()).json();
+    for (const one of answer.approvals) one.command = "echo denied\u202e\u200b\t\ufe0f\ntxt";
+    await route.fulfill({ json: answer });
+  });
+  await card.locator("pre", { hasText: "txt" }).waitFor();
+  assert.equal(await card.locator("pre").textContent(), "echo denied\\u{202e}\\u{200b}\\t\\u{fe0f}\ntxt");
+  await page.unroute("**/approvals");
   await card.getByRole("button", { name: "Deny" }).click();
   assert.equal((await refused).code, "policy_denied");
   await card.waitFor({ state: "detached" });
