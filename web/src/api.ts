@@ -96,6 +96,8 @@ function kept(): Login | null {
 
 /** The principal of this browser; null without a log-in. */
 export const login = signal<Login | null>(kept());
+// Another tab of this browser has logged in or out: there is one cookie for all.
+addEventListener("storage", ({ key }) => (key === KEPT || key === null) && adopt());
 /** The server's reason for refusing a log-in. */
 export const loginProblem = signal("");
 
@@ -106,9 +108,18 @@ export class Refusal extends Error {
   }
 }
 
-function headers(more: Record<string, string> = {}): Record<string, string> {
+/** Shows the key of the present log-in, and leaves the log-in that the server does not know any more. */
+async function ask(path: string, more: Record<string, string>, request: RequestInit = {}): Promise<Response> {
+  const key = login.value?.key ?? "";
   // A name of its own: the page reads no agent's place.
-  return { "Ptyd-Login": login.value?.key ?? "", "Ptyd-Client": "page", ...more };
+  const headers = { "Ptyd-Login": key, "Ptyd-Client": "page", ...more };
+  const answer = await fetch(path, { ...request, headers, cache: "no-store" });
+  if (answer.status === 401 && key) {
+    // Another tab may have logged in meanwhile, which this one may learn a moment later: its key stays.
+    if (kept()?.key === key) login.value = null;
+    else adopt();
+  }
+  return checked(answer);
 }
 
 async function checked(answer: Response): Promise<Response> {
@@ -120,14 +131,11 @@ async function checked(answer: Response): Promise<Response> {
   } catch {
     // A proxy's own words.
   }
-  if (answer.status === 401 && login.value) leave();
   throw new Refusal(answer.status, problem.code ?? "", problem.detail ?? `the server answers ${answer.status}`);
 }
 
 async function answered(path: string, accept: string, signal?: AbortSignal): Promise<Response> {
-  const request: RequestInit = { headers: headers({ Accept: accept }), cache: "no-store" };
-  if (signal) request.signal = signal;
-  return checked(await fetch(path, request));
+  return ask(path, { Accept: accept }, signal ? { signal } : {});
 }
 
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
@@ -139,8 +147,8 @@ export async function getText(path: string, accept: string): Promise<string> {
 }
 
 export async function post<T>(path: string, body: unknown, more: Record<string, string> = {}): Promise<T> {
-  const request = { method: "POST", headers: headers({ "Content-Type": "application/json", ...more }), body: JSON.stringify(body) };
-  return (await checked(await fetch(path, request))).json() as Promise<T>;
+  const request = { method: "POST", body: JSON.stringify(body) };
+  return (await ask(path, { "Content-Type": "application/json", ...more }, request)).json() as Promise<T>;
 }
 
 /** The same, repeated while the network is away; the server does it once. */
@@ -159,7 +167,7 @@ export async function postOnce<T>(path: string, body: unknown, key: string): Pro
 export async function enter(credential: string, isLink = false): Promise<void> {
   loginProblem.value = "";
   try {
-    const request = { method: "POST", headers: { Authorization: `Bearer ${credential}` } };
+    const request = { method: "POST", headers: { Authorization: `Bearer ${credential}`, "Ptyd-Login": login.value?.key ?? "" } };
     const made = (await (await checked(await fetch("/login", request))).json()) as Login;
     const known = { key: made.key, principal: made.principal, scope: made.scope };
     localStorage.setItem(KEPT, JSON.stringify(known));
@@ -171,32 +179,34 @@ export async function enter(credential: string, isLink = false): Promise<void> {
   }
 }
 
-/** Forgets the log-in that the server does not know any more. */
-function leave(): void {
-  localStorage.removeItem(KEPT);
-  login.value = null;
+/** Takes over the log-in that the tabs of this browser share. */
+function adopt(): void {
+  const now = kept();
+  if (now?.key !== login.value?.key) login.value = now;
 }
 
 export async function logOut(): Promise<void> {
+  loginProblem.value = "";
   try {
-    await fetch("/login", { method: "DELETE", headers: headers() });
+    await ask("/login", {}, { method: "DELETE" });
   } finally {
-    leave();
+    localStorage.removeItem(KEPT);
+    login.value = null;
   }
 }
 
 /** Whether the server's events arrive. */
 export const isLive = signal(false);
 
-/** Follows the events of all sessions until the browser is logged out; `whole` asks for everything anew. */
-export async function follow(take: (event: ServerEvent) => void, whole: () => void): Promise<never | void> {
+/** Follows the events of all sessions until this log-in ends; `whole` asks for everything anew. */
+export async function follow(take: (event: ServerEvent) => void, whole: () => void, signal: AbortSignal): Promise<void> {
   let last = "";
   let wait = 250;
-  while (login.value) {
+  while (!signal.aborted) {
     try {
       const more: Record<string, string> = { Accept: "text/event-stream" };
       if (last) more["Last-Event-ID"] = last;
-      const answer = await checked(await fetch("/events", { headers: headers(more), cache: "no-store" }));
+      const answer = await ask("/events", more, { signal });
       isLive.value = true;
       wait = 250;
       whole();
@@ -218,7 +228,7 @@ export async function follow(take: (event: ServerEvent) => void, whole: () => vo
         }
       }
     } catch (error) {
-      if (error instanceof Refusal && error.status === 401) return;
+      if (signal.aborted || (error instanceof Refusal && error.status === 401)) return;
     }
     isLive.value = false;
     await new Promise((done) => setTimeout(done, wait));

@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { type Approval, type Session, login, post } from "./api";
 import { Answer } from "./answer";
 import { type Need, approvals, asks, filter, isLoaded, lastCommands, now, pending, questions, refreshSoon, rows } from "./state";
-import { age, folder, foregroundWords, lasted, nameOf, plain } from "./text";
+import { age, folder, foregroundWords, lasted, nameOf, plain, written } from "./text";
 
 const GROUPS: Record<Need, string> = {
   needs: "Needs you",
@@ -82,7 +82,7 @@ function Row({ session, need, isSelected, isSmall }: { session: Session; need: N
             : age(session.lastActivity, now.value)}
         </span>
       </a>
-      {!isSmall && canWrite && asks(session) && session.foreground !== "stopped" && <Answer session={session} />}
+      {!isSmall && canWrite && asks(session) && session.foreground !== "stopped" && <Answer key={session.foreground} session={session} />}
     </li>
   );
 }
@@ -130,7 +130,7 @@ function ApprovalCard({ approval }: { approval: Approval }) {
           {approval.cwd && ` · in ${folder(approval.cwd)}`} · {plain(approval.why)}
         </span>
       </p>
-      <pre tabIndex={0}>{what}</pre>
+      <pre tabIndex={0}>{written(what)}</pre>
       <p class="buttons">
         <button class="primary" disabled={isBusy.value} onClick={() => void decide("allow")}>
           Allow once

@@ -1,7 +1,7 @@
 // A session's recording in the same terminal: play, seek, jump to a command. Pauses are shortened.
 
 import { useSignal, useSignalEffect } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { type Command, type Session, getText } from "./api";
 import type { TerminalScreen } from "./screen";
 import { plain } from "./text";
@@ -134,7 +134,11 @@ export function Replay({ session, commands }: { session: Session; commands: Comm
     isPlaying.value = !isPlaying.value;
   };
   const all = recording.value;
-  const marks = all ? commands.map((one) => [one, all.shown((Date.parse(one.startedAt) - Date.parse(session.createdAt)) / 1000)] as const) : [];
+  // Each looks through the recording, which is drawn anew many times a second.
+  const marks = useMemo(() => {
+    const begun = Date.parse(session.createdAt);
+    return all ? commands.map((one) => [one, all.shown((Date.parse(one.startedAt) - begun) / 1000)] as const) : [];
+  }, [all, commands]);
   const clock = (seconds: number) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
   return (
     <div class="pane replay" data-state={all ? "ready" : "loading"}>

@@ -1,7 +1,7 @@
 // The terminal emulator behind a small interface, so that another one can take its place. It is loaded when a session is opened.
 
 import "./style_sheet";
-import { type ITheme, Terminal } from "@xterm/xterm";
+import { type IMarker, type ITheme, Terminal } from "@xterm/xterm";
 
 const DARK: ITheme = {
   background: "#0d1117", foreground: "#d7dee6", cursor: "#d7dee6", cursorAccent: "#0d1117", selectionBackground: "#264f78",
@@ -24,7 +24,7 @@ export interface TerminalScreen {
   reset(): void;
   resize(cols: number, rows: number): void;
   /** Whether keys are taken, and who takes them. */
-  keys(take: ((data: string) => void) | null): void;
+  keys(take: ((data: string | Uint8Array) => void) | null): void;
   /** Makes all columns and rows fit into this place, by the size of the font. */
   fit(width: number, height: number): void;
   theme(isDark: boolean): void;
@@ -51,9 +51,13 @@ export function open(place: HTMLElement, isDark: boolean): TerminalScreen {
   // Programs set no clipboard (OSC 52) and no title of this page (OSC 0, 1, 2).
   for (const code of [0, 1, 2, 52]) terminal.parser.registerOscHandler(code, () => true);
   terminal.open(place);
-  let take: ((data: string) => void) | null = null;
-  const typed = [terminal.onData((data) => take?.(data)), terminal.onBinary((data) => take?.(data))];
-  const marks = new Map<string, { line: number }>();
+  let take: ((data: string | Uint8Array) => void) | null = null;
+  const typed = [
+    terminal.onData((data) => take?.(data)),
+    // One character for each byte, which is not always UTF-8.
+    terminal.onBinary((data) => take?.(Uint8Array.from(data, (one) => one.charCodeAt(0)))),
+  ];
+  const marks = new Map<string, IMarker>();
   const drawn = () => place.querySelector<HTMLElement>(".xterm-screen");
   return {
     write: (bytes, done) => terminal.write(bytes, done),
@@ -80,7 +84,10 @@ export function open(place: HTMLElement, isDark: boolean): TerminalScreen {
     theme: (dark) => (terminal.options.theme = dark ? DARK : LIGHT),
     mark: (name) => {
       const marker = terminal.registerMarker(0);
-      if (marker) marks.set(name, marker);
+      if (!marker) return;
+      marks.set(name, marker);
+      // Its line has left the scrollback.
+      marker.onDispose(() => marks.get(name) === marker && marks.delete(name));
     },
     jump: (name) => {
       const line = marks.get(name)?.line ?? -1;

@@ -12,6 +12,9 @@ import { asks, questions, sessionOf } from "./state";
 import { folder, foregroundWords, lasted, nameOf, plain } from "./text";
 import { isDark } from "./theme";
 
+/** So many are listed, the newest. */
+const COMMANDS_MAX = 500;
+
 const KEYS: [string, string, string][] = [
   ["Esc", "\x1b", "Escape"],
   ["Tab", "\t", "Tab"],
@@ -66,10 +69,10 @@ function View({ session }: { session: Session }) {
 
   useEffect(() => {
     void get<{ commands: Command[]; total: number }>(`/terminals/${session.id}/commands?limit=1`).then(async ({ total }) => {
-      const skipped = Math.max(0, total - 500);
-      const page = await get<{ commands: Command[] }>(`/terminals/${session.id}/commands?limit=500&offset=${skipped}`);
+      const skipped = Math.max(0, total - COMMANDS_MAX);
+      const page = await get<{ commands: Command[] }>(`/terminals/${session.id}/commands?limit=${COMMANDS_MAX}&offset=${skipped}`);
       const newer = new Map(commands.value.map((one) => [one.id, one]));
-      commands.value = [...page.commands.filter((one) => !newer.has(one.id)), ...newer.values()];
+      commands.value = [...page.commands.filter((one) => !newer.has(one.id)), ...newer.values()].slice(-COMMANDS_MAX);
     });
   }, []);
 
@@ -78,7 +81,7 @@ function View({ session }: { session: Session }) {
     size: (cols: number, rows: number) => (size.value = { cols, rows }),
     command: (command: Command) => {
       const at = commands.value.findIndex((one) => one.id === command.id);
-      commands.value = at < 0 ? [...commands.value, command] : commands.value.with(at, command);
+      commands.value = at < 0 ? [...commands.value, command].slice(-COMMANDS_MAX) : commands.value.with(at, command);
     },
     foreground: (now: Foreground) => (foreground.value = now),
     problem: (detail: string) => (problem.value = detail),
@@ -124,7 +127,7 @@ function View({ session }: { session: Session }) {
       {isAsking && canWrite && !isDriving.value && !isReplay.value && (
         <div class="question">
           <span>{plain(questions.value[session.id] ?? "") || foregroundWords(session.foreground)}</span>
-          <Answer session={session} />
+          <Answer key={session.foreground} session={session} />
         </div>
       )}
       {problem.value && (

@@ -2,10 +2,10 @@
 // is missing or repeated, and repeats input that has no confirmation, which is typed once. Where a proxy lets no WebSocket through,
 // it asks for output again and again instead.
 
-import { type Command, type Foreground, type Session, get, post, postOnce } from "./api";
+import { type Command, type Foreground, Refusal, type Session, get, post, postOnce } from "./api";
 import type { TerminalScreen } from "./screen";
 
-export type State = "connecting" | "live" | "lost" | "ended" | "gone";
+export type State = "connecting" | "live" | "lost" | "refused" | "ended" | "gone";
 
 export interface Told {
   state(state: State): void;
@@ -21,6 +21,10 @@ const PARSED_EVERY = 32 * 1024;
 /** So many sockets that close without a message are enough to poll. */
 const SOCKETS_TRIED = 3;
 const POLL_MS = 20_000;
+/** After so much silence the server is asked, and has as long to answer. */
+const SILENCE_MS = 15_000;
+/** A longer paste is several inputs: a message has at most 256 KiB. */
+const INPUT_BYTES = 64 * 1024;
 
 function bytesOf(base64: string): Uint8Array {
   return Uint8Array.from(atob(base64), (one) => one.charCodeAt(0));
@@ -42,7 +46,6 @@ export class Live {
   #wait = 200;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #ping: ReturnType<typeof setInterval> | undefined;
-  #heard = 0;
   /** The sockets in a row that have closed without a message. */
   #mute = 0;
   #polling: AbortController | null = null;
@@ -73,9 +76,13 @@ export class Live {
     void this.#connect();
   }
 
-  type(text: string): void {
+  type(data: string | Uint8Array): void {
     if (!this.#mayWrite) return;
-    const bytes = new TextEncoder().encode(text);
+    const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
+    for (let at = 0; at < bytes.length; at += INPUT_BYTES) this.#input(bytes.subarray(at, at + INPUT_BYTES));
+  }
+
+  #input(bytes: Uint8Array): void {
     const sequence = this.#next++;
     if (this.#polling) {
       this.#post(sequence, bytes);
@@ -117,9 +124,15 @@ export class Live {
     try {
       const scope = mayWrite ? "write" : "read";
       ticket = (await post<{ ticket: string }>("/tickets", { session: this.session, scope })).ticket;
-    } catch {
-      this.told.state("lost");
-      this.#again();
+    } catch (error) {
+      if (this.#isClosed || mayWrite !== this.#mayWrite) return;
+      const status = error instanceof Refusal ? error.status : 0;
+      if (status === 404) this.told.state("gone");
+      else if (status === 403) this.#refused((error as Refusal).message);
+      else {
+        this.told.state("lost");
+        this.#again();
+      }
       return;
     }
     if (this.#isClosed || mayWrite !== this.#mayWrite || this.#socket) return;
@@ -131,7 +144,8 @@ export class Live {
     const socket = new WebSocket(address, ["ptyd.v1", `ptyd.ticket.${ticket}`]);
     socket.binaryType = "arraybuffer";
     this.#socket = socket;
-    this.#heard = Date.now();
+    let heard = Date.now();
+    let asked = 0;
     socket.onopen = () => {
       this.#wait = 200;
       this.told.state("live");
@@ -139,7 +153,7 @@ export class Live {
     };
     socket.onmessage = ({ data }) => {
       if (this.#socket !== socket) return;
-      this.#heard = Date.now();
+      [heard, asked] = [Date.now(), 0];
       this.#mute = 0;
       if (typeof data === "string") this.#event(JSON.parse(data) as Record<string, unknown>);
       else this.#frame(new DataView(data as ArrayBuffer));
@@ -149,17 +163,23 @@ export class Live {
       this.#drop();
       if (code === 4410) this.told.state("ended");
       else if (code === 4404) this.told.state("gone");
+      else if (code === 4403) this.#refused(reason || "this log-in may only look");
       else {
         this.#mute += 1;
         if (code === 4409) this.#at = null;
-        if (code === 4403) this.told.problem(reason || "this log-in may only look");
         this.told.state("lost");
         this.#again();
       }
     };
-    // The server pings only its own side; a network that has gone silently is noticed here.
+    // No script sees the server's pings: a network that has gone silently is noticed by pings of the page's own. The timers of a page
+    // that nobody looks at may come late, so silence alone proves nothing.
     this.#ping = setInterval(() => {
-      if (Date.now() - this.#heard < 45_000) return;
+      const now = Date.now();
+      if (!asked && now - heard >= SILENCE_MS) {
+        asked = now;
+        if (socket.readyState === WebSocket.OPEN) socket.send('{"event":"ping"}');
+      }
+      if (!asked || now - asked < SILENCE_MS) return;
       socket.close();
       socket.onclose?.(new CloseEvent("close", { code: 1006 }));
     }, 5_000);
@@ -210,12 +230,20 @@ export class Live {
     }
   }
 
-  /** Types without a socket, one input after the other. */
+  #refused(why: string): void {
+    this.told.problem(why);
+    this.told.state("refused");
+  }
+
+  /** Types without a socket, one input after the other, with the key that the socket gives it: what came over one is not typed again. */
   #post(sequence: number, bytes: Uint8Array): void {
-    const inputBase64 = btoa(String.fromCharCode(...bytes));
+    const inputBase64 = btoa(Array.from(bytes, (one) => String.fromCharCode(one)).join(""));
     this.#typed = this.#typed
-      .then(() => postOnce(`/terminals/${this.session}/input`, { inputBase64 }, `${this.#client}-${sequence}`))
-      .catch((error: Error) => this.told.problem(error.message));
+      .then(() => postOnce(`/terminals/${this.session}/input`, { inputBase64 }, `ws:${this.#client}:${sequence}`))
+      .catch((error: Error) => {
+        const isTyped = error instanceof Refusal && error.code === "key_reused";
+        if (!isTyped) this.told.problem(error.message);
+      });
   }
 
   #again(): void {

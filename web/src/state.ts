@@ -89,6 +89,16 @@ async function questionOf(id: string): Promise<void> {
 
 /** The sessions whose last command was asked for; from then on, events tell. */
 const looked = new Set<string>();
+
+/** Forgets everything about sessions that the list does not show any more. */
+function forget(): void {
+  const ids = new Set([...sessions.value, ...ended.value].map((one) => one.id));
+  for (const id of looked) if (!ids.has(id)) looked.delete(id);
+  const kept = <T>(of: Record<string, T>) => Object.fromEntries(Object.entries(of).filter(([id]) => ids.has(id)));
+  const isAny = (of: Record<string, unknown>) => Object.keys(of).some((id) => !ids.has(id));
+  if (isAny(lastCommands.value)) lastCommands.value = kept(lastCommands.value);
+  if (isAny(questions.value)) questions.value = kept(questions.value);
+}
 let isRefreshing = false;
 let isStale = false;
 let isEndedStale = true;
@@ -113,6 +123,7 @@ async function refresh(): Promise<void> {
         ended.value = (await get<{ terminals: Session[] }>("/terminals?status=terminated&order=newest&limit=50")).terminals;
       }
       isLoaded.value = true;
+      forget();
       const unknown = [...live.terminals, ...ended.value].filter((one) => !looked.has(one.id));
       for (const one of unknown) looked.add(one.id);
       const results = [...unknown.map((one) => lastCommandOf(one.id)), ...live.terminals.filter(asks).map((one) => questionOf(one.id))];
@@ -150,7 +161,10 @@ function whole(): void {
 /** Begins when somebody is logged in. */
 export function begin(): void {
   effect(() => {
-    if (login.value) void follow(take, whole);
+    if (!login.value) return;
+    const end = new AbortController();
+    void follow(take, whole, end.signal);
+    return () => end.abort();
   });
   // A foreground that changes without an event, CPU and memory; a hidden page asks for nothing.
   setInterval(() => {

@@ -7,6 +7,15 @@ export function plain(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, "\u2423");
 }
 
+/** Foreign text in its lines, for a decision: each character that is not seen, or changes how others are read, is written out. */
+export function written(text: string): string {
+  const known: Record<string, string> = { "\t": "\\t", "\r": "\\r", "\x1b": "\\e" };
+  return text.replace(
+    /(?!\n)[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu,
+    (one) => known[one] ?? `\\u{${one.codePointAt(0)!.toString(16)}}`,
+  );
+}
+
 export function nameOf(session: Session): string {
   return plain(session.name ?? session.id);
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use crate::approval_wait::ApprovalWait;
 use crate::confinement_tier::ConfinementTier;
@@ -44,6 +45,8 @@ pub struct Principal {
     pub scope: Scope,
     /// The named token it used; `None` for the user that runs the server.
     pub pass: Option<Pass>,
+    /// The log-in of the browser that it uses.
+    pub log_in: Option<LogIn>,
     /// The stdio client, or the name that a REST client gave itself; each has its own read cursor. Clients without a
     /// name share that of their principal.
     pub client: Option<String>,
@@ -136,6 +139,7 @@ impl Principal {
             name: name.into(),
             scope,
             pass: None,
+            log_in: None,
             client: None,
             delivery: None,
             approval_wait: None,
@@ -201,19 +205,28 @@ impl Principal {
         self.pass.as_ref().is_none_or(|pass| pass.bounds.hold(profile, confinement))
     }
 
-    /// Whether its token was revoked or has expired.
+    /// Whether its token was revoked or has expired, or its log-in has ended.
     pub fn is_shut_out(&self) -> bool {
-        self.pass.as_ref().is_some_and(Pass::is_over)
+        self.pass.as_ref().is_some_and(Pass::is_over) || self.log_in.as_ref().is_some_and(LogIn::is_over)
     }
 
-    /// Waits until its token is revoked or expires.
+    /// Waits until its token is revoked or expires, or its log-in ends.
     pub fn shut_out(&self) -> impl Future<Output = ()> + Send + use<> {
-        let pass = self.pass.clone();
-        async move {
+        let (pass, log_in) = (self.pass.clone(), self.log_in.clone());
+        let pass_over = async {
             match pass {
                 Some(pass) => pass.over().await,
                 None => std::future::pending().await,
             }
+        };
+        let log_in_over = async {
+            match log_in {
+                Some(log_in) => log_in.over().await,
+                None => std::future::pending().await,
+            }
+        };
+        async {
+            tokio::select! { () = pass_over => {} () = log_in_over => {} }
         }
     }
 }
@@ -256,7 +269,7 @@ impl Pass {
                     // The wall clock may be set during a sleep.
                     while let Ok(left) = until.duration_since(sys::time::wall()) {
                         let soon = left.min(Duration::from_secs(60)) + Duration::from_millis(1);
-                        tokio::time::sleep_until(tokio::time::Instant::now() + soon).await;
+                        sleep_until(Instant::now() + soon).await;
                     }
                 }
                 None => std::future::pending().await,
@@ -274,6 +287,40 @@ impl PartialEq for Pass {
 }
 
 impl Eq for Pass {}
+
+/// The validity of a browser's log-in: until its owner drops its other end, or its time is up. Streams and waits of the browser end
+/// then.
+#[derive(Debug, Clone)]
+pub struct LogIn {
+    open: watch::Receiver<()>,
+    until: Instant,
+}
+
+impl LogIn {
+    /// Open for this long; it ends when the returned end is dropped.
+    pub fn for_at_most(lifetime: Duration) -> (watch::Sender<()>, Self) {
+        let (end, open) = watch::channel(());
+        (end, Self { open, until: Instant::now() + lifetime })
+    }
+
+    /// Whether it has ended.
+    pub fn is_over(&self) -> bool {
+        self.open.has_changed().is_err() || Instant::now() >= self.until
+    }
+
+    async fn over(mut self) {
+        tokio::select! { _ = self.open.wait_for(|()| false) => {} () = sleep_until(self.until) => {} }
+    }
+}
+
+/// A principal is the same in all of its browsers.
+impl PartialEq for LogIn {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for LogIn {}
 
 /// The process at the other end of a connection to the Unix socket, as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -346,6 +393,22 @@ impl Default for Detach {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    // promise: access-17
+    async fn a_log_in_is_over_after_its_time_or_without_its_other_end() {
+        let me = |log_in| Principal { log_in: Some(log_in), ..Principal::named("me", Scope::Write) };
+        let (end, log_in) = LogIn::for_at_most(Duration::from_secs(3_600));
+        let until_closed = me(log_in);
+        assert!(!until_closed.is_shut_out());
+        drop(end);
+        until_closed.shut_out().await;
+        assert!(until_closed.is_shut_out());
+        let (_end, log_in) = LogIn::for_at_most(Duration::from_millis(1));
+        let for_a_time = me(log_in);
+        for_a_time.shut_out().await;
+        assert!(for_a_time.is_shut_out());
+    }
 
     #[test]
     // promise: policy-8

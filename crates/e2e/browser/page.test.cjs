@@ -101,6 +101,15 @@ async function both(page, of) {
   }
 }
 
+/** Waits for events that a test counts. */
+async function until(condition) {
+  const deadline = Date.now() + PATIENCE;
+  while (!condition()) {
+    assert.ok(Date.now() < deadline, String(condition));
+    await new Promise((done) => setImmediate(done));
+  }
+}
+
 const row = (page, of) => page.locator(`.row[data-session="${of.id}"]`);
 
 // promise: page-1
@@ -200,9 +209,39 @@ test(async function a_link_logs_one_browser_in_and_neither_it_nor_the_cookie_is_
   assert.equal(await direct({ Cookie: pair, "Ptyd-Login": key, "Sec-Fetch-Site": "same-site" }), 403);
   assert.equal((await fetch(`http://${server.address}/`)).status, 401, "other clients get today's answer");
 
+  // A link that was used logs nobody out who is logged in.
+  await page.goto(url.replace("#", "?used#"));
+  await page.locator(".bar h1", { hasText: "shared" }).waitFor();
+
+  // A second link in the same browser is the log-in of its first page, too.
+  const second = await context.newPage();
+  second.setDefaultTimeout(PATIENCE);
+  await second.goto(link());
+  await second.locator(".top").waitFor();
+  const [newer] = await context.cookies();
+  assert.notEqual(newer.value, cookie.value);
+  assert.equal(await direct({ Cookie: pair, "Ptyd-Login": key }), 401, "the earlier log-in of this browser has ended");
+  const later = await session("later");
+  await Promise.all([page, second].map((one) => row(one, later).waitFor()));
+
+  // Every stream of a log-in ends with it.
+  const newerKey = JSON.parse(await second.evaluate(() => localStorage.getItem("ptyd-login"))).key;
+  const shown = { Cookie: `${newer.name}=${newer.value}`, "Ptyd-Login": newerKey };
+  const signal = AbortSignal.timeout(PATIENCE);
+  const events = (await fetch(`http://${server.address}/events`, { headers: shown, signal })).body.getReader();
+  const body = JSON.stringify({ session: shared.id, scope: "write" });
+  const wanted = { method: "POST", headers: { ...shown, "Content-Type": "application/json" }, body, signal };
+  const { ticket: its } = await (await fetch(`http://${server.address}/tickets`, wanted)).json();
+  await stranger.page.evaluate(async ([id, ticket]) => {
+    const socket = new WebSocket(`${location.origin.replace("http", "ws")}/terminals/${id}/socket`, ["ptyd.v1", `ptyd.ticket.${ticket}`]);
+    window.ended = new Promise((done) => (socket.onclose = ({ code }) => done(code)));
+    await new Promise((done) => (socket.onmessage = done));
+  }, [shared.id, its]);
   await page.getByRole("button", { name: "Log out" }).click();
-  await page.getByText("ptyd open").waitFor();
-  assert.equal(await direct({ Cookie: pair, "Ptyd-Login": key }), 401);
+  await Promise.all([page, second].map((one) => one.getByText("ptyd open").waitFor()));
+  assert.equal(await stranger.page.evaluate(() => window.ended), 4401);
+  await assert.rejects(async () => { while (!(await events.read()).done); }, { message: "terminated" });
+  assert.equal(await direct(shown), 401);
   assert.deepEqual(wrong, []);
   await Promise.all([context.close(), stranger.context.close()]);
 }, { timeout: 60_000 });
@@ -267,6 +306,32 @@ test(async function a_person_watches_takes_over_and_gives_back_and_a_lost_networ
 }, { timeout: 60_000 });
 
 // promise: page-2
+test(async function an_idle_terminal_keeps_its_connection() {
+  await start();
+  const one = await session("still");
+  const { context, page, wrong } = await visitor();
+  await page.clock.install();
+  let pongs = 0;
+  const sockets = [];
+  page.on("websocket", (socket) => {
+    sockets.push(socket);
+    socket.on("framereceived", ({ payload }) => { if (String(payload) === '{"event":"pong"}') pongs += 1; });
+  });
+  await page.goto(link("still"));
+  await page.locator('.pane[data-state="live"]').waitFor();
+  for (let minute = 0; minute < 3; minute++) {
+    const before = pongs;
+    await page.clock.fastForward(20_000);
+    await until(() => pongs > before);
+    await page.clock.fastForward(20_000);
+  }
+  assert.equal(sockets.length, 1);
+  assert.equal(sockets[0].isClosed(), false);
+  assert.deepEqual(wrong, []);
+  await context.close();
+}, { timeout: 60_000 });
+
+// promise: page-2
 test(async function without_websockets_the_page_polls_and_shows_and_types_the_same() {
   await start();
   const one = await session("polled");
@@ -284,6 +349,40 @@ test(async function without_websockets_the_page_polls_and_shows_and_types_the_sa
   const seen = await both(page, one);
   assert.deepEqual(seen.seen, seen.expected);
   assert.ok(sockets >= 3);
+  assert.deepEqual(wrong, []);
+  await context.close();
+}, { timeout: 60_000 });
+
+// promise: page-2
+test(async function input_whose_confirmation_is_lost_is_typed_once_also_by_polls() {
+  await start();
+  const one = await session("changed");
+  const { context, page, wrong } = await visitor();
+  let isOpen = true;
+  let last;
+  await page.routeWebSocket(/\/socket/, (socket) => {
+    if (!isOpen) return void socket.close();
+    last = socket;
+    const to = socket.connectToServer();
+    socket.onMessage((message) => to.send(message));
+    // Everything arrives but TYPED.
+    to.onMessage((message) => { if (typeof message === "string" || message[0] !== 0x04) socket.send(message); });
+  });
+  await page.goto(link("changed"));
+  await page.getByRole("button", { name: "Take over" }).click();
+  await page.locator('.pane.driving[data-state="live"]').waitFor();
+  await page.locator(".xterm-helper-textarea").focus();
+  await page.keyboard.type("echo first-$((10+1))\n");
+  await shows(page, "first-11");
+  isOpen = false;
+  const repeated = page.waitForResponse((answer) => answer.url().endsWith("/input") && answer.request().headers()["idempotency-key"].startsWith("ws:"));
+  await last.close();
+  assert.equal((await (await repeated).json()).code, "key_reused");
+  await page.keyboard.type("echo second-$((20+2))\n");
+  await shows(page, "second-22");
+  const { text } = await server.json("GET", `/terminals/${one.id}/output`);
+  assert.deepEqual([text.split("first-11").length, text.split("second-22").length], [2, 2]);
+  assert.equal(await page.locator(".problem").count(), 0);
   assert.deepEqual(wrong, []);
   await context.close();
 }, { timeout: 60_000 });
@@ -339,6 +438,15 @@ test(async function sessions_that_need_somebody_come_first_and_are_answered_in_p
   assert.equal((await runs).output.trim(), "allowed-2");
   const refused = asAgent(`/terminals/${its.id}/execute`, { command: "echo denied", approvalTimeout: 30 });
   await card.locator("pre", { hasText: "echo denied" }).waitFor();
+  // Some policies let such characters through.
+  await page.route("**/approvals", async (route) => {
+    const answer = await (await route.fetch()).json();
+    for (const one of answer.approvals) one.command = "echo denied\u202e\u200b\t\ufe0f\ntxt";
+    await route.fulfill({ json: answer });
+  });
+  await card.locator("pre", { hasText: "txt" }).waitFor();
+  assert.equal(await card.locator("pre").textContent(), "echo denied\\u{202e}\\u{200b}\\t\\u{fe0f}\ntxt");
+  await page.unroute("**/approvals");
   await card.getByRole("button", { name: "Deny" }).click();
   assert.equal((await refused).code, "policy_denied");
   await card.waitFor({ state: "detached" });

@@ -154,6 +154,15 @@ async def audit(page: Page):
         assert b"ptyd" in syslog.recv(1 << 16)
 
 
+@story("docs/watching.md")
+async def watching(page: Page):
+    page.ptyd("new", "--name", "build")
+    every, one = [output.splitlines()[0] for output in await page.run()]
+    link = rf"{page.address}/#ticket=[\w-]{{43}}"
+    assert re.fullmatch(link, every), every
+    assert re.fullmatch(rf"{link}&session={page.ptyd('ls', '--quiet')}", one), one
+
+
 @story("docs/command-line.md")
 async def command_line(page: Page):
     page.ptyd("new", "--name", "demo")

@@ -143,8 +143,10 @@ pub enum ActionError {
         /// `allowed it`, `allowed it permanently` or `denied it`.
         decision: &'static str,
     },
-    /// The caller's token was revoked or has expired.
-    #[error("the token was revoked or has expired; ask the server's operator for a new one (ptyd token new)")]
+    /// The caller's token was revoked or has expired, or its browser's log-in has ended.
+    #[error(
+        "the token was revoked or has expired, or the browser was logged out; a new token (ptyd token new) or link (ptyd open) helps"
+    )]
     ShutOut,
     /// There is no such token.
     #[error("no token {name}; ptyd token ls (GET /tokens) lists them")]

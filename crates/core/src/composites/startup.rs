@@ -23,8 +23,9 @@ pub(super) async fn start(caller: Caller<'_>, action: Action) -> Result<Created,
     }
     let (dispatch, soft_timeout) = (caller.dispatch.detached(), caller.soft_timeout);
     let time_limits = Arc::clone(caller.time_limits);
-    // The commands are the configuration's: a token that is revoked meanwhile does not stop them.
-    let principal = Principal { pass: None, delivery: None, approval_wait: None, ..caller.principal.clone() };
+    // The commands are the configuration's: neither a token that is revoked meanwhile nor a log-out stops them.
+    let principal =
+        Principal { pass: None, log_in: None, delivery: None, approval_wait: None, ..caller.principal.clone() };
     let session = created.session.id.clone();
     let all = tokio::spawn(async move {
         let caller = Caller { dispatch: &*dispatch, principal: &principal, soft_timeout, time_limits: &time_limits };

@@ -124,9 +124,14 @@ struct Unanswered(Option<Enforcer>, Handle);
 
 impl Unanswered {
     fn new(caller: Caller<'_>, execute: &Execute, limit: TimeLimit) -> Self {
-        // The limit was set while the token was good: a token that is revoked meanwhile does not lift it.
-        let principal =
-            Principal { pass: None, client: Some(READER.to_owned()), delivery: None, ..caller.principal.clone() };
+        // The limit was set while the token was good: a token that is revoked meanwhile, or a log-out, does not lift it.
+        let principal = Principal {
+            pass: None,
+            log_in: None,
+            client: Some(READER.to_owned()),
+            delivery: None,
+            ..caller.principal.clone()
+        };
         let enforcer = Enforcer {
             dispatch: caller.dispatch.detached(),
             principal,

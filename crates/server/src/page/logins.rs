@@ -13,8 +13,9 @@ use axum::http::{HeaderMap, header};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ptyd_core::action::ActionError;
-use ptyd_core::principal::Principal;
+use ptyd_core::principal::{LogIn, Principal};
 use subtle::ConstantTimeEq;
+use tokio::sync::watch;
 
 /// The header with the key.
 pub(crate) const KEY: &str = "ptyd-login";
@@ -51,10 +52,11 @@ struct Link {
 }
 
 struct Login {
-    until: Instant,
     cookie: String,
     key: String,
     principal: Principal,
+    /// Dropped with the log-in, it ends the streams of the browser.
+    _end: watch::Sender<()>,
 }
 
 /// A link that was just made.
@@ -126,9 +128,8 @@ impl Logins {
 
     /// Logs a browser in. Over an encrypted connection, the cookie is for such connections only.
     pub(crate) fn open(&self, principal: &Principal, is_encrypted: bool) -> Result<NewLogin, ActionError> {
-        let now = Instant::now();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|login| now < login.until && !login.principal.is_shut_out());
+        open.retain(|login| !login.principal.is_shut_out());
         let is_own = |login: &Login| login.principal.name == principal.name;
         if open.iter().filter(|login| is_own(login)).count() >= LOGINS_PER_PRINCIPAL_MAX
             && let Some(oldest) = open.iter().position(is_own)
@@ -142,7 +143,9 @@ impl Logins {
         let (cookie, key) = (random(), random());
         let set_cookie = self.set_cookie(&cookie, LOGIN_LIFETIME, is_encrypted);
         let made = NewLogin { key: key.clone(), lifetime: LOGIN_LIFETIME, set_cookie };
-        open.push_back(Login { until: now + LOGIN_LIFETIME, cookie, key, principal: lasting(principal) });
+        let (end, log_in) = LogIn::for_at_most(LOGIN_LIFETIME);
+        let principal = Principal { log_in: Some(log_in), ..lasting(principal) };
+        open.push_back(Login { cookie, key, principal, _end: end });
         Ok(made)
     }
 
@@ -158,11 +161,10 @@ impl Logins {
     /// The principal of a request with a cookie and its key; `None` inside if they are not valid here.
     pub(crate) fn of(&self, headers: &HeaderMap) -> Option<Option<Principal>> {
         let (cookie, key) = self.shown(headers)?;
-        let now = Instant::now();
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut valid = open.iter().filter(|login| now < login.until);
-        let login = valid.find(|login| is_same(&login.cookie, cookie) && is_same(&login.key, key));
-        Some(login.map(|login| login.principal.clone()))
+        let login = open.iter().find(|login| is_same(&login.cookie, cookie) && is_same(&login.key, key));
+        let is_open = |login: &&Login| !login.principal.log_in.as_ref().is_some_and(LogIn::is_over);
+        Some(login.filter(is_open).map(|login| login.principal.clone()))
     }
 
     /// The cookie and the key of a request that has both.
@@ -238,14 +240,36 @@ mod tests {
         assert!(other.set_cookie.ends_with("; SameSite=Strict; Secure"));
         let cookie = |login: &NewLogin| login.set_cookie.split(';').next().map(str::to_owned).expect("a pair");
         let shown = headers(&format!("a=b; {}", cookie(&one)), &one.key);
-        assert_eq!(logins.of(&shown), Some(Some(me())));
+        let known = logins.of(&shown).flatten().expect("it is logged in");
+        assert_eq!((&*known.name, known.scope, known.is_shut_out()), ("me", Scope::Write, false));
         assert_eq!(logins.of(&headers(&cookie(&one), &other.key)), Some(None));
         let mut without = shown.clone();
         without.remove(KEY);
         assert_eq!(logins.of(&without), None, "a cookie alone is shown to every port of the host");
         assert!(logins.close(&shown).starts_with("ptyd-7893=; Path=/; Max-Age=0;"));
         assert_eq!(logins.of(&shown), Some(None));
-        assert_eq!(logins.of(&headers(&cookie(&other), &other.key)), Some(Some(me())));
+        assert!(known.is_shut_out());
+        assert!(logins.of(&headers(&cookie(&other), &other.key)).flatten().is_some_and(|other| !other.is_shut_out()));
+    }
+
+    #[tokio::test]
+    // promise: access-17
+    async fn streams_and_waits_of_a_log_in_end_with_it() {
+        let logins = logins();
+        let opened = || {
+            let made = logins.open(&me(), false).expect("room");
+            let shown = headers(made.set_cookie.split(';').next().expect("a pair"), &made.key);
+            let known = logins.of(&shown).flatten().expect("it is logged in");
+            (shown, known)
+        };
+        let ((closed, by_close), (_, by_others), (_, last)) = (opened(), opened(), opened());
+        logins.close(&closed);
+        by_close.shut_out().await;
+        assert_eq!([&by_close, &by_others, &last].map(|one| one.is_shut_out()), [true, false, false]);
+        let more: Vec<_> = (0..LOGINS_PER_PRINCIPAL_MAX - 1).map(|_| opened()).collect();
+        by_others.shut_out().await;
+        assert!(more.iter().all(|(_, one)| !one.is_shut_out()));
+        assert!(!last.is_shut_out());
     }
 
     #[test]

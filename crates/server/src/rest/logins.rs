@@ -22,6 +22,8 @@ pub(super) async fn open(
     let is_encrypted = headers.get(header::ORIGIN).is_some_and(is_secure);
     record(&rest, &principal).await?;
     let made = rest.logins.open(&principal, is_encrypted)?;
+    // The new cookie takes the place of the browser's earlier one.
+    rest.logins.close(&headers);
     tracing::info!(principal = principal.name, "a browser has logged in to the page");
     let scope = match principal.scope {
         Scope::Read => api::TokenScope::Read,

@@ -57,6 +57,8 @@ impl From<ActionError> for End {
 enum Said {
     /// A new size for the terminal.
     Resize { dimensions: Size },
+    /// A page cannot send a ping of the WebSocket.
+    Ping {},
 }
 
 #[derive(Deserialize)]
@@ -361,7 +363,11 @@ impl OpenConnection<'_> {
             (Some(Ok(Message::Text(text))), Mode::Json) => return self.on_json(&text).await,
             (Some(Ok(Message::Text(text))), Mode::Framed) => match serde_json::from_str(&text) {
                 Ok(Said::Resize { dimensions }) => return self.want(dimensions),
-                Err(_) => Err(End::Close(Code::Unsupported, "the only text message is a resize event".to_owned())),
+                Ok(Said::Ping {}) => return self.text(&event::pong()).await,
+                Err(_) => Err(End::Close(
+                    Code::Unsupported,
+                    "the only text messages are the events resize and ping".to_owned(),
+                )),
             },
             (Some(Ok(message)), _) => Ok(message),
             (Some(Err(error)), _) => Err(broken(error)),

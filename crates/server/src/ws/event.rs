@@ -52,6 +52,11 @@ pub(super) fn render(event: &SessionEvent) -> Value {
     }
 }
 
+/// The answer to a ping.
+pub(super) fn pong() -> Value {
+    json!({ "event": "pong" })
+}
+
 /// A request of the client failed; `seq` is the input's number, if it was one.
 pub(super) fn error(code: ErrorCode, detail: &str, seq: Option<u64>) -> Value {
     json!({ "event": "error", "code": code.as_str(), "detail": detail, "seq": seq })
