@@ -33,7 +33,7 @@ child.on('error', (error) => {
 child.on('exit', (code, signal) => {
   if (signal === null) process.exit(code)
   for (const one of signals) process.removeAllListeners(one)
-  // Node does not end by a signal that it handles or ignores.
-  process.exitCode = 128 + constants.signals[signal]
+  // Node ignores the first, and starts its debugger on the second.
+  if (signal === 'SIGPIPE' || signal === 'SIGUSR1') process.exit(128 + constants.signals[signal])
   process.kill(process.pid, signal)
 })
