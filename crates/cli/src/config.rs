@@ -199,7 +199,7 @@ fn values(config: &Config, log_format: LogFormat) -> BTreeMap<&'static str, Valu
         ("retention_age", json!(config.retention_age.as_secs())),
         ("retention_bytes", json!(config.retention_bytes)),
         ("retention_free", json!(config.retention_free)),
-        ("log_format", json!(log_format.name())),
+        ("log_format", json!(log_format)),
         ("slow_call", json!(config.slow_call.as_secs_f64())),
         ("requests_per_second", json!(config.requests_per_second)),
         ("failures_per_second", json!(config.failures_per_second)),

@@ -108,11 +108,8 @@ impl WaitAfterInput {
 
 /// One line of standard input; a terminal does not show it.
 fn line_of_input() -> Result<String, Failure> {
-    if let Some(terminal) = tty::Hidden::enter()? {
-        print::lines("Secret: ");
-        let line = terminal.line();
-        print::lines("\n");
-        return line?.ok_or_else(|| Failure::new("nothing was typed"));
+    if let Some(line) = tty::unseen_line("Secret: ")? {
+        return Ok(line);
     }
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;

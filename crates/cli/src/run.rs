@@ -61,9 +61,9 @@ pub struct RunOptions {
     name: Option<String>,
     #[command(flatten)]
     habits: RunHabits,
-    // No flag of `ptyd run`: a shell prefix sets it, whose command is nobody else's.
+    // No flag of `ptyd run`: a shell prefix sets it, because nobody else reads the output of its command.
     #[arg(skip)]
-    is_alone_with_it: bool,
+    ends_without_reader: bool,
     // No flag of `ptyd run`: `ptyd record` sets it, because its own stdout takes the recording.
     #[arg(skip)]
     quiet: bool,
@@ -111,7 +111,7 @@ impl RunOptions {
     pub fn line(session: String, line: String) -> Self {
         Self {
             session: Some(session),
-            is_alone_with_it: true,
+            ends_without_reader: true,
             ..Self::alone(vec![line], StartOptions::default(), None, false)
         }
     }
@@ -126,7 +126,7 @@ impl RunOptions {
             approval_timeout: None,
             json: false,
             raw: false,
-            is_alone_with_it: false,
+            ends_without_reader: false,
             quiet,
             detach: false,
             name: None,
@@ -325,7 +325,7 @@ impl Runner<'_> {
             } else {
                 let done = self.followed(session, &command, options).await;
                 // Without its reader, a command of the host's own shell would end by SIGPIPE.
-                if done.is_err() && options.is_alone_with_it {
+                if done.is_err() && options.ends_without_reader {
                     self.interrupt(session).await;
                 }
                 done?

@@ -61,23 +61,14 @@ const AFTER_HELP: &str = "TIME is a number of seconds, or has a unit: 250ms, 90s
     those of \"Server\". An option takes precedence over its variable, and both over the file.";
 
 /// The form of the log's lines.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// A line for people.
     #[default]
     Text,
     /// A JSON object.
     Json,
-}
-
-impl LogFormat {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
-        }
-    }
 }
 
 /// The options of the log.

@@ -290,8 +290,7 @@ impl StartOptions {
         let dir = dir.into_os_string().into_string().map_err(|_| {
             Failure::usage("the directory's name is not UTF-8; choose another --cwd and change into it in the session")
         })?;
-        // The present directory only counts if the profile has none.
-        // Another machine may not have it.
+        // The present directory counts only on this machine, and if the profile has none.
         let (cwd, fallback_cwd) = match &self.cwd {
             Some(_) => (Some(dir), None),
             None => (None, Some(dir).filter(|_| !client.is_elsewhere())),

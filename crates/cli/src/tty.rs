@@ -64,7 +64,7 @@ impl Drop for Raw {
 
 /// A terminal that does not show what is typed; dropping it restores the terminal.
 #[derive(Debug)]
-pub struct Hidden {
+struct Hidden {
     before: Termios,
 }
 
@@ -73,7 +73,7 @@ impl Hidden {
     const INTERRUPT: u8 = 3;
 
     /// Stops the echo, if standard input is a terminal.
-    pub fn enter() -> io::Result<Option<Self>> {
+    fn enter() -> io::Result<Option<Self>> {
         if !isatty(stdin()) {
             return Ok(None);
         }
@@ -87,7 +87,7 @@ impl Hidden {
     }
 
     /// One line without its end; `None` after C-c, C-d or a hang-up.
-    pub fn line(self) -> io::Result<Option<String>> {
+    fn line(self) -> io::Result<Option<String>> {
         let mut typed = io::stdin().lock();
         // One read of a terminal is one line.
         let line = typed.fill_buf()?.to_vec();
@@ -165,13 +165,19 @@ fn write(bytes: &[u8]) -> io::Result<()> {
 /// More is read of no value; the server says how long one may be.
 const READ_BYTES_MAX: u64 = 64 << 10;
 
+/// A line that a person types unseen behind `prompt`; `None` if no terminal is there.
+pub fn unseen_line(prompt: &str) -> Result<Option<String>, Failure> {
+    let Some(terminal) = Hidden::enter()? else { return Ok(None) };
+    print::lines(prompt);
+    let line = terminal.line();
+    print::lines("\n");
+    line?.map(Some).ok_or_else(|| Failure::new("nothing was typed"))
+}
+
 /// Standard input without its last newline, or a line that a person types unseen behind `prompt`.
 pub fn value(prompt: &str) -> Result<String, Failure> {
-    if let Some(terminal) = Hidden::enter()? {
-        print::lines(prompt);
-        let line = terminal.line();
-        print::lines("\n");
-        return line?.ok_or_else(|| Failure::new("nothing was typed"));
+    if let Some(line) = unseen_line(prompt)? {
+        return Ok(line);
     }
     let mut bytes = Vec::new();
     io::stdin().lock().take(READ_BYTES_MAX).read_to_end(&mut bytes)?;

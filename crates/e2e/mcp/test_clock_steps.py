@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from mcp_client import CALL_SECONDS
+from mcp_client import CALL_SECONDS, at_least
 from raw_client import GRACE, gated, over_http, text
 
 HOUR, DAY = 3600, 86400
@@ -79,13 +79,12 @@ async def events(served, last=None):
 # promise: limit-9
 async def test_a_step_of_the_clock_ends_no_wait_early_or_late(served, rest, step):
     at = await a_session(rest)
-    begun = time.monotonic()
-    wait = asyncio.create_task(rest("POST", f"{at}/execute", {"command": "sleep 600", "timeout": 2, "onTimeout": "interrupt"}))
-    await runs(rest, at)
-    served.set_clock(step)
-    status, ended = await wait
+    with at_least(2):
+        wait = asyncio.create_task(rest("POST", f"{at}/execute", {"command": "sleep 600", "timeout": 2, "onTimeout": "interrupt"}))
+        await runs(rest, at)
+        served.set_clock(step)
+        status, ended = await wait
     assert (status, ended["exitCode"]) == (200, 130), ended
-    assert time.monotonic() - begun >= 2
 
 
 @STEPS
@@ -139,13 +138,12 @@ async def test_the_next_server_takes_no_session_for_old_after_a_step(served, res
 @STEPS
 async def test_a_command_has_its_time_limit_over_a_step(served, rest, step):
     at = await a_session(rest, limits={"commandSeconds": 3})
-    begun = time.monotonic()
-    run = asyncio.create_task(rest("POST", f"{at}/execute", {"command": "sleep 600", "timeout": 60, "waitForCompletion": True}))
-    await runs(rest, at)
-    served.set_clock(step)
-    status, ended = await run
+    with at_least(3):
+        run = asyncio.create_task(rest("POST", f"{at}/execute", {"command": "sleep 600", "timeout": 60, "waitForCompletion": True}))
+        await runs(rest, at)
+        served.set_clock(step)
+        status, ended = await run
     assert (status, ended["exitCode"]) == (200, 130), ended
-    assert time.monotonic() - begun >= 3
 
 
 @STEPS

@@ -1,4 +1,4 @@
-//! Response bodies that end when their reader's token is revoked: a stream may last for hours after authentication.
+//! Response bodies that end when their reader's token is revoked, or its browser logs out: a stream may last for hours after authentication.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,7 +13,7 @@ struct RevocableBody {
     shut_out: ShutOut,
 }
 
-/// The body, until the token is revoked; then it fails, so that the reader does not take it for complete.
+/// The body, until its reader is shut out; then it fails, so that the reader does not take it for complete.
 pub(crate) fn when(shut_out: impl Future<Output = ()> + Send + 'static, body: Body) -> Body {
     Body::new(RevocableBody { body, shut_out: Box::pin(shut_out) })
 }
@@ -25,7 +25,9 @@ impl hyper::body::Body for RevocableBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = self.get_mut();
         if this.shut_out.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(axum::Error::new("the token was revoked or has expired"))));
+            return Poll::Ready(Some(Err(axum::Error::new(
+                "the token was revoked or has expired, or the browser was logged out",
+            ))));
         }
         Pin::new(&mut this.body).poll_frame(cx)
     }

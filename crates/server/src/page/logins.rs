@@ -98,11 +98,7 @@ impl Logins {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|link| now < link.until);
         let is_own = |link: &Link| link.principal.name == principal.name;
-        if links.iter().filter(|link| is_own(link)).count() >= LINKS_PER_PRINCIPAL_MAX
-            && let Some(oldest) = links.iter().position(is_own)
-        {
-            links.remove(oldest);
-        }
+        make_room(&mut links, is_own, LINKS_PER_PRINCIPAL_MAX);
         if links.len() == LINKS_MAX {
             let hint = "use them, or wait until they expire";
             return Err(ActionError::Limit { what: "the number of open log-in links", limit: LINKS_MAX as u64, hint });
@@ -131,11 +127,7 @@ impl Logins {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|login| !login.principal.is_shut_out());
         let is_own = |login: &Login| login.principal.name == principal.name;
-        if open.iter().filter(|login| is_own(login)).count() >= LOGINS_PER_PRINCIPAL_MAX
-            && let Some(oldest) = open.iter().position(is_own)
-        {
-            open.remove(oldest);
-        }
+        make_room(&mut open, is_own, LOGINS_PER_PRINCIPAL_MAX);
         if open.len() == LOGINS_MAX {
             let hint = "wait until some expire";
             return Err(ActionError::Limit { what: "the number of log-ins", limit: LOGINS_MAX as u64, hint });
@@ -179,6 +171,15 @@ impl Logins {
         let secure = if is_encrypted { "; Secure" } else { "" };
         let age = lifetime.as_secs();
         format!("{}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}", self.cookie)
+    }
+}
+
+/// Drops the oldest of one principal, if there are as many of its own as it may have.
+fn make_room<T>(all: &mut VecDeque<T>, is_own: impl Fn(&T) -> bool, own_max: usize) {
+    if all.iter().filter(|one| is_own(one)).count() >= own_max
+        && let Some(oldest) = all.iter().position(is_own)
+    {
+        all.remove(oldest);
     }
 }
 

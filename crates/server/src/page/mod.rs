@@ -6,6 +6,7 @@
 
 pub(crate) mod logins;
 
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::OnceLock;
 
 use api::ErrorCode;
@@ -109,7 +110,9 @@ impl File {
     }
 }
 
-/// FNV-1a, enough to tell two builds apart.
+/// Enough to tell two builds apart.
 fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
 }

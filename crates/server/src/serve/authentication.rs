@@ -277,7 +277,7 @@ pub(super) async fn check(guard: &Arc<Guard>, mut request: Request, next: Next) 
                 if !request.body().is_end_stream() {
                     request.extensions_mut().insert(guard.bodies.of(&principal.name, principal.scope >= Scope::Write));
                 }
-                shut_out = Some(principal.shut_out());
+                shut_out = (principal.pass.is_some() || principal.log_in.is_some()).then(|| principal.shut_out());
                 request.extensions_mut().insert(principal);
                 if let Some(grant) = grant {
                     request.extensions_mut().insert(grant);
