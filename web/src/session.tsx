@@ -89,9 +89,6 @@ function View({ session }: { session: Session }) {
   const drive = (take: boolean) => {
     isDriving.value = take;
     problem.value = "";
-    live.current?.takeOver(take);
-    screen.current?.keys(take ? (data) => live.current?.type(data) : null);
-    if (take) screen.current?.focus();
   };
   const isAsking = asks(session) && session.foreground !== "stopped";
   return (
@@ -173,6 +170,12 @@ function Terminal({ session, live, screen, size, state, isDriving, told }: Termi
     const box = place.current;
     if (box) screen.current?.fit(box.clientWidth - 14, box.clientHeight);
   };
+  const drive = () => {
+    const take = isDriving.value;
+    live.current?.takeOver(take);
+    screen.current?.keys(take ? (data) => live.current?.type(data) : null);
+    if (take) screen.current?.focus();
+  };
   useEffect(() => {
     let isGone = false;
     const watch = new ResizeObserver(fit);
@@ -185,6 +188,8 @@ function Terminal({ session, live, screen, size, state, isDriving, told }: Termi
       fit();
       live.current = new Live(session.id, made, told);
       live.current.start(session.journal);
+      // A person may have taken over while the terminal was loading.
+      drive();
     });
     return () => {
       isGone = true;
@@ -194,6 +199,7 @@ function Terminal({ session, live, screen, size, state, isDriving, told }: Termi
       live.current = screen.current = null;
     };
   }, []);
+  useSignalEffect(drive);
   useSignalEffect(() => {
     size.value;
     fit();

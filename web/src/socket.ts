@@ -73,6 +73,7 @@ export class Live {
     // Polls have no right of their own: each input is a request.
     if (this.#polling) return;
     this.#drop();
+    this.told.state("connecting");
     void this.#connect();
   }
 

@@ -305,6 +305,26 @@ test(async function a_person_watches_takes_over_and_gives_back_and_a_lost_networ
 }, { timeout: 60_000 });
 
 // promise: page-2
+test(async function a_person_who_takes_over_before_the_terminal_has_loaded_can_type() {
+  await start();
+  await session("slow");
+  const { context, page, wrong } = await visitor();
+  let load;
+  const asked = new Promise((resolve) => void page.route(/\/screen.*\.js$/, (route) => { load = () => route.continue(); resolve(); }));
+  await page.goto(link("slow"));
+  await asked;
+  await page.getByRole("button", { name: "Take over" }).click();
+  await page.locator(".pane.driving").waitFor();
+  await load();
+  await page.locator('.pane.driving[data-state="live"]').waitFor();
+  await page.locator(".xterm-helper-textarea").focus();
+  await page.keyboard.type("echo early-$((40+4))\n");
+  await shows(page, "early-44");
+  assert.deepEqual(wrong, []);
+  await context.close();
+}, { timeout: 60_000 });
+
+// promise: page-2
 test(async function an_idle_terminal_keeps_its_connection() {
   await start();
   const one = await session("still");
