@@ -341,13 +341,16 @@ impl Rig<'_> {
         Ok(Fetched { venvs, has_npm })
     }
 
-    /// Runs the suites, one after the other: in each, tests run at once.
+    /// Runs the suites, one after the other: in each, tests run at once. The browser's mostly waits, so it runs beside the last ones.
     fn suites(&self) -> Vec<Outcome<'_>> {
         let mut outcomes = Vec::new();
+        let timed = |name, suite: &dyn Fn() -> Result<Report>| {
+            let begun = Instant::now();
+            (name, suite(), begun.elapsed().as_secs_f64())
+        };
         let mut run = |name, suite: &dyn Fn() -> Result<Report>| {
             println!("== {name}");
-            let begun = Instant::now();
-            outcomes.push((name, suite(), begun.elapsed().as_secs_f64()));
+            outcomes.push(timed(name, suite));
         };
         if self.options.is_quick {
             run("quick", &|| self.rust("quick", Some(QUICK), &[]));
@@ -359,21 +362,32 @@ impl Rig<'_> {
         let selected = (in_pieces && !self.options.is_full).then_some(&*others);
         run("rust", &|| self.rust("rust", selected, &[]));
         run("shell scripts", &|| self.shell_scripts());
-        if in_pieces {
-            run("in random pieces", &|| self.in_random_pieces());
-        }
         run("python", &|| self.python("python", &IN_PYTHON.map(str::to_owned), &[]));
-        let of_bash = OF_BASH.map(|subject| format!("shell-integration/tests/test_{subject}.py"));
-        let name = "bash without builtins";
-        run(name, &|| self.python(name, &of_bash, &[("PTYD_TEST_BUILTINS", "0")]));
-        // One file in one tier shows in small that a confined session behaves like any other.
-        let (tiers, files): (&[_], &[_]) =
-            if self.options.is_full { (&TIERS, &IN_TIERS) } else { (&TIERS[..1], &IN_TIERS[..1]) };
-        for (name, tier) in tiers {
-            let paths: Vec<String> = files.iter().map(|file| format!("crates/e2e/mcp/test_{file}.py")).collect();
-            run(name, &|| self.python(name, &paths, &[("PTYD_TEST_TIER", tier)]));
-        }
-        run("browser", &|| self.browser());
+        let browser = std::thread::scope(|scope| {
+            let log = self.target.join("browser.log");
+            let browser = scope.spawn({
+                let log = log.clone();
+                move || timed("browser", &|| self.browser(&log))
+            });
+            if in_pieces {
+                run("in random pieces", &|| self.in_random_pieces());
+            }
+            let of_bash = OF_BASH.map(|subject| format!("shell-integration/tests/test_{subject}.py"));
+            let name = "bash without builtins";
+            run(name, &|| self.python(name, &of_bash, &[("PTYD_TEST_BUILTINS", "0")]));
+            // One file in one tier shows in small that a confined session behaves like any other.
+            let (tiers, files): (&[_], &[_]) =
+                if self.options.is_full { (&TIERS, &IN_TIERS) } else { (&TIERS[..1], &IN_TIERS[..1]) };
+            for (name, tier) in tiers {
+                let paths: Vec<String> = files.iter().map(|file| format!("crates/e2e/mcp/test_{file}.py")).collect();
+                run(name, &|| self.python(name, &paths, &[("PTYD_TEST_TIER", tier)]));
+            }
+            println!("== browser");
+            let ended = browser.join().unwrap_or_else(|_| ("browser", Err(anyhow!("the suite ended by a panic")), 0.0));
+            print!("{}", fs::read_to_string(log).unwrap_or_default());
+            ended
+        });
+        outcomes.push(browser);
         outcomes
     }
 
@@ -502,7 +516,9 @@ impl Rig<'_> {
     }
 
     /// The page, and a page with a stock terminal, in a real browser.
-    fn browser(&self) -> Result<Report> {
+    /// Its output goes into a log, because another suite runs at the same time.
+    fn browser(&self, log: &Path) -> Result<Report> {
+        let written = fs::File::create(log)?;
         if let Some(report) = self.without(&["npm", "chromium"]) {
             return Ok(report);
         }
@@ -518,6 +534,7 @@ impl Rig<'_> {
         }
         let files = ["page", "terminal"].map(|name| format!("crates/e2e/browser/{name}.test.cjs"));
         node.args(files).env("NODE_PATH", self.target.join("npm/node_modules"));
+        node.stdout(written.try_clone()?).stderr(written);
         self.home.apply(&mut node);
         self.suite("browser", &mut node, &report)
     }
