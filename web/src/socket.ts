@@ -303,12 +303,13 @@ export class Live {
     const size = event.dimensions as { cols: number; rows: number } | undefined;
     switch (event.event) {
       case "control":
-        if (event.missedEvents) {
-          if (this.#isResumed) this.#onlyTheScreen();
-        } else if (size && this.#at !== null && Number(event.offset) === this.#at && this.#catchUpTo) {
+        if (size && this.#at !== null && Number(event.offset) === this.#at && this.#catchUpTo) {
           this.#resized(size);
         }
         if (event.foreground) this.told.foreground(event.foreground as Foreground);
+        break;
+      case "missed":
+        if (this.#isResumed) this.#onlyTheScreen();
         break;
       case "resize":
         // Terminals differ in what a new size does to lines, so the screen comes from the server.

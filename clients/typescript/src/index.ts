@@ -264,7 +264,7 @@ export class Session implements AsyncDisposable {
   }
 
   private page(since: number, view: types.OutputView, waitMs: number, limit = 1 << 20): Promise<types.Output> {
-    const query = `view=${view}&since=o:${since}&waitMs=${Math.round(waitMs)}&limit=${limit}&maxChars=${CHARS_MAX}`;
+    const query = `view=${view}&since=o:${since}&waitMs=${Math.round(waitMs)}&maxBytes=${limit}&maxChars=${CHARS_MAX}`;
     return this.call("GET", `output?${query}`, { waits: waitMs });
   }
 
@@ -377,21 +377,21 @@ export class Command {
     const answer = await this.session.call<types.WaitAnswer>("POST", "wait", { body: { timeout: waits / 1000 }, repeatable: true, waits });
     if (["ended", "exited", "timed_out"].includes(answer.endedBy)) return;
     // A program that a signal has stopped would end every wait at once; whatever it does next, it prints or ends.
-    await this.session.call("GET", `output?since=o:${answer.nextOffset}&limit=1&waitMs=${Math.round(waits)}`, { waits });
+    await this.session.call("GET", `output?since=o:${answer.nextOffset}&maxBytes=1&waitMs=${Math.round(waits)}`, { waits });
   }
 
   /** All bytes of its output, exactly as it wrote them. */
   async *bytes(): AsyncGenerator<Uint8Array> {
     for (let offset = (await this.started).startOffset; ; ) {
       const { id } = await this.started;
-      const part = await this.session.call<types.CommandExecution>("GET", `commands/${id}?format=raw&offset=${offset}`);
+      const part = await this.session.call<types.CommandExecution>("GET", `commands/${id}?view=raw&since=o:${offset}`);
       yield bytesOf(part.outputBase64 ?? "");
       offset = part.nextOffset ?? offset;
       if (part.endOffset !== undefined && offset >= part.endOffset) return;
       if (part.status !== "running") continue;
       // Output, or the end of the command, whose prompt follows.
       const waits = this.session.slice;
-      await this.session.call("GET", `output?view=raw&since=o:${offset}&limit=1&waitMs=${Math.round(waits)}`, { waits });
+      await this.session.call("GET", `output?view=raw&since=o:${offset}&maxBytes=1&waitMs=${Math.round(waits)}`, { waits });
     }
   }
 }

@@ -93,8 +93,8 @@ async function* polledOutput(http: Http, path: string, since: number, signal: Ab
 
 async function* eventOutput(http: Http, path: string, since: number, signal: AbortSignal): AsyncGenerator<Received> {
   let at = since;
-  const query = `view=stream&since=o:${at}&waitMs=${Math.round(http.silence / 2)}`;
-  for await (const event of events(http, `${path}/output?${query}`, undefined, signal)) {
+  const query = `view=stream&since=o:${at}&waitMs=${Math.min(Math.round(http.silence / 2), 15_000)}`;
+  for await (const event of events(http, `${path}/output/stream?${query}`, undefined, signal)) {
     if (event.data) {
       const output = JSON.parse(event.data) as Output;
       for (const chunk of chunksOf(at, output)) yield { chunk };

@@ -6,7 +6,10 @@ export interface components {
     schemas: {
         /** @description A command or an input that waits for a person's decision, or has one. */
         Approval: {
-            /** @description When it was asked for; RFC 3339. */
+            /**
+             * Format: date-time
+             * @description When it was asked for; RFC 3339.
+             */
             askedAt: string;
             /** @description The command's whole text; absent for input. */
             command?: string;
@@ -96,7 +99,10 @@ export interface components {
             boundary: components["schemas"]["Boundary"];
             /** @description The text. */
             command: string;
-            /** @description When it ended; RFC 3339. */
+            /**
+             * Format: date-time
+             * @description When it ended; RFC 3339.
+             */
             completedAt?: string;
             /**
              * Format: uint64
@@ -172,7 +178,10 @@ export interface components {
              * @description The first byte of its output.
              */
             startOffset: number;
-            /** @description When it was accepted; RFC 3339. */
+            /**
+             * Format: date-time
+             * @description When it was accepted; RFC 3339.
+             */
             startedAt: string;
             /** @description Its state. */
             status: components["schemas"]["CommandStatus"];
@@ -208,6 +217,11 @@ export interface components {
          * @enum {string}
          */
         CommandStatus: "running" | "completed" | "failed" | "terminated";
+        /**
+         * @description The forms of a command's output.
+         * @enum {string}
+         */
+        CommandView: "text" | "raw";
         /** @description A tier of confinement. */
         ConfinementCapability: {
             /** @description Whether sessions can be started with it. */
@@ -238,49 +252,49 @@ export interface components {
             /** @description Named actions, performed by `POST …/actions/{name}`: for example `reload`, as a signal, keys or a command. */
             actions?: {
                 [key: string]: components["schemas"]["SessionAction"];
-            } | null;
+            };
             /**
              * @description The least confinement of its shell and programs; its profile's or the token's may be stronger. Where the machine cannot give
              *     it (`GET /capabilities`), the session is not started.
              */
-            confinement?: components["schemas"]["ConfinementTier"] | null;
+            confinement?: components["schemas"]["ConfinementTier"];
             /** @description The absolute path of the directory in which it starts. */
-            cwd?: string | null;
+            cwd?: string;
             /** @description The size; the default is 120 × 40. */
-            dimensions?: components["schemas"]["Dimensions"] | null;
+            dimensions?: components["schemas"]["Dimensions"];
             /** @description Variables on top of the server's environment; null is none. */
             env?: {
                 [key: string]: string;
-            } | null;
+            };
             /** @description The directory in which it starts if neither `cwd` nor the profile names one; an absolute path. */
-            fallbackCwd?: string | null;
+            fallbackCwd?: string;
             /**
              * Format: double
              * @description It ends when it had no input, command or output for so many seconds; 0 is never, whatever the server's default is.
              */
-            inactivityTimeout?: number | null;
+            inactivityTimeout?: number;
             /** @description Its limits. */
-            limits?: components["schemas"]["Limits"] | null;
+            limits?: components["schemas"]["Limits"];
             /** @description As a login shell. */
-            login?: boolean | null;
+            login?: boolean;
             /**
              * Format: double
              * @description It ends after so many seconds; 0 is never, whatever the server's default is.
              */
-            maxAge?: number | null;
+            maxAge?: number;
             /** @description For people; without control characters. */
-            name?: string | null;
+            name?: string;
             /** @description The treatment of background processes when the session ends. */
-            onEnd?: components["schemas"]["OnEnd"] | null;
+            onEnd?: components["schemas"]["OnEnd"];
             /** @description Its owner; only an admin may name another one. */
-            owner?: string | null;
+            owner?: string;
             /**
              * @description The profile of the configuration file that goes behind everything that is said here; the default is the one that is
              *     called `default`, if there is one.
              */
-            profile?: string | null;
+            profile?: string;
             /** @description A name (`bash`) or a path; the default is the user's own shell. */
-            shell?: string | null;
+            shell?: string;
         };
         /** @description A cursor. */
         Cursor: {
@@ -334,7 +348,10 @@ export interface components {
              * @description How many sessions live.
              */
             sessions: number;
-            /** @description Since when it drains; RFC 3339. */
+            /**
+             * Format: date-time
+             * @description Since when it drains; RFC 3339.
+             */
             since?: string;
         };
         /**
@@ -342,6 +359,11 @@ export interface components {
          * @enum {string}
          */
         EndedBy: "accepted" | "ended" | "matched" | "input_wanted" | "stopped" | "quiet" | "timed_out" | "exited";
+        /**
+         * @description The process or mechanism that enforces a limit.
+         * @enum {string}
+         */
+        Enforcer: "cgroup" | "rlimit" | "holder" | "server";
         /**
          * @description Everything that can go wrong, as a client sees it.
          * @enum {string}
@@ -351,7 +373,10 @@ export interface components {
         Event: {
             /** @description The approval, whose request `GET /approvals` has. */
             approvalId?: string;
-            /** @description When; RFC 3339. */
+            /**
+             * Format: date-time
+             * @description When; RFC 3339.
+             */
             at: string;
             /** @description The command that began, ended, or ran into a limit. */
             commandId?: string;
@@ -391,43 +416,46 @@ export interface components {
              * @description Seconds to wait at most for a person's decision, where the policy asks for one (`approval_needed`); the default is 0, which
              *     answers at once. Then it runs, and its own `timeout` begins.
              */
-            approvalTimeout?: number | null;
+            approvalTimeout?: number;
             /** @description The text, at most 1 MiB; no NUL, which no shell takes. */
             command: string;
             /**
              * @description Run it in the shell that reads there now, and not in the session's own: after `ssh`, `su`, `docker exec -it`, `bash`.
              *     It is typed as one line of at most 4,000 bytes.
              */
-            inside?: boolean | null;
+            inside?: boolean;
             /**
              * Format: uint64
              * @description The maximum number of characters of output in the answer; the default is 30,000.
              */
-            maxChars?: number | null;
+            maxChars?: number;
             /**
              * @description The server does this when `timeout` is over and the command still runs. For anything but `continue`, `timeout` must be given;
              *     it then holds although the answer comes before (a question, a match, no wait at all) or the client goes away.
              */
-            onTimeout?: components["schemas"]["OnTimeout"] | null;
+            onTimeout?: components["schemas"]["OnTimeout"];
             /**
              * Format: double
              * @description Seconds to wait for it at most. The default is 1: a command that takes longer is answered with its id and runs on. With
              *     `waitForCompletion`, `waitFor` or `until` the default is 30. `onTimeout` says what becomes of the command then.
              */
-            timeout?: number | null;
+            timeout?: number;
             /**
              * @description Further conditions, any of which ends the wait: `listening`, `listening:5173` (a TCP port of the session's processes),
              *     `file:PATH`, `gone:REGEX` (off the screen), `bell`, `quiet:MILLISECONDS`, `input`.
              */
-            until?: string[] | null;
+            until?: string[];
             /** @description A regular expression whose match in the output ends the wait. */
-            waitFor?: string | null;
+            waitFor?: string;
             /** @description `true` waits up to 30 seconds unless `timeout` says otherwise; `false` answers as soon as the command is accepted. */
-            waitForCompletion?: boolean | null;
+            waitForCompletion?: boolean;
         };
         /** @description The end of a session. */
         Exit: {
-            /** @description When; RFC 3339. */
+            /**
+             * Format: date-time
+             * @description When; RFC 3339.
+             */
             at: string;
             /**
              * Format: int32
@@ -464,39 +492,39 @@ export interface components {
              * @description Seconds to wait at most for a person's decision, where the policy asks for one (`approval_needed`); the default is 0, which
              *     answers at once. Then it is typed, and its own `timeout` begins.
              */
-            approvalTimeout?: number | null;
+            approvalTimeout?: number;
             /** @description Press Enter after it. */
-            endWithNewline?: boolean | null;
+            endWithNewline?: boolean;
             /** @description Text, at most 1 MiB. */
-            input?: string | null;
+            input?: string;
             /** @description Bytes as base64, at most 1 MiB of them. */
-            inputBase64?: string | null;
+            inputBase64?: string;
             /** @description Named keys, such as `C-c`, `Up`, `Enter`. */
-            keys?: string[] | null;
+            keys?: string[];
             /**
              * Format: uint64
              * @description The maximum number of characters of output in the answer; the default is 30,000.
              */
-            maxChars?: number | null;
+            maxChars?: number;
             /**
              * @description Hand `input` over as a paste: in brackets where the program has asked for them (mode 2004), so that an editor or a line
              *     editor takes it as one piece of text.
              */
-            paste?: boolean | null;
+            paste?: boolean;
             /** @description Keep it out of every record. */
-            secret?: boolean | null;
+            secret?: boolean;
             /**
              * Format: double
              * @description Seconds to wait at most. Without this and `waitFor` the answer comes once the input is typed.
              */
-            timeout?: number | null;
+            timeout?: number;
             /**
              * @description Further conditions, any of which ends the wait: `listening`, `listening:5173` (a TCP port of the session's processes),
              *     `file:PATH`, `gone:REGEX` (off the screen), `bell`, `quiet:MILLISECONDS`, `input`.
              */
-            until?: string[] | null;
+            until?: string[];
             /** @description A regular expression whose match in the new output ends the wait. */
-            waitFor?: string | null;
+            waitFor?: string;
         };
         /** @description A range of a session's output. */
         Journal: {
@@ -511,28 +539,14 @@ export interface components {
              */
             firstOffset: number;
         };
-        /**
-         * @description The process or mechanism that enforces a limit.
-         * @enum {string}
-         */
-        Keeper: "cgroup" | "rlimit" | "holder" | "server";
-        /** @description A limit that is enforced. */
-        KeptLimit: {
-            /** @description The process or mechanism that enforces it. */
-            keptBy: components["schemas"]["Keeper"];
-            /** @description The limit. */
-            limit: components["schemas"]["Limit"];
-            /**
-             * Format: double
-             * @description In its own unit.
-             */
-            value: number;
-        };
         /** @description The name of a limit. */
         Limit: ("cpuSeconds" | "memoryMb" | "processes" | "openFiles" | "outputMb" | "outputMbPerSecond" | "commandSeconds") | "inactivityTimeout" | "maxAge";
         /** @description A limit that was hit. */
         LimitHit: {
-            /** @description When it was seen first; RFC 3339. */
+            /**
+             * Format: date-time
+             * @description When it was seen first; RFC 3339.
+             */
             at: string;
             /** @description The command that ran then. */
             commandId?: string;
@@ -550,39 +564,39 @@ export interface components {
              * Format: double
              * @description Seconds that one command may run; then it is ended.
              */
-            commandSeconds?: number | null;
+            commandSeconds?: number;
             /**
              * Format: double
              * @description Seconds on processors that all processes but the shell may use from the start of one command to the start of the
              *     next; what goes beyond is ended.
              */
-            cpuSeconds?: number | null;
+            cpuSeconds?: number;
             /**
              * Format: uint64
              * @description MiB of memory: of all processes together where a control group can be made, else of each one's address space.
              */
-            memoryMb?: number | null;
+            memoryMb?: number;
             /**
              * Format: uint64
              * @description Descriptors that each process may have open (`RLIMIT_NOFILE`).
              */
-            openFiles?: number | null;
+            openFiles?: number;
             /**
              * Format: double
              * @description MiB that one command may print; then it is ended.
              */
-            outputMb?: number | null;
+            outputMb?: number;
             /**
              * Format: double
              * @description MiB a second that the terminal takes from all programs together, and as much at once after a pause. A program
              *     that prints faster waits; nothing is ended and nothing is lost.
              */
-            outputMbPerSecond?: number | null;
+            outputMbPerSecond?: number;
             /**
              * Format: uint64
              * @description Processes and threads at once, the shell included; a fork beyond that fails. It needs a control group.
              */
-            processes?: number | null;
+            processes?: number;
         };
         /** @description The answer to `POST /login`, which also sets a cookie. It has no `Debug`, so that no log contains it. */
         Login: {
@@ -626,16 +640,25 @@ export interface components {
             name: string;
             /** @description The profiles that give it to their sessions. */
             profiles: string[];
-            /** @description When its value was set; RFC 3339. */
+            /**
+             * Format: date-time
+             * @description When its value was set; RFC 3339.
+             */
             setAt: string;
         };
         /** @description The answer, the only one that shows the token itself. It has no `Debug`, so that no log contains it. */
         NewToken: {
             /** @description The least confinement of the sessions that it starts. */
             confinement?: components["schemas"]["ConfinementTier"];
-            /** @description RFC 3339. */
+            /**
+             * Format: date-time
+             * @description RFC 3339.
+             */
             createdAt: string;
-            /** @description When it is no longer good, if ever; RFC 3339. */
+            /**
+             * Format: date-time
+             * @description When it is no longer good, if ever; RFC 3339.
+             */
             expiresAt?: string;
             /** @description Its name. */
             name: string;
@@ -706,7 +729,7 @@ export interface components {
             /** @description The body, where the operation takes one. */
             body?: unknown;
             /** @description The operation's `Idempotency-Key`. */
-            idempotencyKey?: string | null;
+            idempotencyKey?: string;
             /** @description The method. */
             method: components["schemas"]["Method"];
             /** @description The path with its query, such as `/terminals?limit=10`. */
@@ -781,15 +804,15 @@ export interface components {
             view: components["schemas"]["OutputView"];
         };
         /**
-         * @description The form of a command's output.
-         * @enum {string}
-         */
-        OutputFormat: "text" | "raw";
-        /**
          * @description The kind of output.
          * @enum {string}
          */
         OutputKind: "command" | "background";
+        /**
+         * @description The forms of output that can be followed.
+         * @enum {string}
+         */
+        OutputStreamView: "text" | "raw" | "stream";
         /**
          * @description The forms of output.
          * @enum {string}
@@ -863,7 +886,10 @@ export interface components {
              * @description Its kernel session (setsid(2)).
              */
             session: number;
-            /** @description RFC 3339, exact to 10 ms. */
+            /**
+             * Format: date-time
+             * @description RFC 3339, exact to 10 ms.
+             */
             startedAt: string;
             /** @description The state of the process. */
             state: components["schemas"]["ProcessState"];
@@ -900,7 +926,10 @@ export interface components {
             confinement?: components["schemas"]["ConfinementTier"];
             /** @description The addresses of its endpoints. */
             connection: components["schemas"]["Connection"];
-            /** @description RFC 3339. */
+            /**
+             * Format: date-time
+             * @description RFC 3339.
+             */
             createdAt: string;
             /** @description The command that runs. */
             currentCommand?: string;
@@ -927,10 +956,17 @@ export interface components {
             inactivityTimeout?: number;
             /** @description The range of output that can be read. */
             journal: components["schemas"]["Journal"];
-            /** @description The last input, command or output; RFC 3339. */
+            /**
+             * Format: date-time
+             * @description The last input, command or output; RFC 3339.
+             */
             lastActivity: string;
-            /** @description Its limits, and the process or mechanism that enforces each. */
-            limits?: components["schemas"]["KeptLimit"][];
+            /** @description Its limits. */
+            limits?: components["schemas"]["Limits"];
+            /** @description The process or mechanism that enforces each of its limits, `inactivityTimeout` and `maxAge`. */
+            limitsEnforcedBy?: {
+                [key: string]: components["schemas"]["Enforcer"];
+            };
             /** @description The limits that it ran into, the newest ones. */
             limitsHit?: components["schemas"]["LimitHit"][];
             /** @description The file that holds every byte of output. */
@@ -1022,11 +1058,6 @@ export interface components {
             /** @description The window's title. */
             title: string;
         };
-        /**
-         * @description The form of `GET …/screen`.
-         * @enum {string}
-         */
-        ScreenFormat: "json" | "text" | "ansi";
         /** @description The result of a search. */
         SearchAnswer: {
             /**
@@ -1063,7 +1094,10 @@ export interface components {
         };
         /** @description A signal that was sent. */
         SentSignal: {
-            /** @description When; RFC 3339. */
+            /**
+             * Format: date-time
+             * @description When; RFC 3339.
+             */
             at: string;
             /** @description Why the kernel refused it. */
             error?: string;
@@ -1077,11 +1111,11 @@ export interface components {
         /** @description A named action: exactly one of these. */
         SessionAction: {
             /** @description A command to run; it is not waited for. */
-            command?: string | null;
+            command?: string;
             /** @description Keys to press. */
-            keys?: string[] | null;
+            keys?: string[];
             /** @description A signal to the foreground, by name or number. */
-            signal?: components["schemas"]["NumberOrName"] | null;
+            signal?: components["schemas"]["NumberOrName"];
         };
         /** @description `GET /terminals/{sessionId}/environment`: what the shell was started with. */
         SessionEnvironment: {
@@ -1143,7 +1177,320 @@ export interface components {
             /** @description A name (`INT`, `SIGTERM`) or a number. */
             signal: components["schemas"]["NumberOrName"];
             /** @description `foreground` (the default), `session`, or the id of a process of the session. */
-            target?: components["schemas"]["NumberOrName"] | null;
+            target?: components["schemas"]["NumberOrName"];
+        };
+        /** @description A text message from the server with the sub-protocol `ptyd.v1`: something has happened in the session. */
+        SocketEvent: components["schemas"]["SocketEventControl"] | components["schemas"]["SocketEventCommandStarted"] | components["schemas"]["SocketEventCommandCompleted"] | components["schemas"]["SocketEventReady"] | components["schemas"]["SocketEventForeground"] | components["schemas"]["SocketEventResize"] | components["schemas"]["SocketEventLimit"] | components["schemas"]["SocketEventExit"] | components["schemas"]["SocketEventMissed"] | components["schemas"]["SocketEventPong"] | components["schemas"]["SocketEventError"];
+        /** @description A command has ended. */
+        SocketEventCommandCompleted: {
+            /** @description The command, without its output. */
+            command: components["schemas"]["CommandExecution"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "command.completed";
+        };
+        /** @description A command was accepted. */
+        SocketEventCommandStarted: {
+            /** @description The command. */
+            command: components["schemas"]["CommandExecution"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "command.started";
+        };
+        /** @description The first message: the state of the session and of the connection. */
+        SocketEventControl: {
+            /** @description The name under which this client numbers its inputs. */
+            client: string;
+            /** @description The command that runs. */
+            currentCommand?: string;
+            /** @description The terminal's size. */
+            dimensions: components["schemas"]["Dimensions"];
+            /**
+             * Format: uint64
+             * @description The offset behind the newest byte.
+             */
+            endOffset: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "control";
+            /**
+             * Format: uint64
+             * @description The oldest byte that is kept.
+             */
+            firstOffset: number;
+            /** @description The state of the foreground. */
+            foreground: components["schemas"]["Foreground"];
+            /** @description Whether the client may type. */
+            mayWrite: boolean;
+            /**
+             * Format: uint64
+             * @description The offset at which output begins.
+             */
+            offset: number;
+            /** @description The session's id. */
+            session: string;
+            /** @description Its state; only with `ptyd.v1`, because other messages have it beside the event. */
+            status?: components["schemas"]["SessionStatus"];
+            /**
+             * Format: uint64
+             * @description How many bytes may be unconfirmed; only with `ptyd.v1`.
+             */
+            windowBytes?: number;
+        };
+        /** @description A request of the client failed; the connection stays open. */
+        SocketEventError: {
+            /** @description The code, as in REST. */
+            code: components["schemas"]["ErrorCode"];
+            /** @description The reason, in words. */
+            detail: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "error";
+            /**
+             * Format: uint64
+             * @description The number of the input that was not typed, or only in part.
+             */
+            seq?: number;
+        };
+        /** @description The shell has ended. */
+        SocketEventExit: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "exit";
+            /** @description How it ended, if that is known. */
+            exit?: components["schemas"]["Exit"];
+        };
+        /** @description Another state of the foreground. */
+        SocketEventForeground: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "foreground";
+            /** @description The state. */
+            foreground: components["schemas"]["Foreground"];
+        };
+        /** @description The session has reached a limit. */
+        SocketEventLimit: {
+            /** @description The command that was running. */
+            commandId?: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "limit";
+            /** @description The limit. */
+            limit: components["schemas"]["Limit"];
+        };
+        /** @description The server no longer has some events. */
+        SocketEventMissed: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "missed";
+            /**
+             * Format: uint64
+             * @description Their number.
+             */
+            events: number;
+        };
+        /** @description The answer to a ping. */
+        SocketEventPong: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "pong";
+        };
+        /** @description The session was `creating`, and is now `running`. */
+        SocketEventReady: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "ready";
+        };
+        /** @description The terminal has another size. */
+        SocketEventResize: {
+            /** @description The size. */
+            dimensions: components["schemas"]["Dimensions"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "resize";
+        };
+        /** @description A message from the client without a sub-protocol. */
+        SocketInput: components["schemas"]["SocketInputInput"] | components["schemas"]["SocketInputResize"] | components["schemas"]["SocketInputPing"];
+        /** @description Types text or bytes: exactly one of both. */
+        SocketInputInput: {
+            /** @description Text. */
+            data?: string;
+            /** @description Bytes that are not text. */
+            dataBase64?: string;
+            /**
+             * Format: uint64
+             * @description A number that this client has not used; repeated, it is not typed again.
+             */
+            seq?: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "input";
+        };
+        /** @description Asks for a pong. A page cannot send a ping of the WebSocket. */
+        SocketInputPing: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "ping";
+        };
+        /** @description Sets the size of the terminal. */
+        SocketInputResize: {
+            /**
+             * Format: uint16
+             * @description Columns.
+             */
+            cols: number;
+            /**
+             * Format: uint16
+             * @description Rows.
+             */
+            rows: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "resize";
+        };
+        /** @description A message from the server without a sub-protocol. */
+        SocketMessage: components["schemas"]["SocketMessageOutput"] | components["schemas"]["SocketMessageStatus"] | components["schemas"]["SocketMessageGap"] | components["schemas"]["SocketMessageTyped"] | components["schemas"]["SocketMessagePong"] | components["schemas"]["SocketMessageError"];
+        /** @description A request of the client failed; the connection stays open. */
+        SocketMessageError: {
+            /** @description The code, as in REST. */
+            code: components["schemas"]["ErrorCode"];
+            /** @description The reason, in words. */
+            detail: string;
+            /**
+             * Format: uint64
+             * @description The number of the input that was not typed, or only in part.
+             */
+            seq?: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "error";
+        };
+        /** @description A range that the server does not send. */
+        SocketMessageGap: {
+            /**
+             * Format: uint64
+             * @description Its first byte.
+             */
+            fromOffset: number;
+            /**
+             * Format: uint64
+             * @description Behind its last byte.
+             */
+            nextOffset: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "gap";
+        };
+        /** @description Output, or the screen. */
+        SocketMessageOutput: {
+            /** @description For a terminal or a reader. */
+            data: string;
+            /** @description Every byte, if `data` is not exact. */
+            dataBase64?: string;
+            /** @description The size of that screen. */
+            dimensions?: components["schemas"]["Dimensions"];
+            /**
+             * Format: uint64
+             * @description The offset of its first byte; a screen has none.
+             */
+            fromOffset?: number;
+            /**
+             * Format: uint64
+             * @description The offset to continue at.
+             */
+            nextOffset: number;
+            /** @description `data` paints the screen, and begins with a full reset. */
+            snapshot?: boolean;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "output";
+        };
+        /** @description The answer to a ping. */
+        SocketMessagePong: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "pong";
+        };
+        /** @description An event of the session, with the fields of a `SocketEvent`. */
+        SocketMessageStatus: {
+            /** @description The session's state. */
+            status: components["schemas"]["SessionStatus"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "status";
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description An input was typed. */
+        SocketMessageTyped: {
+            /**
+             * Format: uint64
+             * @description Its number.
+             */
+            seq: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "typed";
+        };
+        /** @description A text message from the client with the sub-protocol `ptyd.v1`. */
+        SocketRequest: components["schemas"]["SocketRequestResize"] | components["schemas"]["SocketRequestPing"];
+        /** @description Asks for a pong. A page cannot send a ping of the WebSocket. */
+        SocketRequestPing: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "ping";
+        };
+        /** @description Sets the size of the terminal. */
+        SocketRequestResize: {
+            /** @description The size. */
+            dimensions: components["schemas"]["Dimensions"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "resize";
         };
         /** @description A stretch of a row. */
         Span: {
@@ -1177,7 +1524,10 @@ export interface components {
             confinement?: components["schemas"]["ConfinementTier"];
             /** @description The addresses of its endpoints. */
             connection: components["schemas"]["Connection"];
-            /** @description RFC 3339. */
+            /**
+             * Format: date-time
+             * @description RFC 3339.
+             */
             createdAt: string;
             /** @description The command that runs. */
             currentCommand?: string;
@@ -1204,10 +1554,17 @@ export interface components {
             inactivityTimeout?: number;
             /** @description The range of output that can be read. */
             journal: components["schemas"]["Journal"];
-            /** @description The last input, command or output; RFC 3339. */
+            /**
+             * Format: date-time
+             * @description The last input, command or output; RFC 3339.
+             */
             lastActivity: string;
-            /** @description Its limits, and the process or mechanism that enforces each. */
-            limits?: components["schemas"]["KeptLimit"][];
+            /** @description Its limits. */
+            limits?: components["schemas"]["Limits"];
+            /** @description The process or mechanism that enforces each of its limits, `inactivityTimeout` and `maxAge`. */
+            limitsEnforcedBy?: {
+                [key: string]: components["schemas"]["Enforcer"];
+            };
             /** @description The limits that it ran into, the newest ones. */
             limitsHit?: components["schemas"]["LimitHit"][];
             /** @description The file that holds every byte of output. */
@@ -1258,16 +1615,16 @@ export interface components {
              * @description At once, with KILL.
              * @default false
              */
-            force: boolean | null;
+            force: boolean;
             /**
              * Format: double
              * @description Seconds to wait after the first signal, and after TERM; the default is 1.5.
              */
-            graceSeconds?: number | null;
+            graceSeconds?: number;
             /** @description Remove what is kept of it: its output, its commands and their texts. A living session is only purged with `force`. */
-            purge?: boolean | null;
+            purge?: boolean;
             /** @description The first signal, by name or number, instead of HUP. */
-            signal?: string | null;
+            signal?: string;
         };
         /** @description `DELETE /terminals/{sessionId}`. */
         Terminated: {
@@ -1316,14 +1673,14 @@ export interface components {
         /** @description `POST /tickets`: exactly one of `session` and `page`. */
         TicketRequest: {
             /** @description The page that it is for. */
-            page?: components["schemas"]["TicketPage"] | null;
+            page?: components["schemas"]["TicketPage"];
             /**
              * @description The scope of the socket.
              * @default read
              */
-            scope: components["schemas"]["TicketScope"] | null;
+            scope: components["schemas"]["TicketScope"];
             /** @description The session whose socket it is for. */
-            session?: string | null;
+            session?: string;
         };
         /**
          * @description The scope of a ticket.
@@ -1334,9 +1691,15 @@ export interface components {
         TokenInfo: {
             /** @description The least confinement of the sessions that it starts. */
             confinement?: components["schemas"]["ConfinementTier"];
-            /** @description RFC 3339. */
+            /**
+             * Format: date-time
+             * @description RFC 3339.
+             */
             createdAt: string;
-            /** @description When it is no longer good, if ever; RFC 3339. */
+            /**
+             * Format: date-time
+             * @description When it is no longer good, if ever; RFC 3339.
+             */
             expiresAt?: string;
             /**
              * @description The named token that made it, or that made the one which did, and so on; none where the user has made it. Tokens with
@@ -1362,28 +1725,28 @@ export interface components {
         /** @description `POST /tokens`. */
         TokenRequest: {
             /** @description The least confinement of the sessions that it starts; not for scope `admin`. */
-            confinement?: components["schemas"]["ConfinementTier"] | null;
+            confinement?: components["schemas"]["ConfinementTier"];
             /**
              * Format: double
              * @description For how many seconds it is good; without it until it is revoked.
              */
-            expiresIn?: number | null;
+            expiresIn?: number;
             /** @description Its name, and the owner of the sessions that are started with it: letters, digits, `-`, `_` and `.`, 64 at most. */
             name: string;
             /**
              * @description The policy that counts for its requests besides the sessions' own, and is that of its sessions which have none; not
              *     for scope `admin`.
              */
-            policy?: string | null;
+            policy?: string;
             /** @description The only profiles with which it may start sessions; the first one is its default. Without any it may use all, and none. */
-            profiles?: string[] | null;
+            profiles?: string[];
             /**
              * @description Its scope.
              * @default write
              */
-            scope: components["schemas"]["TokenScope"] | null;
+            scope: components["schemas"]["TokenScope"];
             /** @description The named secrets that the sessions which it starts get besides the profile's: `NAME`, or `NAME=VARIABLE`. */
-            secrets?: string[] | null;
+            secrets?: string[];
         };
         /**
          * @description The scope of a token; each includes the ones before it.
@@ -1453,29 +1816,29 @@ export interface components {
         /** @description `POST …/wait`: the first of these ends the wait; the end of the command and of the session always do. */
         WaitRequest: {
             /** @description The program wants input. */
-            inputWanted?: boolean | null;
+            inputWanted?: boolean;
             /**
              * Format: uint64
              * @description The maximum number of characters of output in the answer; the default is 30,000.
              */
-            maxChars?: number | null;
+            maxChars?: number;
             /**
              * Format: uint64
              * @description No new output for this many milliseconds.
              */
-            quietMs?: number | null;
+            quietMs?: number;
             /**
              * Format: double
              * @description Seconds at most; the default is 30.
              */
-            timeout?: number | null;
+            timeout?: number;
             /**
              * @description Further conditions, any of which ends the wait: `listening`, `listening:5173` (a TCP port of the session's processes),
              *     `file:PATH`, `gone:REGEX` (off the screen), `bell`, `quiet:MILLISECONDS`, `input`.
              */
-            until?: string[] | null;
+            until?: string[];
             /** @description A regular expression that matches the output since the wait began. */
-            waitFor?: string | null;
+            waitFor?: string;
         };
     };
     responses: never;
@@ -1495,6 +1858,7 @@ export type Capabilities = components['schemas']['Capabilities'];
 export type CommandExecution = components['schemas']['CommandExecution'];
 export type CommandList = components['schemas']['CommandList'];
 export type CommandStatus = components['schemas']['CommandStatus'];
+export type CommandView = components['schemas']['CommandView'];
 export type ConfinementCapability = components['schemas']['ConfinementCapability'];
 export type ConfinementTier = components['schemas']['ConfinementTier'];
 export type Connection = components['schemas']['Connection'];
@@ -1505,6 +1869,7 @@ export type DecisionRequest = components['schemas']['DecisionRequest'];
 export type Dimensions = components['schemas']['Dimensions'];
 export type Drain = components['schemas']['Drain'];
 export type EndedBy = components['schemas']['EndedBy'];
+export type Enforcer = components['schemas']['Enforcer'];
 export type ErrorCode = components['schemas']['ErrorCode'];
 export type Event = components['schemas']['Event'];
 export type EventKind = components['schemas']['EventKind'];
@@ -1514,8 +1879,6 @@ export type Foreground = components['schemas']['Foreground'];
 export type Gap = components['schemas']['Gap'];
 export type InputRequest = components['schemas']['InputRequest'];
 export type Journal = components['schemas']['Journal'];
-export type Keeper = components['schemas']['Keeper'];
-export type KeptLimit = components['schemas']['KeptLimit'];
 export type Limit = components['schemas']['Limit'];
 export type LimitHit = components['schemas']['LimitHit'];
 export type Limits = components['schemas']['Limits'];
@@ -1532,8 +1895,8 @@ export type Operation = components['schemas']['Operation'];
 export type OperationAnswer = components['schemas']['OperationAnswer'];
 export type Order = components['schemas']['Order'];
 export type Output = components['schemas']['Output'];
-export type OutputFormat = components['schemas']['OutputFormat'];
 export type OutputKind = components['schemas']['OutputKind'];
+export type OutputStreamView = components['schemas']['OutputStreamView'];
 export type OutputView = components['schemas']['OutputView'];
 export type Problem = components['schemas']['Problem'];
 export type Process = components['schemas']['Process'];
@@ -1543,7 +1906,6 @@ export type Receiver = components['schemas']['Receiver'];
 export type Resized = components['schemas']['Resized'];
 export type ResourceUsage = components['schemas']['ResourceUsage'];
 export type Screen = components['schemas']['Screen'];
-export type ScreenFormat = components['schemas']['ScreenFormat'];
 export type SearchAnswer = components['schemas']['SearchAnswer'];
 export type SecretList = components['schemas']['SecretList'];
 export type SecretRequest = components['schemas']['SecretRequest'];
@@ -1555,6 +1917,32 @@ export type SessionPolicy = components['schemas']['SessionPolicy'];
 export type SessionStatus = components['schemas']['SessionStatus'];
 export type SignalList = components['schemas']['SignalList'];
 export type SignalRequest = components['schemas']['SignalRequest'];
+export type SocketEvent = components['schemas']['SocketEvent'];
+export type SocketEventCommandCompleted = components['schemas']['SocketEventCommandCompleted'];
+export type SocketEventCommandStarted = components['schemas']['SocketEventCommandStarted'];
+export type SocketEventControl = components['schemas']['SocketEventControl'];
+export type SocketEventError = components['schemas']['SocketEventError'];
+export type SocketEventExit = components['schemas']['SocketEventExit'];
+export type SocketEventForeground = components['schemas']['SocketEventForeground'];
+export type SocketEventLimit = components['schemas']['SocketEventLimit'];
+export type SocketEventMissed = components['schemas']['SocketEventMissed'];
+export type SocketEventPong = components['schemas']['SocketEventPong'];
+export type SocketEventReady = components['schemas']['SocketEventReady'];
+export type SocketEventResize = components['schemas']['SocketEventResize'];
+export type SocketInput = components['schemas']['SocketInput'];
+export type SocketInputInput = components['schemas']['SocketInputInput'];
+export type SocketInputPing = components['schemas']['SocketInputPing'];
+export type SocketInputResize = components['schemas']['SocketInputResize'];
+export type SocketMessage = components['schemas']['SocketMessage'];
+export type SocketMessageError = components['schemas']['SocketMessageError'];
+export type SocketMessageGap = components['schemas']['SocketMessageGap'];
+export type SocketMessageOutput = components['schemas']['SocketMessageOutput'];
+export type SocketMessagePong = components['schemas']['SocketMessagePong'];
+export type SocketMessageStatus = components['schemas']['SocketMessageStatus'];
+export type SocketMessageTyped = components['schemas']['SocketMessageTyped'];
+export type SocketRequest = components['schemas']['SocketRequest'];
+export type SocketRequestPing = components['schemas']['SocketRequestPing'];
+export type SocketRequestResize = components['schemas']['SocketRequestResize'];
 export type Span = components['schemas']['Span'];
 export type StartupFailure = components['schemas']['StartupFailure'];
 export type TerminalSession = components['schemas']['TerminalSession'];

@@ -48,6 +48,7 @@ pub struct Approval {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,
     /// When it was asked for; RFC 3339.
+    #[schemars(extend("format" = "date-time"))]
     pub asked_at: String,
     /// In how many seconds it is forgotten.
     pub expires_in: u64,

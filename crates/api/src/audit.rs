@@ -18,10 +18,12 @@ pub struct AuditQuery {
     pub action: Option<String>,
     /// Only lines from this time on (RFC 3339).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     pub since: Option<String>,
     /// Only lines up to this time (RFC 3339). New lines come at the beginning: with the time of the first page's first line,
     /// the next pages continue it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     pub until: Option<String>,
     /// Only lines with this text in any of their values.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -106,10 +106,10 @@ pub enum EndedBy {
     Exited,
 }
 
-/// The form of a command's output.
+/// The forms of a command's output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum OutputFormat {
+pub enum CommandView {
     /// As a person would see it.
     #[default]
     Text,
@@ -130,9 +130,11 @@ pub struct CommandExecution {
     /// Its state.
     pub status: CommandStatus,
     /// When it was accepted; RFC 3339.
+    #[schemars(extend("format" = "date-time"))]
     pub started_at: String,
     /// When it ended; RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     pub completed_at: Option<String>,
     /// The shell's `$?`; absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -234,18 +236,19 @@ pub struct CommandListQuery {
 pub struct CommandQuery {
     /// The form of the output; the default is text.
     #[serde(default)]
-    pub format: OutputFormat,
+    pub view: CommandView,
     /// Text: how many characters of output to answer with at most; the default is 30,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1_000_000))]
     pub max_chars: Option<u64>,
-    /// Raw: from this offset of the journal on; the default is the command's first byte.
+    /// Raw: from this offset of the journal on, as in `o:4711`; the default is the command's first byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub offset: Option<u64>,
+    #[schemars(regex(pattern = r"^(o:)?[0-9]+$"))]
+    pub since: Option<String>,
     /// Raw: at most this many bytes; the default is 4 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 4_194_304))]
-    pub limit: Option<u64>,
+    pub max_bytes: Option<u64>,
 }
 
 /// `GET …/commands`.

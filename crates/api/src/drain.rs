@@ -26,6 +26,7 @@ pub struct Drain {
     pub draining: bool,
     /// Since when it drains; RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     pub since: Option<String>,
     /// How many sessions live.
     pub sessions: u64,

@@ -12,6 +12,7 @@ pub struct Event {
     /// The kind of event, which is also its name.
     pub event: EventKind,
     /// When; RFC 3339.
+    #[schemars(extend("format" = "date-time"))]
     pub at: String,
     /// The session; none for a gap.
     #[serde(default, skip_serializing_if = "Option::is_none")]

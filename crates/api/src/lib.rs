@@ -29,17 +29,17 @@ pub use audit::{AuditList, AuditQuery};
 pub use batch::{BatchAnswer, BatchRequest, Method, Operation, OperationAnswer};
 pub use capabilities::{Capabilities, ConfinementCapability};
 pub use command::{
-    CommandExecution, CommandList, CommandListQuery, CommandQuery, CommandStatus, EndedBy, ExecuteRequest, OnTimeout,
-    OutputFormat,
+    CommandExecution, CommandList, CommandListQuery, CommandQuery, CommandStatus, CommandView, EndedBy, ExecuteRequest,
+    OnTimeout,
 };
 pub use drain::{Drain, DrainQuery};
 pub use error::{ErrorCode, Problem};
 pub use event::{Event, EventKind};
 pub use input::{InputRequest, SignalRequest, WaitAnswer, WaitRequest};
-pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
+pub use limits::{Enforcer, Limit, LimitHit, Limits};
 pub use output::{
-    Cursor, Gap, Match, Omitted, Output, OutputKind, OutputQuery, OutputView, RecordingQuery, Screen, ScreenFormat,
-    ScreenQuery, SearchAnswer, SearchQuery, Span,
+    Cursor, Gap, Match, Omitted, Output, OutputKind, OutputQuery, OutputStreamQuery, OutputStreamView, OutputView,
+    RecordingQuery, Screen, SearchAnswer, SearchQuery, Span,
 };
 pub use process::{NumberOrName, Process, ProcessList, ProcessState, Receiver, SentSignal, SignalList};
 pub use secret::{NamedSecret, SecretList, SecretRequest};
@@ -48,6 +48,6 @@ pub use session::{
     ResourceUsage, SessionAction, SessionEnvironment, SessionList, SessionListQuery, SessionPolicy, SessionStatus,
     StartupFailure, TerminalSession, TerminateQuery, Terminated,
 };
-pub use socket::SocketQuery;
+pub use socket::{SocketEvent, SocketInput, SocketMessage, SocketQuery, SocketRequest};
 pub use ticket::{Login, Ticket, TicketPage, TicketRequest, TicketScope};
 pub use token::{NewToken, TokenInfo, TokenList, TokenRequest, TokenScope};

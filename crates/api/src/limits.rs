@@ -39,8 +39,15 @@ pub struct Limits {
     pub command_seconds: Option<f64>,
 }
 
+impl Limits {
+    /// Whether no limit is set.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// The name of a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs, reason = "the fields of `Limits` say it")]
 pub enum Limit {
@@ -60,7 +67,7 @@ pub enum Limit {
 /// The process or mechanism that enforces a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Keeper {
+pub enum Enforcer {
     /// The kernel, for all processes together.
     Cgroup,
     /// The kernel, for each process by itself; the processes of a sandbox together.
@@ -69,18 +76,6 @@ pub enum Keeper {
     Holder,
     /// The server, while it runs.
     Server,
-}
-
-/// A limit that is enforced.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct KeptLimit {
-    /// The limit.
-    pub limit: Limit,
-    /// In its own unit.
-    pub value: f64,
-    /// The process or mechanism that enforces it.
-    pub kept_by: Keeper,
 }
 
 /// A limit that was hit.
@@ -93,6 +88,7 @@ pub struct LimitHit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_id: Option<String>,
     /// When it was seen first; RFC 3339.
+    #[schemars(extend("format" = "date-time"))]
     pub at: String,
     /// The count: processes killed for `memoryMb`, forks refused for `processes`.
     pub count: u64,

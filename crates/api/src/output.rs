@@ -21,7 +21,7 @@ pub struct OutputQuery {
     /// At most this many bytes of the journal; the default is 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 4_194_304))]
-    pub limit: Option<u64>,
+    pub max_bytes: Option<u64>,
     /// The form; the default is text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub view: Option<OutputView>,
@@ -52,6 +52,43 @@ pub enum OutputView {
     Stream,
     /// The screen as it is now, as text.
     Screen,
+}
+
+/// The query of `GET …/output/stream`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct OutputStreamQuery {
+    /// `o:<offset>`, an offset, an RFC 3339 time, or `last`; the default is the oldest byte that is kept. `Last-Event-ID` precedes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(last|(o:)?[0-9]+|[0-9]{4}-.+)$"))]
+    pub since: Option<String>,
+    /// Only output of this kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<OutputKind>,
+    /// At most this many bytes of the journal in one event; the default is 64 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65_536))]
+    pub max_bytes: Option<u64>,
+    /// The form; the default is text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub view: Option<OutputStreamView>,
+    /// A comment comes after so many milliseconds without output; the default is 15,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 15_000))]
+    pub wait_ms: Option<u64>,
+}
+
+/// The forms of output that can be followed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputStreamView {
+    /// As a person would see it.
+    #[default]
+    Text,
+    /// Every byte as it came, markers included.
+    Raw,
+    /// Output for a terminal: without ptyd's markers and without queries that the server answers itself.
+    Stream,
 }
 
 /// Output from a position on.
@@ -198,28 +235,6 @@ pub struct RecordingQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2, max = 3))]
     pub version: Option<u64>,
-}
-
-/// The query of `GET …/screen`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ScreenQuery {
-    /// The form; the default is JSON.
-    #[serde(default)]
-    pub format: ScreenFormat,
-}
-
-/// The form of `GET …/screen`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ScreenFormat {
-    /// All of [`Screen`].
-    #[default]
-    Json,
-    /// The rows as plain text.
-    Text,
-    /// The bytes that paint it.
-    Ansi,
 }
 
 /// A screen.

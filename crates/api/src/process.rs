@@ -39,6 +39,7 @@ pub struct Process {
     /// MiB.
     pub memory: f64,
     /// RFC 3339, exact to 10 ms.
+    #[schemars(extend("format" = "date-time"))]
     pub started_at: String,
     /// It is of the terminal's foreground process group.
     pub is_foreground: bool,
@@ -76,6 +77,7 @@ pub struct SentSignal {
     /// `foreground`, `session` or the id of a process.
     pub target: NumberOrName,
     /// When; RFC 3339.
+    #[schemars(extend("format" = "date-time"))]
     pub at: String,
     /// Why the kernel refused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -19,6 +19,7 @@ pub struct NamedSecret {
     /// Its name, which is a variable's.
     pub name: String,
     /// When its value was set; RFC 3339.
+    #[schemars(extend("format" = "date-time"))]
     pub set_at: String,
     /// The profiles that give it to their sessions.
     pub profiles: Vec<String>,

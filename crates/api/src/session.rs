@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::NumberOrName;
-use crate::limits::{KeptLimit, LimitHit, Limits};
+use crate::limits::{Enforcer, Limit, LimitHit, Limits};
 use crate::null::null_is_default;
 
 /// `POST /terminals`: everything has a default.
@@ -210,8 +210,10 @@ pub struct TerminalSession {
     /// The variables that were given at the start, values that look like secrets redacted.
     pub env: BTreeMap<String, String>,
     /// RFC 3339.
+    #[schemars(extend("format" = "date-time"))]
     pub created_at: String,
     /// The last input, command or output; RFC 3339.
+    #[schemars(extend("format" = "date-time"))]
     pub last_activity: String,
     /// Its owner.
     pub owner: String,
@@ -264,9 +266,12 @@ pub struct TerminalSession {
     pub startup_failed: Vec<StartupFailure>,
     /// The file that holds every byte of output.
     pub log_file: String,
-    /// Its limits, and the process or mechanism that enforces each.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub limits: Vec<KeptLimit>,
+    /// Its limits.
+    #[serde(default, skip_serializing_if = "Limits::is_empty")]
+    pub limits: Limits,
+    /// The process or mechanism that enforces each of its limits, `inactivityTimeout` and `maxAge`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits_enforced_by: BTreeMap<Limit, Enforcer>,
     /// It ends when it had no input, command or output for so many seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inactivity_timeout: Option<f64>,
@@ -314,6 +319,7 @@ pub struct Exit {
     /// In words.
     pub reason: String,
     /// When; RFC 3339.
+    #[schemars(extend("format" = "date-time"))]
     pub at: String,
 }
 

@@ -65,9 +65,11 @@ pub struct NewToken {
     /// Its scope.
     pub scope: TokenScope,
     /// RFC 3339.
+    #[schemars(extend("format" = "date-time"))]
     pub created_at: String,
     /// When it is no longer good, if ever; RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     pub expires_at: Option<String>,
     /// The only profiles with which it may start sessions; empty if it may use all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -92,9 +94,11 @@ pub struct TokenInfo {
     /// Its scope.
     pub scope: TokenScope,
     /// RFC 3339.
+    #[schemars(extend("format" = "date-time"))]
     pub created_at: String,
     /// When it is no longer good, if ever; RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     pub expires_at: Option<String>,
     /// The named token that made it, or that made the one which did, and so on; none where the user has made it. Tokens with
     /// one first maker, and that one, decide on none of each other's requests.

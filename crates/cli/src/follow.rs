@@ -28,7 +28,7 @@ pub async fn next(client: &Client, session: &str, since: u64, view: OutputView) 
     let query = OutputQuery {
         since: Some(format!("o:{since}")),
         view: Some(view),
-        limit: Some(CHUNK),
+        max_bytes: Some(CHUNK),
         wait_ms: Some(POLL_MS),
         max_chars: Some(1_000_000),
         ..OutputQuery::default()
@@ -47,7 +47,7 @@ pub async fn until(
     let query = OutputQuery {
         since: Some(format!("o:{since}")),
         view: Some(view),
-        limit: Some(CHUNK.min(end - since)),
+        max_bytes: Some(CHUNK.min(end - since)),
         max_chars: Some(1_000_000),
         ..OutputQuery::default()
     };

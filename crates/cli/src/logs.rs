@@ -114,7 +114,7 @@ async fn range(client: &Client, session: &TerminalSession, options: &LogsOptions
         return Ok((command.start_offset, command.end_offset.unwrap_or(end)));
     }
     if let Some(since) = options.since {
-        let query = OutputQuery { since: Some(since.to_string()), limit: Some(1), ..OutputQuery::default() };
+        let query = OutputQuery { since: Some(since.to_string()), max_bytes: Some(1), ..OutputQuery::default() };
         return Ok((client.output(&session.id, &query).await?.from_offset, end));
     }
     match options.tail {

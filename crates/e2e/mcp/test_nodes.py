@@ -122,7 +122,7 @@ async def uses_all(http, base, fleet, sessions, connect):
         at = f"/terminals/{session}"
         done = (await http.post(f"{at}/execute", json={"waitForCompletion": True, "command": f"echo on-{node}; exit 3 | false"})).json()
         assert (done.get("exitCode"), done.get("output", "").strip()) == (1, f"on-{node}"), done
-        async with http.stream("GET", f"{at}/output", headers={"Accept": "text/event-stream"}) as events:
+        async with http.stream("GET", f"{at}/output/stream") as events:
             assert events.headers["content-type"].startswith("text/event-stream")
             lines = events.aiter_lines()
             await http.post(f"{at}/execute", json={"waitForCompletion": True, "command": "echo mar''ker"})
@@ -295,7 +295,7 @@ async def test_a_node_that_does_not_forward_names_the_node_of_each_id(alone):
         listed = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
         answers = {
             "session": await one.get(f"/terminals/{sessions[2]}"),
-            "events": await one.get(f"/terminals/{sessions[2]}/output", headers={"Accept": "text/event-stream"}),
+            "events": await one.get(f"/terminals/{sessions[2]}/output/stream"),
             "approval": await one.post("/approvals/a2-aaaaaaaaaa", json={"decision": "allow"}),
             "page": await one.get("/ask/p2-AbC"),
             "page of an approval": await one.get("/ask/a2-AbC"),

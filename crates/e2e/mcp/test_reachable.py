@@ -146,7 +146,7 @@ async def test_behind_nginx_rest_events_sockets_and_mcp_work_with_a_named_token(
         done = (await http.post(f"{at}/execute", json={"waitForCompletion": True, "command": "echo through; exit 3 | false"})).json()
         assert (done["exitCode"], done["output"].strip()) == (1, "through")
         # Each event comes while the stream stays open.
-        async with http.stream("GET", f"{at}/output", headers={"Accept": "text/event-stream"}) as events:
+        async with http.stream("GET", f"{at}/output/stream") as events:
             assert events.headers["content-type"].startswith("text/event-stream")
             lines = events.aiter_lines()
             typed = "".join(["mar", "ker"])

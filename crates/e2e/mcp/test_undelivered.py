@@ -202,8 +202,8 @@ async def test_no_line_is_lost_by_connections_that_close(served, is_legacy):
 async def test_no_line_is_lost_by_a_rest_client_that_closes_and_whose_servers_are_killed(served):
     os.mkfifo(served.project / "never")
 
-    async def begin(method, path, body=None, accept="application/json"):
-        own = {"Ptyd-Client": "one", "Connection": "close", "Accept": accept}
+    async def begin(method, path, body=None):
+        own = {"Ptyd-Client": "one", "Connection": "close"}
         return await sent(served, method, f"/terminals{path}", body or {}, **own)
 
     async def answer(reader, writer):
@@ -237,7 +237,7 @@ async def test_no_line_is_lost_by_a_rest_client_that_closes_and_whose_servers_ar
         read = await answer(*connection)
         seen += numbers(read["text"]) if read else []
     # A stream moves the position with each event, and leaves it there when its client goes.
-    reader, writer = await begin("GET", f"/{session}/output?since=last&view=text", accept="text/event-stream")
+    reader, writer = await begin("GET", f"/{session}/output/stream?since=last&view=text")
     followed = []
     async with asyncio.timeout(CALL_SECONDS):
         while len(followed) < 20:

@@ -22,11 +22,11 @@ def document(server):
 
 
 @contextmanager
-def followed(server, last=None, accept="text/event-stream"):
+def followed(server, last=None, accept="text/event-stream", path=PATH):
     """The answer's head, and its lines as they come."""
     with closing(http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)) as connection:
         headers = {"Authorization": f"Bearer {server.token}", "Accept": accept}
-        connection.request("GET", PATH, headers=headers | ({} if last is None else {"Last-Event-ID": last}))
+        connection.request("GET", path, headers=headers | ({} if last is None else {"Last-Event-ID": last}))
         yield connection.getresponse()
 
 
@@ -79,6 +79,26 @@ def test_the_data_of_every_event_have_the_documented_form(server, document):
     # It goes on behind any of them.
     with followed(server, last=seen[-2][1]) as answer:
         assert next(events(answer))[:2] == seen[-1]
+
+
+# promise: rest-2
+def test_the_data_of_an_output_stream_have_the_documented_form(server, document):
+    responses = document["paths"]["/terminals/{sessionId}/output/stream"]["get"]["responses"]
+    content = responses["200"]["content"]["text/event-stream"]["schema"]
+    assert content["contentSchema"] == {"type": "array", "items": {"$ref": "#/components/schemas/Output"}}
+    session = json.loads(server.ask("POST", "/terminals", {"shell": "/bin/bash"})[2])
+    at = f"/terminals/{session['id']}"
+    server.ask("POST", f"{at}/execute", {"command": "echo streamed", "timeout": 60})
+    server.ask("DELETE", f"{at}?force=true")
+    with followed(server, path=f"{at}/output/stream?kind=command") as answer:
+        assert (answer.status, answer.headers["content-type"]) == (200, "text/event-stream")
+        seen = list(events(answer))
+    valid(document, [data for *_, data in seen], content["contentSchema"])
+    assert [(name, data["text"]) for name, _, data in seen] == [("output", "streamed\n"), ("end", "")]
+    assert all(id == str(data["nextOffset"]) for _, id, data in seen)
+    # A client that has everything is told to stop.
+    with followed(server, last=seen[-1][1], path=f"{at}/output/stream") as answer:
+        assert (answer.status, "204" in responses) == (204, True)
 
 
 # promise: rest-2

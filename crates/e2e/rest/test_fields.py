@@ -11,7 +11,10 @@ ROOT = Path(__file__).resolve().parents[3]
 SHELL = {"shell": "/bin/bash", "env": {"PATH": "/usr/bin:/bin"}}
 
 # Fields that no quiet machine shows, and the tests that do.
+LIMITS = {"openFiles": 512, "outputMb": 1, "outputMbPerSecond": 100, "cpuSeconds": 60, "commandSeconds": 600, "memoryMb": 4096}
 ELSEWHERE = {
+    # It needs a control group.
+    "Limits.processes": "a_fork_bomb_in_an_ordinary_users_sandbox_fills_only_its_own_bound",
     "Gap.from": "a_viewer_learns_which_output_and_events_are_no_longer_kept",
     "Gap.to": "a_viewer_learns_which_output_and_events_are_no_longer_kept",
     "SentSignal.error": "a_signal_that_the_kernel_refuses_is_on_record_with_the_reason",
@@ -100,7 +103,7 @@ def witness(server):
 # promise: rest-1
 def test_every_field_of_every_answer_has_its_documented_form(witness):
     ask, of = witness.ask, "/terminals/{sessionId}"
-    session = ask("POST", "/terminals", SHELL | {"name": "witness", "limits": {"openFiles": 512, "outputMb": 1}} | {"inactivityTimeout": 600, "maxAge": 600})
+    session = ask("POST", "/terminals", SHELL | {"name": "witness", "limits": LIMITS} | {"inactivityTimeout": 600, "maxAge": 600})
     at = {"sessionId": session["id"]}
 
     def run(command, **wish):
@@ -118,9 +121,9 @@ def test_every_field_of_every_answer_has_its_documented_form(witness):
     # The match may have come before its end.
     ask("POST", f"{of}/wait", {"timeout": 60}, **at)
     long = run("for i in {1..2000}; do echo line $i; done", maxChars=200)
-    ask("GET", f"{of}/commands/{{commandId}}", query="?format=raw&limit=10", commandId=long["id"], **at)
+    ask("GET", f"{of}/commands/{{commandId}}", query="?view=raw&maxBytes=10", commandId=long["id"], **at)
     ask("GET", f"{of}/output", query=f"?commandId={long['id']}&maxChars=200", **at)
-    ask("GET", f"{of}/output", query="?view=raw&limit=10", **at)
+    ask("GET", f"{of}/output", query="?view=raw&maxBytes=10", **at)
     ask("GET", f"{of}/search", query="?q=^line", **at)
     ask("GET", of, **at)
     # A program that has the whole screen, typed at and waited for.

@@ -1,6 +1,6 @@
 //! Checks of what a session tells about the limits that it hit.
 
-use api::{CommandExecution, CommandStatus, Keeper, Limit, SessionStatus};
+use api::{CommandExecution, CommandStatus, Enforcer, Limit, SessionStatus};
 
 use crate::{Session, in_part};
 
@@ -15,10 +15,10 @@ pub async fn check_hit(shell: &Session, done: &CommandExecution, limit: Limit) {
 
 /// Whether the kernel keeps it for all processes together; where it cannot, that is printed.
 pub async fn in_group(shell: &Session, limit: Limit) -> bool {
-    let kept = shell.look().await.limits.into_iter().find(|kept| kept.limit == limit).expect("asked for");
-    let is_group = kept.kept_by == Keeper::Cgroup;
+    let enforcer = shell.look().await.limits_enforced_by[&limit];
+    let is_group = enforcer == Enforcer::Cgroup;
     if !is_group {
-        in_part(format!("no control group can be made here: {limit:?} is kept by {:?}", kept.kept_by));
+        in_part(format!("no control group can be made here: {limit:?} is enforced by {enforcer:?}"));
     }
     is_group
 }

@@ -168,7 +168,7 @@ impl Session {
         while next < to {
             let query = OutputQuery {
                 since: Some(format!("o:{next}")),
-                limit: Some(CHUNK.min(to - next)),
+                max_bytes: Some(CHUNK.min(to - next)),
                 view: Some(OutputView::Raw),
                 ..OutputQuery::default()
             };

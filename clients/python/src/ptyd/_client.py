@@ -250,7 +250,7 @@ class AsyncSession:
                 return
 
     async def _page(self, since: int, view: models.OutputView, waits: float, limit: int = 1 << 20) -> models.Output:
-        query = f"view={view}&since=o:{since}&waitMs={waits * 1000:.0f}&limit={limit}&maxChars={_CHARS_MAX}"
+        query = f"view={view}&since=o:{since}&waitMs={waits * 1000:.0f}&maxBytes={limit}&maxChars={_CHARS_MAX}"
         return cast(models.Output, await self.call("GET", f"output?{query}", waits=waits))
 
     async def wait_end(self, *, timeout: float | None = None) -> Result:
@@ -335,7 +335,7 @@ class AsyncCommand:
         """All bytes of its output, exactly as it wrote them."""
         offset = self._begun["startOffset"]
         while True:
-            answer = await self.session.call("GET", f"commands/{self.id}?format=raw&offset={offset}")
+            answer = await self.session.call("GET", f"commands/{self.id}?view=raw&since=o:{offset}")
             part = cast(models.CommandExecution, answer)
             yield b64decode(part.get("outputBase64", ""))
             offset = part.get("nextOffset", offset)

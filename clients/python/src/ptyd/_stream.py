@@ -106,8 +106,8 @@ async def _by_polls(http: Http, session: str, at: int) -> AsyncIterator[Received
 
 
 async def _by_events(http: Http, session: str, at: int) -> AsyncIterator[Received]:
-    query = f"view=stream&since=o:{at}&waitMs={http.silence * 500:.0f}"
-    async for event in events(http, f"/terminals/{session}/output?{query}"):
+    query = f"view=stream&since=o:{at}&waitMs={min(http.silence * 500, 15_000):.0f}"
+    async for event in events(http, f"/terminals/{session}/output/stream?{query}"):
         if "data" in event:
             output = cast(models.Output, json.loads(event["data"]))
             for chunk in chunks_of(at, output):

@@ -22,6 +22,9 @@ Boundary: TypeAlias = Literal['attested', 'nonce', 'heuristic']
 CommandStatus: TypeAlias = Literal['running', 'completed', 'failed', 'terminated']
 
 
+CommandView: TypeAlias = Literal['text', 'raw']
+
+
 ConfinementTier: TypeAlias = Literal['process', 'sandbox', 'container']
 
 
@@ -60,6 +63,9 @@ class Drain(TypedDict):
 EndedBy: TypeAlias = Literal['accepted', 'ended', 'matched', 'input_wanted', 'stopped', 'quiet', 'timed_out', 'exited']
 
 
+Enforcer: TypeAlias = Literal['cgroup', 'rlimit', 'holder', 'server']
+
+
 ErrorCode: TypeAlias = Literal['malformed_body', 'invalid_field', 'body_too_large', 'body_late', 'malformed_head', 'unauthorized', 'host_refused', 'origin_refused', 'forbidden', 'policy_denied', 'approval_needed', 'route_not_found', 'method_not_allowed', 'upgrade_required', 'session_not_found', 'other_node', 'command_not_found', 'token_not_found', 'session_ended', 'session_alive', 'session_busy', 'session_not_ready', 'nothing_runs', 'input_stalled', 'would_echo', 'already_decided', 'limit_reached', 'rate_limited', 'key_reused', 'start_failed', 'session_unreachable', 'resources_exhausted', 'server_draining', 'server_restarting', 'node_unreachable', 'internal']
 
 
@@ -86,25 +92,22 @@ Gap = TypedDict(
 
 
 class InputRequest(TypedDict, closed=True):
-    approvalTimeout: NotRequired[float | None]
-    endWithNewline: NotRequired[bool | None]
-    input: NotRequired[str | None]
-    inputBase64: NotRequired[str | None]
-    keys: NotRequired[list[str] | None]
-    maxChars: NotRequired[int | None]
-    paste: NotRequired[bool | None]
-    secret: NotRequired[bool | None]
-    timeout: NotRequired[float | None]
-    until: NotRequired[list[str] | None]
-    waitFor: NotRequired[str | None]
+    approvalTimeout: NotRequired[float]
+    endWithNewline: NotRequired[bool]
+    input: NotRequired[str]
+    inputBase64: NotRequired[str]
+    keys: NotRequired[list[str]]
+    maxChars: NotRequired[int]
+    paste: NotRequired[bool]
+    secret: NotRequired[bool]
+    timeout: NotRequired[float]
+    until: NotRequired[list[str]]
+    waitFor: NotRequired[str]
 
 
 class Journal(TypedDict):
     endOffset: int
     firstOffset: int
-
-
-Keeper: TypeAlias = Literal['cgroup', 'rlimit', 'holder', 'server']
 
 
 Limit: TypeAlias = Literal['cpuSeconds', 'memoryMb', 'processes', 'openFiles', 'outputMb', 'outputMbPerSecond', 'commandSeconds'] | Literal['inactivityTimeout'] | Literal['maxAge']
@@ -118,13 +121,13 @@ class LimitHit(TypedDict):
 
 
 class Limits(TypedDict, closed=True):
-    commandSeconds: NotRequired[float | None]
-    cpuSeconds: NotRequired[float | None]
-    memoryMb: NotRequired[int | None]
-    openFiles: NotRequired[int | None]
-    outputMb: NotRequired[float | None]
-    outputMbPerSecond: NotRequired[float | None]
-    processes: NotRequired[int | None]
+    commandSeconds: NotRequired[float]
+    cpuSeconds: NotRequired[float]
+    memoryMb: NotRequired[int]
+    openFiles: NotRequired[int]
+    outputMb: NotRequired[float]
+    outputMbPerSecond: NotRequired[float]
+    processes: NotRequired[int]
 
 
 class Match(TypedDict):
@@ -163,7 +166,7 @@ OnTimeout: TypeAlias = Literal['continue', 'interrupt', 'kill']
 
 class Operation(TypedDict, closed=True):
     body: NotRequired[Any]
-    idempotencyKey: NotRequired[str | None]
+    idempotencyKey: NotRequired[str]
     method: Method
     path: str
 
@@ -176,10 +179,10 @@ class OperationAnswer(TypedDict):
 Order: TypeAlias = Literal['oldest', 'newest']
 
 
-OutputFormat: TypeAlias = Literal['text', 'raw']
-
-
 OutputKind: TypeAlias = Literal['command', 'background']
+
+
+OutputStreamView: TypeAlias = Literal['text', 'raw', 'stream']
 
 
 OutputView: TypeAlias = Literal['text', 'raw', 'stream', 'screen']
@@ -210,9 +213,6 @@ class ResourceUsage(TypedDict):
     processes: int
 
 
-ScreenFormat: TypeAlias = Literal['json', 'text', 'ansi']
-
-
 class SearchAnswer(TypedDict):
     endOffset: int
     gap: NotRequired[Gap]
@@ -239,9 +239,9 @@ class SentSignal(TypedDict):
 
 
 class SessionAction(TypedDict, closed=True):
-    command: NotRequired[str | None]
-    keys: NotRequired[list[str] | None]
-    signal: NotRequired[NumberOrName | None]
+    command: NotRequired[str]
+    keys: NotRequired[list[str]]
+    signal: NotRequired[NumberOrName]
 
 
 class SessionEnvironment(TypedDict):
@@ -269,7 +269,126 @@ class SignalList(TypedDict):
 
 class SignalRequest(TypedDict, closed=True):
     signal: NumberOrName
-    target: NotRequired[NumberOrName | None]
+    target: NotRequired[NumberOrName]
+
+
+class SocketEventControl(TypedDict):
+    client: str
+    currentCommand: NotRequired[str]
+    dimensions: Dimensions
+    endOffset: int
+    event: Literal['control']
+    firstOffset: int
+    foreground: Foreground
+    mayWrite: bool
+    offset: int
+    session: str
+    status: NotRequired[SessionStatus]
+    windowBytes: NotRequired[int]
+
+
+class SocketEventError(TypedDict):
+    code: ErrorCode
+    detail: str
+    event: Literal['error']
+    seq: NotRequired[int]
+
+
+class SocketEventExit(TypedDict):
+    event: Literal['exit']
+    exit: NotRequired[Exit]
+
+
+class SocketEventForeground(TypedDict):
+    event: Literal['foreground']
+    foreground: Foreground
+
+
+class SocketEventLimit(TypedDict):
+    commandId: NotRequired[str]
+    event: Literal['limit']
+    limit: Limit
+
+
+class SocketEventMissed(TypedDict):
+    event: Literal['missed']
+    events: int
+
+
+class SocketEventPong(TypedDict):
+    event: Literal['pong']
+
+
+class SocketEventReady(TypedDict):
+    event: Literal['ready']
+
+
+class SocketEventResize(TypedDict):
+    dimensions: Dimensions
+    event: Literal['resize']
+
+
+class SocketInputInput(TypedDict, closed=True):
+    data: NotRequired[str]
+    dataBase64: NotRequired[str]
+    seq: NotRequired[int]
+    type: Literal['input']
+
+
+class SocketInputPing(TypedDict, closed=True):
+    type: Literal['ping']
+
+
+class SocketInputResize(TypedDict, closed=True):
+    cols: int
+    rows: int
+    type: Literal['resize']
+
+
+class SocketMessageError(TypedDict):
+    code: ErrorCode
+    detail: str
+    seq: NotRequired[int]
+    type: Literal['error']
+
+
+class SocketMessageGap(TypedDict):
+    fromOffset: int
+    nextOffset: int
+    type: Literal['gap']
+
+
+class SocketMessageOutput(TypedDict):
+    data: str
+    dataBase64: NotRequired[str]
+    dimensions: NotRequired[Dimensions]
+    fromOffset: NotRequired[int]
+    nextOffset: int
+    snapshot: NotRequired[bool]
+    type: Literal['output']
+
+
+class SocketMessagePong(TypedDict):
+    type: Literal['pong']
+
+
+class SocketMessageStatus(TypedDict):
+    status: SessionStatus
+    type: Literal['status']
+
+
+class SocketMessageTyped(TypedDict):
+    seq: int
+    type: Literal['typed']
+
+
+class SocketRequestPing(TypedDict, closed=True):
+    event: Literal['ping']
+
+
+class SocketRequestResize(TypedDict, closed=True):
+    dimensions: Dimensions
+    event: Literal['resize']
 
 
 class Span(TypedDict):
@@ -283,11 +402,58 @@ class StartupFailure(TypedDict):
     reason: str
 
 
+class TerminalSession(TypedDict):
+    boundary: Boundary
+    cargo: NotRequired[str]
+    confinement: NotRequired[ConfinementTier]
+    connection: Connection
+    createdAt: str
+    currentCommand: NotRequired[str]
+    cwd: str
+    cwdBase64: NotRequired[str]
+    dimensions: Dimensions
+    env: dict[str, str]
+    exit: NotRequired[Exit]
+    foreground: Foreground
+    id: str
+    inactivityTimeout: NotRequired[float]
+    journal: Journal
+    lastActivity: str
+    limits: NotRequired[Limits]
+    limitsEnforcedBy: NotRequired[dict[str, Enforcer]]
+    limitsHit: NotRequired[list[LimitHit]]
+    logFile: str
+    maxAge: NotRequired[float]
+    name: NotRequired[str]
+    node: NotRequired[str]
+    owner: str
+    pid: NotRequired[int]
+    policy: NotRequired[SessionPolicy]
+    profile: NotRequired[str]
+    python: NotRequired[str]
+    resourceUsage: ResourceUsage
+    rustc: NotRequired[str]
+    shell: str
+    startupFailed: NotRequired[list[StartupFailure]]
+    status: SessionStatus
+    trouble: NotRequired[str]
+    unreachable: NotRequired[bool]
+
+
 class TerminateQuery(TypedDict, closed=True):
-    force: NotRequired[bool | None]
-    graceSeconds: NotRequired[float | None]
-    purge: NotRequired[bool | None]
-    signal: NotRequired[str | None]
+    force: NotRequired[bool]
+    graceSeconds: NotRequired[float]
+    purge: NotRequired[bool]
+    signal: NotRequired[str]
+
+
+class Terminated(TypedDict):
+    freedBytes: NotRequired[int]
+    killed: int
+    left: int
+    session: TerminalSession
+    status: SessionStatus
+    wasOver: bool
 
 
 class Ticket(TypedDict):
@@ -312,12 +478,12 @@ TokenScope: TypeAlias = Literal['read', 'write', 'admin']
 
 
 class WaitRequest(TypedDict, closed=True):
-    inputWanted: NotRequired[bool | None]
-    maxChars: NotRequired[int | None]
-    quietMs: NotRequired[int | None]
-    timeout: NotRequired[float | None]
-    until: NotRequired[list[str] | None]
-    waitFor: NotRequired[str | None]
+    inputWanted: NotRequired[bool]
+    maxChars: NotRequired[int]
+    quietMs: NotRequired[int]
+    timeout: NotRequired[float]
+    until: NotRequired[list[str]]
+    waitFor: NotRequired[str]
 
 
 class Approval(TypedDict):
@@ -360,21 +526,21 @@ class ConfinementCapability(TypedDict):
 
 
 class CreateRequest(TypedDict, closed=True):
-    actions: NotRequired[dict[str, Any] | None]
-    confinement: NotRequired[ConfinementTier | None]
-    cwd: NotRequired[str | None]
-    dimensions: NotRequired[Dimensions | None]
-    env: NotRequired[dict[str, Any] | None]
-    fallbackCwd: NotRequired[str | None]
-    inactivityTimeout: NotRequired[float | None]
-    limits: NotRequired[Limits | None]
-    login: NotRequired[bool | None]
-    maxAge: NotRequired[float | None]
-    name: NotRequired[str | None]
-    onEnd: NotRequired[OnEnd | None]
-    owner: NotRequired[str | None]
-    profile: NotRequired[str | None]
-    shell: NotRequired[str | None]
+    actions: NotRequired[dict[str, SessionAction]]
+    confinement: NotRequired[ConfinementTier]
+    cwd: NotRequired[str]
+    dimensions: NotRequired[Dimensions]
+    env: NotRequired[dict[str, str]]
+    fallbackCwd: NotRequired[str]
+    inactivityTimeout: NotRequired[float]
+    limits: NotRequired[Limits]
+    login: NotRequired[bool]
+    maxAge: NotRequired[float]
+    name: NotRequired[str]
+    onEnd: NotRequired[OnEnd]
+    owner: NotRequired[str]
+    profile: NotRequired[str]
+    shell: NotRequired[str]
 
 
 class Event(TypedDict):
@@ -394,21 +560,15 @@ class Event(TypedDict):
 
 
 class ExecuteRequest(TypedDict, closed=True):
-    approvalTimeout: NotRequired[float | None]
+    approvalTimeout: NotRequired[float]
     command: str
-    inside: NotRequired[bool | None]
-    maxChars: NotRequired[int | None]
-    onTimeout: NotRequired[OnTimeout | None]
-    timeout: NotRequired[float | None]
-    until: NotRequired[list[str] | None]
-    waitFor: NotRequired[str | None]
-    waitForCompletion: NotRequired[bool | None]
-
-
-class KeptLimit(TypedDict):
-    keptBy: Keeper
-    limit: Limit
-    value: float
+    inside: NotRequired[bool]
+    maxChars: NotRequired[int]
+    onTimeout: NotRequired[OnTimeout]
+    timeout: NotRequired[float]
+    until: NotRequired[list[str]]
+    waitFor: NotRequired[str]
+    waitForCompletion: NotRequired[bool]
 
 
 class Login(TypedDict):
@@ -484,7 +644,8 @@ class Resized(TypedDict):
     inactivityTimeout: NotRequired[float]
     journal: Journal
     lastActivity: str
-    limits: NotRequired[list[KeptLimit]]
+    limits: NotRequired[Limits]
+    limitsEnforcedBy: NotRequired[dict[str, Enforcer]]
     limitsHit: NotRequired[list[LimitHit]]
     logFile: str
     maxAge: NotRequired[float]
@@ -517,56 +678,25 @@ class Screen(TypedDict):
     title: str
 
 
-class TerminalSession(TypedDict):
-    boundary: Boundary
-    cargo: NotRequired[str]
-    confinement: NotRequired[ConfinementTier]
-    connection: Connection
-    createdAt: str
-    currentCommand: NotRequired[str]
-    cwd: str
-    cwdBase64: NotRequired[str]
-    dimensions: Dimensions
-    env: dict[str, str]
-    exit: NotRequired[Exit]
-    foreground: Foreground
-    id: str
-    inactivityTimeout: NotRequired[float]
-    journal: Journal
-    lastActivity: str
-    limits: NotRequired[list[KeptLimit]]
-    limitsHit: NotRequired[list[LimitHit]]
-    logFile: str
-    maxAge: NotRequired[float]
-    name: NotRequired[str]
-    node: NotRequired[str]
-    owner: str
-    pid: NotRequired[int]
-    policy: NotRequired[SessionPolicy]
-    profile: NotRequired[str]
-    python: NotRequired[str]
-    resourceUsage: ResourceUsage
-    rustc: NotRequired[str]
-    shell: str
-    startupFailed: NotRequired[list[StartupFailure]]
-    status: SessionStatus
-    trouble: NotRequired[str]
-    unreachable: NotRequired[bool]
+class SessionList(TypedDict):
+    degraded: NotRequired[bool]
+    terminals: list[TerminalSession]
+    total: int
 
 
-class Terminated(TypedDict):
-    freedBytes: NotRequired[int]
-    killed: int
-    left: int
-    session: TerminalSession
-    status: SessionStatus
-    wasOver: bool
+SocketInput: TypeAlias = SocketInputInput | SocketInputResize | SocketInputPing
+
+
+SocketMessage: TypeAlias = SocketMessageOutput | SocketMessageStatus | SocketMessageGap | SocketMessageTyped | SocketMessagePong | SocketMessageError
+
+
+SocketRequest: TypeAlias = SocketRequestResize | SocketRequestPing
 
 
 class TicketRequest(TypedDict, closed=True):
-    page: NotRequired[TicketPage | None]
-    scope: NotRequired[TicketScope | None]
-    session: NotRequired[str | None]
+    page: NotRequired[TicketPage]
+    scope: NotRequired[TicketScope]
+    session: NotRequired[str]
 
 
 class TokenInfo(TypedDict):
@@ -586,13 +716,13 @@ class TokenList(TypedDict):
 
 
 class TokenRequest(TypedDict, closed=True):
-    confinement: NotRequired[ConfinementTier | None]
-    expiresIn: NotRequired[float | None]
+    confinement: NotRequired[ConfinementTier]
+    expiresIn: NotRequired[float]
     name: str
-    policy: NotRequired[str | None]
-    profiles: NotRequired[list[Profile] | None]
-    scope: NotRequired[TokenScope | None]
-    secrets: NotRequired[list[Secret] | None]
+    policy: NotRequired[str]
+    profiles: NotRequired[list[Profile]]
+    scope: NotRequired[TokenScope]
+    secrets: NotRequired[list[Secret]]
 
 
 class Capabilities(TypedDict):
@@ -640,10 +770,14 @@ class CommandList(TypedDict):
     total: int
 
 
-class SessionList(TypedDict):
-    degraded: NotRequired[bool]
-    terminals: list[TerminalSession]
-    total: int
+class SocketEventCommandCompleted(TypedDict):
+    command: CommandExecution
+    event: Literal['command.completed']
+
+
+class SocketEventCommandStarted(TypedDict):
+    command: CommandExecution
+    event: Literal['command.started']
 
 
 class WaitAnswer(TypedDict):
@@ -664,3 +798,6 @@ class WaitAnswer(TypedDict):
     truncated: bool
     unfinished: int
     waitedMs: int
+
+
+SocketEvent: TypeAlias = SocketEventControl | SocketEventCommandStarted | SocketEventCommandCompleted | SocketEventReady | SocketEventForeground | SocketEventResize | SocketEventLimit | SocketEventExit | SocketEventMissed | SocketEventPong | SocketEventError

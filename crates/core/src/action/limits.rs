@@ -190,7 +190,7 @@ impl Limits {
 
 /// The part of the system that enforces a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keeper {
+pub enum Enforcer {
     /// The kernel's cgroup, for all processes together.
     ControlGroup,
     /// The kernel's resource limit, for each process by itself; that of processes for all of a sandbox.
@@ -209,7 +209,7 @@ pub struct KeptLimit {
     /// The value in the limit's own unit.
     pub value: f64,
     /// The part of the system that enforces it.
-    pub keeper: Keeper,
+    pub enforcer: Enforcer,
 }
 
 /// A limit that was hit.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use wire::{HardLimits, Namespaces, Spec};
 
 use super::session_metadata::SessionMetadata;
-use crate::action::{ActionError, Keeper, KeptLimit, Limit, Limits};
+use crate::action::{ActionError, Enforcer, KeptLimit, Limit, Limits};
 use crate::host::{Bounds, ControlGroup, Controller, Host};
 use crate::ids::SessionId;
 use crate::limits::SANDBOX_TASKS_MAX;
@@ -84,15 +84,15 @@ pub(super) fn remove_group(host: &dyn Host, spec: &Spec) {
 
 /// The limits in force, and what enforces each.
 pub(super) fn kept(spec: &Spec, limits: &Limits) -> Vec<KeptLimit> {
-    let keeper = |limit| match limit {
-        Limit::Processes if spec.hard_limits.tasks == 0 => Keeper::ControlGroup,
-        Limit::MemoryMb if spec.hard_limits.address_space == 0 => Keeper::ControlGroup,
-        Limit::Processes | Limit::MemoryMb | Limit::OpenFiles => Keeper::ResourceLimit,
-        Limit::OutputMbPerSecond => Keeper::Holder,
+    let enforcer = |limit| match limit {
+        Limit::Processes if spec.hard_limits.tasks == 0 => Enforcer::ControlGroup,
+        Limit::MemoryMb if spec.hard_limits.address_space == 0 => Enforcer::ControlGroup,
+        Limit::Processes | Limit::MemoryMb | Limit::OpenFiles => Enforcer::ResourceLimit,
+        Limit::OutputMbPerSecond => Enforcer::Holder,
         Limit::CpuSeconds | Limit::OutputMb | Limit::CommandSeconds | Limit::InactivityTimeout | Limit::MaxAge => {
-            Keeper::Server
+            Enforcer::Server
         }
     };
-    let kept = |limit| limits.value(limit).map(|value| KeptLimit { limit, value, keeper: keeper(limit) });
+    let kept = |limit| limits.value(limit).map(|value| KeptLimit { limit, value, enforcer: enforcer(limit) });
     Limit::ALL.into_iter().filter_map(kept).collect()
 }

@@ -140,7 +140,7 @@ async fn old_output_is_freed_and_its_readers_learn_of_the_gap() {
     let read_from = done.start_offset + omitted.freed;
     let read_bytes = omitted.to_offset - read_from;
     let line = format!(
-        "[… {} bytes omitted: the first {} are no longer kept; GET …/output?since=o:{read_from}&limit={read_bytes}]\n",
+        "[… {} bytes omitted: the first {} are no longer kept; GET …/output?since=o:{read_from}&maxBytes={read_bytes}]\n",
         omitted.freed + read_bytes,
         omitted.freed,
     );

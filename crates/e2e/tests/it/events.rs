@@ -94,7 +94,7 @@ async fn a_stream_of_events_that_is_cut_anywhere_continues_with_the_next_byte() 
     let shell = server.session().await;
     let mut random = Random::seeded();
     let flood = shell.begin("seq 1 900000").await;
-    let path = format!("/terminals/{}/output?view=raw&limit=4096&waitMs=100", shell.id);
+    let path = format!("/terminals/{}/output/stream?view=raw&maxBytes=4096&waitMs=100", shell.id);
     let (mut all, mut next) = (Vec::new(), 0);
     let start = shell.look().await.journal.first_offset;
     for cut in 0..200 {
@@ -115,7 +115,7 @@ async fn a_stream_of_events_that_is_cut_anywhere_continues_with_the_next_byte() 
         }
     }
     let end = shell.end_of(&flood).await.end_offset.expect("it has ended");
-    let path = format!("/terminals/{}/output?view=raw&waitMs=100", shell.id);
+    let path = format!("/terminals/{}/output/stream?view=raw&waitMs=100", shell.id);
     while next < end {
         let mut stream = Stream::open(&server, &path, Some(next));
         while stream.raw.len() < 1 << 20 && !stream.raw.ends_with(b"\n:\n\n\r\n") && stream.events().is_empty() {
@@ -132,7 +132,7 @@ async fn silence_is_broken_by_heartbeats_and_the_end_is_reported_once() {
     let server = Server::start();
     let shell = server.session().await;
     let end = shell.look().await.journal.end_offset;
-    let path = format!("/terminals/{}/output?view=stream&waitMs=50&since=o:{end}", shell.id);
+    let path = format!("/terminals/{}/output/stream?view=stream&waitMs=50&since=o:{end}", shell.id);
     let mut stream = Stream::open(&server, &path, None);
     while stream.text().matches(":\n\n").count() < 3 {
         assert!(stream.read(1000));
@@ -148,7 +148,7 @@ async fn silence_is_broken_by_heartbeats_and_the_end_is_reported_once() {
     again.read(1000);
     assert_eq!(again.status(), "HTTP/1.1 204 No Content");
     for wrong in ["view=screen", "maxLines=3", "commandId=c1", "since=nonsense"] {
-        let mut refused = Stream::open(&server, &format!("/terminals/{}/output?{wrong}", shell.id), None);
+        let mut refused = Stream::open(&server, &format!("/terminals/{}/output/stream?{wrong}", shell.id), None);
         refused.read(1000);
         assert_eq!(refused.status(), "HTTP/1.1 422 Unprocessable Entity", "{wrong}");
     }
@@ -162,7 +162,7 @@ async fn silence_is_broken_by_heartbeats_and_the_end_is_reported_once() {
 async fn a_follower_that_does_not_read_costs_little_and_delays_nobody() {
     let server = Server::start();
     let shell = server.session().await;
-    let path = format!("/terminals/{}/output?view=raw", shell.id);
+    let path = format!("/terminals/{}/output/stream?view=raw", shell.id);
     shell.gives("true").await;
     let before = footprint(server.pid()).resident_bytes;
     let deaf: Vec<Stream> = (0..4).map(|_| Stream::open(&server, &path, None)).collect();

@@ -22,7 +22,8 @@ async fn stream(shell: &Session, since: u64, limit: u64) -> Vec<u8> {
     let (mut bytes, mut at) = (Vec::new(), since);
     loop {
         let view = Some(OutputView::Stream);
-        let query = OutputQuery { since: Some(format!("o:{at}")), limit: Some(limit), view, ..OutputQuery::default() };
+        let query =
+            OutputQuery { since: Some(format!("o:{at}")), max_bytes: Some(limit), view, ..OutputQuery::default() };
         let piece = shell.output(&query).await;
         if piece.next_offset == at {
             return bytes;

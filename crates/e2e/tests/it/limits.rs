@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use api::{
-    Boundary, CommandExecution, CommandStatus, CreateRequest, EndedBy, ErrorCode, Keeper, Limit, Limits, SessionStatus,
+    Boundary, CommandExecution, CommandStatus, CreateRequest, EndedBy, Enforcer, ErrorCode, Limit, Limits,
+    SessionStatus,
 };
 use e2e::limits::{check_hit, check_memory_hog, in_group};
 use e2e::{Server, Session, Start, eventually, groups, join_all, marked};
@@ -124,8 +125,9 @@ async fn a_command_that_prints_too_much_is_ended() {
 async fn output_arrives_whole_and_at_its_rate() {
     let server = Server::start();
     let shell = limited(&server, Limits { output_mb_per_second: Some(1.0), ..Limits::default() }).await;
-    let [kept] = shell.look().await.limits.try_into().expect("one limit");
-    assert_eq!((kept.limit, kept.value, kept.kept_by), (Limit::OutputMbPerSecond, 1.0, Keeper::Holder));
+    let session = shell.look().await;
+    assert_eq!(session.limits, Limits { output_mb_per_second: Some(1.0), ..Limits::default() });
+    assert_eq!(session.limits_enforced_by, [(Limit::OutputMbPerSecond, Enforcer::Holder)].into());
     let numbers: String = (1..=400_000).map(|n| format!("{n}\r\n")).collect();
     let begun = Instant::now();
     let running = shell.begin("seq 400000").await;
@@ -389,19 +391,18 @@ async fn a_servers_limits_apply_to_requests_without_limits() {
     let env = vec![("PTYD_LIMITS", "commandSeconds=0.3,openFiles=64".into()), ("PTYD_MAX_AGE", "3600".into())];
     let server = Server::start_as(Start { env, ..Start::default() });
     let kept = async |shell: &Session| {
-        let kept = shell.look().await.limits.into_iter();
-        kept.map(|kept| (kept.limit, kept.value)).collect::<Vec<_>>()
+        let session = shell.look().await;
+        (session.limits, session.max_age)
     };
     let shell = server.session().await;
-    let default = [(Limit::OpenFiles, 64.0), (Limit::CommandSeconds, 0.3), (Limit::MaxAge, 3600.0)];
-    assert_eq!(kept(&shell).await, default);
+    let default = Limits { open_files: Some(64), command_seconds: Some(0.3), ..Limits::default() };
+    assert_eq!(kept(&shell).await, (default, Some(3600.0)));
     let done = shell.run("ulimit -n; sleep 60").await;
     check_hit(&shell, &done, Limit::CommandSeconds).await;
     let own = Limits { command_seconds: Some(50.0), output_mb: Some(1.0), ..Limits::default() };
+    let expected = Limits { open_files: Some(64), ..own };
     let own = limited(&server, own).await;
-    let expected =
-        [(Limit::OpenFiles, 64.0), (Limit::OutputMb, 1.0), (Limit::CommandSeconds, 50.0), (Limit::MaxAge, 3600.0)];
-    assert_eq!(kept(&own).await, expected);
+    assert_eq!(kept(&own).await, (expected, Some(3600.0)));
     assert_eq!(own.gives("sleep 0.4; ulimit -n").await, (0, "64\n".to_owned()));
 }
 
@@ -411,9 +412,9 @@ async fn no_session_is_started_beyond_what_the_operator_allows() {
     let env =
         vec![("PTYD_LIMITS_MAX", "commandSeconds=5,openFiles=64,maxAge=600".into()), ("PTYD_MAX_AGE", "60".into())];
     let server = Server::start_as(Start { env, ..Start::default() });
-    let kept = server.session().await.look().await.limits.into_iter().map(|kept| (kept.limit, kept.value));
-    let allowed = [(Limit::OpenFiles, 64.0), (Limit::CommandSeconds, 5.0), (Limit::MaxAge, 60.0)];
-    assert_eq!(kept.collect::<Vec<_>>(), allowed);
+    let session = server.session().await.look().await;
+    let allowed = Limits { open_files: Some(64), command_seconds: Some(5.0), ..Limits::default() };
+    assert_eq!((session.limits, session.max_age), (allowed, Some(60.0)));
     let own = limited(&server, Limits { command_seconds: Some(4.0), ..Limits::default() }).await;
     assert_eq!(own.gives("ulimit -n").await, (0, "64\n".to_owned()));
     let refused = async |request: CreateRequest| {
@@ -428,7 +429,7 @@ async fn no_session_is_started_beyond_what_the_operator_allows() {
     assert!(why.contains("maxAge: must be 600 or less"), "{why}");
     // None at all is more than any.
     let forever = CreateRequest { max_age: Some(0.0), ..CreateRequest::default() };
-    assert_eq!(server.session_with(forever).await.look().await.limits.last().map(|kept| kept.value), Some(600.0));
+    assert_eq!(server.session_with(forever).await.look().await.max_age, Some(600.0));
 }
 
 #[test]

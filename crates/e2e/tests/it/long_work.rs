@@ -107,11 +107,11 @@ async fn large_and_masked_reads_delay_no_other() {
     let plain = printed(&rig, CreateRequest::default(), bytes).await;
     let masked = printed(&rig, by("secretive"), bytes).await;
     for (what, session, query) in [
-        ("raw reads", &plain, "view=raw&limit=4194304"),
-        ("masked raw reads", &masked, "view=raw&limit=4194304"),
-        ("small masked raw reads", &masked, "view=raw&limit=4096"),
-        ("text", &plain, "view=text&limit=4194304&maxChars=1000000"),
-        ("masked text", &masked, "view=text&limit=4194304&maxChars=30000"),
+        ("raw reads", &plain, "view=raw&maxBytes=4194304"),
+        ("masked raw reads", &masked, "view=raw&maxBytes=4194304"),
+        ("small masked raw reads", &masked, "view=raw&maxBytes=4096"),
+        ("text", &plain, "view=text&maxBytes=4194304&maxChars=1000000"),
+        ("masked text", &masked, "view=text&maxBytes=4194304&maxChars=30000"),
     ] {
         let path = format!("/terminals/{session}/output?{query}&since=o:1000");
         rig.bears(what, |rig| Attack::of(count(3, 6), answered(rig, "GET", &path, "")));
@@ -119,7 +119,7 @@ async fn large_and_masked_reads_delay_no_other() {
     let path = format!("/terminals/{plain}/recording");
     rig.bears("recordings", |rig| Attack::of(count(2, 6), answered(rig, "GET", &path, "")));
     // Answers that nobody takes hold a bounded room, and only that of their principal.
-    let path = format!("/terminals/{plain}/output?view=raw&limit=4194304");
+    let path = format!("/terminals/{plain}/output?view=raw&maxBytes=4194304");
     rig.bears("answers that are not taken", |rig| -> Vec<TcpStream> {
         let ask = head("GET", &path, &rig.write, 0).replace(", text/event-stream", "");
         (0..count(24, 100)).map(|_| sent(rig.server.address(), &[ask.as_bytes()])).collect()
@@ -163,7 +163,7 @@ async fn a_server_that_was_busy_is_small_again() {
     let judged = rig.attacker().create(&by("judged"), None).await.expect("a session").id;
     drop(Attack::of(4, executes(&rig, &judged, &"rm;".repeat(21_000))));
     let plain = printed(&rig, CreateRequest::default(), 6 << 20).await;
-    drop(Attack::of(4, answered(&rig, "GET", &format!("/terminals/{plain}/output?view=raw&limit=4194304"), "")));
+    drop(Attack::of(4, answered(&rig, "GET", &format!("/terminals/{plain}/output?view=raw&maxBytes=4194304"), "")));
     let long =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "\u{1}".repeat(1_000_000) } });
     drop(Attack::of(4, answered(&rig, "POST", "/mcp", &long.to_string())));

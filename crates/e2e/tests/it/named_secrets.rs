@@ -224,9 +224,9 @@ async fn a_secret_of_a_profile_is_a_variable_and_no_answer_shows_its_value() {
     server.again();
     assert!(look(&server, &shell.id) >= 8, "an ended one, too");
     let bearer = format!("Bearer {}", server.token());
-    let headers = [("Host", "localhost"), ("Accept", "text/event-stream"), ("Authorization", bearer.as_str())];
+    let headers = [("Host", "localhost"), ("Authorization", bearer.as_str())];
     let mut connection = Connection::tcp(server.address()).expect("it listens");
-    let events = connection.send("GET", &format!("/terminals/{}/output?view=text", shell.id), &headers, "");
+    let events = connection.send("GET", &format!("/terminals/{}/output/stream?view=text", shell.id), &headers, "");
     let events = events.expect("a stream that ends").body;
     checked("output as events", &events);
     assert!(memchr::memmem::find(&events, stars(VALUE).as_bytes()).is_some());
@@ -267,7 +267,7 @@ async fn a_secret_that_is_printed_in_pieces_is_shown_by_no_door_while_it_is_prin
         let is_over = shell.look().await.current_command.is_none();
         let limit = Some(1 + random.below(200) * if is_over { 10_000 } else { 1 });
         let since = Some(format!("o:{next}"));
-        let query = OutputQuery { since, limit, view: Some(OutputView::Raw), ..OutputQuery::default() };
+        let query = OutputQuery { since, max_bytes: limit, view: Some(OutputView::Raw), ..OutputQuery::default() };
         let page = shell.output(&query).await;
         pages.extend(STANDARD.decode(page.data_base64.expect("raw")).expect("base64"));
         next = page.next_offset;

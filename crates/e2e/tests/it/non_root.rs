@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use api::{
-    Boundary, CommandStatus, CreateRequest, EndedBy, ErrorCode, Foreground, Keeper, Limit, Limits, SessionStatus,
+    Boundary, CommandStatus, CreateRequest, EndedBy, Enforcer, ErrorCode, Foreground, Limit, Limits, SessionStatus,
 };
 use e2e::shells::ALL;
 use e2e::user::{USER, is_root, run_as, serve};
@@ -205,16 +205,16 @@ async fn a_limit_is_enforced_without_a_control_group_or_refused() {
     let server = ordinary();
     let limits = Limits { memory_mb: Some(64), open_files: Some(50), ..Limits::default() };
     let shell = server.session_with(CreateRequest { limits: Some(limits), ..CreateRequest::default() }).await;
-    let kept: Vec<_> = shell.look().await.limits.iter().map(|kept| (kept.limit, kept.kept_by)).collect();
+    let kept: Vec<_> = shell.look().await.limits_enforced_by.into_iter().collect();
     let request =
         CreateRequest { limits: Some(Limits { processes: Some(40), ..Limits::default() }), ..CreateRequest::default() };
     let processes = server.client().create(&request, None).await;
-    let files = (Limit::OpenFiles, Keeper::Rlimit);
-    if kept == [(Limit::MemoryMb, Keeper::Cgroup), files] {
+    let files = (Limit::OpenFiles, Enforcer::Rlimit);
+    if kept == [(Limit::MemoryMb, Enforcer::Cgroup), files] {
         // Only where the machine's administrator has given this user a part of the tree.
         processes.expect("what keeps memory keeps processes");
     } else {
-        assert_eq!(kept, [(Limit::MemoryMb, Keeper::Rlimit), files]);
+        assert_eq!(kept, [(Limit::MemoryMb, Enforcer::Rlimit), files]);
         let refused = processes.expect_err("nobody can keep it here");
         assert_eq!(refused.code(), Some(ErrorCode::InvalidField));
         assert!(refused.to_string().contains("control group"), "{refused}");

@@ -151,7 +151,7 @@ async fn a_long_line_is_cut_inside_neither_a_sequence_nor_a_character() {
         while next < end {
             let query = OutputQuery {
                 since: Some(format!("o:{next}")),
-                limit: Some(limit.min(end - next)),
+                max_bytes: Some(limit.min(end - next)),
                 kind: Some(api::OutputKind::Command),
                 ..Default::default()
             };
@@ -182,7 +182,7 @@ async fn two_readers_at_any_speed_see_the_same_bytes() {
         while !all.ends_with(b"LAST\r\n") {
             let query = OutputQuery {
                 since: Some(format!("o:{next}")),
-                limit: Some(limit),
+                max_bytes: Some(limit),
                 view: Some(api::OutputView::Raw),
                 wait_ms: Some(10_000),
                 ..Default::default()

@@ -99,18 +99,19 @@ async fn filters_that_do_not_go_together_are_refused_by_field() {
     shell.gives("true").await;
     let http = &mut server.connect();
     let at = format!("/terminals/{}/output", shell.id);
-    let events = [("Host", "localhost"), ("Accept", "text/event-stream")];
     let refused = |field: &str| (422, ErrorCode::InvalidField.as_str().to_owned(), field.to_owned());
-    for (query, headers, field) in [
-        ("kind=command&commandId=c1", &events[..1], "kind"),
-        ("kind=command&view=screen", &events[..1], "kind"),
-        ("since=o:0&commandId=c1", &events[..1], "since"),
-        ("kind=stdout", &events[..1], "kind"),
-        ("commandId=c1", &events[..], "commandId"),
-        ("maxLines=1", &events[..], "maxLines"),
-        ("view=screen", &events[..], "view"),
+    for (query, field) in [
+        ("?kind=command&commandId=c1", "kind"),
+        ("?kind=command&view=screen", "kind"),
+        ("?since=o:0&commandId=c1", "since"),
+        ("?kind=stdout", "kind"),
+        ("/stream?commandId=c1", "commandId"),
+        ("/stream?maxLines=1", "maxLines"),
+        ("/stream?view=screen", "view"),
+        ("/stream?maxBytes=65537", "maxBytes"),
+        ("/stream?waitMs=15001", "waitMs"),
     ] {
-        let reply = http.send("GET", &format!("{at}?{query}"), headers, "").expect("an answer");
+        let reply = http.ask("GET", &format!("{at}{query}"), "").expect("an answer");
         assert_eq!(reply.problem(), refused(field), "{query}");
     }
 }
@@ -124,9 +125,8 @@ async fn a_stream_of_events_keeps_to_its_kind() {
     shell.gives("echo two").await;
     shell.ends().await;
     let http = &mut server.connect();
-    let path = format!("/terminals/{}/output?kind=command", shell.id);
-    let headers = [("Host", "localhost"), ("Accept", "text/event-stream")];
-    let reply = http.send("GET", &path, &headers, "").expect("an answer");
+    let path = format!("/terminals/{}/output/stream?kind=command", shell.id);
+    let reply = http.ask("GET", &path, "").expect("an answer");
     let body = String::from_utf8(reply.body).expect("text");
     let outputs = body.lines().filter_map(|line| line.strip_prefix("data: "));
     let outputs: Vec<Output> = outputs.map(|data| serde_json::from_str(data).expect("an output")).collect();

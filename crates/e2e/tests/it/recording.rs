@@ -89,7 +89,8 @@ async fn a_recording_holds_every_byte_and_plays_to_the_same_screen() {
     let check = async |screen: Option<Vec<String>>| {
         let casts = [Cast::of(&server, &shell, 2), Cast::of(&server, &shell, 3)];
         for cast in &casts {
-            let stream = OutputQuery { view: Some(OutputView::Stream), limit: Some(4 << 20), ..OutputQuery::default() };
+            let stream =
+                OutputQuery { view: Some(OutputView::Stream), max_bytes: Some(4 << 20), ..OutputQuery::default() };
             let stream = shell.output(&stream).await;
             let bytes = STANDARD.decode(stream.data_base64.expect("bytes")).expect("base64");
             let (text, recorded) = (String::from_utf8(bytes).expect("only text was printed"), cast.output());

@@ -74,7 +74,7 @@ async fn everything_open_on_a_revoked_token_ends_at_once_and_its_sessions_live_o
     let mut follower = TcpStream::connect(server.address()).expect("it listens");
     follower.set_read_timeout(Some(PATIENCE)).expect("a socket");
     let follow = format!(
-        "GET /terminals/{id}/output HTTP/1.1\r\nHost: localhost\r\nAuthorization: {bearer}\r\nAccept: text/event-stream\r\nConnection: close\r\n\r\n"
+        "GET /terminals/{id}/output/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: {bearer}\r\nConnection: close\r\n\r\n"
     );
     follower.write_all(follow.as_bytes()).expect("it listens");
     assert!(follower.read(&mut [0; 4096]).expect("a first event") > 0);

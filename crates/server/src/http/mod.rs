@@ -1,8 +1,9 @@
 //! The common parts of every protocol over HTTP: connections, problem documents, request bodies and their limits,
-//! bodies that say when they end, and response bodies that can be revoked.
+//! bodies that say when they end, response bodies that can be revoked, and the conversion into wire types.
 
 mod connection_slots;
 pub(crate) mod connections;
+pub(crate) mod convert;
 pub(crate) mod html_page;
 pub(crate) mod misdirected;
 pub(crate) mod polled_again;

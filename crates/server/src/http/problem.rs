@@ -19,6 +19,7 @@ use ptyd_core::action::{ActionError, SecretRefusal};
 
 /// The header with the request's id, in both directions.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const VERSION: HeaderName = HeaderName::from_static("ptyd-version");
 /// A client's own id is echoed up to this length: longer ones only fill logs.
 const REQUEST_ID_CHARS_MAX: usize = 64;
 
@@ -100,7 +101,7 @@ impl IntoResponse for ProblemResponse {
     }
 }
 
-/// The outermost layer: every answer has `x-request-id`, and every refusal becomes a problem document.
+/// The outermost layer: every answer has `x-request-id` and `ptyd-version`, and every refusal becomes a problem document.
 pub(crate) async fn label<F: Future<Output = Response>>(
     mut request: Request,
     next: impl FnOnce(Request) -> F,
@@ -132,6 +133,7 @@ pub(crate) async fn label<F: Future<Output = Response>>(
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
+    response.headers_mut().insert(VERSION, HeaderValue::from_static(env!("CARGO_PKG_VERSION")));
     response
 }
 

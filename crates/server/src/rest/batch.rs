@@ -102,7 +102,7 @@ async fn answer(response: Response, bytes: &mut usize, id: &str) -> api::Operati
         Some(Ok(json)) => Some(json),
         Some(Err(_)) | None if body.is_empty() => None,
         Some(Err(_)) | None if is_text => Some(String::from_utf8_lossy(&body).into_owned().into()),
-        Some(Err(_)) | None => Some(super::convert::base64(&body).into()),
+        Some(Err(_)) | None => Some(crate::http::convert::base64(&body).into()),
     };
     api::OperationAnswer { status, body }
 }

@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::{Extension, State};
 
-use super::convert;
 use super::state::{Rest, unexpected};
+use crate::http::convert;
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, CapabilitiesView, Outcome};
 use ptyd_core::principal::Principal;

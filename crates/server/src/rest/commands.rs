@@ -7,8 +7,10 @@ use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 
 use super::extract::{self, Body, Command, Key, LongBody, Params, Reader, Session};
+use super::output::to_since;
+use super::sessions;
 use super::state::{Rest, unexpected};
-use super::{convert, sessions};
+use crate::http::convert;
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{
     Action, Budget, Ending, Execute, Outcome, PatternShare, ReadOutput, Since, TargetShell, TimeLimit, View, Wait,
@@ -100,11 +102,11 @@ pub(super) async fn show(
     Command(command): Command,
     Params(query): Params<api::CommandQuery>,
 ) -> Result<Json<api::CommandExecution>, ProblemResponse> {
-    let budget = match query.format {
-        api::OutputFormat::Text => extract::budget(query.max_chars)?,
-        api::OutputFormat::Raw => Budget::NONE,
+    let budget = match query.view {
+        api::CommandView::Text => extract::budget(query.max_chars)?,
+        api::CommandView::Raw => Budget::NONE,
     };
-    let limit = extract::count("limit", query.limit, limits::READ_BYTES_MAX, 1, limits::READ_BYTES_MAX)?;
+    let max_bytes = extract::count("maxBytes", query.max_bytes, limits::READ_BYTES_MAX, 1, limits::READ_BYTES_MAX)?;
     let report = match rest.act(&principal, Action::Command { session: session.clone(), command, budget }).await? {
         Outcome::Report(report) => report,
         other => return Err(unexpected(&other)),
@@ -112,14 +114,18 @@ pub(super) async fn show(
     let mut execution = convert::execution(*report).ok_or_else(without_command)?;
     // The caller did not wait: this is a look-up.
     (execution.ended_by, execution.waited_ms) = (None, None);
-    if query.format == api::OutputFormat::Raw {
-        let start = query.offset.unwrap_or(execution.start_offset);
+    if query.view == api::CommandView::Raw {
+        let start = match query.since.as_deref().map(to_since).transpose()? {
+            None => execution.start_offset,
+            Some(Since::Offset(offset)) => offset,
+            Some(_) => return Err(ProblemResponse::field("since", "must be o:<offset> for a command")),
+        };
         let end = execution.end_offset.unwrap_or(execution.start_offset + execution.output_size);
         if !(execution.start_offset..=end).contains(&start) {
             let range = format!("{}..{end}", execution.start_offset);
-            return Err(ProblemResponse::field("offset", format!("{start} is not in this command's output, {range}")));
+            return Err(ProblemResponse::field("since", format!("{start} is not in this command's output, {range}")));
         }
-        let inside = usize::try_from(end - start).unwrap_or(usize::MAX).min(limit);
+        let inside = usize::try_from(end - start).unwrap_or(usize::MAX).min(max_bytes);
         add_bytes(&rest, &principal, session, start, inside, &mut execution).await?;
     }
     Ok(Json(execution))

@@ -5,9 +5,9 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Extension, State};
 
-use super::convert;
 use super::extract::{self, Params};
 use super::state::{Rest, unexpected};
+use crate::http::convert;
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Outcome, ReadDrain};
 use ptyd_core::principal::Principal;

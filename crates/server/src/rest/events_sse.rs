@@ -12,9 +12,10 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::body_stream;
 use super::output_sse::{LAST_EVENT_ID, RETRY};
 use super::state::{Rest, unexpected};
-use super::{body_stream, convert};
+use crate::http::convert;
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, EventPlace, EventsView, Outcome, ReadEvents, ServerEvent, ServerEventKind};
 use ptyd_core::limits;

@@ -370,7 +370,7 @@ mod tests {
             let refused = Query::<api::OutputQuery>::try_from_uri(&uri).map_err(|e| at_field(&inner(&e)));
             refused.map(|Query(q)| q).map_err(|r| r.field)
         };
-        assert_eq!(query("limit=x"), Err(Some("limit".into())));
+        assert_eq!(query("maxBytes=x"), Err(Some("maxBytes".into())));
         assert_eq!(query("limitt=1"), Err(Some("limitt".into())));
         assert_eq!(query("view=pdf"), Err(Some("view".into())));
         assert_eq!(query("waitMs=5&since=last").map(|q| (q.wait_ms, q.since)), Ok((Some(5), Some("last".into()))));

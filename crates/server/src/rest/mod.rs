@@ -14,7 +14,6 @@ mod batch;
 mod body_stream;
 mod capabilities;
 mod commands;
-mod convert;
 mod delivery;
 mod docs;
 mod drain;

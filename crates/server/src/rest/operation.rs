@@ -88,8 +88,6 @@ pub(crate) enum Content {
     Text,
     /// Server-sent events with JSON data.
     Events(Make),
-    /// Plain bytes.
-    Bytes,
 }
 
 /// The media type of server-sent events.
@@ -222,11 +220,6 @@ impl Operation {
     /// Adds an answer of server-sent events.
     pub(crate) fn events<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
         self.answer(status, about, vec![(EVENTS, Content::Events(|g| g.subschema_for::<T>()))])
-    }
-
-    /// Its last answer is also available as server-sent events.
-    pub(crate) fn or_events<T: JsonSchema>(self) -> Self {
-        self.or(EVENTS, Content::Events(|g| g.subschema_for::<T>()))
     }
 
     /// Adds an answer without a body.

@@ -6,20 +6,23 @@ use api::ErrorCode;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 
 use super::extract::{self, Params, Reader, Session};
+use super::output_sse;
 use super::state::{Rest, unexpected};
-use super::{convert, output_sse};
+use crate::http::convert;
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Budget, Lines, MaskedText, Outcome, OutputKind, ReadOutput, ScreenView, Since, View};
 use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits;
 use ptyd_core::principal::Principal;
 
-/// The default limit of a read: it fits a terminal's scrollback and is quick to transfer.
-const LIMIT: usize = 1 << 20;
+/// The bytes of a read, unless it names them: that fits a terminal's scrollback and is quick to transfer.
+const BYTES: usize = 1 << 20;
+/// The longest silence of a stream.
+const HEARTBEAT_MS: usize = limits::HEARTBEAT.as_millis() as usize;
 /// Lines in one answer at most; more would not fit its characters.
 const LINES_MAX: usize = limits::BUDGET_CHARS_MAX;
 
@@ -28,38 +31,19 @@ pub(super) async fn output(
     Reader(principal): Reader,
     Session(session): Session,
     Params(query): Params<api::OutputQuery>,
-    headers: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
-    let wants_events = output_sse::are_wanted(&headers);
-    let resumed = output_sse::resumed(&headers)?;
+    if query.kind.is_some() && query.command_id.is_some() {
+        return Err(ProblemResponse::field("kind", "only one of kind and commandId can be given"));
+    }
     let view = match query.view.unwrap_or_default() {
         api::OutputView::Text => View::Text,
         api::OutputView::Raw => View::Raw,
         api::OutputView::Stream => View::Stream,
-        api::OutputView::Screen if wants_events => {
-            return Err(ProblemResponse::field("view", "only text, raw and stream can be followed as events"));
-        }
         api::OutputView::Screen if query.kind.is_some() => {
             return Err(ProblemResponse::field("kind", "cannot be combined with the screen, which shows everything"));
         }
         api::OutputView::Screen => return Ok(screen_as_output(&rest, &principal, session).await?.into_response()),
     };
-    if query.kind.is_some() && query.command_id.is_some() {
-        return Err(ProblemResponse::field("kind", "only one of kind and commandId can be given"));
-    }
-    if wants_events {
-        if query.command_id.is_some() || query.max_lines.is_some() {
-            let field = if query.command_id.is_some() { "commandId" } else { "maxLines" };
-            return Err(ProblemResponse::field(
-                field,
-                "cannot be combined with events, which are all output from a position on",
-            ));
-        }
-        let is_resumed = resumed.is_some();
-        let mut read = to_read(session, query, view)?;
-        read.since = resumed.unwrap_or(read.since);
-        return output_sse::follow(rest, principal, read, is_resumed).await;
-    }
     match rest.act(&principal, Action::Output(to_read(session, query, view)?)).await? {
         Outcome::Output(mut view) => {
             let (room, bytes) = (view.room.take(), view.bytes.len() + view.text.head.len() + view.text.tail.len());
@@ -71,6 +55,30 @@ pub(super) async fn output(
         }
         other => Err(unexpected(&other)),
     }
+}
+
+/// `…/output/stream`: the same output as server-sent events.
+pub(super) async fn stream(
+    State(rest): State<Rest>,
+    Reader(principal): Reader,
+    Session(session): Session,
+    Params(query): Params<api::OutputStreamQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ProblemResponse> {
+    let view = match query.view.unwrap_or_default() {
+        api::OutputStreamView::Text => View::Text,
+        api::OutputStreamView::Raw => View::Raw,
+        api::OutputStreamView::Stream => View::Stream,
+    };
+    let resumed = output_sse::resumed(&headers)?;
+    let is_resumed = resumed.is_some();
+    let most = limits::EVENT_BYTES_MAX;
+    let limit = extract::count("maxBytes", query.max_bytes, most, 1, most)?;
+    let silence = extract::count("waitMs", query.wait_ms, HEARTBEAT_MS, 1, HEARTBEAT_MS)?;
+    let query = api::OutputQuery { since: query.since, kind: query.kind, ..api::OutputQuery::default() };
+    let mut read = to_read(session, query, view)?;
+    (read.limit, read.since) = (limit, resumed.unwrap_or(read.since));
+    output_sse::follow(rest, principal, read, Duration::from_millis(silence as u64), is_resumed).await
 }
 
 /// An answer, and its room until its client has taken it.
@@ -100,13 +108,13 @@ fn to_read(session: SessionId, query: api::OutputQuery, view: View) -> Result<Re
     let lines = query.max_lines.map(|n| extract::count("maxLines", Some(n), 0, 1, LINES_MAX)).transpose()?;
     let budget = extract::budget(query.max_chars)?;
     // Pages leave nothing out of their middle.
-    let limit = if is_paged { budget.chars.clamp(1, LIMIT) } else { LIMIT };
+    let bytes = if is_paged { budget.chars.clamp(1, BYTES) } else { BYTES };
     Ok(ReadOutput {
         session,
         since,
         kind: query.kind.map(to_kind),
         view,
-        limit: extract::count("limit", query.limit, limit, 1, limits::READ_BYTES_MAX)?,
+        limit: extract::count("maxBytes", query.max_bytes, bytes, 1, limits::READ_BYTES_MAX)?,
         lines: lines.map(if is_paged { Lines::First } else { Lines::Newest }),
         wait: extract::millis("waitMs", query.wait_ms.unwrap_or(0))?,
         budget,
@@ -186,24 +194,12 @@ fn text_of(screen: &ScreenView) -> String {
     MaskedText::joined(&screen.rows).trim_end_matches('\n').to_owned()
 }
 
-/// The offset up to which output is part of a screen that is not sent as JSON.
-const OFFSET: HeaderName = HeaderName::from_static("x-ptyd-offset");
-
 pub(super) async fn screen(
     State(rest): State<Rest>,
     Reader(principal): Reader,
     Session(session): Session,
-    Params(query): Params<api::ScreenQuery>,
-) -> Result<Response, ProblemResponse> {
-    let view = take_screen(&rest, &principal, session).await?;
-    let offset = (OFFSET, view.at.to_string());
-    Ok(match query.format {
-        api::ScreenFormat::Json => Json(convert::screen(view)).into_response(),
-        api::ScreenFormat::Text => ([offset], text_of(&view)).into_response(),
-        api::ScreenFormat::Ansi => {
-            ([offset, (header::CONTENT_TYPE, "application/octet-stream".to_owned())], view.ansi).into_response()
-        }
-    })
+) -> Result<Json<api::Screen>, ProblemResponse> {
+    Ok(Json(convert::screen(take_screen(&rest, &principal, session).await?)))
 }
 
 #[cfg(test)]
@@ -231,8 +227,8 @@ mod tests {
         };
         let base = api::OutputQuery::default;
         assert_eq!(field(base()), Ok(()));
-        assert_eq!(field(api::OutputQuery { limit: Some(0), ..base() }), Err("limit".into()));
-        assert_eq!(field(api::OutputQuery { limit: Some(1 << 40), ..base() }), Err("limit".into()));
+        assert_eq!(field(api::OutputQuery { max_bytes: Some(0), ..base() }), Err("maxBytes".into()));
+        assert_eq!(field(api::OutputQuery { max_bytes: Some(1 << 40), ..base() }), Err("maxBytes".into()));
         assert_eq!(field(api::OutputQuery { max_lines: Some(0), ..base() }), Err("maxLines".into()));
         assert_eq!(field(api::OutputQuery { wait_ms: Some(u64::MAX), ..base() }), Err("waitMs".into()));
         assert_eq!(field(api::OutputQuery { command_id: Some("7".into()), ..base() }), Err("commandId".into()));

@@ -1,4 +1,4 @@
-//! `…/output` as server-sent events: each event is an answer of the long poll, and its id is the offset to continue at.
+//! `…/output/stream`, output as server-sent events: each event is an answer of the long poll, and its id is the offset to continue at.
 //!
 //! Nothing is queued. An event is read from the journal when the one before was taken, so a slow client costs one
 //! event, and a client that reconnects with `Last-Event-ID` continues with the next byte, at any server.
@@ -6,11 +6,12 @@
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use super::body_stream;
 use super::state::{Rest, unexpected};
-use super::{body_stream, convert};
+use crate::http::convert;
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Outcome, OutputView, ReadOutput, Since};
 use ptyd_core::limits;
@@ -20,15 +21,6 @@ use ptyd_core::principal::Principal;
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How soon a client is to reconnect; a restart takes about that long.
 pub(super) const RETRY: &str = "retry: 500\n\n";
-
-/// Whether the client asks for events (RFC 9110 §12.5.1; a client that prefers another type does not ask for events at
-/// all).
-pub(super) fn are_wanted(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|v| v.to_str().ok());
-    accepted
-        .flat_map(|v| v.split(','))
-        .any(|one| one.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("text/event-stream")))
-}
 
 /// The offset where the client stopped.
 pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<Since>, ProblemResponse> {
@@ -52,14 +44,12 @@ pub(super) async fn follow(
     rest: Rest,
     principal: Principal,
     mut read: ReadOutput,
+    silence: Duration,
     is_resumed: bool,
 ) -> Result<Response, ProblemResponse> {
     // One answer without an end: its events name offsets, from which a client that reconnects goes on.
     let principal = Principal { delivery: None, ..principal };
-    read.limit = read.limit.min(limits::EVENT_BYTES_MAX);
     read.budget = limits::BUDGET_CHARS_MAX.into();
-    let silence = if read.wait.is_zero() { limits::HEARTBEAT } else { read.wait.min(limits::HEARTBEAT) };
-    read.wait = Duration::ZERO;
     let first = match rest.act(&principal, Action::Output(read.clone())).await? {
         Outcome::Output(view) => view,
         other => return Err(unexpected(&other)),
@@ -102,19 +92,5 @@ impl Following {
             text.push_str(":\n\n");
         }
         Some(text.into())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_go_to_the_clients_that_request_them() {
-        let wanted = |accept: &'static str| {
-            are_wanted(&HeaderMap::from_iter([(header::ACCEPT, axum::http::HeaderValue::from_static(accept))]))
-        };
-        assert!(wanted("text/event-stream") && wanted("application/json, Text/Event-Stream;q=0.9"));
-        assert!(!wanted("application/json") && !wanted("*/*") && !wanted("") && !are_wanted(&HeaderMap::new()));
     }
 }

@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::{Extension, State};
 
-use super::convert;
 use super::extract::Session;
 use super::state::{Rest, unexpected};
+use crate::http::convert;
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Outcome, ProcessState, ProcessView, Receiver, SignalTarget, SignalView, signal_name};
 use ptyd_core::principal::Principal;

@@ -8,7 +8,7 @@ use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use serde_json::json;
 
-use super::operation::{Content, Operation, Tag};
+use super::operation::{Operation, Tag};
 use super::state::Rest;
 use super::{
     actions, approvals, audit, batch, capabilities, commands, docs, drain, events_sse, input, logins, output,
@@ -222,18 +222,29 @@ fn of_output() -> Vec<Route> {
         on_get(
             "/terminals/{session}/output",
             get(output::output),
-            say("getOutput", "Read or follow output")
+            say("getOutput", "Read output")
                 .of_client()
                 .details(
-                    "Ask again with `since=o:<nextOffset>` and `waitMs` to follow; or accept `text/event-stream`, where \
-                     each event is such an answer and its id the next offset. stdout and stderr are one stream.",
+                    "Ask again with `since=o:<nextOffset>` and `waitMs` to follow, or use `streamOutput`. stdout and stderr are \
+                     one stream.",
                 )
                 .query::<api::OutputQuery>()
-                .resumed()
                 .json::<api::Output>(200, "Output from a position on.")
-                .or_events::<api::Output>()
-                .refuses(&[CommandNotFound, SessionEnded])
-                .empty(204, "Server-sent events: all output was sent, and there will be no more."),
+                .refuses(&[CommandNotFound, SessionEnded]),
+        ),
+        on_get(
+            "/terminals/{session}/output/stream",
+            get(output::stream),
+            say("streamOutput", "Follow output")
+                .of_client()
+                .details(
+                    "Server-sent events: each is an answer of `getOutput`, and its id is the offset to continue at. The event \
+                     `end` is the last.",
+                )
+                .query::<api::OutputStreamQuery>()
+                .resumed()
+                .events::<api::Output>(200, "Output from a position on, as it comes.")
+                .empty(204, "The client had everything, and there will be no more."),
         ),
         on_get(
             "/terminals/{session}/screen",
@@ -241,11 +252,7 @@ fn of_output() -> Vec<Route> {
             say("getScreen", "Get the screen")
                 .of_client()
                 .details("The screen of a live session; the output of an ended one stays readable.")
-                .query::<api::ScreenQuery>()
-                .json::<api::Screen>(200, "The screen, in the requested format.")
-                .or("text/plain; charset=utf-8", Content::Text)
-                .or("application/octet-stream", Content::Bytes)
-                .with("X-Ptyd-Offset", "The offset up to which the screen includes output, if the body is not JSON.")
+                .json::<api::Screen>(200, "The screen.")
                 .refuses(&[SessionEnded]),
         ),
         on_get(

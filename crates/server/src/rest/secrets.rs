@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 
-use super::convert;
 use super::extract::Body;
 use super::state::{Rest, unexpected};
+use crate::http::convert;
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, NamedSecretView, Outcome, SecretValue};
 use ptyd_core::limits;

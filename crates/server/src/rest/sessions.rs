@@ -9,9 +9,10 @@ use axum::extract::{Extension, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use super::actions;
 use super::extract::{self, Body, Key, LongBody, Params, Session};
 use super::state::{Rest, unexpected};
-use super::{actions, convert};
+use crate::http::convert;
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Composite, Create, Limit, Limits, List, Otherwise, Outcome, SessionStatus, Terminate};
 use ptyd_core::limits;

@@ -6,7 +6,7 @@ use api::ErrorCode;
 use axum::{Json, Router};
 use serde_json::Value;
 
-use super::convert;
+use crate::http::convert;
 use crate::http::problem::ProblemResponse;
 use crate::page::logins::Logins;
 use ptyd_core::action::{Action, Boxed, Outcome, PatternShare};

@@ -7,9 +7,9 @@ use axum::extract::{Extension, Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::convert;
 use super::extract::Body;
 use super::state::{Rest, unexpected};
+use crate::http::convert;
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, MakeToken, Outcome, TokenView};
 use ptyd_core::limits;

@@ -26,7 +26,7 @@ use ptyd_core::metrics::Metrics;
 use ptyd_core::web_origin::WebOrigin;
 
 /// The headers of answers that pages of other origins may read.
-const EXPOSED: [&str; 4] = ["mcp-session-id", "retry-after", "x-request-id", "www-authenticate"];
+const EXPOSED: [&str; 5] = ["mcp-session-id", "ptyd-version", "retry-after", "x-request-id", "www-authenticate"];
 
 /// How long a browser may keep the answer to its question about CORS.
 const CORS_AGE: Duration = Duration::from_secs(600);
@@ -195,7 +195,7 @@ mod tests {
     /// The answer's code; `None` when it is not a problem document.
     async fn code(response: Response) -> Option<String> {
         let is_problem = response.headers().get(header::CONTENT_TYPE).is_some_and(|t| t == "application/problem+json");
-        assert!(response.headers().contains_key("x-request-id"));
+        assert!(["x-request-id", "ptyd-version"].iter().all(|name| response.headers().contains_key(*name)));
         let status = response.status().as_u16();
         let body = to_bytes(response.into_body(), 1 << 20).await.expect("a body");
         is_problem.then(|| {

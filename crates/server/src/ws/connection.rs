@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::{Dimensions, SessionStatus, SocketEvent, SocketInput, SocketMessage, SocketRequest};
 use axum::body::Bytes;
 use axum::extract::ws::{Message, WebSocket};
-use serde::Deserialize;
-use serde_json::Value;
+use serde::Serialize;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::close::{self, Code, code_of};
@@ -18,9 +18,8 @@ use super::input_task::{InputTask, Typed};
 use super::json;
 use super::query::{Mode, Query};
 use super::whole_characters::{WholeCharacters, WholeText};
-use ptyd_core::action::{
-    Action, ActionError, Feed, Outcome, Piece, SessionEvent, SessionStatus, ViewerSnapshot, Watching,
-};
+use crate::http::convert;
+use ptyd_core::action::{Action, ActionError, Feed, Outcome, Piece, SessionEvent, ViewerSnapshot, Watching};
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::ids::SessionId;
 use ptyd_core::lane::Lane;
@@ -49,23 +48,6 @@ impl From<ActionError> for End {
     fn from(error: ActionError) -> Self {
         Self::Close(code_of(&error).1, error.to_string())
     }
-}
-
-/// A text message of a client of the sub-protocol.
-#[derive(Deserialize)]
-#[serde(tag = "event", rename_all = "lowercase", deny_unknown_fields)]
-enum Said {
-    /// A new size for the terminal.
-    Resize { dimensions: Size },
-    /// A page cannot send a ping of the WebSocket.
-    Ping {},
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Size {
-    cols: u16,
-    rows: u16,
 }
 
 /// Serves a WebSocket to its end.
@@ -110,7 +92,7 @@ impl SocketConnection {
             feed,
             input_task: None,
             unnumbered: None,
-            status: session.status,
+            status: convert::session_status(session.status),
             characters: WholeCharacters::default(),
             acked,
             was_stopped: false,
@@ -153,7 +135,7 @@ struct OpenConnection<'a> {
     /// The principal's.
     lane: Arc<Lane>,
     /// The size that the client asked for last. It is set once no further message waits: a later one takes its place.
-    wanted: Option<Size>,
+    wanted: Option<Dimensions>,
     pulse: Heartbeat,
     /// The client has parsed everything up to this offset.
     acked: u64,
@@ -166,7 +148,7 @@ struct OpenConnection<'a> {
 /// The next event.
 enum Next {
     Message(Option<Result<Message, axum::Error>>),
-    Size(Size),
+    Size(Dimensions),
     Piece(Result<Piece, ActionError>),
     Typed(Typed),
     Time,
@@ -176,7 +158,7 @@ enum Next {
 enum Never {}
 
 impl OpenConnection<'_> {
-    async fn run(&mut self, hello: Value) -> Result<Never, End> {
+    async fn run(&mut self, hello: SocketEvent) -> Result<Never, End> {
         match self.connection.mode {
             Mode::Framed => self.text(&hello).await?,
             Mode::Json => self.text(&json::status(self.status, hello)).await?,
@@ -259,7 +241,7 @@ impl OpenConnection<'_> {
             Mode::Raw => self.send(Message::Binary(bytes.into())).await,
             Mode::Json => {
                 if says_gap {
-                    self.text(&json::gap(from, at)).await?;
+                    self.text(&SocketMessage::Gap { from_offset: from, next_offset: at }).await?;
                 }
                 self.text(&json::snapshot(at, cols, rows, &bytes)).await
             }
@@ -310,7 +292,7 @@ impl OpenConnection<'_> {
             }
             Piece::Gap { from, to } => {
                 self.give_held_back().await?;
-                self.text(&json::gap(from, to)).await
+                self.text(&SocketMessage::Gap { from_offset: from, next_offset: to }).await
             }
             Piece::Event(event) => self.give_event(&event).await,
             Piece::Over => {
@@ -322,7 +304,7 @@ impl OpenConnection<'_> {
 
     async fn give_event(&mut self, event: &SessionEvent) -> Result<(), End> {
         match self.connection.mode {
-            Mode::Framed => self.text(&event::render(event)).await,
+            Mode::Framed => self.text(&event::of(event)).await,
             Mode::Raw => Ok(()),
             Mode::Json => {
                 if json::ends_output(event) {
@@ -333,7 +315,7 @@ impl OpenConnection<'_> {
                     SessionEvent::Exited(_) => self.status = SessionStatus::Terminated,
                     _ => {}
                 }
-                self.text(&json::status(self.status, event::render(event))).await
+                self.text(&json::status(self.status, event::of(event))).await
             }
         }
     }
@@ -345,7 +327,7 @@ impl OpenConnection<'_> {
 
     async fn give_text(&mut self, text: Option<WholeText>) -> Result<(), End> {
         let Some(text) = text else { return Ok(()) };
-        self.unacknowledged(Message::Text(json::output(&text).to_string().into())).await
+        self.unacknowledged(text_of(&json::output(&text))).await
     }
 
     /// Sends output to a client that acknowledges nothing: the time that it takes tells whether the client keeps up.
@@ -362,8 +344,8 @@ impl OpenConnection<'_> {
         let message = match (message, self.connection.mode) {
             (Some(Ok(Message::Text(text))), Mode::Json) => return self.on_json(&text).await,
             (Some(Ok(Message::Text(text))), Mode::Framed) => match serde_json::from_str(&text) {
-                Ok(Said::Resize { dimensions }) => return self.want(dimensions),
-                Ok(Said::Ping {}) => return self.text(&event::pong()).await,
+                Ok(SocketRequest::Resize { dimensions }) => return self.want(dimensions),
+                Ok(SocketRequest::Ping {}) => return self.text(&SocketEvent::Pong).await,
                 Err(_) => Err(End::Close(
                     Code::Unsupported,
                     "the only text messages are the events resize and ping".to_owned(),
@@ -398,19 +380,21 @@ impl OpenConnection<'_> {
 
     /// A message that is none is told, and nothing of it is done: a slip of a client must not end its visit.
     async fn on_json(&mut self, text: &str) -> Result<(), End> {
-        let said = json::FromClient::parse(text);
-        if !matches!(said, Ok(json::FromClient::Resize { .. })) {
+        let said = json::parse(text);
+        if !matches!(said, Ok(SocketInput::Resize { .. })) {
             self.resize_before().await?;
         }
         let input = match said {
-            Ok(json::FromClient::Input { data, data_base64, seq }) => (seq, json::bytes_of(data, data_base64)),
-            Ok(json::FromClient::Resize { cols, rows }) => return self.want(Size { cols, rows }),
-            Ok(json::FromClient::Ping {}) => return self.text(&json::pong()).await,
-            Err((code, detail)) => return self.text(&json::error(code, &detail, None)).await,
+            Ok(SocketInput::Input { data, data_base64, seq }) => (seq, json::bytes_of(data, data_base64)),
+            Ok(SocketInput::Resize { cols, rows }) => return self.want(Dimensions { cols, rows }),
+            Ok(SocketInput::Ping {}) => return self.text(&SocketMessage::Pong).await,
+            Err((code, detail)) => return self.text(&SocketMessage::Error { code, detail, seq: None }).await,
         };
         match input {
             (seq, Ok(bytes)) => self.take_input(seq, bytes),
-            (seq, Err((code, detail))) => self.text(&json::error(code, detail, seq)).await,
+            (seq, Err((code, detail))) => {
+                self.text(&SocketMessage::Error { code, detail: detail.to_owned(), seq }).await
+            }
         }
     }
 
@@ -438,7 +422,7 @@ impl OpenConnection<'_> {
     }
 
     /// Keeps a size for later, in place of an earlier one that still waits.
-    fn want(&mut self, size: Size) -> Result<(), End> {
+    fn want(&mut self, size: Dimensions) -> Result<(), End> {
         self.may_write()?;
         self.wanted = Some(size);
         Ok(())
@@ -452,8 +436,8 @@ impl OpenConnection<'_> {
         }
     }
 
-    async fn resize(&mut self, size: Size) -> Result<(), End> {
-        let (session, Size { cols, rows }) = (self.connection.session.clone(), size);
+    async fn resize(&mut self, size: Dimensions) -> Result<(), End> {
+        let (session, Dimensions { cols, rows }) = (self.connection.session.clone(), size);
         let action = Action::Resize { session, cols, rows };
         match Box::pin(self.connection.dispatcher.dispatch(&self.connection.principal, action)).await {
             Ok(_) => Ok(()),
@@ -465,7 +449,7 @@ impl OpenConnection<'_> {
         match (result, seq, self.connection.mode) {
             (Ok(()), None, _) | (Ok(()), _, Mode::Raw) => Ok(()),
             (Ok(()), Some(seq), Mode::Framed) => self.frame(&FromServer::Typed { seq }).await,
-            (Ok(()), Some(seq), Mode::Json) => self.text(&json::typed(seq)).await,
+            (Ok(()), Some(seq), Mode::Json) => self.text(&SocketMessage::Typed { seq }).await,
             (Err(error), seq, _) => self.not_done(error, seq).await,
         }
     }
@@ -507,8 +491,8 @@ impl OpenConnection<'_> {
             return Err(End::Close(close, error.to_string()));
         }
         match self.connection.mode {
-            Mode::Framed => self.text(&event::error(code, &error.to_string(), seq)).await,
-            Mode::Json => self.text(&json::error(code, &error.to_string(), seq)).await,
+            Mode::Framed => self.text(&SocketEvent::Error { code, detail: error.to_string(), seq }).await,
+            Mode::Json => self.text(&SocketMessage::Error { code, detail: error.to_string(), seq }).await,
             // The client gets no message, as at any terminal.
             Mode::Raw => Ok(()),
         }
@@ -518,8 +502,8 @@ impl OpenConnection<'_> {
         self.send(Message::Binary(frame.encode().into())).await
     }
 
-    async fn text(&mut self, value: &Value) -> Result<(), End> {
-        self.send(Message::Text(value.to_string().into())).await
+    async fn text(&mut self, message: &impl Serialize) -> Result<(), End> {
+        self.send(text_of(message)).await
     }
 
     /// Sends one message. A client that reads nothing for as long as it may be silent is gone.
@@ -529,6 +513,10 @@ impl OpenConnection<'_> {
             Ok(Err(_)) | Err(_) => Err(End::Gone),
         }
     }
+}
+
+fn text_of(message: &impl Serialize) -> Message {
+    Message::Text(serde_json::to_string(message).expect("invariant: a message is plain data").into())
 }
 
 fn ended() -> End {

@@ -3,43 +3,19 @@
 //! A client that was written from terminal-management.md alone knows `input`, `output` and `status`: every
 //! event of the session is a `status`.
 
-use api::ErrorCode;
+use api::{Dimensions, ErrorCode, SocketEvent, SocketInput, SocketMessage};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::whole_characters::WholeText;
-use ptyd_core::action::{SessionEvent, SessionStatus};
+use ptyd_core::action::SessionEvent;
 
-/// A message from the client.
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
-pub(super) enum FromClient {
-    /// Type this: exactly one of both.
-    #[serde(rename_all = "camelCase")]
-    Input {
-        /// Text.
-        data: Option<String>,
-        /// Bytes that are not text.
-        data_base64: Option<String>,
-        /// Its number, if the client numbers its inputs.
-        seq: Option<u64>,
-    },
-    /// A new size for the terminal.
-    Resize { cols: u16, rows: u16 },
-    /// A question whether the connection works: a page cannot send a ping frame.
-    Ping {},
-}
-
-impl FromClient {
-    /// Parses a message; the error is for an `error` message.
-    pub(super) fn parse(text: &str) -> Result<Self, (ErrorCode, String)> {
-        serde_json::from_str(text).map_err(|e| match e.classify() {
-            serde_json::error::Category::Data => (ErrorCode::InvalidField, e.to_string()),
-            _ => (ErrorCode::MalformedBody, format!("the message is not JSON: {e}; nothing was typed")),
-        })
-    }
+/// Parses a message of the client; the error is for an `error` message.
+pub(super) fn parse(text: &str) -> Result<SocketInput, (ErrorCode, String)> {
+    serde_json::from_str(text).map_err(|e| match e.classify() {
+        serde_json::error::Category::Data => (ErrorCode::InvalidField, e.to_string()),
+        _ => (ErrorCode::MalformedBody, format!("the message is not JSON: {e}; nothing was typed")),
+    })
 }
 
 /// The bytes of an input.
@@ -58,22 +34,13 @@ pub(super) fn bytes_of(
     }
 }
 
-/// An event of the session, or the first text, as a `status`.
-pub(super) fn status(status: SessionStatus, event: Value) -> Value {
-    let mut message = json!({ "type": "status", "status": status_name(status) });
-    if let (Value::Object(message), Value::Object(event)) = (&mut message, event) {
-        // A client of this kind acknowledges nothing, so it has no window.
-        message.extend(event.into_iter().filter(|(name, _)| name != "windowBytes"));
+/// An event of the session, or the first message, as a `status`.
+pub(super) fn status(status: api::SessionStatus, mut event: SocketEvent) -> SocketMessage {
+    if let SocketEvent::Control { status, window_bytes, .. } = &mut event {
+        // The message has the status. A client of this kind acknowledges nothing, so it has no window.
+        (*status, *window_bytes) = (None, None);
     }
-    message
-}
-
-fn status_name(status: SessionStatus) -> &'static str {
-    match status {
-        SessionStatus::Creating => "creating",
-        SessionStatus::Running => "running",
-        SessionStatus::Terminated => "terminated",
-    }
+    SocketMessage::Status { status, event }
 }
 
 /// Whether a program's last character is over at this event, even if it has no end.
@@ -82,67 +49,45 @@ pub(super) fn ends_output(event: &SessionEvent) -> bool {
 }
 
 /// Output. `data` is for a terminal or a reader; where its bytes are not UTF-8, `dataBase64` has every one of them.
-pub(super) fn output(output: &WholeText) -> Value {
+pub(super) fn output(output: &WholeText) -> SocketMessage {
     let WholeText { from, to, bytes } = output;
     let text = String::from_utf8_lossy(bytes);
-    let mut message = json!({ "type": "output", "fromOffset": from, "nextOffset": to });
-    if matches!(text, std::borrow::Cow::Owned(_)) {
-        message["dataBase64"] = STANDARD.encode(bytes).into();
+    SocketMessage::Output {
+        data_base64: matches!(text, std::borrow::Cow::Owned(_)).then(|| STANDARD.encode(bytes)),
+        data: text.into_owned(),
+        snapshot: false,
+        dimensions: None,
+        from_offset: Some(*from),
+        next_offset: *to,
     }
-    message["data"] = text.into();
-    message
 }
 
 /// The screen: it begins with a full reset, so what was written before it is replaced.
-pub(super) fn snapshot(at: u64, cols: u16, rows: u16, bytes: &[u8]) -> Value {
-    json!({
-        "type": "output",
-        "snapshot": true,
-        "data": String::from_utf8_lossy(bytes),
-        "dimensions": { "cols": cols, "rows": rows },
-        "nextOffset": at,
-    })
-}
-
-/// A range that is not given.
-pub(super) fn gap(from: u64, to: u64) -> Value {
-    json!({ "type": "gap", "fromOffset": from, "nextOffset": to })
-}
-
-/// The input of this number was typed.
-pub(super) fn typed(seq: u64) -> Value {
-    json!({ "type": "typed", "seq": seq })
-}
-
-/// The answer to a `ping`.
-pub(super) fn pong() -> Value {
-    json!({ "type": "pong" })
-}
-
-/// A request of the client failed.
-pub(super) fn error(code: ErrorCode, detail: &str, seq: Option<u64>) -> Value {
-    json!({ "type": "error", "code": code.as_str(), "detail": detail, "seq": seq })
+pub(super) fn snapshot(at: u64, cols: u16, rows: u16, bytes: &[u8]) -> SocketMessage {
+    SocketMessage::Output {
+        data: String::from_utf8_lossy(bytes).into_owned(),
+        data_base64: None,
+        snapshot: true,
+        dimensions: Some(Dimensions { cols, rows }),
+        from_offset: None,
+        next_offset: at,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     // promise: view-6
     fn a_message_is_read_or_refused_with_a_code() {
-        let input = |data: &str, seq| FromClient::Input { data: Some(data.to_owned()), data_base64: None, seq };
-        assert_eq!(FromClient::parse(r#"{"type":"input","data":"ls\n"}"#), Ok(input("ls\n", None)));
-        assert_eq!(
-            FromClient::parse(r#"{"type":"input","data":"x","dataBase64":null,"seq":7}"#),
-            Ok(input("x", Some(7)))
-        );
-        assert_eq!(
-            FromClient::parse(r#"{"type":"resize","cols":80,"rows":24}"#),
-            Ok(FromClient::Resize { cols: 80, rows: 24 })
-        );
-        assert_eq!(FromClient::parse(r#"{"type":"ping"}"#), Ok(FromClient::Ping {}));
-        let code = |text| FromClient::parse(text).expect_err(text).0;
+        let input = |data: &str, seq| SocketInput::Input { data: Some(data.to_owned()), data_base64: None, seq };
+        assert_eq!(parse(r#"{"type":"input","data":"ls\n"}"#), Ok(input("ls\n", None)));
+        assert_eq!(parse(r#"{"type":"input","data":"x","dataBase64":null,"seq":7}"#), Ok(input("x", Some(7))));
+        assert_eq!(parse(r#"{"type":"resize","cols":80,"rows":24}"#), Ok(SocketInput::Resize { cols: 80, rows: 24 }));
+        assert_eq!(parse(r#"{"type":"ping"}"#), Ok(SocketInput::Ping {}));
+        let code = |text| parse(text).expect_err(text).0;
         for text in ["ls", "", "{"] {
             assert_eq!(code(text), ErrorCode::MalformedBody, "{text}");
         }
@@ -155,7 +100,9 @@ mod tests {
     #[test]
     // promise: view-6
     fn bytes_that_are_not_text_are_given_exactly_too() {
-        let of = |bytes: &[u8]| output(&WholeText { from: 5, to: 9, bytes: bytes.to_vec() });
+        let of = |bytes: &[u8]| {
+            serde_json::to_value(output(&WholeText { from: 5, to: 9, bytes: bytes.to_vec() })).expect("plain data")
+        };
         assert_eq!(of("aé".as_bytes()), json!({ "type": "output", "fromOffset": 5, "nextOffset": 9, "data": "aé" }));
         let exact =
             json!({ "type": "output", "fromOffset": 5, "nextOffset": 9, "data": "a\u{fffd}", "dataBase64": "Yf8=" });

@@ -81,7 +81,7 @@ fn compare(rest: &mut Rest, session: &str, done: &Value) -> Result<u64> {
     let mut expected: Vec<u8> = Vec::new();
     while next < end {
         let limit = CHUNK.min(end - next);
-        let path = format!("/terminals/{session}/output?view=raw&since=o:{next}&limit={limit}");
+        let path = format!("/terminals/{session}/output?view=raw&since=o:{next}&maxBytes={limit}");
         let output = rest.ask("GET", &path, &Value::Null)?;
         let bytes = STANDARD.decode(output["dataBase64"].as_str().context("raw bytes")?)?;
         while expected.len() < bytes.len() && number < LINES {

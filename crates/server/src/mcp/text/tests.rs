@@ -6,7 +6,7 @@ use super::*;
 use crate::mcp::host::Host;
 use crate::mcp::reported_state::ReportedState;
 use crate::mcp::test_support::{command, constant, report as done};
-use ptyd_core::action::{ConfinementTier, Keeper, KeptLimit, Limit, MaskedText, MissedEnd, SessionExit, Span, Tools};
+use ptyd_core::action::{ConfinementTier, Enforcer, KeptLimit, Limit, MaskedText, MissedEnd, SessionExit, Span, Tools};
 
 fn host() -> Host {
     Host { user: "alice".to_owned(), name: "box".to_owned() }
@@ -104,7 +104,7 @@ fn a_limit_that_a_command_reached_is_named_with_its_effect() {
     let with_limit = |limit, value| {
         with(&done(""), |r| {
             r.command.as_mut().expect("one").limits_hit = vec![limit];
-            r.session.limits = vec![KeptLimit { limit, value, keeper: Keeper::Server }];
+            r.session.limits = vec![KeptLimit { limit, value, enforcer: Enforcer::Server }];
         })
     };
     assert_eq!(rendered(&with_limit(Limit::MemoryMb, 256.0)), "[exit 0 · hit its limit memoryMb 256]");

@@ -1,7 +1,7 @@
 //! The OpenAPI 3.1 document, generated from the table of routes and the wire types.
 //!
 //! OpenAPI 3.1 uses JSON Schema 2020-12, as `schemars` does, so the types document themselves and nothing is written
-//! twice (docs/decisions/0016). A null that an answer never has is not in the schema of an answer.
+//! twice (docs/decisions/0016). No schema has null: an answer never has one, and in a request it counts as omitted.
 
 mod other_routes;
 
@@ -19,7 +19,7 @@ use super::routes::routes;
 const ABOUT: &str = "Real terminals for AI agents: shells that stay alive, whose commands end exactly. JSON over HTTP/1.1 on \
 loopback with a bearer token, and on the Unix socket without one. Bodies are camelCase, times RFC 3339, time-outs seconds \
 with fractions, offsets bytes of a session's journal. A request refuses fields that it does not know. Every answer carries \
-`x-request-id`; every refusal is a problem document (RFC 9457) with a code of a closed list, `x-codes` says which. A HEAD \
+`x-request-id` and `ptyd-version`; every refusal is a problem document (RFC 9457) with a code of a closed list, `x-codes` says which. A HEAD \
 is answered as a GET is, without its body. What is no HTTP/1.1 at all is refused before it is a request.";
 
 /// The default address of a server.
@@ -44,6 +44,17 @@ fn make() -> Value {
     let tags: Vec<Value> =
         Tag::ALL.iter().map(|(_, name, about)| json!({ "name": name, "description": about })).collect();
     schemas.answers.subschema_for::<api::Problem>();
+    // OpenAPI has no place for the messages of a WebSocket.
+    paths["/terminals/{sessionId}/socket"]["get"]["x-websocket"] = json!({
+        "ptyd.v1": {
+            "server": schemas.answers.subschema_for::<api::SocketEvent>(),
+            "client": schemas.requests.subschema_for::<api::SocketRequest>(),
+        },
+        "": {
+            "server": schemas.answers.subschema_for::<api::SocketMessage>(),
+            "client": schemas.requests.subschema_for::<api::SocketInput>(),
+        },
+    });
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -58,10 +69,16 @@ fn make() -> Value {
         "paths": paths,
         "components": {
             "schemas": schemas.all(),
-            "headers": { "RequestId": {
-                "description": "Names the request in the server's log. If the client sends a short one, ptyd returns it.",
-                "schema": { "type": "string" },
-            } },
+            "headers": {
+                "RequestId": {
+                    "description": "Names the request in the server's log. If the client sends a short one, ptyd returns it.",
+                    "schema": { "type": "string" },
+                },
+                "Version": {
+                    "description": "The version of the server and of this interface; docs/api-stability.md says what it promises.",
+                    "schema": { "type": "string" },
+                },
+            },
             "securitySchemes": { "bearer": {
                 "type": "http", "scheme": "bearer",
                 "description": "The token in the file `token` of the server's state directory.",
@@ -87,7 +104,7 @@ impl Schemas {
 
     fn all(mut self) -> Map<String, Value> {
         let (mut all, mut answers) = (self.requests.take_definitions(true), self.answers.take_definitions(true));
-        all.values_mut().for_each(without_null_defaults);
+        all.values_mut().for_each(without_nulls);
         all.values_mut().for_each(plain_enum);
         for (name, mut schema) in std::mem::take(&mut answers) {
             without_nulls(&mut schema);
@@ -95,6 +112,8 @@ impl Schemas {
             let same = all.insert(name.clone(), schema.clone()).is_none_or(|request| request == schema);
             assert!(same, "invariant: {name} is one and the same in requests and answers");
         }
+        let variants: Vec<_> = all.iter_mut().flat_map(|(name, schema)| named_variants(name, schema)).collect();
+        all.extend(variants);
         all
     }
 }
@@ -196,9 +215,14 @@ fn in_query(schema: Value) -> Vec<Value> {
 
 fn answers(operation: &Operation, refusals: Vec<ErrorCode>, schemas: &mut Schemas) -> Map<String, Value> {
     let mut responses = Map::new();
-    let request_id = || json!({ "$ref": "#/components/headers/RequestId" });
+    let all = || {
+        json!({
+            "X-Request-Id": { "$ref": "#/components/headers/RequestId" },
+            "Ptyd-Version": { "$ref": "#/components/headers/Version" },
+        })
+    };
     for Answer { status, about, contents, headers } in &operation.answers {
-        let mut response = json!({ "description": about, "headers": { "X-Request-Id": request_id() } });
+        let mut response = json!({ "description": about, "headers": all() });
         for (name, about) in headers {
             response["headers"][*name] = json!({ "description": about, "schema": { "type": "string" } });
         }
@@ -215,7 +239,6 @@ fn answers(operation: &Operation, refusals: Vec<ErrorCode>, schemas: &mut Schema
                     "contentMediaType": kind,
                     "contentSchema": { "type": "array", "items": make(&mut schemas.answers).to_value() },
                 } }),
-                Content::Bytes => json!({ "schema": { "type": "string", "format": "binary" } }),
             };
         }
         responses.insert(status.to_string(), response);
@@ -233,7 +256,7 @@ fn answers(operation: &Operation, refusals: Vec<ErrorCode>, schemas: &mut Schema
         let schema = json!({ "$ref": "#/components/schemas/Problem" });
         let refusal = json!({
             "description": words.join(" "),
-            "headers": { "X-Request-Id": request_id() },
+            "headers": all(),
             "content": { "application/problem+json": { "schema": schema } },
             "x-codes": names,
         });
@@ -263,6 +286,32 @@ fn plain_enum(schema: &mut Value) {
         object.insert("enum".to_owned(), names.into());
         object.insert("x-enum-descriptions".to_owned(), meanings.into());
     }
+}
+
+/// Takes the variants of a tagged type out of its schema, which names them and the tag: generators make a type of each.
+fn named_variants(name: &str, schema: &mut Value) -> Vec<(String, Value)> {
+    let tag_of = |variant: &Value| {
+        let properties = variant["properties"].as_object()?;
+        properties.iter().find_map(|(tag, value)| Some((tag.clone(), value["const"].as_str()?.to_owned())))
+    };
+    let Some(tags) = schema["oneOf"].as_array().and_then(|all| all.iter().map(tag_of).collect::<Option<Vec<_>>>())
+    else {
+        return Vec::new();
+    };
+    let Some((property, _)) = tags.first().cloned() else { return Vec::new() };
+    let names = tags.iter().map(|(_, value)| {
+        let words = value.split('.').map(|word| word[..1].to_ascii_uppercase() + &word[1..]);
+        words.fold(name.to_owned(), |all, word| all + &word)
+    });
+    let names: Vec<String> = names.collect();
+    let address = |name: &String| format!("#/components/schemas/{name}");
+    let references: Vec<Value> = names.iter().map(|name| json!({ "$ref": address(name) })).collect();
+    let mapping: Map<String, Value> =
+        tags.iter().zip(&names).map(|((_, value), name)| (value.clone(), address(name).into())).collect();
+    let variants = std::mem::replace(&mut schema["oneOf"], references.into());
+    schema["discriminator"] = json!({ "propertyName": property, "mapping": mapping });
+    let Value::Array(variants) = variants else { return Vec::new() };
+    names.into_iter().zip(variants).collect()
 }
 
 fn without_null_defaults(schema: &mut Value) {
@@ -427,8 +476,8 @@ mod tests {
         }
         assert_eq!(
             [
-                query("getOutput", "limit"),
-                query("getCommand", "limit"),
+                query("getOutput", "maxBytes"),
+                query("getCommand", "maxBytes"),
                 query("searchOutput", "limit"),
                 query("getOutput", "waitMs")
             ],

@@ -11,12 +11,12 @@ use base64::engine::general_purpose::STANDARD;
 use ptyd_core::action;
 
 /// Bytes as base64.
-pub(super) fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
 /// A time as RFC 3339, to the millisecond.
-pub(super) fn time(at: SystemTime) -> String {
+pub(crate) fn time(at: SystemTime) -> String {
     let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
     let stamp = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
@@ -24,7 +24,7 @@ pub(super) fn time(at: SystemTime) -> String {
 }
 
 /// A path as text, with each invalid UTF-8 byte as `\xNN`, and then also the exact bytes in base64.
-pub(super) fn path(path: &Path) -> (String, Option<String>) {
+pub(crate) fn path(path: &Path) -> (String, Option<String>) {
     let bytes = path.as_os_str().as_bytes();
     if let Ok(text) = std::str::from_utf8(bytes) {
         return (text.to_owned(), None);
@@ -44,11 +44,11 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// One decimal: sixteen digits of a percentage are of no use.
-pub(super) fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
-pub(super) fn confinement(tier: action::ConfinementTier) -> api::ConfinementTier {
+pub(crate) fn confinement(tier: action::ConfinementTier) -> api::ConfinementTier {
     match tier {
         action::ConfinementTier::Process => api::ConfinementTier::Process,
         action::ConfinementTier::Sandbox => api::ConfinementTier::Sandbox,
@@ -56,7 +56,7 @@ pub(super) fn confinement(tier: action::ConfinementTier) -> api::ConfinementTier
     }
 }
 
-pub(super) fn to_confinement(tier: api::ConfinementTier) -> action::ConfinementTier {
+pub(crate) fn to_confinement(tier: api::ConfinementTier) -> action::ConfinementTier {
     match tier {
         api::ConfinementTier::Process => action::ConfinementTier::Process,
         api::ConfinementTier::Sandbox => action::ConfinementTier::Sandbox,
@@ -64,7 +64,7 @@ pub(super) fn to_confinement(tier: api::ConfinementTier) -> action::ConfinementT
     }
 }
 
-pub(super) fn session(view: action::SessionView, base_url: &str) -> TerminalSession {
+pub(crate) fn session(view: action::SessionView, base_url: &str) -> TerminalSession {
     let (cwd, cwd_base64) = path(&view.cwd);
     let value = |limit| view.limits.iter().find(|kept| kept.limit == limit).map(|kept| kept.value);
     let (inactivity_timeout, max_age) = (value(action::Limit::InactivityTimeout), value(action::Limit::MaxAge));
@@ -109,7 +109,8 @@ pub(super) fn session(view: action::SessionView, base_url: &str) -> TerminalSess
         log_file: path(&view.log_file).0,
         inactivity_timeout,
         max_age,
-        limits: view.limits.iter().map(kept_limit).collect(),
+        limits: limits(&view.limits),
+        limits_enforced_by: view.limits.iter().map(|kept| (limit(kept.limit), enforcer(kept.enforcer))).collect(),
         limits_hit: view.limits_hit.iter().map(limit_hit).collect(),
     }
 }
@@ -118,7 +119,7 @@ fn startup_failure(failure: action::StartupFailure) -> api::StartupFailure {
     api::StartupFailure { command: failure.command.into(), reason: failure.reason.into() }
 }
 
-pub(super) fn environment(view: action::EnvironmentView) -> api::SessionEnvironment {
+pub(crate) fn environment(view: action::EnvironmentView) -> api::SessionEnvironment {
     let text = |bytes: &[u8]| path(Path::new(std::ffi::OsStr::from_bytes(bytes))).0;
     let toolchain = |(name, found): (&str, Option<&std::path::PathBuf>)| Some((name.to_owned(), path(found?).0));
     api::SessionEnvironment {
@@ -132,11 +133,11 @@ pub(super) fn environment(view: action::EnvironmentView) -> api::SessionEnvironm
     }
 }
 
-pub(super) fn exit(exit: action::SessionExit) -> Exit {
+pub(crate) fn exit(exit: action::SessionExit) -> Exit {
     Exit { exit_code: exit.code, signal: exit.signal.map(action::signal_name), reason: exit.reason, at: time(exit.at) }
 }
 
-pub(super) fn limit(limit: action::Limit) -> api::Limit {
+pub(crate) fn limit(limit: action::Limit) -> api::Limit {
     match limit {
         action::Limit::CpuSeconds => api::Limit::CpuSeconds,
         action::Limit::MemoryMb => api::Limit::MemoryMb,
@@ -150,14 +151,28 @@ pub(super) fn limit(limit: action::Limit) -> api::Limit {
     }
 }
 
-fn kept_limit(kept: &action::KeptLimit) -> api::KeptLimit {
-    let kept_by = match kept.keeper {
-        action::Keeper::ControlGroup => api::Keeper::Cgroup,
-        action::Keeper::ResourceLimit => api::Keeper::Rlimit,
-        action::Keeper::Holder => api::Keeper::Holder,
-        action::Keeper::Server => api::Keeper::Server,
-    };
-    api::KeptLimit { limit: limit(kept.limit), value: kept.value, kept_by }
+/// The values of the limits that are fields of `limits`.
+fn limits(kept: &[action::KeptLimit]) -> api::Limits {
+    let value = |limit| kept.iter().find(|kept| kept.limit == limit).map(|kept| kept.value);
+    let count = |limit| value(limit).map(|value| value as u64);
+    api::Limits {
+        cpu_seconds: value(action::Limit::CpuSeconds),
+        memory_mb: count(action::Limit::MemoryMb),
+        processes: count(action::Limit::Processes),
+        open_files: count(action::Limit::OpenFiles),
+        output_mb: value(action::Limit::OutputMb),
+        output_mb_per_second: value(action::Limit::OutputMbPerSecond),
+        command_seconds: value(action::Limit::CommandSeconds),
+    }
+}
+
+fn enforcer(enforcer: action::Enforcer) -> api::Enforcer {
+    match enforcer {
+        action::Enforcer::ControlGroup => api::Enforcer::Cgroup,
+        action::Enforcer::ResourceLimit => api::Enforcer::Rlimit,
+        action::Enforcer::Holder => api::Enforcer::Holder,
+        action::Enforcer::Server => api::Enforcer::Server,
+    }
 }
 
 fn limit_hit(hit: &action::LimitHit) -> api::LimitHit {
@@ -166,7 +181,7 @@ fn limit_hit(hit: &action::LimitHit) -> api::LimitHit {
 }
 
 /// A command without output.
-pub(super) fn command(view: action::CommandView) -> CommandExecution {
+pub(crate) fn command(view: action::CommandView) -> CommandExecution {
     let (cwd, cwd_base64) = view.cwd.as_deref().map(path).map_or((None, None), |(text, exact)| (Some(text), exact));
     CommandExecution {
         id: view.id.to_string(),
@@ -206,7 +221,7 @@ pub(super) fn command(view: action::CommandView) -> CommandExecution {
 }
 
 /// A command with its output and the result of the wait; `None` if the report is about no command.
-pub(super) fn execution(report: action::Report) -> Option<CommandExecution> {
+pub(crate) fn execution(report: action::Report) -> Option<CommandExecution> {
     let mut execution = command(report.command?);
     execution.background = report.background.map(|background| text(*background));
     execution.truncated = report.output.omitted.is_some();
@@ -227,7 +242,7 @@ pub(super) fn execution(report: action::Report) -> Option<CommandExecution> {
     Some(execution)
 }
 
-pub(super) fn wait(report: action::Report) -> WaitAnswer {
+pub(crate) fn wait(report: action::Report) -> WaitAnswer {
     WaitAnswer {
         ended_by: ended_by(report.ended_by),
         waited_ms: millis(report.waited),
@@ -249,7 +264,7 @@ pub(super) fn wait(report: action::Report) -> WaitAnswer {
     }
 }
 
-pub(super) fn output(view: action::OutputView) -> api::Output {
+pub(crate) fn output(view: action::OutputView) -> api::Output {
     let (form, is_text) = match view.view {
         action::View::Text => (api::OutputView::Text, true),
         action::View::Raw => (api::OutputView::Raw, false),
@@ -272,7 +287,7 @@ pub(super) fn output(view: action::OutputView) -> api::Output {
     }
 }
 
-pub(super) fn screen(view: action::ScreenView) -> Screen {
+pub(crate) fn screen(view: action::ScreenView) -> Screen {
     let span = |span: &action::Span| api::Span { row: span.row, col: span.col, text: view.text_of(span).to_owned() };
     Screen {
         inverse: view.inverse.iter().map(span).collect(),
@@ -302,7 +317,7 @@ fn text(view: action::TextView) -> String {
     };
     let how = match kept.end - kept.start {
         0 => String::new(),
-        length => format!("; GET …/output?since=o:{}&limit={length}", kept.start),
+        length => format!("; GET …/output?since=o:{}&maxBytes={length}", kept.start),
     };
     all.push_str(&format!("[… {bytes} bytes omitted: {what}{how}]\n"));
     all.push_str(&view.tail);
@@ -320,7 +335,7 @@ fn omitted(view: &action::Omitted) -> api::Omitted {
     }
 }
 
-pub(super) fn session_status(status: action::SessionStatus) -> api::SessionStatus {
+pub(crate) fn session_status(status: action::SessionStatus) -> api::SessionStatus {
     match status {
         action::SessionStatus::Creating => api::SessionStatus::Creating,
         action::SessionStatus::Running => api::SessionStatus::Running,
@@ -328,7 +343,7 @@ pub(super) fn session_status(status: action::SessionStatus) -> api::SessionStatu
     }
 }
 
-pub(super) fn command_status(status: action::CommandStatus) -> api::CommandStatus {
+pub(crate) fn command_status(status: action::CommandStatus) -> api::CommandStatus {
     match status {
         action::CommandStatus::Running => api::CommandStatus::Running,
         action::CommandStatus::Completed => api::CommandStatus::Completed,
@@ -337,7 +352,7 @@ pub(super) fn command_status(status: action::CommandStatus) -> api::CommandStatu
     }
 }
 
-pub(super) fn foreground(foreground: action::Foreground) -> api::Foreground {
+pub(crate) fn foreground(foreground: action::Foreground) -> api::Foreground {
     match foreground {
         action::Foreground::Idle => api::Foreground::Idle,
         action::Foreground::Running => api::Foreground::Running,
@@ -393,6 +408,9 @@ mod tests {
         let omitted = action::Omitted { freed: 0, first_line: 121, last_line: 1_904, from: 900, to: 49_113 };
         let view =
             action::TextView { head: "a".into(), tail: "z\n".into(), omitted: Some(omitted), ..Default::default() };
-        assert_eq!(text(view), "a\n[… 48213 bytes omitted: lines 121–1904; GET …/output?since=o:900&limit=48213]\nz\n");
+        assert_eq!(
+            text(view),
+            "a\n[… 48213 bytes omitted: lines 121–1904; GET …/output?since=o:900&maxBytes=48213]\nz\n"
+        );
     }
 }
