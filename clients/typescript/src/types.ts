@@ -368,7 +368,7 @@ export interface components {
          * @description Everything that can go wrong, as a client sees it.
          * @enum {string}
          */
-        ErrorCode: "malformed_body" | "invalid_field" | "body_too_large" | "body_late" | "malformed_head" | "unauthorized" | "host_refused" | "origin_refused" | "forbidden" | "policy_denied" | "approval_needed" | "route_not_found" | "method_not_allowed" | "upgrade_required" | "session_not_found" | "other_node" | "command_not_found" | "token_not_found" | "session_ended" | "session_alive" | "session_busy" | "session_not_ready" | "nothing_runs" | "input_stalled" | "would_echo" | "already_decided" | "limit_reached" | "rate_limited" | "key_reused" | "start_failed" | "session_unreachable" | "resources_exhausted" | "server_draining" | "server_restarting" | "node_unreachable" | "internal";
+        ErrorCode: "malformed_body" | "invalid_field" | "body_too_large" | "body_late" | "malformed_head" | "unauthorized" | "host_refused" | "origin_refused" | "forbidden" | "policy_denied" | "approval_needed" | "route_not_found" | "method_not_allowed" | "upgrade_required" | "session_not_found" | "other_node" | "command_not_found" | "token_not_found" | "session_ended" | "session_alive" | "session_busy" | "session_not_ready" | "nothing_runs" | "input_stalled" | "would_echo" | "already_decided" | "limit_reached" | "rate_limited" | "key_reused" | "start_failed" | "session_unreachable" | "resources_exhausted" | "removal_continues" | "server_draining" | "server_restarting" | "node_unreachable" | "internal";
         /** @description The data of one event. Only what belongs to its kind is there. */
         Event: {
             /** @description The approval, whose request `GET /approvals` has. */

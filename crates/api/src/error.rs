@@ -75,6 +75,9 @@ pub enum ErrorCode {
     /// The machine or the server lacks descriptors, memory, processes or disk space;
     /// `Retry-After` gives the seconds to wait.
     ResourcesExhausted,
+    /// A session is being removed, which takes longer than a request waits: the same request waits for its end;
+    /// `Retry-After` gives the seconds to wait.
+    RemovalContinues,
     /// The server drains: it takes no new sessions.
     ServerDraining,
     /// The server is stopping; the next one has the same sessions.
@@ -87,7 +90,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for documents and tests.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::MalformedBody,
         Self::InvalidField,
         Self::BodyTooLarge,
@@ -120,6 +123,7 @@ impl ErrorCode {
         Self::StartFailed,
         Self::SessionUnreachable,
         Self::ResourcesExhausted,
+        Self::RemovalContinues,
         Self::ServerDraining,
         Self::ServerRestarting,
         Self::NodeUnreachable,
@@ -153,6 +157,7 @@ impl ErrorCode {
             Self::Internal => 500,
             Self::SessionUnreachable
             | Self::ResourcesExhausted
+            | Self::RemovalContinues
             | Self::ServerDraining
             | Self::ServerRestarting
             | Self::NodeUnreachable => 503,
@@ -170,6 +175,7 @@ impl ErrorCode {
             | Self::BodyLate
             | Self::SessionUnreachable
             | Self::ResourcesExhausted
+            | Self::RemovalContinues
             | Self::ServerDraining
             | Self::ServerRestarting
             | Self::NodeUnreachable => true,
@@ -204,10 +210,11 @@ impl ErrorCode {
     /// True if it is certain that nothing was done.
     pub fn has_no_side_effects(self) -> bool {
         match self {
-            // A part of the input was typed; a stopping server may have accepted the command before it said so, and a holder
+            // A part of the input was typed, or of a folder removed; a stopping server may have accepted the command before it said so, and a holder
             // or node that does not answer may do what it was asked.
             Self::InputStalled
             | Self::SessionUnreachable
+            | Self::RemovalContinues
             | Self::ServerRestarting
             | Self::NodeUnreachable
             | Self::Internal => false,
@@ -250,7 +257,9 @@ impl ErrorCode {
         match self {
             // A session has to end first, or another server to take its place.
             Self::LimitReached | Self::ServerDraining => Some(5),
-            Self::SessionUnreachable | Self::ResourcesExhausted | Self::NodeUnreachable => Some(2),
+            Self::SessionUnreachable | Self::ResourcesExhausted | Self::RemovalContinues | Self::NodeUnreachable => {
+                Some(2)
+            }
             Self::ServerRestarting | Self::RateLimited => Some(1),
             // A client waits for the session's own state, or sends the body anew at once.
             Self::SessionBusy | Self::SessionNotReady | Self::BodyLate => None,
@@ -318,6 +327,7 @@ impl ErrorCode {
             Self::StartFailed => "The session could not be started",
             Self::SessionUnreachable => "The session's holder does not answer",
             Self::ResourcesExhausted => "The machine lacks a resource",
+            Self::RemovalContinues => "The removal continues",
             Self::ServerDraining => "The server takes no new sessions",
             Self::ServerRestarting => "The server is restarting",
             Self::NodeUnreachable => "Another node does not answer",
@@ -360,6 +370,7 @@ impl ErrorCode {
             Self::StartFailed => "start_failed",
             Self::SessionUnreachable => "session_unreachable",
             Self::ResourcesExhausted => "resources_exhausted",
+            Self::RemovalContinues => "removal_continues",
             Self::ServerDraining => "server_draining",
             Self::ServerRestarting => "server_restarting",
             Self::NodeUnreachable => "node_unreachable",

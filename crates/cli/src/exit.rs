@@ -157,6 +157,7 @@ fn of(code: ErrorCode) -> u8 {
         | ErrorCode::StartFailed
         | ErrorCode::SessionUnreachable
         | ErrorCode::ResourcesExhausted
+        | ErrorCode::RemovalContinues
         | ErrorCode::Internal => 1,
     }
 }

@@ -43,9 +43,12 @@ async def test_a_wait_for_a_file_of_proc_self_is_about_the_shell(served, tier):
         of_server = {int(name) for name in os.listdir(f"/proc/{served.server()}/fd")}
         of_shell = {int(name) for name in (await run("echo /proc/$$/fd/*")).replace(f"/fd/", " ").split() if name.isdigit()}
         only_server = max(of_server - of_shell)
-        for way in ("/proc/self/fd", "/proc/thread-self/fd", "/dev/fd")[: 3 if tier else 2]:
+        (served.project / "descriptors").symlink_to("/dev/fd")
+        for way in ("/proc/self/fd", "/proc/thread-self/fd", "/proc/../proc/self/fd", "/dev/fd", "descriptors"):
             assert not await is_seen(f"{way}/{only_server}"), way
         assert await is_seen("/proc/self/stat", 30)
+        if tier is None:
+            assert await is_seen("/dev/stdin", 30)
         link = Path(served.project) / "link"
         link.symlink_to("/proc/self/root/etc/passwd")
         assert await is_seen("link") == (tier is None)

@@ -228,3 +228,13 @@ async def test_node_is_said_to_ask_before_it_has_freed_its_memory(workspace):
     assert asked.wants == "input", asked.text
     answered = await workspace.terminal("x", is_input=True)
     assert (answered.exit, '"x' in answered.output) == (0, True), answered.text
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+# promise: shell-13
+async def test_a_wait_for_the_end_covers_every_line_that_was_typed_before_it(workspace, shell):
+    session = await workspace.session(shell=shell)
+    for line in ("sleep 0.2", "sleep 0.2", "sleep 0.3; touch last"):
+        await session.type(f"{line}\r", timeout=0)
+    answer = await session.read(since="last", wait_for="never", timeout=60)
+    assert (workspace.project / "last").exists() and not answer.is_timed_out, answer.text

@@ -119,6 +119,10 @@ impl Connection {
             }
             return Ok(reply);
         }
+        // An answer without content has no length (RFC 9110 §8.6).
+        if status == 204 {
+            return Ok(reply);
+        }
         let length = reply.header("content-length").and_then(|word| word.parse().ok()).ok_or_else(broken)?;
         reply.body.resize(length, 0);
         self.reader.read_exact(&mut reply.body)?;

@@ -16,7 +16,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 mod filter;
 mod place;
 
-pub use place::{outside_proc, place, resolved};
+pub use place::{outside_proc, place, resolved, seen_by};
 
 /// The first Landlock that keeps a process from signalling others outside (Linux 6.12).
 const LANDLOCK: ABI = ABI::V6;

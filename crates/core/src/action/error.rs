@@ -196,6 +196,16 @@ pub enum ActionError {
         /// The step that failed, and the kernel's error.
         why: String,
     },
+    /// The removal of a session's folder takes longer than a request waits.
+    #[error(
+        "not removed yet after {patience:?}: {folder}; the removal continues: repeat the request to wait for its end"
+    )]
+    Removing {
+        /// The folder.
+        folder: String,
+        /// How long the request has waited.
+        patience: std::time::Duration,
+    },
     /// The audit log cannot be written, and the server runs nothing that it cannot record.
     #[error(
         "not done: the audit log cannot be written ({why}), and this server runs nothing that it cannot record; free disk space or repair the file, or let its operator start it with --audit best-effort"
@@ -248,6 +258,7 @@ impl ActionError {
             Self::Start { .. } => "start_failed",
             Self::Unreachable { .. } => "session_unreachable",
             Self::Exhausted { .. } | Self::NotRecorded { .. } => "resources_exhausted",
+            Self::Removing { .. } => "removal_continues",
             Self::Draining => "server_draining",
             Self::Restarting => "server_restarting",
             Self::Internal { .. } => "internal",

@@ -1,6 +1,6 @@
 //! One table of the facts about every action: its name, the scope that it needs, how the audit log records it, and whether it waits.
 
-use super::{Action, Composite};
+use super::{Action, Composite, LogInStep};
 use crate::principal::Scope;
 
 /// The facts about an action.
@@ -67,6 +67,10 @@ impl Action {
             // A read-only ticket allows no more than its requester may do.
             Self::Ticket { may_write: false, .. } => ("ticket", Read, Change, false),
             Self::Ticket { may_write: true, .. } => ("ticket", Write, Change, false),
+            // A log-in allows no more than the credential that it stands for.
+            Self::LogIn(LogInStep::Link) => ("make log-in link", Read, Change, false),
+            Self::LogIn(LogInStep::In) => ("log in", Read, Change, false),
+            Self::LogIn(LogInStep::Out) => ("log out", Read, Ending, false),
             Self::Signal { .. } => ("signal", Write, Ending, false),
             Self::FindNamedAction { .. } => ("find named action", Read, Reading, false),
             Self::Processes(_) => ("processes", Read, Reading, false),

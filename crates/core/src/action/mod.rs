@@ -162,6 +162,8 @@ pub enum Action {
         /// Whether its holder may also type and resize.
         may_write: bool,
     },
+    /// A browser's log-in to the page of sessions, whose doors keep it. → [`Outcome::Recorded`]
+    LogIn(LogInStep),
     /// Send a signal. → [`Outcome::Session`]
     Signal {
         /// The session.
@@ -289,6 +291,17 @@ pub enum Action {
     Audit(ReadAudit),
 }
 
+/// A step of a browser's log-in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogInStep {
+    /// A link is made, by which a browser logs in.
+    Link,
+    /// A browser logs in.
+    In,
+    /// It logs out.
+    Out,
+}
+
 /// An action that expands into others: each of those is authorized and recorded for itself.
 #[derive(Debug, Clone)]
 pub enum Composite {
@@ -392,6 +405,8 @@ pub enum Outcome {
     Watching(Box<Watching>),
     /// A ticket.
     Ticket(TicketView),
+    /// The action is on record.
+    Recorded,
     /// Events.
     Events(EventsView),
     /// The named tokens.
@@ -450,6 +465,7 @@ impl Outcome {
             Self::Task(_) => "a task",
             Self::Watching(_) => "a viewer's place",
             Self::Ticket(_) => "a ticket",
+            Self::Recorded => "a record",
             Self::Events(_) => "events",
             Self::Tokens(_) => "tokens",
             Self::FreshToken(_) => "a fresh token",

@@ -339,6 +339,7 @@ pub(super) fn details(action: &Action) -> Details {
         // The name of its page stays secret.
         | Action::ShowApproval(_)
         | Action::Capabilities
+        | Action::LogIn(_)
         | Action::SetDrain(_)
         | Action::Drain(_)
         | Action::Audit(_) => none(),

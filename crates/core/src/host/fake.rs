@@ -89,6 +89,10 @@ impl Host for FakeHost {
         path
     }
 
+    fn path_seen_by(&self, _: u32, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
+
     fn path_outside_proc(&self, path: &Path) -> Option<PathBuf> {
         Some(path.to_owned())
     }

@@ -107,6 +107,10 @@ impl Host for LocalHost {
         }
     }
 
+    fn path_seen_by(&self, pid: u32, path: &Path) -> PathBuf {
+        sys::confinement::seen_by(pid, path)
+    }
+
     fn path_outside_proc(&self, path: &Path) -> Option<PathBuf> {
         sys::confinement::outside_proc(path)
     }

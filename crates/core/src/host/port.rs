@@ -116,6 +116,9 @@ pub(crate) trait Host: Programs + Send + Sync {
     /// The path as this process has it: `/proc/self` is another process to each.
     fn path_of(&self, pid: u32, path: PathBuf) -> PathBuf;
 
+    /// The path without links, as far as it exists, as a process in this one's namespaces has it; blocks.
+    fn path_seen_by(&self, pid: u32, path: &Path) -> PathBuf;
+
     /// The path without links, or `None` if it leads through a link in `/proc`, which shows this process what others may not see.
     fn path_outside_proc(&self, path: &Path) -> Option<PathBuf>;
 

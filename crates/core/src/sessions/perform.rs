@@ -137,6 +137,7 @@ async fn attempt(
         }
         Action::Watch { session, since } => watch::watch(services, principal, session, *since).await,
         Action::Ticket { place, may_write } => watch::ticket(services, principal, place.clone(), *may_write).await,
+        Action::LogIn(_) => Ok(Outcome::Recorded),
         Action::Wait { session, wait, command, budget, moves_cursor } => {
             let wait =
                 wait_from_cursor::wait(services, principal, session, wait.clone(), *command, *budget, *moves_cursor);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use api::{CreateRequest, ErrorCode, ExecuteRequest, InputRequest, SessionStatus, TokenRequest, TokenScope};
 use client::Client;
-use e2e::{Home, PATIENCE, Random, Server, Session, Start, audit_lines, count, eventually, token};
+use e2e::{Connection, Home, PATIENCE, Random, Server, Session, Start, audit_lines, count, eventually, token};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use serde_json::Value;
 
@@ -64,6 +64,30 @@ async fn acts(client: Arc<Client>, session: String, round: usize, done: Arc<Atom
         done.fetch_add(1, Ordering::Relaxed);
     }
     answered
+}
+
+#[tokio::test]
+// promise: audit-1
+async fn a_browsers_log_in_and_its_log_out_have_lines_of_their_own() {
+    let server = Server::start();
+    let mut connection = Connection::tcp(server.address()).expect("it listens");
+    let mut asks = |method: &str, path: &str, fields: &[(&str, &str)], body: &str| {
+        let headers = [&[("Host", "localhost")], fields].concat();
+        connection.send(method, path, &headers, body).expect("an answer")
+    };
+    let bearer = format!("Bearer {}", server.token());
+    let by_token = [("Authorization", bearer.as_str())];
+    assert_eq!(asks("POST", "/tickets", &by_token, r#"{"page":"sessions"}"#).status, 201);
+    let logged_in = asks("POST", "/login", &by_token, "");
+    let cookie = logged_in.header("set-cookie").and_then(|it| it.split(';').next()).expect("a cookie").to_owned();
+    let key = logged_in.json()["key"].as_str().expect("a key").to_owned();
+    let by_browser = [("Cookie", cookie.as_str()), ("Ptyd-Login", key.as_str()), ("Sec-Fetch-Site", "same-origin")];
+    assert_eq!(asks("DELETE", "/login", &by_browser, "").status, 204);
+    assert_eq!(asks("DELETE", "/login", &by_browser, "").status, 401, "it has ended");
+    let lines = audit_lines(&server.home().state());
+    let answered = lines.iter().filter(|line| is(line, &[("event", "answer"), ("outcome", "ok")]));
+    let actions: Vec<_> = answered.filter_map(|line| line["action"].as_str()).collect();
+    assert_eq!(actions, ["make log-in link", "log in", "log out"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -246,7 +270,7 @@ async fn an_admin_reads_the_log_over_rest_and_at_the_command_line_and_nobody_els
     of_ann.execute(&hers, &run("echo first"), None).await.expect("run");
     of_ann.execute(&hers, &run("echo 'a \u{1b}[2J b'; false"), None).await.expect("run");
     let ask = |token: &str, path: &str| {
-        let mut connection = e2e::Connection::tcp(server.address()).expect("it listens");
+        let mut connection = Connection::tcp(server.address()).expect("it listens");
         let bearer = format!("Bearer {token}");
         connection.send("GET", path, &[("Host", "localhost"), ("Authorization", &bearer)], "").expect("an answer")
     };

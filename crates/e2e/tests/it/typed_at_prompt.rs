@@ -79,6 +79,44 @@ async fn waits_cover_a_persons_line_and_typed_ahead_lines() {
 }
 
 #[tokio::test]
+// promise: shell-13
+async fn a_wait_covers_every_line_that_was_typed_before_it() {
+    each("20 what a person types", async |t| {
+        let wait = WaitRequest { timeout: Some(20.0), ..WaitRequest::default() };
+        t.shell.sends(b"sleep 0.2\r").await;
+        t.shell.sends(b"sleep 0.2\r").await;
+        let folder = tempfile::tempdir().expect("a folder");
+        let [last, read] = ["last", "read"].map(|name| folder.path().join(name));
+        t.shell.sends(format!("sleep 0.3; touch {}\r", last.display()).as_bytes()).await;
+        assert_eq!(t.shell.wait(&wait).await.ended_by, EndedBy::Ended, "{:?}", t.dialect);
+        assert!(last.exists(), "it ended before the last line: {:?}", t.dialect);
+        // A program reads the second line, so the shell reports one end.
+        t.shell.sends(format!("sh -c 'read x; sleep 0.1; touch {}'\r", read.display()).as_bytes()).await;
+        becomes(t, Foreground::InputWanted).await;
+        t.shell.sends(b"mine\r").await;
+        assert_eq!(t.shell.wait(&wait).await.ended_by, EndedBy::Ended, "{:?}", t.dialect);
+        assert!(read.exists(), "it ended before the only line of the shell: {:?}", t.dialect);
+        becomes(t, Foreground::Idle).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+// promise: crash-2
+async fn a_line_that_a_program_has_read_does_not_run_for_the_next_server() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.sends(b"sh -c 'read x'\r").await;
+    eventually("a question", async || (shell.look().await.foreground == Foreground::InputWanted).then_some(())).await;
+    shell.sends(b"mine\r").await;
+    let wait = WaitRequest { timeout: Some(20.0), ..WaitRequest::default() };
+    assert_eq!(shell.wait(&wait).await.ended_by, EndedBy::Ended);
+    server.kill9();
+    server.again();
+    eventually("the prompt", async || (shell.look().await.foreground == Foreground::Idle).then_some(())).await;
+}
+
+#[tokio::test]
 // promise: signal-2
 async fn an_interrupt_discards_unread_input() {
     each("6 interrupts", async |t| {

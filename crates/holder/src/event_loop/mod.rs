@@ -271,10 +271,11 @@ impl Holder {
         let Some(sample) = self.sampler.sample_if_due(now, self.terminal.leader(), shell_pid) else { return };
         sys::fault::stall("sampled");
         let Sample { mut facts, state, is_new } = sample;
-        // At a reported prompt, only these are new to the server: a hook that asks, the editor behind it, and the foreground of input
-        // that was typed ahead.
+        // At a reported prompt, only these are new to the server: a hook that asks, the editor behind it or behind typed input, and
+        // the foreground of input that was typed ahead.
         if self.shell.phase() == Phase::Ready {
-            let is_typed_ahead = state.group != shell_pid && self.shell.input_since_handover();
+            let is_touched = self.shell.input_since_handover();
+            let is_read = is_touched && !self.input.is_writing();
             let is_news = match state.foreground {
                 Activity::ShellReads => {
                     self.shell.hook_asks();
@@ -283,9 +284,10 @@ impl Holder {
                 Activity::Editor if state.group == shell_pid => {
                     self.sampler.suspend();
                     self.shell.edits();
-                    self.shell.take_hook_asked()
+                    self.shell.take_hook_asked() || is_read
                 }
-                _ => is_typed_ahead,
+                Activity::Unknown => is_read,
+                _ => state.group != shell_pid && is_touched,
             };
             if !is_news && !self.shell.is_sampled_only() {
                 return;

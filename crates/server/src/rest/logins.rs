@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 
 use super::state::{Rest, unexpected};
 use crate::http::problem::ProblemResponse;
-use ptyd_core::action::{Action, Outcome};
-use ptyd_core::principal::{Principal, Scope, TicketTarget};
+use ptyd_core::action::{Action, LogInStep, Outcome};
+use ptyd_core::principal::{Principal, Scope};
 
 /// The route, where a link's ticket is a credential.
 pub(crate) const PATH: &str = "/login";
@@ -20,10 +20,10 @@ pub(super) async fn open(
 ) -> Result<Response, ProblemResponse> {
     let is_secure = |origin: &HeaderValue| origin.as_bytes().starts_with(b"https:");
     let is_encrypted = headers.get(header::ORIGIN).is_some_and(is_secure);
-    record(&rest, &principal).await?;
+    record(&rest, &principal, LogInStep::In).await?;
     let made = rest.logins.open(&principal, is_encrypted)?;
     // The new cookie takes the place of the browser's earlier one.
-    rest.logins.close(&headers);
+    end(&rest, &headers).await?;
     tracing::info!(principal = principal.name, "a browser has logged in to the page");
     let scope = match principal.scope {
         Scope::Read => api::TokenScope::Read,
@@ -35,19 +35,22 @@ pub(super) async fn open(
     Ok((StatusCode::CREATED, fields, Json(login)).into_response())
 }
 
-/// The audit log has a line of a ticket for each link and log-in, with its scope, before the answer. The core's own ticket, which that
-/// line is about, is used up at once.
-pub(super) async fn record(rest: &Rest, principal: &Principal) -> Result<(), ProblemResponse> {
-    let may_write = principal.scope >= Scope::Write;
-    match rest.act(principal, Action::Ticket { place: TicketTarget::Docs, may_write }).await? {
-        Outcome::Ticket(made) => {
-            rest.dispatcher.tickets().redeem(&made.ticket);
-            Ok(())
-        }
+/// The audit log has a line of each link and log-in before the answer, and of each end that a browser asks for.
+pub(super) async fn record(rest: &Rest, principal: &Principal, step: LogInStep) -> Result<(), ProblemResponse> {
+    match rest.act(principal, Action::LogIn(step)).await? {
+        Outcome::Recorded => Ok(()),
         other => Err(unexpected(&other)),
     }
 }
 
-pub(super) async fn close(State(rest): State<Rest>, headers: HeaderMap) -> Response {
-    (StatusCode::NO_CONTENT, [(header::SET_COOKIE, rest.logins.close(&headers))]).into_response()
+/// Ends the log-in of a request, if it has one; the value of `Set-Cookie` that makes its browser forget it.
+async fn end(rest: &Rest, headers: &HeaderMap) -> Result<String, ProblemResponse> {
+    if let Some(Some(principal)) = rest.logins.of(headers) {
+        record(rest, &principal, LogInStep::Out).await?;
+    }
+    Ok(rest.logins.close(headers))
+}
+
+pub(super) async fn close(State(rest): State<Rest>, headers: HeaderMap) -> Result<Response, ProblemResponse> {
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, end(&rest, &headers).await?)]).into_response())
 }

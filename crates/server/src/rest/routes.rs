@@ -1,8 +1,8 @@
 //! The table of routes: the method, the path, the handler, and the description.
 
 use api::ErrorCode::{
-    AlreadyDecided, ApprovalNeeded, CommandNotFound, InputStalled, NothingRuns, PolicyDenied, ServerDraining,
-    SessionAlive, SessionBusy, SessionEnded, SessionNotReady, StartFailed, WouldEcho,
+    AlreadyDecided, ApprovalNeeded, CommandNotFound, InputStalled, NothingRuns, PolicyDenied, RemovalContinues,
+    ServerDraining, SessionAlive, SessionBusy, SessionEnded, SessionNotReady, StartFailed, WouldEcho,
 };
 use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, post, put};
@@ -95,7 +95,7 @@ fn of_sessions() -> Vec<Route> {
                 .query::<api::TerminateQuery>()
                 .body::<api::TerminateQuery>(json!({ "force": true }))
                 .json::<api::Terminated>(200, "The ended session, and the number of processes ended with it.")
-                .refuses(&[SessionAlive]),
+                .refuses(&[SessionAlive, RemovalContinues]),
         ),
         on_post(
             "/terminals/{session}/resize",

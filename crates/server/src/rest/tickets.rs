@@ -10,7 +10,7 @@ use super::extract::Body;
 use super::logins;
 use super::state::{Rest, unexpected};
 use crate::http::problem::ProblemResponse;
-use ptyd_core::action::{Action, Outcome};
+use ptyd_core::action::{Action, LogInStep, Outcome};
 use ptyd_core::ids::SessionId;
 use ptyd_core::principal::{Principal, TicketTarget};
 
@@ -44,7 +44,7 @@ async fn link(rest: &Rest, principal: &Principal) -> Result<Response, ProblemRes
         let help = "a program in a session makes no link to the page; run `ptyd open` outside of ptyd's sessions";
         return Err(ProblemResponse::new(ErrorCode::Forbidden, help));
     }
-    logins::record(rest, principal).await?;
+    logins::record(rest, principal, LogInStep::Link).await?;
     let made = rest.logins.link(principal)?;
     let ticket = api::Ticket { ticket: made.ticket, expires_in: made.lifetime.as_secs(), url: Some(made.url) };
     Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], Json(ticket)).into_response())

@@ -70,6 +70,7 @@ pub(super) fn code_of(error: &ActionError) -> (ErrorCode, Code) {
         ActionError::Exhausted { .. } | ActionError::NotRecorded { .. } => {
             (ErrorCode::ResourcesExhausted, Code::Internal)
         }
+        ActionError::Removing { .. } => (ErrorCode::RemovalContinues, Code::Internal),
         // No message of a viewer starts a session.
         ActionError::Draining => (ErrorCode::ServerDraining, Code::Restarting),
         ActionError::Restarting => (ErrorCode::ServerRestarting, Code::Restarting),

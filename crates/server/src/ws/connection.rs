@@ -482,6 +482,7 @@ impl OpenConnection<'_> {
             | ActionError::KeyReused { .. }
             | ActionError::Start { .. }
             | ActionError::Exhausted { .. }
+            | ActionError::Removing { .. }
             | ActionError::NotRecorded { .. }
             | ActionError::Draining
             | ActionError::Restarting

@@ -33,6 +33,21 @@ pub fn outside_proc(path: &Path) -> Option<PathBuf> {
     follow(path, |folder| !folder.starts_with("/proc")).ok()
 }
 
+/// The path without symbolic links as another process has it, to which `/proc/self` is another one. A link in `/proc` stays where
+/// no path leads to what it shows, such as a pipe.
+#[must_use]
+pub fn seen_by(pid: u32, path: &Path) -> PathBuf {
+    let target = |link: &Path| match link.to_str() {
+        Some("/proc/self") => Some(PathBuf::from(pid.to_string())),
+        Some("/proc/thread-self") => Some(PathBuf::from(format!("{pid}/task/{pid}"))),
+        Some(_) | None => {
+            let is_plain = !link.starts_with("/proc") || link.parent() == Some(Path::new("/proc"));
+            link.read_link().ok().filter(|to| is_plain || to.is_absolute() && to.exists())
+        }
+    };
+    follow_by(path, target, |_| true).unwrap_or_else(|_| path.to_owned())
+}
+
 /// Whether root alone can make a link in a folder whose path has no links.
 fn is_roots(folder: &Path) -> bool {
     let is_closed = |folder: &Path| {
@@ -45,6 +60,15 @@ fn is_roots(folder: &Path) -> bool {
 
 /// Follows the links in folders for which `follows` is true; the error is another link.
 fn follow(path: &Path, follows: impl Fn(&Path) -> bool) -> Result<PathBuf, PathBuf> {
+    follow_by(path, |link| link.read_link().ok(), follows)
+}
+
+/// The same where each link leads to this target.
+fn follow_by(
+    path: &Path,
+    target: impl Fn(&Path) -> Option<PathBuf>,
+    follows: impl Fn(&Path) -> bool,
+) -> Result<PathBuf, PathBuf> {
     let (mut place, mut rest, mut links) = (PathBuf::new(), names(path), 0);
     while let Some(name) = rest.pop_front() {
         if name == ".." {
@@ -52,15 +76,15 @@ fn follow(path: &Path, follows: impl Fn(&Path) -> bool) -> Result<PathBuf, PathB
             continue;
         }
         let next = place.join(name);
-        match next.read_link() {
-            Ok(_) if links == LINKS_MAX || !follows(&place) => return Err(next),
-            Ok(target) => {
+        match target(&next) {
+            Some(_) if links == LINKS_MAX || !follows(&place) => return Err(next),
+            Some(target) => {
                 links += 1;
                 let mut target = names(&target);
                 target.append(&mut rest);
                 rest = target;
             }
-            Err(_) => place = next,
+            None => place = next,
         }
     }
     Ok(place)
@@ -90,6 +114,32 @@ mod tests {
         for path in ["/proc/1/stat", "/dev/null"] {
             assert_eq!(outside_proc(Path::new(path)), Some(path.into()));
         }
+    }
+
+    #[test]
+    // promise: wait-5
+    fn a_link_to_proc_self_leads_to_the_process_that_sees_it() {
+        let child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn();
+        let mut child = child.expect("cat runs");
+        let pid = child.id();
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = folder.path().canonicalize().expect("there");
+        symlink("/proc/self/fd", own.join("link")).expect("made");
+        let cwd = std::env::current_dir().expect("a folder");
+        for (path, seen) in [
+            ("/dev/fd/0", format!("/proc/{pid}/fd/0")),
+            ("/dev/stdin", format!("/proc/{pid}/fd/0")),
+            ("/proc/thread-self/stat", format!("/proc/{pid}/task/{pid}/stat")),
+            ("/proc/../proc/self/stat", format!("/proc/{pid}/stat")),
+            ("/proc/mounts", format!("/proc/{pid}/mounts")),
+            ("/proc/self/cwd", cwd.display().to_string()),
+            (own.join("link/0").to_str().expect("text"), format!("/proc/{pid}/fd/0")),
+            ("/dev/null", "/dev/null".to_owned()),
+        ] {
+            assert_eq!(seen_by(pid, Path::new(path)), Path::new(&seen), "{path}");
+        }
+        child.kill().expect("ours");
+        child.wait().expect("ours");
     }
 
     #[test]

@@ -59,13 +59,8 @@ pub(in crate::sessions) async fn purge(
     // Past its time the removal continues, and another request joins it.
     let removed = services.history.in_time(("store.db", limits::DISK_PATIENCE), removal).await.map_err(|e| match e {
         ActionError::Exhausted { .. } if !is_gone.load(Ordering::Relaxed) => {
-            let folder = services.backends.holders.folder(&request.session);
-            let (shown, patience) = (folder.path().display(), limits::DISK_PATIENCE);
-            ActionError::Exhausted {
-                why: format!(
-                    "{shown} is not removed yet after {patience:?}; the removal continues: ask again for its end"
-                ),
-            }
+            let folder = services.backends.holders.folder(&request.session).path().display().to_string();
+            ActionError::Removing { folder, patience: limits::DISK_PATIENCE }
         }
         other => other,
     });

@@ -26,6 +26,8 @@ use crate::sessions::session::{Finished, Request};
 pub(in crate::sessions) struct ExternalConditions {
     host: Arc<dyn Host>,
     holder_pid: u32,
+    /// The shell, to which `/proc/self` is another process than to the server.
+    shell: Option<u32>,
     /// The shell of a sandbox, whose paths the files have.
     inside: Option<u32>,
     /// The user whose session it is, if it is not the server's own.
@@ -44,8 +46,20 @@ pub(in crate::sessions) struct ExternalConditions {
 
 impl ExternalConditions {
     fn at(host: Arc<dyn Host>, holder_pid: u32) -> Self {
-        let (inside, identity, confinement, awaits_server, ports, known, files) = Default::default();
-        Self { host, holder_pid, inside, identity, confinement, awaits_server, any_port: false, ports, known, files }
+        let (shell, inside, identity, confinement, awaits_server, ports, known, files) = Default::default();
+        Self {
+            host,
+            holder_pid,
+            shell,
+            inside,
+            identity,
+            confinement,
+            awaits_server,
+            any_port: false,
+            ports,
+            known,
+            files,
+        }
     }
 
     /// `None` if the wait has no such condition. A port or file that exists already counts only with `counts_now`.
@@ -64,6 +78,7 @@ impl ExternalConditions {
         }
         let snapshot = handle.ask(Request::Look).await?;
         let mut this = Self::at(Arc::clone(&handle.shared.backends.host), snapshot.holder_pid);
+        this.shell = snapshot.view.pid;
         this.inside =
             snapshot.view.pid.filter(|_| snapshot.view.confinement.is_some_and(ConfinementTier::has_namespaces));
         let spec = &handle.shared.spec;
@@ -139,7 +154,11 @@ impl ExternalConditions {
         match self.inside {
             Some(shell) => self.host.file_inside(shell, place),
             None if self.hides(place) => None,
-            None => self.host.file_as(&self.identity, place),
+            // A link may lead to `/proc/self`, as `/dev/fd` does, and may come later.
+            None => {
+                let seen = self.shell.map(|shell| self.host.path_seen_by(shell, place));
+                self.host.file_as(&self.identity, seen.as_deref().unwrap_or(place))
+            }
         }
     }
 

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use wire::Key;
+
 use super::{Sent, Timeline};
 use crate::action::Tools;
 
@@ -60,8 +62,13 @@ impl Timeline {
     }
 
     /// Input is on its way. A wait that begins with it must not end at the prompt where it is typed.
-    pub(crate) fn record_input(&mut self, bytes: &[u8]) {
-        self.shell.typed(bytes, self.log.current.is_some());
+    pub(crate) fn record_input(&mut self, key: Key, bytes: &[u8]) {
+        self.shell.expects(key, bytes, self.log.current.is_some());
+    }
+
+    /// The holder has typed nothing of this input, or has recorded it before.
+    pub(crate) fn forget_input(&mut self, key: &Key) {
+        self.shell.typed_lines.forget(key);
     }
 
     /// The program that reads now has received no part of a line.
@@ -72,6 +79,9 @@ impl Timeline {
     /// Whether a line typed at the prompt has not ended.
     pub(crate) fn set_typed_line(&mut self, has: bool) {
         self.shell.has_typed_line = has;
+        if !has {
+            self.shell.typed_lines.end_all();
+        }
     }
 
     /// Whether the shell's editor is in use inside a command.
@@ -98,6 +108,7 @@ impl Timeline {
     pub(crate) fn forget_requests(&mut self) {
         self.queries.known_to_holder = self.queries.answered;
         self.signals.on_their_way.clear();
+        self.shell.typed_lines.forget_expected();
     }
 
     /// A signal is on its way; the holder records it.

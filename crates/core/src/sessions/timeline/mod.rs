@@ -205,7 +205,7 @@ impl Timeline {
             }
             Some(Record::Input { key, len, bytes, .. }) => {
                 self.log.remember_input(key, event.offset.0, len);
-                self.shell.typed(bytes, self.log.current.is_some());
+                self.shell.typed(&key, bytes, self.log.current.is_some());
                 if bytes.contains(&INTERRUPT_KEY) {
                     self.log.interrupt();
                 }
@@ -243,6 +243,7 @@ impl Timeline {
         self.log.last_id = self.log.last_id.max(id);
         self.log.current = Some(id);
         (self.shell.still_inside, self.shell.has_typed_line, self.shell.is_hookless) = (false, false, false);
+        self.shell.typed_lines.end_all();
         let text = kept_text(&String::from_utf8_lossy(text));
         self.log.push(Command {
             id,
@@ -472,7 +473,8 @@ impl Timeline {
                 (self.shell.prompt_seen, self.shell.has_errexit) = (true, end.flags.errexit);
                 // An editor that was reported behind this end belongs to a hook of the prompt.
                 let is_a_hooks = std::mem::take(&mut self.shell.hook_reads);
-                (self.shell.has_typed_line, self.shell.unclear) = (is_a_hooks, None);
+                self.shell.reports_an_end(end.id == 0, is_a_hooks);
+                self.shell.unclear = None;
                 self.shell.still_inside &= !is_a_hooks;
                 self.log.background_from = at;
                 let cwd = PathBuf::from(std::ffi::OsString::from_vec(end.cwd));

@@ -129,6 +129,7 @@ impl From<ActionError> for ToolError {
             | ActionError::Start { .. }
             | ActionError::Unreachable { .. }
             | ActionError::Exhausted { .. }
+            | ActionError::Removing { .. }
             | ActionError::NotRecorded { .. }
             | ActionError::Draining
             | ActionError::Internal { .. } => error.to_string(),

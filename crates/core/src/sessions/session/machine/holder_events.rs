@@ -81,8 +81,7 @@ impl Session {
         (self.foreground.editor_since, self.foreground.report_key) = (is_editing.then_some(self.now.at), None);
         self.waits.notify_prompt();
         self.run_pending();
-        // A wait without a command ends at the prompt.
-        self.finish_where(|w| w.command.is_none(), EndedBy::Ended);
+        self.finish_waits_for_lines();
     }
 
     pub(super) fn on_command_end(&mut self, id: u32) {

@@ -86,7 +86,7 @@ impl Session {
         }
         // Before the holder records it: a wait that begins with this input must not end at the prompt where it is
         // typed.
-        self.timeline.record_input(&bytes);
+        self.timeline.record_input(key, &bytes);
         self.inside.note_input(prompt);
         let mut rest = bytes.iter().skip_while(|byte| !wire::ENDS_LINE.contains(byte));
         let (ends_line, is_one_line) = (rest.next().is_some(), rest.next().is_none());
@@ -147,6 +147,9 @@ impl Session {
         // Behind a program that passes keys on, an echo and output look alike.
         let shown = if shown == Shown::Editor && !is_read_here { Shown::Unknown } else { shown };
         self.foreground.on_typed();
+        if status != Status::Ok {
+            self.timeline.forget_input(&key);
+        }
         if !is_signal && status != Status::Ok {
             // The line was not typed in full, so no report of its end will come.
             self.timeline.set_typed_line(false);

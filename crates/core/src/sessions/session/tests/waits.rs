@@ -10,9 +10,42 @@ use tokio::sync::oneshot;
 use wire::{Echo, FromHolder, HandoverMethod, Status, Target, ToHolder};
 
 use super::{NO_PROCESS, Rig, StepInput, sample};
-use crate::action::{ActionError, InputBytes, TargetShell, Until, Wait};
+use crate::action::{ActionError, EndedBy, InputBytes, TargetShell, Until, Wait};
 use crate::limits;
 use crate::sessions::session::requests::{Finished, Request, Started, Typed};
+
+#[test]
+// promise: shell-13
+fn a_wait_ends_with_the_lines_typed_before_it_and_not_with_later_ones() {
+    let mut rig = Rig::new(HandoverMethod::Keys);
+    rig.prompt(0, "first", 0);
+    rig.publish();
+    let types = |rig: &mut Rig, key: u8| {
+        let bytes = b"sleep 1\r";
+        rig.record(&Record::Input { key: [key; 16], len: 8, is_secret: false, bytes });
+        rig.publish();
+    };
+    let waits = |rig: &mut Rig| {
+        let (reply, finished) = oneshot::channel();
+        rig.request(Request::Wait { wait: Wait::at_most(WAIT_MAX), command: None, from: None, reply });
+        finished
+    };
+    let mut ended: Vec<oneshot::Receiver<Finished>> = Vec::new();
+    for key in 1..=3 {
+        types(&mut rig, key);
+        ended.push(waits(&mut rig));
+    }
+    rig.prompt(0, "second", 0);
+    rig.publish();
+    let has_ended = |it: &mut oneshot::Receiver<Finished>| it.try_recv().map(|finished| finished.ended_by).ok();
+    let told: Vec<_> = ended.iter_mut().map(has_ended).collect();
+    assert_eq!(told, [Some(EndedBy::Ended), None, None]);
+    // A program has read the other two: the editor waits for a line.
+    rig.receive(sample(Activity::Editor, Modes::default(), NO_PROCESS));
+    let told: Vec<_> = ended[1..].iter_mut().map(has_ended).collect();
+    assert_eq!(told, [Some(EndedBy::Ended); 2]);
+    assert!(!rig.session.timeline.shell().has_typed_line);
+}
 
 /// The longest time that a request of these tests may wait.
 const WAIT_MAX: Duration = Duration::from_secs(40);

@@ -53,8 +53,7 @@ impl Session {
     fn on_state(&mut self, state: State) {
         self.timeline.record_known_answers(state.answered.0);
         // The holder sends another state after the input; one from before it is out of date.
-        let is_answer_on_its_way = self.timeline.queries().answered > self.timeline.queries().known_to_holder;
-        if self.foreground.typing > 0 || is_answer_on_its_way {
+        if self.foreground.typing > 0 || self.is_answer_on_its_way() {
             return;
         }
         if self.foreground.state.is_some_and(|before| before.group != state.group) {
@@ -106,6 +105,11 @@ impl Session {
         self.check_foreign_shell(state);
         self.refuse_pending();
         self.foreground.state_pending = true;
+    }
+
+    /// Whether the holder has not sent a state since this server answered a query.
+    fn is_answer_on_its_way(&self) -> bool {
+        self.timeline.queries().answered > self.timeline.queries().known_to_holder
     }
 
     /// Whether the shell's process reads the terminal otherwise than at its prompt, because it runs another program by
@@ -296,12 +300,30 @@ impl Session {
         let is_settled = settles_at.is_none_or(|at| self.now.at >= at);
         if self.foreground.state_pending && is_settled && !self.has_unread() && !self.keys_are_on_their_way() {
             self.foreground.state_pending = false;
+            self.end_lines_read_by_others();
             self.refuse_pending();
             if let Some(ended_by) = self.pause() {
                 self.remember_question();
                 tracing::debug!(session = %self.shared.id, rule = self.verdict().1, "the waits that end on wanted input end");
                 self.finish_where(OpenWait::ends_on_input_wanted, ended_by);
             }
+        }
+    }
+
+    /// The shell has the terminal and waits for a line behind the end of one: no line that was typed before is left. Of a shell
+    /// that may not be examined, only that it has the terminal is known.
+    fn end_lines_read_by_others(&mut self) {
+        let shell = self.timeline.shell();
+        let waits = |state: State| {
+            let has_read = matches!(state.foreground, wire::Activity::Editor | wire::Activity::Unknown);
+            has_read && state.group == shell.pid && !self.has_replaced_itself(state)
+        };
+        // fish keeps typed lines while it waits for the answer to a query.
+        let is_asked = self.foreground.typing > 0 || self.is_answer_on_its_way();
+        if shell.typed_lines.are_ahead() && !is_asked && self.foreground.state.is_some_and(waits) {
+            tracing::debug!(session = %self.shared.id, rule = self.verdict().1, "all lines that were typed ahead have ended");
+            self.timeline.set_typed_line(false);
+            self.finish_waits_for_lines();
         }
     }
 

@@ -19,6 +19,8 @@ use crate::sessions::session::requests::{Finished, ScreenSnapshot, StartReply, S
 pub(crate) struct OpenWait {
     /// The command whose end ends the wait; `None` for whatever runs.
     pub(crate) command: Option<u32>,
+    /// A wait for whatever runs ends with this many of the lines that were typed at the prompt.
+    pub(crate) lines: u64,
     /// The first byte that counts as new for this caller.
     pub(crate) from: u64,
     pub(crate) began: Instant,
@@ -76,6 +78,7 @@ impl OpenWait {
         });
         Self {
             command,
+            lines: 0,
             from,
             began: now,
             accepted_bytes,

@@ -78,7 +78,9 @@ impl Session {
         reply: oneshot::Sender<Finished>,
     ) -> OpenWait {
         let sight = (self.timeline.cols(), self.shared.folder.masks());
-        OpenWait::new(self.now.at, wait, command, from, sight, accepted_bytes, reply)
+        let mut waiter = OpenWait::new(self.now.at, wait, command, from, sight, accepted_bytes, reply);
+        waiter.lines = self.timeline.shell().typed_lines.typed();
+        waiter
     }
 
     /// Waits for this command, or for the running one.
@@ -174,6 +176,14 @@ impl Session {
                 i += 1;
             }
         }
+    }
+
+    /// Ends the waits without a command whose typed lines have ended.
+    pub(in crate::sessions::session::machine) fn finish_waits_for_lines(&mut self) {
+        // An expected line may not come to be recorded.
+        let lines = &self.timeline.shell().typed_lines;
+        let (typed, ended) = (lines.typed(), lines.ended);
+        self.finish_where(|w| w.command.is_none() && w.lines.min(typed) <= ended, EndedBy::Ended);
     }
 
     pub(in crate::sessions::session::machine) fn finish(
