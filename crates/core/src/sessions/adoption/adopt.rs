@@ -24,7 +24,6 @@ use crate::limits;
 use crate::limits::{FAULT_PAUSE, FAULTS_FORGOTTEN, FAULTS_MAX};
 use crate::mutex::locked;
 use crate::principal::Detach;
-use crate::sessions::actions::task_wait;
 use crate::sessions::backends::Backends;
 use crate::sessions::concurrency_limits::{Permits, SessionPlace};
 use crate::sessions::ended::{session, unwitnessed_end};
@@ -33,6 +32,7 @@ use crate::sessions::resource_limits;
 use crate::sessions::services::Services;
 use crate::sessions::session::{Actor, Now, Session};
 use crate::sessions::shared::Shared;
+use crate::sessions::tasks::follow::wait_on_for_tasks;
 use crate::sessions::unreachable::{Hindrance, Unreachable, does_not_answer};
 use crate::sessions::viewer_feed::Published;
 use crate::store::SessionRow;
@@ -111,7 +111,7 @@ fn seat(
     if row != Some(&now) {
         services.history.store.put_session(now);
     }
-    tokio::spawn(task_wait::wait_on_for_tasks(Arc::clone(services), shared.id.clone()));
+    tokio::spawn(wait_on_for_tasks(Arc::clone(services), shared.id.clone()));
     tokio::spawn(watch_over(Arc::clone(services), Box::new(actor), place, services.sessions.stop_signal()));
     handle
 }
