@@ -47,7 +47,7 @@ pub(super) struct SecretRequests {
 }
 
 impl Open {
-    /// What a person is shown of it.
+    /// The view of it for a person.
     pub(super) fn shown(self, handle: &Handle) -> SecretRequest {
         let Self { name, asked: Asked { session, prompt, reader }, until, .. } = self;
         let command = prompt.command.map(|text| {

@@ -27,37 +27,43 @@ impl Session {
         wait: Option<Wait>,
         started: StartReply,
     ) {
-        match self.key_use(&key) {
+        match self.cx.key_use(&key) {
             KeyUse::Command(earlier) => return self.hand_out(earlier, wait, started),
             KeyUse::OtherRequest => return drop(started.send(Err(key_reused()))),
             // The holder answers with the command that it has under this key.
             KeyUse::Underway => return self.run_typed(&text, key, wait, started),
             KeyUse::Unused => {}
         }
-        if matches!(shell, TargetShell::Proven(most) if self.shared.taint.admitted() > most) {
-            return drop(started.send(Err(overtaken(&self.shared.meta, UNPROVABLE))));
+        if matches!(shell, TargetShell::Proven(most) if self.cx.shared.taint.admitted() > most) {
+            return drop(started.send(Err(overtaken(&self.cx.shared.meta, UNPROVABLE))));
         }
-        if self.has_exited() {
-            return drop(started.send(Err(self.ended_error())));
+        if self.cx.has_exited() {
+            return drop(started.send(Err(self.cx.ended_error())));
         }
-        if self.timeline.damage().is_some() {
+        if self.cx.timeline.damage().is_some() {
             // The command's beginning and end might be reported in a part of the journal that cannot be read.
-            return drop(started.send(Err(self.not_ready(&self.why_not_ready()))));
+            return drop(started.send(Err(self.cx.not_ready(&self.why_not_ready()))));
         }
-        if let Some(inside) = self.timeline.log().inside.as_ref().map(|inside| inside.id) {
+        if let Some(inside) = self.cx.timeline.log().inside.as_ref().map(|inside| inside.id) {
             return drop(started.send(Err(self.busy_error(inside))));
         }
-        let is_unread = self.foreground.is_heuristic && self.timeline.log().current.is_none() && !self.reads_commands();
+        let is_unread =
+            self.foreground.is_heuristic && self.cx.timeline.log().current.is_none() && !self.reads_commands();
         if self.foreground.is_heuristic && !is_unread {
             return self.run_typed(&text, key, wait, started);
         }
-        if !self.timeline.shell().prompt_seen || is_unread {
-            let until = self.now.at + std::time::Duration::from_millis(u64::from(patience_ms));
+        if !self.cx.timeline.shell().prompt_seen || is_unread {
+            let until = self.cx.now.at + std::time::Duration::from_millis(u64::from(patience_ms));
             self.pending.at_prompt.push(Pending { text, key, shell, until, wait, started });
             return self.refuse_pending();
         }
         self.count_before_command();
-        self.link.call(self.now.at, Call::Run { wait, started }, |seq| ToHolder::Run { seq, key, patience_ms, text });
+        self.cx.link.call(self.cx.now.at, Call::Run { wait, started }, |seq| ToHolder::Run {
+            seq,
+            key,
+            patience_ms,
+            text,
+        });
     }
 
     /// The holder's answer: it has handed the command over, or refuses it.
@@ -67,12 +73,12 @@ impl Session {
         let result = match status {
             Status::Ok | Status::Duplicate => return self.hand_out(id, wait, started),
             Status::Busy => Err(self.busy_error(id)),
-            Status::Ended => Err(self.ended_error()),
+            Status::Ended => Err(self.cx.ended_error()),
             Status::KeyReused => Err(key_reused()),
             Status::Typed if self.foreign_program_runs() => Err(self.typed_busy_error()),
             Status::Typed => {
-                self.timeline.set_typed_line(true);
-                let or = if self.takes_lines() {
+                self.cx.timeline.set_typed_line(true);
+                let or = if self.cx.takes_lines() {
                     " (or the prompt, PS1, was changed by hand and no longer reports)"
                 } else {
                     ""
@@ -81,9 +87,9 @@ impl Session {
                     "a line typed at the prompt has not ended{or} (C-c clears it), or a hook of the prompt asks something \
                      (answer it with send_input_to_terminal)"
                 );
-                Err(self.not_ready(&why))
+                Err(self.cx.not_ready(&why))
             }
-            Status::NotReady => Err(self.not_ready(&self.why_not_ready())),
+            Status::NotReady => Err(self.cx.not_ready(&self.why_not_ready())),
             Status::Failed | Status::NoProcess | Status::LineTooLong | Status::Stalled | Status::WouldEcho => {
                 Err(holder_failed("the command could not be handed over", value))
             }
@@ -94,40 +100,28 @@ impl Session {
     /// Why a new request could run in another directory than this one, if it could: a running command or typed input may
     /// change the directory before.
     pub(super) fn may_leave(&self, folder: &Path, key: &Key) -> Option<ActionError> {
-        if !matches!(self.key_use(key), KeyUse::Unused) || self.has_exited() {
+        if !matches!(self.cx.key_use(key), KeyUse::Unused) || self.cx.has_exited() {
             return None;
         }
-        if let Some(running) = self.timeline.log().newest_running() {
+        if let Some(running) = self.cx.timeline.log().newest_running() {
             return Some(self.busy_error(running));
         }
-        let is_there = || self.host().working_directory(self.timeline.shell().pid).is_some_and(|now| now == folder);
+        let is_there =
+            || self.cx.host().working_directory(self.cx.timeline.shell().pid).is_some_and(|now| now == folder);
         let stays = self.is_idle() && self.foreground.typing == 0 && is_there();
-        (!stays).then(|| overtaken(&self.shared.meta, ELSEWHERE))
-    }
-
-    /// Looks up the request of this key, also one that an earlier server received.
-    pub(super) fn key_use(&self, key: &Key) -> KeyUse {
-        let is_same = |other: &Key| wire::is_same_name(key, other);
-        if let Some(command) = self.timeline.log().commands.iter().rev().find(|c| is_same(&c.key)) {
-            return if command.key == *key { KeyUse::Command(command.id) } else { KeyUse::OtherRequest };
-        }
-        if let Some(Err(())) = self.timeline.log().typed_with(key) {
-            return KeyUse::OtherRequest;
-        }
-        let is_on_its_way = |call: &Call| matches!(call, Call::Line { key, .. } if is_same(key));
-        if self.link.calls.values().any(is_on_its_way) { KeyUse::Underway } else { KeyUse::Unused }
+        (!stays).then(|| overtaken(&self.cx.shared.meta, ELSEWHERE))
     }
 
     /// Answers the caller of a command that was accepted, now or earlier.
     pub(super) fn hand_out(&mut self, id: u32, wait: Option<Wait>, started: StartReply) {
-        if self.timeline.log().command(id).is_none() && id <= self.timeline.log().last_id {
+        if self.cx.timeline.log().command(id).is_none() && id <= self.cx.timeline.log().last_id {
             let known = Started { id, is_history: true, finished: None };
             return drop(started.send(Ok(known)));
         }
-        let begins = self.timeline.log().command(id).is_some_and(Command::is_about_to_begin);
+        let begins = self.cx.timeline.log().command(id).is_some_and(Command::is_about_to_begin);
         if wait.is_none() && begins {
             // The answer includes the offset of the output, which the shell is about to report.
-            let until = self.now.at + limits::START_WAIT;
+            let until = self.cx.now.at + limits::START_WAIT;
             return self.waits.at_start.push((id, until, started));
         }
         let begun = self.begin_wait(id, wait);
@@ -148,7 +142,7 @@ impl Session {
     pub(super) fn refuse_pending(&mut self) {
         let never_ends = match self.foreground() {
             Foreground::InputWanted | Foreground::PasswordWanted => true,
-            Foreground::Fullscreen => self.foreground.settles_at().is_none_or(|at| self.now.at >= at),
+            Foreground::Fullscreen => self.foreground.settles_at().is_none_or(|at| self.cx.now.at >= at),
             Foreground::Idle | Foreground::Running | Foreground::Stopped => false,
         };
         if never_ends {
@@ -157,12 +151,12 @@ impl Session {
         let refused = if never_ends {
             std::mem::take(&mut self.pending.at_prompt)
         } else {
-            self.pending.take_overdue(self.now.at)
+            self.pending.take_overdue(self.cx.now.at)
         };
         if !refused.is_empty() {
             let why = self.why_not_ready();
             for pending in refused {
-                let _ = pending.started.send(Err(self.not_ready(&why)));
+                let _ = pending.started.send(Err(self.cx.not_ready(&why)));
             }
         }
     }

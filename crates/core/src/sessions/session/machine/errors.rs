@@ -1,7 +1,10 @@
 //! The errors of the session's requests, with the reason and what to do.
 
+use wire::Status;
+
 use crate::action::{ActionError, EndReason, Foreground};
 use crate::ids::CommandId;
+use crate::sessions::session::machine::context::Context;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::views;
 
@@ -11,7 +14,7 @@ const SHELL_IN_NESTED: &str = " - a shell that is run as a command in a nested s
 
 impl Session {
     pub(super) fn busy_error(&self, id: u32) -> ActionError {
-        let mut with = self.command_in_words(CommandId(id));
+        let mut with = self.cx.command_in_words(CommandId(id));
         if self.may_run_a_shell() {
             with.push_str(SHELL_IN_NESTED);
         }
@@ -19,15 +22,8 @@ impl Session {
     }
 
     fn busy_with(&self, with: String, command: Option<CommandId>) -> ActionError {
-        let (session, may_be_a_shell) = (self.shared.id.clone(), self.may_be_a_shell());
+        let (session, may_be_a_shell) = (self.cx.shared.id.clone(), self.may_be_a_shell());
         ActionError::Busy { session, with, command, may_be_a_shell }
-    }
-
-    /// A command with the beginning of its text.
-    pub(super) fn command_in_words(&self, id: CommandId) -> String {
-        let text = self.timeline.log().command(id.0).map_or("", |c| &c.text);
-        let words: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
-        format!("command {id} ({})", terminal::quote::line(&words))
     }
 
     pub(super) fn typed_busy_error(&self) -> ActionError {
@@ -40,15 +36,11 @@ impl Session {
         self.busy_with(with, None)
     }
 
-    pub(super) fn not_ready(&self, why: &str) -> ActionError {
-        ActionError::NotReady { session: self.shared.id.clone(), why: why.to_owned() }
-    }
-
     pub(super) fn why_not_ready(&self) -> String {
-        if let Some(damage) = &self.timeline.damage() {
+        if let Some(damage) = &self.cx.timeline.damage() {
             return format!("{damage}; end it and start another one");
         }
-        if self.foreground.is_heuristic && !self.shared.spec.handover.has_hooks() {
+        if self.foreground.is_heuristic && !self.cx.shared.spec.handover.has_hooks() {
             return "it is not waiting for a command; use send_input_to_terminal to type into the running program"
                 .to_owned();
         }
@@ -58,7 +50,7 @@ impl Session {
                 "{program} has the terminal, perhaps run by its prompt; wait longer (timeout), or interrupt it (C-c)"
             );
         }
-        match (self.timeline.shell().prompt_seen, self.foreground()) {
+        match (self.cx.timeline.shell().prompt_seen, self.foreground()) {
             (false, Foreground::InputWanted | Foreground::PasswordWanted) => {
                 "its start-up file waits for input; send some with send_input_to_terminal".to_owned()
             }
@@ -69,7 +61,7 @@ impl Session {
             }
             (false, _) => "it is still starting; retry in a moment".to_owned(),
             // A zsh prompt without its line editor goes on reading after an interrupt.
-            (true, _) if self.shared.meta.shell == "zsh" => {
+            (true, _) if self.cx.shared.meta.shell == "zsh" => {
                 "its line editor does not read; if its prompt is slow, wait longer (timeout); if a hook of the prompt asks \
                  something, answer it with send_input_to_terminal; if `unsetopt zle` took the editor away, type \
                  `setopt zle` with send_input_to_terminal; else send C-c, or reset the session"
@@ -86,12 +78,45 @@ impl Session {
 
     /// The name of the program that has the terminal although the shell has been at its prompt and runs no command.
     fn program_of_the_prompt(&self) -> Option<String> {
-        if !self.timeline.shell().prompt_seen || self.foreground.is_heuristic {
+        if !self.cx.timeline.shell().prompt_seen || self.foreground.is_heuristic {
             return None;
         }
-        let shell = self.host().process(self.timeline.shell().pid)?;
+        let shell = self.cx.host().process(self.cx.timeline.shell().pid)?;
         let group = shell.foreground_group.filter(|group| *group != shell.group)?;
-        Some(self.host().process(group)?.name)
+        Some(self.cx.host().process(group)?.name)
+    }
+}
+
+impl Context {
+    /// The result of a request that has no other answer.
+    pub(super) fn plain_result(&self, status: Status, value: u64) -> Result<(), ActionError> {
+        match status {
+            Status::Ok | Status::Duplicate => Ok(()),
+            Status::Ended => Err(self.ended_error()),
+            Status::NoProcess => Err(ActionError::Invalid {
+                field: "target",
+                problem: format!("{value} is not a process of this session"),
+            }),
+            Status::Failed => Err(holder_failed("the holder could not perform it", value)),
+            Status::Busy
+            | Status::NotReady
+            | Status::Typed
+            | Status::LineTooLong
+            | Status::Stalled
+            | Status::WouldEcho
+            | Status::KeyReused => Err(ActionError::Internal { why: format!("unexpected answer {status:?}") }),
+        }
+    }
+
+    /// A command with the beginning of its text.
+    pub(super) fn command_in_words(&self, id: CommandId) -> String {
+        let text = self.timeline.log().command(id.0).map_or("", |c| &c.text);
+        let words: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
+        format!("command {id} ({})", terminal::quote::line(&words))
+    }
+
+    pub(super) fn not_ready(&self, why: &str) -> ActionError {
+        ActionError::NotReady { session: self.shared.id.clone(), why: why.to_owned() }
     }
 
     pub(super) fn ended_error(&self) -> ActionError {

@@ -8,7 +8,6 @@ use super::errors::{holder_failed, key_reused};
 use crate::action::{ActionError, InputBytes, Wait};
 use crate::ids::CommandId;
 use crate::limits;
-use crate::sessions::render::range;
 use crate::sessions::session::machine::holder_link::{Call, SentInput};
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::machine::waits::matcher::Echo;
@@ -28,7 +27,7 @@ impl Session {
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     ) {
         let indents = matches!(bytes, InputBytes::Paste { .. }) && self.indents_what_is_typed();
-        let bytes = match typed_bytes(bytes, self.timeline.output().scanner.modes(), indents) {
+        let bytes = match typed_bytes(bytes, self.cx.timeline.output().scanner.modes(), indents) {
             Ok(bytes) => bytes,
             Err((field, problem)) => return drop(typed.send(Err(ActionError::Invalid { field, problem }))),
         };
@@ -40,27 +39,27 @@ impl Session {
             _ => None,
         };
         // The holder answers a repeated request without typing it again.
-        let is_new = self.timeline.log().typed_with(&key).is_none();
+        let is_new = self.cx.timeline.log().typed_with(&key).is_none();
         let is_at_prompt = signo.is_none() && is_new && self.is_idle();
         if let Some(id) = meant_for.filter(|_| is_at_prompt) {
-            let (session, command) = (self.shared.id.clone(), self.command_in_words(id));
+            let (session, command) = (self.cx.shared.id.clone(), self.cx.command_in_words(id));
             return drop(typed.send(Err(ActionError::InputTooLate { session, command })));
         }
         self.jobs.may_have_stopped |= bytes.contains(&0x1a);
-        let (from, offered) = (self.timeline.output().scanner.position(), bytes.len());
+        let (from, offered) = (self.cx.timeline.output().scanner.position(), bytes.len());
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
         let echo = wait.as_ref().filter(|wait| wait.pattern.is_some()).map(|_| {
             let is_shown = |byte: &u8| !indents || *byte != KILL_LINE;
             let shown = bytes.iter().copied().filter(is_shown).collect::<Vec<_>>();
-            let running = self.timeline.log().newest_running().and_then(|id| self.timeline.log().command(id));
+            let running = self.cx.timeline.log().newest_running().and_then(|id| self.cx.timeline.log().command(id));
             // The state is still the shell's, whose line editor has read the command.
             let echo = match running.is_some_and(Command::is_about_to_begin) {
-                true => Echo::of(&shown, self.unfinished_line(from), false),
+                true => Echo::of(&shown, self.cx.unfinished_line(from), false),
                 false => self.echo_of(&shown, from),
             };
             echo.painted_again_by_new_editor(self.may_have_new_editor())
         });
-        let prompt = self.is_at_nested_prompt().then(|| self.unfinished_line(from));
+        let prompt = self.is_at_nested_prompt().then(|| self.cx.unfinished_line(from));
         // Of a foreground that works the kernel names no process.
         let waiting = self.foreground.state.filter(|state| state.foreground.waits());
         let reader = waiting.map(|state| state.pid).or(self.inside.known_reader());
@@ -74,11 +73,11 @@ impl Session {
             self.check_interrupt();
         }
         if let Some(signo) = signo {
-            self.timeline.clear_begun_line();
+            self.cx.timeline.clear_begun_line();
             let (is_signal, echo) = (true, None);
             let sent = SentInput { from, offered, is_signal, is_at_prompt, echo, is_read_here, ignored_by };
             let call = Call::Input { key, wait, sent, typed };
-            return self.link.call(self.now.at, call, |seq| ToHolder::Signal {
+            return self.cx.link.call(self.cx.now.at, call, |seq| ToHolder::Signal {
                 seq,
                 target: Target::Foreground,
                 signo,
@@ -86,21 +85,21 @@ impl Session {
         }
         // Before the holder records it: a wait that begins with this input must not end at the prompt where it is
         // typed.
-        self.timeline.record_input(&bytes);
+        self.cx.timeline.record_input(&bytes);
         self.inside.note_input(prompt);
         let mut rest = bytes.iter().skip_while(|byte| !wire::ENDS_LINE.contains(byte));
         let (ends_line, is_one_line) = (rest.next().is_some(), rest.next().is_none());
         self.inside.note_line_for(reader.filter(|_| ends_line && is_one_line));
-        self.inside.await_reaction(self.now.at, ends_line.then_some(from));
+        self.inside.await_reaction(self.cx.now.at, ends_line.then_some(from));
         let is_signal = false;
         let sent = SentInput { from, offered, is_signal, is_at_prompt, echo, is_read_here, ignored_by };
         let call = Call::Input { key, wait, sent, typed };
-        self.link.call(self.now.at, call, |seq| ToHolder::Input { seq, key, is_secret, patience_ms, bytes });
+        self.cx.link.call(self.cx.now.at, call, |seq| ToHolder::Input { seq, key, is_secret, patience_ms, bytes });
     }
 
     /// The echo of what is typed when the output has come so far.
     pub(super) fn echo_of(&self, bytes: &[u8], from: u64) -> Echo {
-        let prompt = self.unfinished_line(from);
+        let prompt = self.cx.unfinished_line(from);
         match self.foreground.state {
             Some(state) if state.canonical && !state.echo => return Echo::none(prompt),
             Some(state) if !state.canonical && state.foreground.waits() => return Echo::of(bytes, prompt, true),
@@ -108,7 +107,7 @@ impl Session {
         }
         // The program may work, and paint what it is given when its editor reads again.
         let waited = self.foreground.editor_waited_at;
-        let editor_prompt = waited.map(|(at, _)| self.unfinished_line(at)).unwrap_or_default();
+        let editor_prompt = waited.map(|(at, _)| self.cx.unfinished_line(at)).unwrap_or_default();
         Echo::of(bytes, prompt, false).painted_again_behind(&editor_prompt)
     }
 
@@ -117,21 +116,12 @@ impl Session {
         if self.foreground.state.is_some_and(|state| state.canonical && state.foreground.waits()) {
             return false;
         }
-        let shell = self.shared.backends.host.process(self.timeline.shell().pid);
+        let shell = self.cx.shared.backends.host.process(self.cx.timeline.shell().pid);
         let group = shell.and_then(|shell| shell.foreground_group);
-        let command = self.timeline.log().newest_running().and_then(|id| self.timeline.log().command(id));
+        let command = self.cx.timeline.log().newest_running().and_then(|id| self.cx.timeline.log().command(id));
         self.foreground.editor_waited_at.is_none_or(|(at, waited)| {
             command.is_some_and(|command| at <= command.output_from()) || Some(waited) != group
         })
-    }
-
-    /// The text of the line that is unfinished at this offset, as a prompt is.
-    pub(super) fn unfinished_line(&self, at: u64) -> String {
-        /// A prompt has fewer bytes.
-        const PROMPT_BYTES: u64 = 2_048;
-        let before = range::read(&self.shared.reader, at.saturating_sub(PROMPT_BYTES), at);
-        let before = before.map(|slice| terminal::render(&slice.bytes, self.timeline.cols()).text).unwrap_or_default();
-        before.rsplit('\n').next().unwrap_or_default().to_owned()
     }
 
     /// The holder's answer: how much of the input it has typed.
@@ -149,20 +139,20 @@ impl Session {
         self.foreground.on_typed();
         if !is_signal && status != Status::Ok {
             // The line was not typed in full, so no report of its end will come.
-            self.timeline.set_typed_line(false);
+            self.cx.timeline.set_typed_line(false);
         }
         let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
-        let from = self.timeline.log().typed_from(&key).map_or(from, |at| at.min(from));
+        let from = self.cx.timeline.log().typed_from(&key).map_or(from, |at| at.min(from));
         let accepted = usize::try_from(value).unwrap_or(0);
         let result = match status {
             Status::Ok | Status::Duplicate => {
                 // A repeated input was for the command that ran when it was typed.
                 let command = match status {
-                    Status::Duplicate => self.timeline.log().command_at(from),
-                    _ => self.timeline.log().newest_running(),
+                    Status::Duplicate => self.cx.timeline.log().command_at(from),
+                    _ => self.cx.timeline.log().newest_running(),
                 };
                 // The command may have begun meanwhile.
-                let from = self.within_output_of(command, from);
+                let from = self.cx.within_output_of(command, from);
                 let finished = wait.map(|wait| {
                     let (reply, finished) = oneshot::channel();
                     let mut waiter = self.new_wait(wait, command, from, Some(accepted), reply);
@@ -189,9 +179,9 @@ impl Session {
                      be handed over whole; nothing was sent; send shorter lines"
                 ),
             }),
-            Status::Ended => Err(self.ended_error()),
+            Status::Ended => Err(self.cx.ended_error()),
             Status::KeyReused => Err(key_reused()),
-            Status::WouldEcho => Err(ActionError::WouldEcho { session: self.shared.id.clone() }),
+            Status::WouldEcho => Err(ActionError::WouldEcho { session: self.cx.shared.id.clone() }),
             Status::Busy | Status::NotReady | Status::Typed | Status::Failed | Status::NoProcess => {
                 Err(holder_failed("the input could not be typed", value))
             }

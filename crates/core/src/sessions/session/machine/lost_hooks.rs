@@ -16,7 +16,7 @@ const REPLACED: &str = "exec replaced the shell: commands run in the new program
 impl Session {
     /// Checks the suspicion and the answer to the report key.
     pub(super) fn check_hooks(&mut self) {
-        let now = self.now.at;
+        let now = self.cx.now.at;
         if let Some(at) = self.keys_lost_at() {
             // A rival may take the report key as well, so silence would prove nothing.
             (self.foreground.editor_since, self.foreground.report_key) = (None, None);
@@ -26,7 +26,7 @@ impl Session {
             return;
         }
         let is_suspicious = self.foreground.editor_since.is_some_and(|t| now >= t + limits::EDITOR_SUSPICION);
-        if is_suspicious && !self.timeline.shell().prompt_seen && self.is_replaced() {
+        if is_suspicious && !self.cx.timeline.shell().prompt_seen && self.is_replaced() {
             self.foreground.editor_since = None;
             self.goes_without_hooks();
         } else if is_suspicious && self.is_replaced() {
@@ -35,62 +35,48 @@ impl Session {
             let why = if self.foreground.is_heuristic { WITHOUT_HOOKS } else { REPLACED };
             self.goes_without_hooks();
             self.end_heuristically(CommandStatus::Completed, why);
-        } else if is_suspicious && self.foreground.report_key.is_none() && !self.keys_are_read() {
+        } else if is_suspicious && self.foreground.report_key.is_none() && !self.cx.keys_are_read() {
             self.foreground.editor_since = Some(now);
         } else if is_suspicious
-            && self.shared.spec.handover.is_in_band()
-            && !self.timeline.output().scanner.modes().bracketed_paste
+            && self.cx.shared.spec.handover.is_in_band()
+            && !self.cx.timeline.output().scanner.modes().bracketed_paste
         {
             // The shell reads keys for one of its commands: at its prompt, its editor would enable bracketed paste.
-            self.timeline.set_editor_in_use(true);
+            self.cx.timeline.set_editor_in_use(true);
             (self.foreground.editor_since, self.foreground.state_pending) = (None, true);
         } else if is_suspicious && self.foreground.report_key.is_none() {
             self.foreground.report_key = Some(ReportKey::pressed(now));
-            self.link.call(self.now.at, Call::Report, |seq| ToHolder::Report { seq });
+            self.cx.link.call(self.cx.now.at, Call::Report, |seq| ToHolder::Report { seq });
         }
         if self.foreground.report_key.take_if(|key| now >= key.due_at()).is_some() {
             self.on_report_overdue();
         }
     }
 
-    /// Whether the shell has read the keys that handed the command over; a report key pressed before that would become
-    /// the command's input.
-    pub(super) fn keys_are_read(&self) -> bool {
-        let Some(command) = self.timeline.log().current.and_then(|id| self.timeline.log().command(id)) else {
-            return !self.timeline.shell().prompt_seen;
-        };
-        // The kernel showed that a shell without private keys reads again and has nothing left to read.
-        if self.takes_lines() {
-            return true;
-        }
-        // A shell that waits after an interrupt has read them, or they were thrown away.
-        let is_interrupted = self.timeline.log().interrupted == command.id;
-        command.start.is_some() || is_interrupted || self.age_of(command.id) >= limits::KEYS_READ
-    }
-
     /// The shell did not answer the report key: its hooks are gone, and with them the exit code.
     pub(super) fn on_report_overdue(&mut self) {
         let has_begun = self
+            .cx
             .timeline
             .log()
             .current
-            .and_then(|id| self.timeline.log().command(id))
+            .and_then(|id| self.cx.timeline.log().command(id))
             .is_some_and(|c| c.start.is_some());
         // One of the person's files may ask with `read`, before the shell reads our script.
-        let is_in_files = self.shared.spec.handover.script_is_last && !self.timeline.shell().prompt_seen;
+        let is_in_files = self.cx.shared.spec.handover.script_is_last && !self.cx.timeline.shell().prompt_seen;
         let files_ask = is_in_files && !self.is_replaced();
         if files_ask || has_begun && !self.foreground.rivals.is_empty() {
             // Another process may have taken the report key. The end of the command would have come by itself.
-            self.timeline.set_editor_in_use(true);
+            self.cx.timeline.set_editor_in_use(true);
         }
-        if self.timeline.shell().still_inside {
+        if self.cx.timeline.shell().still_inside {
             // The shell has reported that the command itself uses the line editor.
             (self.foreground.editor_since, self.foreground.state_pending) = (None, true);
             return;
         }
         self.foreground.editor_since = None;
         // Such a shell has reported the beginning of its output, so its hooks work; only this end is lost.
-        if !((self.takes_lines() || self.shared.spec.handover.is_in_band()) && has_begun) {
+        if !((self.cx.takes_lines() || self.cx.shared.spec.handover.is_in_band()) && has_begun) {
             self.goes_without_hooks();
         }
         let (status, lost) = if has_begun {

@@ -1,9 +1,10 @@
 //! One live session as a machine of steps. `session.rs` is its state, and `step.rs` the entrance (a time and one input in,
 //! effects out). Each other module is one subject: its steps, and its part of the state, which does not know the session.
+//! `context.rs` has the state that all parts share.
 
 mod command_request;
+pub(super) mod context;
 pub(super) mod drawing;
-mod effects;
 mod errors;
 mod exit;
 pub(super) mod expiry;

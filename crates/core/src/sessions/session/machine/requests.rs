@@ -12,18 +12,18 @@ use crate::sessions::views;
 impl Session {
     pub(super) fn on_request(&mut self, request: Request) {
         if matches!(request, Request::Run { .. } | Request::Input { .. } | Request::Secret { .. }) {
-            self.last_activity_us = self.now.us;
-            self.expiry.touch(self.now.at);
+            self.cx.last_activity_us = self.cx.now.us;
+            self.expiry.touch(self.cx.now.at);
         }
         match request {
-            Request::Look(reply) => drop(reply.send(self.snapshot(self.timeline.log().newest_running()))),
+            Request::Look(reply) => drop(reply.send(self.snapshot(self.cx.timeline.log().newest_running()))),
             Request::Commands(reply) => {
-                let all = views::command_views(&self.shared, &self.timeline);
-                let handovers = self.timeline.log().handovers(0);
-                let snapshot = Snapshot { handovers, ..self.snapshot(self.timeline.log().newest_running()) };
+                let all = views::command_views(&self.cx.shared, &self.cx.timeline);
+                let handovers = self.cx.timeline.log().handovers(0);
+                let snapshot = Snapshot { handovers, ..self.snapshot(self.cx.timeline.log().newest_running()) };
                 let _ = reply.send((snapshot, all));
             }
-            Request::KeyUse(key, reply) => drop(reply.send(self.key_use(&key))),
+            Request::KeyUse(key, reply) => drop(reply.send(self.cx.key_use(&key))),
             Request::Run { text, key, patience_ms, wait, shell, allowed_in, started } => {
                 if let Some(why) = allowed_in.and_then(|folder| self.may_leave(&folder, &key)) {
                     return drop(started.send(Err(why)));
@@ -46,29 +46,33 @@ impl Session {
             Request::Secret { prompt, line, typed } => self.ask_secret(&prompt, line, typed),
             Request::Wait { wait, command, from, reply } => self.ask_wait(wait, command, from, reply),
             Request::Resize { cols, rows, reply } => {
-                self.link.call(self.now.at, Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });
+                self.cx.link.call(self.cx.now.at, Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });
             }
             Request::Signal { target, signo, reply } => self.ask_signal(target, signo, reply),
             Request::Terminate { signo, grace_ms, reply } => {
-                self.link.call(self.now.at, Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
+                self.cx.link.call(self.cx.now.at, Call::Terminate(reply), |seq| ToHolder::Terminate {
+                    seq,
+                    signo,
+                    grace_ms,
+                });
             }
             Request::Picture(reply) => self.waits.pictures.push(reply),
-            Request::ViewerLimit(reply) => drop(reply.send(self.viewer_limit())),
+            Request::ViewerLimit(reply) => drop(reply.send(self.cx.viewer_limit())),
             Request::At(when, reply) => {
-                let end = self.timeline.output().scanner.position();
-                let _ = reply.send(self.timeline.clock().offset_at(when, end));
+                let end = self.cx.timeline.output().scanner.position();
+                let _ = reply.send(self.cx.timeline.clock().offset_at(when, end));
             }
-            Request::Times(reply) => drop(reply.send(self.timeline.clock().times.clone())),
+            Request::Times(reply) => drop(reply.send(self.cx.timeline.clock().times.clone())),
             Request::Processes(reply) => {
                 let _ = reply.send(self.meter.list(
-                    &*self.shared.backends.host,
-                    self.timeline.holder_pid(),
-                    self.timeline.shell().pid,
-                    self.shared.meta.confinement.tier.is_some_and(ConfinementTier::has_namespaces),
-                    self.shared.folder.masks(),
+                    &*self.cx.shared.backends.host,
+                    self.cx.timeline.holder_pid(),
+                    self.cx.timeline.shell().pid,
+                    self.cx.shared.meta.confinement.tier.is_some_and(ConfinementTier::has_namespaces),
+                    self.cx.shared.folder.masks(),
                 ));
             }
-            Request::Signals(reply) => drop(reply.send(views::signal_views(self.host(), &self.timeline))),
+            Request::Signals(reply) => drop(reply.send(views::signal_views(self.cx.host(), &self.cx.timeline))),
             Request::Prompt(reply) => self.ask_prompt(reply),
         }
     }

@@ -5,7 +5,6 @@ use tokio::sync::oneshot;
 use wire::{Status, Target, ToHolder};
 
 use crate::action::ActionError;
-use crate::host::{Process, descendants};
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::timeline::Sent;
@@ -22,7 +21,7 @@ impl Session {
     ) {
         self.jobs.may_have_stopped |= signo == sys::signal::TSTP;
         let is_foreground = target == Target::Foreground;
-        let sent = self.about_to_send(target, signo);
+        let sent = self.cx.about_to_send(target, signo);
         let ignored_by = if is_foreground { self.ignored_by(&sent) } else { None };
         if is_foreground {
             self.foreground.forget_state();
@@ -31,11 +30,11 @@ impl Session {
             self.check_interrupt();
             if is_foreground {
                 // Their keys discard the line, too.
-                self.timeline.clear_begun_line();
+                self.cx.timeline.clear_begun_line();
             }
         }
-        self.timeline.expect_signal(sent);
-        self.link.call(self.now.at, Call::Signal { is_foreground, ignored_by, reply }, |seq| ToHolder::Signal {
+        self.cx.timeline.expect_signal(sent);
+        self.cx.link.call(self.cx.now.at, Call::Signal { is_foreground, ignored_by, reply }, |seq| ToHolder::Signal {
             seq,
             target,
             signo,
@@ -50,31 +49,13 @@ impl Session {
         if sent.signo != sys::signal::INT || may_be_key {
             return None;
         }
-        let ignore = || sent.receivers.iter().all(|(process, _)| self.host().ignores(process.0, sent.signo));
+        let ignore = || sent.receivers.iter().all(|(process, _)| self.cx.host().ignores(process.0, sent.signo));
         sent.receivers.first().filter(|_| ignore()).map(|(_, name)| name.clone())
     }
 
     /// The same for a key that sends a signal to the foreground.
     pub(super) fn key_is_ignored_by(&self, signo: i32) -> Option<String> {
-        self.ignored_by(&self.about_to_send(Target::Foreground, signo))
-    }
-
-    /// The signal as the event log will record it, with the processes that will receive it.
-    fn about_to_send(&self, target: Target, signo: i32) -> Sent {
-        let all = descendants(self.host(), self.timeline.holder_pid());
-        let foreground = all.iter().find(|s| s.pid() == self.timeline.shell().pid).and_then(|s| s.foreground_group);
-        let gets = |it: &Process| match target {
-            Target::Foreground => Some(it.group) == foreground,
-            Target::Session => true,
-            Target::Process(pid) => it.pid() == pid,
-        };
-        let receivers = all.into_iter().filter(gets).map(|it| (it.identity, it.name)).collect();
-        let target = match target {
-            Target::Foreground => 0,
-            Target::Session => -1,
-            Target::Process(pid) => pid.cast_signed(),
-        };
-        Sent { target, signo, errno: 0, at_us: 0, receivers }
+        self.ignored_by(&self.cx.about_to_send(Target::Foreground, signo))
     }
 
     /// The holder's answer: it has sent the signal, or could not.
@@ -91,12 +72,13 @@ impl Session {
         if status == Status::NoProcess {
             // The holder does not record this signal.
             let gone = u32::try_from(value).unwrap_or(0).cast_signed();
-            self.timeline.forget_signal(gone);
+            self.cx.timeline.forget_signal(gone);
         }
         // The foreground process group can be empty: the attempt is recorded, and the error is not the
         // server's.
         let is_nobody = is_foreground && status == Status::Failed && value == NO_SUCH_PROCESS;
-        let nothing = || Err(ActionError::NothingRuns { session: self.shared.id.clone() });
-        let _ = reply.send(if is_nobody { nothing() } else { self.plain_result(status, value).map(|()| ignored_by) });
+        let nothing = || Err(ActionError::NothingRuns { session: self.cx.shared.id.clone() });
+        let _ =
+            reply.send(if is_nobody { nothing() } else { self.cx.plain_result(status, value).map(|()| ignored_by) });
     }
 }

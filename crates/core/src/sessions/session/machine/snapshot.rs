@@ -7,7 +7,7 @@ use crate::action::{Boundary, Foreground, Painter, ScreenView, SessionStatus};
 use crate::ids::CommandId;
 use crate::limits;
 use crate::sessions::session::machine::session::Session;
-use crate::sessions::session::requests::{ScreenSnapshot, Snapshot, ViewerLimit};
+use crate::sessions::session::requests::{ScreenSnapshot, Snapshot};
 use crate::sessions::summary::Summary;
 use crate::sessions::timeline::handover::RecentHandovers;
 use crate::sessions::views;
@@ -18,23 +18,24 @@ const DRAW_CHUNK: u64 = 2 * limits::SCAN_CHUNK as u64;
 
 impl Session {
     pub(crate) fn snapshot(&mut self, command: Option<u32>) -> Snapshot {
-        let end = self.follower.tail().journal.0;
+        let end = self.cx.follower.tail().journal.0;
         // The holder notices a cut journal only when it writes.
-        if !self.link.is_gone && self.shared.has_less_than(end) {
-            self.is_cut(end);
+        if !self.cx.link.is_gone && self.cx.shared.has_less_than(end) {
+            self.cx.is_cut(end);
         }
-        let view = self.summary(self.told_foreground()).view(&self.shared);
-        let command = command.and_then(|id| self.timeline.log().command(id));
+        let view = self.summary(self.told_foreground()).view(&self.cx.shared);
+        let command = command.and_then(|id| self.cx.timeline.log().command(id));
         Snapshot {
             view,
             before_command: command.map_or([0; 3], |c| [c.background_from, c.accepted_at, c.output_from()]),
-            command: command.map(|c| views::command_view(&self.shared, c, self.timeline.output().scanner.position())),
+            command: command
+                .map(|c| views::command_view(&self.cx.shared, c, self.cx.timeline.output().scanner.position())),
             paint: self.foreground.paint.clone(),
             was_not_ready: self.foreground.was_not_ready,
-            background_from: self.timeline.log().background_from,
-            shown_to: self.shown_to(),
-            line_is_open: self.timeline.output().scanner.line_is_open(),
-            holder_pid: self.timeline.holder_pid(),
+            background_from: self.cx.timeline.log().background_from,
+            shown_to: self.cx.shown_to(),
+            line_is_open: self.cx.timeline.output().scanner.line_is_open(),
+            holder_pid: self.cx.timeline.holder_pid(),
             handovers: RecentHandovers::default(),
         }
     }
@@ -44,7 +45,7 @@ impl Session {
     pub(in crate::sessions::session) fn told_foreground(&self) -> Foreground {
         let is_at_end = self.is_on_its_way_to_prompt();
         match self.foreground() {
-            Foreground::Running if is_at_end && self.timeline.log().current.is_some() => Foreground::InputWanted,
+            Foreground::Running if is_at_end && self.cx.timeline.log().current.is_some() => Foreground::InputWanted,
             // The session's own shell was replaced.
             Foreground::Running if is_at_end => Foreground::Idle,
             foreground => foreground,
@@ -53,9 +54,11 @@ impl Session {
 
     /// The part of the session's view that changes; `foreground` is its present one.
     pub(in crate::sessions::session) fn summary(&self, foreground: Foreground) -> Summary {
-        let status = if self.timeline.end().exit.is_some() || self.link.is_gone {
+        let status = if self.cx.timeline.end().exit.is_some() || self.cx.link.is_gone {
             SessionStatus::Terminated
-        } else if self.timeline.shell().prompt_seen || self.foreground.is_heuristic || self.timeline.damage().is_some()
+        } else if self.cx.timeline.shell().prompt_seen
+            || self.foreground.is_heuristic
+            || self.cx.timeline.damage().is_some()
         {
             SessionStatus::Running
         } else {
@@ -63,50 +66,33 @@ impl Session {
         };
         let boundary = match self.foreground.is_heuristic {
             true => Boundary::Heuristic,
-            false if self.shared.spec.handover.is_in_band() => Boundary::Nonce,
+            false if self.cx.shared.spec.handover.is_in_band() => Boundary::Nonce,
             false => Boundary::Attested,
         };
-        let end = self.follower.tail().journal.0;
-        let mut summary = views::summary(&self.timeline, status, foreground, boundary, end);
-        summary.last_activity_us = self.last_activity_us.max(self.timeline.clock().started_us);
-        if let Some(trouble) = self.link.silent_trouble() {
+        let end = self.cx.follower.tail().journal.0;
+        let mut summary = views::summary(&self.cx.timeline, status, foreground, boundary, end);
+        summary.last_activity_us = self.cx.last_activity_us.max(self.cx.timeline.clock().started_us);
+        if let Some(trouble) = self.cx.link.silent_trouble() {
             (summary.is_unreachable, summary.trouble) = (true, Some(trouble));
         }
         summary
     }
 
-    /// The offset up to which viewers may read.
-    pub(super) fn shown_to(&self) -> u64 {
-        self.timeline.shown_to(self.now.us)
-    }
-
-    /// How far viewers may read, and which markers before that are attested.
-    pub(super) fn viewer_limit(&self) -> ViewerLimit {
-        ViewerLimit {
-            to: self.timeline.output().scanner.held_from(),
-            stream_to: self.shown_to(),
-            text_to: self.shown_to().min(self.timeline.output().scanner.text_to()),
-            markers: self.timeline.output().markers.iter().copied().collect(),
-            handovers: self.timeline.log().handovers(0),
-            has_exited: self.timeline.end().exit.is_some(),
-        }
-    }
-
     /// The present rows of the screen.
     pub(super) fn rows_now(&mut self) -> MaskedText {
-        let masks = self.shared.folder.masks().clone();
+        let masks = self.cx.shared.folder.masks().clone();
         MaskedText::joined(&masked_rows(self.screen_now(), &masks))
     }
 
     pub(super) fn screen_view(&mut self) -> ScreenView {
-        let cols = self.timeline.cols();
-        let is_alternate = self.timeline.output().scanner.modes().alt_screen;
+        let cols = self.cx.timeline.cols();
+        let is_alternate = self.cx.timeline.output().scanner.modes().alt_screen;
         let painter = Painter {
-            command: self.timeline.log().newest_running().map(CommandId),
-            alternate_screens: self.timeline.output().scanner.alternate_screens(),
+            command: self.cx.timeline.log().newest_running().map(CommandId),
+            alternate_screens: self.cx.timeline.output().scanner.alternate_screens(),
         };
-        let at = self.shown_to();
-        let masks = self.shared.folder.masks().clone();
+        let at = self.cx.shown_to();
+        let masks = self.cx.shared.folder.masks().clone();
         let mask = |text: &mut [u8]| masks.mask(text);
         let screen = self.screen_at(at);
         let cursor = screen.cursor();
@@ -135,13 +121,13 @@ impl Session {
         if self.waits.pictures.is_empty() {
             return;
         }
-        let to = self.shown_to();
+        let to = self.cx.shown_to();
         if self.drawn(to, DRAW_CHUNK).at < to {
             return;
         }
         // Viewers continue at the offset that was just published: no byte is in both, and none in neither.
         for reply in std::mem::take(&mut self.waits.pictures) {
-            let rows = self.timeline.rows();
+            let rows = self.cx.timeline.rows();
             let _ = reply.send(ScreenSnapshot { screen: self.screen_view(), rows, count });
         }
     }

@@ -15,83 +15,50 @@ use crate::sessions::session::step_input::StepInput;
 impl Session {
     /// Takes one step: something happened, at this time.
     pub(in crate::sessions::session) fn step(&mut self, now: Now, input: StepInput) {
-        self.now = now;
+        self.cx.now = now;
         match input {
             StepInput::Frames => self.handle_frames(),
             StepInput::Unread => self.follow_some(),
             StepInput::Settled => self.settle(),
             StepInput::Request(request) => {
-                if let Some(request) = self.link.refuse(*request) {
+                if let Some(request) = self.cx.link.refuse(*request) {
                     self.on_request(request);
                 }
             }
             StepInput::Received(frames) => {
-                self.follower.frames.extend(frames);
-                self.link.on_answer(now.at);
+                self.cx.follower.frames.extend(frames);
+                self.cx.link.on_answer(now.at);
             }
             StepInput::Reconnected => {
                 self.give_up_calls(|| ActionError::Restarting);
-                self.link.send(ToHolder::Hello { protocol: wire::PROTOCOL, attaches: true });
+                self.cx.link.send(ToHolder::Hello { protocol: wire::PROTOCOL, attaches: true });
             }
             StepInput::Adrift => {
-                self.link.is_adrift = true;
+                self.cx.link.is_adrift = true;
                 // Callers get `Restarting` and retry; none gets the answer that the session has ended.
                 self.give_up_calls(|| ActionError::Restarting);
             }
-            StepInput::LastTail => self.on_last_tail(),
+            StepInput::LastTail => self.cx.on_last_tail(),
             StepInput::HolderGone(traces) => self.on_holder_gone(traces.as_ref()),
             StepInput::Published { count } => self.draw_some(count),
             StepInput::Time => self.on_time(),
         }
-        self.note_current_command();
-    }
-
-    /// Notes when the running command was accepted, by the clock that decides waits. Its record has only the wall clock, which
-    /// may be set while it runs.
-    fn note_current_command(&mut self) {
-        let current = self.timeline.log().current;
-        if self.current_since.map(|(id, _)| id) == current {
-            return;
-        }
-        let accepted_us = self.timeline.log().current_command().map_or(self.now.us, |command| command.accepted_us);
-        let is_known = !self.now.was_clock_set_since(&self.shared.meta);
-        let age = if is_known { self.now.since(accepted_us) } else { Duration::ZERO };
-        self.current_since = current.map(|id| (id, self.now.at.checked_sub(age).unwrap_or(self.now.at)));
-    }
-
-    /// When the running command was accepted.
-    pub(super) fn begun_at(&self, id: u32) -> Instant {
-        self.current_since.filter(|(current, _)| *current == id).map_or(self.now.at, |(_, at)| at)
-    }
-
-    /// The time since the running command was accepted.
-    pub(super) fn age_of(&self, id: u32) -> Duration {
-        self.now.at.saturating_duration_since(self.begun_at(id))
-    }
-
-    /// Whether there are frames that were received and not handled.
-    pub(in crate::sessions::session) fn has_frames(&self) -> bool {
-        !self.follower.frames.is_empty()
-    }
-
-    /// Whether there are events or output that were not read.
-    pub(in crate::sessions::session) fn is_behind(&self) -> bool {
-        self.follower.is_behind
+        self.cx.note_current_command();
     }
 
     /// Whether there is something to read or to draw without waiting.
     pub(in crate::sessions::session) fn has_work(&self) -> bool {
-        self.is_behind() || !self.waits.pictures.is_empty()
+        self.cx.is_behind() || !self.waits.pictures.is_empty()
     }
 
     /// Whether requests can be handled: what happened before this server, and what runs now, is known.
     pub(in crate::sessions::session) fn takes_requests(&mut self) -> bool {
-        !self.follower.is_replaying && !self.awaits_first_state()
+        !self.cx.follower.is_replaying && !self.awaits_first_state()
     }
 
     /// Everything up to the tail is read, or the rest is read in the next turns: ends what ends with it.
     fn settle(&mut self) {
-        if !self.follower.is_behind {
+        if !self.cx.follower.is_behind {
             self.check_exit();
         }
         self.check_foreground();
@@ -107,7 +74,7 @@ impl Session {
 
     /// Takes what this session wants done outside of itself.
     pub(in crate::sessions::session) fn take_effects(&mut self) -> Effects {
-        Effects { frames: std::mem::take(&mut self.link.unsent), ..std::mem::take(&mut self.effects) }
+        Effects { frames: std::mem::take(&mut self.cx.link.unsent), ..std::mem::take(&mut self.cx.effects) }
     }
 
     /// Does what is due, but for what [`Self::settle`] does in the same turn.
@@ -115,8 +82,8 @@ impl Session {
         self.check_waits();
         self.check_hooks();
         self.check_marker();
-        if self.link.is_overdue(self.now) {
-            let error = self.link.unreachable_error();
+        if self.cx.link.is_overdue(self.cx.now) {
+            let error = self.cx.link.unreachable_error();
             self.give_up_calls(|| error.clone());
         }
         self.check_typed_command();
@@ -127,22 +94,22 @@ impl Session {
 
     /// When something is due.
     pub(in crate::sessions::session) fn next_wake(&self) -> Option<Instant> {
-        let marker = self.follower.marker_missed_at.map(|t| t + limits::MARKER_PATIENCE);
+        let marker = self.cx.follower.marker_missed_at.map(|t| t + limits::MARKER_PATIENCE);
         let settles_at = self.foreground.settles_at().max(self.foreground.believed_at);
-        let may_settle = self.foreground.state_pending && !self.has_unread() && !self.keys_are_on_their_way();
+        let may_settle = self.foreground.state_pending && !self.cx.has_unread() && !self.keys_are_on_their_way();
         let screen = settles_at.filter(|_| may_settle);
         // The holder does not repeat a state, so nothing may follow the paint of a start-up file.
         let awaits_prompt = !self.waits.at_prompt.is_empty() || !self.pending.at_prompt.is_empty();
-        let painted = self.foreground.settles_at().filter(|at| awaits_prompt && *at > self.now.at);
+        let painted = self.foreground.settles_at().filter(|at| awaits_prompt && *at > self.cx.now.at);
         let still = self.screen_painted_at().and_then(|at| self.waits.open.iter().filter_map(|w| w.still_at(at)).min());
         let question = self.foreground.asks_since;
         let question = question.and_then(|at| self.waits.open.iter().filter_map(|w| w.outlasted_at(at)).min());
-        let inside = self.timeline.log().inside.as_ref();
-        let now_us = self.now.us;
-        let echo = self.timeline.handover_until_us(now_us);
-        let echo = echo.map(|until| self.now.at + Duration::from_micros(until - now_us));
+        let inside = self.cx.timeline.log().inside.as_ref();
+        let now_us = self.cx.now.us;
+        let echo = self.cx.timeline.handover_until_us(now_us);
+        let echo = echo.map(|until| self.cx.now.at + Duration::from_micros(until - now_us));
         [
-            self.link.next_at(),
+            self.cx.link.next_at(),
             inside.and_then(|inside| self.inside.next_at(inside.has_begun)),
             echo,
             painted,

@@ -10,8 +10,7 @@ use crate::limits;
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::requests::StartReply;
-use crate::sessions::timeline::Channel;
-use crate::sessions::timeline::judged_end;
+use crate::sessions::timeline::{Channel, judged_end};
 
 /// The line of a command.
 pub(super) struct Line {
@@ -25,20 +24,20 @@ pub(super) struct Line {
 impl Session {
     /// Types the command into a shell without our hooks; the kernel's foreground state shows its end.
     pub(super) fn run_typed(&mut self, text: &[u8], key: Key, wait: Option<Wait>, started: StartReply) {
-        if let Some(id) = self.timeline.log().current {
+        if let Some(id) = self.cx.timeline.log().current {
             return drop(started.send(Err(self.busy_error(id))));
         }
         let text = String::from_utf8_lossy(text).into_owned();
         if text.trim_end().contains('\n') {
             let why = "it runs without ptyd's hooks, so ptyd types commands; send one line at a time";
-            return drop(started.send(Err(self.not_ready(why))));
+            return drop(started.send(Err(self.cx.not_ready(why))));
         }
         // A line editor takes a carriage return as the end of a line; a program in canonical mode gets a newline from
         // the kernel. A shell that is handed lines may have no editor, and an editor takes a newline, too.
-        let has_editor = self.foreground.state.is_some_and(|s| !s.canonical) && !self.takes_lines();
+        let has_editor = self.foreground.state.is_some_and(|s| !s.canonical) && !self.cx.takes_lines();
         let end = if has_editor { '\r' } else { '\n' };
         // A private key that the shell did not know may have left characters in its editor.
-        let clear = if end == '\r' && self.shared.spec.handover.has_hooks() { "\x15" } else { "" };
+        let clear = if end == '\r' && self.cx.shared.spec.handover.has_hooks() { "\x15" } else { "" };
         let bytes = format!("{clear}{}{end}", text.trim_end()).into_bytes();
         self.type_line(Line { key, text, nonce: None, bytes }, wait, started);
     }
@@ -51,7 +50,15 @@ impl Session {
         self.count_before_command();
         let call = Call::Line { key, wait, started };
         let (is_inside, nonce, text) = (nonce.is_some(), nonce.unwrap_or(0), text.into_bytes());
-        self.link.call(self.now.at, call, |seq| ToHolder::Type { seq, key, patience_ms, is_inside, nonce, text, line });
+        self.cx.link.call(self.cx.now.at, call, |seq| ToHolder::Type {
+            seq,
+            key,
+            patience_ms,
+            is_inside,
+            nonce,
+            text,
+            line,
+        });
     }
 
     /// The holder's answer: it has typed this line, an earlier one of the same key, or none.
@@ -63,12 +70,12 @@ impl Session {
             Status::Ok | Status::Duplicate => u32::try_from(value).unwrap_or(0),
             _ => numbered,
         };
-        let is_inside = self.timeline.log().inside.as_ref().is_some_and(|inside| inside.id == id);
-        let is_own = is_inside || self.timeline.log().current == Some(id);
+        let is_inside = self.cx.timeline.log().inside.as_ref().is_some_and(|inside| inside.id == id);
+        let is_own = is_inside || self.cx.timeline.log().current == Some(id);
         let refused = match status {
             Status::Ok | Status::Duplicate => {
                 if is_inside {
-                    self.inside.typed_at = Some(self.now.at);
+                    self.inside.typed_at = Some(self.cx.now.at);
                 }
                 return self.hand_out(id, wait, started);
             }
@@ -83,9 +90,9 @@ impl Session {
                 }
                 return self.hand_out(id, wait, started);
             }
-            Status::Stalled => self.not_ready("the program does not read its input: nothing was typed"),
+            Status::Stalled => self.cx.not_ready("the program does not read its input: nothing was typed"),
             Status::KeyReused => key_reused(),
-            Status::Ended => self.ended_error(),
+            Status::Ended => self.cx.ended_error(),
             Status::LineTooLong => {
                 let problem = format!(
                     "the program reads lines, and one of more than {value} bytes with control characters in it cannot be \
@@ -105,33 +112,33 @@ impl Session {
 
     /// Has the holder record the end of a command that the shell did not report.
     pub(super) fn judge(&mut self, id: u32) {
-        let is_hookless = self.foreground.is_heuristic && self.shared.spec.handover.has_hooks();
-        if let Some(frame) = self.timeline.log().command(id).and_then(|c| judged_end::to_holder(c, is_hookless)) {
-            self.link.send(frame);
+        let is_hookless = self.foreground.is_heuristic && self.cx.shared.spec.handover.has_hooks();
+        if let Some(frame) = self.cx.timeline.log().command(id).and_then(|c| judged_end::to_holder(c, is_hookless)) {
+            self.cx.link.send(frame);
         }
     }
 
     /// Takes over the typed command that an earlier server left running.
     pub(super) fn take_up_typed(&mut self) {
-        self.foreground.is_heuristic |= self.timeline.shell().is_hookless;
-        if self.timeline.log().inside.as_ref().is_some_and(|inside| !inside.has_begun) {
-            self.inside.typed_at = Some(self.now.at);
+        self.foreground.is_heuristic |= self.cx.timeline.shell().is_hookless;
+        if self.cx.timeline.log().inside.as_ref().is_some_and(|inside| !inside.has_begun) {
+            self.inside.typed_at = Some(self.cx.now.at);
         }
-        let is_typed = self.timeline.log().current_command().is_some_and(|c| c.channel == Channel::Line);
+        let is_typed = self.cx.timeline.log().current_command().is_some_and(|c| c.channel == Channel::Line);
         debug_assert!(!is_typed || self.foreground.is_heuristic);
     }
 
     /// When a typed command that seems to have ended is old enough for its end to count.
     pub(super) fn typed_command_at(&self) -> Option<Instant> {
-        let typed = self.timeline.log().current_command().filter(|c| c.channel == Channel::Line)?;
-        self.reads_commands().then(|| self.begun_at(typed.id) + limits::TYPED_AGE_MIN)
+        let typed = self.cx.timeline.log().current_command().filter(|c| c.channel == Channel::Line)?;
+        self.reads_commands().then(|| self.cx.begun_at(typed.id) + limits::TYPED_AGE_MIN)
     }
 
     /// Ends a typed command when the shell reads the terminal again; output from before that is read first.
     pub(super) fn check_typed_command(&mut self) {
         if self.foreground.is_heuristic
-            && (self.follower.journal_unreadable || !self.has_unread())
-            && self.typed_command_at().is_some_and(|at| at <= self.now.at)
+            && (self.cx.follower.journal_unreadable || !self.cx.has_unread())
+            && self.typed_command_at().is_some_and(|at| at <= self.cx.now.at)
         {
             match self.rivals_in_words() {
                 Some(rivals) => self.end_heuristically(CommandStatus::Failed, &rivals),
@@ -141,11 +148,11 @@ impl Session {
     }
 
     pub(super) fn end_heuristically(&mut self, status: CommandStatus, error: &str) {
-        let now_us = self.now.us;
+        let now_us = self.cx.now.us;
         self.give_up_inside(status, error);
-        if let Some(id) = self.timeline.end_current(status, error, Boundary::Heuristic, now_us) {
+        if let Some(id) = self.cx.timeline.end_current(status, error, Boundary::Heuristic, now_us) {
             self.judge(id);
-            self.put_on_record(id);
+            self.cx.put_on_record(id);
             self.finish_where(|w| w.command == Some(id) || w.command.is_none(), EndedBy::Ended);
         }
     }

@@ -158,7 +158,7 @@ fn story(session: &mut Session) -> String {
         view.trouble,
         view.boundary,
     );
-    story += &commands(session.shared.clone(), &session.timeline);
+    story += &commands(session.cx.shared.clone(), &session.cx.timeline);
     story
 }
 
@@ -220,8 +220,12 @@ async fn every_cut_tells_the_same(shell: &str) {
     }
     // And a reader of the session that has ended.
     let past = EndedSession::load(&id, &SessionFolder::of_test(&folder), &super::BACKENDS).expect("a session");
-    let told = commands(whole.shared.clone(), &past.timeline);
-    assert_alike(&told, &commands(whole.shared.clone(), &whole.timeline), &format!("{shell}: read after its end"));
+    let told = commands(whole.cx.shared.clone(), &past.timeline);
+    assert_alike(
+        &told,
+        &commands(whole.cx.shared.clone(), &whole.cx.timeline),
+        &format!("{shell}: read after its end"),
+    );
 }
 
 macro_rules! shells {

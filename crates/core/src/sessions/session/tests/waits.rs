@@ -377,12 +377,12 @@ impl Story {
             Last::Silence => {}
             Last::HolderGone => {
                 self.rig.session.step(self.rig.now, StepInput::LastTail);
-                while self.rig.session.is_behind() {
+                while self.rig.session.cx.is_behind() {
                     self.rig.session.step(self.rig.now, StepInput::Unread);
                 }
-                let folder = self.rig.session.shared.folder.clone();
+                let folder = self.rig.session.cx.shared.folder.clone();
                 let traces =
-                    self.rig.session.timeline.end().exit.is_none().then(|| super::BACKENDS.holders.traces(&folder));
+                    self.rig.session.cx.timeline.end().exit.is_none().then(|| super::BACKENDS.holders.traces(&folder));
                 self.rig.session.step(self.rig.now, StepInput::HolderGone(traces));
             }
             Last::Adrift => self.rig.session.step(self.rig.now, StepInput::Adrift),

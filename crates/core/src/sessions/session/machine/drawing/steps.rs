@@ -18,7 +18,7 @@ const AHEAD_PLAIN_BYTES: (u64, u64) = (4 << 20, 32 << 20);
 
 impl Session {
     pub(in crate::sessions::session) fn screen_now(&mut self) -> &mut Screen {
-        let at = self.timeline.output().scanner.position();
+        let at = self.cx.timeline.output().scanner.position();
         self.screen_at(at)
     }
 
@@ -35,9 +35,9 @@ impl Session {
         }
         let drawn = self.drawing.screen.as_mut().expect("invariant: it was made above");
         if drawn.at < to {
-            let runs = runs_behind(self.timeline.output().scanner.plain_runs(), drawn.at);
-            let handovers = self.timeline.log().handovers(handovers_from(&runs, drawn.at));
-            let (folder, reader) = (&self.shared.folder, &self.shared.reader);
+            let runs = runs_behind(self.cx.timeline.output().scanner.plain_runs(), drawn.at);
+            let handovers = self.cx.timeline.log().handovers(handovers_from(&runs, drawn.at));
+            let (folder, reader) = (&self.cx.shared.folder, &self.cx.shared.reader);
             drawn.draw(&DrawnOutput { folder, reader, handovers, runs }, to, most);
         }
         drawn
@@ -45,9 +45,9 @@ impl Session {
 
     /// The screen that an earlier server has stored, or a blank one before all output.
     fn first_screen(&self) -> Box<DrawnScreen> {
-        let (folder, reader) = (&self.shared.folder, &self.shared.reader);
-        let (cols, rows) = (self.timeline.cols(), self.timeline.rows());
-        let stored = stored_screen::load(folder, reader, (cols, rows)).filter(|stored| stored.at <= self.shown_to());
+        let (folder, reader) = (&self.cx.shared.folder, &self.cx.shared.reader);
+        let (cols, rows) = (self.cx.timeline.cols(), self.cx.timeline.rows());
+        let stored = stored_screen::load(folder, reader, (cols, rows)).filter(|stored| stored.at <= self.cx.shown_to());
         let first = reader.first().unwrap_or_default().0;
         Box::new(stored.unwrap_or_else(|| DrawnScreen::new(cols, rows, first)))
     }
@@ -55,15 +55,15 @@ impl Session {
     /// Begins a task if a look would have to draw much.
     pub(in crate::sessions::session::machine) fn draw_ahead(&mut self) {
         // A flood is read first, and a look that is on its way draws everything.
-        let waits = self.follower.is_behind || self.follower.is_replaying || !self.waits.pictures.is_empty();
-        let scanner = &self.timeline.output().scanner;
+        let waits = self.cx.follower.is_behind || self.cx.follower.is_replaying || !self.waits.pictures.is_empty();
+        let scanner = &self.cx.timeline.output().scanner;
         if waits || self.drawing.ahead.is_some() || self.drawing.has_failed || scanner.position() <= AHEAD_BYTES {
             return;
         }
-        let to = self.shown_to();
+        let to = self.cx.shown_to();
         let at = match &self.drawing.screen {
             Some(drawn) => drawn.at,
-            None => self.shared.reader.first().unwrap_or_default().0,
+            None => self.cx.shared.reader.first().unwrap_or_default().0,
         };
         if to.saturating_sub(at) <= AHEAD_BYTES {
             return;
@@ -77,14 +77,15 @@ impl Session {
         {
             return;
         }
-        let handovers = self.timeline.log().handovers(handovers_from(&runs, at));
+        let handovers = self.cx.timeline.log().handovers(handovers_from(&runs, at));
         let screen = match &mut self.drawing.screen {
             Some(drawn) => Box::new(drawn.copy()),
             None => self.first_screen(),
         };
         let (reply, ahead) = oneshot::channel();
         self.drawing.ahead = Some(ahead);
-        self.effects.draw = Some(DrawTask { shared: Arc::clone(&self.shared), screen, handovers, runs, to, reply });
+        self.cx.effects.draw =
+            Some(DrawTask { shared: Arc::clone(&self.cx.shared), screen, handovers, runs, to, reply });
     }
 }
 

@@ -8,18 +8,16 @@ use wire::{Observed, State};
 
 use crate::action::{EndedBy, Foreground};
 use crate::limits;
-use crate::sessions::render::range;
 use crate::sessions::session::machine::foreground::state::KnownQuestions;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::machine::waits::state::OpenWait;
-use crate::sessions::session::question_ending::QuestionEnding;
 
 impl Session {
     /// The command that ran before this server is known; its foreground may not be. A new shell before its first prompt is at work.
     pub(in crate::sessions::session::machine) fn await_first_state(&mut self) {
-        let is_from_before = self.timeline.shell().prompt_seen || self.timeline.log().current.is_some();
+        let is_from_before = self.cx.timeline.shell().prompt_seen || self.cx.timeline.log().current.is_some();
         if is_from_before && !self.is_idle() && self.foreground.state.is_none() {
-            self.foreground.first_awaited_until = Some(self.now.at + limits::FIRST_STATE);
+            self.foreground.first_awaited_until = Some(self.cx.now.at + limits::FIRST_STATE);
         }
     }
 
@@ -35,7 +33,7 @@ impl Session {
     /// Whether the foreground of what ran before this server is not known yet.
     pub(in crate::sessions::session) fn lacks_first_state(&self) -> bool {
         let is_unknown = self.foreground.state.is_none() && !self.is_idle();
-        is_unknown && self.foreground.first_awaited_until.is_some_and(|until| self.now.at < until)
+        is_unknown && self.foreground.first_awaited_until.is_some_and(|until| self.cx.now.at < until)
     }
 
     /// The rules of this server decide, and not the holder's, because another version may have started the holder.
@@ -44,25 +42,25 @@ impl Session {
         let rule = foreground::activity(&observed.facts).rule;
         self.foreground.read_bytes = read_bytes(&observed.facts, state.pid);
         self.foreground.rivals.clone_from(&observed.facts.rivals);
-        tracing::trace!(session = %self.shared.id, rule, pid = state.pid, "the foreground was sampled");
+        tracing::trace!(session = %self.cx.shared.id, rule, pid = state.pid, "the foreground was sampled");
         if observed.is_new || self.foreground.state.is_some_and(|before| before != state) {
             self.on_state(state);
         }
     }
 
     fn on_state(&mut self, state: State) {
-        self.timeline.record_known_answers(state.answered.0);
+        self.cx.timeline.record_known_answers(state.answered.0);
         // The holder sends another state after the input; one from before it is out of date.
-        let is_answer_on_its_way = self.timeline.queries().answered > self.timeline.queries().known_to_holder;
+        let is_answer_on_its_way = self.cx.timeline.queries().answered > self.cx.timeline.queries().known_to_holder;
         if self.foreground.typing > 0 || is_answer_on_its_way {
             return;
         }
         if self.foreground.state.is_some_and(|before| before.group != state.group) {
             // The program that reads now has received no part of a line.
-            self.timeline.clear_begun_line();
+            self.cx.timeline.clear_begun_line();
         }
         self.foreground.state = Some(state);
-        let scanner = &self.timeline.output().scanner;
+        let scanner = &self.cx.timeline.output().scanner;
         match (state.foreground.waits(), state.canonical) {
             (true, false) if scanner.line_is_open() => {
                 self.foreground.editor_waited_at = Some((scanner.position(), state.group));
@@ -76,15 +74,15 @@ impl Session {
             key.is_read = true;
         }
         self.jobs.may_have_stopped |= state.foreground == wire::Activity::Stopped;
-        self.foreground.sampled_at = self.follower.tail().journal.0;
+        self.foreground.sampled_at = self.cx.follower.tail().journal.0;
         // The painting program was killed or disconnected; the process group that has the terminal now has painted
         // nothing.
-        let read_to = self.timeline.output().scanner.position();
+        let read_to = self.cx.timeline.output().scanner.position();
         if self.foreground.paint.is_left_to(state.group, read_to) {
-            self.timeline.end_main_paint();
+            self.cx.timeline.end_main_paint();
         }
-        if self.paints() {
-            self.foreground.painted_at = Some(self.now.at);
+        if self.cx.paints() {
+            self.foreground.painted_at = Some(self.cx.now.at);
         }
         self.check_typed_command();
         if self.foreground.is_heuristic && self.reads_commands() {
@@ -93,13 +91,13 @@ impl Session {
         // A shell whose prompt was never reported has not read our script, or asks for input by its editor. A shell
         // without our hooks has no report key: its command ends when the shell reads again.
         let is_odd = !self.foreground.is_heuristic
-            && (self.timeline.log().current.is_some() || !self.timeline.shell().prompt_seen);
+            && (self.cx.timeline.log().current.is_some() || !self.cx.timeline.shell().prompt_seen);
         let editor_has_it = state.foreground == wire::Activity::Editor && is_odd;
         match (
-            (editor_has_it && !self.timeline.shell().still_inside) || self.has_replaced_itself(state),
+            (editor_has_it && !self.cx.timeline.shell().still_inside) || self.has_replaced_itself(state),
             self.foreground.editor_since,
         ) {
-            (true, None) => self.foreground.editor_since = Some(self.now.at),
+            (true, None) => self.foreground.editor_since = Some(self.cx.now.at),
             (false, _) => self.foreground.editor_since = None,
             (true, Some(_)) => {}
         }
@@ -112,11 +110,13 @@ impl Session {
     /// now.
     fn has_replaced_itself(&self, state: State) -> bool {
         let is_odd = match state.foreground {
-            wire::Activity::Editor => self.timeline.shell().has_typed_line,
-            wire::Activity::ShellReads => self.timeline.shell().has_typed_line || self.timeline.log().current.is_some(),
+            wire::Activity::Editor => self.cx.timeline.shell().has_typed_line,
+            wire::Activity::ShellReads => {
+                self.cx.timeline.shell().has_typed_line || self.cx.timeline.log().current.is_some()
+            }
             _ => false,
         };
-        is_odd && self.timeline.shell().prompt_seen && !self.foreground.is_heuristic && self.is_replaced()
+        is_odd && self.cx.timeline.shell().prompt_seen && !self.foreground.is_heuristic && self.is_replaced()
     }
 
     /// Switches to heuristics if the shell's process reads the terminal but runs another program (`exec` in a start-up
@@ -125,13 +125,13 @@ impl Session {
         let waits = state.foreground.is_a_waiting_shell();
         if !waits
             || self.foreground.is_heuristic
-            || self.timeline.log().current.is_some() && self.timeline.shell().prompt_seen
+            || self.cx.timeline.log().current.is_some() && self.cx.timeline.shell().prompt_seen
         {
             return;
         }
-        let Some(now) = self.host().executable(self.timeline.shell().pid) else { return };
-        let ours = std::ffi::OsStr::new(&self.shared.meta.shell);
-        if now.file_name() != Some(ours) && !self.timeline.shell().prompt_seen {
+        let Some(now) = self.cx.host().executable(self.cx.timeline.shell().pid) else { return };
+        let ours = std::ffi::OsStr::new(&self.cx.shared.meta.shell);
+        if now.file_name() != Some(ours) && !self.cx.timeline.shell().prompt_seen {
             self.goes_without_hooks();
         }
     }
@@ -147,25 +147,26 @@ impl Session {
 
     /// Records the shell's program image: nothing runs, so the process is still the shell that has reported.
     pub(in crate::sessions::session::machine) fn check_shell_image(&mut self) {
-        if self.foreground.image.is_none() && !self.follower.is_replaying && self.shared.spec.handover.has_hooks() {
-            self.foreground.image = self.host().image(self.timeline.shell().pid);
+        if self.foreground.image.is_none() && !self.cx.follower.is_replaying && self.cx.shared.spec.handover.has_hooks()
+        {
+            self.foreground.image = self.cx.host().image(self.cx.timeline.shell().pid);
         }
     }
 
     /// Whether nothing runs: no command of ours, and no line typed at the prompt.
     pub(in crate::sessions::session::machine) fn is_idle(&self) -> bool {
-        let typed_line = self.timeline.shell().has_typed_line || self.foreign_program_runs();
-        self.timeline.log().newest_running().is_none() && self.timeline.shell().prompt_seen && !typed_line
+        let typed_line = self.cx.timeline.shell().has_typed_line || self.foreign_program_runs();
+        self.cx.timeline.log().newest_running().is_none() && self.cx.timeline.shell().prompt_seen && !typed_line
     }
 
     /// Whether a program, or the shell's own `read`, has the terminal although no command was handed over.
     pub(in crate::sessions::session::machine) fn foreign_program_runs(&self) -> bool {
         let has_it = |s: State| {
             let somebody_reads = matches!(s.foreground, wire::Activity::ShellReads | wire::Activity::Reads);
-            s.group != self.timeline.shell().pid || somebody_reads
+            s.group != self.cx.timeline.shell().pid || somebody_reads
         };
-        self.timeline.log().current.is_none()
-            && self.timeline.shell().prompt_seen
+        self.cx.timeline.log().current.is_none()
+            && self.cx.timeline.shell().prompt_seen
             && !self.foreground.is_heuristic
             && self.foreground.state.is_some_and(has_it)
     }
@@ -185,34 +186,28 @@ impl Session {
     /// The state of the foreground by the rules of the crate `foreground`, and the rule that decides.
     fn verdict(&self) -> (Verdict, &'static str) {
         let seen = self.foreground.state.map(|state| (state.foreground, state.modes()));
-        let shell = &self.timeline.shell();
+        let shell = &self.cx.timeline.shell();
         let situation = Situation {
             is_idle: self.is_idle(),
             has_stopped_job: self.jobs.has_stopped,
-            paints: self.paints(),
-            line_is_open: self.timeline.output().scanner.line_is_open(),
+            paints: self.cx.paints(),
+            line_is_open: self.cx.timeline.output().scanner.line_is_open(),
             prompt_seen: shell.prompt_seen,
             is_heuristic: self.foreground.is_heuristic,
-            has_command: self.timeline.log().current.is_some(),
-            runs: self.timeline.log().newest_running().is_some(),
+            has_command: self.cx.timeline.log().current.is_some(),
+            runs: self.cx.timeline.log().newest_running().is_some(),
             uses_editor: shell.still_inside,
             is_typed: self.typed_command_at().is_some() || self.keys_due_at().is_some(),
-            asks_as_before: self.foreground.believed_at.is_some_and(|at| self.now.at >= at),
+            asks_as_before: self.foreground.believed_at.is_some_and(|at| self.cx.now.at >= at),
         };
         foreground::verdict(seen, situation)
     }
 
-    /// Whether a program paints the whole screen, alternate or main.
-    pub(in crate::sessions::session::machine) fn paints(&self) -> bool {
-        let scanner = &self.timeline.output().scanner;
-        scanner.modes().alt_screen || scanner.paints_main_from().is_some()
-    }
-
     /// The result of waits that end on wanted input, if they end now.
     pub(in crate::sessions::session::machine) fn pause(&self) -> Option<EndedBy> {
-        let is_unsettled = self.foreground.settles_at().is_some_and(|at| self.now.at < at);
+        let is_unsettled = self.foreground.settles_at().is_some_and(|at| self.cx.now.at < at);
         // The nested shell reads, but has not yet read the typed line.
-        let is_unread = self.timeline.log().inside.as_ref().is_some_and(|inside| !inside.has_begun);
+        let is_unread = self.cx.timeline.log().inside.as_ref().is_some_and(|inside| !inside.has_begun);
         let is_undecided = is_unread || self.is_undecided();
         if self.foreground.typing > 0 || self.foreground.editor_since.is_some() || is_unsettled || is_undecided {
             return None;
@@ -234,7 +229,7 @@ impl Session {
     fn asks_a_question(&self) -> bool {
         let is_question = match self.verdict().0 {
             Verdict::PasswordWanted => true,
-            Verdict::InputWanted => self.timeline.output().scanner.line_is_open(),
+            Verdict::InputWanted => self.cx.timeline.output().scanner.line_is_open(),
             Verdict::Fullscreen { .. } | Verdict::Stopped | Verdict::Idle | Verdict::Running => false,
         };
         is_question && self.pause() == Some(EndedBy::InputWanted)
@@ -242,19 +237,19 @@ impl Session {
 
     /// Notes since when a question stands, for the waits that it ends.
     pub(in crate::sessions::session::machine) fn note_question(&mut self) {
-        if self.has_unread() {
+        if self.cx.has_unread() {
             return;
         }
         let stands = self.waits.open.iter().any(OpenWait::ends_on_question) && self.asks_a_question();
-        self.foreground.asks_since = if stands { self.foreground.asks_since.or(Some(self.now.at)) } else { None };
+        self.foreground.asks_since = if stands { self.foreground.asks_since.or(Some(self.cx.now.at)) } else { None };
     }
 
     /// Remembers a question that a program asks while it polls, for its next ones.
     fn remember_question(&mut self) {
         const ENDINGS_MAX: usize = 8;
         let Some(state) = self.foreground.state.filter(|s| s.foreground == wire::Activity::Polls) else { return };
-        let is_question = self.verdict().0 == Verdict::InputWanted && self.timeline.output().scanner.line_is_open();
-        let Some(ending) = is_question.then(|| self.question_ending()).flatten() else { return };
+        let is_question = self.verdict().0 == Verdict::InputWanted && self.cx.timeline.output().scanner.line_is_open();
+        let Some(ending) = is_question.then(|| self.cx.question_ending()).flatten() else { return };
         let (group, pid, canonical) = (state.group, state.pid, state.canonical);
         let known = self.foreground.known_questions.take();
         let known = known.filter(|known| (known.group, known.pid, known.canonical) == (group, pid, canonical));
@@ -272,20 +267,12 @@ impl Session {
         let is_same = (known.group, known.pid, known.canonical) == (state.group, state.pid, state.canonical);
         if is_same
             && state.foreground == wire::Activity::PollsForATime
-            && self.timeline.output().scanner.line_is_open()
-            && !self.has_unread()
-            && self.question_ending().is_some_and(|ending| known.endings.contains(&ending))
+            && self.cx.timeline.output().scanner.line_is_open()
+            && !self.cx.has_unread()
+            && self.cx.question_ending().is_some_and(|ending| known.endings.contains(&ending))
         {
             self.foreground.believed_at = self.foreground.last_output.map(|at| at + limits::QUESTION_BELIEVED);
         }
-    }
-
-    fn question_ending(&self) -> Option<QuestionEnding> {
-        /// The mark of a question and the sequences behind it have fewer bytes.
-        const ENDING_BYTES: u64 = 64;
-        let end = self.timeline.output().scanner.position();
-        let newest = range::read(&self.shared.reader, end.saturating_sub(ENDING_BYTES), end).ok()?;
-        QuestionEnding::of(&newest.bytes)
     }
 
     /// Ends the waits that the new foreground state ends. Its meaning depends on the output before it, so that output
@@ -293,13 +280,13 @@ impl Session {
     pub(in crate::sessions::session::machine) fn check_foreground(&mut self) {
         self.compare_with_known_question();
         let settles_at = self.foreground.settles_at().max(self.foreground.believed_at);
-        let is_settled = settles_at.is_none_or(|at| self.now.at >= at);
-        if self.foreground.state_pending && is_settled && !self.has_unread() && !self.keys_are_on_their_way() {
+        let is_settled = settles_at.is_none_or(|at| self.cx.now.at >= at);
+        if self.foreground.state_pending && is_settled && !self.cx.has_unread() && !self.keys_are_on_their_way() {
             self.foreground.state_pending = false;
             self.refuse_pending();
             if let Some(ended_by) = self.pause() {
                 self.remember_question();
-                tracing::debug!(session = %self.shared.id, rule = self.verdict().1, "the waits that end on wanted input end");
+                tracing::debug!(session = %self.cx.shared.id, rule = self.verdict().1, "the waits that end on wanted input end");
                 self.finish_where(OpenWait::ends_on_input_wanted, ended_by);
             }
         }
@@ -311,24 +298,19 @@ impl Session {
         if self
             .foreground
             .image
-            .is_some_and(|ours| self.host().image(self.timeline.shell().pid).is_some_and(|now| now != ours))
+            .is_some_and(|ours| self.cx.host().image(self.cx.timeline.shell().pid).is_some_and(|now| now != ours))
         {
             return true;
         }
-        let ours: Vec<_> = self.shared.spec.argv.iter().map(|a| String::from_utf8_lossy(a)).collect();
-        let now = self.host().command_line(self.timeline.shell().pid);
+        let ours: Vec<_> = self.cx.shared.spec.argv.iter().map(|a| String::from_utf8_lossy(a)).collect();
+        let now = self.cx.host().command_line(self.cx.timeline.shell().pid);
         // A process that has ended has no command line.
         !now.is_empty() && now != ours.join(" ")
     }
 
-    /// Whether commands are handed over as lines, because the shell has no private keys.
-    pub(in crate::sessions::session::machine) fn takes_lines(&self) -> bool {
-        self.shared.spec.handover.line().is_some()
-    }
-
     /// Whether the shell itself has the terminal and waits for input, so that no other program reads what is typed now.
     pub(in crate::sessions::session::machine) fn reads_commands(&self) -> bool {
-        self.foreground.is_read_by_shell(self.timeline.shell().pid)
+        self.foreground.is_read_by_shell(self.cx.timeline.shell().pid)
     }
 }
 

@@ -46,14 +46,14 @@ impl Session {
         shell: TargetShell,
         started: StartReply,
     ) {
-        match self.key_use(&key) {
+        match self.cx.key_use(&key) {
             KeyUse::Command(earlier) => return self.hand_out(earlier, wait, started),
             KeyUse::OtherRequest => return drop(started.send(Err(key_reused()))),
             KeyUse::Underway | KeyUse::Unused => {}
         }
         let text = String::from_utf8_lossy(&text).into_owned();
-        let patience_until = self.now.at + std::time::Duration::from_millis(u64::from(patience_ms));
-        let until = patience_until.min(self.now.at + limits::INSIDE_SETTLES);
+        let patience_until = self.cx.now.at + std::time::Duration::from_millis(u64::from(patience_ms));
+        let until = patience_until.min(self.cx.now.at + limits::INSIDE_SETTLES);
         let pending = PendingNested { text, key, until, patience_until, wait, shell, started };
         self.pending.nested.push(pending);
         self.run_pending_inside();
@@ -62,7 +62,7 @@ impl Session {
     /// Types the waiting commands if the nested shell reads now.
     pub(in crate::sessions::session::machine) fn run_pending_inside(&mut self) {
         for pending in std::mem::take(&mut self.pending.nested) {
-            match self.key_use(&pending.key) {
+            match self.cx.key_use(&pending.key) {
                 KeyUse::Command(earlier) => {
                     self.hand_out(earlier, pending.wait, pending.started);
                     continue;
@@ -75,14 +75,14 @@ impl Session {
                 KeyUse::OtherRequest | KeyUse::Unused => {}
             }
             match self.reads_inside() {
-                Ok(()) if self.may_react(pending.shell) && self.now.at < pending.until => {
+                Ok(()) if self.may_react(pending.shell) && self.cx.now.at < pending.until => {
                     self.pending.nested.push(pending);
                 }
                 Ok(()) if pending.shell == TargetShell::Foremost && !self.is_known_shell() => self.run_outside(pending),
                 Ok(()) => self.type_inside(pending),
-                Err(NestedRefusal::Soon) if self.now.at < pending.until => self.pending.nested.push(pending),
+                Err(NestedRefusal::Soon) if self.cx.now.at < pending.until => self.pending.nested.push(pending),
                 Err(_) if pending.shell == TargetShell::Foremost => self.run_outside(pending),
-                Err(NestedRefusal::Relayed) if self.now.at < pending.until => self.pending.nested.push(pending),
+                Err(NestedRefusal::Relayed) if self.cx.now.at < pending.until => self.pending.nested.push(pending),
                 Err(NestedRefusal::Soon | NestedRefusal::Relayed) => {
                     let error = self.busy_inside_error();
                     drop(pending.started.send(Err(error)));
@@ -94,7 +94,7 @@ impl Session {
 
     /// Hands the command to the session's own shell, or returns why the shell does not take it.
     fn run_outside(&mut self, pending: PendingNested) {
-        let left = pending.patience_until.saturating_duration_since(self.now.at);
+        let left = pending.patience_until.saturating_duration_since(self.cx.now.at);
         let patience_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX);
         self.ask_run(pending.text.into_bytes(), pending.key, pending.shell, patience_ms, pending.wait, pending.started);
     }
@@ -102,10 +102,10 @@ impl Session {
     /// Whether a program reads that may be a shell; for another user's program the kernel shows only the terminal's
     /// modes.
     fn reads_inside(&self) -> Result<(), NestedRefusal> {
-        if self.has_exited() {
-            return Err(NestedRefusal::Never(self.ended_error()));
+        if self.cx.has_exited() {
+            return Err(NestedRefusal::Never(self.cx.ended_error()));
         }
-        if let Some(inside) = &self.timeline.log().inside {
+        if let Some(inside) = &self.cx.timeline.log().inside {
             let is_being_thrown_away = self.inside.is_interrupted;
             return Err(if is_being_thrown_away {
                 NestedRefusal::Soon
@@ -115,19 +115,19 @@ impl Session {
         }
         // The session's own shell reads: at its prompt, in an unfinished line, or in `read`.
         let own_shell_reads =
-            self.is_idle() || self.foreground.state.is_some_and(|s| s.group == self.timeline.shell().pid);
+            self.is_idle() || self.foreground.state.is_some_and(|s| s.group == self.cx.timeline.shell().pid);
         if own_shell_reads && !self.foreground.is_heuristic {
-            if self.timeline.log().current.is_some() {
+            if self.cx.timeline.log().current.is_some() {
                 return Err(NestedRefusal::Never(self.busy_inside_error()));
             }
             let problem = "no program in this session can be a nested shell; without inside, the session's own shell runs the command";
             return Err(NestedRefusal::Never(ActionError::Invalid { field: "inside", problem: problem.to_owned() }));
         }
-        if self.timeline.shell().line_is_begun {
+        if self.cx.timeline.shell().line_is_begun {
             let why = "the program has an unfinished line of input; C-c clears it";
-            return Err(NestedRefusal::Never(self.not_ready(why)));
+            return Err(NestedRefusal::Never(self.cx.not_ready(why)));
         }
-        let is_settling = self.inside.is_settling(self.now.at);
+        let is_settling = self.inside.is_settling(self.cx.now.at);
         if self.seems_at_a_prompt() {
             // The process that the kernel showed last may have ended since: a subshell of the command before.
             let has_ended = is_settling && self.foreground_program().is_none();
@@ -153,14 +153,18 @@ impl Session {
 
     /// Whether a nested shell has reported a command's end, and the kernel has shown nothing since.
     pub(in crate::sessions::session::machine) fn is_on_its_way_to_prompt(&self) -> bool {
-        self.foreground.typing == 0 && self.foreground.state.is_none() && self.timeline.log().nested_shell_reads_next()
+        self.foreground.typing == 0
+            && self.foreground.state.is_none()
+            && self.cx.timeline.log().nested_shell_reads_next()
     }
 
     /// Whether a nested shell is known to be at its prompt, or is on its way to it.
     pub(in crate::sessions::session::machine) fn is_inside_a_shell(&self) -> bool {
         match self.reads_inside() {
             Ok(()) => self.is_known_shell() || self.may_react(TargetShell::Foremost),
-            Err(NestedRefusal::Soon) => self.timeline.log().inside.is_some() || self.inside.is_settling(self.now.at),
+            Err(NestedRefusal::Soon) => {
+                self.cx.timeline.log().inside.is_some() || self.inside.is_settling(self.cx.now.at)
+            }
             Err(NestedRefusal::Relayed | NestedRefusal::Never(_)) => false,
         }
     }
@@ -168,10 +172,10 @@ impl Session {
     /// Whether the program that seems to be at its prompt may still react to the last event: its output has not come, or
     /// came after the kernel was asked. The other end of a connection may react without a sign here.
     fn may_react(&self, shell: TargetShell) -> bool {
-        let is_old = self.foreground.sampled_at < self.timeline.output().scanner.position();
+        let is_old = self.foreground.sampled_at < self.cx.timeline.output().scanner.position();
         let is_unknown = || !self.is_known_shell() && (is_old || shell == TargetShell::Foremost && self.is_relayed());
-        let has_reacted = !self.has_unread() && self.has_reacted();
-        self.inside.is_settling(self.now.at) && (!has_reacted || is_unknown())
+        let has_reacted = !self.cx.has_unread() && self.has_reacted();
+        self.inside.is_settling(self.cx.now.at) && (!has_reacted || is_unknown())
     }
 
     /// Whether the foreground program passes the keys on.
@@ -181,7 +185,7 @@ impl Session {
 
     /// Whether output has come behind the newest line that was typed and was no command.
     fn has_reacted(&self) -> bool {
-        self.inside.has_reacted(self.timeline.output().scanner.position())
+        self.inside.has_reacted(self.cx.timeline.output().scanner.position())
     }
 
     /// Whether a nested shell is known to be at its prompt.
@@ -193,15 +197,15 @@ impl Session {
     fn is_known_shell(&self) -> bool {
         let reader = self.foreground.state;
         // The shell's own process is nested once `exec` has put another program there.
-        let is_own = reader.is_some_and(|s| s.pid == self.timeline.shell().pid);
+        let is_own = reader.is_some_and(|s| s.pid == self.cx.timeline.shell().pid);
         let shell = self.foreground_program().filter(|(program, _)| program.is_shell());
-        self.shared.spec.handover.has_hooks()
+        self.cx.shared.spec.handover.has_hooks()
             && (!is_own || self.is_replaced())
             && (shell.is_some() || reader.is_some_and(|s| self.inside.is_known(s.group)))
             && self.has_reacted()
             && self.inside.is_at_prompt(
                 reader.map_or(0, |s| s.pid),
-                || self.unfinished_line(self.timeline.output().scanner.position()),
+                || self.cx.unfinished_line(self.cx.timeline.output().scanner.position()),
                 |line| shell.as_ref().is_some_and(|(program, process)| program.shows_prompt(&process.name, line)),
             )
     }
@@ -209,7 +213,7 @@ impl Session {
     /// The program that reads the terminal, and its process.
     fn foreground_program(&self) -> Option<(Program, Process)> {
         let state = self.foreground.state?;
-        let process = self.host().process(state.pid).or_else(|| self.host().process(state.group))?;
+        let process = self.cx.host().process(state.pid).or_else(|| self.cx.host().process(state.group))?;
         Some((Program::of(&process.name), process))
     }
 
@@ -223,8 +227,8 @@ impl Session {
     /// gives the program another name than its file has.
     pub(in crate::sessions::session::machine) fn indents_what_is_typed(&self) -> bool {
         let reader = self.foreground.state.filter(|state| !state.canonical && state.foreground.waits());
-        let executable = reader.and_then(|state| self.host().executable(state.pid));
-        let has_asked = self.timeline.output().scanner.modes().bracketed_paste;
+        let executable = reader.and_then(|state| self.cx.host().executable(state.pid));
+        let has_asked = self.cx.timeline.output().scanner.modes().bracketed_paste;
         !has_asked && executable.as_deref().and_then(Path::file_name).is_some_and(indents_lines)
     }
 
@@ -232,7 +236,7 @@ impl Session {
     pub(in crate::sessions::session::machine) fn may_run_a_shell(&self) -> bool {
         let reader = self.foreground_program().map(|(program, _)| program);
         let is_another = self.foreground.state.is_some_and(|s| !self.inside.is_read_as_before(s));
-        self.timeline.log().inside.is_some()
+        self.cx.timeline.log().inside.is_some()
             && self.foreground() == Foreground::InputWanted
             && reader.is_some_and(|program| program == Program::Carrier || program.is_shell() && is_another)
             && self.check_is_a_shell().is_ok()
@@ -243,7 +247,7 @@ impl Session {
         let reader = self.foreground_program();
         let (name, why) = match (self.foreground.state, &reader) {
             (Some(state), Some((program, process))) => {
-                let line = self.host().command_line(process.pid());
+                let line = self.cx.host().command_line(process.pid());
                 if program.may_be_at_prompt(state.canonical, self.foreground.read_bytes, &line) {
                     return Ok(());
                 }
@@ -261,18 +265,18 @@ impl Session {
     fn seems_at_a_prompt(&self) -> bool {
         let is_others = |s: State| s.foreground == wire::Activity::Unknown && (s.echo || !s.canonical);
         match self.foreground() {
-            _ if self.foreground.typing > 0 || self.timeline.log().inside.is_some() => false,
+            _ if self.foreground.typing > 0 || self.cx.timeline.log().inside.is_some() => false,
             Foreground::InputWanted => true,
             Foreground::Idle => self.foreground.is_heuristic && self.reads_commands(),
             Foreground::Running => {
-                self.foreground.state.is_some_and(is_others) && self.timeline.output().scanner.line_is_open()
+                self.foreground.state.is_some_and(is_others) && self.cx.timeline.output().scanner.line_is_open()
             }
             Foreground::PasswordWanted | Foreground::Fullscreen | Foreground::Stopped => false,
         }
     }
 
     fn busy_inside_error(&self) -> ActionError {
-        self.timeline.log().current.map_or_else(|| self.typed_busy_error(), |id| self.busy_error(id))
+        self.cx.timeline.log().current.map_or_else(|| self.typed_busy_error(), |id| self.busy_error(id))
     }
 
     fn type_inside(&mut self, pending: PendingNested) {
@@ -288,8 +292,9 @@ impl Session {
                 return drop(started.send(Err(ActionError::Invalid { field: "command", problem })));
             }
         };
-        if self.timeline.log().inside.is_none() {
-            self.inside.begin(self.foreground.state, self.unfinished_line(self.timeline.output().scanner.position()));
+        if self.cx.timeline.log().inside.is_none() {
+            self.inside
+                .begin(self.foreground.state, self.cx.unfinished_line(self.cx.timeline.output().scanner.position()));
         }
         // A line editor takes a carriage return as the end of a line; a program in canonical mode gets a newline from
         // the kernel.
@@ -302,13 +307,13 @@ impl Session {
     pub(in crate::sessions::session::machine) fn check_interrupt(&mut self) {
         // A command that used the shell's editor may have been ended. Other input leaves it there, or its end is reported:
         // the report key would become its input.
-        self.timeline.set_editor_in_use(false);
-        self.inside.interrupt(self.now.at, self.timeline.log().inside.is_some());
+        self.cx.timeline.set_editor_in_use(false);
+        self.inside.interrupt(self.cx.now.at, self.cx.timeline.log().inside.is_some());
     }
 
     /// The marker of the command's end came.
     pub(in crate::sessions::session::machine) fn on_inside_end(&mut self, id: u32) {
-        let end = self.timeline.log().command(id).and_then(|c| c.end.as_ref());
+        let end = self.cx.timeline.log().command(id).and_then(|c| c.end.as_ref());
         let is_over = end.is_some_and(|end| end.status == CommandStatus::Terminated);
         let is_reported = end.is_some_and(|end| end.boundary == Boundary::Nonce);
         let is_busy = self.foreground.state.is_some_and(|s| s.foreground == wire::Activity::Busy);
@@ -316,10 +321,10 @@ impl Session {
             // The state was about the ended command.
             self.foreground.state = None;
         }
-        self.inside.end(self.now.at, is_reported);
+        self.inside.end(self.cx.now.at, is_reported);
         self.waits.notify_started(|waits_for| waits_for == id);
-        self.put_on_record(id);
-        if !self.follower.is_replaying && self.timeline.log().untimed.contains(&id) {
+        self.cx.put_on_record(id);
+        if !self.cx.follower.is_replaying && self.cx.timeline.log().untimed.contains(&id) {
             self.judge(id);
         }
         self.finish_where(|w| w.command == Some(id), if is_over { EndedBy::Exited } else { EndedBy::Ended });
@@ -327,7 +332,7 @@ impl Session {
 
     /// Ends the command without a marker: its outcome is unknown.
     pub(in crate::sessions::session::machine) fn give_up_inside(&mut self, status: CommandStatus, why: &str) {
-        if let Some(id) = self.timeline.give_up_inside(status, why, Boundary::Heuristic, self.now.us) {
+        if let Some(id) = self.cx.timeline.give_up_inside(status, why, Boundary::Heuristic, self.cx.now.us) {
             self.judge(id);
             self.on_inside_end(id);
         }
@@ -335,11 +340,11 @@ impl Session {
 
     /// The timers of nested commands.
     pub(in crate::sessions::session::machine) fn check_nested_command(&mut self) {
-        let now = self.now.at;
+        let now = self.cx.now.at;
         if !self.pending.nested.is_empty() {
             self.run_pending_inside();
         }
-        let Some(has_begun) = self.timeline.log().inside.as_ref().map(|inside| inside.has_begun) else { return };
+        let Some(has_begun) = self.cx.timeline.log().inside.as_ref().map(|inside| inside.has_begun) else { return };
         if !has_begun {
             if self.inside.is_overdue(now) {
                 let why = "the line was typed, but no nested shell has reported a start: whether it ran is unknown; \
@@ -364,16 +369,16 @@ impl Session {
     /// Whether the command's end will be decided in a moment: it was interrupted, or only its mark has not come.
     pub(in crate::sessions::session::machine) fn is_undecided(&self) -> bool {
         let is_unknown =
-            self.timeline.log().inside.is_some() && self.inside.is_interrupted && self.foreground.state.is_none();
+            self.cx.timeline.log().inside.is_some() && self.inside.is_interrupted && self.foreground.state.is_none();
         is_unknown || self.seems_thrown_away() || self.seems_back_at_its_prompt()
     }
 
     /// Whether, after an interrupt, the same program reads in the same mode as before the command: as a rule this is
     /// the nested shell.
     pub(in crate::sessions::session::machine) fn seems_thrown_away(&self) -> bool {
-        self.timeline.log().inside.is_some()
+        self.cx.timeline.log().inside.is_some()
             && self.inside.is_interrupted
-            && !self.has_unread()
+            && !self.cx.has_unread()
             && self.foreground.state.is_some_and(|s| self.inside.is_read_as_before(s))
             && self.waits_for_a_line()
     }
@@ -381,13 +386,13 @@ impl Session {
     /// Whether the program that read before is a shell that the kernel names, reads as at its prompt, and shows the prompt
     /// at which the command was typed.
     fn seems_back_at_its_prompt(&self) -> bool {
-        self.timeline.log().inside.is_some()
-            && !self.has_unread()
+        self.cx.timeline.log().inside.is_some()
+            && !self.cx.has_unread()
             && self.foreground.state.is_some_and(|s| self.inside.is_read_as_before(s))
             && self.waits_for_a_line()
             && self.foreground_program().is_some_and(|(program, _)| program.is_shell())
             && self.check_is_a_shell().is_ok()
-            && self.inside.is_its_prompt(&self.unfinished_line(self.timeline.output().scanner.position()))
+            && self.inside.is_its_prompt(&self.cx.unfinished_line(self.cx.timeline.output().scanner.position()))
     }
 
     /// Whether the foreground waits for a line, as a shell does at its prompt.

@@ -28,8 +28,8 @@ impl Session {
     pub(in crate::sessions::session::machine) fn secret_prompt(&self) -> Option<SecretPrompt> {
         let SecretPrompts { number, reader, .. } = &self.secret_prompts;
         let pid = (*reader)?;
-        let text = self.unfinished_line(self.timeline.output().scanner.position());
-        let command = self.timeline.log().newest_running().and_then(|id| self.timeline.log().command(id));
+        let text = self.cx.unfinished_line(self.cx.timeline.output().scanner.position());
+        let command = self.cx.timeline.log().newest_running().and_then(|id| self.cx.timeline.log().command(id));
         Some(SecretPrompt { number: *number, pid, text, command: command.map(|command| command.text.clone()) })
     }
 

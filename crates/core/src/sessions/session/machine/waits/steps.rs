@@ -17,30 +17,30 @@ impl Session {
             self.foreground.editor_since = None;
         }
         // The kernel's state from before this output is out of date; the holder sends another one when output pauses.
-        let now = self.now.at;
+        let now = self.cx.now.at;
         (self.foreground.asks_since, self.foreground.believed_at) = (None, None);
         self.foreground.last_output = Some(now);
-        let paints = self.paints();
+        let paints = self.cx.paints();
         if paints || self.foreground.paint.is_on() {
             self.foreground.painted_at = Some(now);
         }
         let end = at + bytes.len() as u64;
-        let scanner = &self.timeline.output().scanner;
-        let group = || self.shared.backends.host.process(self.timeline.shell().pid)?.foreground_group;
+        let scanner = &self.cx.timeline.output().scanner;
+        let group = || self.cx.shared.backends.host.process(self.cx.timeline.shell().pid)?.foreground_group;
         self.foreground.paint.on_output(end, scanner.modes().alt_screen, scanner.paints_main_from(), group);
         for item in news {
             if let Change::Started(id) = item {
-                let start = self.timeline.log().command(*id).map_or(at, Command::output_from);
+                let start = self.cx.timeline.log().command(*id).map_or(at, Command::output_from);
                 self.waits.open.iter_mut().for_each(|w| w.output_begins(*id, start));
             }
         }
         // Output after a command's end is a prompt or other text, and none of the command's.
-        let end_of = |id: u32| self.timeline.log().command(id).and_then(|c| c.end.as_ref()).map(|end| end.at);
+        let end_of = |id: u32| self.cx.timeline.log().command(id).and_then(|c| c.end.as_ref()).map(|end| end.at);
         let ends: Vec<Option<u64>> = self.waits.open.iter().map(|w| w.command.and_then(end_of)).collect();
         let is_painted = paints;
         let needs_screen = |w: &OpenWait| w.watches_screen() || is_painted && w.wants_pattern();
         let rows = self.waits.open.iter().any(needs_screen).then(|| self.rows_now());
-        let bells = self.timeline.output().scanner.bells();
+        let bells = self.cx.timeline.output().scanner.bells();
         let mut matched: Vec<(usize, MaskedText)> = Vec::new();
         for (i, waiter) in self.waits.open.iter_mut().enumerate() {
             let ends_at = ends.get(i).copied().flatten();
@@ -62,12 +62,6 @@ impl Session {
         }
     }
 
-    /// This offset, or the beginning of the command's output behind it: the prompt and the echo before are not part of the output.
-    pub(in crate::sessions::session::machine) fn within_output_of(&self, command: Option<u32>, from: u64) -> u64 {
-        let known = command.and_then(|id| self.timeline.log().command(id));
-        known.map_or(from, |command| from.max(command.output_from()))
-    }
-
     /// A wait that begins now, for the output from this offset on.
     pub(in crate::sessions::session::machine) fn new_wait(
         &self,
@@ -77,8 +71,8 @@ impl Session {
         accepted_bytes: Option<usize>,
         reply: oneshot::Sender<Finished>,
     ) -> OpenWait {
-        let sight = (self.timeline.cols(), self.shared.folder.masks());
-        OpenWait::new(self.now.at, wait, command, from, sight, accepted_bytes, reply)
+        let sight = (self.cx.timeline.cols(), self.cx.shared.folder.masks());
+        OpenWait::new(self.cx.now.at, wait, command, from, sight, accepted_bytes, reply)
     }
 
     /// Waits for this command, or for the running one.
@@ -89,11 +83,11 @@ impl Session {
         from: Option<u64>,
         reply: oneshot::Sender<Finished>,
     ) {
-        let from = from.unwrap_or_else(|| self.timeline.output().scanner.position());
-        let command = command.or(self.timeline.log().newest_running());
-        let known = command.and_then(|id| self.timeline.log().command(id));
+        let from = from.unwrap_or_else(|| self.cx.timeline.output().scanner.position());
+        let command = command.or(self.cx.timeline.log().newest_running());
+        let known = command.and_then(|id| self.cx.timeline.log().command(id));
         let is_about_to_begin = known.is_some_and(Command::is_about_to_begin);
-        let mut waiter = self.new_wait(wait, command, self.within_output_of(command, from), None, reply);
+        let mut waiter = self.new_wait(wait, command, self.cx.within_output_of(command, from), None, reply);
         waiter.count_current_state();
         if is_about_to_begin {
             waiter.awaits_beginning();
@@ -105,7 +99,8 @@ impl Session {
 
     /// Waits for the first prompt.
     pub(in crate::sessions::session::machine) fn ask_prompt(&mut self, reply: oneshot::Sender<()>) {
-        if self.timeline.shell().prompt_seen || self.timeline.end().exit.is_some() || self.foreground.is_heuristic {
+        if self.cx.timeline.shell().prompt_seen || self.cx.timeline.end().exit.is_some() || self.foreground.is_heuristic
+        {
             let _ = reply.send(());
         } else {
             self.waits.at_prompt.push(reply);
@@ -116,14 +111,14 @@ impl Session {
     pub(in crate::sessions::session::machine) fn begin_wait(&mut self, id: u32, wait: Option<Wait>) -> Started {
         let finished = wait.map(|wait| {
             let (reply, finished) = oneshot::channel();
-            let at = self.timeline.output().scanner.position();
-            let from = self.timeline.log().command(id).map_or(at, Command::output_from);
+            let at = self.cx.timeline.output().scanner.position();
+            let from = self.cx.timeline.log().command(id).map_or(at, Command::output_from);
             let mut waiter = self.new_wait(wait, Some(id), from, None, reply);
-            let typed = self.timeline.log().command(id).filter(|command| command.channel == Channel::Line);
+            let typed = self.cx.timeline.log().command(id).filter(|command| command.channel == Channel::Line);
             let line = typed.map(|command| (format!("{}\n", command.text), command.accepted_at));
             waiter.leaves_out(line.map(|(line, at)| self.echo_of(line.as_bytes(), at)));
-            waiter.looks_at_its_command(self.timeline.cols(), self.timeline.rows());
-            if self.timeline.log().command(id).is_some_and(Command::is_about_to_begin) {
+            waiter.looks_at_its_command(self.cx.timeline.cols(), self.cx.timeline.rows());
+            if self.cx.timeline.log().command(id).is_some_and(Command::is_about_to_begin) {
                 waiter.awaits_beginning();
             }
             waiter.end_on_idle_screen();
@@ -138,16 +133,16 @@ impl Session {
 
     /// Registers a wait, unless it has ended already.
     pub(in crate::sessions::session::machine) fn admit(&mut self, mut waiter: OpenWait) {
-        waiter.count_bells_from(self.timeline.output().scanner.bells());
+        waiter.count_bells_from(self.cx.timeline.output().scanner.bells());
         if waiter.watches_screen() {
             let rows = self.rows_now();
-            waiter.look(&rows, self.now.at);
+            waiter.look(&rows, self.cx.now.at);
         }
         let ended = match waiter.command {
-            Some(id) => self.timeline.log().command(id).is_some_and(|c| c.end.is_some()),
+            Some(id) => self.cx.timeline.log().command(id).is_some_and(|c| c.end.is_some()),
             None => self.is_idle(),
         };
-        if self.exit_told {
+        if self.cx.exit_told {
             self.finish(waiter, EndedBy::Exited, None);
         } else if ended && (waiter.command.is_some() || !waiter.wants_more()) {
             self.finish(waiter, EndedBy::Ended, None);
@@ -182,17 +177,17 @@ impl Session {
         ended_by: EndedBy,
         matched: Option<MaskedText>,
     ) {
-        let handovers = self.timeline.log().handovers(waiter.from);
+        let handovers = self.cx.timeline.log().handovers(waiter.from);
         let snapshot = Snapshot { handovers, ..self.snapshot(waiter.command) };
         let finished = Finished {
             ended_by,
             from: waiter.from,
-            waited: self.now.at.saturating_duration_since(waiter.began),
+            waited: self.cx.now.at.saturating_duration_since(waiter.began),
             matched,
             accepted_bytes: waiter.accepted_bytes,
             snapshot,
         };
-        self.effects.waited.push(ended_by);
+        self.cx.effects.waited.push(ended_by);
         let _ = waiter.reply.send(finished);
     }
 
@@ -200,18 +195,21 @@ impl Session {
     pub(in crate::sessions::session::machine) fn catch_up(&mut self, mut waiter: OpenWait) -> Option<OpenWait> {
         let end = waiter
             .command
-            .and_then(|id| self.timeline.log().command(id))
+            .and_then(|id| self.cx.timeline.log().command(id))
             .and_then(|c| c.end.as_ref())
             .map(|end| end.at);
-        let position = self.timeline.output().scanner.position();
+        let position = self.cx.timeline.output().scanner.position();
         let now = end.map_or(position, |end| end.min(position));
         let mut at = waiter.from;
         while waiter.wants_pattern() && !waiter.is_awaiting_beginning() && !waiter.is_abandoned() && at < now {
             // In chunks, like live output: there may be much of it.
-            let slice =
-                crate::sessions::render::range::read(&self.shared.reader, at, now.min(at + limits::SCAN_CHUNK as u64))
-                    .ok()?;
-            if let Some(text) = waiter.output(slice.from, &slice.bytes, self.now.at) {
+            let slice = crate::sessions::render::range::read(
+                &self.cx.shared.reader,
+                at,
+                now.min(at + limits::SCAN_CHUNK as u64),
+            )
+            .ok()?;
+            if let Some(text) = waiter.output(slice.from, &slice.bytes, self.cx.now.at) {
                 self.finish(waiter, EndedBy::Matched, Some(text));
                 return None;
             }
@@ -227,7 +225,7 @@ impl Session {
 
     /// Ends the waits whose time is over, and forgets those whose callers are gone.
     pub(in crate::sessions::session::machine) fn check_waits(&mut self) {
-        let now = self.now.at;
+        let now = self.cx.now.at;
         self.waits.open.retain(|w| !w.is_abandoned());
         self.waits.notify_overdue(now);
         if self.is_undecided() {
@@ -238,7 +236,7 @@ impl Session {
         for i in due {
             let waiter = self.waits.open.swap_remove(i);
             if let Some((ended_by, matched)) = waiter.by_time(now) {
-                let matched = matched.map(|text| self.shared.folder.masks().text(text));
+                let matched = matched.map(|text| self.cx.shared.folder.masks().text(text));
                 self.finish(waiter, ended_by, matched);
             }
         }
