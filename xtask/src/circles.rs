@@ -218,7 +218,13 @@ impl Imports {
             let before = at.checked_sub(1).map_or("", |before| tokens[before]);
             at += 1;
             match *token {
-                "pub" => is_public = true,
+                "pub" => {
+                    is_public = true;
+                    // The module in brackets may see the item; the file does not use it.
+                    if next == "(" {
+                        at += tokens[at..].iter().position(|token| *token == ")").map_or(0, |len| len + 1);
+                    }
+                }
                 "impl" if depth == floor => self.modules[module].with_methods.extend(read_impl(&tokens[at..])),
                 "use" if next != "<" => {
                     let end = tokens[at..].iter().position(|token| *token == ";").map_or(tokens.len(), |len| at + len);

@@ -22,6 +22,7 @@ use crate::host::holders::{self, HolderConnection, Liveness, Traces};
 use crate::limits;
 use crate::low_priority::run_at_low_priority;
 use crate::sessions::server_events::ServerEvents;
+use crate::sessions::session::pattern_matching;
 use crate::sessions::shared::Shared;
 use crate::sessions::viewer_feed::Published;
 
@@ -81,7 +82,7 @@ impl Actor {
         loop {
             sys::fault::stumble("turn");
             if self.session.cx.has_frames() {
-                self.matches(self.session.cx.matching_work_of_calls(), StepInput::Frames).await;
+                self.matches(pattern_matching::matching_work_of_calls(&self.session.cx), StepInput::Frames).await;
             }
             // One chunk per turn: a flood must delay neither requests nor the other sessions of this thread.
             if self.session.cx.is_behind() {
@@ -98,7 +99,7 @@ impl Actor {
             self.session.cx.shared.is_in_turn.store(true, Ordering::Release);
             match event {
                 Event::Asked(request) => {
-                    let new = self.session.cx.matching_work_of(request.wait());
+                    let new = pattern_matching::matching_work_of(&self.session.cx, request.wait());
                     self.matches(new, StepInput::Request(request)).await;
                 }
                 Event::Frames(frames) => self.step(StepInput::Received(frames)),
@@ -141,7 +142,7 @@ impl Actor {
 
     /// Takes a step that matches patterns: the patterns of the open waits, and `new` characters for a wait that begins.
     async fn matches(&mut self, new: usize, input: StepInput) {
-        let work = self.session.matching_work() + new;
+        let work = self.session.waits.matching_work(&self.session.cx) + new;
         let session = &mut self.session;
         let is_replaying = session.cx.is_replaying();
         self.matching.run(work, || session.step(Now::read(), input)).await;

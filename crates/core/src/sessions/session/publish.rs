@@ -11,6 +11,7 @@ use super::machine::session::Session;
 use super::now::Now;
 use crate::action::{EndedBy, Foreground, ServerEventKind, SessionEvent, SessionStatus};
 use crate::sessions::server_events::ServerEvents;
+use crate::sessions::session::machine::snapshot;
 use crate::sessions::shared::Shared;
 use crate::sessions::summary::Summary;
 use crate::sessions::viewer_feed::{Noted, Published};
@@ -51,13 +52,15 @@ impl Publisher {
             return;
         }
         self.note_room(session);
-        let foreground = session.foreground();
+        let foreground = session.foreground.foreground(&session.cx);
         let is_known = session.foreground.typing == 0
             && (session.foreground.state.is_some() || session.cx.timeline.log().current.is_none());
         let held_from = session.cx.timeline.shown_to(now.us);
         let is_over = session.cx.link.is_gone;
         let to = if is_over { session.cx.timeline.output().scanner.position() } else { held_from };
-        let summary = (!session.lacks_first_state()).then(|| session.summary(session.told_foreground()));
+        let summary = (!session.foreground.lacks_first_state(&session.cx)).then(|| {
+            snapshot::summary(&session.cx, &session.foreground, session.foreground.told_foreground(&session.cx))
+        });
         let (timeline, notes, mut told) = (&session.cx.timeline, &mut self.notes, Vec::new());
         self.feed.send_if_modified(|now| {
             let is_new = is_known && now.foreground != Some(foreground);

@@ -4,23 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use journal::EventsReader;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
-use wire::{FromHolder, Hello, Key, Tail, Target, ToHolder};
+use wire::{FromHolder, Hello, Key, Tail, ToHolder};
 
 use super::holder_link::HolderLink;
 use super::journal_follower::state::JournalFollower;
-use crate::action::{Limit, SessionEvent, Until, Wait};
-use crate::host::{Host, Identity, Process, descendants};
+use super::stopped_jobs::StoppedJobs;
+use crate::action::{Limit, SessionEvent, Wait};
+use crate::host::{Host, Identity};
 use crate::limits;
 use crate::sessions::render::range;
 use crate::sessions::session::effects::Effects;
 use crate::sessions::session::machine::holder_link::Call;
+use crate::sessions::session::machine::waits::state::OpenWait;
 use crate::sessions::session::now::Now;
-use crate::sessions::session::question_ending::QuestionEnding;
-use crate::sessions::session::{KeyUse, ViewerLimit};
+use crate::sessions::session::{Finished, KeyUse};
 use crate::sessions::shared::Shared;
-use crate::sessions::timeline::{Command, Hit, Sent, Timeline};
+use crate::sessions::timeline::{Command, Hit, Timeline};
 use crate::sessions::viewer_feed::Noted;
 use crate::sessions::views;
 
@@ -33,6 +34,7 @@ pub(crate) struct Context {
     pub(in crate::sessions::session) link: HolderLink,
     pub(in crate::sessions::session) follower: JournalFollower,
     pub(crate) timeline: Timeline,
+    pub(in crate::sessions::session) jobs: StoppedJobs,
     pub(in crate::sessions::session) last_activity_us: u64,
     /// The running command, and when it was accepted.
     pub(in crate::sessions::session) current_since: Option<(u32, Instant)>,
@@ -55,6 +57,7 @@ impl Context {
             link: HolderLink::new(shared.id.clone()),
             follower: JournalFollower::new(events, tail, early),
             timeline: Timeline::new(first, shared.spec.cols, shared.spec.rows),
+            jobs: StoppedJobs::default(),
             last_activity_us: 0,
             current_since: None,
             exit_told: false,
@@ -141,21 +144,13 @@ impl Context {
     }
 
     /// Whether a program paints the whole screen, alternate or main.
-    pub(in crate::sessions::session::machine) fn paints(&self) -> bool {
+    pub(crate) fn paints(&self) -> bool {
         let scanner = &self.timeline.output().scanner;
         scanner.modes().alt_screen || scanner.paints_main_from().is_some()
     }
 
-    pub(super) fn question_ending(&self) -> Option<QuestionEnding> {
-        /// The mark of a question and the sequences behind it have fewer bytes.
-        const ENDING_BYTES: u64 = 64;
-        let end = self.timeline.output().scanner.position();
-        let newest = range::read(&self.shared.reader, end.saturating_sub(ENDING_BYTES), end).ok()?;
-        QuestionEnding::of(&newest.bytes)
-    }
-
     /// Whether commands are handed over as lines, because the shell has no private keys.
-    pub(in crate::sessions::session::machine) fn takes_lines(&self) -> bool {
+    pub(crate) fn takes_lines(&self) -> bool {
         self.shared.spec.handover.line().is_some()
     }
 
@@ -176,7 +171,7 @@ impl Context {
     }
 
     /// Records a hit with the holder, which outlives this server, and publishes it.
-    pub(in crate::sessions::session::machine) fn hit(&mut self, limit: Limit, command: Option<u32>, times: u64) {
+    pub(crate) fn hit(&mut self, limit: Limit, command: Option<u32>, times: u64) {
         if times == 0 {
             return;
         }
@@ -195,7 +190,7 @@ impl Context {
         }
     }
 
-    pub(in crate::sessions::session::machine) fn notify_limit_hit(&mut self, hit: Hit) {
+    pub(crate) fn notify_limit_hit(&mut self, hit: Hit) {
         if self.follower.is_replaying {
             return;
         }
@@ -227,43 +222,13 @@ impl Context {
     }
 
     /// The machine of the session.
-    pub(in crate::sessions::session) fn host(&self) -> &dyn Host {
+    pub(crate) fn host(&self) -> &dyn Host {
         &*self.shared.backends.host
-    }
-
-    /// The signal as the event log will record it, with the processes that will receive it.
-    pub(super) fn about_to_send(&self, target: Target, signo: i32) -> Sent {
-        let all = descendants(self.host(), self.timeline.holder_pid());
-        let foreground = all.iter().find(|s| s.pid() == self.timeline.shell().pid).and_then(|s| s.foreground_group);
-        let gets = |it: &Process| match target {
-            Target::Foreground => Some(it.group) == foreground,
-            Target::Session => true,
-            Target::Process(pid) => it.pid() == pid,
-        };
-        let receivers = all.into_iter().filter(gets).map(|it| (it.identity, it.name)).collect();
-        let target = match target {
-            Target::Foreground => 0,
-            Target::Session => -1,
-            Target::Process(pid) => pid.cast_signed(),
-        };
-        Sent { target, signo, errno: 0, at_us: 0, receivers }
     }
 
     /// The offset up to which viewers may read.
     pub(super) fn shown_to(&self) -> u64 {
         self.timeline.shown_to(self.now.us)
-    }
-
-    /// How far viewers may read, and which markers before that are attested.
-    pub(super) fn viewer_limit(&self) -> ViewerLimit {
-        ViewerLimit {
-            to: self.timeline.output().scanner.held_from(),
-            stream_to: self.shown_to(),
-            text_to: self.shown_to().min(self.timeline.output().scanner.text_to()),
-            markers: self.timeline.output().markers.iter().copied().collect(),
-            handovers: self.timeline.log().handovers(0),
-            has_exited: self.timeline.end().exit.is_some(),
-        }
     }
 
     /// Notes when the running command was accepted, by the clock that decides waits. Its record has only the wall clock, which
@@ -290,40 +255,36 @@ impl Context {
     }
 
     /// Whether there are frames that were received and not handled.
-    pub(in crate::sessions::session) fn has_frames(&self) -> bool {
+    pub(crate) fn has_frames(&self) -> bool {
         !self.follower.frames.is_empty()
     }
 
     /// Whether there are events or output that were not read.
-    pub(in crate::sessions::session) fn is_behind(&self) -> bool {
+    pub(crate) fn is_behind(&self) -> bool {
         self.follower.is_behind
     }
 
     /// This offset, or the beginning of the command's output behind it: the prompt and the echo before are not part of the output.
-    pub(in crate::sessions::session::machine) fn within_output_of(&self, command: Option<u32>, from: u64) -> u64 {
+    pub(crate) fn within_output_of(&self, command: Option<u32>, from: u64) -> u64 {
         let known = command.and_then(|id| self.timeline.log().command(id));
         known.map_or(from, |command| from.max(command.output_from()))
     }
 
-    /// How many characters the patterns match of a command that was handed over earlier: its wait begins with the output
-    /// that it has already written.
-    pub(in crate::sessions::session) fn matching_work_of_calls(&self) -> usize {
-        self.link.calls.values().map(|call| self.matching_work_of(call.wait())).max().unwrap_or(0)
+    pub(crate) fn note_stopped_jobs(&mut self, code: Option<i32>) {
+        let host = Arc::clone(&self.shared.backends.host);
+        self.jobs.on_end(&*host, code, (self.timeline.holder_pid(), self.timeline.shell().pid));
     }
 
-    /// The same for a wait that begins, perhaps over all earlier output.
-    pub(in crate::sessions::session) fn matching_work_of(&self, wait: Option<&Wait>) -> usize {
-        let Some(wait) = wait else { return 0 };
-        let gone = wait.until.iter().map(|until| match until {
-            Until::Gone(pattern) => pattern.work(self.cells()),
-            Until::Listening(_) | Until::File(_) | Until::Bell | Until::Input => 0,
-        });
-        let earlier = usize::try_from(self.timeline.output().scanner.position()).unwrap_or(usize::MAX);
-        let text = wait.pattern.as_ref().map_or(0, |pattern| pattern.work(earlier));
-        text.saturating_add(gone.sum())
-    }
-
-    pub(in crate::sessions::session) fn cells(&self) -> usize {
-        usize::from(self.timeline.cols()) * usize::from(self.timeline.rows())
+    /// A wait that begins now, for the output from this offset on.
+    pub(crate) fn new_wait(
+        &self,
+        wait: Wait,
+        command: Option<u32>,
+        from: u64,
+        accepted_bytes: Option<usize>,
+        reply: oneshot::Sender<Finished>,
+    ) -> OpenWait {
+        let sight = (self.timeline.cols(), self.shared.folder.masks());
+        OpenWait::new(self.now.at, wait, command, from, sight, accepted_bytes, reply)
     }
 }

@@ -5,86 +5,90 @@ use wire::Status;
 use crate::action::{ActionError, EndReason, Foreground};
 use crate::ids::CommandId;
 use crate::sessions::session::machine::context::Context;
-use crate::sessions::session::machine::session::Session;
+use crate::sessions::session::machine::foreground::state::ForegroundState;
+use crate::sessions::session::machine::nested_command::state::NestedShell;
 use crate::sessions::views;
 
 /// Added to a refusal while the running command is a shell that was started in a nested one.
 const SHELL_IN_NESTED: &str = " - a shell that is run as a command in a nested shell accepts only input (is_input, \
     send_input_to_terminal); if you start it by input instead, commands run in it, the first one with inside -";
 
-impl Session {
-    pub(super) fn busy_error(&self, id: u32) -> ActionError {
-        let mut with = self.cx.command_in_words(CommandId(id));
-        if self.may_run_a_shell() {
-            with.push_str(SHELL_IN_NESTED);
-        }
-        self.busy_with(with, Some(CommandId(id)))
+pub(super) fn busy_error(cx: &Context, foreground: &ForegroundState, inside: &NestedShell, id: u32) -> ActionError {
+    let mut with = cx.command_in_words(CommandId(id));
+    if inside.may_run_a_shell(cx, foreground) {
+        with.push_str(SHELL_IN_NESTED);
     }
+    busy_with(cx, foreground, with, Some(CommandId(id)))
+}
 
-    fn busy_with(&self, with: String, command: Option<CommandId>) -> ActionError {
-        let (session, may_be_a_shell) = (self.cx.shared.id.clone(), self.may_be_a_shell());
-        ActionError::Busy { session, with, command, may_be_a_shell }
-    }
+pub(super) fn busy_with(
+    cx: &Context,
+    foreground: &ForegroundState,
+    with: String,
+    command: Option<CommandId>,
+) -> ActionError {
+    let (session, may_be_a_shell) = (cx.shared.id.clone(), foreground.may_be_a_shell(cx));
+    ActionError::Busy { session, with, command, may_be_a_shell }
+}
 
-    pub(super) fn typed_busy_error(&self) -> ActionError {
-        let with = match self.program_of_the_prompt() {
-            Some(program) => {
-                format!("{}, run by a line typed at its prompt or by the prompt", terminal::quote::line(&program))
-            }
-            None => "a line typed at its prompt".to_owned(),
-        };
-        self.busy_with(with, None)
-    }
+pub(super) fn typed_busy_error(cx: &Context, foreground: &ForegroundState) -> ActionError {
+    let with = match program_of_the_prompt(cx, foreground) {
+        Some(program) => {
+            format!("{}, run by a line typed at its prompt or by the prompt", terminal::quote::line(&program))
+        }
+        None => "a line typed at its prompt".to_owned(),
+    };
+    busy_with(cx, foreground, with, None)
+}
 
-    pub(super) fn why_not_ready(&self) -> String {
-        if let Some(damage) = &self.cx.timeline.damage() {
-            return format!("{damage}; end it and start another one");
+pub(super) fn why_not_ready(cx: &Context, foreground: &ForegroundState) -> String {
+    if let Some(damage) = &cx.timeline.damage() {
+        return format!("{damage}; end it and start another one");
+    }
+    if foreground.is_heuristic && !cx.shared.spec.handover.has_hooks() {
+        return "it is not waiting for a command; use send_input_to_terminal to type into the running program"
+            .to_owned();
+    }
+    if let Some(program) = program_of_the_prompt(cx, foreground) {
+        let program = terminal::quote::line(&program);
+        return format!(
+            "{program} has the terminal, perhaps run by its prompt; wait longer (timeout), or interrupt it (C-c)"
+        );
+    }
+    match (cx.timeline.shell().prompt_seen, foreground.foreground(cx)) {
+        (false, Foreground::InputWanted | Foreground::PasswordWanted) => {
+            "its start-up file waits for input; send some with send_input_to_terminal".to_owned()
         }
-        if self.foreground.is_heuristic && !self.cx.shared.spec.handover.has_hooks() {
-            return "it is not waiting for a command; use send_input_to_terminal to type into the running program"
-                .to_owned();
+        (false, Foreground::Fullscreen) => {
+            "its start-up file runs a program that has the whole screen; leave it with send_input_to_terminal, or \
+             start the session with a profile that has rc = \"clean\""
+                .to_owned()
         }
-        if let Some(program) = self.program_of_the_prompt() {
-            let program = terminal::quote::line(&program);
-            return format!(
-                "{program} has the terminal, perhaps run by its prompt; wait longer (timeout), or interrupt it (C-c)"
-            );
+        (false, _) => "it is still starting; retry in a moment".to_owned(),
+        // A zsh prompt without its line editor goes on reading after an interrupt.
+        (true, _) if cx.shared.meta.shell == "zsh" => {
+            "its line editor does not read; if its prompt is slow, wait longer (timeout); if a hook of the prompt asks \
+             something, answer it with send_input_to_terminal; if `unsetopt zle` took the editor away, type \
+             `setopt zle` with send_input_to_terminal; else send C-c, or reset the session"
+                .to_owned()
         }
-        match (self.cx.timeline.shell().prompt_seen, self.foreground()) {
-            (false, Foreground::InputWanted | Foreground::PasswordWanted) => {
-                "its start-up file waits for input; send some with send_input_to_terminal".to_owned()
-            }
-            (false, Foreground::Fullscreen) => {
-                "its start-up file runs a program that has the whole screen; leave it with send_input_to_terminal, or \
-                 start the session with a profile that has rc = \"clean\""
-                    .to_owned()
-            }
-            (false, _) => "it is still starting; retry in a moment".to_owned(),
-            // A zsh prompt without its line editor goes on reading after an interrupt.
-            (true, _) if self.cx.shared.meta.shell == "zsh" => {
-                "its line editor does not read; if its prompt is slow, wait longer (timeout); if a hook of the prompt asks \
-                 something, answer it with send_input_to_terminal; if `unsetopt zle` took the editor away, type \
-                 `setopt zle` with send_input_to_terminal; else send C-c, or reset the session"
-                    .to_owned()
-            }
-            (true, _) => {
-                "its line editor does not read; if its prompt is slow, wait longer (timeout); if a hook of the prompt asks \
-                 something, answer it with send_input_to_terminal; if another process has changed the terminal's modes, \
-                 send C-c and then Enter, and if that does not help, reset the session"
-                    .to_owned()
-            }
+        (true, _) => {
+            "its line editor does not read; if its prompt is slow, wait longer (timeout); if a hook of the prompt asks \
+             something, answer it with send_input_to_terminal; if another process has changed the terminal's modes, \
+             send C-c and then Enter, and if that does not help, reset the session"
+                .to_owned()
         }
     }
+}
 
-    /// The name of the program that has the terminal although the shell has been at its prompt and runs no command.
-    fn program_of_the_prompt(&self) -> Option<String> {
-        if !self.cx.timeline.shell().prompt_seen || self.foreground.is_heuristic {
-            return None;
-        }
-        let shell = self.cx.host().process(self.cx.timeline.shell().pid)?;
-        let group = shell.foreground_group.filter(|group| *group != shell.group)?;
-        Some(self.cx.host().process(group)?.name)
+/// The name of the program that has the terminal although the shell has been at its prompt and runs no command.
+fn program_of_the_prompt(cx: &Context, foreground: &ForegroundState) -> Option<String> {
+    if !cx.timeline.shell().prompt_seen || foreground.is_heuristic {
+        return None;
     }
+    let shell = cx.host().process(cx.timeline.shell().pid)?;
+    let group = shell.foreground_group.filter(|group| *group != shell.group)?;
+    Some(cx.host().process(group)?.name)
 }
 
 impl Context {
@@ -125,6 +129,13 @@ impl Context {
         let reason = views::exit_of(&self.timeline).map_or_else(|| unrecorded.to_owned(), |e| e.reason);
         ActionError::Ended { session: self.shared.id.clone(), reason: EndReason::Recorded(reason) }
     }
+}
+
+pub(super) fn busy_inside_error(cx: &Context, foreground: &ForegroundState, inside: &NestedShell) -> ActionError {
+    cx.timeline
+        .log()
+        .current
+        .map_or_else(|| typed_busy_error(cx, foreground), |id| busy_error(cx, foreground, inside, id))
 }
 
 /// The caller fills in its key, of which only the hash is known here.

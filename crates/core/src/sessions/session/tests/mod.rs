@@ -430,7 +430,11 @@ fn a_command_whose_keys_another_process_has_read_fails_and_names_it() {
         let rivals = [RIVAL, NO_PROCESS, RIVAL, RIVAL, RIVAL];
         rig.receive(beside(&rivals, sample(activity, Modes::default(), NO_PROCESS)));
         rig.later(limits::KEYS_READ - limits::EDITOR_SUSPICION);
-        assert_eq!(rig.session.foreground(), Foreground::Running, "its shell asks nothing: {activity:?}");
+        assert_eq!(
+            rig.session.foreground.foreground(&rig.session.cx),
+            Foreground::Running,
+            "its shell asks nothing: {activity:?}"
+        );
         rig.later(limits::EDITOR_SUSPICION);
         assert_eq!(newest(&rig), (CommandStatus::Failed, None), "{activity:?}");
         let end = rig.session.cx.timeline.log().commands.back().and_then(|command| command.end.clone());
@@ -439,10 +443,13 @@ fn a_command_whose_keys_another_process_has_read_fails_and_names_it() {
         assert!(why.starts_with("it is unknown whether it ran") && why.contains(&named), "{why}");
         assert_eq!(report_key(&rig), None, "it would be lost, too");
         // A C-c is sent, for a part of the keys may stand in the editor; and the hooks count as there.
-        assert_eq!((rig.session.foreground(), rig.session.foreground.is_heuristic), (Foreground::InputWanted, false));
+        assert_eq!(
+            (rig.session.foreground.foreground(&rig.session.cx), rig.session.foreground.is_heuristic),
+            (Foreground::InputWanted, false)
+        );
         rig.prompt(0, "second", 130);
         rig.publish();
-        assert_eq!(rig.session.foreground(), Foreground::Idle);
+        assert_eq!(rig.session.foreground.foreground(&rig.session.cx), Foreground::Idle);
     }
 }
 
@@ -463,7 +470,7 @@ fn a_command_that_uses_the_editor_does_not_end_by_a_report_key_that_a_rival_may_
     rig.receive(waits());
     rig.later(limits::REPORT_PATIENCE);
     assert!(rig.session.cx.timeline.log().current_command().is_some(), "it has not ended");
-    assert_eq!(rig.session.foreground(), Foreground::InputWanted);
+    assert_eq!(rig.session.foreground.foreground(&rig.session.cx), Foreground::InputWanted);
 }
 
 #[test]
@@ -477,15 +484,23 @@ fn a_shell_that_waited_for_input_before_its_command_began_asks_nothing() {
         rig.receive(waits());
         rig.accept(1, 1, [1; 16], b"read -n 1 x");
         rig.publish();
-        assert_eq!(rig.session.foreground(), Foreground::Running, "its keys are on their way: {canonical}");
+        assert_eq!(
+            rig.session.foreground.foreground(&rig.session.cx),
+            Foreground::Running,
+            "its keys are on their way: {canonical}"
+        );
         rig.later(limits::KEYS_READ);
-        let asks = rig.session.foreground();
+        let asks = rig.session.foreground.foreground(&rig.session.cx);
         assert_ne!(asks, Foreground::Running, "something asks before the command begins: {canonical}");
         rig.begin(1);
         rig.publish();
-        assert_eq!(rig.session.foreground(), Foreground::Running, "that was before: {canonical}");
+        assert_eq!(
+            rig.session.foreground.foreground(&rig.session.cx),
+            Foreground::Running,
+            "that was before: {canonical}"
+        );
         rig.receive(waits());
-        assert_eq!(rig.session.foreground(), asks, "{canonical}");
+        assert_eq!(rig.session.foreground.foreground(&rig.session.cx), asks, "{canonical}");
     }
 }
 

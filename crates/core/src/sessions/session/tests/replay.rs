@@ -15,6 +15,7 @@ use crate::ids::{CommandId, SessionId};
 use crate::sessions::actions::{create, terminate};
 use crate::sessions::ended::session::EndedSession;
 use crate::sessions::session::machine::session::Session;
+use crate::sessions::session::machine::snapshot;
 use crate::sessions::session::now::Now;
 use crate::sessions::tests::{config, me, perform, request};
 use crate::sessions::timeline::Timeline;
@@ -144,7 +145,7 @@ fn tails(folder: &Path) -> Vec<Tail> {
 
 /// Everything that is told of a session, without the times at which this server read it.
 fn story(session: &mut Session) -> String {
-    let view = session.snapshot(None).view;
+    let view = snapshot::take(&mut session.cx, &session.foreground, None).view;
     let mut story = format!(
         "{:?} {:?} {:?} running {:?} ended {:?} {}x{} exit {:?} trouble {:?} {:?}\n",
         view.status,

@@ -50,7 +50,7 @@ fn draws_ahead(session: &mut Session, now: Now) {
 fn looks(session: &mut Session) -> u64 {
     let to = session.cx.timeline.output().scanner.position();
     let before = session.drawing.screen.as_ref().map_or(0, |drawn| drawn.drawn_bytes());
-    let shown = session.screen_at(to).ansi();
+    let shown = session.drawing.screen_at(&session.cx, to).ansi();
     let after = session.drawing.screen.as_ref().map_or(0, |drawn| drawn.drawn_bytes());
     let (folder, reader) = (&session.cx.shared.folder, &session.cx.shared.reader);
     let mut whole = DrawnScreen::new(session.cx.timeline.cols(), session.cx.timeline.rows(), 0);
@@ -95,10 +95,14 @@ fn a_screen_drawn_ahead_of_a_resize_is_drawn_anew_unless_it_was_seen() {
     rig.publish();
     draws_ahead(&mut rig.session, rig.now);
     looks(&mut rig.session);
-    let seen = rig.session.screen_now().text();
+    let seen = rig.session.drawing.screen_now(&rig.session.cx).text();
     rig.record(&Record::Resized { cols: 60, rows: 22 });
     rig.publish();
-    assert_eq!(rig.session.screen_now().text()[..20], seen[..], "the one that was seen has only grown");
+    assert_eq!(
+        rig.session.drawing.screen_now(&rig.session.cx).text()[..20],
+        seen[..],
+        "the one that was seen has only grown"
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::sessions::timeline::micros;
 
 impl Session {
     /// Handles received frames; a frame may refer to events before it, so those are read first.
-    pub(in crate::sessions::session::machine) fn handle_frames(&mut self) {
+    pub(crate) fn handle_frames(&mut self) {
         while let Some(frame) = self.cx.follower.next_frame() {
             self.on_frame(frame);
             if self.cx.follower.has_events {
@@ -84,7 +84,7 @@ impl Session {
             }
             self.take_up_typed();
             for id in self.cx.timeline.log().untimed.clone() {
-                self.judge(id);
+                self.foreground.judge(&mut self.cx, id);
             }
             for (query, to) in std::mem::take(&mut self.cx.follower.unanswered) {
                 self.on_query(&query, to);
@@ -97,16 +97,16 @@ impl Session {
                 false => self.expiry.quiet_since(self.cx.last_activity_us, self.cx.now),
             }
             // On a busy machine the first prompt may come before the server has connected.
-            if self.is_idle() {
-                self.check_shell_image();
+            if self.foreground.is_idle(&self.cx) {
+                self.foreground.check_shell_image(&self.cx);
             }
             self.handle_frames();
-            self.await_first_state();
+            self.foreground.await_first_state(&self.cx);
         }
     }
 
     /// Reads one chunk of what is unread.
-    pub(in crate::sessions::session::machine) fn follow_some(&mut self) {
+    pub(crate) fn follow_some(&mut self) {
         if self.cx.follower.has_events {
             self.read_events();
         } else {
@@ -136,7 +136,7 @@ impl Session {
                 }
                 sys::fault::point("index");
                 self.cx.timeline.bytes(bytes, &mut news);
-                self.on_output(at, bytes, &news);
+                self.waits.on_output(&mut self.cx, &mut self.foreground, &mut self.drawing, at, bytes, &news);
                 self.on_news(news);
             }
             Ok(missing @ (Read::Gap { to, .. } | Read::Cut { to, .. })) => {
@@ -159,15 +159,14 @@ impl Session {
     }
 
     /// Ends a command whose marker did not come although all output was read.
-    pub(in crate::sessions::session::machine) fn check_marker(&mut self) {
-        let now = self.cx.now.at;
-        if self.cx.follower.marker_missed_at.is_some_and(|t| now >= t + limits::MARKER_PATIENCE) {
+    pub(crate) fn check_marker(&mut self) {
+        if self.cx.follower.markers_expire_at().is_some_and(|at| self.cx.now.at >= at) {
             self.expire_markers();
         }
     }
 
     /// Ends the commands whose markers did not come, where the output ends.
-    pub(in crate::sessions::session::machine) fn expire_markers(&mut self) {
+    pub(crate) fn expire_markers(&mut self) {
         self.cx.follower.marker_missed_at = None;
         let mut news = Vec::new();
         let at = self.cx.timeline.output().scanner.position();
@@ -197,7 +196,7 @@ impl Context {
     }
 
     /// Records that another process has cut the journal. The session continues: later output has its offsets.
-    pub(in crate::sessions::session::machine) fn is_cut(&mut self, before: u64) {
+    pub(crate) fn is_cut(&mut self, before: u64) {
         let known = self.timeline.trouble().cut_before;
         self.timeline.record_cut(before);
         self.log_cut(known);
@@ -211,7 +210,7 @@ impl Context {
         }
     }
 
-    pub(in crate::sessions::session::machine) fn has_unread(&self) -> bool {
+    pub(crate) fn has_unread(&self) -> bool {
         self.timeline.output().scanner.position() < self.follower.tail().journal.0
     }
 }

@@ -3,4 +3,4 @@
 
 pub(super) mod matcher;
 pub(super) mod state;
-mod steps;
+pub(super) mod steps;
