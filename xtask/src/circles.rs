@@ -37,6 +37,8 @@ struct Module {
     imports: Vec<Import>,
     /// The paths in its code.
     paths: Vec<Vec<String>>,
+    /// The types with methods in it: the paths behind `impl`, of no trait.
+    with_methods: Vec<Vec<String>>,
 }
 
 /// One name of a `use` declaration, or `*`.
@@ -72,6 +74,51 @@ impl Imports {
     /// How many files were read, and how many pairs of them import.
     pub fn counted(&self) -> (usize, usize) {
         (self.files.len(), self.edges.len())
+    }
+
+    /// The files that each file takes names from.
+    pub fn between_files(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.edges.keys().map(|(from, to)| (self.files[*from].as_str(), self.files[*to].as_str()))
+    }
+
+    /// The files whose modules each file names, as its paths are written: behind a re-export is the module that re-exports.
+    pub fn named_files(&self) -> BTreeMap<&str, BTreeSet<&str>> {
+        let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (from, module) in self.modules.iter().enumerate() {
+            let private = module.imports.iter().filter(|import| !import.is_public).map(|import| &import.path);
+            let ways = private.chain(&module.paths).filter_map(|path| self.way(from, path));
+            let files = ways.map(|to| self.modules[to].file).filter(|file| *file != module.file);
+            let known = named.entry(self.files[module.file].as_str()).or_default();
+            known.extend(files.map(|file| self.files[file].as_str()));
+        }
+        named
+    }
+
+    /// The last module on a path; none if its first name is not known here.
+    fn way(&self, from: usize, path: &[String]) -> Option<usize> {
+        let leads = |len: usize| match self.find(from, &path[..len], &mut Vec::new()) {
+            Some(Found::Module(module)) => Some(module),
+            _ => None,
+        };
+        if let Some(module) = (1..=path.len()).rev().find_map(leads) {
+            return Some(module);
+        }
+        let import = self.modules[from].imports.iter().find(|import| Some(&import.name) == path.first())?;
+        if import.path == path { None } else { self.way(from, &import.path) }
+    }
+
+    /// The files with methods of each type, by its file and its name.
+    pub fn files_with_methods(&self) -> BTreeMap<(&str, String), BTreeSet<&str>> {
+        let mut found: BTreeMap<(&str, String), BTreeSet<&str>> = BTreeMap::new();
+        for (at, module) in self.modules.iter().enumerate() {
+            for path in &module.with_methods {
+                if let Some(Found::Item(file, name)) = self.find(at, path, &mut Vec::new()) {
+                    let files = found.entry((self.files[file].as_str(), name)).or_default();
+                    files.insert(self.files[module.file].as_str());
+                }
+            }
+        }
+        found
     }
 
     /// Every circle, with the names on each way inside it.
@@ -171,7 +218,14 @@ impl Imports {
             let before = at.checked_sub(1).map_or("", |before| tokens[before]);
             at += 1;
             match *token {
-                "pub" => is_public = true,
+                "pub" => {
+                    is_public = true;
+                    // The module in brackets may see the item; the file does not use it.
+                    if next == "(" {
+                        at += tokens[at..].iter().position(|token| *token == ")").map_or(0, |len| len + 1);
+                    }
+                }
+                "impl" if depth == floor => self.modules[module].with_methods.extend(read_impl(&tokens[at..])),
                 "use" if next != "<" => {
                     let end = tokens[at..].iter().position(|token| *token == ";").map_or(tokens.len(), |len| at + len);
                     self.modules[module].imports.extend(read_use(&tokens[at..end], is_public));
@@ -314,6 +368,7 @@ impl Module {
             items: BTreeMap::new(),
             imports: Vec::new(),
             paths: Vec::new(),
+            with_methods: Vec::new(),
         }
     }
 }
@@ -372,6 +427,24 @@ fn read_use(tokens: &[&str], is_public: bool) -> Vec<Import> {
             return found;
         }
     }
+}
+
+/// The type of the block behind `impl`, if no trait is implemented there.
+fn read_impl(tokens: &[&str]) -> Option<Vec<String>> {
+    let head = &tokens[..tokens.iter().position(|token| *token == "{")?];
+    let mut depth = 0_usize;
+    let mut path = Vec::new();
+    for token in head {
+        match *token {
+            "<" => depth += 1,
+            ">" => depth = depth.saturating_sub(1),
+            "for" if depth == 0 => return None,
+            "where" => break,
+            name if depth == 0 && is_name(name) => path.push(name.to_owned()),
+            _ => {}
+        }
+    }
+    Some(path)
 }
 
 /// The words, `::`, `..`, and every other sign alone; no lifetimes.

@@ -15,6 +15,7 @@ mod npm;
 mod package;
 mod promises;
 mod release;
+mod rooms;
 mod schema;
 mod sentences;
 mod services;
@@ -38,7 +39,8 @@ cargo xtask test [filter]            run every suite; lists what the machine lac
                                      nothing but Rust; --full: the slow ones too; --complete: fail where one was left out;
                                      --repeat N: N times; --load M: beside M busy loops
 cargo xtask tidy [--map]             headers, lengths, banned calls, SPECIFICATION.md against the tests; --map: every promise with its tests
-cargo xtask layers                   the walls between the crates, the floors in them, and import circles between files
+cargo xtask layers                   the walls between the crates, the floors in them, import circles between files and folders, and
+                                     how many files a file names and the methods of a type are in
 cargo xtask deps                     licences, banned crates, sources, the minimum Rust, and dependencies that nobody uses
 cargo xtask schema [--check]         write schema/ from the built binary, or compare
 cargo xtask web                      checks the types of the page's sources, and builds web/dist from them
@@ -79,6 +81,7 @@ fn run(args: &[String]) -> Result<()> {
             println!("layers: {files} files, {pairs} pairs of them import");
             let mut found = layers::check(&root)?;
             found.extend(imports.check());
+            found.extend(rooms::check(&imports));
             report("layers", found)
         }
         ["schema"] => schema::write(&root),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::actions::task_wait;
 use super::services::Services;
+use super::tasks::follow::wait_on_for_tasks;
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::{Principal, Scope};
@@ -18,7 +18,7 @@ pub(crate) async fn sessions_of_gone_client(services: &Arc<Services>) -> Vec<(Se
     let (mut ending, mut is_kept) = (Vec::new(), false);
     for handle in own {
         let id = handle.shared.id.clone();
-        task_wait::wait_on_for_tasks(Arc::clone(services), id.clone()).await;
+        wait_on_for_tasks(Arc::clone(services), id.clone()).await;
         if services.tasks.keeps(&id) {
             is_kept = true;
         } else {

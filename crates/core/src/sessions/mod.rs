@@ -43,6 +43,7 @@ mod session;
 mod session_metadata;
 mod session_views;
 mod shared;
+mod silent_listener;
 mod summary;
 mod taint;
 mod target;
@@ -56,6 +57,7 @@ mod unreachable;
 mod viewer_cursor;
 mod viewer_feed;
 mod views;
+mod wait_external_conditions;
 
 pub use crate::host::capacity::{KernelLimit, connections_max, kernel_limits};
 pub use crate::host::confinement_hindrance;

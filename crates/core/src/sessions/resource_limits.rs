@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 use wire::{HardLimits, Namespaces, Spec};
 
-use super::session_metadata::SessionMetadata;
 use crate::action::{ActionError, Enforcer, KeptLimit, Limit, Limits};
 use crate::host::{Bounds, ControlGroup, Controller, Host};
 use crate::ids::SessionId;
@@ -59,11 +58,10 @@ pub(super) fn plan(host: &dyn Host, spec: &mut Spec, id: &SessionId, limits: &Li
 }
 
 /// Makes the cgroup named in the spec.
-pub(super) fn make_group(host: &dyn Host, spec: &Spec, id: &SessionId) -> io::Result<()> {
+pub(super) fn make_group(host: &dyn Host, spec: &Spec, id: &SessionId, limits: &Limits) -> io::Result<()> {
     if spec.groups.is_empty() {
         return Ok(());
     }
-    let limits = SessionMetadata::decode(&spec.meta).limits;
     let processes = limits.processes.filter(|_| spec.hard_limits.tasks == 0);
     host.make_group(id.as_str(), Bounds { memory: limits.memory, processes })
 }

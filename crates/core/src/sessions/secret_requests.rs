@@ -1,19 +1,23 @@
 //! The open requests for secrets, by name. They are in memory only: the next server makes others.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
-use super::session::SecretPrompt;
-use crate::action::{SecretReader, SecretRefusal};
+use super::handle::Handle;
+use super::session::{Request, SecretPrompt};
+use crate::action::{ActionError, SecretReader, SecretRefusal, SecretRequest};
 use crate::ids::{IdKind, SessionId};
 use crate::limits::{SECRET_REQUEST_LIFETIME, SECRET_REQUESTS_MAX};
 use crate::mutex::locked;
 
 const NAME_BYTES: usize = 16;
+
+/// The most characters of a command that a person is shown.
+const COMMAND_CHARS_MAX: usize = 200;
 
 /// One request.
 #[derive(Debug, Clone)]
@@ -42,10 +46,68 @@ pub(super) struct SecretRequests {
     all: Mutex<Vec<Open>>,
 }
 
+impl Open {
+    /// The view of it for a person.
+    pub(super) fn shown(self, handle: &Handle) -> SecretRequest {
+        let Self { name, asked: Asked { session, prompt, reader }, until, .. } = self;
+        let command = prompt.command.map(|text| {
+            let mut short: String = text.chars().take(COMMAND_CHARS_MAX).collect();
+            if short.len() < text.len() {
+                short.push('…');
+            }
+            short
+        });
+        SecretRequest {
+            name,
+            session,
+            session_name: handle.shared.meta.name.clone(),
+            command,
+            reader,
+            prompt: prompt.text,
+            left: until.saturating_duration_since(Instant::now()),
+        }
+    }
+}
+
+impl Asked {
+    /// The prompt at which a program of the session reads a secret now, and the program.
+    pub(super) async fn of(handle: &Handle) -> Result<Option<Self>, ActionError> {
+        let Some(prompt) = handle.ask(Request::SecretPrompt).await? else { return Ok(None) };
+        let (host, pid) = (Arc::clone(&handle.shared.backends.host), prompt.pid);
+        let reader = tokio::task::spawn_blocking(move || {
+            let (process, users) = (host.process(pid)?, host.users(pid)?);
+            Some(SecretReader {
+                pid,
+                start_ticks: process.identity.1,
+                executable: host.executable(pid),
+                process_name: process.name,
+                uid: users.effective,
+                user: host.user_name(users.effective),
+                is_set_user_id: users.is_set_user_id || users.real != users.effective,
+            })
+        });
+        // A process that has ended reads no more.
+        let Some(reader) = reader.await.ok().flatten() else { return Ok(None) };
+        Ok(Some(Self { session: handle.shared.id.clone(), prompt, reader }))
+    }
+}
+
 impl SecretRequests {
     /// None yet, on this node.
     pub(super) fn on(node: u16) -> Self {
         Self { node, all: Mutex::default() }
+    }
+
+    /// The request for the secret that the session's program reads now, with the number of the prompt.
+    pub(super) async fn of_reader(
+        &self,
+        handle: &Handle,
+        principal: &str,
+    ) -> Result<Option<(u64, SecretRequest)>, ActionError> {
+        let Some(asked) = Asked::of(handle).await? else { return Ok(None) };
+        let number = asked.prompt.number;
+        let open = self.open(asked, principal, Instant::now());
+        Ok(open.map(|open| (number, open.shown(handle))))
     }
 
     /// The request for this prompt. None if it was answered and the program has not read on, or if there are too many.

@@ -9,7 +9,6 @@ use super::carried_on::CarriedOn;
 use super::commands;
 use super::report::{self, CLEARING_UP, plain_report, with_key};
 use super::task_wait::{self, TaskWait, Waited, open_ports};
-use super::wait_external_conditions::{self, ExternalConditions};
 use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView, Wait};
 use crate::ids::CommandId;
 use crate::principal::Principal;
@@ -18,6 +17,7 @@ use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::services::Services;
 use crate::sessions::session::{Request, Started};
 use crate::sessions::target::Target;
+use crate::sessions::wait_external_conditions::{self, ExternalConditions};
 
 /// How long a command waits for the prompt if its caller does not wait for its end: it asked for no wait, or for a wait of
 /// 0 s. A shell reports its prompt before its editor takes the terminal.

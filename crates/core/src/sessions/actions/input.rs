@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::execute;
 use super::report::{self, plain_report, with_key};
 use super::task_wait::{self, TaskWait, Waited, open_ports};
-use super::wait_external_conditions::{self, ExternalConditions};
 use crate::action::{ActionError, EndedBy, Input, InputBytes, NamedAction, Report, TextView};
 use crate::ids::SessionId;
 use crate::limits;
@@ -14,6 +13,7 @@ use crate::sessions::render::{range, typed_echo};
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 use crate::sessions::target::Target;
+use crate::sessions::wait_external_conditions::{self, ExternalConditions};
 
 pub(in crate::sessions) async fn input(
     services: &Arc<Services>,

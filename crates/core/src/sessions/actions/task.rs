@@ -6,7 +6,7 @@ use std::time::Duration;
 use wire::Target;
 
 use super::report::plain_report;
-use super::{range_text, screen, task_wait};
+use super::{range_text, screen};
 use crate::action::{
     ActionError, Budget, CommandStatus, Foreground, MaskedText, PersonReply, Report, SessionStatus, TaskEnd, TaskState,
     TaskText, TaskView, TextView,
@@ -20,6 +20,7 @@ use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::render::text::without_prompt;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
+use crate::sessions::tasks::follow::tasks_of;
 use crate::sessions::tasks::records::{Over, Question, Record, SessionTasks, Task, Which};
 use crate::sessions::timeline::time;
 
@@ -115,7 +116,7 @@ pub(super) async fn known_task(
     id: &TaskId,
 ) -> Result<(Arc<SessionTasks>, Task), ActionError> {
     services.sessions.find(principal, &id.session).await?;
-    let tasks = task_wait::tasks_of(services, &id.session).await?;
+    let tasks = tasks_of(services, &id.session).await?;
     let task = tasks.get(Which { command: id.command.0, wait: id.wait });
     task.map(|task| (tasks, task)).ok_or_else(|| no_task(id))
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::task_wait::{self, TaskWait, Waited, open_ports};
-use super::wait_external_conditions::{self, ExternalConditions};
 use super::{commands, report};
 use crate::action::{ActionError, Budget, Report, Wait};
 use crate::ids::{CommandId, SessionId};
@@ -13,6 +12,7 @@ use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::read_cursor::ReadCursors;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
+use crate::sessions::wait_external_conditions::{self, ExternalConditions};
 
 /// Records that the caller has the output of this session up to here, if the session exists.
 pub(crate) async fn resume_reading(services: &Services, principal: &Principal, id: &SessionId, read_to: u64) {

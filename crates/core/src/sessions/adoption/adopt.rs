@@ -24,7 +24,6 @@ use crate::limits;
 use crate::limits::{FAULT_PAUSE, FAULTS_FORGOTTEN, FAULTS_MAX};
 use crate::mutex::locked;
 use crate::principal::Detach;
-use crate::sessions::actions::task_wait;
 use crate::sessions::backends::Backends;
 use crate::sessions::concurrency_limits::{Permits, SessionPlace};
 use crate::sessions::ended::{session, unwitnessed_end};
@@ -33,6 +32,7 @@ use crate::sessions::resource_limits;
 use crate::sessions::services::Services;
 use crate::sessions::session::{Actor, Now, Session};
 use crate::sessions::shared::Shared;
+use crate::sessions::tasks::follow::wait_on_for_tasks;
 use crate::sessions::unreachable::{Hindrance, Unreachable, does_not_answer};
 use crate::sessions::viewer_feed::Published;
 use crate::store::SessionRow;
@@ -94,7 +94,7 @@ fn seat(
     let (tail_sender, tail) = watch::channel(Tail::default());
     let (feed_sender, feed) = watch::channel(Published::default());
     let mut session = Session::new(Arc::clone(&shared), events, tail_sender, early, Now::read());
-    damage.into_iter().for_each(|what| session.is_damaged(what));
+    damage.into_iter().for_each(|what| session.cx.is_damaged(what));
     let actor = Actor::new(session, connection, requests, feed_sender, Arc::clone(&services.server_events));
     let handle = Handle {
         shared: Arc::clone(&shared),
@@ -111,7 +111,7 @@ fn seat(
     if row != Some(&now) {
         services.history.store.put_session(now);
     }
-    tokio::spawn(task_wait::wait_on_for_tasks(Arc::clone(services), shared.id.clone()));
+    tokio::spawn(wait_on_for_tasks(Arc::clone(services), shared.id.clone()));
     tokio::spawn(watch_over(Arc::clone(services), Box::new(actor), place, services.sessions.stop_signal()));
     handle
 }
@@ -329,16 +329,16 @@ async fn without_socket(services: &Arc<Services>, adopting: &Adopting, error: &i
 }
 
 fn actor_ended(services: &Services, session: &Session) {
-    if session.is_over() {
-        resource_limits::remove_group(&*services.backends.host, &session.shared.spec);
-        session.shared.remove_secret_files();
-        services.backends.end_container(&session.shared.id, &session.shared.meta);
+    if session.cx.is_over() {
+        resource_limits::remove_group(&*services.backends.host, &session.cx.shared.spec);
+        session.cx.shared.remove_secret_files();
+        services.backends.end_container(&session.cx.shared.id, &session.cx.shared.meta);
     }
-    services.sessions.remove(&session.shared.id);
-    if session.is_over() {
-        services.approvals.forget_session(&session.shared.id);
+    services.sessions.remove(&session.cx.shared.id);
+    if session.cx.is_over() {
+        services.approvals.forget_session(&session.cx.shared.id);
     }
-    services.read_cursors.has_ended(&session.shared.id);
+    services.read_cursors.has_ended(&session.cx.shared.id);
 }
 
 /// Runs the actor to its end, and adopts its session again if that has not ended. Boxed because the future is
@@ -350,12 +350,12 @@ fn watch_over(
     stopping: watch::Receiver<bool>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
-        let shared = Arc::clone(&actor.session.shared);
+        let shared = Arc::clone(&actor.session.cx.shared);
         let ended = tokio::spawn(actor.run(stopping)).await;
         drop(place);
         match ended {
-            Ok(actor) if actor.session.is_adrift() && !services.sessions.is_stopping() => {
-                let met = actor.session.holder();
+            Ok(actor) if actor.session.cx.is_adrift() && !services.sessions.is_stopping() => {
+                let met = actor.session.cx.holder();
                 drop(actor);
                 // Two servers that displace each other must not do so in a busy loop.
                 tokio::time::sleep_until(Instant::now() + FAULT_PAUSE).await;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::container;
 use super::launcher::Launcher;
-use super::spec::folder_secrets;
 use super::start::NewSession;
 use crate::action::ActionError;
 use crate::host::TAG;
@@ -76,5 +75,5 @@ fn prepare_again(
     let rules = spec.confinement.clone().unwrap_or_default();
     let run = |settings| container::run_container(launcher, id, settings, &rules, &meta.secrets.files);
     let container = meta.confinement.container.as_ref().map(run).transpose()?;
-    Ok(NewSession { spec, secrets: folder_secrets(meta), container: container.map(|it| it.connection) })
+    Ok(NewSession { spec, meta, container: container.map(|it| it.connection) })
 }

@@ -10,7 +10,7 @@ use super::effective_profile::{EffectiveProfile, effective_profile};
 use super::launcher::Launcher;
 use super::policy_of_new::policy_of_new;
 use super::request::{checked_name, checked_size, limits_of, owner};
-use super::spec::{Checked, folder_secrets, shell, spec};
+use super::spec::{Checked, shell, spec};
 use super::start::NewSession;
 use super::variables::{get, set};
 use crate::action::{ActionError, Create, Variables};
@@ -77,7 +77,7 @@ fn prepare(
     let checked = Checked { owner, name, size, cwd, confinement, policy, limits, effective, env, shell };
     let (spec, meta) = spec(launcher, id, principal, request, checked, inside.as_ref())?;
     let container = inside.map(|(_, inside)| inside.connection);
-    Ok(NewSession { spec, secrets: folder_secrets(meta), container })
+    Ok(NewSession { spec, meta, container })
 }
 
 /// The session's directory and the rules of its confinement; `PWD` names the directory.

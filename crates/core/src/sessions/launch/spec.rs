@@ -132,11 +132,6 @@ pub(super) fn spec(
     Ok((spec, meta))
 }
 
-/// The secrets that are files in the session's folder; those of a container are in the container.
-pub(super) fn folder_secrets(meta: SessionMetadata) -> Vec<(String, String)> {
-    if meta.confinement.container.is_some() { Vec::new() } else { meta.secrets.files }
-}
-
 /// The shell of a new session, of the machine or of its container.
 pub(super) fn shell(
     launcher: &Launcher,

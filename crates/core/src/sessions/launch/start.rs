@@ -19,13 +19,14 @@ use crate::sessions::node_directory::NodeDirectory;
 use crate::sessions::resource_limits;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
+use crate::sessions::session_metadata::SessionMetadata;
 
 /// A session that is about to start.
 #[derive(Debug)]
 pub(in crate::sessions) struct NewSession {
     pub(super) spec: Spec,
-    /// The names and values of the secrets in its folder; those of a container are in the container.
-    pub(super) secrets: Vec<(String, String)>,
+    /// The metadata, which the spec has as bytes.
+    pub(super) meta: SessionMetadata,
     /// The connection of its container, which has started.
     pub(super) container: Option<OwnedFd>,
 }
@@ -71,10 +72,12 @@ async fn launch_now(
     new: NewSession,
     place: SessionPlace,
 ) -> Result<Handle, ActionError> {
-    let NewSession { spec, secrets, container } = new;
+    let NewSession { spec, meta, container } = new;
+    // The secrets of a container are in the container.
+    let secrets = if meta.confinement.container.is_some() { Vec::new() } else { meta.secrets.files };
     let folder = services.backends.holders.folder(id);
     let started = block_in_place(|| {
-        resource_limits::make_group(&*services.backends.host, &spec, id)
+        resource_limits::make_group(&*services.backends.host, &spec, id, &meta.limits)
             .map_err(|e| start_error("its control group", &e))?;
         services.backends.holders.start(&folder, &spec, &secrets, container).map_err(|e| start_error("its holder", &e))
     });

@@ -22,6 +22,7 @@ use crate::host::holders::{self, HolderConnection, Liveness, Traces};
 use crate::limits;
 use crate::low_priority::run_at_low_priority;
 use crate::sessions::server_events::ServerEvents;
+use crate::sessions::session::pattern_matching;
 use crate::sessions::shared::Shared;
 use crate::sessions::viewer_feed::Published;
 
@@ -66,8 +67,8 @@ impl Actor {
         server_events: Arc<ServerEvents>,
     ) -> Self {
         Self {
-            _alarm: FaultAlarm(Arc::clone(&session.shared)),
-            matching: Matching::of(&server_events, &session.shared.meta.owner),
+            _alarm: FaultAlarm(Arc::clone(&session.cx.shared)),
+            matching: Matching::of(&server_events, &session.cx.shared.meta.owner),
             publisher: Publisher::new(feed, server_events),
             session,
             connection,
@@ -80,11 +81,11 @@ impl Actor {
         let mut timer = pin!(tokio::time::sleep_until(Instant::now()));
         loop {
             sys::fault::stumble("turn");
-            if self.session.has_frames() {
-                self.matches(self.session.matching_work_of_calls(), StepInput::Frames).await;
+            if self.session.cx.has_frames() {
+                self.matches(pattern_matching::matching_work_of_calls(&self.session.cx), StepInput::Frames).await;
             }
             // One chunk per turn: a flood must delay neither requests nor the other sessions of this thread.
-            if self.session.is_behind() {
+            if self.session.cx.is_behind() {
                 self.matches(0, StepInput::Unread).await;
             }
             if self.session.has_work() {
@@ -95,10 +96,10 @@ impl Actor {
             self.publish(now);
             self.step_at(now, StepInput::Published { count: self.publisher.count() });
             let event = self.next_event(&mut stopping, timer.as_mut()).await;
-            self.session.shared.is_in_turn.store(true, Ordering::Release);
+            self.session.cx.shared.is_in_turn.store(true, Ordering::Release);
             match event {
                 Event::Asked(request) => {
-                    let new = self.session.matching_work_of(request.wait());
+                    let new = pattern_matching::matching_work_of(&self.session.cx, request.wait());
                     self.matches(new, StepInput::Request(request)).await;
                 }
                 Event::Frames(frames) => self.step(StepInput::Received(frames)),
@@ -113,16 +114,16 @@ impl Actor {
                 Event::Time => {}
             }
             self.step(StepInput::Time);
-            if self.session.link.is_displaced {
-                tracing::warn!(session = %self.session.shared.id, "another program has attached itself to the holder");
+            if self.session.cx.link.is_displaced {
+                tracing::warn!(session = %self.session.cx.shared.id, "another program has attached itself to the holder");
                 self.goes_adrift();
                 break;
             }
         }
         self.publish(Now::read());
-        if self.session.is_over() {
+        if self.session.cx.is_over() {
             // Before the mailbox closes: a request that finds it closed reads the ended session, with the time of its end.
-            let (shared, ended_us) = (&self.session.shared, self.session.timeline.ended_us());
+            let (shared, ended_us) = (&self.session.cx.shared, self.session.cx.timeline.ended_us());
             shared.backends.store.put_session(shared.row(Some(ended_us)));
         }
         self
@@ -134,16 +135,16 @@ impl Actor {
     }
 
     fn step_at(&mut self, now: Now, input: StepInput) {
-        let is_replaying = self.session.is_replaying();
+        let is_replaying = self.session.cx.is_replaying();
         self.session.step(now, input);
         self.perform(is_replaying);
     }
 
     /// Takes a step that matches patterns: the patterns of the open waits, and `new` characters for a wait that begins.
     async fn matches(&mut self, new: usize, input: StepInput) {
-        let work = self.session.matching_work() + new;
+        let work = self.session.waits.matching_work(&self.session.cx) + new;
         let session = &mut self.session;
-        let is_replaying = session.is_replaying();
+        let is_replaying = session.cx.is_replaying();
         self.matching.run(work, || session.step(Now::read(), input)).await;
         self.perform(is_replaying);
     }
@@ -152,12 +153,12 @@ impl Actor {
     fn perform(&mut self, is_replaying: bool) {
         let effects = self.session.take_effects();
         effects.frames.iter().for_each(|frame| self.connection.send(frame));
-        self.session.link.unsent_bytes = self.connection.unsent_bytes();
+        self.session.cx.link.unsent_bytes = self.connection.unsent_bytes();
         for row in effects.rows {
             if is_replaying {
-                self.publisher.note_missed_end(&self.session.shared, &row);
+                self.publisher.note_missed_end(&self.session.cx.shared, &row);
             }
-            self.session.shared.backends.store.put_command(row);
+            self.session.cx.shared.backends.store.put_command(row);
         }
         if let Some(task) = effects.draw {
             tokio::spawn(draw_ahead(task));
@@ -167,13 +168,13 @@ impl Actor {
 
     fn publish(&mut self, now: Now) {
         self.publisher.publish(&self.session, now);
-        self.session.shared.is_in_turn.store(false, Ordering::Release);
+        self.session.cx.shared.is_in_turn.store(false, Ordering::Release);
     }
 
     /// The connection to the holder has ended. Returns whether there is another one; otherwise the session is over, or
     /// continues without this actor.
     async fn reconnects(&mut self) -> bool {
-        let shared = Arc::clone(&self.session.shared);
+        let shared = Arc::clone(&self.session.cx.shared);
         match shared.backends.holders.connect(&shared.folder) {
             // Only the connection broke; the session continues.
             Ok((connection, _)) => {
@@ -189,11 +190,11 @@ impl Actor {
             }
             Err(_) => {
                 self.step(StepInput::LastTail);
-                while self.session.is_behind() {
+                while self.session.cx.is_behind() {
                     self.step(StepInput::Unread);
                     tokio::task::yield_now().await;
                 }
-                let traces = self.session.timeline.end().exit.is_none().then(|| self.sweep());
+                let traces = self.session.cx.timeline.end().exit.is_none().then(|| self.sweep());
                 self.step(StepInput::HolderGone(traces));
                 false
             }
@@ -203,8 +204,8 @@ impl Actor {
     /// The holder was killed: the kernel hung the terminal up, and processes that survived this are found by the
     /// session's tag.
     fn sweep(&self) -> Traces {
-        let shared = &self.session.shared;
-        let swept = match shared.backends.holders.liveness(&shared.folder, self.session.holder()) {
+        let shared = &self.session.cx.shared;
+        let swept = match shared.backends.holders.liveness(&shared.folder, self.session.cx.holder()) {
             Liveness::Dead(dead) => holders::sweep(&*shared.backends.host, &shared.id, dead),
             Liveness::Alive(_)
             | Liveness::Copy(_)
@@ -217,14 +218,14 @@ impl Actor {
     }
 
     fn goes_adrift(&mut self) {
-        self.session.shared.faulted.store(true, Ordering::Release);
+        self.session.cx.shared.faulted.store(true, Ordering::Release);
         self.step(StepInput::Adrift);
     }
 
     /// Whether the holder has ended or is about to.
     async fn holder_ends(&self) -> bool {
-        let shared = &self.session.shared;
-        match shared.backends.holders.liveness(&shared.folder, self.session.holder()) {
+        let shared = &self.session.cx.shared;
+        match shared.backends.holders.liveness(&shared.folder, self.session.cx.holder()) {
             Liveness::Alive(holder) => shared.backends.holders.ends_within(holder, limits::HOLDER_ENDS).await,
             Liveness::MayLive(_) => false,
             Liveness::Dead(_) | Liveness::Copy(_) | Liveness::Unknown(_) | Liveness::NeverBegan => true,
@@ -235,7 +236,7 @@ impl Actor {
         let session = &mut self.session;
         let takes_requests = session.takes_requests();
         let wake = session.next_wake();
-        let (has_frames, has_work) = (session.has_frames(), session.has_work() || session.has_frames());
+        let (has_frames, has_work) = (session.cx.has_frames(), session.has_work() || session.cx.has_frames());
         tokio::select! {
             biased;
             frames = self.connection.receive(), if !has_frames => frames.map_or(Event::HolderGone, Event::Frames),

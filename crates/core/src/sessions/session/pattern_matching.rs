@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::machine::session::Session;
 use crate::action::{PatternShare, Until, Wait};
 use crate::block_in_place::block_in_place;
 use crate::limits;
 use crate::sessions::server_events::ServerEvents;
+use crate::sessions::session::machine::context::Context;
 
 /// The measured cost of a session's patterns.
 #[derive(Debug)]
@@ -45,37 +45,24 @@ impl Matching {
     }
 }
 
-impl Session {
-    /// How many characters the patterns match of a command that was handed over earlier: its wait begins with the output
-    /// that it has already written.
-    pub(super) fn matching_work_of_calls(&self) -> usize {
-        self.link.calls.values().map(|call| self.matching_work_of(call.wait())).max().unwrap_or(0)
-    }
+/// How many characters the patterns match of a command that was handed over earlier: its wait begins with the output
+/// that it has already written.
+pub(super) fn matching_work_of_calls(cx: &Context) -> usize {
+    cx.link.calls.values().map(|call| matching_work_of(cx, call.wait())).max().unwrap_or(0)
+}
 
-    /// How many characters the patterns of the open waits match in the next turn.
-    pub(super) fn matching_work(&self) -> usize {
-        if self.waits.open.is_empty() {
-            return 0;
-        }
-        let position = self.timeline.output().scanner.position();
-        let unread = usize::try_from(self.follower.tail().journal.0.saturating_sub(position)).unwrap_or(usize::MAX);
-        let (unread, cells) = (unread.min(limits::SCAN_CHUNK), self.cells());
-        self.waits.open.iter().map(|w| w.matching_work(unread, cells)).sum()
-    }
+/// The same for a wait that begins, perhaps over all earlier output.
+pub(super) fn matching_work_of(cx: &Context, wait: Option<&Wait>) -> usize {
+    let Some(wait) = wait else { return 0 };
+    let gone = wait.until.iter().map(|until| match until {
+        Until::Gone(pattern) => pattern.work(cells(cx)),
+        Until::Listening(_) | Until::File(_) | Until::Bell | Until::Input => 0,
+    });
+    let earlier = usize::try_from(cx.timeline.output().scanner.position()).unwrap_or(usize::MAX);
+    let text = wait.pattern.as_ref().map_or(0, |pattern| pattern.work(earlier));
+    text.saturating_add(gone.sum())
+}
 
-    /// The same for a wait that begins, perhaps over all earlier output.
-    pub(super) fn matching_work_of(&self, wait: Option<&Wait>) -> usize {
-        let Some(wait) = wait else { return 0 };
-        let gone = wait.until.iter().map(|until| match until {
-            Until::Gone(pattern) => pattern.work(self.cells()),
-            Until::Listening(_) | Until::File(_) | Until::Bell | Until::Input => 0,
-        });
-        let earlier = usize::try_from(self.timeline.output().scanner.position()).unwrap_or(usize::MAX);
-        let text = wait.pattern.as_ref().map_or(0, |pattern| pattern.work(earlier));
-        text.saturating_add(gone.sum())
-    }
-
-    fn cells(&self) -> usize {
-        usize::from(self.timeline.cols()) * usize::from(self.timeline.rows())
-    }
+pub(super) fn cells(cx: &Context) -> usize {
+    usize::from(cx.timeline.cols()) * usize::from(cx.timeline.rows())
 }

@@ -11,6 +11,7 @@ use super::machine::session::Session;
 use super::now::Now;
 use crate::action::{EndedBy, Foreground, ServerEventKind, SessionEvent, SessionStatus};
 use crate::sessions::server_events::ServerEvents;
+use crate::sessions::session::machine::snapshot;
 use crate::sessions::shared::Shared;
 use crate::sessions::summary::Summary;
 use crate::sessions::viewer_feed::{Noted, Published};
@@ -47,18 +48,20 @@ impl Publisher {
 
     /// Publishes the present state. A foreground state from before the newest input is not published.
     pub(super) fn publish(&mut self, session: &Session, now: Now) {
-        if session.follower.is_replaying {
+        if session.cx.follower.is_replaying {
             return;
         }
         self.note_room(session);
-        let foreground = session.foreground();
+        let foreground = session.foreground.foreground(&session.cx);
         let is_known = session.foreground.typing == 0
-            && (session.foreground.state.is_some() || session.timeline.log().current.is_none());
-        let held_from = session.timeline.shown_to(now.us);
-        let is_over = session.link.is_gone;
-        let to = if is_over { session.timeline.output().scanner.position() } else { held_from };
-        let summary = (!session.lacks_first_state()).then(|| session.summary(session.told_foreground()));
-        let (timeline, notes, mut told) = (&session.timeline, &mut self.notes, Vec::new());
+            && (session.foreground.state.is_some() || session.cx.timeline.log().current.is_none());
+        let held_from = session.cx.timeline.shown_to(now.us);
+        let is_over = session.cx.link.is_gone;
+        let to = if is_over { session.cx.timeline.output().scanner.position() } else { held_from };
+        let summary = (!session.foreground.lacks_first_state(&session.cx)).then(|| {
+            snapshot::summary(&session.cx, &session.foreground, session.foreground.told_foreground(&session.cx))
+        });
+        let (timeline, notes, mut told) = (&session.cx.timeline, &mut self.notes, Vec::new());
         self.feed.send_if_modified(|now| {
             let is_new = is_known && now.foreground != Some(foreground);
             if is_new {
@@ -99,8 +102,8 @@ impl Publisher {
 
     /// Logs once that the session waits for disk space, and once that it continues.
     fn note_room(&self, session: &Session) {
-        let (id, trouble) = (&session.shared.id, &session.timeline.trouble().full_disk);
-        if session.shared.stalled.swap(trouble.is_some(), Ordering::AcqRel) == trouble.is_some() {
+        let (id, trouble) = (&session.cx.shared.id, &session.cx.timeline.trouble().full_disk);
+        if session.cx.shared.stalled.swap(trouble.is_some(), Ordering::AcqRel) == trouble.is_some() {
             return;
         }
         match trouble {
@@ -121,7 +124,7 @@ impl Publisher {
                 ServerEventKind::Wanted(*now)
             }
             SessionEvent::Exited(exit) => {
-                self.server_events.metrics.dropped(session.timeline.end().dropped_records);
+                self.server_events.metrics.dropped(session.cx.timeline.end().dropped_records);
                 ServerEventKind::Terminated(exit.clone())
             }
             SessionEvent::LimitHit(hit) => ServerEventKind::LimitHit(*hit),
@@ -130,6 +133,6 @@ impl Publisher {
             | SessionEvent::Resized { .. }
             | SessionEvent::Missed(_) => return,
         };
-        self.server_events.notify(&session.shared, what);
+        self.server_events.notify(&session.cx.shared, what);
     }
 }

@@ -1,26 +1,115 @@
 //! The errors of the session's requests, with the reason and what to do.
 
+use wire::Status;
+
 use crate::action::{ActionError, EndReason, Foreground};
 use crate::ids::CommandId;
-use crate::sessions::session::machine::session::Session;
+use crate::sessions::session::machine::context::Context;
+use crate::sessions::session::machine::foreground::state::ForegroundState;
+use crate::sessions::session::machine::nested_command::state::NestedShell;
 use crate::sessions::views;
 
 /// Added to a refusal while the running command is a shell that was started in a nested one.
 const SHELL_IN_NESTED: &str = " - a shell that is run as a command in a nested shell accepts only input (is_input, \
     send_input_to_terminal); if you start it by input instead, commands run in it, the first one with inside -";
 
-impl Session {
-    pub(super) fn busy_error(&self, id: u32) -> ActionError {
-        let mut with = self.command_in_words(CommandId(id));
-        if self.may_run_a_shell() {
-            with.push_str(SHELL_IN_NESTED);
-        }
-        self.busy_with(with, Some(CommandId(id)))
+pub(super) fn busy_error(cx: &Context, foreground: &ForegroundState, inside: &NestedShell, id: u32) -> ActionError {
+    let mut with = cx.command_in_words(CommandId(id));
+    if inside.may_run_a_shell(cx, foreground) {
+        with.push_str(SHELL_IN_NESTED);
     }
+    busy_with(cx, foreground, with, Some(CommandId(id)))
+}
 
-    fn busy_with(&self, with: String, command: Option<CommandId>) -> ActionError {
-        let (session, may_be_a_shell) = (self.shared.id.clone(), self.may_be_a_shell());
-        ActionError::Busy { session, with, command, may_be_a_shell }
+pub(super) fn busy_with(
+    cx: &Context,
+    foreground: &ForegroundState,
+    with: String,
+    command: Option<CommandId>,
+) -> ActionError {
+    let (session, may_be_a_shell) = (cx.shared.id.clone(), foreground.may_be_a_shell(cx));
+    ActionError::Busy { session, with, command, may_be_a_shell }
+}
+
+pub(super) fn typed_busy_error(cx: &Context, foreground: &ForegroundState) -> ActionError {
+    let with = match program_of_the_prompt(cx, foreground) {
+        Some(program) => {
+            format!("{}, run by a line typed at its prompt or by the prompt", terminal::quote::line(&program))
+        }
+        None => "a line typed at its prompt".to_owned(),
+    };
+    busy_with(cx, foreground, with, None)
+}
+
+pub(super) fn why_not_ready(cx: &Context, foreground: &ForegroundState) -> String {
+    if let Some(damage) = &cx.timeline.damage() {
+        return format!("{damage}; end it and start another one");
+    }
+    if foreground.is_heuristic && !cx.shared.spec.handover.has_hooks() {
+        return "it is not waiting for a command; use send_input_to_terminal to type into the running program"
+            .to_owned();
+    }
+    if let Some(program) = program_of_the_prompt(cx, foreground) {
+        let program = terminal::quote::line(&program);
+        return format!(
+            "{program} has the terminal, perhaps run by its prompt; wait longer (timeout), or interrupt it (C-c)"
+        );
+    }
+    match (cx.timeline.shell().prompt_seen, foreground.foreground(cx)) {
+        (false, Foreground::InputWanted | Foreground::PasswordWanted) => {
+            "its start-up file waits for input; send some with send_input_to_terminal".to_owned()
+        }
+        (false, Foreground::Fullscreen) => {
+            "its start-up file runs a program that has the whole screen; leave it with send_input_to_terminal, or \
+             start the session with a profile that has rc = \"clean\""
+                .to_owned()
+        }
+        (false, _) => "it is still starting; retry in a moment".to_owned(),
+        // A zsh prompt without its line editor goes on reading after an interrupt.
+        (true, _) if cx.shared.meta.shell == "zsh" => {
+            "its line editor does not read; if its prompt is slow, wait longer (timeout); if a hook of the prompt asks \
+             something, answer it with send_input_to_terminal; if `unsetopt zle` took the editor away, type \
+             `setopt zle` with send_input_to_terminal; else send C-c, or reset the session"
+                .to_owned()
+        }
+        (true, _) => {
+            "its line editor does not read; if its prompt is slow, wait longer (timeout); if a hook of the prompt asks \
+             something, answer it with send_input_to_terminal; if another process has changed the terminal's modes, \
+             send C-c and then Enter, and if that does not help, reset the session"
+                .to_owned()
+        }
+    }
+}
+
+/// The name of the program that has the terminal although the shell has been at its prompt and runs no command.
+fn program_of_the_prompt(cx: &Context, foreground: &ForegroundState) -> Option<String> {
+    if !cx.timeline.shell().prompt_seen || foreground.is_heuristic {
+        return None;
+    }
+    let shell = cx.host().process(cx.timeline.shell().pid)?;
+    let group = shell.foreground_group.filter(|group| *group != shell.group)?;
+    Some(cx.host().process(group)?.name)
+}
+
+impl Context {
+    /// The result of a request that has no other answer.
+    pub(super) fn plain_result(&self, status: Status, value: u64) -> Result<(), ActionError> {
+        match status {
+            Status::Ok | Status::Duplicate => Ok(()),
+            Status::Ended => Err(self.ended_error()),
+            Status::NoProcess => Err(ActionError::Invalid {
+                field: "target",
+                problem: format!("{value} is not a process of this session"),
+            }),
+            Status::Failed => Err(holder_failed("the holder could not perform it", value)),
+            Status::Busy
+            | Status::NotReady
+            | Status::Typed
+            | Status::LineTooLong
+            | Status::Stalled
+            | Status::WouldEcho
+            | Status::KeyReused => Err(ActionError::Internal { why: format!("unexpected answer {status:?}") }),
+        }
     }
 
     /// A command with the beginning of its text.
@@ -30,68 +119,8 @@ impl Session {
         format!("command {id} ({})", terminal::quote::line(&words))
     }
 
-    pub(super) fn typed_busy_error(&self) -> ActionError {
-        let with = match self.program_of_the_prompt() {
-            Some(program) => {
-                format!("{}, run by a line typed at its prompt or by the prompt", terminal::quote::line(&program))
-            }
-            None => "a line typed at its prompt".to_owned(),
-        };
-        self.busy_with(with, None)
-    }
-
     pub(super) fn not_ready(&self, why: &str) -> ActionError {
         ActionError::NotReady { session: self.shared.id.clone(), why: why.to_owned() }
-    }
-
-    pub(super) fn why_not_ready(&self) -> String {
-        if let Some(damage) = &self.timeline.damage() {
-            return format!("{damage}; end it and start another one");
-        }
-        if self.foreground.is_heuristic && !self.shared.spec.handover.has_hooks() {
-            return "it is not waiting for a command; use send_input_to_terminal to type into the running program"
-                .to_owned();
-        }
-        if let Some(program) = self.program_of_the_prompt() {
-            let program = terminal::quote::line(&program);
-            return format!(
-                "{program} has the terminal, perhaps run by its prompt; wait longer (timeout), or interrupt it (C-c)"
-            );
-        }
-        match (self.timeline.shell().prompt_seen, self.foreground()) {
-            (false, Foreground::InputWanted | Foreground::PasswordWanted) => {
-                "its start-up file waits for input; send some with send_input_to_terminal".to_owned()
-            }
-            (false, Foreground::Fullscreen) => {
-                "its start-up file runs a program that has the whole screen; leave it with send_input_to_terminal, or \
-                 start the session with a profile that has rc = \"clean\""
-                    .to_owned()
-            }
-            (false, _) => "it is still starting; retry in a moment".to_owned(),
-            // A zsh prompt without its line editor goes on reading after an interrupt.
-            (true, _) if self.shared.meta.shell == "zsh" => {
-                "its line editor does not read; if its prompt is slow, wait longer (timeout); if a hook of the prompt asks \
-                 something, answer it with send_input_to_terminal; if `unsetopt zle` took the editor away, type \
-                 `setopt zle` with send_input_to_terminal; else send C-c, or reset the session"
-                    .to_owned()
-            }
-            (true, _) => {
-                "its line editor does not read; if its prompt is slow, wait longer (timeout); if a hook of the prompt asks \
-                 something, answer it with send_input_to_terminal; if another process has changed the terminal's modes, \
-                 send C-c and then Enter, and if that does not help, reset the session"
-                    .to_owned()
-            }
-        }
-    }
-
-    /// The name of the program that has the terminal although the shell has been at its prompt and runs no command.
-    fn program_of_the_prompt(&self) -> Option<String> {
-        if !self.timeline.shell().prompt_seen || self.foreground.is_heuristic {
-            return None;
-        }
-        let shell = self.host().process(self.timeline.shell().pid)?;
-        let group = shell.foreground_group.filter(|group| *group != shell.group)?;
-        Some(self.host().process(group)?.name)
     }
 
     pub(super) fn ended_error(&self) -> ActionError {
@@ -100,6 +129,13 @@ impl Session {
         let reason = views::exit_of(&self.timeline).map_or_else(|| unrecorded.to_owned(), |e| e.reason);
         ActionError::Ended { session: self.shared.id.clone(), reason: EndReason::Recorded(reason) }
     }
+}
+
+pub(super) fn busy_inside_error(cx: &Context, foreground: &ForegroundState, inside: &NestedShell) -> ActionError {
+    cx.timeline
+        .log()
+        .current
+        .map_or_else(|| typed_busy_error(cx, foreground), |id| busy_error(cx, foreground, inside, id))
 }
 
 /// The caller fills in its key, of which only the hash is known here.

@@ -8,199 +8,191 @@ use super::errors::{holder_failed, key_reused};
 use crate::action::{ActionError, InputBytes, Wait};
 use crate::ids::CommandId;
 use crate::limits;
-use crate::sessions::render::range;
+use crate::sessions::session::machine::context::Context;
+use crate::sessions::session::machine::foreground::state::ForegroundState;
 use crate::sessions::session::machine::holder_link::{Call, SentInput};
-use crate::sessions::session::machine::session::Session;
+use crate::sessions::session::machine::nested_command::state::NestedShell;
+use crate::sessions::session::machine::signal_request::key_is_ignored_by;
 use crate::sessions::session::machine::waits::matcher::Echo;
+use crate::sessions::session::machine::waits::state::OpenWait;
 use crate::sessions::session::requests::Typed;
 use crate::sessions::timeline::Command;
 
 /// C-u, with which a line editor removes what stands before the cursor.
 const KILL_LINE: u8 = 0x15;
 
-impl Session {
-    pub(super) fn ask_input(
-        &mut self,
-        bytes: InputBytes,
-        key: Key,
-        (is_secret, meant_for): (bool, Option<CommandId>),
-        wait: Option<Wait>,
-        typed: oneshot::Sender<Result<Typed, ActionError>>,
-    ) {
-        let indents = matches!(bytes, InputBytes::Paste { .. }) && self.indents_what_is_typed();
-        let bytes = match typed_bytes(bytes, self.timeline.output().scanner.modes(), indents) {
-            Ok(bytes) => bytes,
-            Err((field, problem)) => return drop(typed.send(Err(ActionError::Invalid { field, problem }))),
+/// Input that a caller wants typed.
+pub(super) struct NewInput {
+    pub(super) bytes: InputBytes,
+    pub(super) key: Key,
+    pub(super) is_secret: bool,
+    pub(super) meant_for: Option<CommandId>,
+    pub(super) wait: Option<Wait>,
+    pub(super) typed: oneshot::Sender<Result<Typed, ActionError>>,
+}
+
+/// Has the holder type it, unless its program has ended.
+pub(super) fn ask_input(cx: &mut Context, foreground: &mut ForegroundState, inside: &mut NestedShell, input: NewInput) {
+    let NewInput { bytes, key, is_secret, meant_for, wait, typed } = input;
+    let indents = matches!(bytes, InputBytes::Paste { .. }) && foreground.indents_what_is_typed(cx);
+    let bytes = match typed_bytes(bytes, cx.timeline.output().scanner.modes(), indents) {
+        Ok(bytes) => bytes,
+        Err((field, problem)) => return drop(typed.send(Err(ActionError::Invalid { field, problem }))),
+    };
+    // A signal key works even when the program does not read, and costs it no output.
+    let signo = match bytes.as_slice() {
+        [0x03] => Some(sys::signal::INT),
+        [0x1c] => Some(sys::signal::QUIT),
+        [0x1a] => Some(sys::signal::TSTP),
+        _ => None,
+    };
+    // The holder answers a repeated request without typing it again.
+    let is_new = cx.timeline.log().typed_with(&key).is_none();
+    let is_at_prompt = signo.is_none() && is_new && foreground.is_idle(cx);
+    if let Some(id) = meant_for.filter(|_| is_at_prompt) {
+        let (session, command) = (cx.shared.id.clone(), cx.command_in_words(id));
+        return drop(typed.send(Err(ActionError::InputTooLate { session, command })));
+    }
+    cx.jobs.may_have_stopped |= bytes.contains(&0x1a);
+    let (from, offered) = (cx.timeline.output().scanner.position(), bytes.len());
+    let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
+    let echo = wait.as_ref().filter(|wait| wait.pattern.is_some()).map(|_| {
+        let is_shown = |byte: &u8| !indents || *byte != KILL_LINE;
+        let shown = bytes.iter().copied().filter(is_shown).collect::<Vec<_>>();
+        let running = cx.timeline.log().newest_running().and_then(|id| cx.timeline.log().command(id));
+        // The state is still the shell's, whose line editor has read the command.
+        let echo = match running.is_some_and(Command::is_about_to_begin) {
+            true => Echo::of(&shown, cx.unfinished_line(from), false),
+            false => echo_of(cx, foreground, &shown, from),
         };
-        // A signal key works even when the program does not read, and costs it no output.
-        let signo = match bytes.as_slice() {
-            [0x03] => Some(sys::signal::INT),
-            [0x1c] => Some(sys::signal::QUIT),
-            [0x1a] => Some(sys::signal::TSTP),
-            _ => None,
-        };
-        // The holder answers a repeated request without typing it again.
-        let is_new = self.timeline.log().typed_with(&key).is_none();
-        let is_at_prompt = signo.is_none() && is_new && self.is_idle();
-        if let Some(id) = meant_for.filter(|_| is_at_prompt) {
-            let (session, command) = (self.shared.id.clone(), self.command_in_words(id));
-            return drop(typed.send(Err(ActionError::InputTooLate { session, command })));
-        }
-        self.jobs.may_have_stopped |= bytes.contains(&0x1a);
-        let (from, offered) = (self.timeline.output().scanner.position(), bytes.len());
-        let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
-        let echo = wait.as_ref().filter(|wait| wait.pattern.is_some()).map(|_| {
-            let is_shown = |byte: &u8| !indents || *byte != KILL_LINE;
-            let shown = bytes.iter().copied().filter(is_shown).collect::<Vec<_>>();
-            let running = self.timeline.log().newest_running().and_then(|id| self.timeline.log().command(id));
-            // The state is still the shell's, whose line editor has read the command.
-            let echo = match running.is_some_and(Command::is_about_to_begin) {
-                true => Echo::of(&shown, self.unfinished_line(from), false),
-                false => self.echo_of(&shown, from),
-            };
-            echo.painted_again_by_new_editor(self.may_have_new_editor())
-        });
-        let prompt = self.is_at_nested_prompt().then(|| self.unfinished_line(from));
-        // Of a foreground that works the kernel names no process.
-        let waiting = self.foreground.state.filter(|state| state.foreground.waits());
-        let reader = waiting.map(|state| state.pid).or(self.inside.known_reader());
-        let is_read_here = self.is_read_here();
-        let ignored_by =
-            signo.filter(|signo| *signo == sys::signal::INT).and_then(|signo| self.key_is_ignored_by(signo));
-        let wait = wait.map(|wait| wait.shortened_by(ignored_by.as_deref()));
-        self.foreground.forget_state();
-        // C-c, C-\ and C-z, also where they are plain bytes for a terminal on another machine.
-        if bytes.iter().any(|b| [0x03, 0x1c, 0x1a].contains(b)) {
-            self.check_interrupt();
-        }
-        if let Some(signo) = signo {
-            self.timeline.clear_begun_line();
-            let (is_signal, echo) = (true, None);
-            let sent = SentInput { from, offered, is_signal, is_at_prompt, echo, is_read_here, ignored_by };
-            let call = Call::Input { key, wait, sent, typed };
-            return self.link.call(self.now.at, call, |seq| ToHolder::Signal {
-                seq,
-                target: Target::Foreground,
-                signo,
-            });
-        }
-        // Before the holder records it: a wait that begins with this input must not end at the prompt where it is
-        // typed.
-        self.timeline.record_input(key, &bytes);
-        self.inside.note_input(prompt);
-        let mut rest = bytes.iter().skip_while(|byte| !wire::ENDS_LINE.contains(byte));
-        let (ends_line, is_one_line) = (rest.next().is_some(), rest.next().is_none());
-        self.inside.note_line_for(reader.filter(|_| ends_line && is_one_line));
-        self.inside.await_reaction(self.now.at, ends_line.then_some(from));
-        let is_signal = false;
+        echo.painted_again_by_new_editor(may_have_new_editor(cx, foreground))
+    });
+    let prompt = inside.is_at_nested_prompt(cx, foreground).then(|| cx.unfinished_line(from));
+    // Of a foreground that works the kernel names no process.
+    let waiting = foreground.state.filter(|state| state.foreground.waits());
+    let reader = waiting.map(|state| state.pid).or(inside.known_reader());
+    let is_read_here = foreground.is_read_here(cx);
+    let ignored_by =
+        signo.filter(|signo| *signo == sys::signal::INT).and_then(|signo| key_is_ignored_by(cx, foreground, signo));
+    let wait = wait.map(|wait| wait.shortened_by(ignored_by.as_deref()));
+    foreground.forget_state();
+    // C-c, C-\ and C-z, also where they are plain bytes for a terminal on another machine.
+    if bytes.iter().any(|b| [0x03, 0x1c, 0x1a].contains(b)) {
+        inside.check_interrupt(cx);
+    }
+    if let Some(signo) = signo {
+        cx.timeline.clear_begun_line();
+        let (is_signal, echo) = (true, None);
         let sent = SentInput { from, offered, is_signal, is_at_prompt, echo, is_read_here, ignored_by };
         let call = Call::Input { key, wait, sent, typed };
-        self.link.call(self.now.at, call, |seq| ToHolder::Input { seq, key, is_secret, patience_ms, bytes });
+        return cx.link.call(cx.now.at, call, |seq| ToHolder::Signal { seq, target: Target::Foreground, signo });
     }
+    // Before the holder records it: a wait that begins with this input must not end at the prompt where it is
+    // typed.
+    cx.timeline.record_input(key, &bytes);
+    inside.note_input(prompt);
+    let mut rest = bytes.iter().skip_while(|byte| !wire::ENDS_LINE.contains(byte));
+    let (ends_line, is_one_line) = (rest.next().is_some(), rest.next().is_none());
+    inside.note_line_for(reader.filter(|_| ends_line && is_one_line));
+    inside.await_reaction(cx.now.at, ends_line.then_some(from));
+    let is_signal = false;
+    let sent = SentInput { from, offered, is_signal, is_at_prompt, echo, is_read_here, ignored_by };
+    let call = Call::Input { key, wait, sent, typed };
+    cx.link.call(cx.now.at, call, |seq| ToHolder::Input { seq, key, is_secret, patience_ms, bytes });
+}
 
-    /// The echo of what is typed when the output has come so far.
-    pub(super) fn echo_of(&self, bytes: &[u8], from: u64) -> Echo {
-        let prompt = self.unfinished_line(from);
-        match self.foreground.state {
-            Some(state) if state.canonical && !state.echo => return Echo::none(prompt),
-            Some(state) if !state.canonical && state.foreground.waits() => return Echo::of(bytes, prompt, true),
-            Some(_) | None => {}
-        }
-        // The program may work, and paint what it is given when its editor reads again.
-        let waited = self.foreground.editor_waited_at;
-        let editor_prompt = waited.map(|(at, _)| self.unfinished_line(at)).unwrap_or_default();
-        Echo::of(bytes, prompt, false).painted_again_behind(&editor_prompt)
+/// The echo of what is typed when the output has come so far.
+pub(super) fn echo_of(cx: &Context, foreground: &ForegroundState, bytes: &[u8], from: u64) -> Echo {
+    let prompt = cx.unfinished_line(from);
+    match foreground.state {
+        Some(state) if state.canonical && !state.echo => return Echo::none(prompt),
+        Some(state) if !state.canonical && state.foreground.waits() => return Echo::of(bytes, prompt, true),
+        Some(_) | None => {}
     }
+    // The program may work, and paint what it is given when its editor reads again.
+    let waited = foreground.editor_waited_at;
+    let editor_prompt = waited.map(|(at, _)| cx.unfinished_line(at)).unwrap_or_default();
+    Echo::of(bytes, prompt, false).painted_again_behind(&editor_prompt)
+}
 
-    /// Whether the foreground may begin an editor: it has not waited in one, and does not wait for a line without one.
-    fn may_have_new_editor(&self) -> bool {
-        if self.foreground.state.is_some_and(|state| state.canonical && state.foreground.waits()) {
-            return false;
-        }
-        let shell = self.shared.backends.host.process(self.timeline.shell().pid);
-        let group = shell.and_then(|shell| shell.foreground_group);
-        let command = self.timeline.log().newest_running().and_then(|id| self.timeline.log().command(id));
-        self.foreground.editor_waited_at.is_none_or(|(at, waited)| {
-            command.is_some_and(|command| at <= command.output_from()) || Some(waited) != group
-        })
+/// Whether the foreground may begin an editor: it has not waited in one, and does not wait for a line without one.
+pub(super) fn may_have_new_editor(cx: &Context, foreground: &ForegroundState) -> bool {
+    if foreground.state.is_some_and(|state| state.canonical && state.foreground.waits()) {
+        return false;
     }
+    let shell = cx.shared.backends.host.process(cx.timeline.shell().pid);
+    let group = shell.and_then(|shell| shell.foreground_group);
+    let command = cx.timeline.log().newest_running().and_then(|id| cx.timeline.log().command(id));
+    foreground
+        .editor_waited_at
+        .is_none_or(|(at, waited)| command.is_some_and(|command| at <= command.output_from()) || Some(waited) != group)
+}
 
-    /// The text of the line that is unfinished at this offset, as a prompt is.
-    pub(super) fn unfinished_line(&self, at: u64) -> String {
-        /// A prompt has fewer bytes.
-        const PROMPT_BYTES: u64 = 2_048;
-        let before = range::read(&self.shared.reader, at.saturating_sub(PROMPT_BYTES), at);
-        let before = before.map(|slice| terminal::render(&slice.bytes, self.timeline.cols()).text).unwrap_or_default();
-        before.rsplit('\n').next().unwrap_or_default().to_owned()
+/// The holder's answer: how much of the input it has typed, and the wait that begins.
+pub(super) fn on_input_done(
+    cx: &mut Context,
+    foreground: &mut ForegroundState,
+    (status, value, shown): (Status, u64, Shown),
+    key: Key,
+    wait: Option<Wait>,
+    sent: SentInput,
+) -> (Result<Typed, ActionError>, Option<OpenWait>) {
+    let SentInput { from, offered, is_signal, is_at_prompt, echo, is_read_here, ignored_by } = sent;
+    // Behind a program that passes keys on, an echo and output look alike.
+    let shown = if shown == Shown::Editor && !is_read_here { Shown::Unknown } else { shown };
+    foreground.on_typed();
+    if status != Status::Ok {
+        cx.timeline.forget_input(&key);
     }
-
-    /// The holder's answer: how much of the input it has typed.
-    pub(super) fn on_input_done(
-        &mut self,
-        (status, value, shown): (Status, u64, Shown),
-        key: Key,
-        wait: Option<Wait>,
-        sent: SentInput,
-        typed: oneshot::Sender<Result<Typed, ActionError>>,
-    ) {
-        let SentInput { from, offered, is_signal, is_at_prompt, echo, is_read_here, ignored_by } = sent;
-        // Behind a program that passes keys on, an echo and output look alike.
-        let shown = if shown == Shown::Editor && !is_read_here { Shown::Unknown } else { shown };
-        self.foreground.on_typed();
-        if status != Status::Ok {
-            self.timeline.forget_input(&key);
-        }
-        if !is_signal && status != Status::Ok {
-            // The line was not typed in full, so no report of its end will come.
-            self.timeline.set_typed_line(false);
-        }
-        let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
-        let from = self.timeline.log().typed_from(&key).map_or(from, |at| at.min(from));
-        let accepted = usize::try_from(value).unwrap_or(0);
-        let result = match status {
-            Status::Ok | Status::Duplicate => {
-                // A repeated input was for the command that ran when it was typed.
-                let command = match status {
-                    Status::Duplicate => self.timeline.log().command_at(from),
-                    _ => self.timeline.log().newest_running(),
+    if !is_signal && status != Status::Ok {
+        // The line was not typed in full, so no report of its end will come.
+        cx.timeline.set_typed_line(false);
+    }
+    let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
+    let from = cx.timeline.log().typed_from(&key).map_or(from, |at| at.min(from));
+    let accepted = usize::try_from(value).unwrap_or(0);
+    let mut begins = None;
+    let result = match status {
+        Status::Ok | Status::Duplicate => {
+            // A repeated input was for the command that ran when it was typed.
+            let command = match status {
+                Status::Duplicate => cx.timeline.log().command_at(from),
+                _ => cx.timeline.log().newest_running(),
+            };
+            // The command may have begun meanwhile.
+            let from = cx.within_output_of(command, from);
+            let finished = wait.map(|wait| {
+                let (reply, finished) = oneshot::channel();
+                let mut waiter = cx.new_wait(wait, command, from, Some(accepted), reply);
+                // Only a line that the terminal has echoed is painted again.
+                let echo = match shown {
+                    Shown::Terminal => echo,
+                    Shown::Editor | Shown::Unknown => echo.map(|it| it.painted_again_by_new_editor(false)),
                 };
-                // The command may have begun meanwhile.
-                let from = self.within_output_of(command, from);
-                let finished = wait.map(|wait| {
-                    let (reply, finished) = oneshot::channel();
-                    let mut waiter = self.new_wait(wait, command, from, Some(accepted), reply);
-                    // Only a line that the terminal has echoed is painted again.
-                    let echo = match shown {
-                        Shown::Terminal => echo,
-                        Shown::Editor | Shown::Unknown => echo.map(|it| it.painted_again_by_new_editor(false)),
-                    };
-                    waiter.leaves_out(echo);
-                    waiter.end_on_idle_screen();
-                    // A repeated input may already have been answered by the program.
-                    if let Some(waiter) = self.catch_up(waiter) {
-                        self.admit(waiter);
-                    }
-                    finished
-                });
-                Ok(Typed { accepted, is_at_prompt, from, echo: shown, ignored_by, finished })
-            }
-            Status::Stalled => Err(ActionError::Stalled { accepted, offered }),
-            Status::LineTooLong => Err(ActionError::Invalid {
-                field: "input",
-                problem: format!(
-                    "the program reads lines, and a line of more than {value} bytes with control characters in it cannot \
-                     be handed over whole; nothing was sent; send shorter lines"
-                ),
-            }),
-            Status::Ended => Err(self.ended_error()),
-            Status::KeyReused => Err(key_reused()),
-            Status::WouldEcho => Err(ActionError::WouldEcho { session: self.shared.id.clone() }),
-            Status::Busy | Status::NotReady | Status::Typed | Status::Failed | Status::NoProcess => {
-                Err(holder_failed("the input could not be typed", value))
-            }
-        };
-        let _ = typed.send(result);
-    }
+                waiter.leaves_out(echo);
+                waiter.end_on_idle_screen();
+                // A repeated input may already have been answered by the program.
+                begins = Some(waiter);
+                finished
+            });
+            Ok(Typed { accepted, is_at_prompt, from, echo: shown, ignored_by, finished })
+        }
+        Status::Stalled => Err(ActionError::Stalled { accepted, offered }),
+        Status::LineTooLong => Err(ActionError::Invalid {
+            field: "input",
+            problem: format!(
+                "the program reads lines, and a line of more than {value} bytes with control characters in it cannot \
+                 be handed over whole; nothing was sent; send shorter lines"
+            ),
+        }),
+        Status::Ended => Err(cx.ended_error()),
+        Status::KeyReused => Err(key_reused()),
+        Status::WouldEcho => Err(ActionError::WouldEcho { session: cx.shared.id.clone() }),
+        Status::Busy | Status::NotReady | Status::Typed | Status::Failed | Status::NoProcess => {
+            Err(holder_failed("the input could not be typed", value))
+        }
+    };
+    (result, begins)
 }
 
 /// The bytes that a terminal in these modes sends; an error names the field that cannot be sent. In an editor that indents what is

@@ -1,7 +1,7 @@
 //! A shell that may have lost its hooks: its editor has the terminal although a command runs. The report key makes it say
 //! whether its hooks are still there; without an answer its commands are typed, and the kernel shows when they end.
 
-use wire::ToHolder;
+use wire::{State, ToHolder};
 
 use crate::action::{CommandStatus, WITHOUT_HOOKS};
 use crate::limits;
@@ -16,8 +16,8 @@ const REPLACED: &str = "exec replaced the shell: commands run in the new program
 impl Session {
     /// Checks the suspicion and the answer to the report key.
     pub(super) fn check_hooks(&mut self) {
-        let now = self.now.at;
-        if let Some(at) = self.keys_lost_at() {
+        let now = self.cx.now.at;
+        if let Some(at) = self.foreground.keys_lost_at(&self.cx) {
             // A rival may take the report key as well, so silence would prove nothing.
             (self.foreground.editor_since, self.foreground.report_key) = (None, None);
             if now >= at {
@@ -26,71 +26,57 @@ impl Session {
             return;
         }
         let is_suspicious = self.foreground.editor_since.is_some_and(|t| now >= t + limits::EDITOR_SUSPICION);
-        if is_suspicious && !self.timeline.shell().prompt_seen && self.is_replaced() {
+        if is_suspicious && !self.cx.timeline.shell().prompt_seen && self.foreground.is_replaced(&self.cx) {
             self.foreground.editor_since = None;
             self.goes_without_hooks();
-        } else if is_suspicious && self.is_replaced() {
+        } else if is_suspicious && self.foreground.is_replaced(&self.cx) {
             // The process is no longer our shell: our report key would be input for the program it has become.
             self.foreground.editor_since = None;
             let why = if self.foreground.is_heuristic { WITHOUT_HOOKS } else { REPLACED };
             self.goes_without_hooks();
             self.end_heuristically(CommandStatus::Completed, why);
-        } else if is_suspicious && self.foreground.report_key.is_none() && !self.keys_are_read() {
+        } else if is_suspicious && self.foreground.report_key.is_none() && !self.cx.keys_are_read() {
             self.foreground.editor_since = Some(now);
         } else if is_suspicious
-            && self.shared.spec.handover.is_in_band()
-            && !self.timeline.output().scanner.modes().bracketed_paste
+            && self.cx.shared.spec.handover.is_in_band()
+            && !self.cx.timeline.output().scanner.modes().bracketed_paste
         {
             // The shell reads keys for one of its commands: at its prompt, its editor would enable bracketed paste.
-            self.timeline.set_editor_in_use(true);
+            self.cx.timeline.set_editor_in_use(true);
             (self.foreground.editor_since, self.foreground.state_pending) = (None, true);
         } else if is_suspicious && self.foreground.report_key.is_none() {
             self.foreground.report_key = Some(ReportKey::pressed(now));
-            self.link.call(self.now.at, Call::Report, |seq| ToHolder::Report { seq });
+            self.cx.link.call(self.cx.now.at, Call::Report, |seq| ToHolder::Report { seq });
         }
         if self.foreground.report_key.take_if(|key| now >= key.due_at()).is_some() {
             self.on_report_overdue();
         }
     }
 
-    /// Whether the shell has read the keys that handed the command over; a report key pressed before that would become
-    /// the command's input.
-    pub(super) fn keys_are_read(&self) -> bool {
-        let Some(command) = self.timeline.log().current.and_then(|id| self.timeline.log().command(id)) else {
-            return !self.timeline.shell().prompt_seen;
-        };
-        // The kernel showed that a shell without private keys reads again and has nothing left to read.
-        if self.takes_lines() {
-            return true;
-        }
-        // A shell that waits after an interrupt has read them, or they were thrown away.
-        let is_interrupted = self.timeline.log().interrupted == command.id;
-        command.start.is_some() || is_interrupted || self.age_of(command.id) >= limits::KEYS_READ
-    }
-
     /// The shell did not answer the report key: its hooks are gone, and with them the exit code.
     pub(super) fn on_report_overdue(&mut self) {
         let has_begun = self
+            .cx
             .timeline
             .log()
             .current
-            .and_then(|id| self.timeline.log().command(id))
+            .and_then(|id| self.cx.timeline.log().command(id))
             .is_some_and(|c| c.start.is_some());
         // One of the person's files may ask with `read`, before the shell reads our script.
-        let is_in_files = self.shared.spec.handover.script_is_last && !self.timeline.shell().prompt_seen;
-        let files_ask = is_in_files && !self.is_replaced();
+        let is_in_files = self.cx.shared.spec.handover.script_is_last && !self.cx.timeline.shell().prompt_seen;
+        let files_ask = is_in_files && !self.foreground.is_replaced(&self.cx);
         if files_ask || has_begun && !self.foreground.rivals.is_empty() {
             // Another process may have taken the report key. The end of the command would have come by itself.
-            self.timeline.set_editor_in_use(true);
+            self.cx.timeline.set_editor_in_use(true);
         }
-        if self.timeline.shell().still_inside {
+        if self.cx.timeline.shell().still_inside {
             // The shell has reported that the command itself uses the line editor.
             (self.foreground.editor_since, self.foreground.state_pending) = (None, true);
             return;
         }
         self.foreground.editor_since = None;
         // Such a shell has reported the beginning of its output, so its hooks work; only this end is lost.
-        if !((self.takes_lines() || self.shared.spec.handover.is_in_band()) && has_begun) {
+        if !((self.cx.takes_lines() || self.cx.shared.spec.handover.is_in_band()) && has_begun) {
             self.goes_without_hooks();
         }
         let (status, lost) = if has_begun {
@@ -102,5 +88,39 @@ impl Session {
             )
         };
         self.end_heuristically(status, lost);
+    }
+
+    /// Switches to heuristics if the shell's process reads the terminal but runs another program (`exec` in a start-up
+    /// file).
+    pub(in crate::sessions::session::machine) fn check_foreign_shell(&mut self, state: State) {
+        let waits = state.foreground.is_a_waiting_shell();
+        if !waits
+            || self.foreground.is_heuristic
+            || self.cx.timeline.log().current.is_some() && self.cx.timeline.shell().prompt_seen
+        {
+            return;
+        }
+        let Some(now) = self.cx.host().executable(self.cx.timeline.shell().pid) else { return };
+        let ours = std::ffi::OsStr::new(&self.cx.shared.meta.shell);
+        if now.file_name() != Some(ours) && !self.cx.timeline.shell().prompt_seen {
+            self.goes_without_hooks();
+        }
+    }
+
+    /// The shell will send no reports: from now on the kernel's state shows when typed commands end.
+    pub(in crate::sessions::session::machine) fn goes_without_hooks(&mut self) {
+        self.foreground.is_heuristic = true;
+        self.waits.notify_prompt();
+        if self.foreground.reads_commands(&self.cx) {
+            self.run_pending();
+        }
+    }
+
+    /// Ends the command whose keys the rivals have taken. Those that the shell has read may stand in its editor as a line.
+    pub(super) fn end_without_its_keys(&mut self) {
+        let Some(why) = self.foreground.rivals_in_words(&self.cx) else { return };
+        self.end_heuristically(CommandStatus::Failed, &why);
+        self.cx.timeline.set_typed_line(true);
+        self.foreground.state_pending = true;
     }
 }

@@ -1,11 +1,11 @@
-//! One live session as a machine of steps. `session.rs` is its state, and `step.rs` the entrance (a time and one input in,
-//! effects out). Each other module is one subject: its steps, and its part of the state, which does not know the session.
+//! One live session as a machine of steps. `session.rs` has its parts, and the entrance (a time and one input in, effects
+//! out). Each other module is one subject. A part does not know the session: its steps take the other parts that they need, and the
+//! state that all share (`context.rs`).
 
 mod command_request;
+pub(super) mod context;
 pub(super) mod drawing;
-mod effects;
 mod errors;
-mod exit;
 pub(super) mod expiry;
 pub(super) mod foreground;
 mod holder_events;
@@ -22,7 +22,5 @@ pub(super) mod secret_prompt;
 pub(super) mod session;
 mod signal_request;
 pub(super) mod snapshot;
-pub(super) mod step;
 pub(super) mod stopped_jobs;
-mod typed_commands;
 pub(super) mod waits;

@@ -3,7 +3,11 @@
 use tokio::time::Instant;
 use wire::Key;
 
-use crate::action::{TargetShell, Wait};
+use crate::action::{Foreground, TargetShell, Wait};
+use crate::sessions::session::machine::context::Context;
+use crate::sessions::session::machine::errors::why_not_ready;
+use crate::sessions::session::machine::foreground::state::ForegroundState;
+use crate::sessions::session::machine::waits::state::OpenWaits;
 use crate::sessions::session::requests::StartReply;
 
 /// A command that waits for the shell's first prompt.
@@ -46,5 +50,25 @@ impl PendingCommands {
     /// Takes the commands whose wait for the first prompt is over.
     pub(crate) fn take_overdue(&mut self, now: Instant) -> Vec<Pending> {
         self.at_prompt.extract_if(.., |p| now >= p.until).collect()
+    }
+
+    /// Refuses waiting commands if a start-up file asks for input or has the whole screen, or after their deadline: they
+    /// could wait for ever.
+    pub(super) fn refuse(&mut self, cx: &Context, foreground: &ForegroundState, waits: &mut OpenWaits) {
+        let never_ends = match foreground.foreground(cx) {
+            Foreground::InputWanted | Foreground::PasswordWanted => true,
+            Foreground::Fullscreen => foreground.settles_at().is_none_or(|at| cx.now.at >= at),
+            Foreground::Idle | Foreground::Running | Foreground::Stopped => false,
+        };
+        if never_ends {
+            waits.notify_prompt();
+        }
+        let refused = if never_ends { std::mem::take(&mut self.at_prompt) } else { self.take_overdue(cx.now.at) };
+        if !refused.is_empty() {
+            let why = why_not_ready(cx, foreground);
+            for pending in refused {
+                let _ = pending.started.send(Err(cx.not_ready(&why)));
+            }
+        }
     }
 }

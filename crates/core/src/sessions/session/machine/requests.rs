@@ -1,36 +1,46 @@
 //! Hands each request to the method that answers it: `ask_run` in `command_request.rs`, `ask_input` in `input_request.rs`,
-//! `ask_signal` in `signal_request.rs`, `ask_wait` in `waits/steps.rs`.
+//! `ask_signal` in `signal_request.rs`, `asked` in `waits/steps.rs`.
 
-use wire::ToHolder;
+use wire::{NO_KEY, ToHolder};
 
-use crate::action::{ConfinementTier, TargetShell};
+use crate::action::{ActionError, ConfinementTier, InputBytes, SecretRefusal, TargetShell};
+use crate::sessions::session::machine::command_request::may_leave;
 use crate::sessions::session::machine::holder_link::Call;
+use crate::sessions::session::machine::input_request::{NewInput, ask_input};
 use crate::sessions::session::machine::session::Session;
+use crate::sessions::session::machine::signal_request::ask_signal;
+use crate::sessions::session::machine::{snapshot, waits};
 use crate::sessions::session::requests::{Request, Snapshot};
 use crate::sessions::views;
 
 impl Session {
     pub(super) fn on_request(&mut self, request: Request) {
         if matches!(request, Request::Run { .. } | Request::Input { .. } | Request::Secret { .. }) {
-            self.last_activity_us = self.now.us;
-            self.expiry.touch(self.now.at);
+            self.cx.last_activity_us = self.cx.now.us;
+            self.expiry.touch(self.cx.now.at);
         }
         match request {
-            Request::Look(reply) => drop(reply.send(self.snapshot(self.timeline.log().newest_running()))),
+            Request::Look(reply) => {
+                let newest = self.cx.timeline.log().newest_running();
+                let _ = reply.send(snapshot::take(&mut self.cx, &self.foreground, newest));
+            }
             Request::Commands(reply) => {
-                let all = views::command_views(&self.shared, &self.timeline);
-                let handovers = self.timeline.log().handovers(0);
-                let snapshot = Snapshot { handovers, ..self.snapshot(self.timeline.log().newest_running()) };
+                let all = views::command_views(&self.cx.shared, &self.cx.timeline);
+                let (newest, handovers) =
+                    (self.cx.timeline.log().newest_running(), self.cx.timeline.log().handovers(0));
+                let snapshot = Snapshot { handovers, ..snapshot::take(&mut self.cx, &self.foreground, newest) };
                 let _ = reply.send((snapshot, all));
             }
-            Request::KeyUse(key, reply) => drop(reply.send(self.key_use(&key))),
+            Request::KeyUse(key, reply) => drop(reply.send(self.cx.key_use(&key))),
             Request::Run { text, key, patience_ms, wait, shell, allowed_in, started } => {
-                if let Some(why) = allowed_in.and_then(|folder| self.may_leave(&folder, &key)) {
+                if let Some(why) =
+                    allowed_in.and_then(|folder| may_leave(&self.cx, &self.foreground, &self.inside, &folder, &key))
+                {
                     return drop(started.send(Err(why)));
                 }
                 let is_nested = match shell {
                     TargetShell::Own | TargetShell::Proven(_) => false,
-                    TargetShell::Foremost => self.is_inside_a_shell(),
+                    TargetShell::Foremost => self.inside.is_inside_a_shell(&self.cx, &self.foreground),
                     TargetShell::Nested => true,
                 };
                 match is_nested {
@@ -39,37 +49,57 @@ impl Session {
                 }
             }
             Request::Input { bytes, key, is_secret, meant_for, wait, typed } => {
-                self.ask_input(bytes, key, (is_secret, meant_for), wait, typed);
+                let input = NewInput { bytes, key, is_secret, meant_for, wait, typed };
+                ask_input(&mut self.cx, &mut self.foreground, &mut self.inside, input);
             }
-            Request::SecretPrompt(reply) => drop(reply.send(self.secret_prompt())),
-            Request::SecretOver(number, reply) => self.ask_secret_over(number, reply),
-            Request::Secret { prompt, line, typed } => self.ask_secret(&prompt, line, typed),
-            Request::Wait { wait, command, from, reply } => self.ask_wait(wait, command, from, reply),
+            Request::SecretPrompt(reply) => drop(reply.send(self.secret_prompts.secret_prompt(&self.cx))),
+            Request::SecretOver(number, reply) => self.secret_prompts.ask_secret_over(number, reply),
+            Request::Secret { prompt, typed, .. }
+                if self.secret_prompts.secret_prompt(&self.cx).as_ref() != Some(&prompt) =>
+            {
+                let _ = typed.send(Err(ActionError::SecretRefused(SecretRefusal::Over)));
+            }
+            // The holder types it only while the terminal does not echo.
+            Request::Secret { line, typed, .. } => {
+                let (bytes, key) = (InputBytes::Raw(line), NO_KEY);
+                let input = NewInput { bytes, key, is_secret: true, meant_for: None, wait: None, typed };
+                ask_input(&mut self.cx, &mut self.foreground, &mut self.inside, input);
+            }
+            Request::Wait { wait, command, from, reply } => {
+                let waiter = waits::steps::asked(&self.cx, wait, command, from, reply);
+                self.waits.begin(&mut self.cx, &mut self.foreground, &self.inside, &mut self.drawing, waiter);
+            }
             Request::Resize { cols, rows, reply } => {
-                self.link.call(self.now.at, Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });
+                self.cx.link.call(self.cx.now.at, Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });
             }
-            Request::Signal { target, signo, reply } => self.ask_signal(target, signo, reply),
+            Request::Signal { target, signo, reply } => {
+                ask_signal(&mut self.cx, &mut self.foreground, &mut self.inside, target, signo, reply)
+            }
             Request::Terminate { signo, grace_ms, reply } => {
-                self.link.call(self.now.at, Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
+                self.cx.link.call(self.cx.now.at, Call::Terminate(reply), |seq| ToHolder::Terminate {
+                    seq,
+                    signo,
+                    grace_ms,
+                });
             }
             Request::Picture(reply) => self.waits.pictures.push(reply),
-            Request::ViewerLimit(reply) => drop(reply.send(self.viewer_limit())),
+            Request::ViewerLimit(reply) => drop(reply.send(snapshot::viewer_limit(&self.cx))),
             Request::At(when, reply) => {
-                let end = self.timeline.output().scanner.position();
-                let _ = reply.send(self.timeline.clock().offset_at(when, end));
+                let end = self.cx.timeline.output().scanner.position();
+                let _ = reply.send(self.cx.timeline.clock().offset_at(when, end));
             }
-            Request::Times(reply) => drop(reply.send(self.timeline.clock().times.clone())),
+            Request::Times(reply) => drop(reply.send(self.cx.timeline.clock().times.clone())),
             Request::Processes(reply) => {
                 let _ = reply.send(self.meter.list(
-                    &*self.shared.backends.host,
-                    self.timeline.holder_pid(),
-                    self.timeline.shell().pid,
-                    self.shared.meta.confinement.tier.is_some_and(ConfinementTier::has_namespaces),
-                    self.shared.folder.masks(),
+                    &*self.cx.shared.backends.host,
+                    self.cx.timeline.holder_pid(),
+                    self.cx.timeline.shell().pid,
+                    self.cx.shared.meta.confinement.tier.is_some_and(ConfinementTier::has_namespaces),
+                    self.cx.shared.folder.masks(),
                 ));
             }
-            Request::Signals(reply) => drop(reply.send(views::signal_views(self.host(), &self.timeline))),
-            Request::Prompt(reply) => self.ask_prompt(reply),
+            Request::Signals(reply) => drop(reply.send(views::signal_views(self.cx.host(), &self.cx.timeline))),
+            Request::Prompt(reply) => self.waits.ask_prompt(&self.cx, &self.foreground, reply),
         }
     }
 }

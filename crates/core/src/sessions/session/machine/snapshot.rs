@@ -6,8 +6,12 @@ use terminal::Screen;
 use crate::action::{Boundary, Foreground, Painter, ScreenView, SessionStatus};
 use crate::ids::CommandId;
 use crate::limits;
-use crate::sessions::session::machine::session::Session;
-use crate::sessions::session::requests::{ScreenSnapshot, Snapshot, ViewerLimit};
+use crate::sessions::session::ViewerLimit;
+use crate::sessions::session::machine::context::Context;
+use crate::sessions::session::machine::drawing::state::Drawing;
+use crate::sessions::session::machine::foreground::state::ForegroundState;
+use crate::sessions::session::machine::waits::state::OpenWaits;
+use crate::sessions::session::requests::{ScreenSnapshot, Snapshot};
 use crate::sessions::summary::Summary;
 use crate::sessions::timeline::handover::RecentHandovers;
 use crate::sessions::views;
@@ -16,99 +20,69 @@ use crate::sessions::views;
 /// the screen catches up, and few enough for the other sessions to get their turns.
 const DRAW_CHUNK: u64 = 2 * limits::SCAN_CHUNK as u64;
 
-impl Session {
-    pub(crate) fn snapshot(&mut self, command: Option<u32>) -> Snapshot {
-        let end = self.follower.tail().journal.0;
-        // The holder notices a cut journal only when it writes.
-        if !self.link.is_gone && self.shared.has_less_than(end) {
-            self.is_cut(end);
-        }
-        let view = self.summary(self.told_foreground()).view(&self.shared);
-        let command = command.and_then(|id| self.timeline.log().command(id));
-        Snapshot {
-            view,
-            before_command: command.map_or([0; 3], |c| [c.background_from, c.accepted_at, c.output_from()]),
-            command: command.map(|c| views::command_view(&self.shared, c, self.timeline.output().scanner.position())),
-            paint: self.foreground.paint.clone(),
-            was_not_ready: self.foreground.was_not_ready,
-            background_from: self.timeline.log().background_from,
-            shown_to: self.shown_to(),
-            line_is_open: self.timeline.output().scanner.line_is_open(),
-            holder_pid: self.timeline.holder_pid(),
-            handovers: RecentHandovers::default(),
-        }
+pub(crate) fn take(cx: &mut Context, foreground: &ForegroundState, command: Option<u32>) -> Snapshot {
+    let end = cx.follower.tail().journal.0;
+    // The holder notices a cut journal only when it writes.
+    if !cx.link.is_gone && cx.shared.has_less_than(end) {
+        cx.is_cut(end);
     }
-
-    /// The foreground for answers and lists. Between the reported end of a command in a nested shell and the kernel's next
-    /// state, that shell is on its way to its prompt.
-    pub(in crate::sessions::session) fn told_foreground(&self) -> Foreground {
-        let is_at_end = self.is_on_its_way_to_prompt();
-        match self.foreground() {
-            Foreground::Running if is_at_end && self.timeline.log().current.is_some() => Foreground::InputWanted,
-            // The session's own shell was replaced.
-            Foreground::Running if is_at_end => Foreground::Idle,
-            foreground => foreground,
-        }
+    let view = summary(cx, foreground, foreground.told_foreground(cx)).view(&cx.shared);
+    let command = command.and_then(|id| cx.timeline.log().command(id));
+    Snapshot {
+        view,
+        before_command: command.map_or([0; 3], |c| [c.background_from, c.accepted_at, c.output_from()]),
+        command: command.map(|c| views::command_view(&cx.shared, c, cx.timeline.output().scanner.position())),
+        paint: foreground.paint.clone(),
+        was_not_ready: foreground.was_not_ready,
+        background_from: cx.timeline.log().background_from,
+        shown_to: cx.shown_to(),
+        line_is_open: cx.timeline.output().scanner.line_is_open(),
+        holder_pid: cx.timeline.holder_pid(),
+        handovers: RecentHandovers::default(),
     }
+}
 
-    /// The part of the session's view that changes; `foreground` is its present one.
-    pub(in crate::sessions::session) fn summary(&self, foreground: Foreground) -> Summary {
-        let status = if self.timeline.end().exit.is_some() || self.link.is_gone {
-            SessionStatus::Terminated
-        } else if self.timeline.shell().prompt_seen || self.foreground.is_heuristic || self.timeline.damage().is_some()
-        {
-            SessionStatus::Running
-        } else {
-            SessionStatus::Creating
-        };
-        let boundary = match self.foreground.is_heuristic {
-            true => Boundary::Heuristic,
-            false if self.shared.spec.handover.is_in_band() => Boundary::Nonce,
-            false => Boundary::Attested,
-        };
-        let end = self.follower.tail().journal.0;
-        let mut summary = views::summary(&self.timeline, status, foreground, boundary, end);
-        summary.last_activity_us = self.last_activity_us.max(self.timeline.clock().started_us);
-        if let Some(trouble) = self.link.silent_trouble() {
-            (summary.is_unreachable, summary.trouble) = (true, Some(trouble));
-        }
-        summary
+/// The part of the session's view that changes; `foreground` is its present one.
+pub(crate) fn summary(cx: &Context, foreground: &ForegroundState, told: Foreground) -> Summary {
+    let status = if cx.timeline.end().exit.is_some() || cx.link.is_gone {
+        SessionStatus::Terminated
+    } else if cx.timeline.shell().prompt_seen || foreground.is_heuristic || cx.timeline.damage().is_some() {
+        SessionStatus::Running
+    } else {
+        SessionStatus::Creating
+    };
+    let boundary = match foreground.is_heuristic {
+        true => Boundary::Heuristic,
+        false if cx.shared.spec.handover.is_in_band() => Boundary::Nonce,
+        false => Boundary::Attested,
+    };
+    let end = cx.follower.tail().journal.0;
+    let mut summary = views::summary(&cx.timeline, status, told, boundary, end);
+    summary.last_activity_us = cx.last_activity_us.max(cx.timeline.clock().started_us);
+    if let Some(trouble) = cx.link.silent_trouble() {
+        (summary.is_unreachable, summary.trouble) = (true, Some(trouble));
     }
+    summary
+}
 
-    /// The offset up to which viewers may read.
-    pub(super) fn shown_to(&self) -> u64 {
-        self.timeline.shown_to(self.now.us)
-    }
-
-    /// How far viewers may read, and which markers before that are attested.
-    pub(super) fn viewer_limit(&self) -> ViewerLimit {
-        ViewerLimit {
-            to: self.timeline.output().scanner.held_from(),
-            stream_to: self.shown_to(),
-            text_to: self.shown_to().min(self.timeline.output().scanner.text_to()),
-            markers: self.timeline.output().markers.iter().copied().collect(),
-            handovers: self.timeline.log().handovers(0),
-            has_exited: self.timeline.end().exit.is_some(),
-        }
-    }
-
+impl Drawing {
     /// The present rows of the screen.
-    pub(super) fn rows_now(&mut self) -> MaskedText {
-        let masks = self.shared.folder.masks().clone();
-        MaskedText::joined(&masked_rows(self.screen_now(), &masks))
+    pub(super) fn rows_now(&mut self, cx: &Context) -> MaskedText {
+        let masks = cx.shared.folder.masks().clone();
+        MaskedText::joined(&masked_rows(self.screen_now(cx), &masks))
     }
 
-    pub(super) fn screen_view(&mut self) -> ScreenView {
-        let cols = self.timeline.cols();
-        let is_alternate = self.timeline.output().scanner.modes().alt_screen;
+    pub(super) fn screen_view(&mut self, cx: &Context) -> ScreenView {
+        let cols = cx.timeline.cols();
+        let is_alternate = cx.timeline.output().scanner.modes().alt_screen;
         let painter = Painter {
-            command: self.timeline.log().newest_running().map(CommandId),
-            alternate_screens: self.timeline.output().scanner.alternate_screens(),
+            command: cx.timeline.log().newest_running().map(CommandId),
+            alternate_screens: cx.timeline.output().scanner.alternate_screens(),
         };
-        let at = self.shown_to();
-        let masks = self.shared.folder.masks().clone();
+        let at = cx.shown_to();
+        let masks = cx.shared.folder.masks().clone();
         let mask = |text: &mut [u8]| masks.mask(text);
-        let screen = self.screen_at(at);
+        let screen = self.screen_at(cx, at);
         let cursor = screen.cursor();
         ScreenView {
             rows: masked_rows(screen, &masks),
@@ -130,19 +104,19 @@ impl Session {
     }
 
     /// Feeds more output to the screen, and answers the viewers that wait for it once it is up to date.
-    pub(super) fn draw_some(&mut self, count: u64) {
-        self.waits.pictures.retain(|reply| !reply.is_closed());
-        if self.waits.pictures.is_empty() {
+    pub(super) fn draw_some(&mut self, cx: &Context, waits: &mut OpenWaits, count: u64) {
+        waits.pictures.retain(|reply| !reply.is_closed());
+        if waits.pictures.is_empty() {
             return;
         }
-        let to = self.shown_to();
-        if self.drawn(to, DRAW_CHUNK).at < to {
+        let to = cx.shown_to();
+        if self.drawn(cx, to, DRAW_CHUNK).at < to {
             return;
         }
         // Viewers continue at the offset that was just published: no byte is in both, and none in neither.
-        for reply in std::mem::take(&mut self.waits.pictures) {
-            let rows = self.timeline.rows();
-            let _ = reply.send(ScreenSnapshot { screen: self.screen_view(), rows, count });
+        for reply in std::mem::take(&mut waits.pictures) {
+            let rows = cx.timeline.rows();
+            let _ = reply.send(ScreenSnapshot { screen: self.screen_view(cx), rows, count });
         }
     }
 }
@@ -154,4 +128,16 @@ fn masked_rows(screen: &Screen, masks: &Masks) -> Vec<MaskedText> {
         row.truncate(row.trim_end_matches(' ').len());
     }
     rows
+}
+
+/// How far viewers may read, and which markers before that are attested.
+pub(super) fn viewer_limit(cx: &Context) -> ViewerLimit {
+    ViewerLimit {
+        to: cx.timeline.output().scanner.held_from(),
+        stream_to: cx.shown_to(),
+        text_to: cx.shown_to().min(cx.timeline.output().scanner.text_to()),
+        markers: cx.timeline.output().markers.iter().copied().collect(),
+        handovers: cx.timeline.log().handovers(0),
+        has_exited: cx.timeline.end().exit.is_some(),
+    }
 }

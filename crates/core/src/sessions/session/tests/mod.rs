@@ -143,12 +143,12 @@ fn settle(session: &mut Session, now: Now) -> Vec<ToHolder> {
     for _ in 0..10_000 {
         session.step(now, StepInput::Time);
         session.step(now, StepInput::Frames);
-        if session.is_behind() {
+        if session.cx.is_behind() {
             session.step(now, StepInput::Unread);
         }
         session.step(now, StepInput::Settled);
         session.step(now, StepInput::Published { count: 0 });
-        if !session.has_frames() && !session.has_work() {
+        if !session.cx.has_frames() && !session.has_work() {
             check(session);
             let effects = session.take_effects();
             if let Some(task) = effects.draw {
@@ -163,10 +163,10 @@ fn settle(session: &mut Session, now: Now) -> Vec<ToHolder> {
 
 /// The invariant between two turns: no wait is open for the end of an ended command.
 fn check(session: &Session) {
-    let has_ended = |id: u32| session.timeline.log().command(id).is_some_and(|command| command.end.is_some());
+    let has_ended = |id: u32| session.cx.timeline.log().command(id).is_some_and(|command| command.end.is_some());
     assert!(!session.waits.open.iter().any(|wait| wait.command.is_some_and(has_ended)), "a wait for an ended command");
     assert!(!session.waits.at_start.iter().any(|(id, ..)| has_ended(*id)), "a wait for the start of an ended command");
-    if session.exit_told {
+    if session.cx.exit_told {
         let callers = [session.waits.open.len(), session.waits.at_start.len(), session.waits.at_prompt.len()];
         let commands = [session.pending.at_prompt.len(), session.pending.nested.len()];
         assert_eq!((callers, commands), ([0; 3], [0; 2]), "callers and commands of a session whose shell has exited");
@@ -277,7 +277,7 @@ fn cases() -> u32 {
 /// The newest command as its session tells it: its status and its exit code.
 fn newest(rig: &Rig) -> (CommandStatus, Option<i32>) {
     let end =
-        rig.session.timeline.log().commands.back().and_then(|command| command.end.as_ref()).expect("it has ended");
+        rig.session.cx.timeline.log().commands.back().and_then(|command| command.end.as_ref()).expect("it has ended");
     (end.status, end.exit)
 }
 
@@ -326,7 +326,8 @@ fn a_command_that_its_shell_did_not_begin_after_an_interrupt_was_not_run() {
     rig.write(b"\x1b]7337;D;second\x07$ ");
     rig.publish();
     assert_eq!(newest(&rig), (CommandStatus::Failed, None));
-    let end = rig.session.timeline.log().commands.back().and_then(|command| command.end.clone()).expect("it has ended");
+    let end =
+        rig.session.cx.timeline.log().commands.back().and_then(|command| command.end.clone()).expect("it has ended");
     assert_eq!(end.error.as_deref(), Some("interrupted before it began; it was not run"));
 }
 
@@ -360,11 +361,11 @@ fn a_hook_that_asks_is_reported_wherever_its_report_stands_behind_the_end() {
                 rig.publish();
                 let place = format!("end at {ended_at}, report at {reported_at}, at once: {is_at_once}");
                 assert_eq!(newest(&rig), (CommandStatus::Completed, Some(0)), "{place}");
-                assert!(rig.session.timeline.shell().has_typed_line, "{place}");
+                assert!(rig.session.cx.timeline.shell().has_typed_line, "{place}");
                 rig.record(&Record::Attested { report: b"D;;fourth;0;0;0;;/" });
                 rig.write(b"\x1b]7337;D;fourth\x07$ ");
                 rig.publish();
-                assert!(!rig.session.timeline.shell().has_typed_line, "{place}");
+                assert!(!rig.session.cx.timeline.shell().has_typed_line, "{place}");
             }
         }
     }
@@ -429,19 +430,26 @@ fn a_command_whose_keys_another_process_has_read_fails_and_names_it() {
         let rivals = [RIVAL, NO_PROCESS, RIVAL, RIVAL, RIVAL];
         rig.receive(beside(&rivals, sample(activity, Modes::default(), NO_PROCESS)));
         rig.later(limits::KEYS_READ - limits::EDITOR_SUSPICION);
-        assert_eq!(rig.session.foreground(), Foreground::Running, "its shell asks nothing: {activity:?}");
+        assert_eq!(
+            rig.session.foreground.foreground(&rig.session.cx),
+            Foreground::Running,
+            "its shell asks nothing: {activity:?}"
+        );
         rig.later(limits::EDITOR_SUSPICION);
         assert_eq!(newest(&rig), (CommandStatus::Failed, None), "{activity:?}");
-        let end = rig.session.timeline.log().commands.back().and_then(|command| command.end.clone());
+        let end = rig.session.cx.timeline.log().commands.back().and_then(|command| command.end.clone());
         let why = end.and_then(|end| end.error).expect("a reason");
         let named = format!("cat (pid {RIVAL}), one that has ended (pid {NO_PROCESS}), cat (pid {RIVAL}), and 2 more;");
         assert!(why.starts_with("it is unknown whether it ran") && why.contains(&named), "{why}");
         assert_eq!(report_key(&rig), None, "it would be lost, too");
         // A C-c is sent, for a part of the keys may stand in the editor; and the hooks count as there.
-        assert_eq!((rig.session.foreground(), rig.session.foreground.is_heuristic), (Foreground::InputWanted, false));
+        assert_eq!(
+            (rig.session.foreground.foreground(&rig.session.cx), rig.session.foreground.is_heuristic),
+            (Foreground::InputWanted, false)
+        );
         rig.prompt(0, "second", 130);
         rig.publish();
-        assert_eq!(rig.session.foreground(), Foreground::Idle);
+        assert_eq!(rig.session.foreground.foreground(&rig.session.cx), Foreground::Idle);
     }
 }
 
@@ -461,8 +469,8 @@ fn a_command_that_uses_the_editor_does_not_end_by_a_report_key_that_a_rival_may_
     rig.receive(FromHolder::Done { seq, status: wire::Status::Ok, value: 0, echo: wire::Echo::Unknown });
     rig.receive(waits());
     rig.later(limits::REPORT_PATIENCE);
-    assert!(rig.session.timeline.log().current_command().is_some(), "it has not ended");
-    assert_eq!(rig.session.foreground(), Foreground::InputWanted);
+    assert!(rig.session.cx.timeline.log().current_command().is_some(), "it has not ended");
+    assert_eq!(rig.session.foreground.foreground(&rig.session.cx), Foreground::InputWanted);
 }
 
 #[test]
@@ -476,15 +484,23 @@ fn a_shell_that_waited_for_input_before_its_command_began_asks_nothing() {
         rig.receive(waits());
         rig.accept(1, 1, [1; 16], b"read -n 1 x");
         rig.publish();
-        assert_eq!(rig.session.foreground(), Foreground::Running, "its keys are on their way: {canonical}");
+        assert_eq!(
+            rig.session.foreground.foreground(&rig.session.cx),
+            Foreground::Running,
+            "its keys are on their way: {canonical}"
+        );
         rig.later(limits::KEYS_READ);
-        let asks = rig.session.foreground();
+        let asks = rig.session.foreground.foreground(&rig.session.cx);
         assert_ne!(asks, Foreground::Running, "something asks before the command begins: {canonical}");
         rig.begin(1);
         rig.publish();
-        assert_eq!(rig.session.foreground(), Foreground::Running, "that was before: {canonical}");
+        assert_eq!(
+            rig.session.foreground.foreground(&rig.session.cx),
+            Foreground::Running,
+            "that was before: {canonical}"
+        );
         rig.receive(waits());
-        assert_eq!(rig.session.foreground(), asks, "{canonical}");
+        assert_eq!(rig.session.foreground.foreground(&rig.session.cx), asks, "{canonical}");
     }
 }
 

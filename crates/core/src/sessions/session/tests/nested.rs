@@ -253,9 +253,9 @@ fn an_interrupted_command_has_ended_once_its_shell_is_back_at_the_prompt_where_i
     nested.types(b"\x03");
     nested.done();
     nested.reads();
-    assert!(nested.rig.session.timeline.log().inside.is_some(), "another line than its prompt");
+    assert!(nested.rig.session.cx.timeline.log().inside.is_some(), "another line than its prompt");
     nested.rig.write(b"^C\r\nin$ ");
     nested.rig.publish();
     nested.reads();
-    assert!(nested.rig.session.timeline.log().inside.is_none());
+    assert!(nested.rig.session.cx.timeline.log().inside.is_none());
 }

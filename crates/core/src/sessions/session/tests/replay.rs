@@ -15,6 +15,7 @@ use crate::ids::{CommandId, SessionId};
 use crate::sessions::actions::{create, terminate};
 use crate::sessions::ended::session::EndedSession;
 use crate::sessions::session::machine::session::Session;
+use crate::sessions::session::machine::snapshot;
 use crate::sessions::session::now::Now;
 use crate::sessions::tests::{config, me, perform, request};
 use crate::sessions::timeline::Timeline;
@@ -144,7 +145,7 @@ fn tails(folder: &Path) -> Vec<Tail> {
 
 /// Everything that is told of a session, without the times at which this server read it.
 fn story(session: &mut Session) -> String {
-    let view = session.snapshot(None).view;
+    let view = snapshot::take(&mut session.cx, &session.foreground, None).view;
     let mut story = format!(
         "{:?} {:?} {:?} running {:?} ended {:?} {}x{} exit {:?} trouble {:?} {:?}\n",
         view.status,
@@ -158,7 +159,7 @@ fn story(session: &mut Session) -> String {
         view.trouble,
         view.boundary,
     );
-    story += &commands(session.shared.clone(), &session.timeline);
+    story += &commands(session.cx.shared.clone(), &session.cx.timeline);
     story
 }
 
@@ -220,8 +221,12 @@ async fn every_cut_tells_the_same(shell: &str) {
     }
     // And a reader of the session that has ended.
     let past = EndedSession::load(&id, &SessionFolder::of_test(&folder), &super::BACKENDS).expect("a session");
-    let told = commands(whole.shared.clone(), &past.timeline);
-    assert_alike(&told, &commands(whole.shared.clone(), &whole.timeline), &format!("{shell}: read after its end"));
+    let told = commands(whole.cx.shared.clone(), &past.timeline);
+    assert_alike(
+        &told,
+        &commands(whole.cx.shared.clone(), &whole.cx.timeline),
+        &format!("{shell}: read after its end"),
+    );
 }
 
 macro_rules! shells {

@@ -48,12 +48,12 @@ fn draws_ahead(session: &mut Session, now: Now) {
 
 /// A look at the screen, which is that of all the output drawn in this size; and the bytes that it drew.
 fn looks(session: &mut Session) -> u64 {
-    let to = session.timeline.output().scanner.position();
+    let to = session.cx.timeline.output().scanner.position();
     let before = session.drawing.screen.as_ref().map_or(0, |drawn| drawn.drawn_bytes());
-    let shown = session.screen_at(to).ansi();
+    let shown = session.drawing.screen_at(&session.cx, to).ansi();
     let after = session.drawing.screen.as_ref().map_or(0, |drawn| drawn.drawn_bytes());
-    let (folder, reader) = (&session.shared.folder, &session.shared.reader);
-    let mut whole = DrawnScreen::new(session.timeline.cols(), session.timeline.rows(), 0);
+    let (folder, reader) = (&session.cx.shared.folder, &session.cx.shared.reader);
+    let mut whole = DrawnScreen::new(session.cx.timeline.cols(), session.cx.timeline.rows(), 0);
     let all = DrawnOutput { folder, reader, handovers: RecentHandovers::default(), runs: Vec::new() };
     whole.draw(&all, to, u64::MAX);
     assert!(shown == whole.screen.ansi(), "{}", String::from_utf8_lossy(&shown));
@@ -95,10 +95,14 @@ fn a_screen_drawn_ahead_of_a_resize_is_drawn_anew_unless_it_was_seen() {
     rig.publish();
     draws_ahead(&mut rig.session, rig.now);
     looks(&mut rig.session);
-    let seen = rig.session.screen_now().text();
+    let seen = rig.session.drawing.screen_now(&rig.session.cx).text();
     rig.record(&Record::Resized { cols: 60, rows: 22 });
     rig.publish();
-    assert_eq!(rig.session.screen_now().text()[..20], seen[..], "the one that was seen has only grown");
+    assert_eq!(
+        rig.session.drawing.screen_now(&rig.session.cx).text()[..20],
+        seen[..],
+        "the one that was seen has only grown"
+    );
 }
 
 #[test]
@@ -110,7 +114,7 @@ fn a_drawing_task_without_effect_is_not_repeated_and_a_look_draws_everything() {
     let session = &mut rig.session;
     session.step(now, StepInput::Received(vec![FromHolder::Tail(tail)]));
     session.step(now, StepInput::Frames);
-    while session.is_behind() {
+    while session.cx.is_behind() {
         session.step(now, StepInput::Unread);
     }
     session.step(now, StepInput::Settled);

@@ -44,7 +44,7 @@ fn a_wait_ends_with_the_lines_typed_before_it_and_not_with_later_ones() {
     rig.receive(sample(Activity::Editor, Modes::default(), NO_PROCESS));
     let told: Vec<_> = ended[1..].iter_mut().map(has_ended).collect();
     assert_eq!(told, [Some(EndedBy::Ended); 2]);
-    assert!(!rig.session.timeline.shell().has_typed_line);
+    assert!(!rig.session.cx.timeline.shell().has_typed_line);
 }
 
 /// The longest time that a request of these tests may wait.
@@ -410,12 +410,12 @@ impl Story {
             Last::Silence => {}
             Last::HolderGone => {
                 self.rig.session.step(self.rig.now, StepInput::LastTail);
-                while self.rig.session.is_behind() {
+                while self.rig.session.cx.is_behind() {
                     self.rig.session.step(self.rig.now, StepInput::Unread);
                 }
-                let folder = self.rig.session.shared.folder.clone();
+                let folder = self.rig.session.cx.shared.folder.clone();
                 let traces =
-                    self.rig.session.timeline.end().exit.is_none().then(|| super::BACKENDS.holders.traces(&folder));
+                    self.rig.session.cx.timeline.end().exit.is_none().then(|| super::BACKENDS.holders.traces(&folder));
                 self.rig.session.step(self.rig.now, StepInput::HolderGone(traces));
             }
             Last::Adrift => self.rig.session.step(self.rig.now, StepInput::Adrift),

@@ -3,180 +3,87 @@
 //!
 //! The kernel's state from before an input, a signal or a reply is out of date after it; the holder sends another one.
 
-use foreground::{Situation, Verdict};
-use wire::{Observed, State};
+use std::path::Path;
 
-use crate::action::{EndedBy, Foreground};
+use foreground::{Situation, Verdict};
+use tokio::time::Instant;
+use wire::State;
+
+use crate::action::{ActionError, EndedBy, Foreground};
+use crate::host::Process;
 use crate::limits;
 use crate::sessions::render::range;
-use crate::sessions::session::machine::foreground::state::KnownQuestions;
-use crate::sessions::session::machine::session::Session;
-use crate::sessions::session::machine::waits::state::OpenWait;
+use crate::sessions::session::machine::context::Context;
+use crate::sessions::session::machine::foreground::state::{ForegroundState, KnownQuestions};
+use crate::sessions::session::machine::nested_command::programs::{Program, indents_lines};
+use crate::sessions::session::machine::nested_command::state::NestedShell;
+use crate::sessions::session::machine::waits::state::{OpenWait, OpenWaits};
 use crate::sessions::session::question_ending::QuestionEnding;
+use crate::sessions::timeline::{Channel, judged_end};
 
-impl Session {
+impl ForegroundState {
     /// The command that ran before this server is known; its foreground may not be. A new shell before its first prompt is at work.
-    pub(in crate::sessions::session::machine) fn await_first_state(&mut self) {
-        let is_from_before = self.timeline.shell().prompt_seen || self.timeline.log().current.is_some();
-        if is_from_before && !self.is_idle() && self.foreground.state.is_none() {
-            self.foreground.first_awaited_until = Some(self.now.at + limits::FIRST_STATE);
+    pub(crate) fn await_first_state(&mut self, cx: &Context) {
+        let is_from_before = cx.timeline.shell().prompt_seen || cx.timeline.log().current.is_some();
+        if is_from_before && !self.is_idle(cx) && self.state.is_none() {
+            self.first_awaited_until = Some(cx.now.at + limits::FIRST_STATE);
         }
     }
 
     /// Whether requests wait for the first state.
-    pub(in crate::sessions::session::machine) fn awaits_first_state(&mut self) -> bool {
-        let awaits = self.lacks_first_state();
+    pub(crate) fn awaits_first_state(&mut self, cx: &Context) -> bool {
+        let awaits = self.lacks_first_state(cx);
         if !awaits {
-            self.foreground.first_awaited_until = None;
+            self.first_awaited_until = None;
         }
         awaits
     }
 
     /// Whether the foreground of what ran before this server is not known yet.
-    pub(in crate::sessions::session) fn lacks_first_state(&self) -> bool {
-        let is_unknown = self.foreground.state.is_none() && !self.is_idle();
-        is_unknown && self.foreground.first_awaited_until.is_some_and(|until| self.now.at < until)
-    }
-
-    /// The rules of this server decide, and not the holder's, because another version may have started the holder.
-    pub(in crate::sessions::session::machine) fn on_observed(&mut self, observed: &Observed) {
-        let state = observed.state();
-        let rule = foreground::activity(&observed.facts).rule;
-        self.foreground.read_bytes = read_bytes(&observed.facts, state.pid);
-        self.foreground.rivals.clone_from(&observed.facts.rivals);
-        tracing::trace!(session = %self.shared.id, rule, pid = state.pid, "the foreground was sampled");
-        if observed.is_new || self.foreground.state.is_some_and(|before| before != state) {
-            self.on_state(state);
-        }
-    }
-
-    fn on_state(&mut self, state: State) {
-        self.timeline.record_known_answers(state.answered.0);
-        // The holder sends another state after the input; one from before it is out of date.
-        if self.foreground.typing > 0 || self.is_answer_on_its_way() {
-            return;
-        }
-        if self.foreground.state.is_some_and(|before| before.group != state.group) {
-            // The program that reads now has received no part of a line.
-            self.timeline.clear_begun_line();
-        }
-        self.foreground.state = Some(state);
-        let scanner = &self.timeline.output().scanner;
-        match (state.foreground.waits(), state.canonical) {
-            (true, false) if scanner.line_is_open() => {
-                self.foreground.editor_waited_at = Some((scanner.position(), state.group));
-            }
-            // This program reads without an editor.
-            (true, true) => self.foreground.editor_waited_at = None,
-            _ => {}
-        }
-        let waits = state.foreground.is_a_waiting_shell();
-        if let Some(key) = self.foreground.report_key.as_mut().filter(|key| key.is_written && waits) {
-            key.is_read = true;
-        }
-        self.jobs.may_have_stopped |= state.foreground == wire::Activity::Stopped;
-        self.foreground.sampled_at = self.follower.tail().journal.0;
-        // The painting program was killed or disconnected; the process group that has the terminal now has painted
-        // nothing.
-        let read_to = self.timeline.output().scanner.position();
-        if self.foreground.paint.is_left_to(state.group, read_to) {
-            self.timeline.end_main_paint();
-        }
-        if self.paints() {
-            self.foreground.painted_at = Some(self.now.at);
-        }
-        self.check_typed_command();
-        if self.foreground.is_heuristic && self.reads_commands() {
-            self.run_pending();
-        }
-        // A shell whose prompt was never reported has not read our script, or asks for input by its editor. A shell
-        // without our hooks has no report key: its command ends when the shell reads again.
-        let is_odd = !self.foreground.is_heuristic
-            && (self.timeline.log().current.is_some() || !self.timeline.shell().prompt_seen);
-        let editor_has_it = state.foreground == wire::Activity::Editor && is_odd;
-        match (
-            (editor_has_it && !self.timeline.shell().still_inside) || self.has_replaced_itself(state),
-            self.foreground.editor_since,
-        ) {
-            (true, None) => self.foreground.editor_since = Some(self.now.at),
-            (false, _) => self.foreground.editor_since = None,
-            (true, Some(_)) => {}
-        }
-        self.check_foreign_shell(state);
-        self.refuse_pending();
-        self.foreground.state_pending = true;
-    }
-
-    /// Whether the holder has not sent a state since this server answered a query.
-    fn is_answer_on_its_way(&self) -> bool {
-        self.timeline.queries().answered > self.timeline.queries().known_to_holder
+    pub(crate) fn lacks_first_state(&self, cx: &Context) -> bool {
+        let is_unknown = self.state.is_none() && !self.is_idle(cx);
+        is_unknown && self.first_awaited_until.is_some_and(|until| cx.now.at < until)
     }
 
     /// Whether the shell's process reads the terminal otherwise than at its prompt, because it runs another program by
     /// now.
-    fn has_replaced_itself(&self, state: State) -> bool {
+    pub(crate) fn has_replaced_itself(&self, cx: &Context, state: State) -> bool {
         let is_odd = match state.foreground {
-            wire::Activity::Editor => self.timeline.shell().has_typed_line,
-            wire::Activity::ShellReads => self.timeline.shell().has_typed_line || self.timeline.log().current.is_some(),
+            wire::Activity::Editor => cx.timeline.shell().has_typed_line,
+            wire::Activity::ShellReads => cx.timeline.shell().has_typed_line || cx.timeline.log().current.is_some(),
             _ => false,
         };
-        is_odd && self.timeline.shell().prompt_seen && !self.foreground.is_heuristic && self.is_replaced()
-    }
-
-    /// Switches to heuristics if the shell's process reads the terminal but runs another program (`exec` in a start-up
-    /// file).
-    pub(in crate::sessions::session::machine) fn check_foreign_shell(&mut self, state: State) {
-        let waits = state.foreground.is_a_waiting_shell();
-        if !waits
-            || self.foreground.is_heuristic
-            || self.timeline.log().current.is_some() && self.timeline.shell().prompt_seen
-        {
-            return;
-        }
-        let Some(now) = self.host().executable(self.timeline.shell().pid) else { return };
-        let ours = std::ffi::OsStr::new(&self.shared.meta.shell);
-        if now.file_name() != Some(ours) && !self.timeline.shell().prompt_seen {
-            self.goes_without_hooks();
-        }
-    }
-
-    /// The shell will send no reports: from now on the kernel's state shows when typed commands end.
-    pub(in crate::sessions::session::machine) fn goes_without_hooks(&mut self) {
-        self.foreground.is_heuristic = true;
-        self.waits.notify_prompt();
-        if self.reads_commands() {
-            self.run_pending();
-        }
+        is_odd && cx.timeline.shell().prompt_seen && !self.is_heuristic && self.is_replaced(cx)
     }
 
     /// Records the shell's program image: nothing runs, so the process is still the shell that has reported.
-    pub(in crate::sessions::session::machine) fn check_shell_image(&mut self) {
-        if self.foreground.image.is_none() && !self.follower.is_replaying && self.shared.spec.handover.has_hooks() {
-            self.foreground.image = self.host().image(self.timeline.shell().pid);
+    pub(crate) fn check_shell_image(&mut self, cx: &Context) {
+        if self.image.is_none() && !cx.follower.is_replaying && cx.shared.spec.handover.has_hooks() {
+            self.image = cx.host().image(cx.timeline.shell().pid);
         }
     }
 
     /// Whether nothing runs: no command of ours, and no line typed at the prompt.
-    pub(in crate::sessions::session::machine) fn is_idle(&self) -> bool {
-        let typed_line = self.timeline.shell().has_typed_line || self.foreign_program_runs();
-        self.timeline.log().newest_running().is_none() && self.timeline.shell().prompt_seen && !typed_line
+    pub(crate) fn is_idle(&self, cx: &Context) -> bool {
+        let typed_line = cx.timeline.shell().has_typed_line || self.foreign_program_runs(cx);
+        cx.timeline.log().newest_running().is_none() && cx.timeline.shell().prompt_seen && !typed_line
     }
 
     /// Whether a program, or the shell's own `read`, has the terminal although no command was handed over.
-    pub(in crate::sessions::session::machine) fn foreign_program_runs(&self) -> bool {
+    pub(crate) fn foreign_program_runs(&self, cx: &Context) -> bool {
         let has_it = |s: State| {
             let somebody_reads = matches!(s.foreground, wire::Activity::ShellReads | wire::Activity::Reads);
-            s.group != self.timeline.shell().pid || somebody_reads
+            s.group != cx.timeline.shell().pid || somebody_reads
         };
-        self.timeline.log().current.is_none()
-            && self.timeline.shell().prompt_seen
-            && !self.foreground.is_heuristic
-            && self.foreground.state.is_some_and(has_it)
+        cx.timeline.log().current.is_none()
+            && cx.timeline.shell().prompt_seen
+            && !self.is_heuristic
+            && self.state.is_some_and(has_it)
     }
 
     /// The public foreground state, derived from the kernel's state and the screen.
-    pub(crate) fn foreground(&self) -> Foreground {
-        match self.verdict().0 {
+    pub(crate) fn foreground(&self, cx: &Context) -> Foreground {
+        match self.verdict(cx).0 {
             Verdict::Idle => Foreground::Idle,
             Verdict::Running => Foreground::Running,
             Verdict::InputWanted => Foreground::InputWanted,
@@ -187,179 +94,230 @@ impl Session {
     }
 
     /// The state of the foreground by the rules of the crate `foreground`, and the rule that decides.
-    fn verdict(&self) -> (Verdict, &'static str) {
-        let seen = self.foreground.state.map(|state| (state.foreground, state.modes()));
-        let shell = &self.timeline.shell();
+    pub(crate) fn verdict(&self, cx: &Context) -> (Verdict, &'static str) {
+        let seen = self.state.map(|state| (state.foreground, state.modes()));
+        let shell = &cx.timeline.shell();
         let situation = Situation {
-            is_idle: self.is_idle(),
-            has_stopped_job: self.jobs.has_stopped,
-            paints: self.paints(),
-            line_is_open: self.timeline.output().scanner.line_is_open(),
+            is_idle: self.is_idle(cx),
+            has_stopped_job: cx.jobs.has_stopped,
+            paints: cx.paints(),
+            line_is_open: cx.timeline.output().scanner.line_is_open(),
             prompt_seen: shell.prompt_seen,
-            is_heuristic: self.foreground.is_heuristic,
-            has_command: self.timeline.log().current.is_some(),
-            runs: self.timeline.log().newest_running().is_some(),
+            is_heuristic: self.is_heuristic,
+            has_command: cx.timeline.log().current.is_some(),
+            runs: cx.timeline.log().newest_running().is_some(),
             uses_editor: shell.still_inside,
-            is_typed: self.typed_command_at().is_some() || self.keys_due_at().is_some(),
-            asks_as_before: self.foreground.believed_at.is_some_and(|at| self.now.at >= at),
+            is_typed: self.typed_command_at(cx).is_some() || self.keys_due_at(cx).is_some(),
+            asks_as_before: self.believed_at.is_some_and(|at| cx.now.at >= at),
         };
         foreground::verdict(seen, situation)
     }
 
-    /// Whether a program paints the whole screen, alternate or main.
-    pub(in crate::sessions::session::machine) fn paints(&self) -> bool {
-        let scanner = &self.timeline.output().scanner;
-        scanner.modes().alt_screen || scanner.paints_main_from().is_some()
-    }
-
     /// The result of waits that end on wanted input, if they end now.
-    pub(in crate::sessions::session::machine) fn pause(&self) -> Option<EndedBy> {
-        let is_unsettled = self.foreground.settles_at().is_some_and(|at| self.now.at < at);
+    pub(crate) fn pause(&self, cx: &Context, inside: &NestedShell) -> Option<EndedBy> {
+        let is_unsettled = self.settles_at().is_some_and(|at| cx.now.at < at);
         // The nested shell reads, but has not yet read the typed line.
-        let is_unread = self.timeline.log().inside.as_ref().is_some_and(|inside| !inside.has_begun);
-        let is_undecided = is_unread || self.is_undecided();
-        if self.foreground.typing > 0 || self.foreground.editor_since.is_some() || is_unsettled || is_undecided {
+        let is_unread = cx.timeline.log().inside.as_ref().is_some_and(|inside| !inside.has_begun);
+        let is_undecided = is_unread || inside.is_undecided(cx, self);
+        if self.typing > 0 || self.editor_since.is_some() || is_unsettled || is_undecided {
             return None;
         }
-        let is_idle = self.is_idle();
-        match self.verdict().0 {
+        let is_idle = self.is_idle(cx);
+        match self.verdict(cx).0 {
             Verdict::InputWanted | Verdict::PasswordWanted | Verdict::Fullscreen { asks: true } => {
                 Some(EndedBy::InputWanted)
             }
             Verdict::Stopped if !is_idle => Some(EndedBy::Stopped),
             // The shell reads again without a report of it.
-            Verdict::Idle if self.foreground.is_heuristic && !is_idle => Some(EndedBy::InputWanted),
+            Verdict::Idle if self.is_heuristic && !is_idle => Some(EndedBy::InputWanted),
             Verdict::Fullscreen { asks: false } | Verdict::Stopped | Verdict::Idle | Verdict::Running => None,
         }
     }
 
     /// Whether a program waits for a password, or behind a line that it has left unfinished: a question. A program that
     /// takes keys while it works, as a server does, has finished its line or has the whole screen.
-    fn asks_a_question(&self) -> bool {
-        let is_question = match self.verdict().0 {
+    pub(crate) fn asks_a_question(&self, cx: &Context, inside: &NestedShell) -> bool {
+        let is_question = match self.verdict(cx).0 {
             Verdict::PasswordWanted => true,
-            Verdict::InputWanted => self.timeline.output().scanner.line_is_open(),
+            Verdict::InputWanted => cx.timeline.output().scanner.line_is_open(),
             Verdict::Fullscreen { .. } | Verdict::Stopped | Verdict::Idle | Verdict::Running => false,
         };
-        is_question && self.pause() == Some(EndedBy::InputWanted)
+        is_question && self.pause(cx, inside) == Some(EndedBy::InputWanted)
     }
 
     /// Notes since when a question stands, for the waits that it ends.
-    pub(in crate::sessions::session::machine) fn note_question(&mut self) {
-        if self.has_unread() {
+    pub(crate) fn note_question(&mut self, cx: &Context, inside: &NestedShell, waits: &OpenWaits) {
+        if cx.has_unread() {
             return;
         }
-        let stands = self.waits.open.iter().any(OpenWait::ends_on_question) && self.asks_a_question();
-        self.foreground.asks_since = if stands { self.foreground.asks_since.or(Some(self.now.at)) } else { None };
+        let stands = waits.open.iter().any(OpenWait::ends_on_question) && self.asks_a_question(cx, inside);
+        self.asks_since = if stands { self.asks_since.or(Some(cx.now.at)) } else { None };
     }
 
     /// Remembers a question that a program asks while it polls, for its next ones.
-    fn remember_question(&mut self) {
+    pub(crate) fn remember_question(&mut self, cx: &Context) {
         const ENDINGS_MAX: usize = 8;
-        let Some(state) = self.foreground.state.filter(|s| s.foreground == wire::Activity::Polls) else { return };
-        let is_question = self.verdict().0 == Verdict::InputWanted && self.timeline.output().scanner.line_is_open();
-        let Some(ending) = is_question.then(|| self.question_ending()).flatten() else { return };
+        let Some(state) = self.state.filter(|s| s.foreground == wire::Activity::Polls) else { return };
+        let is_question = self.verdict(cx).0 == Verdict::InputWanted && cx.timeline.output().scanner.line_is_open();
+        let Some(ending) = is_question.then(|| question_ending(cx)).flatten() else { return };
         let (group, pid, canonical) = (state.group, state.pid, state.canonical);
-        let known = self.foreground.known_questions.take();
+        let known = self.known_questions.take();
         let known = known.filter(|known| (known.group, known.pid, known.canonical) == (group, pid, canonical));
         let mut known = known.unwrap_or(KnownQuestions { group, pid, canonical, endings: Vec::new() });
         if known.endings.len() < ENDINGS_MAX && !known.endings.contains(&ending) {
             known.endings.push(ending);
         }
-        self.foreground.known_questions = Some(known);
+        self.known_questions = Some(known);
     }
 
     /// Whether the program, which wakes up by itself soon, asks as it did before: then a short silence is enough.
-    fn compare_with_known_question(&mut self) {
-        self.foreground.believed_at = None;
-        let (Some(known), Some(state)) = (&self.foreground.known_questions, self.foreground.state) else { return };
+    pub(crate) fn compare_with_known_question(&mut self, cx: &Context) {
+        self.believed_at = None;
+        let (Some(known), Some(state)) = (&self.known_questions, self.state) else { return };
         let is_same = (known.group, known.pid, known.canonical) == (state.group, state.pid, state.canonical);
         if is_same
             && state.foreground == wire::Activity::PollsForATime
-            && self.timeline.output().scanner.line_is_open()
-            && !self.has_unread()
-            && self.question_ending().is_some_and(|ending| known.endings.contains(&ending))
+            && cx.timeline.output().scanner.line_is_open()
+            && !cx.has_unread()
+            && question_ending(cx).is_some_and(|ending| known.endings.contains(&ending))
         {
-            self.foreground.believed_at = self.foreground.last_output.map(|at| at + limits::QUESTION_BELIEVED);
-        }
-    }
-
-    fn question_ending(&self) -> Option<QuestionEnding> {
-        /// The mark of a question and the sequences behind it have fewer bytes.
-        const ENDING_BYTES: u64 = 64;
-        let end = self.timeline.output().scanner.position();
-        let newest = range::read(&self.shared.reader, end.saturating_sub(ENDING_BYTES), end).ok()?;
-        QuestionEnding::of(&newest.bytes)
-    }
-
-    /// Ends the waits that the new foreground state ends. Its meaning depends on the output before it, so that output
-    /// is read first.
-    pub(in crate::sessions::session::machine) fn check_foreground(&mut self) {
-        self.compare_with_known_question();
-        let settles_at = self.foreground.settles_at().max(self.foreground.believed_at);
-        let is_settled = settles_at.is_none_or(|at| self.now.at >= at);
-        if self.foreground.state_pending && is_settled && !self.has_unread() && !self.keys_are_on_their_way() {
-            self.foreground.state_pending = false;
-            self.end_lines_read_by_others();
-            self.refuse_pending();
-            if let Some(ended_by) = self.pause() {
-                self.remember_question();
-                tracing::debug!(session = %self.shared.id, rule = self.verdict().1, "the waits that end on wanted input end");
-                self.finish_where(OpenWait::ends_on_input_wanted, ended_by);
-            }
-        }
-    }
-
-    /// The shell has the terminal and waits for a line behind the end of one: no line that was typed before is left. Of a shell
-    /// that may not be examined, only that it has the terminal is known.
-    fn end_lines_read_by_others(&mut self) {
-        let shell = self.timeline.shell();
-        let waits = |state: State| {
-            let has_read = matches!(state.foreground, wire::Activity::Editor | wire::Activity::Unknown);
-            has_read && state.group == shell.pid && !self.has_replaced_itself(state)
-        };
-        // fish keeps typed lines while it waits for the answer to a query.
-        let is_asked = self.foreground.typing > 0 || self.is_answer_on_its_way();
-        if shell.typed_lines.are_ahead() && !is_asked && self.foreground.state.is_some_and(waits) {
-            tracing::debug!(session = %self.shared.id, rule = self.verdict().1, "all lines that were typed ahead have ended");
-            self.timeline.set_typed_line(false);
-            self.finish_waits_for_lines();
+            self.believed_at = self.last_output.map(|at| at + limits::QUESTION_BELIEVED);
         }
     }
 
     /// Whether the shell's process runs another program since an `exec`: its command line differs from the one at the
     /// start, or its program image from the one that has reported.
-    pub(in crate::sessions::session::machine) fn is_replaced(&self) -> bool {
-        if self
-            .foreground
-            .image
-            .is_some_and(|ours| self.host().image(self.timeline.shell().pid).is_some_and(|now| now != ours))
-        {
+    pub(crate) fn is_replaced(&self, cx: &Context) -> bool {
+        if self.image.is_some_and(|ours| cx.host().image(cx.timeline.shell().pid).is_some_and(|now| now != ours)) {
             return true;
         }
-        let ours: Vec<_> = self.shared.spec.argv.iter().map(|a| String::from_utf8_lossy(a)).collect();
-        let now = self.host().command_line(self.timeline.shell().pid);
+        let ours: Vec<_> = cx.shared.spec.argv.iter().map(|a| String::from_utf8_lossy(a)).collect();
+        let now = cx.host().command_line(cx.timeline.shell().pid);
         // A process that has ended has no command line.
         !now.is_empty() && now != ours.join(" ")
     }
 
-    /// Whether commands are handed over as lines, because the shell has no private keys.
-    pub(in crate::sessions::session::machine) fn takes_lines(&self) -> bool {
-        self.shared.spec.handover.line().is_some()
+    /// Whether the shell itself has the terminal and waits for input, so that no other program reads what is typed now.
+    pub(crate) fn reads_commands(&self, cx: &Context) -> bool {
+        self.is_read_by_shell(cx.timeline.shell().pid)
     }
 
-    /// Whether the shell itself has the terminal and waits for input, so that no other program reads what is typed now.
-    pub(in crate::sessions::session::machine) fn reads_commands(&self) -> bool {
-        self.foreground.is_read_by_shell(self.timeline.shell().pid)
+    /// Fails the calls that were sent over the old connection.
+    pub(crate) fn give_up_calls(&mut self, cx: &mut Context, why: impl Fn() -> ActionError) {
+        (self.typing, self.report_key) = (0, None);
+        cx.timeline.forget_requests();
+        cx.link.give_up_calls(why);
+    }
+
+    /// The foreground for answers and lists. Between the reported end of a command in a nested shell and the kernel's next
+    /// state, that shell is on its way to its prompt.
+    pub(crate) fn told_foreground(&self, cx: &Context) -> Foreground {
+        let is_at_end = self.is_on_its_way_to_prompt(cx);
+        match self.foreground(cx) {
+            Foreground::Running if is_at_end && cx.timeline.log().current.is_some() => Foreground::InputWanted,
+            // The session's own shell was replaced.
+            Foreground::Running if is_at_end => Foreground::Idle,
+            foreground => foreground,
+        }
+    }
+
+    /// Has the holder record the end of a command that the shell did not report.
+    pub(crate) fn judge(&mut self, cx: &mut Context, id: u32) {
+        let is_hookless = self.is_heuristic && cx.shared.spec.handover.has_hooks();
+        if let Some(frame) = cx.timeline.log().command(id).and_then(|c| judged_end::to_holder(c, is_hookless)) {
+            cx.link.send(frame);
+        }
+    }
+
+    /// When a typed command that seems to have ended is old enough for its end to count.
+    pub(crate) fn typed_command_at(&self, cx: &Context) -> Option<Instant> {
+        let typed = cx.timeline.log().current_command().filter(|c| c.channel == Channel::Line)?;
+        self.reads_commands(cx).then(|| cx.begun_at(typed.id) + limits::TYPED_AGE_MIN)
+    }
+
+    /// When the full-screen program in the foreground has painted last.
+    pub(crate) fn screen_painted_at(&self, cx: &Context) -> Option<Instant> {
+        self.painted_at.filter(|_| self.foreground(cx) == Foreground::Fullscreen)
+    }
+
+    /// Whether a command can be run inside: a shell is at its prompt, or may be, behind a connection.
+    pub(crate) fn may_be_a_shell(&self, cx: &Context) -> bool {
+        self.is_on_its_way_to_prompt(cx) || self.seems_at_a_prompt(cx) && self.check_is_a_shell(cx).is_ok()
+    }
+
+    /// Whether a nested shell has reported a command's end, and the kernel has shown nothing since.
+    pub(crate) fn is_on_its_way_to_prompt(&self, cx: &Context) -> bool {
+        self.typing == 0 && self.state.is_none() && cx.timeline.log().nested_shell_reads_next()
+    }
+
+    /// Whether the foreground program passes the keys on.
+    pub(crate) fn is_relayed(&self, cx: &Context) -> bool {
+        self.foreground_program(cx).is_some_and(|(program, _)| program == Program::Carrier)
+    }
+
+    /// The program that reads the terminal, and its process.
+    pub(crate) fn foreground_program(&self, cx: &Context) -> Option<(Program, Process)> {
+        let state = self.state?;
+        let process = cx.host().process(state.pid).or_else(|| cx.host().process(state.group))?;
+        Some((Program::of(&process.name), process))
+    }
+
+    /// Whether a program reads the keys here, in a mode of its own, and is known to pass them on to no other terminal.
+    pub(crate) fn is_read_here(&self, cx: &Context) -> bool {
+        self.state.is_some_and(|state| !state.canonical)
+            && self.foreground_program(cx).is_some_and(|(program, _)| program != Program::Carrier)
+    }
+
+    /// Whether the editor that reads here indents each line as the one before it and has asked for no pastes. A virtual environment
+    /// gives the program another name than its file has.
+    pub(crate) fn indents_what_is_typed(&self, cx: &Context) -> bool {
+        let reader = self.state.filter(|state| !state.canonical && state.foreground.waits());
+        let executable = reader.and_then(|state| cx.host().executable(state.pid));
+        let has_asked = cx.timeline.output().scanner.modes().bracketed_paste;
+        !has_asked && executable.as_deref().and_then(Path::file_name).is_some_and(indents_lines)
+    }
+
+    /// Refuses what is not a shell at its prompt: it would take the line for its own input.
+    pub(crate) fn check_is_a_shell(&self, cx: &Context) -> Result<(), ActionError> {
+        let reader = self.foreground_program(cx);
+        let (name, why) = match (self.state, &reader) {
+            (Some(state), Some((program, process))) => {
+                let line = cx.host().command_line(process.pid());
+                if program.may_be_at_prompt(state.canonical, self.read_bytes, &line) {
+                    return Ok(());
+                }
+                (process.name.as_str(), if program.is_shell() { "is not at its prompt" } else { "is not a shell" })
+            }
+            _ => ("the program that reads", "is not known to be a shell"),
+        };
+        let name = terminal::quote::line(name);
+        let problem =
+            format!("{name} {why}, and nothing was typed; give it a line as input (is_input, send_input_to_terminal)");
+        Err(ActionError::Invalid { field: "inside", problem })
+    }
+
+    /// Whether the foreground program waits for a line, as a shell does at its prompt.
+    pub(crate) fn seems_at_a_prompt(&self, cx: &Context) -> bool {
+        let is_others = |s: State| s.foreground == wire::Activity::Unknown && (s.echo || !s.canonical);
+        match self.foreground(cx) {
+            _ if self.typing > 0 || cx.timeline.log().inside.is_some() => false,
+            Foreground::InputWanted => true,
+            Foreground::Idle => self.is_heuristic && self.reads_commands(cx),
+            Foreground::Running => self.state.is_some_and(is_others) && cx.timeline.output().scanner.line_is_open(),
+            Foreground::PasswordWanted | Foreground::Fullscreen | Foreground::Stopped => false,
+        }
+    }
+
+    /// Whether the foreground waits for a line, as a shell does at its prompt.
+    pub(crate) fn waits_for_a_line(&self, cx: &Context) -> bool {
+        self.typing == 0 && self.foreground(cx) == Foreground::InputWanted
     }
 }
 
-/// The size of the process's read from the terminal.
-fn read_bytes(facts: &foreground::Observation, pid: u32) -> Option<u64> {
-    let processes = facts.jobs.iter().flat_map(|job| &job.processes);
-    let mut all = facts.shell.iter().map(|shell| &shell.process).chain(processes);
-    match all.find(|process| process.pid == pid)?.first {
-        foreground::Wait::Reads { bytes } => Some(bytes),
-        _ => None,
-    }
+fn question_ending(cx: &Context) -> Option<QuestionEnding> {
+    /// The mark of a question and the sequences behind it have fewer bytes.
+    const ENDING_BYTES: u64 = 64;
+    let end = cx.timeline.output().scanner.position();
+    let newest = range::read(&cx.shared.reader, end.saturating_sub(ENDING_BYTES), end).ok()?;
+    QuestionEnding::of(&newest.bytes)
 }

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use wire::{FromHolder, Tail};
 
+use crate::limits;
 use crate::sessions::replay_order::ReplayOrder;
 
 /// The state of reading a session's events and output.
@@ -54,6 +55,11 @@ impl JournalFollower {
         let is_state = matches!(self.frames.front(), Some(FromHolder::Observed(_)));
         let is_early = self.has_events || is_state && self.is_replaying && self.is_behind;
         if is_early { None } else { self.frames.pop_front() }
+    }
+
+    /// When the commands end whose markers did not come.
+    pub(crate) fn markers_expire_at(&self) -> Option<Instant> {
+        self.marker_missed_at.map(|at| at + limits::MARKER_PATIENCE)
     }
 
     /// How far the session may be read.

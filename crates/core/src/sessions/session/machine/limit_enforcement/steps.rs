@@ -15,228 +15,186 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use wire::{Target, ToHolder};
 
-use crate::action::{Limit, ProcessState, SessionEvent};
+use crate::action::{Limit, ProcessState};
 use crate::host::{Host, Identity, Process, descendants};
 use crate::limits;
+use crate::sessions::session::machine::context::Context;
 use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::limit_enforcement::state::{LimitEnforcer, Step};
-use crate::sessions::session::machine::session::Session;
-use crate::sessions::timeline::Hit;
-use crate::sessions::views;
 
-impl Session {
+impl LimitEnforcer {
     /// Checks the limits, and takes the next step against processes that exceeded one.
-    pub(in crate::sessions::session::machine) fn check_limits(&mut self) {
-        if self.follower.is_replaying {
+    pub(crate) fn check(&mut self, cx: &mut Context) {
+        if cx.follower.is_replaying {
             return;
         }
-        let current = self.timeline.log().current;
-        if let (Some((id, ..)), None) = (self.limit_enforcer.as_ref().and_then(|s| s.command), current) {
+        let current = cx.timeline.log().current;
+        if let (Some((id, ..)), None) = (self.command, current) {
             // The command ended without an attested end.
-            self.end_limits(id);
+            self.end(cx, id);
         }
-        let Some(mut limit_enforcer) = self.limit_enforcer.take() else { return };
-        let now = self.now.at;
-        if std::mem::take(&mut limit_enforcer.is_fresh) {
-            self.take_over_limits(&mut limit_enforcer);
+        let now = cx.now.at;
+        if std::mem::take(&mut self.is_fresh) {
+            self.take_over_from_records(cx);
         }
-        if let Some(id) = current.filter(|id| limit_enforcer.command.is_none_or(|(known, ..)| known != *id)) {
-            if limit_enforcer.command.is_some() {
-                self.count(&mut limit_enforcer);
+        if let Some(id) = current.filter(|id| self.command.is_none_or(|(known, ..)| known != *id)) {
+            if self.command.is_some() {
+                self.count(cx);
             }
             // The processes being ended may be a background job, with which the new command has nothing to do.
-            limit_enforcer.ending = None;
-            limit_enforcer.command = Some((id, self.begun_at(id), self.timeline.output().scanner.position()));
+            self.ending = None;
+            self.command = Some((id, cx.begun_at(id), cx.timeline.output().scanner.position()));
             // The kernel may have killed one of its processes already. Kills of before were counted when it was sent.
-            self.count(&mut limit_enforcer);
-            limit_enforcer.look_at = Some(now);
-            limit_enforcer.count_cpu_from_here(self.host(), self.timeline.holder_pid());
+            self.count(cx);
+            self.look_at = Some(now);
+            self.count_cpu_from_here(cx.host(), cx.timeline.holder_pid());
         }
-        if limit_enforcer.look_at.is_some_and(|at| now >= at) {
-            self.count(&mut limit_enforcer);
-            if limit_enforcer.is_cpu_used_up(self.host(), self.timeline.holder_pid()) {
-                self.exceeded(&mut limit_enforcer, Limit::CpuSeconds, now);
+        if self.look_at.is_some_and(|at| now >= at) {
+            self.count(cx);
+            if self.is_cpu_used_up(cx.host(), cx.timeline.holder_pid()) {
+                self.exceeded(cx, Limit::CpuSeconds, now);
             }
             // Between two of its children, only the shell itself can be interrupted. If the shell has the terminal it
             // may already be at its prompt, where an interrupt would clear the next command's line.
-            let shell = self.host().process(self.timeline.shell().pid);
-            if limit_enforcer.ending.is_some()
-                && shell.is_some_and(|s| s.foreground_group.is_some_and(|group| group != s.group))
+            let shell = cx.host().process(cx.timeline.shell().pid);
+            if self.ending.is_some() && shell.is_some_and(|s| s.foreground_group.is_some_and(|group| group != s.group))
             {
-                self.interrupt(Target::Process(self.timeline.shell().pid));
+                interrupt(cx, Target::Process(cx.timeline.shell().pid));
             }
-            limit_enforcer.look_again(now, current.is_some());
+            self.look_again(now, current.is_some());
         }
-        if limit_enforcer.deadline().is_some_and(|at| now >= at) {
-            self.exceeded(&mut limit_enforcer, Limit::CommandSeconds, now);
+        if self.deadline().is_some_and(|at| now >= at) {
+            self.exceeded(cx, Limit::CommandSeconds, now);
         }
-        if let (Some((id, _, at)), Some(most)) = (limit_enforcer.command, limit_enforcer.limits.output) {
-            let from = self.timeline.log().command(id).and_then(|c| c.start).unwrap_or(at);
-            if self.timeline.output().scanner.position().saturating_sub(from) > most && limit_enforcer.ending.is_none()
-            {
-                self.exceeded(&mut limit_enforcer, Limit::OutputMb, now);
+        if let (Some((id, _, at)), Some(most)) = (self.command, self.limits.output) {
+            let from = cx.timeline.log().command(id).and_then(|c| c.start).unwrap_or(at);
+            if cx.timeline.output().scanner.position().saturating_sub(from) > most && self.ending.is_none() {
+                self.exceeded(cx, Limit::OutputMb, now);
             }
         }
-        self.go_on_stopping(&mut limit_enforcer, now);
-        if let Some((to_kill, _)) = limit_enforcer.to_kill.take_if(|(_, at)| now >= *at) {
-            self.kill_what_is_left(to_kill);
+        self.go_on_stopping(cx, now);
+        if let Some((to_kill, _)) = self.to_kill.take_if(|(_, at)| now >= *at) {
+            kill_what_is_left(cx, to_kill);
         }
-        self.limit_enforcer = Some(limit_enforcer);
     }
 
     /// A command is about to be sent: the kernel's kills and refusals until now are not its own.
-    pub(in crate::sessions::session::machine) fn count_before_command(&mut self) {
-        if let Some(mut limit_enforcer) = self.limit_enforcer.take_if(|enforcer| !enforcer.is_fresh) {
-            self.count(&mut limit_enforcer);
-            self.limit_enforcer = Some(limit_enforcer);
+    pub(crate) fn count_before_command(&mut self, cx: &mut Context) {
+        if !self.is_fresh {
+            self.count(cx);
         }
     }
 
     /// A command has ended: counts the kernel's kills and refusals for it, and records the remaining processes as
     /// earlier ones.
-    pub(in crate::sessions::session::machine) fn end_limits(&mut self, id: u32) {
-        if self.follower.is_replaying {
+    pub(crate) fn end(&mut self, cx: &mut Context, id: u32) {
+        if cx.follower.is_replaying {
             return;
         }
-        let Some(mut limit_enforcer) = self.limit_enforcer.take() else { return };
-        let (since, at) = limit_enforcer.command.map_or((self.now.at, 0), |(_, since, at)| (since, at));
-        limit_enforcer.command = Some((id, since, at));
-        self.count(&mut limit_enforcer);
-        limit_enforcer.command = None;
+        let (since, at) = self.command.map_or((cx.now.at, 0), |(_, since, at)| (since, at));
+        self.command = Some((id, since, at));
+        self.count(cx);
+        self.command = None;
         // The CPU time of a command that was ended for it must not be counted again.
-        if limit_enforcer.ending.take().is_some() {
-            limit_enforcer.count_cpu_from_here(self.host(), self.timeline.holder_pid());
+        if self.ending.take().is_some() {
+            self.count_cpu_from_here(cx.host(), cx.timeline.holder_pid());
         }
-        limit_enforcer.note_earlier(self.all_but_the_shell().iter());
-        self.limit_enforcer = Some(limit_enforcer);
+        self.note_earlier(all_but_the_shell(cx).iter());
     }
 
     /// Takes over from an earlier server.
-    fn take_over_limits(&mut self, limit_enforcer: &mut LimitEnforcer) {
-        limit_enforcer.take_over(self.told(Limit::MemoryMb), self.told(Limit::Processes));
-        let accepted_us =
-            self.timeline.log().current.and_then(|id| self.timeline.log().command(id)).map(|c| c.accepted_us);
-        let boot_us = self.now.booted_us();
+    fn take_over_from_records(&mut self, cx: &mut Context) {
+        self.take_over(told(cx, Limit::MemoryMb), told(cx, Limit::Processes));
+        let accepted_us = cx.timeline.log().current.and_then(|id| cx.timeline.log().command(id)).map(|c| c.accepted_us);
+        let boot_us = cx.now.booted_us();
         // A process that started before the running command was accepted does not belong to it.
         let before = accepted_us.map_or(u64::MAX, |us| us.saturating_sub(boot_us));
-        limit_enforcer.note_earlier(self.all_but_the_shell().iter().filter(|it| it.is_older_than(before)));
-    }
-
-    fn all_but_the_shell(&self) -> Vec<Process> {
-        let mut all = descendants(self.host(), self.timeline.holder_pid());
-        all.retain(|s| s.pid() != self.timeline.shell().pid && s.state != ProcessState::Ended);
-        all
-    }
-
-    /// How often this limit was hit, as far as it is on record.
-    fn told(&self, limit: Limit) -> u64 {
-        self.timeline.hits().iter().filter(|h| h.limit == limit).map(|h| h.count).sum()
+        self.note_earlier(all_but_the_shell(cx).iter().filter(|it| it.is_older_than(before)));
     }
 
     /// Records the kernel's kills and refusals since the last check.
-    fn count(&mut self, limit_enforcer: &mut LimitEnforcer) {
-        let (killed, refused) = limit_enforcer.news(self.told(Limit::MemoryMb));
-        let command = limit_enforcer.command.map(|(id, ..)| id);
-        self.hit(Limit::MemoryMb, command, killed);
-        self.hit(Limit::Processes, command, refused);
+    fn count(&mut self, cx: &mut Context) {
+        let (killed, refused) = self.news(told(cx, Limit::MemoryMb));
+        let command = self.command.map(|(id, ..)| id);
+        cx.hit(Limit::MemoryMb, command, killed);
+        cx.hit(Limit::Processes, command, refused);
     }
 
-    fn exceeded(&mut self, limit_enforcer: &mut LimitEnforcer, limit: Limit, now: Instant) {
-        let command = limit_enforcer.command.map(|(id, ..)| id);
+    fn exceeded(&mut self, cx: &mut Context, limit: Limit, now: Instant) {
+        let command = self.command.map(|(id, ..)| id);
         // An earlier server may have recorded the hit without ending the processes.
         let is_told =
-            command.is_some() && self.timeline.hits().iter().any(|h| (h.limit, Some(h.command)) == (limit, command));
+            command.is_some() && cx.timeline.hits().iter().any(|h| (h.limit, Some(h.command)) == (limit, command));
         if !is_told {
-            self.hit(limit, command, 1);
+            cx.hit(limit, command, 1);
         }
-        self.interrupt(Target::Foreground);
-        let covered = limit_enforcer.covered(&self.all_but_the_shell(), limit);
-        limit_enforcer.begin_ending(limit, covered, now);
+        interrupt(cx, Target::Foreground);
+        let covered = self.covered(&all_but_the_shell(cx), limit);
+        self.begin_ending(limit, covered, now);
     }
 
-    fn go_on_stopping(&mut self, limit_enforcer: &mut LimitEnforcer, now: Instant) {
-        let Some((step, limit, _)) = limit_enforcer.ending.filter(|(.., at)| now >= *at) else { return };
+    fn go_on_stopping(&mut self, cx: &mut Context, now: Instant) {
+        let Some((step, limit, _)) = self.ending.filter(|(.., at)| now >= *at) else { return };
         match step {
             Step::Terminate => {
                 let at = now + limits::TERMINATE_GRACE;
-                let covered = limit_enforcer.covered(&self.all_but_the_shell(), limit);
-                signal_all(self.host(), &covered, sys::signal::TERM);
-                limit_enforcer.to_kill = Some((covered, at));
-                limit_enforcer.ending = Some((Step::Kill, limit, at));
+                let covered = self.covered(&all_but_the_shell(cx), limit);
+                signal_all(cx.host(), &covered, sys::signal::TERM);
+                self.to_kill = Some((covered, at));
+                self.ending = Some((Step::Kill, limit, at));
             }
             Step::Kill => {
-                let covered = limit_enforcer.covered(&self.all_but_the_shell(), limit);
-                signal_all(self.host(), &covered, sys::signal::KILL);
-                limit_enforcer.ending = Some((Step::EndSession, limit, now + limits::TERMINATE_GRACE));
+                let covered = self.covered(&all_but_the_shell(cx), limit);
+                signal_all(cx.host(), &covered, sys::signal::KILL);
+                self.ending = Some((Step::EndSession, limit, now + limits::TERMINATE_GRACE));
             }
             Step::EndSession => {
-                limit_enforcer.ending = None;
-                if self.timeline.log().current.is_some() && self.timeline.end().exit.is_none() {
+                self.ending = None;
+                if cx.timeline.log().current.is_some() && cx.timeline.end().exit.is_none() {
                     let (reply, _) = oneshot::channel();
                     let signo = sys::signal::KILL;
-                    self.link.call(self.now.at, Call::Terminate(reply), |seq| ToHolder::Terminate {
+                    cx.link.call(cx.now.at, Call::Terminate(reply), |seq| ToHolder::Terminate {
                         seq,
                         signo,
                         grace_ms: 0,
                     });
                 } else if limit == Limit::CpuSeconds {
                     // The remaining processes' CPU time counts from here.
-                    limit_enforcer.count_cpu_from_here(self.host(), self.timeline.holder_pid());
+                    self.count_cpu_from_here(cx.host(), cx.timeline.holder_pid());
                 }
             }
         }
     }
+}
 
-    fn interrupt(&mut self, target: Target) {
-        if self.timeline.log().current.is_some() {
-            let (reply, _) = oneshot::channel();
-            self.link.call(self.now.at, Call::Plain(reply), |seq| ToHolder::Signal {
-                seq,
-                target,
-                signo: sys::signal::INT,
-            });
+fn all_but_the_shell(cx: &Context) -> Vec<Process> {
+    let mut all = descendants(cx.host(), cx.timeline.holder_pid());
+    all.retain(|s| s.pid() != cx.timeline.shell().pid && s.state != ProcessState::Ended);
+    all
+}
+
+/// How often this limit was hit, as far as it is on record.
+fn told(cx: &Context, limit: Limit) -> u64 {
+    cx.timeline.hits().iter().filter(|h| h.limit == limit).map(|h| h.count).sum()
+}
+
+fn interrupt(cx: &mut Context, target: Target) {
+    if cx.timeline.log().current.is_some() {
+        let (reply, _) = oneshot::channel();
+        cx.link.call(cx.now.at, Call::Plain(reply), |seq| ToHolder::Signal { seq, target, signo: sys::signal::INT });
+    }
+}
+
+/// Kills the processes that survived SIGTERM, and their children.
+fn kill_what_is_left(cx: &Context, mut to_kill: HashSet<Identity>) {
+    let mut pids: HashSet<u32> = HashSet::new();
+    for s in all_but_the_shell(cx) {
+        if to_kill.contains(&s.identity) || pids.contains(&s.parent) {
+            pids.insert(s.pid());
+            to_kill.insert(s.identity);
         }
     }
-
-    /// Kills the processes that survived SIGTERM, and their children.
-    fn kill_what_is_left(&self, mut to_kill: HashSet<Identity>) {
-        let mut pids: HashSet<u32> = HashSet::new();
-        for s in self.all_but_the_shell() {
-            if to_kill.contains(&s.identity) || pids.contains(&s.parent) {
-                pids.insert(s.pid());
-                to_kill.insert(s.identity);
-            }
-        }
-        signal_all(self.host(), &to_kill, sys::signal::KILL);
-    }
-
-    /// Records a hit with the holder, which outlives this server, and publishes it.
-    pub(in crate::sessions::session::machine) fn hit(&mut self, limit: Limit, command: Option<u32>, times: u64) {
-        if times == 0 {
-            return;
-        }
-        let command = command.unwrap_or(0);
-        let count =
-            self.timeline.hits().iter().find(|h| (h.limit, h.command) == (limit, command)).map_or(0, |h| h.count);
-        let count = count.saturating_add(times);
-        // Repeated kills and refusals by the kernel for one command are published once; each action of this server is
-        // published.
-        let is_news = count == times || !matches!(limit, Limit::MemoryMb | Limit::Processes);
-        let hit = Hit { limit, command, at_us: self.now.us, count, is_recorded: false };
-        self.timeline.hit(hit);
-        self.link.send(ToHolder::Limited { limit: limit.code(), command, count });
-        if is_news {
-            self.notify_limit_hit(hit);
-        }
-    }
-
-    pub(in crate::sessions::session::machine) fn notify_limit_hit(&mut self, hit: Hit) {
-        if self.follower.is_replaying {
-            return;
-        }
-        tracing::info!(session = %self.shared.id, limit = hit.limit.name(), "the session ran into a limit");
-        self.note(self.timeline.output().scanner.held_from(), SessionEvent::LimitHit(views::limit_hit(&hit)));
-    }
+    signal_all(cx.host(), &to_kill, sys::signal::KILL);
 }
 
 fn signal_all(host: &dyn Host, processes: &HashSet<Identity>, signo: i32) {

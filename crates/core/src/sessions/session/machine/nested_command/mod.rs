@@ -1,5 +1,5 @@
 //! Commands in a nested shell.
 
-mod programs;
+pub(super) mod programs;
 pub(super) mod state;
 mod steps;

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// A program that reads the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Program {
+pub(crate) enum Program {
     Shell,
     /// A shell that takes commands in a line editor; only its `read` takes lines from the kernel.
     EditingShell,
@@ -60,13 +60,13 @@ const CARRIERS: [&str; 38] = [
 
 /// Whether the line editor of this program indents each line as the one before it, even if it asks for no pastes. Python's
 /// own editor asks for pastes since it indents.
-pub(super) fn indents_lines(file_name: &OsStr) -> bool {
+pub(crate) fn indents_lines(file_name: &OsStr) -> bool {
     file_name.as_bytes().starts_with(b"pypy")
 }
 
 impl Program {
     /// The program of this name, which the kernel cuts after 15 bytes.
-    pub(super) fn of(name: &str) -> Self {
+    pub(crate) fn of(name: &str) -> Self {
         let name = name.strip_prefix('-').unwrap_or(name);
         if SHELLS.contains(&name) {
             Self::Shell
@@ -79,20 +79,20 @@ impl Program {
         }
     }
 
-    pub(super) fn is_shell(self) -> bool {
+    pub(crate) fn is_shell(self) -> bool {
         matches!(self, Self::Shell | Self::EditingShell)
     }
 
     /// Whether this unfinished line looks like its prompt. A question of a start-up file ends differently, and in most
     /// shells `>` asks for the rest of a command.
-    pub(super) fn shows_prompt(self, name: &str, line: &str) -> bool {
+    pub(crate) fn shows_prompt(self, name: &str, line: &str) -> bool {
         let last = line.trim_end().chars().next_back();
         last.is_some_and(|last| "$#%❯➜»λ".contains(last) || last == '>' && name.trim_start_matches('-') == "fish")
     }
 
     /// Whether it may be a shell at its prompt. `canonical`: the terminal is in line mode; `bytes`: the size of the read, if it
     /// is known. A `read` takes its line from the kernel, most shells' byte by byte.
-    pub(super) fn may_be_at_prompt(self, canonical: bool, bytes: Option<u64>, command_line: &str) -> bool {
+    pub(crate) fn may_be_at_prompt(self, canonical: bool, bytes: Option<u64>, command_line: &str) -> bool {
         match self {
             Self::Shell | Self::EditingShell if runs_a_script(command_line) => false,
             Self::Shell => !canonical || bytes.is_none_or(|bytes| bytes > 1),

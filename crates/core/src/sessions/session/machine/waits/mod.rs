@@ -1,6 +1,6 @@
 //! The open waits of the session: their conditions, their beginning and their answers. Ports and files that a caller waits for
-//! are watched by `actions/wait_external_conditions.rs`.
+//! are watched by `wait_external_conditions.rs`.
 
 pub(super) mod matcher;
 pub(super) mod state;
-mod steps;
+pub(super) mod steps;

@@ -2,47 +2,90 @@
 
 use journal::MaskedText;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
-use crate::action::{EndedBy, Foreground, Wait};
+use crate::action::{EndedBy, Wait};
 use crate::limits;
-use crate::sessions::session::machine::session::Session;
-use crate::sessions::session::machine::waits::state::OpenWait;
+use crate::sessions::session::machine::context::Context;
+use crate::sessions::session::machine::drawing::state::Drawing;
+use crate::sessions::session::machine::foreground::state::ForegroundState;
+use crate::sessions::session::machine::input_request::echo_of;
+use crate::sessions::session::machine::nested_command::state::NestedShell;
+use crate::sessions::session::machine::snapshot;
+use crate::sessions::session::machine::waits::state::{OpenWait, OpenWaits};
+use crate::sessions::session::pattern_matching::cells;
 use crate::sessions::session::requests::{Finished, Snapshot, Started};
 use crate::sessions::timeline::{Change, Channel, Command};
 
-impl Session {
-    pub(in crate::sessions::session::machine) fn on_output(&mut self, at: u64, bytes: &[u8], news: &[Change]) {
-        if at + bytes.len() as u64 > self.foreground.sampled_at {
-            self.foreground.editor_since = None;
+/// A wait for this command, or for the running one.
+pub(crate) fn asked(
+    cx: &Context,
+    wait: Wait,
+    command: Option<u32>,
+    from: Option<u64>,
+    reply: oneshot::Sender<Finished>,
+) -> OpenWait {
+    let from = from.unwrap_or_else(|| cx.timeline.output().scanner.position());
+    let command = command.or(cx.timeline.log().newest_running());
+    let known = command.and_then(|id| cx.timeline.log().command(id));
+    let mut waiter = cx.new_wait(wait, command, cx.within_output_of(command, from), None, reply);
+    waiter.count_current_state();
+    if known.is_some_and(Command::is_about_to_begin) {
+        waiter.awaits_beginning();
+    }
+    waiter
+}
+
+impl OpenWaits {
+    /// How many characters the patterns of the open waits match in the next turn.
+    pub(crate) fn matching_work(&self, cx: &Context) -> usize {
+        if self.open.is_empty() {
+            return 0;
+        }
+        let position = cx.timeline.output().scanner.position();
+        let unread = usize::try_from(cx.follower.tail().journal.0.saturating_sub(position)).unwrap_or(usize::MAX);
+        let (unread, cells) = (unread.min(limits::SCAN_CHUNK), cells(cx));
+        self.open.iter().map(|w| w.matching_work(unread, cells)).sum()
+    }
+
+    pub(crate) fn on_output(
+        &mut self,
+        cx: &mut Context,
+        foreground: &mut ForegroundState,
+        drawing: &mut Drawing,
+        at: u64,
+        bytes: &[u8],
+        news: &[Change],
+    ) {
+        if at + bytes.len() as u64 > foreground.sampled_at {
+            foreground.editor_since = None;
         }
         // The kernel's state from before this output is out of date; the holder sends another one when output pauses.
-        let now = self.now.at;
-        (self.foreground.asks_since, self.foreground.believed_at) = (None, None);
-        self.foreground.last_output = Some(now);
-        let paints = self.paints();
-        if paints || self.foreground.paint.is_on() {
-            self.foreground.painted_at = Some(now);
+        let now = cx.now.at;
+        (foreground.asks_since, foreground.believed_at) = (None, None);
+        foreground.last_output = Some(now);
+        let paints = cx.paints();
+        if paints || foreground.paint.is_on() {
+            foreground.painted_at = Some(now);
         }
         let end = at + bytes.len() as u64;
-        let scanner = &self.timeline.output().scanner;
-        let group = || self.shared.backends.host.process(self.timeline.shell().pid)?.foreground_group;
-        self.foreground.paint.on_output(end, scanner.modes().alt_screen, scanner.paints_main_from(), group);
+        let scanner = &cx.timeline.output().scanner;
+        let group = || cx.shared.backends.host.process(cx.timeline.shell().pid)?.foreground_group;
+        foreground.paint.on_output(end, scanner.modes().alt_screen, scanner.paints_main_from(), group);
         for item in news {
             if let Change::Started(id) = item {
-                let start = self.timeline.log().command(*id).map_or(at, Command::output_from);
-                self.waits.open.iter_mut().for_each(|w| w.output_begins(*id, start));
+                let start = cx.timeline.log().command(*id).map_or(at, Command::output_from);
+                self.open.iter_mut().for_each(|w| w.output_begins(*id, start));
             }
         }
         // Output after a command's end is a prompt or other text, and none of the command's.
-        let end_of = |id: u32| self.timeline.log().command(id).and_then(|c| c.end.as_ref()).map(|end| end.at);
-        let ends: Vec<Option<u64>> = self.waits.open.iter().map(|w| w.command.and_then(end_of)).collect();
+        let end_of = |id: u32| cx.timeline.log().command(id).and_then(|c| c.end.as_ref()).map(|end| end.at);
+        let ends: Vec<Option<u64>> = self.open.iter().map(|w| w.command.and_then(end_of)).collect();
         let is_painted = paints;
         let needs_screen = |w: &OpenWait| w.watches_screen() || is_painted && w.wants_pattern();
-        let rows = self.waits.open.iter().any(needs_screen).then(|| self.rows_now());
-        let bells = self.timeline.output().scanner.bells();
+        let rows = self.open.iter().any(needs_screen).then(|| drawing.rows_now(cx));
+        let bells = cx.timeline.output().scanner.bells();
         let mut matched: Vec<(usize, MaskedText)> = Vec::new();
-        for (i, waiter) in self.waits.open.iter_mut().enumerate() {
+        for (i, waiter) in self.open.iter_mut().enumerate() {
             let ends_at = ends.get(i).copied().flatten();
             let own = ends_at.map_or(bytes.len(), |end| offset_in(bytes, at, end));
             let by_text = waiter.output(at, &bytes[..own], now);
@@ -57,121 +100,94 @@ impl Session {
             }
         }
         for (i, text) in matched.into_iter().rev() {
-            let waiter = self.waits.open.swap_remove(i);
-            self.finish(waiter, EndedBy::Matched, Some(text));
-        }
-    }
-
-    /// This offset, or the beginning of the command's output behind it: the prompt and the echo before are not part of the output.
-    pub(in crate::sessions::session::machine) fn within_output_of(&self, command: Option<u32>, from: u64) -> u64 {
-        let known = command.and_then(|id| self.timeline.log().command(id));
-        known.map_or(from, |command| from.max(command.output_from()))
-    }
-
-    /// A wait that begins now, for the output from this offset on.
-    pub(in crate::sessions::session::machine) fn new_wait(
-        &self,
-        wait: Wait,
-        command: Option<u32>,
-        from: u64,
-        accepted_bytes: Option<usize>,
-        reply: oneshot::Sender<Finished>,
-    ) -> OpenWait {
-        let sight = (self.timeline.cols(), self.shared.folder.masks());
-        let mut waiter = OpenWait::new(self.now.at, wait, command, from, sight, accepted_bytes, reply);
-        waiter.lines = self.timeline.shell().typed_lines.typed();
-        waiter
-    }
-
-    /// Waits for this command, or for the running one.
-    pub(in crate::sessions::session::machine) fn ask_wait(
-        &mut self,
-        wait: Wait,
-        command: Option<u32>,
-        from: Option<u64>,
-        reply: oneshot::Sender<Finished>,
-    ) {
-        let from = from.unwrap_or_else(|| self.timeline.output().scanner.position());
-        let command = command.or(self.timeline.log().newest_running());
-        let known = command.and_then(|id| self.timeline.log().command(id));
-        let is_about_to_begin = known.is_some_and(Command::is_about_to_begin);
-        let mut waiter = self.new_wait(wait, command, self.within_output_of(command, from), None, reply);
-        waiter.count_current_state();
-        if is_about_to_begin {
-            waiter.awaits_beginning();
-        }
-        if let Some(waiter) = self.catch_up(waiter) {
-            self.admit(waiter);
+            let waiter = self.open.swap_remove(i);
+            finish(cx, foreground, waiter, EndedBy::Matched, Some(text));
         }
     }
 
     /// Waits for the first prompt.
-    pub(in crate::sessions::session::machine) fn ask_prompt(&mut self, reply: oneshot::Sender<()>) {
-        if self.timeline.shell().prompt_seen || self.timeline.end().exit.is_some() || self.foreground.is_heuristic {
+    pub(crate) fn ask_prompt(&mut self, cx: &Context, foreground: &ForegroundState, reply: oneshot::Sender<()>) {
+        if cx.timeline.shell().prompt_seen || cx.timeline.end().exit.is_some() || foreground.is_heuristic {
             let _ = reply.send(());
         } else {
-            self.waits.at_prompt.push(reply);
+            self.at_prompt.push(reply);
         }
     }
 
     /// Begins the wait for a command that was accepted.
-    pub(in crate::sessions::session::machine) fn begin_wait(&mut self, id: u32, wait: Option<Wait>) -> Started {
+    pub(crate) fn begin_of_command(
+        &mut self,
+        cx: &mut Context,
+        foreground: &mut ForegroundState,
+        inside: &NestedShell,
+        drawing: &mut Drawing,
+        id: u32,
+        wait: Option<Wait>,
+    ) -> Started {
         let finished = wait.map(|wait| {
             let (reply, finished) = oneshot::channel();
-            let at = self.timeline.output().scanner.position();
-            let from = self.timeline.log().command(id).map_or(at, Command::output_from);
-            let mut waiter = self.new_wait(wait, Some(id), from, None, reply);
-            let typed = self.timeline.log().command(id).filter(|command| command.channel == Channel::Line);
+            let at = cx.timeline.output().scanner.position();
+            let from = cx.timeline.log().command(id).map_or(at, Command::output_from);
+            let mut waiter = cx.new_wait(wait, Some(id), from, None, reply);
+            let typed = cx.timeline.log().command(id).filter(|command| command.channel == Channel::Line);
             let line = typed.map(|command| (format!("{}\n", command.text), command.accepted_at));
-            waiter.leaves_out(line.map(|(line, at)| self.echo_of(line.as_bytes(), at)));
-            waiter.looks_at_its_command(self.timeline.cols(), self.timeline.rows());
-            if self.timeline.log().command(id).is_some_and(Command::is_about_to_begin) {
+            waiter.leaves_out(line.map(|(line, at)| echo_of(cx, foreground, line.as_bytes(), at)));
+            waiter.looks_at_its_command(cx.timeline.cols(), cx.timeline.rows());
+            if cx.timeline.log().command(id).is_some_and(Command::is_about_to_begin) {
                 waiter.awaits_beginning();
             }
             waiter.end_on_idle_screen();
             // A repeated request may be for a command that has already written output.
-            if let Some(waiter) = self.catch_up(waiter) {
-                self.admit(waiter);
-            }
+            self.begin(cx, foreground, inside, drawing, waiter);
             finished
         });
         Started { id, is_history: false, finished }
     }
 
-    /// Registers a wait, unless it has ended already.
-    pub(in crate::sessions::session::machine) fn admit(&mut self, mut waiter: OpenWait) {
-        waiter.count_bells_from(self.timeline.output().scanner.bells());
+    /// Begins a wait, unless it has ended already.
+    pub(crate) fn begin(
+        &mut self,
+        cx: &mut Context,
+        foreground: &mut ForegroundState,
+        inside: &NestedShell,
+        drawing: &mut Drawing,
+        waiter: OpenWait,
+    ) {
+        let Some(mut waiter) = catch_up(cx, foreground, waiter) else { return };
+        waiter.count_bells_from(cx.timeline.output().scanner.bells());
         if waiter.watches_screen() {
-            let rows = self.rows_now();
-            waiter.look(&rows, self.now.at);
+            let rows = drawing.rows_now(cx);
+            waiter.look(&rows, cx.now.at);
         }
         let ended = match waiter.command {
-            Some(id) => self.timeline.log().command(id).is_some_and(|c| c.end.is_some()),
-            None => self.is_idle(),
+            Some(id) => cx.timeline.log().command(id).is_some_and(|c| c.end.is_some()),
+            None => foreground.is_idle(cx),
         };
-        if self.exit_told {
-            self.finish(waiter, EndedBy::Exited, None);
+        if cx.exit_told {
+            finish(cx, foreground, waiter, EndedBy::Exited, None);
         } else if ended && (waiter.command.is_some() || !waiter.wants_more()) {
-            self.finish(waiter, EndedBy::Ended, None);
-        } else if let Some(ended_by) = self.pause().filter(|_| waiter.ends_on_input_wanted()) {
-            self.finish(waiter, ended_by, None);
+            finish(cx, foreground, waiter, EndedBy::Ended, None);
+        } else if let Some(ended_by) = foreground.pause(cx, inside).filter(|_| waiter.ends_on_input_wanted()) {
+            finish(cx, foreground, waiter, ended_by, None);
         } else {
             // A state that does not end the wait now may do so when the screen has settled.
-            self.foreground.state_pending = true;
-            self.waits.open.push(waiter);
+            foreground.state_pending = true;
+            self.open.push(waiter);
         }
     }
 
-    pub(in crate::sessions::session::machine) fn finish_where(
+    pub(crate) fn finish_where(
         &mut self,
+        cx: &mut Context,
+        foreground: &ForegroundState,
         which: impl Fn(&OpenWait) -> bool,
         ended_by: EndedBy,
     ) {
         let mut i = 0;
-        while i < self.waits.open.len() {
-            if which(&self.waits.open[i]) {
-                let waiter = self.waits.open.swap_remove(i);
-                self.finish(waiter, ended_by, None);
+        while i < self.open.len() {
+            if which(&self.open[i]) {
+                let waiter = self.open.swap_remove(i);
+                finish(cx, foreground, waiter, ended_by, None);
             } else {
                 i += 1;
             }
@@ -179,86 +195,84 @@ impl Session {
     }
 
     /// Ends the waits without a command whose typed lines have ended.
-    pub(in crate::sessions::session::machine) fn finish_waits_for_lines(&mut self) {
+    pub(crate) fn finish_for_lines(&mut self, cx: &mut Context, foreground: &ForegroundState) {
         // An expected line may not come to be recorded.
-        let lines = &self.timeline.shell().typed_lines;
+        let lines = &cx.timeline.shell().typed_lines;
         let (typed, ended) = (lines.typed(), lines.ended);
-        self.finish_where(|w| w.command.is_none() && w.lines.min(typed) <= ended, EndedBy::Ended);
-    }
-
-    pub(in crate::sessions::session::machine) fn finish(
-        &mut self,
-        waiter: OpenWait,
-        ended_by: EndedBy,
-        matched: Option<MaskedText>,
-    ) {
-        let handovers = self.timeline.log().handovers(waiter.from);
-        let snapshot = Snapshot { handovers, ..self.snapshot(waiter.command) };
-        let finished = Finished {
-            ended_by,
-            from: waiter.from,
-            waited: self.now.at.saturating_duration_since(waiter.began),
-            matched,
-            accepted_bytes: waiter.accepted_bytes,
-            snapshot,
-        };
-        self.effects.waited.push(ended_by);
-        let _ = waiter.reply.send(finished);
-    }
-
-    /// Feeds a wait from an earlier position with the output since then; for an ended command, only up to its end.
-    pub(in crate::sessions::session::machine) fn catch_up(&mut self, mut waiter: OpenWait) -> Option<OpenWait> {
-        let end = waiter
-            .command
-            .and_then(|id| self.timeline.log().command(id))
-            .and_then(|c| c.end.as_ref())
-            .map(|end| end.at);
-        let position = self.timeline.output().scanner.position();
-        let now = end.map_or(position, |end| end.min(position));
-        let mut at = waiter.from;
-        while waiter.wants_pattern() && !waiter.is_awaiting_beginning() && !waiter.is_abandoned() && at < now {
-            // In chunks, like live output: there may be much of it.
-            let slice =
-                crate::sessions::render::range::read(&self.shared.reader, at, now.min(at + limits::SCAN_CHUNK as u64))
-                    .ok()?;
-            if let Some(text) = waiter.output(slice.from, &slice.bytes, self.now.at) {
-                self.finish(waiter, EndedBy::Matched, Some(text));
-                return None;
-            }
-            at = (slice.from + slice.bytes.len() as u64).max(at + 1);
-        }
-        Some(waiter)
-    }
-
-    /// When the full-screen program in the foreground has painted last.
-    pub(in crate::sessions::session::machine) fn screen_painted_at(&self) -> Option<Instant> {
-        self.foreground.painted_at.filter(|_| self.foreground() == Foreground::Fullscreen)
+        let is_over = |w: &OpenWait| w.command.is_none() && w.lines.min(typed) <= ended;
+        self.finish_where(cx, foreground, is_over, EndedBy::Ended);
     }
 
     /// Ends the waits whose time is over, and forgets those whose callers are gone.
-    pub(in crate::sessions::session::machine) fn check_waits(&mut self) {
-        let now = self.now.at;
-        self.waits.open.retain(|w| !w.is_abandoned());
-        self.waits.notify_overdue(now);
-        if self.is_undecided() {
-            self.waits.open.iter_mut().for_each(|w| w.defer_quiet_timer(now));
+    pub(crate) fn check_waits(&mut self, cx: &mut Context, foreground: &ForegroundState, inside: &NestedShell) {
+        let now = cx.now.at;
+        self.open.retain(|w| !w.is_abandoned());
+        self.notify_overdue(now);
+        if inside.is_undecided(cx, foreground) {
+            self.open.iter_mut().for_each(|w| w.defer_quiet_timer(now));
         }
-        let due: Vec<usize> =
-            (0..self.waits.open.len()).rev().filter(|i| self.waits.open[*i].by_time(now).is_some()).collect();
+        let due: Vec<usize> = (0..self.open.len()).rev().filter(|i| self.open[*i].by_time(now).is_some()).collect();
         for i in due {
-            let waiter = self.waits.open.swap_remove(i);
+            let waiter = self.open.swap_remove(i);
             if let Some((ended_by, matched)) = waiter.by_time(now) {
-                let matched = matched.map(|text| self.shared.folder.masks().text(text));
-                self.finish(waiter, ended_by, matched);
+                let matched = matched.map(|text| cx.shared.folder.masks().text(text));
+                finish(cx, foreground, waiter, ended_by, matched);
             }
         }
-        if let Some(since) = self.foreground.asks_since {
-            self.finish_where(|w| w.outlasted_at(since).is_some_and(|at| now >= at), EndedBy::InputWanted);
+        if let Some(since) = foreground.asks_since {
+            self.finish_where(
+                cx,
+                foreground,
+                |w| w.outlasted_at(since).is_some_and(|at| now >= at),
+                EndedBy::InputWanted,
+            );
         }
-        if let Some(painted) = self.screen_painted_at() {
-            self.finish_where(|w| w.still_at(painted).is_some_and(|at| now >= at), EndedBy::Quiet);
+        if let Some(painted) = foreground.screen_painted_at(cx) {
+            self.finish_where(cx, foreground, |w| w.still_at(painted).is_some_and(|at| now >= at), EndedBy::Quiet);
         }
     }
+}
+
+pub(crate) fn finish(
+    cx: &mut Context,
+    foreground: &ForegroundState,
+    waiter: OpenWait,
+    ended_by: EndedBy,
+    matched: Option<MaskedText>,
+) {
+    let handovers = cx.timeline.log().handovers(waiter.from);
+    let snapshot = Snapshot { handovers, ..snapshot::take(cx, foreground, waiter.command) };
+    let finished = Finished {
+        ended_by,
+        from: waiter.from,
+        waited: cx.now.at.saturating_duration_since(waiter.began),
+        matched,
+        accepted_bytes: waiter.accepted_bytes,
+        snapshot,
+    };
+    cx.effects.waited.push(ended_by);
+    let _ = waiter.reply.send(finished);
+}
+
+/// Feeds a wait from an earlier position with the output since then; for an ended command, only up to its end.
+fn catch_up(cx: &mut Context, foreground: &ForegroundState, mut waiter: OpenWait) -> Option<OpenWait> {
+    let end =
+        waiter.command.and_then(|id| cx.timeline.log().command(id)).and_then(|c| c.end.as_ref()).map(|end| end.at);
+    let position = cx.timeline.output().scanner.position();
+    let now = end.map_or(position, |end| end.min(position));
+    let mut at = waiter.from;
+    while waiter.wants_pattern() && !waiter.is_awaiting_beginning() && !waiter.is_abandoned() && at < now {
+        // In chunks, like live output: there may be much of it.
+        let slice =
+            crate::sessions::render::range::read(&cx.shared.reader, at, now.min(at + limits::SCAN_CHUNK as u64))
+                .ok()?;
+        if let Some(text) = waiter.output(slice.from, &slice.bytes, cx.now.at) {
+            finish(cx, foreground, waiter, EndedBy::Matched, Some(text));
+            return None;
+        }
+        at = (slice.from + slice.bytes.len() as u64).max(at + 1);
+    }
+    Some(waiter)
 }
 
 /// The index of this offset in bytes that begin at another offset; their length if it is beyond them.

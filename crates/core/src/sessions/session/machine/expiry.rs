@@ -5,9 +5,15 @@
 
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::time::Instant;
+use wire::ToHolder;
 
-use crate::action::{Limit, Limits};
+use super::context::Context;
+use super::foreground::state::ForegroundState;
+use super::holder_link::Call;
+use crate::action::{Foreground, Limit, Limits};
+use crate::limits;
 use crate::sessions::session::now::Now;
 use crate::sessions::shared::Shared;
 
@@ -30,7 +36,7 @@ pub(crate) struct Expiry {
 
 /// A termination to request.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Due {
+enum Due {
     /// The session has just reached this limit.
     First(Limit),
     Again,
@@ -44,7 +50,7 @@ impl Expiry {
     }
 
     /// Whether a limit is set, or a termination was requested.
-    pub(crate) fn is_set(&self) -> bool {
+    fn is_set(&self) -> bool {
         (self.inactivity, self.old_at, self.again_at) != (None, None, None)
     }
 
@@ -65,12 +71,33 @@ impl Expiry {
 
     /// No deadline counts: the session has ended, or events from before this server are being read. Its age counts
     /// again after those.
-    pub(crate) fn suspend(&mut self, is_replaying: bool) {
+    fn suspend(&mut self, is_replaying: bool) {
         (self.quiet_at, self.old_at, self.again_at) = (None, self.old_at.filter(|_| is_replaying), None);
     }
 
+    /// Requests the termination of a session whose deadline has passed, and records the limit.
+    pub(super) fn check(&mut self, cx: &mut Context, foreground: &ForegroundState) {
+        if !self.is_set() {
+            return;
+        }
+        if cx.follower.is_replaying || cx.timeline.end().exit.is_some() {
+            return self.suspend(cx.follower.is_replaying);
+        }
+        // A program that a client may wait for, including a start-up file.
+        let is_busy = cx.timeline.log().current.is_some()
+            || !matches!(foreground.foreground(cx), Foreground::Idle | Foreground::Stopped);
+        let Some(due) = self.due(cx.now.at, is_busy) else { return };
+        if let Due::First(limit) = due {
+            cx.hit(limit, cx.timeline.log().current, 1);
+        }
+        let (reply, _) = oneshot::channel();
+        let grace_ms = u32::try_from(limits::TERMINATE_GRACE.as_millis()).unwrap_or(u32::MAX);
+        let signo = sys::signal::HUP;
+        cx.link.call(cx.now.at, Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
+    }
+
     /// The termination to request now, if a deadline has passed.
-    pub(crate) fn check(&mut self, now: Instant, is_busy: bool) -> Option<Due> {
+    fn due(&mut self, now: Instant, is_busy: bool) -> Option<Due> {
         if std::mem::replace(&mut self.was_busy, is_busy) && !is_busy {
             self.touch(now);
         }
@@ -98,10 +125,10 @@ mod tests {
         let (begin, second) = (Instant::now(), Duration::from_secs(1));
         let mut expiry = expiry(Some(10), None);
         expiry.touch(begin);
-        assert_eq!(expiry.check(begin + 9 * second, false), None);
-        assert_eq!(expiry.check(begin + 10 * second, false), Some(Due::First(Limit::InactivityTimeout)));
-        assert_eq!(expiry.check(begin + 11 * second, false), None);
-        assert_eq!(expiry.check(begin + 10 * second + ASK_AGAIN, false), Some(Due::Again));
+        assert_eq!(expiry.due(begin + 9 * second, false), None);
+        assert_eq!(expiry.due(begin + 10 * second, false), Some(Due::First(Limit::InactivityTimeout)));
+        assert_eq!(expiry.due(begin + 11 * second, false), None);
+        assert_eq!(expiry.due(begin + 10 * second + ASK_AGAIN, false), Some(Due::Again));
     }
 
     #[test]
@@ -109,10 +136,10 @@ mod tests {
         let (begin, second) = (Instant::now(), Duration::from_secs(1));
         let mut expiry = expiry(Some(10), Some(begin + 100 * second));
         expiry.touch(begin);
-        assert_eq!(expiry.check(begin + 50 * second, true), None);
-        assert_eq!(expiry.check(begin + 60 * second, false), None, "its quiet time has only begun");
+        assert_eq!(expiry.due(begin + 50 * second, true), None);
+        assert_eq!(expiry.due(begin + 60 * second, false), None, "its quiet time has only begun");
         assert_eq!(expiry.next_at(), Some(begin + 70 * second));
-        assert_eq!(expiry.check(begin + 61 * second, true), None);
-        assert_eq!(expiry.check(begin + 100 * second, true), Some(Due::First(Limit::MaxAge)));
+        assert_eq!(expiry.due(begin + 61 * second, true), None);
+        assert_eq!(expiry.due(begin + 100 * second, true), Some(Due::First(Limit::MaxAge)));
     }
 }

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::secret;
+use super::records::{Over, Question, Record, SessionTasks, Task, Which};
 use crate::action::{ActionError, EndedBy, Foreground, PersonReply};
 use crate::ids::SessionId;
 use crate::limits::TASK_QUESTIONS_MAX;
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
-use crate::sessions::tasks::records::{Over, Question, Record, SessionTasks, Task, Which};
 
 /// How a question ended.
 pub(super) enum Asked {
@@ -39,7 +38,7 @@ pub(super) async fn ask_person(
     let (which, caller) = (task.opened.which, task.caller());
     let SessionRef::Live(handle) = services.sessions.find(&caller, id).await? else { return Ok(Asked::GoesOn) };
     for _ in 0..TASK_QUESTIONS_MAX {
-        let Some((number, request)) = secret::secret_request(services, &handle, &caller.name).await? else {
+        let Some((number, request)) = services.secret_requests.of_reader(&handle, &caller.name).await? else {
             return Ok(Asked::Not);
         };
         let until = Instant::now() + request.left;
