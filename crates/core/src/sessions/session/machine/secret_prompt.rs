@@ -35,7 +35,7 @@ impl SecretPrompts {
 
     /// The prompt at which a program reads a secret now.
     pub(crate) fn secret_prompt(&self, cx: &Context) -> Option<SecretPrompt> {
-        let SecretPrompts { number, reader, .. } = &self;
+        let Self { number, reader, .. } = self;
         let pid = (*reader)?;
         let text = cx.unfinished_line(cx.timeline.output().scanner.position());
         let command = cx.timeline.log().newest_running().and_then(|id| cx.timeline.log().command(id));
