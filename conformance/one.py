@@ -169,7 +169,7 @@ class Run:
                     good = ("unknown" if seen.code is None else seen.code) in allowed
                 case "not_code":
                     good = seen.code != value
-                case "output":
+                case "prints":
                     good = output == value
                 case "has":
                     good = all(text in output for text in value)
@@ -184,9 +184,12 @@ class Run:
                 raise Failed(f"{what}: {key} {short(value) if isinstance(value, str) else value} expected, {told}")
 
     def is_alive(self, what: str, needle: str) -> None:
-        """At this moment such a program runs."""
-        if not self.programs(needle):
-            raise Failed(f"{what}: `{needle}` expected to run still")
+        """Such a program runs; a shell may have forked it, and not executed it yet."""
+        deadline = time.monotonic() + 5
+        while not self.programs(needle):
+            if time.monotonic() > deadline:
+                raise Failed(f"{what}: `{needle}` expected to run still")
+            threading.Event().wait(0.02)
 
     def is_dead(self, what: str, needle: str) -> None:
         """All such programs end, or have ended."""

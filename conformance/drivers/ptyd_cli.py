@@ -3,9 +3,13 @@
 import json
 import subprocess
 
-from driver import Seen
+from driver import NotOffered, Seen
 
 from .ptyd_server import Ptyd, Refused, state_of
+
+
+# The longest argument that Linux gives to a program.
+ARGUMENT_MAX = 128 * 1024 - 1
 
 
 class driver(Ptyd):
@@ -30,23 +34,33 @@ class driver(Ptyd):
         """The session's commands."""
         return json.loads(self.ask("history", session, "--json"))
 
-    def newest(self, session: str, foreground: str | None = None) -> Seen:
-        """The state of the newest command, with its output."""
-        command = self.history(session)[-1]
+    def seen(self, session: str, command: dict) -> Seen:
+        """The state of a command."""
         details = json.loads(self.ask("inspect", session))
         state = state_of(command["status"], details.get("foreground"), False)
         code = details["exit"].get("exitCode") if state == "gone" else command.get("exitCode")
-        return Seen(state, code, self.ask("logs", session, "--command", command["id"]), command.get("error", ""))
+        return Seen(state, code, command["output"], command.get("error", ""))
+
+    def newest(self, session: str) -> Seen:
+        """The state of the newest command, with its output."""
+        command = self.history(session)[-1]
+        return self.seen(session, command | {"output": self.ask("logs", session, "--command", command["id"])})
 
     def open(self, cwd):
         return self.ask("new", "--cwd", str(cwd)).strip()
 
     def run(self, session, command, patience):
-        code, output, errors = self.ptyd("run", "--session", session, "--timeout", f"{patience * 1000:.0f}ms", "--", command)
-        if errors.startswith("ptyd: ") and code != 124:
-            if "ended" not in errors:
-                return Seen("refused", words=errors)
-        return self.newest(session)
+        words = ["run", "--session", session, "--timeout", f"{patience * 1000:.0f}ms", "--json", "--", command]
+        if len(command) > ARGUMENT_MAX:
+            raise NotOffered("an argument of a program has at most 128 KiB")
+        before = len(self.history(session))
+        code, output, errors = self.ptyd(*words)
+        if output:
+            return self.seen(session, json.loads(output))
+        # If nobody knows its code, it prints no JSON.
+        if code == 124 or len(self.history(session)) > before:
+            return self.newest(session)
+        return Seen("gone" if "ended" in errors else "refused", words=errors)
 
     def start(self, session, command):
         # As `ptyd run … &` in a script.

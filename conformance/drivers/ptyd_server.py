@@ -35,7 +35,7 @@ class Ptyd(Driver):
     def ptyd(self, *words: str, text: str | None = None) -> tuple[int, str, str]:
         """The code, output and errors of a command of ptyd."""
         given = {"input": text} if text is not None else {"stdin": subprocess.DEVNULL}
-        done = subprocess.run([self.binary, *words], env=self.place.env, capture_output=True, text=True, **given)
+        done = subprocess.run([self.binary, *words], env=self.place.env, capture_output=True, text=True, errors="replace", **given)
         return done.returncode, done.stdout, done.stderr
 
     def serve(self) -> None:
