@@ -15,7 +15,7 @@ class NotOffered(Exception):
 class Seen:
     """What the product told about a command."""
 
-    # ended; running; asks, asks_secret, fullscreen, stopped: it runs, and the product says why it waits; refused: the product did not
+    # ended; running; matched: the pattern of a wait has come; asks, asks_secret, fullscreen, stopped: it runs, and the product says why it waits; refused: the product did not
     # pass it on; gone: the session has ended.
     state: str
     # The exit code, if the product told one: of the command, or of the shell if that has ended.
@@ -40,7 +40,7 @@ class Driver:
     version = ""
     # Claims that some cases need: `asks` (it says that a program wants input), `secrets` (it keeps passwords out of its records), `text`
     # (output is text without control sequences), `screen`, `queries` (programs that ask the terminal get an answer), `sessions` (several
-    # at once), `shell` (commands of a session share one shell).
+    # at once), `shell` (commands of a session share one shell), `exits` (it tells the code of a shell that has ended).
     claims: frozenset[str] = frozenset({"sessions", "shell"})
     # The process that a crash of the product kills. None: it lives in the client, and a crash of it is the client's own.
     server: int | None = None

@@ -24,7 +24,7 @@ CASES = HERE / "cases"
 # What a call waits for the end of a command: far more than any of these commands needs.
 PATIENCE = 20.0
 # The states of a command that goes on.
-GOES_ON = {"running", "asks", "asks_secret", "fullscreen", "stopped"}
+GOES_ON = {"running", "matched", "asks", "asks_secret", "fullscreen", "stopped"}
 
 
 class Failed(Exception):

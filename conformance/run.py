@@ -118,6 +118,7 @@ def play(driver: dict, cases: list[str], told=lambda answer: None) -> tuple[str,
         left.remove(case)
         told(answers[case])
 
+    killing = {case["id"] for case in all_cases() if case.get("server")}
     python = interpreter(driver)
     if python is None:
         for case in cases:
@@ -137,7 +138,8 @@ def play(driver: dict, cases: list[str], told=lambda answer: None) -> tuple[str,
             else:
                 note(answer["case"], answer["verdict"], answer["why"], answer["seconds"])
                 begun = None
-                if driver.get("fresh"):
+                # A peer that failed, or whose server was killed, starts the next case afresh.
+                if driver.get("fresh") or (driver.get("peer") and (answer["verdict"] == "fails" or answer["case"] in killing)):
                     break
         log = child.end()
         if begun is not None:

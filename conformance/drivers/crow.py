@@ -74,7 +74,7 @@ class driver(Driver):
         deadline = time.monotonic() + patience
         while True:
             if pattern and re.search(pattern, session.output):
-                return Seen("running", output=session.output)
+                return Seen("matched", output=session.output)
             if session.end:
                 return Seen("ended", session.end.code, session.output, session.end.words)
             left = deadline - time.monotonic()

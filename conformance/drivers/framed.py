@@ -17,6 +17,7 @@ class Stream:
         self.buffer, self.changed, self.is_over = bytearray(), threading.Condition(), False
         # Where the output of the newest command begins.
         self.begins = 0
+        self.mark = b"\x1eb" + self.nonce.encode() + b"\x1e"
         self.ends = re.compile(rb"\x1ee%b:(\d+)\x1e" % self.nonce.encode())
 
     def feed(self, data: bytes | None) -> None:
@@ -36,7 +37,7 @@ class Stream:
                 # A mark has at most 64 bytes, and a pattern of a case is short.
                 if found := expression.search(self.buffer, at):
                     return found
-                at = max(self.begins, len(self.buffer) - 4096)
+                at = max(at, len(self.buffer) - 4096)
                 left = deadline - time.monotonic()
                 if left <= 0 or self.is_over:
                     return None
@@ -44,7 +45,7 @@ class Stream:
 
     def prepare(self, cwd) -> None:
         """Puts the nonce into the prompt."""
-        quiet = "bind 'set enable-bracketed-paste off'; bind 'set horizontal-scroll-mode off'"
+        quiet = "bind 'set enable-bracketed-paste off'; bind 'set disable-completion on'"
         self.send(f"{quiet}; cd {shlex.quote(str(cwd))}; PS2=; PS1=$'\\036e'{self.nonce}':$?'$'\\036'\n".encode())
         if self.until(self.ends, 20) is None:
             raise ConnectionError("no prompt comes")
@@ -56,9 +57,8 @@ class Stream:
 
     def output(self, end: int) -> str:
         """The output of the newest command up to there."""
-        mark = b"\x1eb" + self.nonce.encode() + b"\x1e"
-        begins = self.buffer.find(mark, self.begins)
-        return self.buffer[begins + len(mark) if begins >= 0 else self.begins : end].decode(errors="replace")
+        begins = self.buffer.find(self.mark, self.begins)
+        return self.buffer[begins + len(self.mark) if begins >= 0 else self.begins : end].decode(errors="replace")
 
 
 class Framed(Driver):
@@ -79,13 +79,16 @@ class Framed(Driver):
 
     def wait(self, session, patience, pattern=None):
         stream = session.stream
+        # The shell's echo of the command has the pattern, too.
+        if begun := stream.until(re.compile(re.escape(stream.mark)), patience):
+            stream.begins = begun.start()
         ends = stream.ends.pattern
         expression = re.compile(ends + (b"|" + pattern.encode() if pattern else b""))
         found = stream.until(expression, patience)
         if found is None:
             return Seen("gone" if stream.is_over else "running", output=stream.output(len(stream.buffer)))
         if found[1] is None:
-            return Seen("running", output=stream.output(found.end()))
+            return Seen("matched", output=stream.output(found.end()))
         session.whole = stream.output(found.start())
         return Seen("ended", int(found[1]), session.whole)
 

@@ -78,7 +78,7 @@ class driver(Driver):
         while True:
             so_far = self.outputs.get(id(session)) or ""
             if pattern and (found := re.search(pattern, so_far)):
-                return Seen("running", output=so_far[: found.end()])
+                return Seen("matched", output=so_far)
             if end := self.ends.pop(id(session), None):
                 return Seen("ended", end.code, so_far, end.words)
             left = deadline - time.monotonic()

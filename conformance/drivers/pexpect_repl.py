@@ -12,6 +12,8 @@ BASHRC = os.path.join(os.path.dirname(pexpect.__file__), "bashrc.sh")
 class driver(Driver):
     """What `pexpect.replwrap.bash` makes, with replacements for bytes that are not UTF-8."""
 
+    claims = Driver.claims | {"exits"}
+
     def __init__(self, place, variant: str) -> None:
         super().__init__(place)
         self.version = f"pexpect {pexpect.__version__}"
@@ -20,7 +22,9 @@ class driver(Driver):
     def open(self, cwd):
         child = pexpect.spawn("bash", ["--rcfile", BASHRC], echo=False, encoding="utf-8", codec_errors="replace", cwd=str(cwd))
         change = "PS1='{0}' PS2='{1}' PROMPT_COMMAND='' INPUTRC=/dev/null"
-        options = "bind 'set enable-bracketed-paste off' >/dev/null 2>&1 || true"
+        options = "bind 'set enable-bracketed-paste off'; bind 'set disable-completion on'"
+        # 50 ms before each line, for programs that are slow to turn the echo off.
+        child.delaybeforesend = None
         return REPLWrapper(child, "\\$", change, extra_init_cmd=f"export PAGER=cat; {options}")
 
     def code(self, session) -> int | None:
@@ -63,7 +67,7 @@ class driver(Driver):
             return self.gone(session)
         output = session.child.before
         if which == 1:
-            return Seen("running", output=output + session.child.after)
+            return Seen("matched", output=output + session.child.after)
         self.outputs[id(session)] = output
         return Seen("ended", self.code(session), output)
 

@@ -1,7 +1,10 @@
 """ptyd's command line, as a script uses it."""
 
 import json
+import re
 import subprocess
+import time
+from dataclasses import replace
 
 from driver import NotOffered, Seen
 
@@ -78,8 +81,13 @@ class driver(Ptyd):
         self.ask("keys", session, "--", *names)
 
     def wait(self, session, patience, pattern=None):
-        more = ["--for", pattern] if pattern else []
-        self.ptyd("wait", session, "--timeout", f"{patience * 1000:.0f}ms", *more)
+        # What `ptyd run` has shown counts as seen, so `ptyd wait --for` does not find it again.
+        deadline = time.monotonic() + patience
+        while pattern and time.monotonic() < deadline:
+            seen = self.newest(session)
+            if re.search(pattern, seen.output):
+                return replace(seen, state="matched")
+        self.ptyd("wait", session, "--timeout", f"{patience * 1000:.0f}ms")
         return self.newest(session)
 
     def output(self, session):

@@ -37,6 +37,8 @@ class driver(Ptyd):
         """An answer about a command."""
         self.newest[session] = fields.get("command_id", self.newest.get(session))
         status = fields.get("status", "terminated" if fields["session_status"] == "terminated" else "running")
+        if fields.get("ended_by") == "matched":
+            return Seen("matched", None, fields["output"], fields["facts"])
         state = state_of(status, fields.get("foreground"), fields["session_status"] == "terminated")
         code = fields.get("exit_code")
         if state == "gone":

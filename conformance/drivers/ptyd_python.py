@@ -1,6 +1,7 @@
 """ptyd's client for Python, from `clients/python`."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -57,8 +58,8 @@ class driver(Ptyd):
     def wait(self, session, patience, pattern=None):
         if pattern is None:
             return self.seen(session, lambda: session.wait_end(timeout=patience))
-        found = session.wait_for(__import__("re").compile(pattern), timeout=patience)
-        return Seen("running", output=found.string[: found.end()])
+        found = session.wait_for(re.compile(pattern), timeout=patience)
+        return Seen("matched", output=found.string[: found.end()])
 
     def output(self, session):
         return b"".join(self.newest.bytes()).decode(errors="replace")

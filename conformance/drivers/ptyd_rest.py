@@ -64,9 +64,11 @@ class driver(Ptyd):
         self.ask("POST", f"/{session}/input", {"keys": names})
 
     def wait(self, session, patience, pattern=None):
-        more = {"waitFor": pattern} if pattern else {"inputWanted": True}
+        more = {"waitFor": pattern} if pattern else {}
         try:
-            self.ask("POST", f"/{session}/wait", {"timeout": patience} | more)
+            told = self.ask("POST", f"/{session}/wait", {"timeout": patience} | more)
+            if told["endedBy"] == "matched":
+                return Seen("matched", output=told["output"])
         except Refused as told:
             if told.code not in ("session_ended", "nothing_runs"):
                 raise

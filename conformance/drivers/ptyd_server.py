@@ -5,7 +5,7 @@ import subprocess
 from driver import Driver, Seen
 
 STATES = {"input_wanted": "asks", "password_wanted": "asks_secret", "fullscreen": "fullscreen", "stopped": "stopped"}
-CLAIMS = frozenset({"asks", "secrets", "text", "screen", "queries", "sessions", "shell"})
+CLAIMS = frozenset({"asks", "secrets", "text", "screen", "queries", "sessions", "shell", "exits"})
 
 
 class Refused(Exception):

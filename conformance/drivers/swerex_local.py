@@ -57,7 +57,7 @@ class driver(Driver):
             return self.ends[session]
         self.outputs[session] = self.outputs.get(session, "") + told.output
         if told.expect_string in expect:
-            return Seen("running", output=f"{told.output}{told.expect_string}")
+            return Seen("matched", output=told.output)
         self.ends[session] = self.ended(session)
         return self.ends[session]
 

@@ -64,6 +64,8 @@ class driver(Framed):
         super().__init__(place)
         self.version = subprocess.run(["tmux", "-V"], capture_output=True, text=True).stdout.strip()
         self.words = ["tmux", "-S", str(place.home / "tmux"), "-f", "/dev/null"]
+        # A server without a session would end.
+        subprocess.run([*self.words, "new-session", "-d", "-s", "kept"], check=True)
 
     @property
     def server(self):
