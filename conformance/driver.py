@@ -89,7 +89,7 @@ class Driver:
         raise NotOffered
 
 
-# What the keys send, for products that have no names for them.
+# The bytes of keys, for products that have no names for them.
 BYTES = {"Enter": "\r", "Escape": "\x1b", "C-c": "\x03", "C-d": "\x04", "C-z": "\x1a"}
 
 

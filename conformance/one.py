@@ -21,8 +21,8 @@ from driver import Driver, NotOffered, Place, Seen
 
 HERE = Path(__file__).resolve().parent
 CASES = HERE / "cases"
-# What a call waits for the end of a command: far more than any of these commands needs.
-PATIENCE = 20.0
+# The time that a call waits for the end of a command: far more than any of these commands needs.
+PATIENCE = 10.0
 # The states of a command that goes on.
 GOES_ON = {"running", "matched", "asks", "asks_secret", "fullscreen", "stopped"}
 
@@ -288,7 +288,7 @@ def main() -> None:
     """Runs the cases that the arguments name."""
     name, root, wanted = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
     answers = os.fdopen(os.dup(1), "w")
-    # What a product prints is no answer.
+    # The products print, too.
     os.dup2(2, 1)
     module, _, variant = name.partition(":")
     place = Place(root / "home", dict(os.environ))

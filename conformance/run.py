@@ -3,11 +3,8 @@
 
 import argparse
 import collections
-import datetime
 import json
 import os
-import platform
-import re
 import select
 import shutil
 import signal
@@ -24,9 +21,9 @@ REPOSITORY = HERE.parent
 INSTALLED = Path(os.environ.get("PTYD_CONFORMANCE_DIR") or REPOSITORY / "target/conformance")
 PAGE = REPOSITORY / "docs/comparison.md"
 REGISTRY = tomllib.loads((HERE / "drivers.toml").read_text())
-# What a driver gets for its start, and for each case, before it counts as hanging.
+# The time for the start of a driver, and for each case; then it hangs.
 START_SECONDS, CASE_SECONDS = 120, 90
-SIGNS = {"passes": "yes", "fails": "**no**", "hangs": "**hangs**", "n/a": "–", "not here": "?"}
+SIGNS = {"passes": "yes", "fails": "**no**", "hangs": "**no**", "n/a": "–", "not here": "?"}
 
 
 def interpreter(driver: dict) -> str | None:
@@ -126,22 +123,24 @@ def play(driver: dict, cases: list[str], told=lambda answer: None) -> tuple[str,
     while left:
         child = Child(driver, python, left[:1] if driver.get("fresh") else left)
         begun, waits = None, START_SECONDS
-        while left:
-            answer = child.line(waits)
-            waits = CASE_SECONDS
-            if not answer:
-                break
-            if "version" in answer:
-                version = answer["version"]
-            elif "begins" in answer:
-                begun = answer["begins"]
-            else:
-                note(answer["case"], answer["verdict"], answer["why"], answer["seconds"])
-                begun = None
-                # A peer that failed, or whose server was killed, starts the next case afresh.
-                if driver.get("fresh") or (driver.get("peer") and (answer["verdict"] == "fails" or answer["case"] in killing)):
+        try:
+            while left:
+                answer = child.line(waits)
+                waits = CASE_SECONDS
+                if not answer:
                     break
-        log = child.end()
+                if "version" in answer:
+                    version = answer["version"]
+                elif "begins" in answer:
+                    begun = answer["begins"]
+                else:
+                    note(answer["case"], answer["verdict"], answer["why"], answer["seconds"])
+                    begun = None
+                    # A peer that failed, or whose server was killed, starts the next case afresh.
+                    if driver.get("fresh") or (driver.get("peer") and (answer["verdict"] == "fails" or answer["case"] in killing)):
+                        break
+        finally:
+            log = child.end()
         if begun is not None:
             hangs = answer is None
             note(begun, "hangs" if hangs else "fails", f"no answer in {CASE_SECONDS} s" if hangs else f"it ended: {log[-160:]}")
@@ -193,8 +192,7 @@ def summary(answers: dict[str, dict]) -> str:
 
 def table(cases: list[dict], drivers: list[dict], results: dict) -> list[str]:
     """The table in Markdown."""
-    short = {driver["name"]: driver["name"] for driver in drivers}
-    lines = [f"| case | {' | '.join(short.values())} |", "| --- |" + " --- |" * len(drivers)]
+    lines = [f"| case | {' | '.join(driver['name'] for driver in drivers)} |", "| --- |" + " --- |" * len(drivers)]
     for case in cases:
         cells = [SIGNS[results[driver["name"]][1][case["id"]]["verdict"]] for driver in drivers]
         lines.append(f"| {case['id']} | {' | '.join(cells)} |")
@@ -214,6 +212,8 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="list drivers and cases, and end")
     parser.add_argument("--json", type=Path, help="write the results to this file, and continue those that it has")
     options = parser.parse_args()
+    # The end of the run is the end of all that it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if options.install:
         return install()
     cases = [case for case in all_cases() if not options.case or case["id"] in options.case]
@@ -239,7 +239,8 @@ def main() -> int:
     if options.write:
         from page import written
 
-        PAGE.write_text(written(cases, drivers, results, table(cases, drivers, results)))
+        counts = [summary(results[driver["name"]][1]) for driver in drivers]
+        PAGE.write_text(written(cases, drivers, results, table(cases, drivers, results), counts, CASE_SECONDS))
     bad = [a for d in drivers if not d.get("peer") for a in results[d["name"]][1].values() if a["verdict"] != "passes" and a["verdict"] != "n/a"]
     return 1 if bad else 0
 

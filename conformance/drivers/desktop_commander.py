@@ -55,15 +55,20 @@ class driver(Driver):
         """Starts a process in the session's directory."""
         # The product runs each command in its own directory.
         command = f"cd {shlex.quote(str(session.cwd))}\n{command}"
-        told = self.call("start_process", command=command, timeout_ms=patience * 1000, shell="/bin/bash")
+        try:
+            told = self.call("start_process", command=command, timeout_ms=patience * 1000, shell="/bin/bash")
+        except RuntimeError as error:
+            if "E2BIG" in str(error):
+                raise NotOffered("an argument of a program has at most 128 KiB") from None
+            raise
         session.pid = int(re.search(r"PID (-?\d+)", told)[1])
 
     def start(self, session, command):
         self.begin(session, command, 0.1)
 
-    def read(self, session, wait_ms: float = 100) -> tuple[str, str]:
-        """All lines that the product kept, and the words about the state."""
-        told = self.call("read_process_output", pid=session.pid, offset=-10_000_000, length=10_000_000, timeout_ms=wait_ms)
+    def read(self, session, lines: int = 2_000) -> tuple[str, str]:
+        """The last lines, and the words about the state."""
+        told = self.call("read_process_output", pid=session.pid, offset=-lines, length=lines, timeout_ms=100)
         _, _, rest = told.partition("\n\n")
         match = re.search(r"\n(✅ Process completed with exit code [^\n]*|🔄[^\n]*)$", rest)
         output, words = (rest[: match.start()], match[1]) if match else (rest, "")
@@ -93,7 +98,7 @@ class driver(Driver):
         raise NotOffered("keys")
 
     def output(self, session):
-        return self.read(session)[0]
+        return self.read(session, 10_000_000)[0]
 
     def interrupt(self, session):
         raise NotOffered("it only kills")

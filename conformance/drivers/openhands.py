@@ -1,5 +1,6 @@
 """OpenHands' terminal: the session below its `terminal` tool, with the `tmux` or the `subprocess` backend."""
 
+import errno
 import importlib.metadata
 import os
 import re
@@ -30,7 +31,12 @@ class driver(Driver):
 
     def act(self, session, command: str, timeout: float, is_input: bool = False) -> Seen:
         """One action, and its observation."""
-        told = session.execute(TerminalAction(command=command, timeout=timeout, is_input=is_input))
+        try:
+            told = session.execute(TerminalAction(command=command, timeout=timeout, is_input=is_input))
+        except OSError as error:
+            if error.errno == errno.E2BIG:
+                raise NotOffered("an argument of a program has at most 128 KiB") from None
+            raise
         words = f"{told.metadata.prefix}{told.metadata.suffix}"
         if told.is_error:
             if "multiple commands at once" in told.text:

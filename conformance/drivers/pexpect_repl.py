@@ -29,7 +29,10 @@ class driver(Driver):
 
     def code(self, session) -> int | None:
         """The code of the last command."""
-        told = session.run_command("echo $?", timeout=5).strip()
+        try:
+            told = session.run_command("echo $?", timeout=5).strip()
+        except pexpect.TIMEOUT:
+            return None
         return int(told) if told.isdigit() else None
 
     def run(self, session, command, patience):

@@ -44,10 +44,18 @@ class driver(Ptyd):
         code = details["exit"].get("exitCode") if state == "gone" else command.get("exitCode")
         return Seen(state, code, command["output"], command.get("error", ""))
 
+    def beginning(self, session: str, command: str) -> str:
+        """The beginning of a command's output, as `ptyd logs … | head` gives it."""
+        words = [self.binary, "logs", session, "--command", command]
+        with subprocess.Popen(words, env=self.place.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as logs:
+            text = logs.stdout.read(1 << 20).decode(errors="replace")
+            logs.stdout.close()
+        return text
+
     def newest(self, session: str) -> Seen:
         """The state of the newest command, with its output."""
         command = self.history(session)[-1]
-        return self.seen(session, command | {"output": self.ask("logs", session, "--command", command["id"])})
+        return self.seen(session, command | {"output": self.beginning(session, command["id"])})
 
     def open(self, cwd):
         return self.ask("new", "--cwd", str(cwd)).strip()
@@ -81,7 +89,7 @@ class driver(Ptyd):
         self.ask("keys", session, "--", *names)
 
     def wait(self, session, patience, pattern=None):
-        # What `ptyd run` has shown counts as seen, so `ptyd wait --for` does not find it again.
+        # The text that `ptyd run` has shown counts as seen, so `ptyd wait --for` does not find it again.
         deadline = time.monotonic() + patience
         while pattern and time.monotonic() < deadline:
             seen = self.newest(session)
