@@ -1,5 +1,7 @@
 """ptyd's MCP: `stdio` with `ptyd mcp`, or `http` with `/mcp`."""
 
+import re
+
 from driver import Seen
 
 from . import rpc
@@ -42,9 +44,9 @@ class driver(Ptyd):
         state = state_of(status, fields.get("foreground"), fields["session_status"] == "terminated")
         code = fields.get("exit_code")
         if state == "gone":
-            # The shell's own code is in the list.
-            ended = self.call("list_terminal_sessions", filter={"status": "terminated"}, limit=200)["sessions"]
-            [code] = [found.get("exit_code") for found in ended if found["session_id"] == session]
+            # The shell's own code is in the line of facts.
+            told = re.search(r"session ended · exit (\d+)", fields["facts"])
+            code = int(told[1]) if told else None
         return Seen(state, code, fields["output"], fields["facts"])
 
     def open(self, cwd):
