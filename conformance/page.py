@@ -26,10 +26,11 @@ python3 conformance/run.py --write      # half an hour
 
 * {framed} carry bytes and know no commands. `conformance/drivers/framed.py` finds the ends of their commands by a nonce and the exit code in
   the prompt, as their users do. These columns show how far that goes.
-* A hang counts as a failure. The run ends a product from outside, and starts the next case afresh. So it does after each failure of a peer.
+* A hang counts as a failure: the run ends the product from outside. It starts a peer afresh after each hang and each failure; OpenHands,
+  whose start takes 10 s, only after a hang. Each case has a session of its own.
 * Speed is not compared here: [performance.md](performance.md).
-* node-pty is absent: its package builds only with headers that it downloads. microsoft/tui-test is absent: it is not in a registry of
-  Python or JavaScript.
+* node-pty is absent: its package has no binary for Linux, and builds one only with headers that it downloads. microsoft/tui-test and ht are
+  absent, because the registries of Python and JavaScript do not have them.
 
 ## Results
 

@@ -136,8 +136,9 @@ def play(driver: dict, cases: list[str], told=lambda answer: None) -> tuple[str,
                 else:
                     note(answer["case"], answer["verdict"], answer["why"], answer["seconds"])
                     begun = None
-                    # A peer that failed, or whose server was killed, starts the next case afresh.
-                    if driver.get("fresh") or (driver.get("peer") and (answer["verdict"] == "fails" or answer["case"] in killing)):
+                    # A peer that failed, or whose server was killed, starts the next case afresh, unless its start takes 10 s.
+                    is_suspect = answer["verdict"] == "fails" and not driver.get("slow_start")
+                    if driver.get("fresh") or (driver.get("peer") and (is_suspect or answer["case"] in killing)):
                         break
         finally:
             log = child.end()
