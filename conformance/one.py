@@ -23,6 +23,8 @@ HERE = Path(__file__).resolve().parent
 CASES = HERE / "cases"
 # The time that a call waits for the end of a command: far more than any of these commands needs.
 PATIENCE = 10.0
+# The line editor's switches for bracketed paste: two products leave them in every output, which one case is enough to tell.
+BRACKETS = re.compile(r"\x1b\[\?2004[hl]\r?")
 # The states of a command that goes on.
 GOES_ON = {"running", "matched", "asks", "asks_secret", "fullscreen", "stopped"}
 
@@ -156,7 +158,8 @@ class Run:
             if key in ("alive", "dead", "file"):
                 getattr(self, f"is_{key}")(what, value)
                 continue
-            output = seen.output.replace("\r\n", "\n").strip("\n")
+            output = seen.output if self.case.get("exact") else BRACKETS.sub("", seen.output)
+            output = output.replace("\r\n", "\n").strip("\n")
             told = f"told {seen.state or 'output'}, code {seen.code}, output {short(output)}{' · ' + short(seen.words) if seen.words else ''}"
             match key:
                 case "state":

@@ -44,9 +44,12 @@ class driver(Driver):
             if "No previous running command" in told.text:
                 return Seen("nothing", words=told.text)
             return Seen("gone" if "closed" in told.text else "refused", words=told.text + words)
-        self.outputs[id(session)] = self.outputs.get(id(session), "") + told.text
-        if "truncated" in told.text and len(told.text) > 20_000:
+        # An observation has no newline at its end, and at most 30,000 characters.
+        whole = self.outputs.get(id(session), "")
+        if len(told.text) > 29_000 or whole is None:
             self.outputs[id(session)] = None
+        elif told.text:
+            self.outputs[id(session)] = f"{whole}\n{told.text}" if whole else told.text
         is_running = "timed out after" in words or "no new output" in words
         code = told.exit_code if told.exit_code is not None and told.exit_code >= 0 else None
         seen = Seen("running" if is_running else "ended", code, told.text, words)
@@ -99,7 +102,9 @@ class driver(Driver):
         return whole
 
     def screen(self, session):
-        return self.act(session, "", MOMENT).output
+        # A further observation has only the changes.
+        self.act(session, "", MOMENT)
+        return self.outputs.get(id(session)) or ""
 
     def interrupt(self, session):
         self.act(session, "C-c", 5, is_input=True)
