@@ -9,9 +9,9 @@ INTRODUCTION = """# Comparison
 
 I want to know how ptyd and other terminals for agents behave in the cases that users report.
 
-`conformance/run.py` wrote this page on {date}, on a machine with {machine}. Each case is a list of steps in `conformance/cases`, and each
-product is driven through its own interface with the best settings that we know. A case passes if every step does what the case says.
-`conformance/README.md` says how to add a case or a product. To repeat all of it:
+`conformance/run.py` wrote this page on {date}, on a machine with {machine}.
+Each case is a list of steps in `conformance/cases`, and each product is driven through its own interface with the best settings that we
+know. A case passes if every step does what the case says. `conformance/README.md` says how to add a case or a product. To repeat all of it:
 
 ```sh
 python3 conformance/run.py --install    # pinned versions of the peers, into target/conformance
@@ -24,8 +24,8 @@ python3 conformance/run.py --write      # half an hour
 
 **yes**: it passes. **no**: it fails, or does not answer in {seconds} s. **–**: the product does not claim this. **?**: it cannot be installed here.
 
-* {framed} carry bytes and know no commands. `conformance/drivers/framed.py` finds the ends of their commands by a nonce and the exit code in
-  the prompt, as their users do. These columns show how far that goes.
+* {framed} carry bytes and know no commands. As their users do, `conformance/drivers/framed.py` puts a nonce and the exit
+  code into the prompt, and finds the ends of commands by them. These columns show how far that goes.
 * A hang counts as a failure: the run ends the product from outside. It starts a peer afresh after each hang and each failure; OpenHands,
   whose start takes 10 s, only after a hang. Each case has a session of its own.
 * Speed is not compared here: [performance.md](performance.md).

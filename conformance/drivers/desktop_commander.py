@@ -82,7 +82,7 @@ class driver(Driver):
                 return Seen("ended", int(done[1]) if done[1] != "null" else None, output, words)
             if pattern and re.search(pattern, output):
                 return Seen("matched", output=output)
-            if words.startswith("🔄"):
+            if words.startswith("🔄") and not pattern:
                 return Seen("asks", output=output, words=words)
             if time.monotonic() > deadline:
                 return Seen("running", output=output)
