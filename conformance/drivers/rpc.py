@@ -70,7 +70,7 @@ class Http:
                 raise ConnectionError(f"{answer.status}: {body[:200]}")
             if "event-stream" in answer.headers.get("Content-Type", ""):
                 # A text in it may have other ends of lines.
-                return [json.loads(line[6:]) for line in body.splitlines() if line.startswith("data: {")]
+                return [json.loads(line[6:]) for line in body.split("\n") if line.startswith("data: {")]
             return [json.loads(body)] if body else []
         finally:
             connection.close()
