@@ -354,6 +354,8 @@ export class Command {
   async end(options: { timeout?: Duration; onTimeout?: types.OnTimeout } = {}): Promise<Result> {
     const deadline = options.timeout === undefined || options.onTimeout ? Infinity : Date.now() + milliseconds(options.timeout);
     let seen = await this.started;
+    // The answer to `start` shows no output, though a short command has ended by then.
+    if (seen.endedBy === "accepted") seen = await this.look();
     for (; seen.status === "running"; seen = await this.look()) {
       const left = deadline - Date.now();
       if (left <= 0) throw new TimedOut(`${this.command} still runs`);

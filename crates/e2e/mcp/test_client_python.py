@@ -123,6 +123,7 @@ from ptyd import Ptyd
 with Ptyd() as p, p.open(cwd="app") as sh:
     r = sh.run("pwd; (exit 3)", timeout=300)
     assert (r.code, r.ok, r.output) == (3, False, os.path.realpath("app") + "\\n"), r
+    assert sh.start("echo quick").end().output == "quick\\n"
     sh.start("read -p 'Name? ' n; echo hi $n")
     sh.wait_for("Name?"); sh.type("Ada\\n")
     assert sh.wait_end().code == 0 and "hi Ada" in sh.screen().text

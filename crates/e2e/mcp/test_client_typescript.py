@@ -131,6 +131,8 @@ import { Ptyd } from "@ptyd/client";
 await using p = await Ptyd.connect();  await using sh = await p.open({ cwd: "app" });
 const r = await sh.run("pwd; (exit 3)", { timeout: "5m" });
 if (r.code !== 3 || !r.output.endsWith("/app\\n")) throw new Error(JSON.stringify(r));
+const quick = await sh.start("echo quick").end();
+if (quick.output !== "quick\\n") throw new Error(JSON.stringify(quick));
 const q = sh.start("read -p 'package name: ' n; echo made $n; sleep 600");  await q.waitFor(/package name/);
 await q.type("demo\\r");  await q.waitFor("made demo");  await sh.keys("C-c");
 let whole = "";

@@ -46,6 +46,8 @@ NOT_RUN = {
     "# nginx in front of several nodes of ptyd: each request with an id goes to the node in the id.": "test_nodes.py runs this file",
     "# HAProxy in front of several nodes of ptyd: each request with an id goes to the node in the id.": "test_nodes.py runs this file",
     "# Caddy in front of several nodes of ptyd: each request with an id goes to the node in the id.": "test_nodes.py runs this file",
+    "python3 conformance/run.py --install    # pinned versions of the peers, into target/conformance": "it installs other products",
+    "python3 conformance/run.py --write      # half an hour": "it takes half an hour; test_scoreboard.py plays the cases on ptyd",
     "answer   = body facts": "crates/server/src/mcp/text/tests.rs asserts each form of this grammar",
 }
 
@@ -360,6 +362,11 @@ async def rest(page: Page):
     assert (done["exitCode"], done["pipestatus"], ended["status"]) == (0, [1, 0], "terminated"), done
     [*_, shown] = await page.run()
     assert "<html" in shown
+
+
+@story("docs/comparison.md")
+async def comparison(page: Page):
+    await page.run()
 
 
 @story("docs/text-format.md")

@@ -312,7 +312,8 @@ class AsyncCommand:
     async def end(self, *, timeout: float | None = None) -> Result:
         """Waits until it has ended; its output is complete by then."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        seen = self._begun
+        # The answer to `start` shows no output, though a short command has ended by then.
+        seen = await self.look() if self._begun.get("endedBy") == "accepted" else self._begun
         while seen["status"] == "running":
             left = self.session.slice if deadline is None else min(deadline - time.monotonic(), self.session.slice)
             if left <= 0:

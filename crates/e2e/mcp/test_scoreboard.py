@@ -1,0 +1,50 @@
+"""The scoreboard in `conformance/`: each door of ptyd passes its cases, and a peer shows that they can fail."""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from mcp_client import REPOSITORY
+
+sys.path.insert(0, str(REPOSITORY / "conformance"))
+import run as scoreboard  # noqa: E402
+
+CASES = [case["id"] for case in scoreboard.all_cases()]
+DRIVERS = {driver["name"]: driver for driver in scoreboard.REGISTRY["driver"]}
+DOORS = [name for name, driver in DRIVERS.items() if not driver.get("peer")]
+# Linux limits the arguments of a program to 128 KiB.
+NOT_OFFERED = {"ptyd-cli": {"long-command"}}
+
+pytestmark = pytest.mark.not_confined("the cases look at other processes, and kill the server")
+
+
+# In halves, which the workers of a run share. The doors wait more than they work, so they go at once.
+@pytest.mark.parametrize("half", [0, 1])
+# promise: end-1, end-2, end-3, end-5, end-6, send-1, send-3, send-5, send-6
+def test_every_case_passes_at_every_door(half):
+    cases = CASES[half::2]
+    with ThreadPoolExecutor(len(DOORS)) as doors:
+        played = dict(zip(DOORS, doors.map(lambda door: scoreboard.play(DRIVERS[door], cases), DOORS), strict=True))
+    for door, (version, answers) in played.items():
+        assert version.startswith("ptyd ") and list(answers) == cases, door
+        others = {case: answer for case, answer in answers.items() if answer["verdict"] != "passes"}
+        expected = NOT_OFFERED.get(door, set()).intersection(cases)
+        assert {case: answer["verdict"] for case, answer in others.items()} == dict.fromkeys(expected, "n/a"), (door, others)
+
+
+def test_a_case_passes_fails_and_is_not_claimed_at_a_peer():
+    # ipython brings pexpect.
+    peer = {key: value for key, value in DRIVERS["pexpect"].items() if key != "python"}
+    version, answers = scoreboard.play(peer, ["exit-codes", "forged-marks", "question-is-told"])
+    assert version.startswith("pexpect ")
+    verdicts = {case: answer["verdict"] for case, answer in answers.items()}
+    assert verdicts == {"exit-codes": "passes", "forged-marks": "fails", "question-is-told": "n/a"}, answers
+
+
+def test_a_product_that_hangs_is_ended_and_the_next_case_goes_on(monkeypatch):
+    # The time after which a product hangs is the subject here.
+    monkeypatch.setattr(scoreboard, "CASE_SECONDS", 2)
+    version, answers = scoreboard.play({"module": "sleeper"}, ["exit-codes", "pattern"])
+    assert version == "sleeper 1"
+    assert [answer["verdict"] for answer in answers.values()] == ["hangs", "n/a"], answers
