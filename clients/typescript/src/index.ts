@@ -353,7 +353,8 @@ export class Command {
   /** Waits until it has ended; its output is complete by then. */
   async end(options: { timeout?: Duration; onTimeout?: types.OnTimeout } = {}): Promise<Result> {
     const deadline = options.timeout === undefined || options.onTimeout ? Infinity : Date.now() + milliseconds(options.timeout);
-    let seen = await this.started;
+    // The answer to a start has no output, though the command may have ended by then.
+    let seen = (await this.started).endedBy === "accepted" ? await this.look() : await this.started;
     for (; seen.status === "running"; seen = await this.look()) {
       const left = deadline - Date.now();
       if (left <= 0) throw new TimedOut(`${this.command} still runs`);

@@ -267,7 +267,7 @@ class AsyncSession:
         """Sets the size of the terminal."""
         await self.call("POST", "resize", {"cols": cols, "rows": rows}, repeatable=True)
 
-    async def signal(self, signal: str, target: str | None = None) -> None:
+    async def signal(self, signal: str, target: str | int | None = None) -> None:
         """Sends a signal, such as `INT`. It has no key, so a lost answer is an error and not a second signal."""
         await self.call("POST", "signal", {"signal": signal} | ({"target": target} if target else {}))
 
@@ -312,7 +312,8 @@ class AsyncCommand:
     async def end(self, *, timeout: float | None = None) -> Result:
         """Waits until it has ended; its output is complete by then."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        seen = self._begun
+        # The answer to a start has no output, though the command may have ended by then.
+        seen = self._begun if self._begun.get("endedBy") != "accepted" else await self.look()
         while seen["status"] == "running":
             left = self.session.slice if deadline is None else min(deadline - time.monotonic(), self.session.slice)
             if left <= 0:
