@@ -41,12 +41,13 @@ class Machine:
     ) -> tuple[Result, bytes, bytes]:
         """How a program ended that reads nothing, with its output and its errors. `env` is all of its environment."""
         # A terminal has one stream. The files have no name, so that nothing is left, however it ends.
-        for name in "out", "err":
-            await self.must(f't=$(mktemp) && exec {{{name}}}<>"$t" && rm "$t"')
+        await self.must('o=$(mktemp) && e=$(mktemp) && exec {out}<>"$o" {err}<>"$e" && rm "$o" "$e"')
         words = ["env", "--", *words] if env is None else ["env", "-i", "--", *(f"{name}={value}" for name, value in env.items()), *words]
         command = f"{shlex.join(words)} </dev/null >&$out 2>&{'$out' if merged else '$err'} {{out}}>&- {{err}}>&-"
         result = await (await self.session.start(command)).end(timeout=timeout)
-        return result, await self._sent("/dev/fd/$out", "output"), await self._sent("/dev/fd/$err", "errors")
+        output, errors = await self._sent("/dev/fd/$out", "output"), await self._sent("/dev/fd/$err", "errors")
+        await self.must("exec {out}>&- {err}>&-")
+        return result, output, errors
 
     async def write(self, path: str, content: bytes) -> None:
         """Writes a file and the folders above it. The file is there whole or, if it fails, with its old content."""
@@ -59,12 +60,12 @@ class Machine:
         finally:
             await self.session.run(f"rm -f {temporary}")
 
-    async def unpack(self, tar: bytes, folder: str) -> None:
-        """Makes a folder of an archive."""
-        temporary, name = await self.temporary(), quote(folder)
+    async def unpack(self, tar: bytes, folder: str, *, into: bool = False) -> None:
+        """Makes a folder of an archive, or unpacks it into one that may exist."""
+        temporary, name, make = await self.temporary(), quote(folder), "mkdir -p" if into else "mkdir"
         try:
             await self.write(temporary, tar)
-            await self.must(f"mkdir -p -- {quote(str(PurePosixPath(folder).parent))} && mkdir -- {name} && tar -xf {temporary} -C {name}")
+            await self.must(f"mkdir -p -- {quote(str(PurePosixPath(folder).parent))} && {make} -- {name} && tar -xf {temporary} -C {name}")
         finally:
             await self.session.run(f"rm -f {temporary}")
 
