@@ -16,7 +16,7 @@ if ! cmp -s "$folder/$host/host-tests.conf" "$venv/stamp"; then
   "$python" -m venv "$venv"
   "$venv/bin/pip" install --quiet "${packages[@]}"
   if [ "${tests_in_source-}" ]; then
-    "$venv/bin/pip" download --quiet --no-deps --no-build-isolation --no-binary :all: --dest "$venv/source" "$tests_in_source"
+    "$venv/bin/pip" download --quiet --no-deps --no-binary :all: --dest "$venv/source" "$tests_in_source"
     tar -xzf "$venv"/source/*.tar.gz -C "$venv/source" --strip-components=1
   fi
   cp "$folder/$host/host-tests.conf" "$venv/stamp"

@@ -158,7 +158,7 @@ class PtydSandboxSession(BaseSandboxSession):
         root = self.state.manifest.root
         skipped = [f"--exclude=./{path.as_posix()}" for path in sorted(self._persist_workspace_skip_relpaths())]
         try:
-            code, packed, errors = await self._processes.execute(["tar", "-C", root, *skipped, "-cf", "-", "."], timeout=None)
+            code, packed, errors = await self._processes.execute(["tar", "-C", root, "--hard-dereference", *skipped, "-cf", "-", "."], timeout=None)
         except (PtydError, OSError) as error:
             raise WorkspaceArchiveReadError(path=Path(root), cause=error) from error
         if code != 0:
@@ -166,15 +166,26 @@ class PtydSandboxSession(BaseSandboxSession):
         return io.BytesIO(packed)
 
     async def hydrate_workspace(self, data: io.IOBase) -> None:
-        root = Path(self.state.manifest.root)
-        packed = data.read()
+        packed = self._checked(data)
+        try:
+            await self._processes.unpack(packed, self.state.manifest.root)
+        except (PtydError, OSError) as error:
+            raise WorkspaceArchiveWriteError(path=Path(self.state.manifest.root), cause=error) from error
+
+    def _checked(self, data: io.IOBase) -> bytes:
+        packed: bytes = data.read()
         try:
             validate_tar_bytes(packed, allow_external_symlink_targets=False)
-            await self._processes.unpack(packed, str(root))
         except UnsafeTarMemberError as error:
-            raise WorkspaceArchiveWriteError(path=root, context={"reason": error.reason, "member": error.member}, cause=error) from error
-        except (PtydError, OSError) as error:
-            raise WorkspaceArchiveWriteError(path=root, cause=error) from error
+            context: dict[str, object] = {"reason": error.reason, "member": error.member}
+            raise WorkspaceArchiveWriteError(path=Path(self.state.manifest.root), context=context, cause=error) from error
+        return packed
+
+    async def _restore_snapshot_into_workspace_on_resume(self) -> None:
+        # An archive that cannot be restored costs no file of the folder.
+        packed = self._checked(await self.state.snapshot.restore(dependencies=self.dependencies))
+        await self._clear_workspace_root_on_resume()
+        await self.hydrate_workspace(io.BytesIO(packed))
 
 
 class PtydSandboxClient(BaseSandboxClient[PtydSandboxClientOptions | None]):
