@@ -15,6 +15,7 @@ from agents.sandbox.errors import (
     WorkspaceReadNotFoundError,
 )
 from agents.sandbox.manifest import Manifest
+from agents.sandbox.materialization import MaterializationResult
 from agents.sandbox.session import Dependencies, Instrumentation, SandboxSession, SandboxSessionState
 from agents.sandbox.session.base_sandbox_session import BaseSandboxSession
 from agents.sandbox.session.pty_types import PtyExecUpdate
@@ -68,6 +69,15 @@ class PtydSandboxSession(BaseSandboxSession):
         result = await self._processes.execute(["mkdir", "-p", "--", self.state.manifest.root], timeout=None)
         if result[0] != 0:
             raise WorkspaceArchiveWriteError(path=Path(self.state.manifest.root), context={"stderr": result[2].decode(errors="replace")})
+
+    async def _apply_manifest(self, *, only_ephemeral: bool = False, provision_accounts: bool = True) -> MaterializationResult:
+        await self.provision_manifest_accounts()
+        return await super()._apply_manifest(only_ephemeral=only_ephemeral, provision_accounts=provision_accounts)
+
+    async def provision_manifest_accounts(self) -> None:
+        # The machine is the one of the server, and no account is made on it.
+        if self.state.manifest.users or self.state.manifest.groups:
+            raise ValueError("a sandbox of ptyd does not support manifest users or groups")
 
     async def _after_start(self) -> None:
         self._is_running = True
