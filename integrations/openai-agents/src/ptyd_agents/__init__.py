@@ -82,8 +82,12 @@ class PtydSandboxSession(BaseSandboxSession):
     async def _after_start(self) -> None:
         self._is_running = True
 
+    async def _after_start_failed(self) -> None:
+        await self._after_stop()
+
     async def _after_stop(self) -> None:
         self._is_running = False
+        await self._processes.close()
 
     async def _shutdown_backend(self) -> None:
         await self._processes.close()
