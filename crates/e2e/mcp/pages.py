@@ -165,12 +165,12 @@ class Page:
                 continue
             outputs += self._run(together)
             together = []
-            outputs.append(await self._wait(self._here(command)))
+            outputs.append(await self._wait(self.here(command)))
         return outputs + self._run(together)
 
     def toml(self, name: str) -> str:
         """Makes the next block a configuration file of this name, which the binary reads, and gives its text."""
-        text = self._here(self.next("toml").text)
+        text = self.here(self.next("toml").text)
         # Settings without a table are those of a profile.
         if not text.startswith("[") and name == "config.toml":
             text = f"[profiles.default]\n{text}"
@@ -212,7 +212,7 @@ class Page:
 
     # ---- how ----
 
-    def _here(self, text: str) -> str:
+    def here(self, text: str) -> str:
         """A text of the page with its replacements."""
         for there, here in self.replaced.items():
             text = text.replace(there, here)
@@ -229,7 +229,7 @@ class Page:
         """Runs commands in one shell."""
         if not commands:
             return []
-        lines = [f"{self._here(command)}\nprintf '{_MARK}%s{_MARK}' $?\n" for command, _ in commands]
+        lines = [f"{self.here(command)}\nprintf '{_MARK}%s{_MARK}' $?\n" for command, _ in commands]
         # A server that begins here would keep a pipe open.
         with tempfile.TemporaryFile("w+", dir=self.machine.root) as printed:
             self._start("".join(lines), stdout=printed, stderr=printed).wait(CALL_SECONDS)
@@ -240,7 +240,7 @@ class Page:
             told = re.search(r" # .*exits with (\d+)", command)
             assert code == (told[1] if told else "0"), f"{self.name}: {command!r} exits with {code}: {output}"
             if shown is not None:
-                assert shape_of(output) == shape_of(self._here(shown)), f"{self.name}: {command!r} printed {output}"
+                assert shape_of(output) == shape_of(self.here(shown)), f"{self.name}: {command!r} printed {output}"
         return outputs
 
     async def _wait(self, command: str) -> str:

@@ -147,6 +147,8 @@ for await (const bytes of asking.bytes()) {
   if (told === "zeroone") await asking.type("\\n");
 }
 if (!/^zeroone\\s*two$/.test(told)) throw new Error(told);
+// A command that ends at once has its output.
+for (let n = 0; n < 20; n++) if ((await sh.start(`echo ${n}`).end()).output !== `${n}\\n`) throw new Error(`${n} is lost`);
 // A refused command leaves the one before it as it is.
 const before = sh.start("read -p 'and now? '");  await before.waitFor("and now?");
 const code = await sh.run("true").then(() => "none", (refused) => refused.code);

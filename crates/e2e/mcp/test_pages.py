@@ -185,14 +185,27 @@ async def clients(page: Page):
     page.leave("sh")
 
 
+def clients_of(page: Page, after: str = ""):
+    """The blocks of the page as programs of both languages in its home, the text behind the last one in TypeScript, and how to run one."""
+    env = python_env(page.machine.env) | {"PTYD_BIN": str(PTYD)}
+    blocks = [page.next(block.language) for block in list(page.blocks)]
+    typescript = [page.here(block.text) for block in blocks if block.language == "ts"]
+    typescript[-1] += after
+    name = Path(page.name).stem.replace("-", "")
+    files = TypeScript(page.temporary).compiled(**{f"{name}{n}": text for n, text in enumerate(typescript)})
+
+    async def told(*command) -> str:
+        """The output of a program in the page's home."""
+        return await asyncio.to_thread(run, *command, cwd=page.home, **env)
+
+    return files, [page.here(block.text) for block in blocks if block.language == "python"], told
+
+
 @story("docs/client-libraries.md")
 async def client_libraries(page: Page):
-    needs("git")
     from test_other_clients import NODE
 
     (page.home / "app").mkdir()
-    env = python_env(page.machine.env) | {"PTYD_BIN": str(PTYD)}
-    blocks = [page.next(block.language) for block in list(page.blocks)]
     # The back end of the page is a program of its own.
     viewer = """
 import { Ptyd } from "@ptyd/client";
@@ -204,34 +217,48 @@ await show((await s.info()).connection.socket, () => s.ticket("write"), (bytes) 
   if (shown.includes("app")) void s.close();
 });
 """
-    typescript = [block.text for block in blocks if block.language == "ts"]
-    typescript[-1] += viewer
-    files = TypeScript(page.temporary).compiled(**{f"snippet{n}": text for n, text in enumerate(typescript)})
-
-    def told(*command) -> str:
-        """The output of a program in the page's home."""
-        return run(*command, cwd=page.home, **env)
-
-    first, dialogue, output, tools = [await asyncio.to_thread(told, NODE, file) for file in files[:-1]]
+    files, programs, told = clients_of(page, viewer)
+    first, dialogue, output = [await told(NODE, file) for file in files[:-1]]
     assert re.match(r"2 ls: .*no-such-file.*\n", first), first
     assert "made demo 1.0.0" in dialogue and "INT" in dialogue and "sleep 600" in dialogue
     assert "1\n2\n3\n" in output.replace("\r", ""), output
-    wanted = 'first\n echo "it\'s built"\n\nit\'s built\n\n'
-    assert tools == wanted
     # A page has no socket of this user, but the address of a server.
     page.ptyd("stop")
     page.ptyd("serve", "--background", "--listen", "127.0.0.1:0")
-    await asyncio.to_thread(told, NODE, files[-1])
-    first, dialogue, output, tools, fixture, events = [block.text for block in blocks if block.language == "python"]
-    assert re.match(r"2 ls: .*no-such-file.*\n", await asyncio.to_thread(told, sys.executable, "-c", first))
-    told_dialogue = await asyncio.to_thread(told, sys.executable, "-c", dialogue)
+    await told(NODE, files[-1])
+    first, dialogue, output, events = programs
+    assert re.match(r"2 ls: .*no-such-file.*\n", await told(sys.executable, "-c", first))
+    told_dialogue = await told(sys.executable, "-c", dialogue)
     assert "made demo 1.0.0" in told_dialogue and "INT" in told_dialogue and "sleep 600" in told_dialogue
-    assert "1\n2\n3\n" in await asyncio.to_thread(told, sys.executable, "-c", output)
-    assert await asyncio.to_thread(told, sys.executable, "-c", tools) == wanted
+    assert "1\n2\n3\n" in await told(sys.executable, "-c", output)
+    assert await told(sys.executable, "-c", events) in ("command.started\n", "session.created\n", "command.completed\n")
+
+
+@story("docs/recipes.md")
+async def recipes(page: Page):
+    needs("git")
+    needs("npm")
+    from test_other_clients import NODE
+
+    # The package that is installed is a folder; nothing is fetched.
+    (page.home / "express").mkdir()
+    (page.home / "express/package.json").write_text('{"name": "express", "version": "5.0.0"}')
+    page.replaced["npm install express"] = "npm install ../express --offline --no-audit --no-fund"
+    page.machine.env["npm_config_update_notifier"] = "false"
+    files, [tools, asking, server, fixture], told = clients_of(page)
+    programs = [[(NODE, file), (sys.executable, "-c", text)] for file, text in zip(files, (tools, asking, server), strict=True)]
     (page.home / "test_page.py").write_text(fixture)
+    for command in programs[0]:
+        assert await told(*command) == 'first\n echo "it\'s built"\n\nit\'s built\n\n'
+    for command in programs[1]:
+        made, installed, package = (await told(*command)).split(" ", 2)
+        assert (made, installed) == ("0", "0")
+        assert json.loads(package) == {"name": "my-project", "dependencies": {"express": "file:../express"}}
+    for command in programs[2]:
+        output = await told(*command)
+        assert output.startswith("200") and "Keyboard interrupt received, exiting." in output, output
     pytest_of_page = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:schemathesis", "-p", "no:hypothesispytest", "test_page.py")
-    assert "1 passed" in await asyncio.to_thread(told, sys.executable, *pytest_of_page)
-    assert await asyncio.to_thread(told, sys.executable, "-c", events) in ("command.started\n", "session.created\n", "command.completed\n")
+    assert "1 passed" in await told(sys.executable, *pytest_of_page)
 
 
 @story("docs/operations.md")

@@ -267,7 +267,7 @@ class AsyncSession:
         """Sets the size of the terminal."""
         await self.call("POST", "resize", {"cols": cols, "rows": rows}, repeatable=True)
 
-    async def signal(self, signal: str, target: str | None = None) -> None:
+    async def signal(self, signal: str, target: str | int | None = None) -> None:
         """Sends a signal, such as `INT`. It has no key, so a lost answer is an error and not a second signal."""
         await self.call("POST", "signal", {"signal": signal} | ({"target": target} if target else {}))
 

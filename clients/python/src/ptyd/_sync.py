@@ -201,8 +201,8 @@ class Session(_Terminal):
         """Sets the size of the terminal."""
         self._loop.run(self._session.resize(cols, rows))
 
-    def signal(self, signal: str, target: str | None = None) -> None:
-        """Sends a signal, such as `INT`."""
+    def signal(self, signal: str, target: str | int | None = None) -> None:
+        """Sends a signal, such as `INT`, to the foreground, the session or a process."""
         self._loop.run(self._session.signal(signal, target))
 
     def ticket(self, scope: models.TicketScope = "read") -> str:
