@@ -79,7 +79,7 @@ class driver(Ptyd):
     def output(self, session):
         whole, offset = b"", 0
         while True:
-            part = self.ask("GET", f"/{session}/commands/{self.newest[session]}", format="raw", **({"offset": offset} if offset else {}))
+            part = self.ask("GET", f"/{session}/commands/{self.newest[session]}", view="raw", **({"since": f"o:{offset}"} if offset else {}))
             whole += base64.b64decode(part.get("outputBase64", ""))
             offset = part.get("nextOffset", offset)
             if offset >= part.get("endOffset", offset):

@@ -156,7 +156,7 @@ export interface components {
             omitted?: components["schemas"]["Omitted"];
             /** @description The server did this because the command's `timeout` was over, if this answer has waited for it. */
             onTimeout?: components["schemas"]["OnTimeout"];
-            /** @description Its output as text, within `maxChars`. */
+            /** @description Its output as text, within `maxChars`; absent if the request did not wait. */
             output?: string;
             /** @description Every byte of its output, up to `nextOffset`, where the raw format was asked for. */
             outputBase64?: string;

@@ -175,7 +175,7 @@ pub struct CommandExecution {
     /// Background output that came before it and that its caller has not been shown, within `maxChars`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<String>,
-    /// Its output as text, within `maxChars`.
+    /// Its output as text, within `maxChars`; absent if the request did not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// Every byte of its output, up to `nextOffset`, where the raw format was asked for.

@@ -135,6 +135,20 @@ fn a_position_is_an_offset_a_time_or_the_callers_last_position() {
     assert_eq!(refused.problem(), (422, "invalid_field".to_owned(), "since".to_owned()));
 }
 
+#[tokio::test]
+// promise: rest-6
+async fn an_answer_without_a_wait_shows_no_output_and_says_that_there_is_some() {
+    let server = Server::start();
+    let shell = server.session().await;
+    // Of twenty quick commands, some have ended when their answer is made.
+    for _ in 0..20 {
+        let begun = shell.begin("echo some").await;
+        assert_eq!((&begun.output, begun.truncated), (&None, begun.output_size > 0));
+        let done = shell.end_of(&begun).await;
+        assert_eq!((done.output.as_deref(), done.truncated), (Some("some\n"), false));
+    }
+}
+
 #[test]
 // promise: rest-6
 fn the_newest_lines_are_kept_and_the_others_counted() {

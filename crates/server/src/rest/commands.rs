@@ -33,9 +33,14 @@ pub(super) async fn execute(
     }
     let principal = extract::awaiting_approval(principal, body.approval_timeout)?;
     let execute = to_execute(&rest.patterns(&principal), session, body, key).await?;
+    let waits = execute.wait.is_some();
     match rest.act(&principal, Action::execute(execute)).await? {
         Outcome::Report(report) => {
-            let execution = convert::execution(*report).ok_or_else(without_command)?;
+            let mut execution = convert::execution(*report).ok_or_else(without_command)?;
+            if !waits {
+                // The report has no output, even if the command has ended by now.
+                (execution.output, execution.truncated) = (None, execution.output_size > 0);
+            }
             let status = match execution.status {
                 api::CommandStatus::Running => StatusCode::ACCEPTED,
                 api::CommandStatus::Completed | api::CommandStatus::Failed | api::CommandStatus::Terminated => {
