@@ -1,4 +1,4 @@
-"""What a terminal for agents offers, in ten methods. A driver speaks to one product and adds nothing that the product lacks."""
+"""The ten methods that a terminal for agents offers. A driver speaks to one product and adds nothing that the product lacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class NotOffered(Exception):
 
 @dataclass(frozen=True)
 class Seen:
-    """What the product told about a command."""
+    """The product's answer about a command."""
 
     # ended; running; matched: the pattern of a wait has come; asks, asks_secret, fullscreen, stopped: it runs, and the product says why it waits; refused: the product did not
     # pass it on; gone: the session has ended.

@@ -8,6 +8,8 @@ set -euo pipefail
 folder=$(cd "$(dirname "$0")" && pwd)
 host=${1:?the name of a host}
 shift
+python='' repository='' tag='' packages=() options=() files=()
+# shellcheck source=/dev/null
 source "$folder/$host/host-tests.conf"
 venv=${HOST_VENV:-$folder/../target/hosts/$host}
 

@@ -18,7 +18,7 @@ MOMENT = 0.3
 
 
 class driver(Driver):
-    """What an agent can do by the tool's actions."""
+    """A driver does only what the tool's actions let an agent do."""
 
     claims = frozenset({"sessions", "shell", "screen"})
 

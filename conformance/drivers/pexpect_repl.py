@@ -10,7 +10,7 @@ BASHRC = os.path.join(os.path.dirname(pexpect.__file__), "bashrc.sh")
 
 
 class driver(Driver):
-    """What `pexpect.replwrap.bash` makes, with replacements for bytes that are not UTF-8."""
+    """The shell that `pexpect.replwrap.bash` makes, with replacements for bytes that are not UTF-8."""
 
     claims = Driver.claims | {"exits"}
 

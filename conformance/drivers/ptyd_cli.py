@@ -23,7 +23,7 @@ class driver(Ptyd):
         self.ask("serve", "--background")
 
     def ask(self, *words: str, codes: tuple[int, ...] = (0,), text: str | None = None) -> str:
-        """What a verb prints, if it ends with one of these codes."""
+        """A verb's output, if it ends with one of these codes."""
         code, output, errors = self.ptyd(*words, text=text)
         if code == 5 and "serve" not in words:
             # The server was killed; this verb starts none.

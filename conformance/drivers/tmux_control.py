@@ -16,7 +16,7 @@ class Session:
         self.answers, self.answered = [], threading.Condition()
         self.stream = Stream(self.send)
         threading.Thread(target=self._read, daemon=True).start()
-        # What comes before it is the session's own prompt.
+        # The session's own prompt comes before it.
         if not self.has_pane.wait(20):
             raise ConnectionError("tmux shows no pane")
 

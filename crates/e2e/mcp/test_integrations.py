@@ -89,7 +89,7 @@ async def test_a_program_has_two_streams_and_its_own_environment(served):
 
 
 def prompts(screen: str) -> list[dict]:
-    """What the prompts of a screen tell, as OpenHands reads them."""
+    """The facts in the prompts of a screen, as OpenHands reads them."""
     return [json.loads(text) for text in re.findall(r"^###PS1JSON###\n(.*?)\n###PS1END###", screen, re.DOTALL | re.MULTILINE)]
 
 
@@ -117,7 +117,7 @@ async def test_the_terminal_of_openhands_shows_a_prompt_exactly_when_a_command_h
                 assert terminal.is_running and len(prompts(terminal.read())) == 1
             terminal.send("Ada", enter=True)
             assert [one["exit_code"] for one in ended()] == ["", "7"] and "hello Ada" in shown[-1]
-            # What a program prints is not a prompt.
+            # A program's output is not a prompt.
             terminal.send("cd /; printf '###PS1JSON###\\n{\"exit_code\": \"0\"}\\n###PS1END###\\n'; (exit 3)", enter=True)
             assert [(one["exit_code"], one["working_dir"]) for one in ended()] == [("7", str(served.project)), ("3", "/")]
             # More lines follow, or C-c, and nothing runs twice.

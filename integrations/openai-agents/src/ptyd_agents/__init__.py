@@ -36,7 +36,7 @@ _DEFAULT_ROOT = Manifest().root
 
 
 class PtydSandboxSessionState(SandboxSessionState):
-    """What is kept of a sandbox while nobody uses it. It has no address and no token."""
+    """The state that is kept of a sandbox while nobody uses it. It has no address and no token."""
 
     type: Literal["ptyd"] = "ptyd"
     # Whether the folder was made for this sandbox, and is removed with it.
@@ -44,7 +44,7 @@ class PtydSandboxSessionState(SandboxSessionState):
 
 
 class PtydSandboxClientOptions(BaseSandboxClientOptions):
-    """What a sandbox is made with."""
+    """The options of a new sandbox."""
 
     type: Literal["ptyd"] = "ptyd"
     exposed_ports: tuple[int, ...] = ()
@@ -254,7 +254,7 @@ class PtydSandboxClient(BaseSandboxClient[PtydSandboxClientOptions | None]):
             try:
                 await mount.unmount(inner, path, Path("/"))
             except Exception:
-                # What is mounted there belongs to others.
+                # Files that are mounted there belong to others.
                 is_bare = False
         if is_bare and inner.state.workspace_root_owned:
             await inner._processes.execute(["rm", "-rf", "--", inner.state.manifest.root], timeout=None)

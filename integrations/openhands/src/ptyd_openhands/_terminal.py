@@ -17,7 +17,7 @@ _FIRST_LOOK = 0.4
 
 
 class Terminal:
-    """One shell of ptyd. What it shows ends with a prompt exactly when ptyd attests that no command runs."""
+    """One shell of ptyd. Its screen ends with a prompt exactly when ptyd attests that no command runs."""
 
     def __init__(self, work_dir: str, shell: str | None, env: dict[str, str], url: str | None = None, token: str | None = None) -> None:
         self._stack = ExitStack()
@@ -31,7 +31,7 @@ class Terminal:
         # A text to which the shell needs more lines, or whose Enter has not come.
         self._held = ""
         self._code: int | None = None
-        # What is shown before the output, and behind it.
+        # The text before the output, and the text behind it.
         self._before, self._after, self._may_wait = self._prompt(None, work_dir), "", False
 
     def _open(self) -> Session:
@@ -118,7 +118,7 @@ class Terminal:
     def _prompt(self, code: int | None, cwd: str) -> str:
         facts = {
             "pid": "",
-            # The reader takes a code that is no number for -1.
+            # The reader takes a code that is not a number for -1.
             "exit_code": "" if code is None else str(code),
             "username": self._user,
             "hostname": self._host,
