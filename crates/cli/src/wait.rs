@@ -13,7 +13,7 @@ use crate::sessions::{self, wire_name};
 use crate::{print, units};
 
 const AFTER_HELP: &str = "It prints what came: ended with the command's exit code (or `unknown`), matched, quiet, input_wanted, stopped or exited.\n\
-    Exit codes: 0 what was awaited came, or nothing ran; 1 the command ended with another code than 0; 6 the program wants input; 7 it is \
+    Exit codes: 0 what was awaited came, or nothing ran, or a line typed with `send` ended; 1 the command ended with another code than 0; 6 the program wants input; 7 it is \
     stopped; 8 the session has ended; 124 timed out.";
 
 /// The options of `wait`.
