@@ -6,6 +6,7 @@ import { effect, signal, useSignal } from "@preact/signals";
 import { render } from "preact";
 import { enter, isLive, logOut, login, loginProblem } from "./api";
 import { Approvals, List } from "./list";
+import * as notifications from "./notifications";
 import { Search } from "./search";
 import { SessionPage } from "./session";
 import { begin, isLoaded, waiting } from "./state";
@@ -57,19 +58,25 @@ function LogIn() {
 }
 
 function Header({ isSearch }: { isSearch: boolean }) {
+  const count = waiting.value.size;
   return (
     <header class="top">
       <a class="home" href="#/">
         <img src="/page/icon.svg" alt="" width="20" height="20" />
         ptyd
       </a>
-      <span class={waiting.value ? "waiting some" : "waiting"} role="status">
-        {isLoaded.value && (waiting.value ? `${waiting.value} ${waiting.value === 1 ? "needs" : "need"} you` : "nobody waits")}
+      <span class={count ? "waiting some" : "waiting"} role="status">
+        {isLoaded.value && (count ? `${count} ${count === 1 ? "needs" : "need"} you` : "nobody waits")}
       </span>
       <nav>
         <a href="#/search" aria-current={isSearch ? "page" : undefined}>
           Search
         </a>
+        {notifications.areOffered && (
+          <button class="quiet notify" aria-pressed={notifications.areOn.value} onClick={() => void notifications.toggle()}>
+            Notify me
+          </button>
+        )}
         <button class="quiet" onClick={toggleTheme} aria-label={isDark.value ? "Light colours" : "Dark colours"}>
           {isDark.value ? "Light" : "Dark"}
         </button>
@@ -118,6 +125,7 @@ async function start(): Promise<void> {
     await enter(ticket, true);
   }
   begin();
+  notifications.begin();
   render(<Page />, document.body);
 }
 

@@ -62,10 +62,11 @@ export const rows = computed(() => {
     );
 });
 
+/** The sessions that need somebody. */
 export const waiting = computed(() => {
   const ids = new Set(pending.value.map((one) => one.sessionId));
   for (const session of sessions.value) if (asks(session)) ids.add(session.id);
-  return ids.size;
+  return ids;
 });
 
 export function sessionOf(id: string): Session | undefined {
@@ -173,6 +174,6 @@ export function begin(): void {
   }, 3000);
   document.addEventListener("visibilitychange", () => login.value && refreshSoon());
   effect(() => {
-    document.title = waiting.value && login.value ? `(${waiting.value}) ptyd: needs you` : "ptyd";
+    document.title = waiting.value.size && login.value ? `(${waiting.value.size}) ptyd: needs you` : "ptyd";
   });
 }

@@ -475,6 +475,48 @@ test(async function sessions_that_need_somebody_come_first_and_are_answered_in_p
   await context.close();
 }, { timeout: 60_000 });
 
+// promise: page-3
+test(async function a_hidden_page_notifies_once_of_each_session_that_begins_to_need_somebody() {
+  await start();
+  const one = await session("an-asker");
+  const { context, page, wrong } = await visitor();
+  await page.addInitScript(() => {
+    window.shown = [];
+    window.isHidden = false;
+    Object.defineProperty(document, "visibilityState", { get: () => (window.isHidden ? "hidden" : "visible") });
+    window.Notification = class {
+      static permission = "default";
+      static async requestPermission() { return (this.permission = "granted"); }
+      constructor(title, { body, tag }) { shown.push([title, body, tag]); window.last = this; }
+      close() {}
+    };
+  });
+  await page.goto(link());
+  await row(page, one).waitFor();
+  const asked = async () => {
+    await execute(one, "read -p 'Go? ' x", { timeout: 20 });
+    await row(page, one).locator("q", { hasText: "Go?" }).waitFor();
+    await server.json("POST", `/terminals/${one.id}/input`, { input: "yes", endWithNewline: true });
+    await page.locator(`.row.idle[data-session="${one.id}"]`).waitFor();
+  };
+  await page.evaluate(() => (window.isHidden = true));
+  await asked();
+  assert.deepEqual(await page.evaluate(() => shown), [], "it was not turned on");
+  await page.getByRole("button", { name: "Notify me" }).click();
+  await page.locator('button[aria-pressed="true"]', { hasText: "Notify me" }).waitFor();
+  await asked();
+  assert.deepEqual(await page.evaluate(() => shown.splice(0)), [["an-asker needs you", "asks", one.id]]);
+  await page.evaluate(() => last.onclick());
+  await page.locator(".session h1", { hasText: "an-asker" }).waitFor();
+  await page.goBack();
+  // A person who looks at the page sees it there.
+  await page.evaluate(() => (window.isHidden = false));
+  await asked();
+  assert.deepEqual(await page.evaluate(() => shown), []);
+  assert.deepEqual(wrong, []);
+  await context.close();
+}, { timeout: 60_000 });
+
 // promise: page-4
 test(async function hostile_names_and_output_are_shown_and_do_nothing() {
   await start();
