@@ -330,12 +330,11 @@ impl Runner<'_> {
                 }
                 done?
             };
-            let code = self.code(&done).await?;
             if options.json {
                 let whole = async || self.client.command(&done.session_id, &done.id, 1_000_000).await;
                 print::json(&self.patience().ask(whole).await?)?;
             }
-            Ok(code)
+            self.code(&done).await
         };
         tokio::pin!(following);
         loop {

@@ -351,6 +351,19 @@ async fn every_client_of_a_state_directory_finds_its_one_server_whatever_its_env
 }
 
 #[tokio::test]
+// promise: cli-1
+async fn run_prints_its_json_also_if_the_exit_code_is_unknown() {
+    let server = Server::start();
+    let shell = server.session().await;
+    ptyd(&server, &["run", "-s", &shell.id, "exec cat"]);
+    let (shown, why, code) = ptyd(&server, &["run", "-s", &shell.id, "--json", "here"]);
+    let shown: Value = serde_json::from_str(&shown).unwrap_or_else(|e| panic!("{e}: {shown} {why}"));
+    assert_eq!((&shown["command"], &shown["exitCode"], code), (&json!("here"), &Value::Null, Some(1)), "{why}");
+    assert!(shown["output"].as_str().is_some_and(|output| output.contains("here")), "{shown}");
+    assert!(why.contains("exit code is unknown"), "{why}");
+}
+
+#[tokio::test]
 // promise: limit-1
 async fn a_session_is_made_with_a_lifetime_and_limits() {
     let server = Server::start();

@@ -102,6 +102,22 @@ async fn a_wait_covers_every_line_that_was_typed_before_it() {
 }
 
 #[tokio::test]
+// promise: shell-14
+async fn a_wait_ends_at_the_prompt_of_a_shell_that_exec_has_started() {
+    each("20 what a person types", async |t| {
+        let wait = WaitRequest { timeout: Some(20.0), ..WaitRequest::default() };
+        t.shell.sends(format!("exec {}\r", t.dialect.name()).as_bytes()).await;
+        assert_eq!(t.shell.wait(&wait).await.ended_by, EndedBy::Ended, "{:?}", t.dialect);
+        let folder = tempfile::tempdir().expect("a folder");
+        let last = folder.path().join("last");
+        t.shell.sends(format!("sleep 0.3; touch {}\r", last.display()).as_bytes()).await;
+        assert_eq!(t.shell.wait(&wait).await.ended_by, EndedBy::Ended, "{:?}", t.dialect);
+        assert!(last.exists(), "it ended before the line: {:?}", t.dialect);
+    })
+    .await;
+}
+
+#[tokio::test]
 // promise: crash-2
 async fn a_line_that_a_program_has_read_does_not_run_for_the_next_server() {
     let server = Server::start();

@@ -107,6 +107,16 @@ pub(super) async fn show(
     Command(command): Command,
     Params(query): Params<api::CommandQuery>,
 ) -> Result<Json<api::CommandExecution>, ProblemResponse> {
+    let is_raw = query.view == api::CommandView::Raw;
+    for (field, is_misplaced) in [
+        ("since", query.since.is_some() && !is_raw),
+        ("maxBytes", query.max_bytes.is_some() && !is_raw),
+        ("maxChars", query.max_chars.is_some() && is_raw),
+    ] {
+        if is_misplaced {
+            return Err(ProblemResponse::field(field, "goes with view=raw; maxChars with view=text"));
+        }
+    }
     let budget = match query.view {
         api::CommandView::Text => extract::budget(query.max_chars)?,
         api::CommandView::Raw => Budget::NONE,
@@ -119,7 +129,7 @@ pub(super) async fn show(
     let mut execution = convert::execution(*report).ok_or_else(without_command)?;
     // The caller did not wait: this is a look-up.
     (execution.ended_by, execution.waited_ms) = (None, None);
-    if query.view == api::CommandView::Raw {
+    if is_raw {
         let start = match query.since.as_deref().map(to_since).transpose()? {
             None => execution.start_offset,
             Some(Since::Offset(offset)) => offset,

@@ -256,12 +256,16 @@ impl Session {
     fn end_lines_read_by_others(&mut self) {
         let shell = self.cx.timeline.shell();
         let waits = |state: State| {
-            let has_read = matches!(state.foreground, wire::Activity::Editor | wire::Activity::Unknown);
+            let has_read = matches!(state.foreground, wire::Activity::Editor | wire::Activity::Unknown)
+                || self.foreground.is_heuristic && state.foreground.is_a_waiting_shell();
             has_read && state.group == shell.pid && !self.foreground.has_replaced_itself(&self.cx, state)
         };
         // fish keeps typed lines while it waits for the answer to a query.
         let is_asked = self.foreground.typing > 0 || self.cx.is_answer_on_its_way();
-        if shell.typed_lines.are_ahead() && !is_asked && self.foreground.state.is_some_and(waits) {
+        // A shell without hooks reports no end of a line.
+        let is_unreported = self.foreground.is_heuristic && shell.has_typed_line;
+        let are_left = shell.typed_lines.are_ahead() || is_unreported;
+        if are_left && !is_asked && self.foreground.state.is_some_and(waits) {
             let rule = self.foreground.verdict(&self.cx).1;
             tracing::debug!(session = %self.cx.shared.id, rule, "all lines that were typed ahead have ended");
             self.cx.timeline.set_typed_line(false);

@@ -109,7 +109,8 @@ impl Session {
 
     /// The shell will send no reports: from now on the kernel's state shows when typed commands end.
     pub(in crate::sessions::session::machine) fn goes_without_hooks(&mut self) {
-        self.foreground.is_heuristic = true;
+        // The present state means more now.
+        (self.foreground.is_heuristic, self.foreground.state_pending) = (true, true);
         self.waits.notify_prompt();
         if self.foreground.reads_commands(&self.cx) {
             self.run_pending();
