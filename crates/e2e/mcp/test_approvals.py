@@ -29,7 +29,7 @@ async def machine(machine):
 
 def decide(url, decision="allow", **headers):
     """The page's form."""
-    return httpx2.post(url, data={"decision": decision}, headers=headers)
+    return httpx2.post(url, data={"decision": decision}, headers=headers, timeout=CALL_SECONDS)
 
 
 async def asked(machine) -> str:

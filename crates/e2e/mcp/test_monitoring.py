@@ -104,7 +104,10 @@ async def test_an_idle_node_raises_no_alert_and_one_that_is_gone_does(watched):
     # Each expression of the alerts and dashboards finds its series here, or compares one that is there.
     for text in expressions():
         await prometheus.samples(re.sub(r" [<>=]=? .*", "", text))
-    assert await prometheus.alerts() == set()
+    # On a busy machine a scrape may come too late for its interval of 100 ms.
+    async with asyncio.timeout(CALL_SECONDS):
+        while await prometheus.alerts():
+            pass
     watched.process.send_signal(signal.SIGSTOP)
     try:
         async with asyncio.timeout(CALL_SECONDS):

@@ -46,12 +46,12 @@ def page(text) -> dict[str, str]:
 
 def get(url, **headers):
     """A page."""
-    return httpx2.get(url, headers=headers)
+    return httpx2.get(url, headers=headers, timeout=CALL_SECONDS)
 
 
 def post(url, secret=SECRET, **headers):
     """A page's form."""
-    return httpx2.post(url, data={"secret": secret}, headers=headers)
+    return httpx2.post(url, data={"secret": secret}, headers=headers, timeout=CALL_SECONDS)
 
 
 async def printed(session) -> list[str]:
@@ -102,7 +102,7 @@ async def test_a_password_that_a_person_types_is_in_no_file(served, name, door):
         assert f"got {len(SECRET)}" in ended.output.splitlines(), ended.text
         for late in (get(url), post(url)):
             assert late.status_code == 409 and "already been answered" in late.text, late.text
-        events = httpx2.get(f"{url.partition('/ask')[0]}/terminals/{session.id}/output", headers=bearer(served))
+        events = httpx2.get(f"{url.partition('/ask')[0]}/terminals/{session.id}/output", headers=bearer(served), timeout=CALL_SECONDS)
         views = [(await session.read(view=view)).text for view in ("text", "raw", "screen")]
         assert not any(SECRET in text for text in [asked.text, again.text, ended.text, events.text, *views])
         for written in (SECRET, "hunter2", "rrect%2Bhorse"):
@@ -142,7 +142,7 @@ async def test_a_request_is_for_one_prompt(workspace):
     for wrong in ("a\nb", "a\x03", "x" * 1025):
         refused = post(third, wrong)
         assert refused.status_code == 422 and "one line" in refused.text + " one line" * (len(wrong) > 9), refused.text
-    assert httpx2.post(third, content="token=x").status_code == 422
+    assert httpx2.post(third, content="token=x", timeout=CALL_SECONDS).status_code == 422
     assert post(third, "fünf!").status_code == 200
     assert "got 5" in await printed(session)
 
@@ -191,8 +191,8 @@ async def test_knowing_the_address_lets_nobody_type(workspace):
     # The browser's log-in counts here and nowhere else.
     token = (workspace.state / "token").read_text().strip()
     login = httpx2.BasicAuth("anybody", token)
-    assert httpx2.get(url, auth=login).status_code == 200
-    assert httpx2.get(f"http://{authority}/terminals", auth=login).status_code == 401
+    assert httpx2.get(url, auth=login, timeout=CALL_SECONDS).status_code == 200
+    assert httpx2.get(f"http://{authority}/terminals", auth=login, timeout=CALL_SECONDS).status_code == 401
     # Nor does the kernel's word.
     assert get(f"http://{authority}/terminals").status_code == 401
     stranger = workspace.ptyd("token", "new", "stranger", "--unconfined")
@@ -230,9 +230,9 @@ async def test_an_operator_can_turn_the_secret_page_off(machine):
         assert told in asked.facts, asked.text
         address = (machine.state / "listen").read_text().strip()
         headers = bearer(machine)
-        assert httpx2.get(f"http://{address}/terminals", headers=headers).status_code == 200
+        assert httpx2.get(f"http://{address}/terminals", headers=headers, timeout=CALL_SECONDS).status_code == 200
         # The answer of any path without a route, and no page that knows no such request.
-        left_out = httpx2.get(f"http://{address}/ask/{'x' * 22}", headers=headers)
+        left_out = httpx2.get(f"http://{address}/ask/{'x' * 22}", headers=headers, timeout=CALL_SECONDS)
         assert (left_out.status_code, "html" in left_out.headers.get("content-type", "")) == (404, False)
         await session.terminate()
 
@@ -275,7 +275,7 @@ async def test_the_secret_page_is_undocumented_and_no_log_has_its_name(workspace
     session = await workspace.session()
     url = address(await session.run(READS))
     base, _, name = url.partition("/ask/")
-    document = httpx2.get(f"{base}/openapi.json", headers=bearer(workspace)).json()
+    document = httpx2.get(f"{base}/openapi.json", headers=bearer(workspace), timeout=CALL_SECONDS).json()
     assert not [path for path in document["paths"] if path.startswith("/ask")], json.dumps(document)[:200]
     assert post(url, "x").status_code == 200
     assert workspace.files_holding(name.encode()) == []
