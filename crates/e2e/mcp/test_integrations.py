@@ -75,6 +75,25 @@ async def test_files_go_through_a_terminal_byte_for_byte(served, tmp_path):
 
 
 # promise: client-2
+async def test_a_write_that_fails_in_its_middle_leaves_the_old_file(served, tmp_path):
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_bytes(b"old")
+    real.chmod(0o750)
+    link.symlink_to(real)
+    async with machine_of(served) as machine:
+        await machine.write(str(link), b"newer")
+        assert (real.read_bytes(), real.stat().st_mode & 0o777, link.is_symlink()) == (b"newer", 0o750, True)
+        # As on a full disk: the beginning is written, and then an error comes.
+        await machine.must('cat() { command head -c 3 "$1"; return 1; }')
+        for path in real, tmp_path / "new":
+            with pytest.raises(ptyd.PtydError):
+                await machine.write(str(path), b"newest")
+        with pytest.raises(ptyd.PtydError, match="directory"):
+            await machine.write(str(tmp_path), b"newest")
+    assert real.read_bytes() == b"newer" and sorted(tmp_path.iterdir()) == [link, real]
+
+
+# promise: client-2
 async def test_a_program_has_two_streams_and_its_own_environment(served):
     async with machine_of(served) as machine:
         result, output, errors = await machine.execute(["sh", "-c", "printf '\\r\\n\\033'; echo told >&2; exit 7"])

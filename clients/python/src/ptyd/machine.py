@@ -15,6 +15,16 @@ _PART = 36_000
 # The code with which a check fails; the programs that follow have codes of their own.
 _MISSING = 44
 
+# Puts the file `t` in the place of the file `p`, whose mode and links stay. The new file is whole before it has the name, as a full disk
+# ends a write in its middle. A pipe or a device has no content to keep.
+_REPLACE = (
+    '[ ! -L "$p" ] || p=$(readlink -f -- "$p") || exit; '
+    'if [ -e "$p" ] && [ ! -f "$p" ]; then cat "$t" > "$p"; exit; fi; '
+    'n=$(mktemp -- "$(dirname -- "$p")/.ptyd-XXXXXX") || exit; '
+    '{ if [ -e "$p" ]; then cp -p -- "$p" "$n"; else chmod =rw -- "$n"; fi && cat "$t" > "$n" && mv -f -- "$n" "$p"; } '
+    '|| { rm -f -- "$n"; exit 1; }'
+)
+
 
 class Machine:
     """Files and programs behind a session that runs nothing else."""
@@ -56,7 +66,7 @@ class Machine:
             for start in range(0, len(content), _PART):
                 part = base64.b64encode(content[start : start + _PART]).decode()
                 await self.must(f"printf %s {part} | base64 -d >> {temporary}")
-            await self.must(f"mkdir -p -- {quote(str(PurePosixPath(path).parent))} && cat {temporary} > {quote(path)}")
+            await self.must(f"mkdir -p -- {quote(str(PurePosixPath(path).parent))} && ( p={quote(path)}; t={temporary}; {_REPLACE} )")
         finally:
             await self.session.run(f"rm -f {temporary}")
 
