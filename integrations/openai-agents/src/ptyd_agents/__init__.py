@@ -170,7 +170,9 @@ class PtydSandboxSession(BaseSandboxSession):
 
     async def persist_workspace(self) -> io.IOBase:
         root = self.state.manifest.root
-        skipped = [f"--exclude=./{path.as_posix()}" for path in sorted(self._persist_workspace_skip_relpaths())]
+        # The paths are names, and tar would take them for patterns.
+        skipped = ["--no-wildcards", "--anchored"]
+        skipped += [f"--exclude=./{path.as_posix()}" for path in sorted(self._persist_workspace_skip_relpaths())]
         try:
             code, packed, errors = await self._processes.execute(["tar", "-C", root, "--hard-dereference", *skipped, "-cf", "-", "."], timeout=None)
         except (PtydError, OSError) as error:
