@@ -20,14 +20,20 @@ class driver(Ptyd):
 
     def __init__(self, place, variant: str) -> None:
         super().__init__(place)
-        self.ask("serve", "--background")
+        self.serve_background()
+
+    def serve_background(self) -> None:
+        """Starts a server, unless another process has started one meanwhile."""
+        code, _, errors = self.ptyd("serve", "--background")
+        if code != 0 and "already runs" not in errors:
+            raise Refused(str(code), errors.strip())
 
     def ask(self, *words: str, codes: tuple[int, ...] = (0,), text: str | None = None) -> str:
         """A verb's output, if it ends with one of these codes."""
         code, output, errors = self.ptyd(*words, text=text)
-        if code == 5 and "serve" not in words:
+        if code == 5:
             # The server was killed; this verb starts none.
-            self.ask("serve", "--background")
+            self.serve_background()
             code, output, errors = self.ptyd(*words, text=text)
         if code not in codes:
             raise Refused(str(code), errors.strip())
