@@ -4,6 +4,7 @@ hosts' own tests."""
 import asyncio
 import importlib.util
 import json
+import os
 import re
 import sys
 import tomllib
@@ -113,7 +114,9 @@ def prompts(screen: str) -> list[dict]:
 
 
 # promise: client-2
-async def test_the_terminal_of_openhands_shows_a_prompt_exactly_when_a_command_has_ended(served):
+async def test_the_terminal_of_openhands_shows_a_prompt_exactly_when_a_command_has_ended(served, tmp_path):
+    only = ["--strict", "--follow-imports=silent", "src/ptyd_openhands/_terminal.py"]
+    run(sys.executable, "-m", "mypy", "--cache-dir", tmp_path, *only, cwd=INTEGRATIONS / "openhands", MYPYPATH=str(PYTHON / "src"))
     url, token = served.url.removesuffix("/mcp"), served.token
 
     def drive():
@@ -128,6 +131,7 @@ async def test_the_terminal_of_openhands_shows_a_prompt_exactly_when_a_command_h
                 shown.append(terminal.read())
                 found = prompts(shown[-1])
                 terminal.clear()
+                assert not terminal.is_running
                 return found
 
             assert [one["exit_code"] for one in prompts(terminal.read())] == [""]
@@ -167,9 +171,10 @@ async def test_the_terminal_of_openhands_shows_a_prompt_exactly_when_a_command_h
 async def test_a_runtime_of_swe_rex_tells_codes_and_leaves_no_session(served, tmp_path):
     run(sys.executable, "-m", "mypy", "--cache-dir", tmp_path / "cache", cwd=INTEGRATIONS / "swe-rex", MYPYPATH=str(PYTHON / "src"))
     from ptyd_swerex import PtydRuntime
-    from swerex.exceptions import BashIncorrectSyntaxError, CommandTimeoutError, NoExitCodeError, NonZeroExitCodeError
+    from swerex.exceptions import BashIncorrectSyntaxError, CommandTimeoutError, NoExitCodeError, NonZeroExitCodeError, SwerexException
     from swerex.runtime.abstract import BashAction, BashInterruptAction, Command, CreateBashSessionRequest
 
+    os.mkfifo(tmp_path / "fifo")
     url = served.url.removesuffix("/mcp")
     runtime = PtydRuntime(url, served.token)
     assert await runtime.is_alive() and not await PtydRuntime(url, "wrong").is_alive()
@@ -187,6 +192,17 @@ async def test_a_runtime_of_swe_rex_tells_codes_and_leaves_no_session(served, tm
     assert (asked.expect_string, asked.exit_code) == ("N.me", None)
     told = await runtime.run_in_session(BashAction(command="Ada", is_interactive_quit=True))
     assert told.exit_code == 0 and told.output.endswith("Ada\n")
+    # A command that outlasts its timeout ends later, and the session is free again, whatever asks next.
+    free = BashAction(command="echo free"), BashAction(command="echo free", is_interactive_command=True), BashInterruptAction()
+    for action, expected in zip(free, [("free\n", 0), ("free\n", 0), ("", 5)], strict=True):
+        with pytest.raises(CommandTimeoutError):
+            await runtime.run_in_session(BashAction(command=f"echo >{tmp_path}/fifo; (exit 5)", timeout=0.1))
+        with pytest.raises(SwerexException, match="still runs"):
+            await runtime.run_in_session(BashAction(command="echo refused"))
+        (tmp_path / "fifo").read_text()
+        await runtime._found("default").session.wait_end()
+        ran = await runtime.run_in_session(action)
+        assert (ran.output, ran.exit_code) == expected
     executed = await runtime.execute(Command(command=["sh", "-c", "pwd; echo no >&2; exit 4"], cwd="/"))
     assert (executed.stdout, executed.stderr, executed.exit_code) == ("/\n", "no\n", 4)
     with pytest.raises(NoExitCodeError):

@@ -11,7 +11,7 @@ import tarfile
 import time
 from pathlib import Path, PurePosixPath
 
-from ptyd import AsyncPtyd, AsyncSession, Ended, PtydError, Refused, Result, TimedOut
+from ptyd import AsyncCommand, AsyncPtyd, AsyncSession, Ended, PtydError, Result, TimedOut
 from ptyd.machine import Machine
 from swerex.exceptions import (
     BashIncorrectSyntaxError,
@@ -144,8 +144,12 @@ class Bash:
 
     def __init__(self, session: AsyncSession) -> None:
         self.session = session
-        # Whether a command runs that was started here.
-        self._is_busy = False
+        # The newest command, until its end is told.
+        self._command: AsyncCommand | None = None
+
+    async def _is_busy(self) -> bool:
+        """Whether that command runs still, as ptyd knows it."""
+        return self._command is not None and (await self._command.look(0))["status"] == "running"
 
     async def source(self, path: str, timeout: float) -> str:
         """Reads a file of commands into the shell."""
@@ -155,7 +159,7 @@ class Bash:
         """Runs a command, or types it into the program that runs."""
         if action.is_interactive_command or action.is_interactive_quit:
             return await self._converse(action)
-        if self._is_busy:
+        if await self._is_busy():
             raise SwerexException("a command still runs in this session; interrupt it first")
         if action.expect:
             observation = await self._converse(action)
@@ -172,8 +176,10 @@ class Bash:
 
     async def interrupt(self, action: BashInterruptAction) -> BashObservation:
         """Interrupts what runs, and kills it if it does not end."""
-        if not self._is_busy:
+        if self._command is None:
             return BashObservation()
+        if not await self._is_busy():
+            return self._observed(await self._command.end())
         for _ in range(action.n_retry):
             await self.session.keys("C-c")
             try:
@@ -195,11 +201,10 @@ class Bash:
     async def _converse(self, action: BashAction) -> BashObservation:
         """Waits for one of the texts that are expected, or for the end of the program."""
         deadline = math.inf if action.timeout is None else time.monotonic() + action.timeout
-        if self._is_busy:
+        if await self._is_busy():
             await self.session.type(action.command.removesuffix("\n") + "\n")
         else:
-            await self.session.start(action.command)
-            self._is_busy = True
+            self._command = await self.session.start(action.command)
         try:
             if not action.is_interactive_quit and action.expect:
                 either = re.compile("|".join(f"(?:{one})" for one in action.expect))
@@ -218,21 +223,18 @@ class Bash:
             raise _late(action) from error
 
     async def _ended(self, command: str, timeout: float | None) -> Result:
-        self._is_busy = True
+        self._command = await self.session.start(command)
         try:
-            result = await (await self.session.start(command)).end(timeout=timeout)
+            result = await self._command.end(timeout=timeout)
         except TimedOut as error:
             raise CommandTimeoutError(f"timeout after {timeout} seconds while running command {command!r}") from error
-        except Refused:
-            self._is_busy = False
-            raise
-        self._is_busy = False
+        self._command = None
         if result.error and result.error.startswith("incomplete command"):
             raise BashIncorrectSyntaxError(f"{command!r}: {result.error}", extra_info={"bash_stdout": "", "bash_stderr": result.output})
         return result
 
     def _observed(self, result: Result) -> BashObservation:
-        self._is_busy = False
+        self._command = None
         return BashObservation(output=result.output, exit_code=result.code)
 
 
