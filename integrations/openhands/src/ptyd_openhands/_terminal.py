@@ -22,7 +22,9 @@ class Terminal:
     def __init__(self, work_dir: str, shell: str | None, env: dict[str, str], url: str | None = None, token: str | None = None) -> None:
         self._stack = ExitStack()
         self._ptyd = self._stack.enter_context(Ptyd(url, token))
-        self._made: CreateRequest = {"cwd": work_dir, "env": env, "shell": shell, "dimensions": {"cols": 256, "rows": 200}}
+        self._made: CreateRequest = {"cwd": work_dir, "env": env, "dimensions": {"cols": 256, "rows": 200}}
+        if shell is not None:
+            self._made["shell"] = shell
         # A client that is never closed would wait for its own thread while Python ends.
         self._finalizer = weakref.finalize(self, self._stack.close)
         self._session = self._open()
@@ -45,7 +47,7 @@ class Terminal:
     def is_running(self) -> bool:
         """Whether a command runs, or waits for more lines."""
         self.read()
-        return not self._after
+        return self._command is not None or bool(self._held)
 
     def send(self, text: str, *, enter: bool) -> None:
         """Types into the program that runs, or runs the text as a command."""
