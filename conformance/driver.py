@@ -11,6 +11,10 @@ class NotOffered(Exception):
     """The product does not claim to do this. The case is `n/a` for it."""
 
 
+class SaidNo(Exception):
+    """The product refused, in its own words. Any other exception is a failure of the product or its driver."""
+
+
 @dataclass(frozen=True)
 class Seen:
     """The product's answer about a command."""

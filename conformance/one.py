@@ -17,7 +17,7 @@ import tomllib
 import traceback
 from pathlib import Path
 
-from driver import Driver, NotOffered, Place, Seen
+from driver import Driver, NotOffered, Place, SaidNo, Seen
 
 HERE = Path(__file__).resolve().parent
 CASES = HERE / "cases"
@@ -83,12 +83,15 @@ class Run:
         missing = set(self.case.get("claims", [])) - self.driver.claims
         if missing:
             raise NotOffered(", ".join(sorted(missing)))
-        if self.case.get("server") and self.driver.server is None:
-            raise NotOffered("it lives in its client")
         for name, text in self.case.get("files", {}).items():
             (self.folder / name).write_text(expanded(text, self.names))
         for name in self.case.get("gates", []):
             os.mkfifo(self.folder / name)
+        if self.case.get("server"):
+            # Some products have a server for each session.
+            self.sessions["a"] = self.driver.open(self.folder)
+            if self.driver.server is None:
+                raise NotOffered("it lives in its client")
         for step in self.case["steps"]:
             for number in range(1, step.get("each", 1) + 1):
                 self.step(expanded({k: v for k, v in step.items() if k != "each"}, self.names | {"n": str(number)}))
@@ -116,15 +119,16 @@ class Run:
             case "start":
                 driver.start(session, argument)
             case "type":
+                reader = step.pop("or_says_no", None)
                 try:
                     driver.type(session, argument)
-                except NotOffered:
-                    raise
-                except Exception:
-                    if not step.pop("or_says_no", False):
+                except SaidNo:
+                    if reader is None:
                         raise
+                    driver.keys(session, "C-d")
+                    nothing = {"state": "ended", "code": 0, "file": {"path": reader, "text": ""}}
+                    self.compare("wait after the no", driver.wait(session, patience, None), nothing)
                     raise Accepted from None
-                step.pop("or_says_no", None)
             case "keys":
                 driver.keys(session, *argument)
             case "wait":

@@ -1,6 +1,5 @@
 """Writes docs/comparison.md from the results of a run."""
 
-import datetime
 import os
 import platform
 import re
@@ -9,7 +8,8 @@ INTRODUCTION = """# Comparison
 
 I want to know how ptyd and other terminals for agents behave in the cases that users report.
 
-`conformance/run.py` wrote this page on {date}, on a machine with {machine}.
+`python3 conformance/run.py --write` writes this page, here on a machine with {machine}. It can keep the results of earlier runs
+(`--json`), so each row names its version and its day.
 Each case is a list of steps in `conformance/cases`, and each product is driven through its own interface with the best settings that we
 know. A case passes if every step does what the case says. `conformance/README.md` says how to add a case or a product. To repeat all of it:
 
@@ -18,8 +18,8 @@ python3 conformance/run.py --install    # pinned versions of the peers, into tar
 python3 conformance/run.py --write      # half an hour
 ```
 
-| product | version | passes, of what it claims |
-| --- | --- | --- |
+| product | version | measured on | passes, of what it claims |
+| --- | --- | --- | --- |
 {products}
 
 **yes**: it passes. **no**: it fails, or does not answer in {seconds} s. **–**: the product does not claim this. **?**: it cannot be installed here.
@@ -67,7 +67,11 @@ def machine() -> str:
 
 def written(cases: list[dict], drivers: list[dict], results: dict, table: list[str], counts: list[str], seconds: int) -> str:
     """The text of the page."""
-    products = [f"| {d['title']} | {results[d['name']][0] or 'not installed'} | {count} |" for d, count in zip(drivers, counts, strict=True)]
+    products = []
+    for driver, count in zip(drivers, counts, strict=True):
+        version, answers = results[driver["name"]]
+        days = ", ".join(sorted({answers[case["id"]]["date"] for case in cases}))
+        products.append(f"| {driver['title']} | {version or 'not installed'} | {days} | {count} |")
     claims = [f"| {case['id']} | {case['claim'].replace('|', chr(92) + '|')} | {plain(case['source'])} |" for case in cases]
     failures = []
     for case in cases:
@@ -77,6 +81,6 @@ def written(cases: list[dict], drivers: list[dict], results: dict, table: list[s
                 failures.append(f"| {case['id']} | {driver['name']} | {plain(answer['why'], 240)} |")
     framed = " and ".join(driver["title"] for driver in drivers if driver.get("framed"))
     return INTRODUCTION.format(
-        date=datetime.date.today().isoformat(), machine=machine(), products="\n".join(products), seconds=seconds, framed=framed,
+        machine=machine(), products="\n".join(products), seconds=seconds, framed=framed,
         table="\n".join(table), claims="\n".join(claims), failures="\n".join(failures) or "| – | – | – |",
     )  # fmt: skip

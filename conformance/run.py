@@ -3,6 +3,7 @@
 
 import argparse
 import collections
+import datetime
 import json
 import os
 import select
@@ -107,22 +108,25 @@ class Child:
 
 def play(driver: dict, cases: list[str], told=lambda answer: None) -> tuple[str, dict[str, dict]]:
     """Plays cases on a driver: its version, and the answer of each case. A hang ends the process from outside, and the next one goes on."""
+    known = {case["id"]: case for case in all_cases()}
+    if unknown := set(cases) - set(known):
+        raise ValueError(f"there is no case {', '.join(sorted(unknown))}")
     answers: dict[str, dict] = {}
     version, left = "", list(cases)
 
     def note(case: str, verdict: str, why: str, seconds: float | None = None) -> None:
-        answers[case] = {"case": case, "verdict": verdict, "why": why, "seconds": seconds}
+        answers[case] = {"case": case, "verdict": verdict, "why": why, "seconds": seconds, "date": datetime.date.today().isoformat()}
         left.remove(case)
         told(answers[case])
 
-    killing = {case["id"] for case in all_cases() if case.get("server")}
+    killing = {name for name, case in known.items() if case.get("server")}
     python = interpreter(driver)
     if python is None:
         for case in cases:
             note(case, "not here", "run.py --install did not install it")
     while left:
         child = Child(driver, python, left[:1] if driver.get("fresh") else left)
-        begun, waits = None, START_SECONDS
+        begun, waits, before = None, START_SECONDS, len(left)
         try:
             while left:
                 answer = child.line(waits)
@@ -148,6 +152,8 @@ def play(driver: dict, cases: list[str], told=lambda answer: None) -> tuple[str,
         elif left and not answers and not version:
             for case in list(left):
                 note(case, "not here", f"it does not start: {log[-160:]}")
+        elif len(left) == before:
+            note(left[0], "fails", f"it does not start again: {log[-160:]}")
     return version, answers
 
 
@@ -202,6 +208,12 @@ def table(cases: list[dict], drivers: list[dict], results: dict) -> list[str]:
     return lines
 
 
+def commit() -> str:
+    """The commit of this tree, from which the binary is expected to be."""
+    git = ["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty", "--exclude=*"]
+    return subprocess.run(git, capture_output=True, text=True).stdout.strip() or "an unknown commit"
+
+
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -227,13 +239,18 @@ def main() -> int:
         parser.error("there is no such case, or no such driver: --list")
     results = json.loads(options.json.read_text()) if options.json and options.json.exists() else {}
     for driver in drivers:
-        if driver["name"] in results:
+        version, answers = results.get(driver["name"], ("", {}))
+        missing = [case["id"] for case in cases if case["id"] not in answers]
+        if not missing:
             continue
 
         def told(answer, name=driver["name"]):
             print(f"{name}: {answer['case']}: {answer['verdict']}{' · ' + answer['why'] if answer['why'] else ''}", file=sys.stderr)
 
-        results[driver["name"]] = play(driver, [case["id"] for case in cases], told)
+        newer, more = play(driver, missing, told)
+        if not driver.get("peer"):
+            newer += f" of {commit()}"
+        results[driver["name"]] = (", ".join(dict.fromkeys(filter(None, (version, newer)))), answers | more)
         if options.json:
             options.json.write_text(json.dumps(results, indent=1))
     print("\n".join(table(cases, drivers, results)))

@@ -33,7 +33,7 @@ class driver(Driver):
 
     @property
     def server(self):
-        return self.newest.mcp.process.pid if self.newest else 1
+        return self.newest.mcp.process.pid if self.newest else None
 
     def act(self, session, command: str, timeout: float, is_input: bool = False) -> Seen:
         """One call."""

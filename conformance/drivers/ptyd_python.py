@@ -5,7 +5,7 @@ import re
 import sys
 from pathlib import Path
 
-from driver import NotOffered, Seen
+from driver import NotOffered, SaidNo, Seen
 
 from .ptyd_server import STATES, Ptyd
 
@@ -50,7 +50,10 @@ class driver(Ptyd):
         self.newest = session.start(command)
 
     def type(self, session, text):
-        session.type(text)
+        try:
+            session.type(text)
+        except ptyd.Refused as told:
+            raise SaidNo(str(told)) from told
 
     def keys(self, session, *names):
         session.keys(*names)

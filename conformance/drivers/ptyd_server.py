@@ -2,13 +2,13 @@
 
 import subprocess
 
-from driver import Driver, Seen
+from driver import Driver, SaidNo, Seen
 
 STATES = {"input_wanted": "asks", "password_wanted": "asks_secret", "fullscreen": "fullscreen", "stopped": "stopped"}
 CLAIMS = frozenset({"asks", "secrets", "text", "screen", "queries", "sessions", "shell", "exits"})
 
 
-class Refused(Exception):
+class Refused(SaidNo):
     """ptyd did not do it."""
 
     def __init__(self, code: str, detail: str) -> None:

@@ -40,6 +40,20 @@ def test_a_case_passes_fails_and_is_not_claimed_at_a_peer():
     assert verdicts == {"exit-codes": "passes", "forged-marks": "fails", "question-is-told": "n/a"}, answers
 
 
+def test_a_product_that_does_not_start_again_fails_and_the_run_ends(monkeypatch):
+    modules = iter(["sleeper", "absent"])
+
+    class Child(scoreboard.Child):
+        def __init__(self, driver, *more):
+            super().__init__(driver | {"module": next(modules)}, *more)
+
+    monkeypatch.setattr(scoreboard, "Child", Child)
+    _, answers = scoreboard.play({"fresh": True}, ["pattern", "question-is-told"])
+    assert [answer["verdict"] for answer in answers.values()] == ["n/a", "fails"], answers
+    with pytest.raises(ValueError, match="no case nothing"):
+        scoreboard.play({"module": "sleeper"}, ["nothing"])
+
+
 def test_a_product_that_hangs_is_ended_and_the_next_case_goes_on(monkeypatch):
     # The time after which a product hangs is the subject here.
     monkeypatch.setattr(scoreboard, "CASE_SECONDS", 2)
