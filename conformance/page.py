@@ -1,4 +1,4 @@
-"""Writes docs/comparison.md from the results of a run."""
+"""Writes docs/comparison.md from the results of runs."""
 
 import os
 import platform
@@ -8,8 +8,8 @@ INTRODUCTION = """# Comparison
 
 I want to know how ptyd and other terminals for agents behave in the cases that users report.
 
-`python3 conformance/run.py --write` writes this page, here on a machine with {machine}. It can keep the results of earlier runs
-(`--json`), so each row names its version and its day.
+`python3 conformance/run.py --write` writes this page, here on a machine with {machine}. It can keep the results
+of earlier runs (`--json`), so each row names its version and its day.
 Each case is a list of steps in `conformance/cases`, and each product is driven through its own interface with the best settings that we
 know. A case passes if every step does what the case says. `conformance/README.md` says how to add a case or a product. To repeat all of it:
 
@@ -44,7 +44,7 @@ python3 conformance/run.py --write      # half an hour
 
 ## How each failed
 
-Each line is from the run, cut to its beginning.
+Each line is from a run, cut to its beginning.
 
 | case | product | failure |
 | --- | --- | --- |

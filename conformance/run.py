@@ -209,9 +209,13 @@ def table(cases: list[dict], drivers: list[dict], results: dict) -> list[str]:
 
 
 def commit() -> str:
-    """The commit of this tree, from which the binary is expected to be."""
-    git = ["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty", "--exclude=*"]
-    return subprocess.run(git, capture_output=True, text=True).stdout.strip() or "an unknown commit"
+    """The newest commit of ptyd itself in this tree, of which the binary is expected to be."""
+    ours = ["--", "crates", "Cargo.lock", ":!crates/e2e"]
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", "-C", str(REPOSITORY), *words, *ours], capture_output=True, text=True).stdout.strip()
+
+    return (git("log", "-1", "--format=%h") or "an unknown commit") + (" and changes" if git("status", "--porcelain") else "")
 
 
 def main() -> int:
