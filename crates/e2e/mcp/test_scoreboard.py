@@ -8,7 +8,9 @@ import pytest
 from mcp_client import REPOSITORY
 
 sys.path.insert(0, str(REPOSITORY / "conformance"))
+import one  # noqa: E402
 import run as scoreboard  # noqa: E402
+from driver import Driver, Place, SaidNo, Seen  # noqa: E402
 
 CASES = [case["id"] for case in scoreboard.all_cases()]
 DRIVERS = {driver["name"]: driver for driver in scoreboard.REGISTRY["driver"]}
@@ -52,6 +54,33 @@ def test_a_product_that_does_not_start_again_fails_and_the_run_ends(monkeypatch)
     assert [answer["verdict"] for answer in answers.values()] == ["n/a", "fails"], answers
     with pytest.raises(ValueError, match="no case nothing"):
         scoreboard.play({"module": "sleeper"}, ["nothing"])
+
+
+@pytest.mark.parametrize(
+    ("error", "received", "expected"),
+    [(SaidNo, "", ("passes", "it says no")), (SaidNo, "x", ("fails", "got has 1 bytes")), (OSError, "", ("fails", "OSError"))],
+)
+def test_only_a_products_own_no_that_leaves_nothing_is_a_no(error, received, expected, tmp_path):
+    class Shy(Driver):
+        def open(self, cwd):
+            (cwd / "here").write_text("\n")
+            (cwd / "got").write_text(received)
+
+        def start(self, session, command):
+            pass
+
+        def type(self, session, text):
+            raise error
+
+        def keys(self, session, *names):
+            pass
+
+        def wait(self, session, patience, pattern=None):
+            return Seen("ended", 0)
+
+    [case] = [case for case in one.all_cases() if case["id"] == "long-input"]
+    answer = one.result_of(Shy(Place(tmp_path, {})), case, tmp_path / "case")
+    assert answer["verdict"] == expected[0] and expected[1] in answer["why"], answer
 
 
 def test_a_product_that_hangs_is_ended_and_the_next_case_goes_on(monkeypatch):
