@@ -26,22 +26,27 @@ async def test_the_monitor_prints_a_line_when_a_session_needs_somebody(machine):
     (programs / "sleep").chmod(0o755)
     env = machine.env | {"PATH": f"{programs}:{machine.env['PATH']}"}
     [monitor] = PLUGIN["experimental"]["monitors"]
+    # A pipe without a reader would hold up a try.
+    reading = os.open(tried, os.O_RDWR)
     process = await asyncio.create_subprocess_exec("sh", "-c", monitor["command"], env=env, stdout=-1, start_new_session=True)
-    # No server runs yet, and the monitor starts none.
-    assert await asyncio.to_thread(tried.read_text) == "tried\n"
-    assert machine.server() is None
-    # A pipe without a reader would hold up the next try.
-    reading = os.open(tried, os.O_RDONLY | os.O_NONBLOCK)
-    async with machine.another_agent("--detach", "0") as agent, asyncio.timeout(CALL_SECONDS):
-        session = await agent.session(name="ask", shell="bash")
-        line = asyncio.ensure_future(process.stdout.readline())
-        while not line.done():
-            assert (await session.run("read -p 'Deploy? ' answer")).wants == "input"
-            await asyncio.wait({line}, timeout=0.1)
-            await session.type("no\n")
-        os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-    os.close(reading)
+    try:
+        # No server runs yet, and the monitor starts none.
+        assert await asyncio.to_thread(os.read, reading, len(b"tried\n")) == b"tried\n"
+        assert machine.server() is None
+        async with machine.another_agent("--detach", "0") as agent, asyncio.timeout(CALL_SECONDS):
+            session = await agent.session(name="ask", shell="bash")
+            line = asyncio.ensure_future(process.stdout.readline())
+            while not line.done():
+                assert (await session.run("read -p 'Deploy? ' answer")).wants == "input"
+                await asyncio.wait({line}, timeout=0.1)
+                await session.type("no\n")
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    finally:
+        os.close(reading)
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
     assert line.result().decode().split()[1:3] == ["attention", "ask"]
 
 
