@@ -24,7 +24,7 @@ pytestmark = pytest.mark.not_confined("the cases look at other processes, and ki
 # A run in small plays each case at one door, a full one every case at every door.
 @pytest.mark.parametrize("door", DOORS)
 # promise: end-1, end-2, end-3, end-5, end-6, send-1, send-3, send-5, send-6
-def test_every_case_passes_at_every_door(door):
+def test_cases_pass_at_each_door(door):
     cases = CASES if os.environ.get("PTYD_TEST_FULL") else CASES[DOORS.index(door) :: len(DOORS)]
     version, answers = scoreboard.play(DRIVERS[door], cases)
     assert version.startswith("ptyd ") and list(answers) == cases

@@ -108,13 +108,13 @@ pub(super) async fn show(
     Params(query): Params<api::CommandQuery>,
 ) -> Result<Json<api::CommandExecution>, ProblemResponse> {
     let is_raw = query.view == api::CommandView::Raw;
-    for (field, is_misplaced) in [
-        ("since", query.since.is_some() && !is_raw),
-        ("maxBytes", query.max_bytes.is_some() && !is_raw),
-        ("maxChars", query.max_chars.is_some() && is_raw),
+    for (field, is_misplaced, problem) in [
+        ("since", query.since.is_some() && !is_raw, "needs view=raw"),
+        ("maxBytes", query.max_bytes.is_some() && !is_raw, "needs view=raw"),
+        ("maxChars", query.max_chars.is_some() && is_raw, "cannot be combined with view=raw"),
     ] {
         if is_misplaced {
-            return Err(ProblemResponse::field(field, "goes with view=raw; maxChars with view=text"));
+            return Err(ProblemResponse::field(field, problem));
         }
     }
     let budget = match query.view {
