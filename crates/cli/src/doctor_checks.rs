@@ -127,7 +127,7 @@ fn of_confinement(hindrance: Option<String>) -> Check {
 
 fn of_sandbox(hindrance: Option<String>) -> Check {
     let Some(why) = hindrance else {
-        return Check::ok("sandbox", "profiles can give sessions namespaces of their own");
+        return Check::ok("sandbox", "profiles can give sessions their own namespaces");
     };
     let fix = "you can ignore this unless a profile has the tier `sandbox`: its sessions do not start here";
     Check::warn("sandbox", format!("a sandbox {why}"), fix)
@@ -135,10 +135,7 @@ fn of_sandbox(hindrance: Option<String>) -> Check {
 
 fn of_container(hindrance: Option<String>) -> Check {
     let Some(why) = hindrance else {
-        return Check::ok(
-            "container",
-            "profiles can run sessions in containers, as far as the version of the engine shows",
-        );
+        return Check::ok("container", "profiles can run sessions in containers: the engine reports its version");
     };
     let fix =
         "you can ignore this unless a profile has the tier `container`: its sessions start only with another engine";
@@ -157,7 +154,7 @@ fn syscall() -> Check {
         Err(e) => Check::warn(
             "proc",
             format!("/proc/<pid>/syscall of a child cannot be read: {e}"),
-            "allow it (kernel with CONFIG_HAVE_ARCH_TRACEHOOK, kernel.yama.ptrace_scope 0 or 1, no hidepid, no seccomp rule); until then a program that wants input is only recognised by its terminal's modes",
+            "allow it (kernel with CONFIG_HAVE_ARCH_TRACEHOOK, kernel.yama.ptrace_scope 0 or 1, no hidepid, no seccomp rule); until then, ptyd recognises a program that wants input only by its terminal's modes",
         ),
     }
 }
@@ -304,7 +301,7 @@ fn of_logind(has_systemd: bool, logind: &str) -> Check {
     let last = logind.lines().filter_map(|l| l.trim().strip_prefix("KillUserProcesses=")).next_back();
     let kills = last.is_some_and(|v| matches!(v.trim().to_ascii_lowercase().as_str(), "yes" | "true" | "1" | "on"));
     if has_systemd && kills {
-        let fix = "loginctl enable-linger; ptyd then starts its server in a scope of its own";
+        let fix = "loginctl enable-linger; ptyd then starts its server in a separate scope";
         return Check::warn("logout", "logind ends all of a user's processes at logout (KillUserProcesses=yes)", fix);
     }
     Check::ok("logout", "sessions stay when you log out")

@@ -16,10 +16,10 @@ use crate::{print, units};
 /// How long one request waits for the next end of a session.
 const WAIT: Duration = Duration::from_secs(60);
 
-const AFTER_HELP: &str = "Sessions that run keep their input, output and waits. Until the server stops, or ptyd drain --cancel, it \
-    refuses new sessions with server_draining, and /readyz answers 503. The drain goes on if you interrupt this command; the next \
-    server takes sessions again.\nExit codes: 0 no session is left, 124 the deadline has passed, 5 the server has stopped meanwhile, \
-    1 somebody has cancelled the drain.";
+const AFTER_HELP: &str = "Running sessions keep their input, output and waits. Until it stops or you run ptyd drain --cancel, the \
+    server refuses new sessions with server_draining, and /readyz returns 503. The drain continues if you interrupt this command; the \
+    next server takes sessions again.\nExit codes: 0 no session is left, 124 the deadline has passed, 5 the server has stopped \
+    meanwhile, 1 somebody has cancelled the drain.";
 
 /// The options of `drain`.
 #[derive(Debug, Args)]

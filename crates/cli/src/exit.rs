@@ -8,7 +8,7 @@ use client::ClientError;
 /// All exit codes of ptyd's own, for agents.
 pub const CODES: [(u8, &str); 10] = [
     (0, "success"),
-    (1, "failure; wait: the command ended with another code than 0; search: nothing matched"),
+    (1, "failure; wait: the command's exit code is not 0; search: nothing matched"),
     (USAGE, "wrong usage"),
     (3, "no such session"),
     (NOT_ALLOWED, "not allowed"),

@@ -18,7 +18,7 @@ use crate::{print, screen, tty, units};
 pub struct SendOptions {
     /// The session: its id, a unique beginning of its id, or its name
     session: String,
-    /// The input; several words are joined with spaces. Text that begins with - comes behind --
+    /// The input; several words are joined with spaces. Put -- before text that begins with -
     #[arg(required_unless_present = "secret")]
     text: Vec<String>,
     /// Press keys: each word is the name of a key, such as C-c, Up or Enter

@@ -105,10 +105,10 @@ enum Command {
     Attach(attach::AttachOptions),
     /// Send input to a session
     Send(input::SendOptions),
-    /// Press keys at a session
+    /// Press keys in a session
     #[command(alias = "send-keys")]
     Keys(input::KeysOptions),
-    /// Wait for the end of what runs in a session, for text, a port, a question or silence
+    /// Wait until a session's program ends or asks, or for text, a port or silence
     Wait(wait::WaitOptions),
     /// Print the screen of a session
     #[command(alias = "capture-pane")]
@@ -122,18 +122,18 @@ enum Command {
     /// Print what happens in all sessions, as it happens
     #[command(alias = "watch")]
     Events(events::EventsOptions),
-    /// Print a link, good once, to the page where a person sees every session, and open it in a browser
+    /// Print a one-time link to the page of all sessions, and open it in a browser
     #[command(alias = "web")]
     Open(open::OpenOptions),
     /// Show the server, its sessions, and what waits for a person
     #[command(alias = "info")]
     Status(status::StatusOptions),
-    /// Show what the sessions use
+    /// Show the resources that sessions use
     #[command(visible_alias = "stats")]
     Top(status::TopOptions),
-    /// Print all that the server knows of a session, as JSON
+    /// Print everything that the server knows about a session, as JSON
     Inspect(sessions::InspectOptions),
-    /// Give a session's terminal another size
+    /// Change the size of a session's terminal
     Resize(sessions::ResizeOptions),
     /// End sessions
     #[command(visible_alias = "terminate", alias = "kill-session")]
@@ -175,7 +175,7 @@ enum Command {
     /// Add ptyd to the MCP clients of this user
     #[command(aliases = ["init", "install"])]
     Setup(setup::SetupOptions),
-    /// Print the skill by which an agent uses this command line, or add it
+    /// Print the skill that teaches an agent this command line, or install it
     Skill(skill::SkillOptions),
     /// Print the whole command line as JSON, for an agent
     AgentContext,

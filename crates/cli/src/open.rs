@@ -29,11 +29,11 @@ pub async fn open(client: &Client, options: &OpenOptions) -> Result<ExitCode, Fa
     };
     let request = TicketRequest { session: None, page: Some(TicketPage::Sessions), scope: TicketScope::Read };
     let ticket = client.ticket(&request).await?;
-    let url = ticket.url.ok_or_else(|| Failure::new("the server has no page; its version is another one"))?;
+    let url = ticket.url.ok_or_else(|| Failure::new("this server has another version, which lacks the page"))?;
     let url = session.map_or_else(|| url.clone(), |session| format!("{url}&session={session}"));
     print::line(&url)?;
     print::note(format_args!(
-        "good once, for {} minutes; do not share it: its browser acts as you",
+        "it works once, within {} minutes; do not share it: whoever opens it acts as you",
         ticket.expires_in / 60
     ));
     let has_display =

@@ -505,7 +505,7 @@ fn inherited_sockets() -> Result<Sockets, Failure> {
 /// Tells the service manager; without it, the server serves as well.
 fn notify(state: &str) {
     if let Err(error) = sys::service_manager::notify(state) {
-        print::note(format_args!("ptyd: the service manager was not told {state:?}: {error}"));
+        print::note(format_args!("ptyd: cannot tell the service manager {state:?}: {error}"));
     }
 }
 

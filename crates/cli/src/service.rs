@@ -20,7 +20,7 @@ const UNITS: [&str; 2] = ["ptyd.service", "ptyd.socket"];
 const DIVIDES_GROUPS: u32 = 254;
 
 const AFTER_HELP: &str = "The units are ptyd.service and ptyd.socket: the socket is open while the server restarts, so that no client is \
-    refused. They start the server with the present --state-dir and --config.";
+    refused. They start the server with the --state-dir and --config of this command.";
 
 /// The options of `service`.
 #[derive(Debug, Args)]

@@ -34,7 +34,7 @@ pub struct LsOptions {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Print the list again and again, every 2 s; `ptyd top` also shows what the sessions use
+    /// Print the list every 2 s; `ptyd top` also shows the resources that sessions use
     #[arg(long, short, conflicts_with_all = ["json", "quiet"])]
     watch: bool,
     // The list is always long.

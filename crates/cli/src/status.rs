@@ -73,7 +73,7 @@ pub async fn status(client: &Client, paths: &Paths, options: &StatusOptions) -> 
 /// The options of `top`.
 #[derive(Debug, Args)]
 pub struct TopOptions {
-    /// Print the list again after this long, as a terminal does by default every 2 s; 0: print it once
+    /// Print the list again after this time; 0: print it once [default: 2s on a terminal, else once]
     #[arg(long, short = 'd', value_name = "TIME", value_parser = units::time)]
     interval: Option<Duration>,
 }

@@ -34,10 +34,10 @@ enum TokenCommand {
         /// Let the token expire after this long, such as 30m, 12h or 90d [default: never]
         #[arg(long, value_name = "TIME", value_parser = units::time)]
         expires: Option<Duration>,
-        /// Let its sessions do all that the server's user may do; scope write needs this, --profile or --confinement
+        /// Let its sessions do everything that the server's user may do; scope write needs this, --profile or --confinement
         #[arg(long, conflicts_with_all = ["profiles", "confinement"])]
         unconfined: bool,
-        /// Let it start sessions only with this profile; repeat the option for several, of which the first is its
+        /// Let it start sessions only with this profile; repeat the option for several; the first is the
         /// default [default: any profile, or none]
         #[arg(long = "profile", value_name = "NAME")]
         profiles: Vec<String>,

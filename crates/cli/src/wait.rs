@@ -12,8 +12,8 @@ use crate::follow::Patience;
 use crate::sessions::{self, wire_name};
 use crate::{print, units};
 
-const AFTER_HELP: &str = "It prints what came: ended with the command's exit code (or `unknown`), matched, quiet, input_wanted, stopped or exited.\n\
-    Exit codes: 0 what was awaited came, or nothing ran, or a line typed with `send` ended; 1 the command ended with another code than 0; 6 the program wants input; 7 it is \
+const AFTER_HELP: &str = "It prints why it returned: ended with the command's exit code (or `unknown`), matched, quiet, input_wanted, stopped or exited.\n\
+    Exit codes: 0 the awaited event came, nothing ran, or a line typed with `send` ended; 1 the command's exit code is not 0; 6 the program wants input; 7 it is \
     stopped; 8 the session has ended; 124 timed out.";
 
 /// The options of `wait`.

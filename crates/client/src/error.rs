@@ -17,10 +17,10 @@ pub enum ClientError {
     #[error("this user may not use the server's socket: {0}")]
     Closed(std::io::Error),
     /// The server accepted the request and has not answered; whether it performed it is unknown.
-    #[error("the server does not answer: nothing came within {} s", .0.as_secs())]
+    #[error("the server has not answered within {} s", .0.as_secs())]
     Silent(Duration),
     /// The connection broke; whether the server performed the request is unknown.
-    #[error("the connection to the server broke off: {0}")]
+    #[error("the connection to the server was lost: {0}")]
     Broken(hyper::Error),
     /// The server refused the request, with this problem.
     #[error("{}", .0.detail)]

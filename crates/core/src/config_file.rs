@@ -90,7 +90,7 @@ mod tests {
     fn each_mistake_is_reported_with_its_line() {
         for (text, why) in [
             ("[profiles.web]\nshel = 'zsh'\n", "/config.toml, line 2: unknown field `shel`"),
-            ("[profiles.web]\numask = '9'\n", "/config.toml, line 2: a mask has octal digits, such as \"027\""),
+            ("[profiles.web]\numask = '9'\n", "/config.toml, line 2: a umask has octal digits, such as \"027\""),
             (
                 "[profiles.web]\nlimits = { memoryMb = 1 }\n",
                 "/config.toml, line 2: memoryMb: 1 is not between 8 and 16777216",

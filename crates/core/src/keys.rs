@@ -348,7 +348,7 @@ fn press(button: u8, (row, column): (u16, u16), modes: Modes) -> Result<Vec<u8>,
     // X10's form: each number in one byte, from 32.
     let byte = |number: u16| {
         let byte = u8::try_from(number).ok().and_then(|number| number.checked_add(32));
-        byte.ok_or_else(|| "the program's mouse ends at row and column 223".to_owned())
+        byte.ok_or_else(|| "the program's mouse protocol ends at row and column 223".to_owned())
     };
     let (x, y) = (byte(column)?, byte(row)?);
     let mut bytes = vec![0x1b, b'[', b'M', button + 32, x, y];
@@ -455,7 +455,7 @@ mod tests {
         let old = Modes { mouse: true, ..Modes::default() };
         assert_eq!(typed_in("RightClick:5,10", old), b"\x1b[M\"*%\x1b[M#*%");
         let key = parse("Click:5,300").expect("valid")[0];
-        let too_far = Err("the program's mouse ends at row and column 223".to_owned());
+        let too_far = Err("the program's mouse protocol ends at row and column 223".to_owned());
         assert_eq!([key.bytes(old), parse("Click:65530,1").expect("valid")[0].bytes(old)], [too_far.clone(), too_far]);
         assert_eq!(typed_in("Click:223,223", old), b"\x1b[M \xff\xff\x1b[M#\xff\xff");
         let none = Err("the program does not use the mouse; use other keys".to_owned());

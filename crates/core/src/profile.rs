@@ -60,7 +60,7 @@ impl Profile {
     /// Why ptyd can prove none of the commands of a session with this profile and shell.
     pub fn unprovable(&self, shell: &str) -> Option<String> {
         if shell != "bash" {
-            Some(format!("its shell is {shell}, and only bash's commands are read"))
+            Some(format!("its shell is {shell}, and ptyd can read only bash's commands"))
         } else if self.rc != StartFiles::Clean {
             Some("its shell has read its user's start-up files (the profile has no rc = \"clean\")".to_owned())
         } else {
@@ -121,7 +121,7 @@ pub enum StartFiles {
 fn octal<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
     let text = String::deserialize(from)?;
     let mask = u32::from_str_radix(&text, 8).ok().filter(|mask| *mask <= 0o777);
-    mask.map(Some).ok_or_else(|| D::Error::custom("a mask has octal digits, such as \"027\""))
+    mask.map(Some).ok_or_else(|| D::Error::custom("a umask has octal digits, such as \"027\""))
 }
 
 fn limits<'de, D: Deserializer<'de>>(from: D) -> Result<Limits, D::Error> {

@@ -19,7 +19,7 @@ pub enum ServeError {
         state_dir: PathBuf,
     },
     /// Others could reach the address, and options that protect it are missing.
-    #[error("{address} is not a loopback address, and others can reach it: it needs {}; see docs/proxy.md", .missing.join(", and "))]
+    #[error("{address} is not a loopback address, so other machines can reach it: it needs {}; see docs/proxy.md", .missing.join(", and "))]
     Unprotected {
         /// The address.
         address: SocketAddr,

@@ -26,10 +26,10 @@ use file_edit::{FileEdit, Part, Value};
 pub struct SetupOptions {
     /// The MCP clients [default: those that this user has]
     hosts: Vec<Host>,
-    /// Print what would be done, and do nothing
+    /// Print the steps, and change nothing
     #[arg(long)]
     print: bool,
-    /// Take away what earlier setups have added
+    /// Remove everything that earlier setups have added
     #[arg(long, conflicts_with_all = ["print", "allow", "instructions", "skill"])]
     undo: bool,
     /// Ask nothing
@@ -41,7 +41,7 @@ pub struct SetupOptions {
     /// Also tell the agent to prefer ptyd, in CLAUDE.md or AGENTS.md
     #[arg(long)]
     instructions: bool,
-    /// Also add the skill, by which an agent uses ptyd over the command line
+    /// Also add the skill that teaches an agent ptyd's command line
     #[arg(long)]
     skill: bool,
 }
@@ -298,7 +298,7 @@ fn agreed(options: &SetupOptions) -> Result<bool, Failure> {
         return Ok(true);
     }
     if !tty::is_interactive() {
-        return Err(Failure::usage("nobody is here to ask; add --yes, or --print to see the steps"));
+        return Err(Failure::usage("there is no terminal to ask on; add --yes, or --print to see the steps"));
     }
     print::lines("Do this? [Y/n] ");
     let mut line = String::new();

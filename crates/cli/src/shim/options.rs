@@ -7,8 +7,8 @@ use crate::units;
 /// The options of `ptyd mcp`.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// Keep this client's sessions for this long after it has gone: seconds, or such as 1h; 0 ends them at once, and
-    /// keep never does
+    /// Keep this client's sessions for this long after it disconnects: a number of seconds, or a time such as 1h;
+    /// 0: end them at once; keep: never end them
     #[arg(long, default_value = "600", value_parser = detach, value_name = "keep|TIME")]
     pub detach: Detach,
     /// Show these tools to the model

@@ -67,7 +67,7 @@ pub enum ActionError {
         why: String,
     },
     /// There is no program that could read the input.
-    #[error("no program runs in session {session} that could read input; run a command first")]
+    #[error("no program that could read input runs in session {session}; run a command first")]
     NothingRuns {
         /// The session.
         session: SessionId,
@@ -145,7 +145,7 @@ pub enum ActionError {
     },
     /// The caller's token was revoked or has expired, or its browser's log-in has ended.
     #[error(
-        "the token was revoked or has expired, or the browser was logged out; a new token (ptyd token new) or link (ptyd open) helps"
+        "the token was revoked or has expired, or the browser was logged out; get a new token (ptyd token new) or a new link (ptyd open)"
     )]
     ShutOut,
     /// There is no such token.

@@ -88,11 +88,13 @@ impl PatternShare {
     ) -> Result<Pattern, ActionError> {
         let invalid = |why: String| ActionError::Invalid { field, problem: format!("{intro}{why}") };
         if text.len() > PATTERN_LENGTH_MAX {
-            return Err(invalid(format!("a pattern has at most {PATTERN_LENGTH_MAX} bytes")));
+            return Err(invalid(format!("a pattern may have at most {PATTERN_LENGTH_MAX} bytes")));
         }
         let classes = classes(text);
         if classes > PATTERN_CLASSES_MAX {
-            return Err(invalid(format!("{classes} character classes; a pattern has at most {PATTERN_CLASSES_MAX}")));
+            return Err(invalid(format!(
+                "{classes} character classes; a pattern may have at most {PATTERN_CLASSES_MAX}"
+            )));
         }
         let mut builder = RegexBuilder::new(text);
         builder.multi_line(true).size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_CACHE_BYTES_MAX);
@@ -121,7 +123,7 @@ impl PatternShare {
         let permit = self.permits.try_acquire().map_err(|_| ActionError::Limit {
             what: "the number of patterns with a character class, a `.` or a counted repetition (waitFor, gone:, q) in open requests of this principal",
             limit: PATTERNS_PER_PRINCIPAL_MAX as u64,
-            hint: "let some of them end, or join several patterns into one by |",
+            hint: "let some of them end, or join several patterns into one with |",
         })?;
         permit.forget();
         Ok(Arc::new(Permit(Arc::clone(self))))

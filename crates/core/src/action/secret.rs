@@ -55,7 +55,7 @@ pub enum NoSecret {
     #[error("a secret is one line without control characters")]
     Control,
     /// Longer than any password.
-    #[error("a secret has at most {} bytes", Secret::BYTES_MAX)]
+    #[error("a secret may have at most {} bytes", Secret::BYTES_MAX)]
     TooLong,
 }
 

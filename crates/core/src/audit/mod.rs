@@ -258,7 +258,7 @@ impl Recording {
 
     async fn write_also(&self, line: &[u8], also: impl FnOnce(&mut Pending)) -> Result<(), String> {
         let Ok(mut file) = tokio::time::timeout(self.patience, self.file.lock()).await else {
-            let why = format!("the disk has not taken a line for {} s", self.patience.as_secs_f64());
+            let why = format!("the disk has accepted no line for {} s", self.patience.as_secs_f64());
             return Err(self.failed(why));
         };
         let mut lines = std::mem::take(&mut file.lines);

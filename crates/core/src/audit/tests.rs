@@ -408,7 +408,7 @@ async fn no_request_hangs_if_the_disk_does_not_answer() {
     let on = log.on.as_ref().expect("on");
     let _held = on.file.lock().await;
     let refused = act(&log, execute("true"), Ok(Outcome::Typed(0))).await.expect_err("refused").to_string();
-    assert!(refused.contains("the disk has not taken a line for 0.02 s"), "{refused}");
+    assert!(refused.contains("the disk has accepted no line for 0.02 s"), "{refused}");
     act(&log, terminate(), Ok(Outcome::Typed(0))).await.expect("ended in any case");
 }
 

@@ -81,7 +81,7 @@ impl NamedSecrets {
         let _one = locked(&self.writing);
         let mut by_name = locked(&self.known).by_name.clone();
         if by_name.len() >= SECRETS_MAX && !by_name.contains_key(name) {
-            let hint = "remove one that is not used (ptyd secret rm)";
+            let hint = "remove an unused one (ptyd secret rm)";
             return Err(ActionError::Limit { what: "the number of secrets", limit: SECRETS_MAX as u64, hint });
         }
         let set = sys::time::wall();
@@ -196,7 +196,7 @@ pub fn name_problem(name: &str) -> Option<String> {
         || name.len() > SECRET_NAME_CHARS_MAX
     {
         return Some(format!(
-            "has capital letters, digits and underscores, begins with a letter, and has at most {SECRET_NAME_CHARS_MAX} of them"
+            "must consist of at most {SECRET_NAME_CHARS_MAX} capital letters, digits and underscores, and begin with a letter"
         ));
     }
     if name.starts_with("PTYD_") {
@@ -226,17 +226,17 @@ fn check_value(value: &str) -> Result<(), ActionError> {
     value.bytes().for_each(|byte| seen[usize::from(byte)] = true);
     let problem = if value.len() < MASKED_BYTES_MIN {
         format!(
-            "has {} bytes; a secret has at least {MASKED_BYTES_MIN}, for a shorter one would be masked wherever it occurs by chance",
+            "has {} bytes; a secret needs at least {MASKED_BYTES_MIN}, because ptyd would mask a shorter one wherever it occurs by chance",
             value.len()
         )
     } else if value.len() > SECRET_BYTES_MAX {
-        format!("has {} bytes; a secret has at most {SECRET_BYTES_MAX}", value.len())
+        format!("has {} bytes; a secret may have at most {SECRET_BYTES_MAX}", value.len())
     } else if value.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
-        "has control characters; encode such a secret as text, such as base64".to_owned()
+        "has control characters; encode it as text, for example in base64".to_owned()
     } else if !value.split(['\n', '\r']).any(|line| line.len() >= MASKED_BYTES_MIN) {
-        format!("has no line of {MASKED_BYTES_MIN} bytes; shorter ones are not masked")
+        format!("has no line of at least {MASKED_BYTES_MIN} bytes, and ptyd does not mask shorter ones")
     } else if seen.iter().filter(|seen| **seen).count() < DIFFERENT_BYTES_MIN {
-        format!("has fewer than {DIFFERENT_BYTES_MIN} different bytes; it would be masked in usual output")
+        format!("has fewer than {DIFFERENT_BYTES_MIN} different bytes; ptyd would mask it in ordinary output")
     } else {
         return Ok(());
     };

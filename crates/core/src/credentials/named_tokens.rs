@@ -131,11 +131,11 @@ impl Tokens {
         check_name(&name)?;
         check_profiles(scope, &bounds.profiles)?;
         if scope == Scope::Admin && bounds.confinement.is_some() {
-            let problem = "a token of scope admin may use every session, so it is not confined".to_owned();
+            let problem = "a token of scope admin may use every session, so it cannot be confined".to_owned();
             return Err(ActionError::Invalid { field: "confinement", problem });
         }
         if scope == Scope::Admin && bounds.policy.is_some() {
-            let problem = "a token of scope admin may make tokens without a policy, so none binds it".to_owned();
+            let problem = "a token of scope admin may make tokens without a policy, so it cannot have one".to_owned();
             return Err(ActionError::Invalid { field: "policy", problem });
         }
         check_secrets(&bounds.secrets)?;
@@ -162,7 +162,7 @@ impl Tokens {
             return Err(ActionError::Invalid { field: "name", problem });
         }
         if known.len() >= TOKENS_MAX {
-            let hint = "revoke one that is not used";
+            let hint = "revoke an unused one";
             return Err(ActionError::Limit { what: "the number of tokens", limit: TOKENS_MAX as u64, hint });
         }
         known.push(fresh);
@@ -212,9 +212,9 @@ fn cannot_keep(error: &io::Error) -> ActionError {
 fn check_profiles(scope: Scope, profiles: &[String]) -> Result<(), ActionError> {
     let is_name = |name: &String| (1..=PROFILE_NAME_CHARS_MAX).contains(&name.chars().count());
     let problem = if scope == Scope::Admin && !profiles.is_empty() {
-        "a token of scope admin may use every session, so it is not bound to profiles".to_owned()
+        "a token of scope admin may use every session, so it cannot be bound to profiles".to_owned()
     } else if profiles.len() > TOKEN_PROFILES_MAX || !profiles.iter().all(is_name) {
-        format!("has at most {TOKEN_PROFILES_MAX} names of 1 to {PROFILE_NAME_CHARS_MAX} characters")
+        format!("may have at most {TOKEN_PROFILES_MAX} names of 1 to {PROFILE_NAME_CHARS_MAX} characters")
     } else {
         return Ok(());
     };
@@ -226,7 +226,7 @@ fn check_secrets(secrets: &[TokenSecret]) -> Result<(), ActionError> {
     let variables: Vec<_> = secrets.iter().map(|secret| &secret.variable).collect();
     let twice = (1..variables.len()).find(|at| variables[..*at].contains(&variables[*at]));
     let problem = if secrets.len() > PROFILE_SECRETS_MAX {
-        format!("has at most {PROFILE_SECRETS_MAX}")
+        format!("may have at most {PROFILE_SECRETS_MAX}")
     } else if let Some(problem) = secrets.iter().find_map(|secret| name_problem(&secret.name)) {
         format!("the name of a secret {problem}")
     } else if let Some(problem) = secrets.iter().find_map(|secret| name_problem(&secret.variable)) {

@@ -62,8 +62,7 @@ impl Integration {
             shell.handover.script = self.place(script, None);
         }
         if wanted.clean && kind == Kind::Other {
-            let problem =
-                format!("rc: {asked_name} cannot be started clean; the shells that ptyd has a script for can");
+            let problem = format!("rc: {asked_name} cannot be started clean, because ptyd has no script for it");
             return Err(ActionError::Invalid { field: "profile", problem });
         }
         let shown = match kind {
@@ -84,10 +83,12 @@ fn not_found(host: &dyn Programs, asked: &str, wanted: &Wanted<'_>) -> ActionErr
              https://learn.microsoft.com/powershell, or give the absolute path of one"
         )
     } else if asked.contains('/') {
-        format!("{asked:?} is not an absolute path of a program; there are {}", there.join(", "))
+        format!("{asked:?} is not the absolute path of a program; the installed shells are {}", there.join(", "))
     } else {
         let there = there.join(", ");
-        format!("no program {asked:?} on PATH: there are {there}; install it, or give another name or an absolute path")
+        format!(
+            "no program {asked:?} on PATH; the installed shells are {there}; install it, or give another name or an absolute path"
+        )
     };
     ActionError::Invalid { field: "shell", problem }
 }

@@ -62,9 +62,9 @@ fn a_missing_shell_is_refused_with_the_list_of_existing_ones() {
     };
     assert_eq!(
         why("fishy"),
-        "no program \"fishy\" on PATH: there are bash, dash; install it, or give another name or an absolute path"
+        "no program \"fishy\" on PATH; the installed shells are bash, dash; install it, or give another name or an absolute path"
     );
-    assert_eq!(why("./x"), "\"./x\" is not an absolute path of a program; there are bash, dash");
+    assert_eq!(why("./x"), "\"./x\" is not the absolute path of a program; the installed shells are bash, dash");
 }
 
 #[test]

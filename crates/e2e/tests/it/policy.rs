@@ -253,7 +253,7 @@ async fn settings_of_a_request_at_the_start_make_a_session_unprovable() {
     let harmless = server.session_with(CreateRequest { env: env("TZ"), ..CreateRequest::default() }).await;
     assert_eq!(harmless.gives("echo a").await.0, 0);
     let dash = server.session_with(CreateRequest { shell: Some("sh".into()), ..CreateRequest::default() }).await;
-    assert!(refused(&dash, ask("echo a")).await.1.contains("only bash's commands are read"));
+    assert!(refused(&dash, ask("echo a")).await.1.contains("ptyd can read only bash's commands"));
     // A policy that allows the unproven does, and its sessions say that nothing is proven.
     let free = server.session_with(CreateRequest { env: env("A"), ..by("free") }).await;
     assert_eq!(free.gives("for i in 1 2; do echo $i; done").await, (0, "1\n2\n".to_owned()));

@@ -210,7 +210,7 @@ async fn a_clean_shell_reads_none_of_the_users_start_up_files() {
         }
     }
     let (why, _) = refusal(&server, &CreateRequest { shell: Some("python3".to_owned()), ..by("clean") }).await;
-    assert_eq!(why, "profile: rc: python3 cannot be started clean; the shells that ptyd has a script for can");
+    assert_eq!(why, "profile: rc: python3 cannot be started clean, because ptyd has no script for it");
 }
 
 #[tokio::test]

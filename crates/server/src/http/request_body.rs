@@ -31,15 +31,15 @@ const LINGER: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotTaken {
     /// It has more bytes than allowed.
-    #[error("the body of this request has at most {0} bytes")]
+    #[error("the body of this request may have at most {0} bytes")]
     TooLong(usize),
     /// Parsed, it would take many times its size.
     #[error(
-        "a body holds at most {BODY_VALUES_MAX} JSON values, and nests {BODY_DEPTH_MAX} deep at most; give long text as one string"
+        "a body may hold at most {BODY_VALUES_MAX} JSON values, nested at most {BODY_DEPTH_MAX} deep; give long text as one string"
     )]
     TooMany,
     /// It did not arrive in time.
-    #[error("the body did not come within {} s", BODY_TIMEOUT.as_secs())]
+    #[error("the body did not arrive within {} s", BODY_TIMEOUT.as_secs())]
     Late,
     /// The principal sends too many at once.
     #[error(
@@ -48,7 +48,7 @@ pub(crate) enum NotTaken {
     )]
     Busy,
     /// Its sender disconnected.
-    #[error("the body broke off")]
+    #[error("the body ended early")]
     Broken,
 }
 

@@ -274,7 +274,7 @@ fn asks_for_structured_answers(parts: &Parts) -> Result<bool, String> {
         asks |= match word {
             "true" => true,
             "false" => false,
-            _ => return Err(format!("{STRUCTURED_HEADER} and ?{STRUCTURED_QUERY}= are true or false")),
+            _ => return Err(format!("{STRUCTURED_HEADER} and ?{STRUCTURED_QUERY}= must be true or false")),
         };
     }
     Ok(asks)

@@ -27,7 +27,7 @@ pub(super) async fn batch(
 ) -> Result<Json<api::BatchAnswer>, ProblemResponse> {
     let count = body.operations.len();
     if !(1..=limits::BATCH_OPERATIONS_MAX).contains(&count) {
-        let problem = format!("{count} is not within 1 to {}", limits::BATCH_OPERATIONS_MAX);
+        let problem = format!("{count} is not between 1 and {}", limits::BATCH_OPERATIONS_MAX);
         return Err(ProblemResponse::field("operations", problem));
     }
     let batch_id = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();

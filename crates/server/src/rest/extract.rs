@@ -220,7 +220,7 @@ pub(super) fn seconds(field: &'static str, value: Option<f64>, default: Duration
     if (0.0..=most).contains(&value) {
         Ok(Duration::from_secs_f64(value))
     } else {
-        Err(ProblemResponse::field(field, format!("{value} is not within 0 to {most} seconds")))
+        Err(ProblemResponse::field(field, format!("{value} is not between 0 and {most} seconds")))
     }
 }
 
@@ -245,7 +245,7 @@ pub(super) fn count(
 ) -> Result<usize, ProblemResponse> {
     let Some(value) = value else { return Ok(default) };
     let fits = usize::try_from(value).ok().filter(|v| (least..=most).contains(v));
-    fits.ok_or_else(|| ProblemResponse::field(field, format!("{value} is not within {least} to {most}")))
+    fits.ok_or_else(|| ProblemResponse::field(field, format!("{value} is not between {least} and {most}")))
 }
 
 /// The text budget of an answer, in characters.
@@ -259,7 +259,7 @@ pub(super) fn size(prefix: &str, size: api::Dimensions) -> Result<(u16, u16), Pr
         if !(1..=most).contains(&value) {
             return Err(ProblemResponse::field(
                 format!("{prefix}{name}"),
-                format!("{value} is not within 1 to {most}"),
+                format!("{value} is not between 1 and {most}"),
             ));
         }
     }
@@ -383,9 +383,12 @@ mod tests {
         for bad in [-0.1, 86_400.5, f64::NAN, f64::INFINITY] {
             assert_eq!(seconds("timeout", Some(bad), Duration::ZERO).map_err(|r| r.field), Err(Some("timeout".into())));
         }
-        assert_eq!(count("limit", Some(0), 1, 1, 9).map_err(|r| r.detail), Err("limit: 0 is not within 1 to 9".into()));
+        assert_eq!(
+            count("limit", Some(0), 1, 1, 9).map_err(|r| r.detail),
+            Err("limit: 0 is not between 1 and 9".into())
+        );
         assert_eq!(count("limit", None, 1, 1, 9), Ok(1));
         let refused = size("dimensions.", api::Dimensions { cols: 80, rows: 0 }).map_err(|r| r.detail);
-        assert_eq!(refused, Err("dimensions.rows: 0 is not within 1 to 1000".into()));
+        assert_eq!(refused, Err("dimensions.rows: 0 is not between 1 and 1000".into()));
     }
 }

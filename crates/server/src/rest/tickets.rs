@@ -41,7 +41,7 @@ pub(super) async fn create(
 /// A link by which a browser logs in. A log-in outlives the program that made it, so a program in a session makes none.
 async fn link(rest: &Rest, principal: &Principal) -> Result<Response, ProblemResponse> {
     if principal.origin.from_session.is_some() {
-        let help = "a program in a session makes no link to the page; run `ptyd open` outside of ptyd's sessions";
+        let help = "a program in a session cannot make a link to the page; run `ptyd open` outside of ptyd's sessions";
         return Err(ProblemResponse::new(ErrorCode::Forbidden, help));
     }
     logins::record(rest, principal, LogInStep::Link).await?;

@@ -79,7 +79,7 @@ async fn named(dispatcher: &Dispatcher, principal: &Principal, name: String) -> 
 }
 
 fn form(view: &ApprovalView) -> Response {
-    let mut content = String::from("<p>It runs exactly so, once, if you allow it.</p>\n<dl>\n");
+    let mut content = String::from("<p>If you allow it, exactly this runs, once.</p>\n<dl>\n");
     let mut entry = |name: &str, value: String| {
         let _ = writeln!(content, "<dt>{name}</dt><dd>{value}</dd>");
     };
@@ -115,7 +115,7 @@ fn form(view: &ApprovalView) -> Response {
 
 fn refused(error: &ActionError) -> Response {
     let problem = ProblemResponse::from(error.clone());
-    let remedy = "<code>ptyd approvals</code> lists what waits, and decides in a terminal of yours.";
+    let remedy = "<code>ptyd approvals</code> lists the waiting requests, and decides them in your terminal.";
     page(status_of(&problem), "Nothing was decided", &format!("<p>{}.</p>\n<p>{remedy}</p>", escaped(&problem.detail)))
 }
 

@@ -432,7 +432,7 @@ impl Guard {
         let principal = match (self.token.is(shown), locality) {
             (true, Locality::Local) => Some(Principal::local()),
             (true, Locality::Remote) => {
-                let help = "the server's own token is valid only on its machine, and not through a proxy; `ptyd token new NAME` makes a token for other places";
+                let help = "the server's own token is valid only on its machine, and not through a proxy; `ptyd token new NAME` makes a token for other machines";
                 return Err(ProblemResponse::new(ErrorCode::Unauthorized, help));
             }
             (false, _) => self.tokens.find(shown),
@@ -469,7 +469,7 @@ impl Guard {
     /// A ticket is used up even if it is for another place.
     fn by_ticket(&self, entrance: Entrance<'_>, shown: &str) -> Result<Option<Authenticated>, ProblemResponse> {
         let Some(grant) = self.tickets.redeem(shown) else {
-            let help = "the ticket is unknown, used or too old; ask for a new one with POST /tickets";
+            let help = "the ticket is unknown, used or expired; get a new one with POST /tickets";
             return Err(ProblemResponse::new(ErrorCode::Unauthorized, help));
         };
         if grant.principal.is_shut_out() {

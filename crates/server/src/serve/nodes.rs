@@ -98,7 +98,7 @@ impl Nodes {
             return misdirected(", to which another node has forwarded it");
         }
         let lost = |error: &dyn std::fmt::Display| {
-            let help = format!("node {node} was not reached, or broke off: {error}");
+            let help = format!("node {node} was not reached, or the connection was lost: {error}");
             ProblemResponse::new(ErrorCode::NodeUnreachable, help)
         };
         let address = peers.replace(NODE_IN_URL, &node.to_string());

@@ -528,7 +528,7 @@ fn ended() -> End {
 pub(super) fn broken(error: axum::Error) -> End {
     let text = error.to_string();
     if text.contains("too long") || text.contains("too big") {
-        let why = format!("a message has at most {} bytes; send several", limits::MESSAGE_BYTES_MAX);
+        let why = format!("a message may have at most {} bytes; send several", limits::MESSAGE_BYTES_MAX);
         End::Close(Code::TooLong, why)
     } else {
         End::Close(Code::Protocol, text)

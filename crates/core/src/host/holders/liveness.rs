@@ -155,7 +155,7 @@ pub(super) fn note_forced(folder: &Path) {
     // A file that is there says it already. It is not opened: a named pipe in its place would keep this thread waiting.
     match std::fs::File::create_new(folder.join(FORCED_FILE)) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
-            tracing::warn!(folder = %folder.display(), error = %e, "that its holder is killed on request is not recorded");
+            tracing::warn!(folder = %folder.display(), error = %e, "cannot record that its holder is killed on request");
         }
         Ok(_) | Err(_) => {}
     }

@@ -147,7 +147,7 @@ impl From<NoTurn> for ToolError {
             ),
             NoTurn::TimedOut => (
                 ErrorCode::SessionBusy,
-                "not run: an earlier command of this client in the session was not answered in this call's time; look at \
+                "not run: an earlier command of this client in the session was not answered within this call's timeout; look at \
                  that one first, or give a longer timeout",
             ),
         };
