@@ -49,7 +49,7 @@ fn moment(text: &str) -> Result<Timestamp, String> {
         return Ok(at);
     }
     let ago: Duration = units::time(text.trim_end_matches("ago").trim_end())
-        .map_err(|_| "must be a time ago, such as 10m, or an RFC 3339 time".to_owned())?;
+        .map_err(|_| "must be an age, such as 10m, or an RFC 3339 time".to_owned())?;
     Timestamp::now().checked_sub(ago).map_err(|e| e.to_string())
 }
 

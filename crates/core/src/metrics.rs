@@ -95,7 +95,7 @@ impl Default for Metrics {
         registry.register("ptyd_websockets", "WebSockets that are open", new.sockets.clone());
         registry.register_with_unit(
             "ptyd_disk_free",
-            "Room where the state directory is",
+            "Free space on the state directory's disk",
             Unit::Bytes,
             new.free.clone(),
         );

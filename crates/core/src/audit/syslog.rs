@@ -47,7 +47,7 @@ pub(super) fn start(folder: &Path, address: &SyslogAddress) -> io::Result<SyncSe
                 Ok(false) => has_failed = false,
                 Err(e) if has_failed => tracing::debug!(address = %forwarder.address, error = %e, "syslog"),
                 Err(e) => {
-                    tracing::warn!(address = %forwarder.address, error = %e, "the audit log is not forwarded; tried again every second");
+                    tracing::warn!(address = %forwarder.address, error = %e, "the audit log is not forwarded; ptyd tries again every second");
                     has_failed = true;
                 }
             }
