@@ -193,7 +193,7 @@ fn is_here(caller: &Caller, id: &str) -> Result<bool, ErrorData> {
 /// A call that this server does not know: hosts ask for an unknown id for minutes.
 fn forgotten(caller: &Caller, id: &str) -> DetailedTask {
     let why = format!(
-        "no longer known: the wait for approval {id} has ended, or another server has begun since; look at the \
+        "no longer known: the wait for approval {id} has ended, or another server has started since; look at the \
          session, and send the request \
          again if it has not run"
     );

@@ -195,8 +195,11 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         };
         let (method, is_json) = (parts.method.clone(), is_json(&parts.headers));
         if ![Method::GET, Method::POST, Method::DELETE].contains(&method) {
-            let refused =
-                refusal(StatusCode::METHOD_NOT_ALLOWED, INVALID_REQUEST, "this path accepts only the methods in the header Allow");
+            let refused = refusal(
+                StatusCode::METHOD_NOT_ALLOWED,
+                INVALID_REQUEST,
+                "this path accepts only the methods in the header Allow",
+            );
             return ([(header::ALLOW, "GET, POST, DELETE")], refused).into_response();
         }
         let delivery = Delivery::default();
