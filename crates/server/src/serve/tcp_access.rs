@@ -148,7 +148,7 @@ fn host<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Result<Option<&'a str>, Pro
     match hosts.next() {
         // RFC 9112, 3.2: a proxy before us may have used the other one.
         Some(_) if hosts.next().is_some() => {
-            Err(ProblemResponse::new(ErrorCode::MalformedHead, "a request has one Host header"))
+            Err(ProblemResponse::new(ErrorCode::MalformedHead, "a request must have exactly one Host header"))
         }
         // The target counts, where it names the host.
         host => Ok(uri.authority().map(|authority| authority.as_str()).or(host.and_then(|host| host.to_str().ok()))),
