@@ -71,7 +71,7 @@ impl PolicyFile {
         let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
         let policies = self.policies().map_err(invalid)?;
         let (Some(file), Some(now)) = (self.remembered(), policies.get(policy)) else {
-            return Err(invalid(format!("the policy file no longer has a policy {policy:?}")));
+            return Err(invalid(format!("the policy file has no policy {policy:?} any more")));
         };
         if now.remembers(command, cwd).is_some() {
             return Ok(());

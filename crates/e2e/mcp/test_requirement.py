@@ -106,7 +106,7 @@ async def test_a_reset_kills_and_names_the_running_program_and_runs_the_command_
 
 async def test_input_without_a_program_is_an_error(workspace):
     refused = await workspace.terminal("yes", is_input=True)
-    assert (refused.is_error, "no program runs" in refused.text) == (True, True)
+    assert (refused.is_error, "no program that could read input runs" in refused.text) == (True, True)
 
 
 @pytest.mark.not_confined("the directory cannot be a workspace")

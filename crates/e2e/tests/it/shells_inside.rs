@@ -310,7 +310,7 @@ async fn a_shell_that_does_not_exist_is_refused_with_a_remedy() {
     let error = server.client().create(&wish, None).await.expect_err("no such program");
     assert_eq!(error.code(), Some(ErrorCode::InvalidField));
     let text = error.to_string();
-    assert!(text.contains("there are bash, ") && text.contains("install it"), "{text}");
+    assert!(text.contains("the installed shells are bash, ") && text.contains("install it"), "{text}");
 }
 
 #[tokio::test]
