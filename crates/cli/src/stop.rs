@@ -46,7 +46,7 @@ pub async fn stop(paths: &Paths, options: &StopOptions) -> Result<ExitCode, Fail
             Err(error @ ClientError::NoServer(_)) => Failure::no_server(error),
             Err(error) => error.into(),
             Ok(_) => Failure::new(
-                "the server answers, but its process is not here; stop it in its container, or as its user",
+                "the server answers, but its process cannot be seen from here; stop it in its container, or as its user",
             ),
         });
     };

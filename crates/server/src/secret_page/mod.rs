@@ -128,7 +128,7 @@ fn form(request: &SecretRequest) -> Response {
     entry("The program’s own words, which any program can print", prompt);
     content += &format!(
         "</dl>\n<form method=\"post\" autocomplete=\"off\">\n<label for=\"secret\">The secret: this program receives it, and ptyd records it nowhere</label>\n<input id=\"secret\" name=\"secret\" type=\"password\" autocomplete=\"off\" \
-         maxlength=\"{}\" autofocus>\n<button>Type it</button>\n</form>\n<p>This page is good once, and for another {} \
+         maxlength=\"{}\" autofocus>\n<button>Type it</button>\n</form>\n<p>This page works once, for another {} \
          minutes.</p>",
         Secret::BYTES_MAX,
         left.as_secs().div_ceil(60)
