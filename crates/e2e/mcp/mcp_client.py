@@ -316,10 +316,17 @@ class Workspace:
         """Confines every session to the project's folder. A machine that cannot do that skips the case."""
         if why := hindrance(tier):
             pytest.skip(why)
-        settings = f'tier = "{tier}", network = true, writable = ["{self.project}"], project_settings = true'
+        settings, env = f'tier = "{tier}", network = true, writable = ["{self.project}"], project_settings = true', ""
         if tier == "container":
-            settings += f', engine = "{os.environ[ENGINE]}", image = "{os.environ[IMAGE]}", readable = ["/usr"]'
-        self.configure(f'[profiles.default]\ncwd = "{self.project}"\nconfinement = {{ {settings} }}\n')
+            # Not the whole home, which holds ptyd's own files.
+            files = [self.home / file for file in (".bashrc", ".config/fish/config.fish")]
+            for file in files:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.touch()
+            readable = json.dumps(["/usr", *map(str, files)])
+            settings += f', engine = "{os.environ[ENGINE]}", image = "{os.environ[IMAGE]}", readable = {readable}'
+            env = f'env = {{ HOME = "{self.home}" }}\n'
+        self.configure(f'[profiles.default]\ncwd = "{self.project}"\n{env}confinement = {{ {settings} }}\n')
 
     def configure(self, config: str, policy: str | None = None) -> None:
         """Writes the user's configuration, and a policy."""
