@@ -100,7 +100,8 @@ class Server:
         for of in processes:
             with contextlib.suppress(OSError):
                 terminals |= {link for fd in os.listdir(f"/proc/{of}/fd") if (link := os.readlink(f"/proc/{of}/fd/{fd}")).startswith("/dev/pts/")}
-        files = (path for path in [self.state, *self.state.rglob("*")])
+        # Unlike rglob, this goes on when a folder is removed meanwhile.
+        files = [Path(folder, name) for folder, _, names in os.walk(self.state) for name in (".", *names)]
         return {
             "pss": pss(pid),
             "holders_pss": sum(map(pss, holders)),
@@ -108,7 +109,7 @@ class Server:
             "threads": len(os.listdir(f"/proc/{pid}/task")),
             "ptys": len({terminal for terminal in terminals if terminal[9:].isdigit()}),
             "processes": len(processes),
-            "cgroups": sum(group.name in self.sessions for group in Path("/sys/fs/cgroup").rglob("s*-*")),
+            "cgroups": sum(Path(folder).name in self.sessions for folder, _, _ in os.walk("/sys/fs/cgroup")),
             "disk": sum(size_of(path) for path in files) // 1024,
         }
 

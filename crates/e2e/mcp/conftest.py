@@ -41,10 +41,13 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Leaves out cases that no confined session can pass, if all sessions are. Begins with the cases that take longest, for which the
-    other workers would wait at the end."""
-    if TIER:
-        items[:] = [item for item in items if not item.get_closest_marker("not_confined")]
+    """Skips cases that no session of the tier can pass, if all sessions are in one, and says why. Begins with the cases that take longest,
+    for which the other workers would wait at the end."""
+    for item in items if TIER else []:
+        for mark in item.iter_markers("not_confined"):
+            why, *tiers = mark.args
+            if TIER in tiers or not tiers:
+                item.add_marker(pytest.mark.skip(reason=f"not in the tier {TIER}: {why}"))
     items.sort(key=lambda item: not any(name in item.name for name in ("ratatui", "inspector", "document_says", "every_field", "_image_", "each_package")))
 
 
