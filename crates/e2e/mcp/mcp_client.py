@@ -323,6 +323,7 @@ class Workspace:
             for file in files:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.touch()
+            files += [self.home / cache / "fish/generated_completions" for cache in (".local/share", ".cache")]
             readable = json.dumps(["/usr", *map(str, files)])
             settings += f', engine = "{os.environ[ENGINE]}", image = "{os.environ[IMAGE]}", readable = {readable}'
             env = f'env = {{ HOME = "{self.home}" }}\n'
