@@ -201,6 +201,8 @@ class Soak:
         self.samples: list[dict] = []
         self.live: dict[str, Session] = {}
         self.random = random.Random(options.seed)
+        # The time for what has ended to be gone.
+        self.patience = PATIENCE
 
     # ---- the work ----
 
@@ -237,10 +239,11 @@ class Soak:
     def works(self, client: Client, sessions: list[Session], seed: int) -> None:
         """One worker with its sessions."""
         chance = random.Random(seed)
-        names, shares = list(WORK), list(WORK.values())
+        # Each kind comes at least once.
+        first = chance.sample(list(WORK), len(WORK))
         while not self.is_over.is_set():
             slot = chance.randrange(len(sessions))
-            name = chance.choices(names, shares)[0]
+            name = first.pop() if first else chance.choices(list(WORK), list(WORK.values()))[0]
             if name in ("leave", "end"):
                 with self.lock:
                     del self.live[sessions[slot].id]
@@ -357,9 +360,9 @@ class Soak:
         chance = random.Random(seed)
         while not self.is_over.is_set():
             with self.lock:
-                session = chance.choice(list(self.live))
-            since = None
-            for _ in range(chance.randrange(1, 4)):
+                session = chance.choice([*self.live, None])
+            since, rounds = None, chance.randrange(1, 4) if session else 0
+            for _ in range(rounds):
                 since = self.looks_at(session, since, chance.randrange(5, 40))
                 if since is None:
                     break
@@ -425,10 +428,12 @@ class Soak:
         print(row(["minute", *(f"{name} {unit}".strip() for name, unit in SAMPLED.items())]), flush=True)
         print(row(["start", *(start.get(name) for name in SAMPLED)]), flush=True)
         threads = self.threads()
-        self.guarded(self.conducts)
-        self.is_over.set()
-        for thread in threads:
-            thread.join()
+        try:
+            self.guarded(self.conducts)
+        finally:
+            self.is_over.set()
+            for thread in threads:
+                thread.join()
         return self.report(start)
 
     def conducts(self, _: Client) -> None:
@@ -456,14 +461,14 @@ class Soak:
 
     def rested(self, most: int | None = None) -> dict[str, int]:
         """Measures the server without a session, once nothing but it and its spare holder is there, with no more descriptors than `most`."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + self.patience
         while True:
             left = [command for command in self.server.processes().values() if "serve" not in command and "/spare-" not in command]
             found = self.server.measured()
             if not left and (most is None or found["fds"] <= most):
                 return found
             if time.monotonic() > deadline:
-                raise Broken(f"{left} are left, and {found['fds']} descriptors, where {most} were" if left else f"{found['fds']} descriptors, where {most} were")
+                raise Broken(f"processes are left: {left}; {found['fds']} descriptors of the server, {most} at the start")
             time.sleep(0.1)
 
     def report(self, start: dict[str, int]) -> dict:
@@ -485,7 +490,7 @@ class Soak:
                     if idle[name] > start[name]:
                         raise Broken(f"{idle[name]} {name} are left, where {start[name]} were")
                 self.server.end(signal.SIGTERM)
-                self.rests_nothing()
+                self.nothing_is_left()
         except Broken as why:
             self.broken.append(str(why))
         drift = {name: slope(self.samples, name) for name in SAMPLED}
@@ -497,9 +502,9 @@ class Soak:
             "start": start, "samples": self.samples, "idle": idle, "drift_per_hour": drift, "broken": self.broken,
         }  # fmt: skip
 
-    def rests_nothing(self) -> None:
+    def nothing_is_left(self) -> None:
         """No process of the run is left behind the server."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + self.patience
         while left := self.server.processes():
             if time.monotonic() > deadline:
                 raise Broken(f"left behind the server: {left}")
@@ -602,7 +607,10 @@ def options_of(words: list[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     """The command."""
     options = options_of()
+    # Shows where a run stands that seems to hang.
     faulthandler.register(signal.SIGUSR1)
+    for signo in signal.SIGINT, signal.SIGTERM:
+        signal.signal(signo, lambda *_: sys.exit("stopped"))
     report = soak(options)
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n")
