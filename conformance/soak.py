@@ -24,12 +24,12 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 PTYD = Path(os.environ.get("PTYD_BIN") or Path(__file__).resolve().parents[1] / "target/debug/ptyd").resolve()
-# What hangs: far longer than any call takes, on a slow machine too.
+# A call that takes as many seconds hangs. A slow machine takes far less.
 PATIENCE = 120
 WORKERS, VIEWERS = 8, 4
 # The share of each kind of work, out of their sum.
 WORK = {"adds": 50, "code": 10, "type": 10, "flood": 5, "wait": 8, "screen": 8, "leave": 4, "end": 5}
-# What is sampled, with the unit of the table.
+# The columns of the table, with their units.
 SAMPLED = {
     "pss": "KiB", "holders_pss": "KiB", "fds": "", "threads": "", "ptys": "", "processes": "", "cgroups": "", "disk": "KiB", "sessions": "",
     "cpu": "%", "commands": "/s", "p50": "ms", "p99": "ms",
@@ -93,7 +93,7 @@ class Server:
         return found
 
     def measured(self) -> dict[str, int]:
-        """What it takes of the machine."""
+        """The parts of the machine that it takes."""
         processes, pid = self.processes(), self.process.pid
         holders = [other for other, command in processes.items() if command.startswith("ptyd-holder")]
         terminals = set()
@@ -225,7 +225,7 @@ class Soak:
             self.is_over.wait(ahead)
 
     def guarded(self, work, *arguments) -> None:
-        """Runs a thread's work; what it finds broken ends the run."""
+        """Runs a thread's work, which ends the run if it fails."""
         client = Client(self.server)
         try:
             work(client, *arguments)
@@ -349,7 +349,7 @@ class Soak:
         while not self.is_over.wait(0.2):
             kills, begun = self.kills, time.monotonic()
             self.runs(client, session, "true", "")
-            # What a killed server owed counts as a restart, not as a command.
+            # A command that waited for the next server shows its restart.
             if kills == self.kills and self.server.serves.is_set():
                 with self.lock:
                     self.latencies.append(1000 * (time.monotonic() - begun))
@@ -419,7 +419,7 @@ class Soak:
     def play(self) -> dict:
         """The whole run, and its report."""
         client = Client(self.server)
-        # What the first session brings belongs to the start.
+        # The files that the first session makes belong to the start.
         first = Session(client)
         self.runs(client, first, "true", "")
         client.ask("DELETE", f"/{first.id}", force="true", purge="true")
@@ -469,7 +469,6 @@ class Soak:
                 return found
             if time.monotonic() > deadline:
                 raise Broken(f"processes are left: {left}; {found['fds']} descriptors of the server, {most} at the start")
-            time.sleep(0.1)
 
     def report(self, start: dict[str, int]) -> dict:
         """Ends all sessions, lets the server rest, and compares."""
@@ -483,7 +482,8 @@ class Soak:
                 # The server keeps files of the newest ended sessions open.
                 subprocess.run([PTYD, "prune", "--ended"], env=self.server.env, stdout=subprocess.DEVNULL, check=True)
                 self.rested(start["fds"])
-                time.sleep(self.options.rest)
+                # A rest is a time and no event.
+                threading.Event().wait(self.options.rest)
                 idle = self.rested(start["fds"])
                 print(row(["idle", *(idle.get(name) for name in SAMPLED)]), flush=True)
                 for name in "ptys", "cgroups":
@@ -508,7 +508,6 @@ class Soak:
         while left := self.server.processes():
             if time.monotonic() > deadline:
                 raise Broken(f"left behind the server: {left}")
-            time.sleep(0.05)
 
 
 class Viewer:
