@@ -126,6 +126,8 @@ mod tests {
             "it takes 30 s: PTYD_TEST_FULL=1",
             true
         ));
+        let tier = "not in the tier container: su gives no rights";
+        assert!(is_excused("crates.e2e.mcp.test_behaviour_20_hostile::test_su", tier, true));
         assert!(is_excused("disk::a_full_disk", "only root can mount a small disk", false));
         assert!(!is_excused("disk::a_full_disk", "only root can mount a small disk", true));
         assert!(!is_excused("nushell::a_code", "there is no nu on PATH", false));

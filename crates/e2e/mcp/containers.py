@@ -116,9 +116,11 @@ class Podman:
         return image
 
     def end(self) -> None:
-        """Removes its containers."""
+        """Removes its containers and images."""
         self.run("rm", "--all", "--force", "--time", "0")
         if os.geteuid() != 0:
+            # The files there belong to users of the containers.
+            self.run("unshare", "rm", "-rf", str(self.folder / "graph"))
             self.run("system", "migrate")
 
 
