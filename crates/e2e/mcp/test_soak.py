@@ -65,3 +65,17 @@ class Leaving(soak.Soak):
 def test_a_fault_fails_it(kind, why):
     report = played("--commands", "60", "--sessions", "2", "--kill-server", "1", kind=kind)
     assert re.search(why, report["broken"][0]), report["broken"]
+
+
+class Missing(soak.Viewer):
+    """A viewer that is not sent each second message."""
+
+    def next(self):
+        super().next()
+        return super().next()
+
+
+def test_a_message_that_a_viewer_misses_fails_it(monkeypatch):
+    monkeypatch.setattr(soak, "Viewer", Missing)
+    report = played("--commands", "10000", "--sessions", "2")
+    assert "a viewer at" in report["broken"][0], report["broken"]
