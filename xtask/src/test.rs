@@ -31,7 +31,8 @@ const WITHOUT_PLUGINS: [&str; 6] = ["-p", "no:cacheprovider", "-p", "no:schemath
 const OF_BASH: [&str; 6] = ["delivery", "ends", "forgery", "hostile", "login", "traces"];
 
 /// The tiers of confinement in which the tests below run again.
-const TIERS: [(&str, &str); 2] = [("in a sandbox", "sandbox"), ("in the tier process", "process")];
+const TIERS: [(&str, &str); 3] =
+    [("in a sandbox", "sandbox"), ("in the tier process", "process"), ("in a container", "container")];
 
 /// The tests that a confined session passes like any other, but for those that say why not.
 const IN_TIERS: [&str; 10] = [

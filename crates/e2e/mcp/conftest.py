@@ -6,13 +6,17 @@ Only here a workspace is made and cleared; a process that is left behind fails t
 import asyncio
 import faulthandler
 import gc
+import os
 import signal
 import socket
+import tempfile
+from pathlib import Path
 
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 
-from mcp_client import LOOPBACK, PTYD, TIER, Workspace
+from containers import Podman
+from mcp_client import ENGINE, IMAGE, LOOPBACK, NO_CONTAINER, PTYD, TIER, Workspace
 from raw_client import over_http, over_stdio
 from reachable import NAME
 
@@ -21,17 +25,29 @@ from reachable import NAME
 gc.set_threshold(100_000)
 
 
-def pytest_configure():
-    """One clear sentence instead of a hundred failures."""
+def pytest_configure(config):
+    """One clear sentence instead of a hundred failures. For the tier `container`, one engine with one image for all workers."""
     if not PTYD.is_file():
         raise pytest.UsageError(f"{PTYD} is not there: build it (cargo build -p ptyd), or name another in PTYD_BIN")
+    if TIER == "container" and not hasattr(config, "workerinput"):
+        folder = tempfile.TemporaryDirectory(prefix="ptyd-podman-")
+        config.add_cleanup(folder.cleanup)
+        try:
+            podman = Podman(Path(folder.name))
+            config.add_cleanup(podman.end)
+            os.environ |= {ENGINE: str(podman.program), IMAGE: podman.imports_links()}
+        except pytest.skip.Exception as skipped:
+            os.environ[NO_CONTAINER] = str(skipped)
 
 
 def pytest_collection_modifyitems(items):
-    """Leaves out cases that no confined session can pass, if all sessions are. Begins with the cases that take longest, for which the
-    other workers would wait at the end."""
-    if TIER:
-        items[:] = [item for item in items if not item.get_closest_marker("not_confined")]
+    """Skips cases that no session of the tier can pass, if all sessions are in one, and says why. Begins with the cases that take longest,
+    for which the other workers would wait at the end."""
+    for item in items if TIER else []:
+        for mark in item.iter_markers("not_confined"):
+            why, *tiers = mark.args
+            if TIER in tiers or not tiers:
+                item.add_marker(pytest.mark.skip(reason=f"not in the tier {TIER}: {why}"))
     items.sort(key=lambda item: not any(name in item.name for name in ("ratatui", "inspector", "document_says", "every_field", "_image_", "each_package")))
 
 

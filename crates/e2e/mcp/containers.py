@@ -15,6 +15,8 @@ from mcp_client import PTYD
 # The Debian packages whose files are an image to build upon; the machine has them.
 _PACKAGES = "base-files base-passwd bash coreutils dash grep login passwd procps sed tini".split()
 _LEFT_OUT = ("/etc", "/usr/share/doc", "/usr/share/info", "/usr/share/locale", "/usr/share/man", "/usr/share/bash-completion")
+# The settings of programs that the image of links has.
+_SETTINGS = "alternatives bash.bashrc fish group inputrc ld.so.cache less locale.alias manpath.config nanorc passwd profile vim zsh".split()
 _PASSWD = "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n"
 _GROUP = "root:x:0:\nnogroup:x:65534:\n"
 
@@ -38,15 +40,19 @@ class Podman:
         )
         (folder / "policy.json").write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
         self.folder = folder
-        names = {"CONTAINERS_CONF": "containers.conf", "CONTAINERS_STORAGE_CONF": "storage.conf"}
-        self.environment = os.environ | {name: str(folder / file) for name, file in names.items()} | {"HOME": str(folder)}
         # podman's mounts end with the namespace, and what root's crun writes into /run stays in the folder.
         inside = f'mount --bind {folder}/run-of-root /run; umount /sys/fs/cgroup/unified 2>/dev/null; exec podman "$@"'
-        self.command = ["unshare", "-m", "sh", "-c", inside, "podman"] if os.geteuid() == 0 else ["podman"]
+        # The script that runs it: what a profile names as `engine`.
+        self.program = folder / "podman"
+        self.program.write_text(
+            f"#!/bin/sh\nexport CONTAINERS_CONF={folder}/containers.conf CONTAINERS_STORAGE_CONF={folder}/storage.conf HOME={folder}\n"
+            f"[ $(id -u) = 0 ] || exec podman \"$@\"\nexec unshare -m sh -c '{inside}' podman \"$@\"\n"
+        )
+        self.program.chmod(0o755)
 
     def run(self, *words: str) -> subprocess.CompletedProcess:
         """Runs it."""
-        return subprocess.run([*self.command, *words], env=self.environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        return subprocess.run([self.program, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
     def does(self, *words: str) -> str:
         """Runs it successfully, and gives its output."""
@@ -84,16 +90,37 @@ class Podman:
         with tarfile.open(self.folder / "base.tar", "a") as archive:
             for file in sorted(etc.iterdir()):
                 archive.add(file, f"etc/{file.name}", filter=_as_root)
+        return self._imports_archive(image)
+
+    def imports_links(self) -> str:
+        """Makes an image that has the links into /usr and the settings of this machine; the containers mount its /usr. As its files are few,
+        each container is there at once, although the storage copies them."""
+        with tarfile.open(self.folder / "base.tar", "w") as archive:
+            for name in "bin", "sbin", "lib", "lib64":
+                archive.add(f"/{name}", name, recursive=False)
+            for name, mode in ("tmp", 0o1777), ("var", 0o755), ("var/tmp", 0o1777), ("usr", 0o755), ("root", 0o700), ("proc", 0o755), ("dev", 0o755):
+                place = tarfile.TarInfo(name)
+                place.type, place.mode = tarfile.DIRTYPE, mode
+                archive.addfile(place)
+            for name in _SETTINGS:
+                if os.path.exists(f"/etc/{name}"):
+                    archive.add(f"/etc/{name}", f"etc/{name}", filter=_as_root)
+        return self._imports_archive("localhost/links", "--volume", "/usr:/usr:ro")
+
+    def _imports_archive(self, image: str, *options: str) -> str:
+        """Makes an image of the archive. Skips a test where no container runs."""
         self.does("import", str(self.folder / "base.tar"), image)
         (self.folder / "base.tar").unlink()
-        if (tried := self.run("run", "--rm", image, "true")).returncode != 0:
+        if (tried := self.run("run", "--rm", *options, image, "true")).returncode != 0:
             pytest.skip(f"no container can run here: {tried.stderr}")
         return image
 
     def end(self) -> None:
-        """Removes its containers."""
+        """Removes its containers and images."""
         self.run("rm", "--all", "--force", "--time", "0")
         if os.geteuid() != 0:
+            # The files there belong to users of the containers.
+            self.run("unshare", "rm", "-rf", str(self.folder / "graph"))
             self.run("system", "migrate")
 
 

@@ -260,6 +260,8 @@ class Lines:
 
 # With PTYD_TEST_TIER every session is in that tier of confinement.
 TIER = os.environ.get("PTYD_TEST_TIER")
+# In the tier `container`, all workers use one engine and its image, or say why there is none.
+ENGINE, IMAGE, NO_CONTAINER = "PTYD_TEST_ENGINE", "PTYD_TEST_IMAGE", "PTYD_TEST_NO_CONTAINER"
 
 
 @functools.cache
@@ -268,7 +270,9 @@ def hindrance(tier: str) -> str | None:
     with tempfile.TemporaryDirectory(prefix="ptyd-") as home:
         env = {"HOME": home, "PTYD_STATE_DIR": f"{home}/state", "PTYD_RUNTIME_DIR": f"{home}/run", "PATH": os.environ["PATH"]}
         doctor = subprocess.run([PTYD, "doctor", "--json"], env=env, capture_output=True, timeout=CALL_SECONDS)
-    names = {"process": ["landlock"], "sandbox": ["landlock", "sandbox"]}[tier]
+    if tier == "container" and (why := os.environ.get(NO_CONTAINER)):
+        return why
+    names = ["landlock"] if tier == "process" else ["landlock", "sandbox"]
     problems = [check["found"] for check in json.loads(doctor.stdout) if check["name"] in names and check["state"] != "ok"]
     return problems[0] if problems else None
 
@@ -312,8 +316,18 @@ class Workspace:
         """Confines every session to the project's folder. A machine that cannot do that skips the case."""
         if why := hindrance(tier):
             pytest.skip(why)
-        settings = f'tier = "{tier}", network = true, writable = ["{self.project}"], project_settings = true'
-        self.configure(f'[profiles.default]\ncwd = "{self.project}"\nconfinement = {{ {settings} }}\n')
+        settings, env = f'tier = "{tier}", network = true, writable = ["{self.project}"], project_settings = true', ""
+        if tier == "container":
+            # Not the whole home, which holds ptyd's own files.
+            files = [self.home / file for file in (".bashrc", ".config/fish/config.fish")]
+            for file in files:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.touch()
+            files += [self.home / cache / "fish/generated_completions" for cache in (".local/share", ".cache")]
+            readable = json.dumps(["/usr", *map(str, files)])
+            settings += f', engine = "{os.environ[ENGINE]}", image = "{os.environ[IMAGE]}", readable = {readable}'
+            env = f'env = {{ HOME = "{self.home}" }}\n'
+        self.configure(f'[profiles.default]\ncwd = "{self.project}"\n{env}confinement = {{ {settings} }}\n')
 
     def configure(self, config: str, policy: str | None = None) -> None:
         """Writes the user's configuration, and a policy."""

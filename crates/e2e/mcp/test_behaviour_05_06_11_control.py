@@ -100,7 +100,7 @@ async def test_an_interrupt_does_not_cost_output_that_was_printed(workspace):
     assert re.findall(r"(\d+)\r\n", workspace.journal(session.id).decode()) == [str(n) for n in range(1, 901)] * 2
 
 
-@pytest.mark.not_confined("a sandbox numbers its processes itself")
+@pytest.mark.not_confined("a sandbox numbers its processes itself", "sandbox", "container")
 # promise: stop-1
 async def test_terminate_ends_a_process_that_ignores_signals_and_has_no_environment(workspace):
     session = await workspace.session()

@@ -259,7 +259,7 @@ async def test_an_event_loop_asks_when_nothing_else_can_wake_it_and_not_while_it
     assert (await workspace.terminal("node thinks.js")).exit == 5
 
 
-@pytest.mark.not_confined("the tier process has no further terminals")
+@pytest.mark.not_confined("the tier process has no further terminals", "process")
 # promise: ask-4
 async def test_a_password_prompt_on_a_nested_terminal_is_reported_as_one(workspace):
     for source in ("", "< /dev/tty"):

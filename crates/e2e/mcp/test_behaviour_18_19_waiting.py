@@ -114,7 +114,7 @@ async def test_of_two_clients_commands_at_once_one_is_refused(workspace):
     assert (done.exit, (workspace.project / "ran").read_text().strip()) == (0, done.output)
 
 
-@pytest.mark.not_confined("a sandbox numbers its processes itself")
+@pytest.mark.not_confined("a sandbox numbers its processes itself", "sandbox", "container")
 async def test_two_agents_have_two_shells(workspace):
     async with workspace.another_agent() as other:
         assert (await workspace.terminal("export MINE=1; echo $$")).output != (await other.terminal("echo $$")).output

@@ -80,7 +80,7 @@ async def test_a_stop_leaves_a_job_that_continues_later(workspace):
 
 
 @pytest.mark.parametrize("key", ["C-c", "C-z", "C-d"])
-@pytest.mark.not_confined("a sandbox numbers its processes itself")
+@pytest.mark.not_confined("a sandbox numbers its processes itself", "sandbox", "container")
 async def test_a_key_for_an_idle_shell_is_not_sent_and_the_shell_lives(workspace, key):
     first = await workspace.terminal("true")
     answer = await workspace.terminal(key)
@@ -124,7 +124,7 @@ async def test_the_shell_starts_where_its_client_is_with_its_environment_and_mas
         os.umask(before)
 
 
-@pytest.mark.not_confined("a sandbox numbers its processes itself")
+@pytest.mark.not_confined("a sandbox numbers its processes itself", "sandbox", "container")
 async def test_the_metadata_comes_whole_at_first_and_later_only_what_changed(workspace):
     first = await workspace.terminal("true")
     names = ["session", "pid", "user", "host", "cwd", "python"]
