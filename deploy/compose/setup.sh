@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes, once, what the services of compose.yaml share: the tokens of both nodes, the token of Prometheus, and a certificate.
+# Makes, once, what the services of compose.yaml share: the tokens and the key of both nodes, the token of Prometheus, and a certificate.
 # A certificate of your own is taken if it is in `public/` of the volume.
 set -euo pipefail
 umask 077
@@ -19,6 +19,14 @@ if [ ! -e token ]; then
   chmod 644 public/token.new
   mv public/token.new public/token
   mv token.new token
+fi
+
+# Under this key the nodes share the tokens that are made later.
+if [ ! -e fleet-key ]; then
+  openssl rand -hex 32 >fleet-key.new
+  cp fleet-key.new 1/fleet-key
+  cp fleet-key.new 2/fleet-key
+  mv fleet-key.new fleet-key
 fi
 
 if [ ! -e public/tls.pem ]; then

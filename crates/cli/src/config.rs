@@ -186,6 +186,7 @@ fn values(config: &Config, log_format: LogFormat) -> BTreeMap<&'static str, Valu
         ("trusted_proxy", json!(network.trusted_proxies.iter().map(ToString::to_string).collect::<Vec<_>>())),
         ("node", json!(network.node)),
         ("redis", json!(network.redis.as_deref().map(without_password))),
+        ("fleet_key", json!(network.fleet_key)),
         ("peers", json!(network.peers)),
         ("journal_bytes", json!(config.journal_bytes_max)),
         ("soft_timeout", json!(config.soft_timeout.as_secs_f64())),

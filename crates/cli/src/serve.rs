@@ -191,6 +191,9 @@ pub struct NetworkOptions {
     /// Give a URL with a password by PTYD_REDIS, because every user of the machine can read arguments
     #[arg(long, env = "PTYD_REDIS", value_name = "URL", hide_env_values = true)]
     redis: Option<String>,
+    /// Share the tokens with the other nodes, by the same Redis: a file with the same key on all nodes, at least 32 bytes
+    #[arg(long, env = "PTYD_FLEET_KEY", value_name = "FILE", requires = "redis")]
+    fleet_key: Option<PathBuf>,
     /// Forward a request that names another node's id to that node: this address, with its number for {node}, such as
     /// http://ptyd-{node}.ptyd:7893 [default: the answer is 421 other_node]
     #[arg(long, env = "PTYD_PEERS", value_name = "URL", value_parser = peers)]
@@ -215,6 +218,7 @@ impl NetworkOptions {
             let absolute = std::path::absolute::<&PathBuf>;
             io::Result::Ok(TlsFiles { certificate: absolute(certificate)?, key: absolute(key)? })
         });
+        let fleet_key = self.fleet_key.as_ref().map(std::path::absolute).transpose()?;
         Ok(NetworkConfig {
             listen,
             public_url: self.public_url.clone(),
@@ -223,6 +227,7 @@ impl NetworkOptions {
             trusted_proxies: self.trusted_proxy.clone(),
             node: self.node.unwrap_or(0),
             redis: self.redis.clone(),
+            fleet_key,
             peers: self.peers.clone(),
         })
     }

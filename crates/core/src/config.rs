@@ -83,6 +83,8 @@ pub struct NetworkConfig {
     pub node: u16,
     /// The URL of the directory that these servers share; without it, this server knows only its own sessions.
     pub redis: Option<String>,
+    /// A file with the key under which these servers share their tokens by the directory.
+    pub fleet_key: Option<PathBuf>,
     /// The address of each of those servers, with `{node}` for its number: this one forwards what is for another one.
     pub peers: Option<String>,
 }
@@ -110,6 +112,7 @@ impl NetworkConfig {
             trusted_proxies: Vec::new(),
             node: 0,
             redis: None,
+            fleet_key: None,
             peers: None,
         }
     }

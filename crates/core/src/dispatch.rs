@@ -23,7 +23,7 @@ use crate::ids::SessionId;
 use crate::lane::{Lane, Lanes};
 use crate::metrics::Metrics;
 use crate::principal::{Detach, Principal};
-use crate::sessions::{self, ApprovalClaim, Judged, Services, Target, UnixPeers};
+use crate::sessions::{self, ApprovalClaim, Judged, NewTokens, Services, Target, UnixPeers};
 
 /// Records every action: each primitive before and after it is performed, and each composite after.
 pub(crate) trait Recorder: fmt::Debug + Send + Sync {
@@ -227,6 +227,11 @@ impl Dispatcher {
     /// The named tokens, for the authentication layer.
     pub fn tokens(&self) -> Arc<Tokens> {
         Arc::clone(&self.services.tokens)
+    }
+
+    /// Looks for tokens that other nodes have made, for the authentication layer.
+    pub fn new_tokens(&self) -> NewTokens {
+        NewTokens::new(Arc::clone(&self.services))
     }
 
     /// The processes at the Unix socket, for the authentication layer.

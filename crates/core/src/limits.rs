@@ -399,6 +399,11 @@ pub const REFUSED_LOGGED_EVERY: Duration = Duration::from_secs(10);
 /// Named tokens: one for each agent or program. A request's token that is not the server's own is compared with all of
 /// them.
 pub const TOKENS_MAX: usize = 1_000;
+/// The records of revoked tokens that each of several nodes keeps. A node that was away while more were revoked could take an old
+/// one again.
+pub const REVOKED_TOKENS_MAX: usize = 10_000;
+/// The shortest key by which nodes trust each other's tokens, in bytes.
+pub const FLEET_KEY_BYTES_MIN: usize = 32;
 /// The profiles that a token can be bound to.
 pub const TOKEN_PROFILES_MAX: usize = 16;
 /// The length of such a profile's name.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use crate::action::ActionError;
-use crate::limits::SOCKET_PATH_BYTES_MAX;
+use crate::limits::{FLEET_KEY_BYTES_MIN, SOCKET_PATH_BYTES_MAX};
 
 /// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +50,15 @@ pub enum ServeError {
         /// The other instance.
         instance: String,
     },
+    /// The file has no key of a fleet.
+    #[error("{} has no key of at least {FLEET_KEY_BYTES_MIN} bytes; make one with `openssl rand -hex 32`, the same for all nodes", .0.display())]
+    FleetKey(PathBuf),
+    /// Other users can read the key of the fleet.
+    #[error("other users can read {path}, the key of the fleet; change its mode (chmod o-r {path})", path = .0.display())]
+    FleetKeyOpen(PathBuf),
+    /// Nodes share their tokens by the directory.
+    #[error("--fleet-key needs --redis, by which the nodes share their tokens")]
+    FleetKeyAlone,
     /// The socket's path is too long.
     #[error("the socket's path {} has {} bytes, and at most {SOCKET_PATH_BYTES_MAX} fit; choose a shorter one with \
         --socket or PTYD_RUNTIME_DIR", .0.display(), .0.as_os_str().len())]

@@ -1,6 +1,6 @@
 //! The directory of the nodes behind one load balancer, in Redis (or Valkey): which nodes serve, and the records of their sessions.
 //!
-//! Each key but the stream has one writer, the node whose number it has. A node claims its number with a lease and renews it; a second server with the
+//! Each key but the stream and the tokens has one writer, the node whose number it has. A node claims its number with a lease and renews it; a second server with the
 //! same number is refused. All keys of a node have its number as their hash tag, so a cluster keeps them in one slot.
 //!
 //! | key | type | content |
@@ -10,7 +10,10 @@
 //! | `ptyd:{N}:owners` | set | the owners of sessions on node N |
 //! | `ptyd:{N}:sessions:OWNER` | hash | the id of each live session of an owner on node N, and its record |
 //! | `ptyd:events` | stream | the newest events of all nodes, each with its node |
+//! | `ptyd:{tokens}:records` | hash | the hash of each named token that the nodes share, and its record |
+//! | `ptyd:{tokens}:version` | string | a random word, which is new after each change of these records |
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
@@ -32,6 +35,12 @@ return {ARGV[1], holder and 0 or 1}";
 
 /// Frees the number, if this instance has it.
 const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+
+/// The version and the records of the shared tokens, unless the version is the known one.
+const TOKENS: &str = "
+local version = redis.call('GET', KEYS[1])
+if version and version == ARGV[1] then return false end
+return {version or '', redis.call('HGETALL', KEYS[2])}";
 
 /// The directory, as one node uses it.
 #[derive(Clone)]
@@ -245,6 +254,31 @@ impl Directory {
         Ok(OtherNode { node, is_alive, sessions: lists.into_iter().flatten().collect() })
     }
 
+    /// The version and the records of the shared tokens, each with its key; `None` if the version is this one.
+    pub async fn tokens(&self, known: &str) -> Result<Option<SharedTokens>, Error> {
+        let script = Script::new(TOKENS);
+        let mut asked = script.key(TOKENS_VERSION);
+        asked.key(TOKENS_RECORDS).arg(known).invoke_async(&mut self.connection.clone()).await
+    }
+
+    /// Changes the shared tokens: adds records of unknown ones, replaces others, and removes what has expired.
+    pub async fn change_tokens(&self, version: &str, change: &TokenChange) -> Result<(), Error> {
+        let mut all = pipe();
+        all.atomic();
+        for (key, record) in &change.new {
+            // Another node may have revoked it meanwhile.
+            all.hset_nx(TOKENS_RECORDS, key, record).ignore();
+        }
+        for (key, record) in &change.revoked {
+            all.hset(TOKENS_RECORDS, key, record).ignore();
+        }
+        for key in &change.expired {
+            all.hdel(TOKENS_RECORDS, key).ignore();
+        }
+        all.set(TOKENS_VERSION, version).ignore();
+        all.query_async(&mut self.connection.clone()).await
+    }
+
     fn add(&self, all: &mut Pipeline, records: &[Record]) {
         for record in records {
             all.sadd(self.key("owners"), &record.owner).ignore();
@@ -260,6 +294,33 @@ impl Directory {
         sessions_of(self.node, owner)
     }
 }
+
+/// The version of the shared tokens, and their records by key.
+pub type SharedTokens = (String, HashMap<String, String>);
+
+/// A change of the shared tokens.
+#[derive(Debug, Default)]
+pub struct TokenChange {
+    /// The keys and records to add, unless there is one.
+    pub new: Vec<(String, String)>,
+    /// The keys and records to write in place of others.
+    pub revoked: Vec<(String, String)>,
+    /// The keys to remove.
+    pub expired: Vec<String>,
+}
+
+impl TokenChange {
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.revoked.is_empty() && self.expired.is_empty()
+    }
+}
+
+/// The records of the shared tokens. The hash tag keeps them in the slot of their version.
+const TOKENS_RECORDS: &str = "ptyd:{tokens}:records";
+
+/// Their version.
+const TOKENS_VERSION: &str = "ptyd:{tokens}:version";
 
 /// The stream of all events.
 const EVENTS: &str = "ptyd:events";

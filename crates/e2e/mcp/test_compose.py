@@ -182,16 +182,22 @@ async def test_the_composed_services_are_one_service(composed):
                 if set(made.values()) <= {row["id"] for row in listed["terminals"]}:
                     break
         assert not listed.get("degraded"), listed
+        # A token that one node makes is valid at both. It sees no session of the team.
+        later = composed.machines[1].ptyd("token", "new", "later", "--unconfined").strip()
+        for session in made.values():
+            answer = await http.get(f"/terminals/{session}", headers={"Authorization": f"Bearer {later}"}, extensions=extensions)
+            assert answer.status_code == 404, answer.text
     # Prometheus sees both nodes, and has nothing to tell.
     async with asyncio.timeout(CALL_SECONDS):
         while {sample["metric"]["node"] for sample in await composed.prometheus.samples('up{job="ptyd"} == 1')} != {"1", "2"}:
             pass
     assert await composed.prometheus.alerts() == set()
     # The second set-up keeps the files of the first one.
-    names = "token", "public/token", "public/tls.pem", "1/tokens.json"
+    names = "token", "public/token", "public/tls.pem", "fleet-key"
     made_once = [(composed.volume / name).read_bytes() for name in names]
     assert composed.set_up() == composed.said.splitlines(keepends=True)[-1]
     assert made_once == [(composed.volume / name).read_bytes() for name in names]
+    assert {(composed.volume / place).read_bytes() for place in ("1/fleet-key", "2/fleet-key")} == {made_once[-1]}
     # Other users of the machine reach what Prometheus and nginx need, and no more.
     modes = {"setup": 0o700, "1": 0o700, "public": 0o711, "token": 0o600, "public/token": 0o644, "public/tls.key": 0o600}
     assert {name: (composed.volume / name).stat().st_mode & 0o777 for name in modes} == modes

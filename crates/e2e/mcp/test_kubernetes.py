@@ -95,8 +95,13 @@ def test_selectors_ports_and_names_fit_together():
     # The user and the volume are those of the image.
     image = (REPOSITORY / "Dockerfile").read_text()
     assert f"useradd --uid {node['spec']['template']['spec']['securityContext']['runAsUser']} " in image
-    [mount] = container["volumeMounts"]
+    [mount, key] = container["volumeMounts"]
     assert f"ENV PTYD_STATE_DIR={mount['mountPath']}\n" in image
+    # The page tells the name of the secret, and the settings tell the place of its key.
+    [volume] = node["spec"]["template"]["spec"]["volumes"]
+    command = f"create secret generic {volume['secret']['secretName']} --from-literal={key['subPath']}="
+    assert command in (REPOSITORY / "docs/scaling.md").read_text()
+    assert volume["name"] == key["name"] and settings["PTYD_FLEET_KEY"] == key["mountPath"] == f"{mount['mountPath']}/{key['subPath']}"
     # A drain ends before the pod is killed.
     [_, _, _, deadline] = container["lifecycle"]["preStop"]["exec"]["command"]
     assert int(deadline.removesuffix("s")) < node["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]

@@ -36,6 +36,7 @@ NOT_RUN = {
     "docker compose --file deploy/compose.yaml logs setup     # shows the token of your team": "test_compose.py reads this token",
     "docker compose --file deploy/compose.yaml exec ptyd-1 ptyd ls": "it needs Docker; test_image.py runs ptyd in a container",
     "kubectl apply --kustomize deploy/kubernetes": "it needs a cluster; test_kubernetes.py checks these files",
+    'kubectl --namespace ptyd create secret generic ptyd --from-literal=fleet-key="$(openssl rand -hex 32)"': "it needs a cluster",
     "ssh -N -L 7893:127.0.0.1:7893 HOST": "it needs another machine",
     'claude mcp add --scope user --transport http ptyd-http http://127.0.0.1:7893/mcp --header "Authorization: Bearer $TOKEN"': "it needs "
     "Claude Code",
@@ -374,9 +375,12 @@ async def scaling(page: Page):
     await page.run()
     assert json.loads(page.ptyd("new", "--json"))["id"].startswith("s2-")
     assert await page.run() == []
-    page.toml("config.toml")
-    shown = page.ptyd("config", "show")
-    assert re.search(r'^redis = "redis://redis.internal:6379" .*config\.toml$', shown, re.MULTILINE), shown
+    for settings in ("redis",), ("redis", "fleet_key"):
+        [*blocks] = await page.run()
+        page.toml("config.toml")
+        shown = page.ptyd("config", "show")
+        for name in settings:
+            assert re.search(rf'^{name} = ".*config\.toml$', shown, re.MULTILINE), shown
 
 
 @story("docs/rest.md")

@@ -5,6 +5,7 @@
 //! gets a number, so that the next server recognises it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -18,8 +19,10 @@ const OPEN_MAX: usize = 1_024;
 const OPEN_BYTES_MAX: usize = 64 << 20;
 /// Resources followed at once: more than the server permits.
 const SUBSCRIBED_MAX: usize = 256;
-/// How often one request is sent: a request that kills every server must not do so for ever.
+/// How often one request is sent to servers that it may kill: it must not do so for ever.
 const SENDS_MAX: u32 = 3;
+/// A server that has had a request for so long does not end because of it. It was upgraded, for example.
+pub(super) const KILLS_WITHIN: Duration = Duration::from_secs(10);
 /// Sessions whose read positions are kept; the next server reads the others from its own records.
 const READ_POSITIONS_MAX: usize = 64;
 /// Answers that the host may still refuse with a cancellation: as many as the server takes back.
@@ -51,7 +54,10 @@ pub(super) struct PendingRequests {
 struct OpenRequest {
     id: String,
     line: Vec<u8>,
+    /// The servers that may have ended because of it, and the present one.
     sends: u32,
+    /// When it was last sent again.
+    sent_again: Option<Instant>,
     is_initialize: bool,
     is_discover: bool,
 }
@@ -150,7 +156,8 @@ impl PendingRequests {
                 self.note_subscription(&id, method, &line);
                 self.open_bytes += line.len();
                 let is_discover = method == "\"server/discover\"";
-                let open = OpenRequest { id, line: line.clone(), sends: 1, is_initialize, is_discover };
+                let open =
+                    OpenRequest { id, line: line.clone(), sends: 1, sent_again: None, is_initialize, is_discover };
                 self.open.insert(self.number, open);
             }
             (None, "\"notifications/initialized\"") => self.initialized = Some(line.clone()),
@@ -248,7 +255,7 @@ impl PendingRequests {
     }
 
     /// The lines for the next server, in order, and the answers to requests that were sent too often.
-    pub fn replay(&mut self) -> (Vec<u8>, Vec<u8>) {
+    pub fn replay(&mut self, now: Instant) -> (Vec<u8>, Vec<u8>) {
         let (mut lines, mut refusals) = (Vec::new(), Vec::new());
         let is_answered = !self.open.values().any(|open| open.is_initialize);
         self.swallowed.clear();
@@ -267,6 +274,9 @@ impl PendingRequests {
             }
         }
         self.open.retain(|_, open| {
+            if open.sent_again.replace(now).is_some_and(|sent| now.duration_since(sent) >= KILLS_WITHIN) {
+                open.sends = 1;
+            }
             if open.sends >= SENDS_MAX {
                 self.open_bytes -= open.line.len();
                 push(

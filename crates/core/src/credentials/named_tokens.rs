@@ -19,7 +19,8 @@ use tokio::sync::watch;
 use super::named_secrets::{name_problem, variable_problem};
 use crate::action::{ActionError, FreshToken, MakeToken, TokenView};
 use crate::limits::{
-    PROFILE_NAME_CHARS_MAX, PROFILE_SECRETS_MAX, TOKEN_NAME_CHARS_MAX, TOKEN_PROFILES_MAX, TOKENS_MAX,
+    PROFILE_NAME_CHARS_MAX, PROFILE_SECRETS_MAX, REVOKED_TOKENS_MAX, TOKEN_NAME_CHARS_MAX, TOKEN_PROFILES_MAX,
+    TOKENS_MAX,
 };
 use crate::principal::{Pass, Principal, Scope, local_name};
 use crate::state_dir;
@@ -31,8 +32,8 @@ const RANDOM_BYTES: usize = 32;
 const PREFIX: &str = "ptyd_";
 
 /// A stored token. Fields may be added and never change their meaning.
-#[derive(Clone, Serialize, Deserialize)]
-struct StoredToken {
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredToken {
     name: String,
     scope: Scope,
     /// The hash of the whole token, in base64.
@@ -45,6 +46,9 @@ struct StoredToken {
     first_maker: Option<String>,
     #[serde(flatten)]
     bounds: TokenBounds,
+    /// When it was revoked. Nodes that share their tokens keep its record, so that none of them takes the token again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    revoked: Option<SystemTime>,
 }
 
 /// A token, and the channel that ends what was opened with it.
@@ -57,12 +61,41 @@ struct TokenEntry {
 /// The named tokens of one server.
 pub struct Tokens {
     path: PathBuf,
-    known: Mutex<Vec<TokenEntry>>,
+    /// Whether other nodes have the same tokens.
+    is_shared: bool,
+    known: Mutex<KnownTokens>,
+}
+
+#[derive(Default)]
+struct KnownTokens {
+    valid: Vec<TokenEntry>,
+    /// The records of revoked tokens, oldest first, if they are shared.
+    revoked: Vec<StoredToken>,
 }
 
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tokens(…)")
+    }
+}
+
+impl StoredToken {
+    /// Its key among the tokens that nodes share.
+    pub(crate) fn key(&self) -> &str {
+        &self.sha256
+    }
+
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.revoked.is_some()
+    }
+
+    pub(crate) fn has_expired(&self, now: SystemTime) -> bool {
+        self.expires.is_some_and(|at| now >= at)
+    }
+
+    /// Of two tokens with one name, which two nodes made at once, every node takes the same one.
+    fn is_before(&self, other: &Self) -> bool {
+        (self.created, &self.sha256) < (other.created, &other.sha256)
     }
 }
 
@@ -78,7 +111,7 @@ impl TokenEntry {
     }
 
     fn has_expired(&self, now: SystemTime) -> bool {
-        self.kept.expires.is_some_and(|at| now >= at)
+        self.kept.has_expired(now)
     }
 
     /// `None` once the token has expired.
@@ -94,7 +127,7 @@ impl TokenEntry {
 
 impl Tokens {
     /// Reads the file. A file that cannot be parsed is an error: starting without it would lose the tokens.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub fn open(path: &Path, is_shared: bool) -> io::Result<Self> {
         // Left half written by a killed server.
         state_dir::remove_draft(path);
         let kept: Vec<StoredToken> = match state_dir::read(path) {
@@ -102,9 +135,11 @@ impl Tokens {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(e) => return Err(e),
         };
-        let known: Option<Vec<TokenEntry>> = kept.into_iter().map(TokenEntry::new).collect();
-        let known = known.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a hash of a token is damaged"))?;
-        Ok(Self { path: path.to_owned(), known: Mutex::new(known) })
+        let (revoked, valid): (Vec<StoredToken>, Vec<StoredToken>) =
+            kept.into_iter().partition(StoredToken::is_revoked);
+        let valid: Option<Vec<TokenEntry>> = valid.into_iter().map(TokenEntry::new).collect();
+        let valid = valid.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a hash of a token is damaged"))?;
+        Ok(Self { path: path.to_owned(), is_shared, known: Mutex::new(KnownTokens { valid, revoked }) })
     }
 
     /// The principal of this token, if it is valid. The comparison takes constant time: it reveals neither how much of
@@ -113,16 +148,16 @@ impl Tokens {
         let hash: [u8; 32] = Sha256::digest(shown.as_bytes()).into();
         let known = self.locked();
         let mut found = u64::MAX;
-        for (i, token) in (0u64..).zip(known.iter()) {
+        for (i, token) in (0u64..).zip(known.valid.iter()) {
             let is_it: Choice = token.hash.ct_eq(&hash);
             found.conditional_assign(&i, is_it);
         }
-        known.get(usize::try_from(found).ok()?)?.principal()
+        known.valid.get(usize::try_from(found).ok()?)?.principal()
     }
 
     /// The principal of the token of this name, if it is valid.
     pub fn find_by_name(&self, name: &str) -> Option<Principal> {
-        self.locked().iter().find(|token| token.kept.name == name)?.principal()
+        self.locked().valid.iter().find(|token| token.kept.name == name)?.principal()
     }
 
     /// Makes a token for a principal; it is shown only this once.
@@ -151,23 +186,24 @@ impl Tokens {
             expires: lifetime.and_then(|lifetime| now.checked_add(lifetime)),
             first_maker: maker.pass.as_ref().map(|_| maker.first_maker().to_owned()),
             bounds,
+            revoked: None,
         };
         let fresh = TokenEntry::new(kept).expect("invariant: what was encoded can be decoded");
         let view = fresh.view();
         let mut known = self.locked();
         // An expired token is invalid, and its name is free again.
-        known.retain(|k| !k.has_expired(now));
-        if known.iter().any(|k| k.kept.name == name) {
+        known.valid.retain(|k| !k.has_expired(now));
+        if known.valid.iter().any(|k| k.kept.name == name) {
             let problem = format!("there is already a token {name}; revoke it first, or choose another name");
             return Err(ActionError::Invalid { field: "name", problem });
         }
-        if known.len() >= TOKENS_MAX {
+        if known.valid.len() >= TOKENS_MAX {
             let hint = "revoke an unused one";
             return Err(ActionError::Limit { what: "the number of tokens", limit: TOKENS_MAX as u64, hint });
         }
-        known.push(fresh);
+        known.valid.push(fresh);
         if let Err(error) = self.write(&known) {
-            known.pop();
+            known.valid.pop();
             return Err(cannot_keep(&error));
         }
         Ok(FreshToken { token, view, sessions_out_of_bounds: 0 })
@@ -176,31 +212,111 @@ impl Tokens {
     /// Revokes a token: it admits no new request, and open streams and waits of its principal end.
     pub(crate) fn revoke(&self, name: &str) -> Result<TokenView, ActionError> {
         let mut known = self.locked();
-        let Some(at) = known.iter().position(|k| k.kept.name == name) else {
+        let Some(at) = known.valid.iter().position(|k| k.kept.name == name) else {
             return Err(ActionError::NoToken { name: name.to_owned() });
         };
-        let revoked = known.remove(at);
+        let view = known.valid[at].view();
         // Even if the file cannot be written: the revocation then holds until the server restarts, and the caller gets
         // the error.
-        revoked.revoked.send_replace(true);
+        known.revoke(at, sys::time::wall(), self.is_shared);
         self.write(&known).map_err(|e| cannot_keep(&e))?;
-        Ok(revoked.view())
+        Ok(view)
+    }
+
+    /// Every record, for the other nodes.
+    pub(crate) fn records(&self) -> Vec<StoredToken> {
+        self.locked().all().cloned().collect()
+    }
+
+    /// Takes what other nodes know: tokens that are new here, and revocations. It returns the names of those tokens. Revocations win,
+    /// in whatever order the records arrive, so all nodes come to know the same.
+    pub(crate) fn merge(&self, records: Vec<StoredToken>) -> Vec<String> {
+        let now = sys::time::wall();
+        let mut known = self.locked();
+        let mut changed = Vec::new();
+        for record in records.into_iter().filter(|record| !record.has_expired(now)) {
+            let name = record.name.clone();
+            if let Err(error) = check_name(&name) {
+                tracing::warn!(token = ?name, %error, "this node does not take the token of another node");
+            } else if known.merge(record, now) {
+                changed.push(name);
+            }
+        }
+        if let Err(error) = if changed.is_empty() { Ok(()) } else { self.write(&known) } {
+            tracing::error!(%error, "the tokens of other nodes are valid until this server ends: their file cannot be written");
+        }
+        changed
     }
 
     /// Every token, by name.
     pub(crate) fn list(&self) -> Vec<TokenView> {
-        let mut views: Vec<TokenView> = self.locked().iter().map(TokenEntry::view).collect();
+        let mut views: Vec<TokenView> = self.locked().valid.iter().map(TokenEntry::view).collect();
         views.sort_by(|a, b| a.name.cmp(&b.name));
         views
     }
 
-    fn locked(&self) -> MutexGuard<'_, Vec<TokenEntry>> {
+    fn locked(&self) -> MutexGuard<'_, KnownTokens> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, known: &[TokenEntry]) -> io::Result<()> {
-        let kept: Vec<&StoredToken> = known.iter().map(|k| &k.kept).collect();
+    fn write(&self, known: &KnownTokens) -> io::Result<()> {
+        let kept: Vec<&StoredToken> = known.all().collect();
         state_dir::replace(&self.path, &serde_json::to_vec_pretty(&kept)?)
+    }
+}
+
+impl KnownTokens {
+    fn all(&self) -> impl Iterator<Item = &StoredToken> {
+        self.valid.iter().map(|token| &token.kept).chain(&self.revoked)
+    }
+
+    /// Revokes the token at this place, and disconnects whoever uses it.
+    fn revoke(&mut self, at: usize, now: SystemTime, is_shared: bool) {
+        let TokenEntry { kept, revoked, .. } = self.valid.remove(at);
+        revoked.send_replace(true);
+        if is_shared {
+            self.keep_revoked(StoredToken { revoked: Some(now), ..kept }, now);
+        }
+    }
+
+    fn keep_revoked(&mut self, record: StoredToken, now: SystemTime) {
+        self.revoked.retain(|old| !old.has_expired(now));
+        self.revoked.push(record);
+        let over = self.revoked.len().saturating_sub(REVOKED_TOKENS_MAX);
+        self.revoked.drain(..over);
+    }
+
+    /// Takes another node's record. It returns whether it was news.
+    fn merge(&mut self, record: StoredToken, now: SystemTime) -> bool {
+        if self.revoked.iter().any(|old| old.sha256 == record.sha256) {
+            return false;
+        }
+        let at = self.valid.iter().position(|token| token.kept.sha256 == record.sha256);
+        match (at, record.is_revoked()) {
+            (Some(at), true) => self.revoke(at, now, true),
+            (Some(_), false) => return false,
+            (None, true) => self.keep_revoked(record, now),
+            (None, false) => {
+                let same_name = self.valid.iter().position(|token| token.kept.name == record.name);
+                match same_name {
+                    Some(at) if self.valid[at].kept.is_before(&record) => {
+                        tracing::warn!(token = %record.name, "two nodes made a token of this name; the older one is valid");
+                        self.keep_revoked(StoredToken { revoked: Some(now), ..record }, now);
+                        return true;
+                    }
+                    Some(at) => {
+                        tracing::warn!(token = %record.name, "two nodes made a token of this name; the older one is valid");
+                        self.revoke(at, now, true);
+                    }
+                    None => {}
+                }
+                match TokenEntry::new(record) {
+                    Some(token) => self.valid.push(token),
+                    None => return false,
+                }
+            }
+        }
+        true
     }
 }
 
@@ -266,7 +382,7 @@ mod tests {
     use std::time::Duration;
 
     fn tokens(dir: &tempfile::TempDir) -> Tokens {
-        Tokens::open(&dir.path().join("tokens.json")).expect("opened")
+        Tokens::open(&dir.path().join("tokens.json"), false).expect("opened")
     }
 
     fn principal(tokens: &Tokens, shown: &str) -> Option<(String, Scope)> {
@@ -292,7 +408,7 @@ mod tests {
         assert_eq!(principal(&tokens(&dir), &made.token), Some(("agent-1".to_owned(), Scope::Write)));
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
         fs::write(&path, "[{").expect("damaged");
-        assert!(Tokens::open(&path).is_err());
+        assert!(Tokens::open(&path, false).is_err());
     }
 
     #[test]
@@ -399,5 +515,58 @@ mod tests {
             assert!(matches!(refused, Err(ActionError::Invalid { field: "name", .. })), "{bad}");
         }
         assert_eq!(tokens.list().into_iter().map(|t| t.name).collect::<Vec<_>>(), ["Agent_1.x-y", "a"]);
+    }
+
+    #[test]
+    // promise: node-6
+    fn nodes_come_to_know_the_same_tokens_in_whatever_order_they_learn_of_them() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let open = |name: &str| Tokens::open(&dir.path().join(name), true).expect("opened");
+        let makers = ["a", "b", "c"].map(open);
+        let make = |at: usize, name: &str| {
+            makers[at].make(&Principal::local(), &request(name, Scope::Write, None)).expect("made").token
+        };
+        // Two nodes make a token of the same name, and each revokes one of its own.
+        let older = make(0, "twin");
+        let [younger, revoked, plain] = [make(1, "twin"), make(1, "gone"), make(2, "plain")];
+        makers[1].revoke("gone").expect("revoked");
+        let revoked_again = make(1, "gone");
+        let records: Vec<StoredToken> = makers.iter().flat_map(Tokens::records).collect();
+        assert_eq!(records.len(), 5);
+        // Every rotation, forwards and backwards, and each record twice.
+        for round in 0..2 * records.len() {
+            let mut order = records.clone();
+            order.rotate_left(round / 2);
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            let path = dir.path().join(format!("node-{round}"));
+            let node = Tokens::open(&path, true).expect("opened");
+            node.merge(order.clone());
+            assert_eq!(node.merge(order), Vec::<String>::new(), "nothing is news twice");
+            for node in [node, Tokens::open(&path, true).expect("opened again")] {
+                let valid =
+                    [&older, &younger, &revoked, &plain, &revoked_again].map(|shown| node.find(shown).is_some());
+                assert_eq!(valid, [true, false, false, true, true], "round {round}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    // promise: node-6
+    async fn a_revocation_by_another_node_disconnects_and_outlives_the_old_record() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let [one, two] = ["a", "b"].map(|name| Tokens::open(&dir.path().join(name), true).expect("opened"));
+        let shown = one.make(&Principal::local(), &request("ann", Scope::Write, None)).expect("made").token;
+        let before = one.records();
+        assert_eq!(two.merge(before.clone()), ["ann"]);
+        let visitor = two.find(&shown).expect("valid at the other node");
+        one.revoke("ann").expect("revoked");
+        let out = visitor.shut_out();
+        assert_eq!(two.merge(one.records()), ["ann"]);
+        out.await;
+        // A node that was away brings the old record back.
+        assert_eq!([two.merge(before.clone()), one.merge(before)], [Vec::<String>::new(), Vec::new()]);
+        assert!(one.find(&shown).is_none() && two.find(&shown).is_none());
     }
 }

@@ -52,7 +52,8 @@ pub(super) fn open(config: &Config, host: LocalHost, holders: HolderBackend) -> 
     let secret = Token::kept(&path).map_err(|e| ServeError::unusable("the secret", &path, &e, remedy))?;
     let directory = NodeDirectory::open(config, &secret)?;
     let (path, remedy) = (place("tokens.json"), "restore it, or remove it: then every named token is revoked");
-    let tokens = Tokens::open(&path).map_err(|e| ServeError::unusable("the named tokens", &path, &e, remedy))?;
+    let tokens = Tokens::open(&path, config.network.fleet_key.is_some())
+        .map_err(|e| ServeError::unusable("the named tokens", &path, &e, remedy))?;
     let (path, remedy) = (place("secrets.json"), "restore it, or remove it and set the secrets again");
     let secrets = NamedSecrets::open(&path).map_err(|e| ServeError::unusable("the secrets", &path, &e, remedy))?;
     let store = Store::open(&config.state_dir.join("store.db")).map_err(ServeError::at(&place("store.db")))?;

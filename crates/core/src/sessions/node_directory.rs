@@ -13,6 +13,7 @@ use std::time::Duration;
 use directory::{Claim, Directory, Error, Event, OtherNode, Record, is_refused};
 use serde::{Deserialize, Serialize};
 
+use super::shared_tokens::SharedTokens;
 use super::timeline::{micros, time};
 use crate::action::{Boundary, EventPlace, Foreground, ServerEvent, SessionStatus, SessionView, Tools, Usage};
 use crate::config::Config;
@@ -34,6 +35,8 @@ pub(super) struct NodeDirectory {
     directory: Directory,
     /// Another instance has this node's number, so this one starts no sessions.
     is_taken: AtomicBool,
+    /// The tokens that all nodes have, if they share them.
+    pub(super) tokens: Option<SharedTokens>,
 }
 
 /// A position in the events of all nodes.
@@ -148,12 +151,15 @@ impl SessionRecord {
 impl NodeDirectory {
     /// The directory at the configured URL; `None` if there is none.
     pub(super) fn open(config: &Config, secret: &Token) -> Result<Option<Self>, ServeError> {
-        let Some(url) = &config.network.redis else { return Ok(None) };
+        let Some(url) = &config.network.redis else {
+            return if config.network.fleet_key.is_some() { Err(ServeError::FleetKeyAlone) } else { Ok(None) };
+        };
         let refused = |error: Error| ServeError::Directory { why: error.to_string() };
         let instance = instance(config, secret);
         let directory =
             Directory::open(url, config.network.node, instance, sys::fault::scaled(LEASE)).map_err(refused)?;
-        Ok(Some(Self { directory, is_taken: AtomicBool::new(false) }))
+        let tokens = config.network.fleet_key.as_ref().map(|key| SharedTokens::open(directory.clone(), key));
+        Ok(Some(Self { directory, is_taken: AtomicBool::new(false), tokens: tokens.transpose()? }))
     }
 
     /// Refuses to start as a node whose number another instance has. A directory that does not answer refuses nothing.

@@ -23,6 +23,51 @@ const WHOLE_EVERY: Duration = Duration::from_secs(60);
 /// After a change others are collected for this long, so that a busy session costs few writes.
 const DELAY: Duration = Duration::from_millis(200);
 
+/// Looks for tokens that other nodes have made, for the authentication layer.
+#[derive(Debug, Clone)]
+pub struct NewTokens {
+    services: Arc<Services>,
+}
+
+impl NewTokens {
+    pub(crate) fn new(services: Arc<Services>) -> Self {
+        Self { services }
+    }
+
+    /// Takes the news of the directory. It returns false if nodes share no tokens.
+    pub async fn look(&self) -> bool {
+        let Some(shared) = self.services.directory.as_ref().and_then(|directory| directory.tokens.as_ref()) else {
+            return false;
+        };
+        let names = shared.look_for_news(&self.services.tokens).await;
+        take_names(&self.services, &names);
+        true
+    }
+}
+
+/// Exchanges the tokens of all nodes, if they share them.
+async fn exchange_tokens(services: &Services, directory: &NodeDirectory) -> Result<(), Error> {
+    if let Some(shared) = &directory.tokens {
+        take_names(services, &shared.exchange(&services.tokens).await?);
+    }
+    Ok(())
+}
+
+/// Gives the other nodes the change of this one's tokens.
+pub(super) async fn exchange_changed_tokens(services: &Services) {
+    if let Some(shared) = services.directory.as_ref().and_then(|directory| directory.tokens.as_ref()) {
+        take_names(services, &shared.exchange_change(&services.tokens).await);
+    }
+}
+
+/// Another principal has these names from now on, or none.
+fn take_names(services: &Services, names: &[String]) {
+    for name in names {
+        services.approvals.forget_principal(name);
+        tracing::info!(token = %name, "another node made or revoked a token");
+    }
+}
+
 /// Writes the records that have changed, and the events that are new.
 async fn write(
     services: &Services,
@@ -38,7 +83,7 @@ async fn write(
         directory.show(&events).await?;
     }
     *shown = newest;
-    Ok(())
+    exchange_tokens(services, directory).await
 }
 
 /// Keeps this node's records in the directory until the server stops, and frees its number then.

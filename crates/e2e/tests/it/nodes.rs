@@ -1,9 +1,12 @@
 //! Servers behind one load balancer: every session's id has its node, and no node answers for another one.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use api::{EventKind, SessionListQuery};
-use e2e::{Binary, Follower, Home, Mcp, Redis, Server, Session, Start, eventually, lacks};
+use api::{ErrorCode, EventKind, SessionListQuery, TokenScope};
+use client::Client;
+use e2e::{Binary, Follower, Home, Mcp, Redis, Server, Session, Start, eventually, lacks, token};
 use serde_json::json;
 
 fn start(node: &str) -> Server {
@@ -51,11 +54,19 @@ async fn a_node_answers_421_for_the_session_of_another_node() {
     assert!(!refused.status.success() && said.contains("must be a number from 0 to 65535, or auto"), "{said}");
 }
 
-/// A node with this directory, whose lease is three seconds.
+/// A node with this directory, whose lease is three seconds. It shares its tokens.
 fn node(number: &str, redis: &Redis) -> Server {
-    let env =
-        [("PTYD_NODE", number.into()), ("PTYD_REDIS", redis.url().into()), ("PTYD_TEST_TIME_SCALE", "0.2".into())];
-    Server::start_in(Home::make(), Start { env: env.to_vec(), ..Start::default() })
+    let home = Home::make();
+    let key = home.path().join("fleet-key");
+    std::fs::write(&key, "0123456789abcdef0123456789abcdef\n").expect("written");
+    std::fs::set_permissions(&key, Permissions::from_mode(0o600)).expect("private");
+    let env = [
+        ("PTYD_NODE", number.into()),
+        ("PTYD_REDIS", redis.url().into()),
+        ("PTYD_FLEET_KEY", key.into()),
+        ("PTYD_TEST_TIME_SCALE", "0.2".into()),
+    ];
+    Server::start_in(home, Start { env: env.to_vec(), ..Start::default() })
 }
 
 /// A Redis, two nodes that use it, and a session on each, which both nodes list.
@@ -224,4 +235,83 @@ async fn a_follower_at_any_node_gets_the_events_of_all_nodes_once_and_in_order()
         let expected: Vec<usize> = (0..2).flat_map(exits).collect();
         assert_eq!(told, [expected.clone(), expected]);
     }
+}
+
+/// Whether this token is valid at a node.
+async fn admits(node: &Server, shown: &str) -> bool {
+    match Client::tcp(node.address(), shown.to_owned()).list(None).await {
+        Ok(_) => true,
+        Err(error) if error.code() == Some(ErrorCode::Unauthorized) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+async fn refuses(node: &Server, shown: &str) {
+    eventually("the node refuses the token", async || (!admits(node, shown).await).then_some(())).await;
+}
+
+#[tokio::test]
+// promise: node-6
+async fn a_token_that_one_node_makes_or_revokes_is_made_and_revoked_at_all_nodes() {
+    let Some(Fleet { mut redis, one, two, home: _home, .. }) = fleet().await else { return };
+    // The other node learns of it by the first request with it.
+    let ann = token(&one, "ann", TokenScope::Write).await;
+    assert!(admits(&two, &ann).await);
+    let names: Vec<String> =
+        two.client().tokens().await.expect("a list").tokens.into_iter().map(|it| it.name).collect();
+    assert_eq!(names, ["ann"]);
+    let mut follower = Follower::open(&one, &ann, None);
+    two.client().revoke_token("ann").await.expect("revoked");
+    assert!(!admits(&two, &ann).await);
+    refuses(&one, &ann).await;
+    while follower.line().is_some() {}
+    // Its name is free at both.
+    let again = token(&one, "ann", TokenScope::Write).await;
+    assert!(admits(&two, &again).await && !admits(&one, &ann).await);
+
+    // A record without the code of the fleet makes nothing.
+    let records = |redis: &Redis| redis.does(&["HVALS", "ptyd:{tokens}:records"]);
+    let genuine = records(&redis).lines().find(|line| !line.contains("revoked")).expect("a valid token's").to_owned();
+    for (key, record) in [("forged", genuine.replace("write", "admin")), ("copied", genuine)] {
+        redis.does(&["HSET", "ptyd:{tokens}:records", key, &record]);
+    }
+    redis.does(&["SET", "ptyd:{tokens}:version", "forged"]);
+    let bob = token(&two, "bob", TokenScope::Read).await;
+    assert!(admits(&one, &bob).await);
+    let scopes: Vec<(String, TokenScope)> =
+        one.client().tokens().await.expect("a list").tokens.into_iter().map(|it| (it.name, it.scope)).collect();
+    assert_eq!(scopes, [("ann".to_owned(), TokenScope::Write), ("bob".to_owned(), TokenScope::Read)]);
+
+    // Without the directory, tokens are valid, and revoked at once where somebody revokes them.
+    redis.kill();
+    assert!(admits(&one, &again).await && admits(&two, &again).await);
+    one.client().revoke_token("ann").await.expect("revoked");
+    assert!(!admits(&one, &again).await);
+    // The directory that answers next is empty, and the node that still has the token is away meanwhile.
+    two.kill9();
+    redis.replace();
+    eventually("node 1 has told the directory", async || records(&redis).contains("revoked").then_some(())).await;
+    two.again();
+    refuses(&two, &again).await;
+    assert!(admits(&one, &bob).await && admits(&two, &bob).await);
+}
+
+#[test]
+// promise: node-6
+fn a_key_of_a_fleet_that_is_short_or_has_no_directory_is_refused_with_the_remedy() {
+    let home = Home::make();
+    let key = home.path().join("key");
+    std::fs::write(&key, "short").expect("written");
+    std::fs::set_permissions(&key, Permissions::from_mode(0o600)).expect("private");
+    let refused = |options: &[&str]| {
+        let mut serve = Command::new(Binary::find().path());
+        serve.args(["serve", "--listen", "127.0.0.1:0"]).args(options).env_clear().envs(home.environment());
+        let output = serve.output().expect("it runs");
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let key = key.to_str().expect("text");
+    let said = refused(&["--redis", "redis://127.0.0.1:1", "--fleet-key", key]);
+    assert!(said.contains("at least 32 bytes; make one with `openssl rand -hex 32`"), "{said}");
+    assert!(refused(&["--fleet-key", key]).contains("--redis"));
 }

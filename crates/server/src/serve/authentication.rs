@@ -47,7 +47,7 @@ use ptyd_core::ids::IdKind;
 use ptyd_core::lane::Lanes;
 use ptyd_core::limits;
 use ptyd_core::principal::{Grant, PeerSession, Principal, Scope, TicketTarget, UnixPeer};
-use ptyd_core::sessions::UnixPeers;
+use ptyd_core::sessions::{NewTokens, UnixPeers};
 
 /// It must not reveal which tokens exist.
 const TOKEN_REFUSED: &str = "the bearer token is not valid here (unknown, revoked or expired)";
@@ -83,6 +83,8 @@ pub(super) struct Guard {
     peer_users: PeerUsers,
     /// The sessions of connected processes, to know a person's browser from a program in a session.
     peers: Option<UnixPeers>,
+    /// The tokens that other nodes have made meanwhile.
+    new_tokens: Option<NewTokens>,
     /// Request rates, by principal.
     asked: Buckets<String>,
     /// Rates of requests without a valid token, by listener.
@@ -130,6 +132,7 @@ impl Guard {
             nodes: Nodes::new(&config.network),
             peer_users: PeerUsers::here(),
             peers: None,
+            new_tokens: None,
             asked: Buckets::new(rate(config.requests_per_second, limits::REQUESTS_BURST_SECONDS)),
             failed: Buckets::new(rate(config.failures_per_second, limits::FAILURES_BURST_SECONDS)),
             refused: Mutex::default(),
@@ -137,6 +140,11 @@ impl Guard {
             refusals: RefusalRecorder::default(),
             waiting: Arc::new(Semaphore::new(limits::SOCKETS_WITHOUT_CREDENTIAL_MAX)),
         }
+    }
+
+    /// Learns of tokens that other nodes make.
+    pub(super) fn with_new_tokens(self, new_tokens: NewTokens) -> Self {
+        Self { new_tokens: Some(new_tokens), ..self }
     }
 
     /// Knows these log-ins of browsers.
@@ -226,13 +234,18 @@ pub(super) async fn check(guard: &Arc<Guard>, mut request: Request, next: Next) 
     let is_for_people = secret_page::is_here(request.uri().path());
     let is_browsers = is_for_people && secret_page::takes_html(request.headers());
     let elsewhere = guard.nodes.elsewhere(request.headers(), request.uri());
-    let admitted = match &transport {
+    let (headers, uri) = (request.headers(), request.uri());
+    let admit = async || match &transport {
         Some(Transport::Tcp { peer, server }) => {
-            guard.over_tcp(Ends { peer: *peer, server: *server }, request.headers(), request.uri()).await
+            guard.over_tcp(Ends { peer: *peer, server: *server }, headers, uri).await
         }
-        Some(Transport::Unix { peer }) => guard.over_unix(peer.as_ref(), request.headers()),
+        Some(Transport::Unix { peer }) => guard.over_unix(peer.as_ref(), headers),
         None => Err(ProblemResponse::new(ErrorCode::Internal, "the connection has no transport")),
     };
+    let mut admitted = admit().await;
+    if matches!(&admitted, Err(refusal) if refusal.code == ErrorCode::Unauthorized) && guard.learns_of_tokens().await {
+        admitted = admit().await;
+    }
     if let (Err(refusal), Some(admission)) = (&admitted, guard.admission(transport.as_ref(), &admitted, &request)) {
         let (code, method, uri) = (refusal.code, request.method().clone(), request.uri().clone());
         // Without forwarding, a client learns where the session is once it has shown its credential.
@@ -315,6 +328,14 @@ fn closing(mut response: Response) -> Response {
 }
 
 impl Guard {
+    /// Takes the news of other nodes' tokens. It returns false if there cannot be any.
+    async fn learns_of_tokens(&self) -> bool {
+        match &self.new_tokens {
+            Some(new_tokens) => new_tokens.look().await,
+            None => false,
+        }
+    }
+
     /// The answer to a request with an id of another node.
     async fn on_another_node(&self, node: u16, transport: Option<&Transport>, request: Request) -> Response {
         let is_tcp = matches!(transport, Some(Transport::Tcp { .. }));
@@ -532,7 +553,10 @@ impl Admit for UnknownClient {
         Box::pin(async move {
             let Self { guard, transport, locality, method, uri, .. } = self;
             let admitted = match &credential {
-                Some(Credential::Token(shown)) => guard.by_token(*locality, shown),
+                Some(Credential::Token(shown)) => match guard.by_token(*locality, shown) {
+                    Ok(None) if guard.learns_of_tokens().await => guard.by_token(*locality, shown),
+                    known => known,
+                },
                 Some(Credential::Ticket(shown)) => {
                     guard.by_ticket(Entrance::Socket(socket_of(uri).unwrap_or_default()), shown)
                 }
@@ -589,7 +613,7 @@ mod tests {
     }
 
     fn guard() -> Guard {
-        let tokens = Tokens::open("/nowhere/tokens.json".as_ref()).expect("none yet");
+        let tokens = Tokens::open("/nowhere/tokens.json".as_ref(), false).expect("none yet");
         Guard {
             token: Token::given("right").expect("valid"),
             tokens: Arc::new(tokens),
@@ -598,6 +622,7 @@ mod tests {
             uid: 1_000,
             access: TcpAccess::new(&network()),
             nodes: Nodes::new(&network()),
+            new_tokens: None,
             peers: None,
             peer_users: PeerUsers::here(),
             asked: Buckets::new(None),

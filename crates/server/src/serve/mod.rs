@@ -146,6 +146,7 @@ pub async fn serve(config: Config, sockets: Sockets, mut tell: impl FnMut(Stage<
     let url = network.public_url.as_ref().map_or_else(|| format!("{scheme}://{address}"), ToString::to_string);
     let guard = Guard::new(token, dispatcher.tokens(), dispatcher.tickets(), uid, &config)
         .recorded_in(dispatcher.audit())
+        .with_new_tokens(dispatcher.new_tokens())
         .with_logins(Logins::new(&local_url(scheme, address), &url));
     let visits = SocketCount::new();
     let unix_peers = dispatcher.unix_peers();

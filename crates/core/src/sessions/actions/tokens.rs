@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::action::{ActionError, FreshToken, MakeToken, TokenView};
 use crate::principal::Principal;
 use crate::sessions::launch::{effective_profile, policy_of_new};
+use crate::sessions::node_records::exchange_changed_tokens;
 use crate::sessions::on_disk::on_disk;
 use crate::sessions::person::check_person;
 use crate::sessions::services::Services;
@@ -31,6 +32,7 @@ pub(in crate::sessions) async fn make(
     made.sessions_out_of_bounds =
         services.sessions.handles().iter().map(|handle| &handle.shared.meta).filter(is_out_of_bounds).count();
     services.approvals.forget_principal(name);
+    exchange_changed_tokens(services).await;
     tracing::info!(by = %principal.name, token = %name, scope = scope.name(), ?profiles, "a token was made");
     Ok(made)
 }
@@ -44,6 +46,7 @@ pub(in crate::sessions) async fn revoke(
     let (tokens, name) = (Arc::clone(&services.tokens), name.to_owned());
     let revoked = on_disk(move || tokens.revoke(&name)).await?;
     services.approvals.forget_principal(&revoked.name);
+    exchange_changed_tokens(services).await;
     tracing::info!(by = %principal.name, token = %revoked.name, "a token was revoked");
     Ok(revoked)
 }
