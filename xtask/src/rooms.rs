@@ -19,14 +19,8 @@ const NAMED_MAX: usize = 15;
 
 /// The files that name more.
 const NAMED_EXCUSES: &[(&str, usize)] = &[
-    ("crates/core/src/sessions/actions/create.rs", 19),
-    ("crates/core/src/sessions/actions/default_session.rs", 16),
-    ("crates/core/src/sessions/actions/output.rs", 16),
-    ("crates/core/src/sessions/actions/task.rs", 16),
     ("crates/core/src/sessions/adoption/adopt.rs", 22),
     ("crates/core/src/sessions/known_sessions.rs", 16),
-    ("crates/core/src/sessions/launch/effective_profile.rs", 16),
-    ("crates/core/src/sessions/launch/spec.rs", 17),
     ("crates/core/src/sessions/lifecycle.rs", 25),
     ("crates/core/src/sessions/perform.rs", 31),
     ("crates/core/src/sessions/services.rs", 17),
