@@ -17,27 +17,21 @@ const CRATES: [&str; 2] = ["crates/core/", "crates/holder/"];
 /// The most files of its crate that a file names.
 const NAMED_MAX: usize = 15;
 
-/// The files that name more.
+/// The files that name more. `perform.rs` is one flat table of the actions, `services.rs` one flat list of the parts of a server, and
+/// `lifecycle.rs` makes each of them once: each line names another part, and a split would hide the table.
 const NAMED_EXCUSES: &[(&str, usize)] = &[
-    ("crates/core/src/sessions/actions/create.rs", 19),
-    ("crates/core/src/sessions/actions/default_session.rs", 16),
-    ("crates/core/src/sessions/actions/output.rs", 16),
-    ("crates/core/src/sessions/actions/task.rs", 16),
     ("crates/core/src/sessions/adoption/adopt.rs", 22),
     ("crates/core/src/sessions/known_sessions.rs", 16),
-    ("crates/core/src/sessions/launch/effective_profile.rs", 16),
-    ("crates/core/src/sessions/launch/spec.rs", 17),
     ("crates/core/src/sessions/lifecycle.rs", 25),
     ("crates/core/src/sessions/perform.rs", 31),
     ("crates/core/src/sessions/services.rs", 17),
-    ("crates/holder/src/event_loop/mod.rs", 22),
 ];
 
 /// The most files with methods of one type.
 const METHODS_MAX: usize = 3;
 
 /// The types whose methods are in more files.
-const METHODS_EXCUSES: &[(&str, usize)] = &[("Holder", 9), ("Session", 7)];
+const METHODS_EXCUSES: &[(&str, usize)] = &[("Session", 7)];
 
 /// The folder whose folders are rooms.
 const HOUSE: &str = "crates/core/src/sessions/";

@@ -5,6 +5,7 @@ use std::io;
 use wire::{Handover, HandoverMethod, Key, Status, is_same_name};
 
 use crate::connections::Caller;
+use crate::nonces::Nonces;
 use crate::shell_state::ShortKeys;
 use crate::staging::Staging;
 
@@ -57,20 +58,19 @@ impl WaitingCommand {
     }
 }
 
+/// How the shell is given a command: the same for the whole session.
 #[derive(Debug)]
-pub(crate) struct CommandHandover {
+pub(crate) struct CommandKeys {
     method: HandoverMethod,
     /// The line that takes a plain text.
     short_line: Vec<u8>,
     hooks_in_editor_modes: bool,
-    staging: Staging,
-    waiting: Option<WaitingCommand>,
 }
 
-impl CommandHandover {
-    pub(crate) fn new(handover: Handover, staging: Staging) -> Self {
+impl CommandKeys {
+    pub(crate) fn new(handover: Handover) -> Self {
         let Handover { method, short_line, hooks_in_editor_modes, .. } = handover;
-        Self { method, short_line, hooks_in_editor_modes, staging, waiting: None }
+        Self { method, short_line, hooks_in_editor_modes }
     }
 
     /// Whether the shell reports its prompts.
@@ -79,12 +79,12 @@ impl CommandHandover {
     }
 
     /// Whether the shell's line editor has the private keys.
-    pub(crate) fn has_private_keys(&self) -> bool {
+    pub(crate) fn are_private(&self) -> bool {
         self.method == HandoverMethod::Keys
     }
 
     /// Whether commands are handed over as lines, because the shell has no private keys.
-    pub(crate) fn takes_lines(&self) -> bool {
+    pub(crate) fn are_a_line(&self) -> bool {
         matches!(self.method, HandoverMethod::Line(_))
     }
 
@@ -94,8 +94,45 @@ impl CommandHandover {
     }
 
     /// Whether the shell reports in its output, without a report on the socket.
-    pub(crate) fn is_in_band(&self) -> bool {
+    pub(crate) fn are_in_band(&self) -> bool {
         self.method == HandoverMethod::InBand
+    }
+
+    /// The keys that make the shell take the staged text in a shorter way than the load key, if there are some.
+    pub(crate) fn short_keys(&self, text: &[u8], keys: ShortKeys) -> Option<Vec<u8>> {
+        match keys {
+            _ if self.short_line.is_empty() => None,
+            ShortKeys::Run if is_plain(text) => Some(KEY_RUN_PLAIN.to_vec()),
+            ShortKeys::Run => Some(KEY_RUN_EXAMINED.to_vec()),
+            ShortKeys::Line => is_plain(text).then(|| [&self.short_line, KEY_ACCEPT].concat()),
+        }
+    }
+
+    /// The keys that make the shell load the staged command. After other input since the last command, the first of them
+    /// clears the editor: C-u deletes a half-typed line, and C-g ends a search or a count.
+    pub(crate) fn keys(&self, id: u32, nonce: u64, input_since_handover: bool) -> Vec<u8> {
+        match (&self.method, input_since_handover) {
+            (HandoverMethod::Line(line), is_touched) => {
+                let line = String::from_utf8_lossy(line).replace("{}", &format!("{id} {nonce}"));
+                format!("{}{line}\n", if is_touched { "\x15" } else { "" }).into_bytes()
+            }
+            (_, false) => KEYS_LOAD.to_vec(),
+            (_, true) => [b"\x07", KEYS_LOAD].concat(),
+        }
+    }
+}
+
+/// The command that waits, and the place from which the shell loads it.
+#[derive(Debug)]
+pub(crate) struct CommandHandover {
+    staging: Staging,
+    nonces: Nonces,
+    waiting: Option<WaitingCommand>,
+}
+
+impl CommandHandover {
+    pub(crate) fn new(staging: Staging) -> Self {
+        Self { staging, nonces: Nonces::default(), waiting: None }
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
@@ -147,39 +184,18 @@ impl CommandHandover {
     }
 
     /// When to check again whether the waiting command can be handed over.
-    pub(crate) fn next_at(&self, now: u64) -> Option<u64> {
-        let by_proc = self.takes_lines() || self.is_in_band() || self.hooks_in_editor_modes;
+    pub(crate) fn next_at(&self, keys: &CommandKeys, now: u64) -> Option<u64> {
+        let by_proc = keys.are_a_line() || keys.are_in_band() || keys.hooks_in_editor_modes;
         let least = if by_proc { LINE_RETRY_US } else { READY_RETRY_US };
         let retry = |waiting: &WaitingCommand| now + least.max(now.saturating_sub(waiting.since) / RETRY_PART);
         self.waiting.as_ref().map(|waiting| retry(waiting).min(waiting.until.max(now + least)))
     }
 
-    /// Writes the command into the place from which the shell loads it.
-    pub(crate) fn stage(&mut self, id: u32, nonce: u64, text: &[u8]) -> io::Result<()> {
-        self.staging.stage(id, nonce, text)
-    }
-
-    /// The keys that make the shell take the staged text in a shorter way than the load key, if there are some.
-    pub(crate) fn short_keys(&self, text: &[u8], keys: ShortKeys) -> Option<Vec<u8>> {
-        match keys {
-            _ if self.short_line.is_empty() => None,
-            ShortKeys::Run if is_plain(text) => Some(KEY_RUN_PLAIN.to_vec()),
-            ShortKeys::Run => Some(KEY_RUN_EXAMINED.to_vec()),
-            ShortKeys::Line => is_plain(text).then(|| [&self.short_line, KEY_ACCEPT].concat()),
-        }
-    }
-
-    /// The keys that make the shell load the staged command. After other input since the last command, the first of them
-    /// clears the editor: C-u deletes a half-typed line, and C-g ends a search or a count.
-    pub(crate) fn keys(&self, id: u32, nonce: u64, input_since_handover: bool) -> Vec<u8> {
-        match (&self.method, input_since_handover) {
-            (HandoverMethod::Line(line), is_touched) => {
-                let line = String::from_utf8_lossy(line).replace("{}", &format!("{id} {nonce}"));
-                format!("{}{line}\n", if is_touched { "\x15" } else { "" }).into_bytes()
-            }
-            (_, false) => KEYS_LOAD.to_vec(),
-            (_, true) => [b"\x07", KEYS_LOAD].concat(),
-        }
+    /// Writes the command into the place from which the shell loads it; returns the nonce of its first marker.
+    pub(crate) fn stage(&mut self, id: u32, text: &[u8]) -> io::Result<u64> {
+        let nonce = self.nonces.next()?;
+        self.staging.stage(id, nonce, text)?;
+        Ok(nonce)
     }
 }
 
@@ -226,18 +242,20 @@ fn is_at_command(before: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn handover(method: HandoverMethod) -> CommandHandover {
-        let handover = Handover { method, short_line: b"take".to_vec(), ..Handover::default() };
-        let staging = Staging::of(&handover, std::path::Path::new("/")).unwrap();
-        CommandHandover::new(handover, staging)
+    fn keys(method: HandoverMethod) -> CommandKeys {
+        CommandKeys::new(Handover { method, short_line: b"take".to_vec(), ..Handover::default() })
+    }
+
+    fn handover() -> CommandHandover {
+        CommandHandover::new(Staging::of(&Handover::default(), std::path::Path::new("/")).unwrap())
     }
 
     #[test]
     fn plain_texts_are_taken_with_short_keys() {
-        let handover = handover(HandoverMethod::Keys);
-        let keys = |text: &str| handover.short_keys(text.as_bytes(), ShortKeys::Line);
+        let private = keys(HandoverMethod::Keys);
+        let keys = |text: &str| private.short_keys(text.as_bytes(), ShortKeys::Line);
         assert_eq!(keys("ls"), Some(b"take\x1b\x1e".to_vec()));
-        let run = [b"ls", &b"ls |"[..]].map(|text| handover.short_keys(text, ShortKeys::Run));
+        let run = [b"ls", &b"ls |"[..]].map(|text| private.short_keys(text, ShortKeys::Run));
         assert_eq!(run, [b"\x1b\x14", b"\x1b\x10"].map(|key| Some(key.to_vec())));
         for plain in ["a | b; c\n", "# a\nb", "x=1", "a <b >c", "{ a; }", "echo \"$#\"\ntrue"] {
             assert!(keys(plain).is_some(), "{plain:?}");
@@ -276,17 +294,17 @@ mod tests {
 
     #[test]
     fn the_editor_is_cleared_only_after_other_input() {
-        let keys = handover(HandoverMethod::Keys);
-        assert_eq!(keys.keys(1, 2, true), b"\x07\x1b\x1f\x1b\x1e");
-        assert_eq!(keys.keys(1, 2, false), b"\x1b\x1f\x1b\x1e");
-        let lines = handover(HandoverMethod::Line(b"run {}".to_vec()));
+        let editor = keys(HandoverMethod::Keys);
+        assert_eq!(editor.keys(1, 2, true), b"\x07\x1b\x1f\x1b\x1e");
+        assert_eq!(editor.keys(1, 2, false), b"\x1b\x1f\x1b\x1e");
+        let lines = keys(HandoverMethod::Line(b"run {}".to_vec()));
         assert_eq!(lines.keys(1, 2, true), b"\x15run 1 2\n");
         assert_eq!(lines.keys(7, 9, false), b"run 7 9\n");
     }
 
     #[test]
     fn a_repeated_command_joins_the_waiting_one() {
-        let mut handover = handover(HandoverMethod::Keys);
+        let mut handover = handover();
         assert_eq!(handover.join((1, 1), &[5; 16]), None);
         handover.wait(WaitingCommand::new((1, 1), [5; 16], b"ls".to_vec(), 0, 9));
         assert_eq!(handover.join((1, 2), &[5; 16]), Some(Ok(())));
@@ -299,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_shell_that_stays_at_a_line_without_a_mark_is_at_an_unfinished_one() {
-        let mut handover = handover(HandoverMethod::Line(b"run {}".to_vec()));
+        let mut handover = handover();
         assert!(!handover.is_at_unfinished_line(true, 0), "no command waits");
         handover.wait(WaitingCommand::new((1, 1), [5; 16], b"ls".to_vec(), 0, u64::MAX));
         assert!(!handover.is_at_unfinished_line(true, 10));

@@ -165,39 +165,6 @@ fn again() -> u64 {
     rustix::io::Errno::AGAIN.raw_os_error().unsigned_abs().into()
 }
 
-/// A signal to the foreground that its program may not have got. The holder forgets it at the next input.
-#[derive(Debug)]
-pub(crate) struct UncertainSignal {
-    pub(crate) signo: i32,
-    /// The command that ran then.
-    pub(crate) command: u32,
-    /// When it was sent.
-    pub(crate) since: u64,
-    /// When the holder checks whether the program has got it.
-    pub(crate) due_at: u64,
-    pub(crate) sent: SentSignal,
-}
-
-#[derive(Debug)]
-pub(crate) enum SentSignal {
-    /// As a key, to a terminal that makes no signals of keys.
-    Key,
-    /// To these copies of a shell, which were about to become programs. A copy handles the signal as the shell does, and the program in
-    /// its place never sees it.
-    ToCopies(Vec<ShellCopy>),
-    /// To this process group, of which every process had ended. The shell had not taken the terminal back. These processes lived then.
-    ToEnded { group: u32, living: Vec<u32> },
-}
-
-/// A copy that a shell has made of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ShellCopy {
-    pub(crate) pid: u32,
-    pub(crate) start_ticks: u64,
-    /// The image that it shares with its parent.
-    pub(crate) image: u64,
-}
-
 #[cfg(test)]
 #[allow(clippy::panic)]
 mod tests {

@@ -88,6 +88,13 @@ pub struct Created {
     pub left_behind: Vec<SessionView>,
 }
 
+impl Created {
+    /// A session that an earlier request started.
+    pub(crate) fn earlier(session: SessionView) -> Self {
+        Self { session, startup: Vec::new(), is_new: false, left_behind: Vec::new() }
+    }
+}
+
 /// A start-up command of a profile that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartupFailure {

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::actions::{
-    commands, create, default_session, drain, environment, execute, idempotency, input, list, named_secrets, output,
-    processes, purge, recording_extent, resize, screen, search_range, secret, signals, task, terminate, tokens,
-    wait_from_cursor, watch,
+    commands, create, default_session, drain, environment, execute, idempotency, input, list, missed_ends,
+    named_secrets, output, processes, purge, recording_extent, resize, screen, search_range, secret, signals, task,
+    terminate, tokens, wait_from_cursor, watch,
 };
 use super::approvals::record_decision;
 use super::on_disk::on_disk;
 use super::services::Services;
 use super::target::Target;
-use crate::action::{Action, ActionError, CapabilitiesView, EndReason, Outcome, SecretRefusal};
-use crate::confinement_tier::ConfinementTier;
+use crate::action::{Action, ActionError, CapabilitiesView, ConfinementTier, EndReason, Outcome, SecretRefusal};
 use crate::principal::Principal;
 
 /// Performs one action. Only the dispatcher calls this.
@@ -166,7 +165,7 @@ async fn attempt(
         Action::Unread { session, budget } => {
             default_session::unread(services, principal, session, *budget).await.map(|r| Outcome::Report(Box::new(r)))
         }
-        Action::Missed(read) => Ok(Outcome::Missed(default_session::missed(services, principal, read).await)),
+        Action::Missed(read) => Ok(Outcome::Missed(missed_ends::missed(services, principal, read).await)),
         Action::Earlier(earlier) => default_session::earlier(services, principal, earlier).await,
         Action::FinalCommands(session) => default_session::final_commands(services, principal, session).await,
         Action::Events(read) => {

@@ -6,8 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use sys::time;
 
-use super::Holder;
-use super::ready::Ready;
+use super::holder::{Holder, Ready};
 use crate::connections::CONNECTIONS_MAX;
 use crate::handover::READY_RETRY_US;
 
@@ -18,26 +17,26 @@ impl Holder {
     /// The next deadline of any timer.
     fn next_at(&self, now: u64) -> Option<u64> {
         let timers = [
-            self.sampler.next_at(),
+            self.context.sampler.next_at(),
             self.input.next_at(now),
-            self.uncertain_signal.as_ref().map(|signal| signal.due_at),
-            self.handover.next_at(now),
-            self.shell.awaits_load_key(now).then_some(now + READY_RETRY_US),
-            self.replies.next_at(now),
-            self.end.next_at(now),
-            self.output.next_at(now),
-            self.publication.announce_by(),
+            self.signals.next_at(),
+            self.handover.next_at(&self.context.keys, now),
+            self.context.shell.awaits_load_key(now).then_some(now + READY_RETRY_US),
+            self.context.replies.next_at(now),
+            self.context.end.next_at(now),
+            self.context.output.next_at(now),
+            self.context.publication.announce_by(),
             self.idle_until(now),
-            self.folder.next_at(),
+            self.ending.next_at(),
             // Until then the listener is not polled.
-            self.connections.place_at().filter(|at| *at > now),
+            self.context.connections.place_at().filter(|at| *at > now),
         ];
         timers.into_iter().flatten().min()
     }
 
     /// Until then output stays in the terminal; after the shell's exit it never does.
     fn idle_until(&self, now: u64) -> Option<u64> {
-        self.publication.idle_until(now).filter(|_| !self.end.has_exited())
+        self.context.publication.idle_until(now).filter(|_| !self.context.end.has_exited())
     }
 
     pub(super) fn wait_for_something(&mut self) -> io::Result<Ready> {
@@ -47,29 +46,29 @@ impl Holder {
             Timespec { tv_sec: (us / 1_000_000) as i64, tv_nsec: (us % 1_000_000 * 1000) as i64 }
         });
         let mut leader = PollFlags::empty();
-        if self.output.is_polled() && self.idle_until(now).is_none() {
+        if self.context.output.is_polled() && self.idle_until(now).is_none() {
             leader |= PollFlags::IN;
         }
         if self.input.is_writing() {
             leader |= PollFlags::OUT;
         }
-        let clients = self.connections.len();
+        let clients = self.context.connections.len();
         let mut fds = Vec::with_capacity(4 + CONNECTIONS_MAX);
-        fds.push(PollFd::new(&self.signals, PollFlags::IN));
-        fds.extend(self.connections.polled().map(|(fd, events)| PollFd::from_borrowed_fd(fd, events)));
+        fds.push(PollFd::from_borrowed_fd(self.ending.signals(), PollFlags::IN));
+        fds.extend(self.context.connections.polled().map(|(fd, events)| PollFd::from_borrowed_fd(fd, events)));
         // A connection that cannot be accepted would keep the loop spinning.
-        let listener = self.connections.has_place(now).then_some(fds.len());
+        let listener = self.context.connections.has_place(now).then_some(fds.len());
         if listener.is_some() {
-            fds.push(PollFd::from_borrowed_fd(self.connections.listener(), PollFlags::IN));
+            fds.push(PollFd::from_borrowed_fd(self.context.connections.listener(), PollFlags::IN));
         }
         let reports = fds.len();
-        if !self.records.has_waiting_reports() {
-            fds.extend(self.attestation_socket.polled().map(|(fd, events)| PollFd::from_borrowed_fd(fd, events)));
+        if !self.context.records.has_waiting_reports() {
+            fds.extend(self.reports.polled().map(|(fd, events)| PollFd::from_borrowed_fd(fd, events)));
         }
         let output = fds.len();
         // poll(2) always reports a hung-up terminal as ready; it is left out until its retry.
-        if !leader.is_empty() && self.output.retry_at().is_none() {
-            fds.push(PollFd::from_borrowed_fd(self.terminal.leader(), leader));
+        if !leader.is_empty() && self.context.output.retry_at().is_none() {
+            fds.push(PollFd::from_borrowed_fd(self.context.terminal.leader(), leader));
         }
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -92,7 +91,7 @@ impl Holder {
             signals: is_ready_at(0),
             newcomers: listener.is_some_and(is_ready_at),
             clients: fds.iter().skip(1).take(clients).map(is_ready).collect(),
-            output: may_have_output || has_reports || self.output.has_more() || self.end.has_exited(),
+            output: may_have_output || has_reports || self.context.output.has_more() || self.context.end.has_exited(),
             reports: has_reports,
         })
     }

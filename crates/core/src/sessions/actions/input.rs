@@ -11,7 +11,7 @@ use crate::limits;
 use crate::principal::Principal;
 use crate::sessions::render::{range, typed_echo};
 use crate::sessions::services::Services;
-use crate::sessions::session::Request;
+use crate::sessions::session::{NewInput, Request};
 use crate::sessions::target::Target;
 use crate::sessions::wait_external_conditions::{self, ExternalConditions};
 
@@ -38,7 +38,7 @@ pub(in crate::sessions) async fn input(
     let wait = wait.map(|wait| task_wait::with_grace(services, wait));
     let asked = wait.clone();
     let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
-    let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, meant_for, wait, typed }).await?;
+    let typed = handle.ask(|typed| Request::Input(NewInput { bytes, key, is_secret, meant_for, wait, typed })).await?;
     let typed = typed.map_err(|e| with_key(e, request.key.as_deref()))?;
     let asked = asked.map(|wait| wait.shortened_by(typed.ignored_by.as_deref()));
     let mut report = match typed.finished {

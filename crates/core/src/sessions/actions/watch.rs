@@ -7,7 +7,7 @@ use crate::limits;
 use crate::principal::{Grant, Principal, TicketTarget};
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::services::Services;
-use crate::sessions::session::Request;
+use crate::sessions::session::{NewInput, Request};
 use crate::sessions::target::Target;
 use crate::sessions::viewer_cursor::ViewerCursor;
 
@@ -53,7 +53,7 @@ pub(in crate::sessions) async fn types(bytes: &[u8], name: &str, target: Target)
     }
     let (handle, key) = (target.live?, target.key);
     let bytes = InputBytes::Raw(bytes.to_vec());
-    let typed = |typed| Request::Input { bytes, key, is_secret: false, meant_for: None, wait: None, typed };
+    let typed = |typed| Request::Input(NewInput { bytes, key, is_secret: false, meant_for: None, wait: None, typed });
     let typed = handle.ask(typed).await?.map_err(|error| with_key(error, Some(name)))?;
     Ok(typed.accepted)
 }

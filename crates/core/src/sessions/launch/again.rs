@@ -6,11 +6,16 @@ use std::sync::Arc;
 
 use super::container;
 use super::launcher::Launcher;
-use super::start::NewSession;
-use crate::action::ActionError;
+use super::start::{NewSession, launch};
+use crate::action::{ActionError, ConfinementTier};
 use crate::host::TAG;
 use crate::ids::SessionId;
+use crate::sessions::backends::Backends;
+use crate::sessions::drain::Admission;
+use crate::sessions::ended::session::EndedSession;
+use crate::sessions::handle::Handle;
 use crate::sessions::resource_limits;
+use crate::sessions::services::Services;
 use crate::sessions::session_metadata::{CreationMetadata, SessionMetadata};
 use crate::sessions::shared::Shared;
 use crate::sessions::timeline::micros;
@@ -76,4 +81,37 @@ fn prepare_again(
     let run = |settings| container::run_container(launcher, id, settings, &rules, &meta.secrets.files);
     let container = meta.confinement.container.as_ref().map(run).transpose()?;
     Ok(NewSession { spec, meta, container: container.map(|it| it.connection) })
+}
+
+/// Starts a client's default session again, in the directory where its shell has ended by itself. If it cannot begin there,
+/// for example because that directory is gone, it begins in the client's.
+pub(in crate::sessions) async fn launch_again(
+    services: &Arc<Services>,
+    admission: &Admission,
+    old: &EndedSession,
+    id: &SessionId,
+) -> Result<Handle, ActionError> {
+    let owner = &old.shared.meta.owner;
+    if let Some(cwd) = kept_directory(&services.backends, old) {
+        let again = again(id, &old.shared, Some(cwd));
+        if let Ok(handle) = launch(services, admission, id, owner.clone(), again).await {
+            return Ok(handle);
+        }
+    }
+    let id = SessionId::random(services.settings.node);
+    launch(services, admission, &id, owner.clone(), again(&id, &old.shared, None)).await
+}
+
+/// The directory of a shell that ended by itself. A confined session keeps a directory only if it could change it, because
+/// the answer must not show whether a hidden directory exists. The folders of a container ended with it.
+fn kept_directory(backends: &Backends, old: &EndedSession) -> Option<PathBuf> {
+    let (view, host) = (old.view(), &backends.host);
+    let is_known = view.confinement != Some(ConfinementTier::Container) && old.ended_by_itself();
+    let is_within = |cwd: &PathBuf| {
+        old.shared.spec.confinement.as_ref().is_none_or(|rules| {
+            let cwd = host.resolved_path(cwd);
+            rules.writable.iter().any(|place| cwd.starts_with(place))
+        })
+    };
+    Some(view.cwd).filter(|cwd| is_known && is_within(cwd) && host.file(cwd).is_some_and(|it| it.is_directory))
 }

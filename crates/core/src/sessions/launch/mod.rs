@@ -3,13 +3,16 @@
 pub(super) mod again;
 pub(in crate::sessions) mod confinement;
 mod container;
+pub(super) mod created;
 pub(super) mod directory;
 pub(super) mod effective_profile;
 pub(super) mod launcher;
 pub(super) mod policy_of_new;
 pub(super) mod prepare;
+mod profile_secrets;
 mod quota;
 pub(super) mod request;
 mod spec;
 pub(super) mod start;
 pub(super) mod variables;
+mod wanted_shell;

@@ -5,23 +5,20 @@ use std::path::PathBuf;
 
 use wire::{Rules, Spec};
 
-use super::container;
 use super::effective_profile::EffectiveProfile;
 use super::launcher::Launcher;
 use super::policy_of_new::unprovable;
 use super::variables::{get, set};
-use crate::action::{ActionError, Create, Limits, Variables};
-use crate::confinement_tier::ConfinementTier;
+use crate::action::{ActionError, ConfinementTier, Create, Limits, Variables};
 use crate::host::TAG;
 use crate::host::containers::{ContainerSettings, Containers, StartedContainer};
 use crate::ids::SessionId;
 use crate::principal::Principal;
-use crate::profile::StartFiles;
 use crate::sessions::request_fingerprint::asked_for;
 use crate::sessions::resource_limits;
 use crate::sessions::session_metadata::{ConfinementMetadata, CreationMetadata, DefaultMetadata, SessionMetadata};
 use crate::sessions::timeline::micros;
-use crate::shell::{ScriptAccess, Shell, Wanted};
+use crate::shell::Shell;
 
 /// A checked request.
 pub(super) struct Checked {
@@ -130,36 +127,4 @@ pub(super) fn spec(
     };
     resource_limits::plan(&*launcher.backends.host, &mut spec, id, &limits)?;
     Ok((spec, meta))
-}
-
-/// The shell of a new session, of the machine or of its container.
-pub(super) fn shell(
-    launcher: &Launcher,
-    effective: &EffectiveProfile,
-    request: &Create,
-    inside: Option<&(ContainerSettings, StartedContainer)>,
-    env: &Variables,
-) -> Result<Shell, ActionError> {
-    let profile = &effective.profile;
-    let default = effective.default_shell(request).filter(|_| inside.is_none());
-    let (scripts, in_container) = (launcher.integration.folder(), Containers::scripts());
-    let wanted = Wanted {
-        shell: request.shell.as_deref().or(profile.shell.as_deref()).or(default),
-        login: effective.is_login(request),
-        path: get(env, b"PATH"),
-        own_shell: get(env, b"SHELL"),
-        env: get(env, b"ENV"),
-        zdotdir: get(env, b"ZDOTDIR"),
-        clean: profile.rc == StartFiles::Clean,
-        scripts: match profile.confinement.as_ref().map(|confinement| confinement.tier) {
-            Some(ConfinementTier::Container) => ScriptAccess::Folder(&in_container),
-            Some(_) => ScriptAccess::Folder(&scripts),
-            None if effective.user.is_some() => ScriptAccess::Descriptor,
-            None => ScriptAccess::Path,
-        },
-    };
-    match inside {
-        Some((settings, inside)) => container::shell_inside(launcher, settings, inside, &wanted),
-        None => launcher.integration.pick(&*launcher.backends.host, &wanted),
-    }
 }

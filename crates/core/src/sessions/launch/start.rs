@@ -10,7 +10,6 @@ use crate::action::{ActionError, ServerEventKind};
 use crate::block_in_place::block_in_place;
 use crate::host::holders::{self, Dead, StartedHolder, start_error};
 use crate::ids::SessionId;
-use crate::limits;
 use crate::sessions::adoption::adopt;
 use crate::sessions::concurrency_limits::SessionPlace;
 use crate::sessions::drain::Admission;
@@ -18,7 +17,6 @@ use crate::sessions::handle::Handle;
 use crate::sessions::node_directory::NodeDirectory;
 use crate::sessions::resource_limits;
 use crate::sessions::services::Services;
-use crate::sessions::session::Request;
 use crate::sessions::session_metadata::SessionMetadata;
 
 /// A session that is about to start.
@@ -120,9 +118,4 @@ pub fn keep_spare_holder(services: &Arc<Services>) {
     tokio::task::spawn_blocking(move || {
         services.backends.holders.keep_spare(&SessionId::random(services.settings.node))
     });
-}
-
-/// Waits for the first prompt, or until the session is reported as `creating`.
-pub(in crate::sessions) async fn first_prompt(handle: &Handle) {
-    let _ = tokio::time::timeout(limits::CREATE_WAIT, handle.ask(Request::Prompt)).await;
 }

@@ -16,6 +16,17 @@ use crate::action::{
 use crate::ids::CommandId;
 use crate::sessions::timeline::handover::RecentHandovers;
 
+/// Input that a caller wants typed.
+#[derive(Debug)]
+pub(crate) struct NewInput {
+    pub(crate) bytes: InputBytes,
+    pub(crate) key: Key,
+    pub(crate) is_secret: bool,
+    pub(crate) meant_for: Option<CommandId>,
+    pub(crate) wait: Option<Wait>,
+    pub(crate) typed: oneshot::Sender<Result<Typed, ActionError>>,
+}
+
 /// A request to a live session.
 #[derive(Debug)]
 pub(crate) enum Request {
@@ -32,14 +43,7 @@ pub(crate) enum Request {
         allowed_in: Option<PathBuf>,
         started: oneshot::Sender<Result<Started, ActionError>>,
     },
-    Input {
-        bytes: InputBytes,
-        key: Key,
-        is_secret: bool,
-        meant_for: Option<CommandId>,
-        wait: Option<Wait>,
-        typed: oneshot::Sender<Result<Typed, ActionError>>,
-    },
+    Input(NewInput),
     /// The prompt at which a program reads a secret now.
     SecretPrompt(oneshot::Sender<Option<SecretPrompt>>),
     /// Answers when the prompt of this number is over.
@@ -91,7 +95,7 @@ impl Request {
     /// The wait that is part of the request.
     pub(super) fn wait(&self) -> Option<&Wait> {
         match self {
-            Self::Run { wait, .. } | Self::Input { wait, .. } => wait.as_ref(),
+            Self::Run { wait, .. } | Self::Input(NewInput { wait, .. }) => wait.as_ref(),
             Self::Wait { wait, .. } => Some(wait),
             Self::Look(_)
             | Self::Commands(_)

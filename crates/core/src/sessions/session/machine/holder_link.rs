@@ -16,7 +16,7 @@ use crate::ids::SessionId;
 use crate::limits;
 use crate::sessions::session::machine::waits::matcher::Echo;
 use crate::sessions::session::now::Now;
-use crate::sessions::session::requests::{Ended, Request, StartReply, Started, Typed};
+use crate::sessions::session::requests::{Ended, NewInput, Request, StartReply, Started, Typed};
 use crate::sessions::unreachable::does_not_answer;
 
 /// When the holder was last called, pinged and found silent.
@@ -239,7 +239,7 @@ impl HolderLink {
         let Some(why) = self.unreachable_reason() else { return Some(request) };
         match request {
             Request::Run { started, .. } => drop(started.send(Err(why))),
-            Request::Input { typed, .. } | Request::Secret { typed, .. } => drop(typed.send(Err(why))),
+            Request::Input(NewInput { typed, .. }) | Request::Secret { typed, .. } => drop(typed.send(Err(why))),
             Request::Resize { reply, .. } => drop(reply.send(Err(why))),
             Request::Signal { reply, .. } => drop(reply.send(Err(why))),
             Request::Terminate { reply, .. } => drop(reply.send(Err(why))),

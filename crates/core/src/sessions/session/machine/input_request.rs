@@ -6,7 +6,6 @@ use wire::{Echo as Shown, Key, Status, Target, ToHolder};
 
 use super::errors::{holder_failed, key_reused};
 use crate::action::{ActionError, InputBytes, Wait};
-use crate::ids::CommandId;
 use crate::limits;
 use crate::sessions::session::machine::context::Context;
 use crate::sessions::session::machine::foreground::state::ForegroundState;
@@ -15,21 +14,11 @@ use crate::sessions::session::machine::nested_command::state::NestedShell;
 use crate::sessions::session::machine::signal_request::key_is_ignored_by;
 use crate::sessions::session::machine::waits::matcher::Echo;
 use crate::sessions::session::machine::waits::state::OpenWait;
-use crate::sessions::session::requests::Typed;
+use crate::sessions::session::requests::{NewInput, Typed};
 use crate::sessions::timeline::Command;
 
 /// C-u, with which a line editor removes what stands before the cursor.
 const KILL_LINE: u8 = 0x15;
-
-/// Input that a caller wants typed.
-pub(super) struct NewInput {
-    pub(super) bytes: InputBytes,
-    pub(super) key: Key,
-    pub(super) is_secret: bool,
-    pub(super) meant_for: Option<CommandId>,
-    pub(super) wait: Option<Wait>,
-    pub(super) typed: oneshot::Sender<Result<Typed, ActionError>>,
-}
 
 /// Has the holder type it, unless its program has ended.
 pub(super) fn ask_input(cx: &mut Context, foreground: &mut ForegroundState, inside: &mut NestedShell, input: NewInput) {

@@ -6,16 +6,16 @@ use wire::{NO_KEY, ToHolder};
 use crate::action::{ActionError, ConfinementTier, InputBytes, SecretRefusal, TargetShell};
 use crate::sessions::session::machine::command_request::may_leave;
 use crate::sessions::session::machine::holder_link::Call;
-use crate::sessions::session::machine::input_request::{NewInput, ask_input};
+use crate::sessions::session::machine::input_request::ask_input;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::machine::signal_request::ask_signal;
 use crate::sessions::session::machine::{snapshot, waits};
-use crate::sessions::session::requests::{Request, Snapshot};
+use crate::sessions::session::requests::{NewInput, Request, Snapshot};
 use crate::sessions::views;
 
 impl Session {
     pub(super) fn on_request(&mut self, request: Request) {
-        if matches!(request, Request::Run { .. } | Request::Input { .. } | Request::Secret { .. }) {
+        if matches!(request, Request::Run { .. } | Request::Input(_) | Request::Secret { .. }) {
             self.cx.last_activity_us = self.cx.now.us;
             self.expiry.touch(self.cx.now.at);
         }
@@ -48,10 +48,7 @@ impl Session {
                     false => self.ask_run(text, key, shell, patience_ms, wait, started),
                 }
             }
-            Request::Input { bytes, key, is_secret, meant_for, wait, typed } => {
-                let input = NewInput { bytes, key, is_secret, meant_for, wait, typed };
-                ask_input(&mut self.cx, &mut self.foreground, &mut self.inside, input);
-            }
+            Request::Input(input) => ask_input(&mut self.cx, &mut self.foreground, &mut self.inside, input),
             Request::SecretPrompt(reply) => drop(reply.send(self.secret_prompts.secret_prompt(&self.cx))),
             Request::SecretOver(number, reply) => self.secret_prompts.ask_secret_over(number, reply),
             Request::Secret { prompt, typed, .. }

@@ -547,7 +547,14 @@ fn a_request_for_which_the_holders_disk_has_no_room_says_so() {
         assert_eq!(run.try_recv().expect("an answer").expect_err("not done").code(), code);
         let (typed, mut input) = channel();
         let (bytes, key) = (InputBytes::Raw(b"x".to_vec()), [2; 16]);
-        rig.request(super::Request::Input { bytes, key, is_secret: false, meant_for: None, wait: None, typed });
+        rig.request(super::Request::Input(super::NewInput {
+            bytes,
+            key,
+            is_secret: false,
+            meant_for: None,
+            wait: None,
+            typed,
+        }));
         fails(&mut rig);
         assert_eq!(input.try_recv().expect("an answer").expect_err("not done").code(), code);
         let (reply, mut resize) = channel();
@@ -568,7 +575,14 @@ fn input_for_a_command_that_has_ended_is_not_typed_at_the_prompt() {
     let asks = |rig: &mut Rig, key: u8, bytes: &[u8], meant_for| {
         let (typed, mut answer) = tokio::sync::oneshot::channel();
         let (bytes, key) = (InputBytes::Raw(bytes.to_vec()), [key; 16]);
-        rig.request(super::Request::Input { bytes, key, is_secret: false, meant_for, wait: None, typed });
+        rig.request(super::Request::Input(super::NewInput {
+            bytes,
+            key,
+            is_secret: false,
+            meant_for,
+            wait: None,
+            typed,
+        }));
         let is_typed =
             rig.sent.drain(..).any(|frame| matches!(frame, ToHolder::Input { .. } | ToHolder::Signal { .. }));
         (is_typed, answer.try_recv().ok().and_then(Result::err).map(|why| why.to_string()))

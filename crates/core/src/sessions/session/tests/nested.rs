@@ -10,7 +10,7 @@ use wire::{Activity, Echo, FromHolder, HandoverMethod, Status, ToHolder};
 use super::{CARRIER, NESTED, Rig, sample};
 use crate::action::{ActionError, EndedBy, InputBytes, TargetShell, Wait};
 use crate::limits;
-use crate::sessions::session::requests::{Request, Started};
+use crate::sessions::session::requests::{NewInput, Request, Started};
 
 type Answer = oneshot::Receiver<Result<Started, ActionError>>;
 
@@ -81,7 +81,7 @@ impl Nested {
     fn types(&mut self, bytes: &[u8]) {
         let (typed, _) = oneshot::channel();
         let (key, bytes) = (self.key(), InputBytes::Raw(bytes.to_vec()));
-        self.rig.request(Request::Input { bytes, key, is_secret: false, meant_for: None, wait: None, typed });
+        self.rig.request(Request::Input(NewInput { bytes, key, is_secret: false, meant_for: None, wait: None, typed }));
     }
 
     /// The holder does what it was asked for last, and the frame that asked.

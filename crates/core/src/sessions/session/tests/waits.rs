@@ -12,7 +12,7 @@ use wire::{Echo, FromHolder, HandoverMethod, Status, Target, ToHolder};
 use super::{NO_PROCESS, Rig, StepInput, sample};
 use crate::action::{ActionError, EndedBy, InputBytes, TargetShell, Until, Wait};
 use crate::limits;
-use crate::sessions::session::requests::{Finished, Request, Started, Typed};
+use crate::sessions::session::requests::{Finished, NewInput, Request, Started, Typed};
 
 #[test]
 // promise: shell-13
@@ -290,14 +290,14 @@ impl Story {
             Happening::Input { bytes, key, waits } => {
                 let (typed, input) = oneshot::channel();
                 self.callers.inputs.push(input);
-                self.rig.request(Request::Input {
+                self.rig.request(Request::Input(NewInput {
                     bytes: InputBytes::Raw(bytes.to_vec()),
                     key: [*key; 16],
                     is_secret: false,
                     meant_for: None,
                     wait: waits.as_ref().map(to_wait),
                     typed,
-                });
+                }));
             }
             Happening::Wait { waits, command } => {
                 let (reply, wait) = oneshot::channel();
