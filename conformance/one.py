@@ -3,11 +3,14 @@
 It is a process of its own, because the drivers' packages exclude each other, and because the one that started it ends it from outside.
 """
 
+import collections
 import hashlib
 import importlib
 import json
 import os
+import random
 import re
+import secrets
 import select
 import signal
 import sys
@@ -76,7 +79,10 @@ class Run:
     def __init__(self, driver: Driver, case: dict, folder: Path) -> None:
         self.driver, self.case, self.folder, self.sessions = driver, case, folder, {}
         # Programs of the case are found by this text in their environment.
-        self.names = {"dir": str(folder), "id": case["id"]}
+        self.names = {"dir": str(folder), "id": case["id"], "secret": secrets.token_hex(12)}
+        # Seconds that the steps with a `clock` took.
+        self.clocks: dict[str, float] = collections.defaultdict(float)
+        self.seed = os.environ.get("CONFORMANCE_SEED") or secrets.token_hex(4)
 
     def play(self) -> None:
         """Plays all steps."""
@@ -87,6 +93,11 @@ class Run:
             (self.folder / name).write_text(expanded(text, self.names))
         for name in self.case.get("gates", []):
             os.mkfifo(self.folder / name)
+        for number in range(1, self.case.get("random", 0) + 1):
+            dice = random.Random(f"{self.seed}-{number}")
+            (self.folder / f"any{number}").write_bytes(dice.randbytes(10_000))
+            words = (bytes(dice.choices(range(128, 256), k=dice.randint(1, 9))) + b"<%d-%d>" % (number, word) for word in range(1, 101))
+            (self.folder / f"high{number}").write_bytes(b"\n".join(words) + b"\n")
         if self.case.get("server"):
             # Some products have a server for each session.
             self.sessions["a"] = self.driver.open(self.folder)
@@ -102,8 +113,12 @@ class Run:
         name = step.pop("session", "a")
         verb, argument = next(iter(step.items()))
         del step[verb]
+        clock, begun = step.pop("clock", None), time.monotonic()
         if hasattr(self, f"do_{verb}"):
             getattr(self, f"do_{verb}")(argument, **step)
+            return
+        if verb == "views":
+            self.views(self.sessions[name], argument, **step)
             return
         if name not in self.sessions:
             self.sessions[name] = self.driver.open(self.folder)
@@ -144,6 +159,8 @@ class Run:
                 del self.sessions[name]
             case _:
                 raise ValueError(f"no such step: {verb}")
+        if clock is not None:
+            self.clocks[clock] += time.monotonic() - begun
         self.compare(what, seen, step)
 
     def screen(self, session, pattern: str) -> Seen:
@@ -217,16 +234,16 @@ class Run:
         return [pid for pid in processes(needle.encode()) if pid in mine]
 
     def is_file(self, what: str, expected: dict) -> None:
-        """A file has this text, as soon as it has been written."""
+        """A file has this text, or one like this expression, as soon as it has been written."""
         path, deadline = self.folder / expected["path"], time.monotonic() + 5
-        wanted = expected.get("text", "").encode()
+        wanted, like = expected.get("text", "").encode(), expected.get("like", "").encode()
         while True:
             got = path.read_bytes() if path.exists() else b""
-            if got == wanted:
+            if re.fullmatch(like, got) if like else got == wanted:
                 return
             if time.monotonic() > deadline:
                 found = f"{len(got)} bytes: {short(got.decode(errors='replace'))}"
-                raise Failed(f"{what}: {expected['path']} has {found} instead of {len(wanted)} bytes")
+                raise Failed(f"{what}: {expected['path']} has {found} instead of {like or f'{len(wanted)} bytes'}")
             threading.Event().wait(0.02)
 
     def do_gate(self, name: str) -> None:
@@ -249,11 +266,31 @@ class Run:
         select.select([watched], [], [], PATIENCE)
         os.close(watched)
 
-    def do_no_file_has(self, text: str) -> None:
-        """No file of the product has this text."""
-        for path in self.driver.place.home.rglob("*"):
-            if path.is_file() and not path.is_relative_to(self.folder) and text.encode() in path.read_bytes():
-                raise Failed(f"{path.relative_to(self.driver.place.home)} has {text!r}")
+    def do_no_file_has(self, text: str, but: str) -> None:
+        """No file of the product has this text, but one has another text, which shows that the search finds something."""
+        root = self.driver.place.home.parent
+        files = [path for path in root.rglob("*") if path.is_file() and not path.is_relative_to(self.folder)]
+        if found := [path for path in files if text.encode() in path.read_bytes()]:
+            raise Failed(f"{found[0].relative_to(root)} has the text")
+        if not any(but.encode() in path.read_bytes() for path in files):
+            raise Failed(f"no file has {but!r}, so the product keeps its files elsewhere")
+
+    def do_fast(self, clock: str, **limit) -> None:
+        """What one clock counted is at most so many times what another one did: a ratio of the product's own times."""
+        took, other, times = self.clocks[clock], self.clocks[limit["as"]], limit["times"]
+        if took > times * other:
+            raise Failed(f"{clock} took {took:.2f} s, more than {times} times the {other:.2f} s of {limit['as']}")
+
+    def views(self, session, text: str, hide: str) -> None:
+        """Each view of the session has a text, and none has another one."""
+        views = self.driver.views(session)
+        if not views:
+            raise NotOffered("no further view")
+        for name, view in views.items():
+            if hide in view:
+                raise Failed(f"{name} has what was hidden")
+            if text not in view:
+                raise Failed(f"{name} lacks {text!r}: {short(view)}")
 
     def end(self) -> None:
         """Ends the sessions of the case."""
@@ -280,7 +317,7 @@ def result_of(driver: Driver, case: dict, folder: Path) -> dict:
     except NotOffered as told:
         verdict, why = "n/a", str(told)
     except Failed as told:
-        verdict, why = "fails", str(told)
+        verdict, why = "fails", str(told) + (f" · CONFORMANCE_SEED={run.seed}" if case.get("random") else "")
     except Exception as error:  # noqa: BLE001 - an error of the product is its result
         verdict, why = "fails", f"{type(error).__name__}: {short(str(error))}"
         if os.environ.get("CONFORMANCE_TRACE"):

@@ -61,6 +61,7 @@ class Child:
             "PYTHONPATH": str(HERE),
             "PYTHONDONTWRITEBYTECODE": "1",
             "CONFORMANCE_TRACE": os.environ.get("CONFORMANCE_TRACE", ""),
+            "CONFORMANCE_SEED": os.environ.get("CONFORMANCE_SEED", ""),
         }
         self.log = open(self.root / "log", "w+b")
         self.process = subprocess.Popen(

@@ -20,7 +20,7 @@ MOMENT = 0.3
 class driver(Driver):
     """A driver does only what the tool's actions let an agent do."""
 
-    claims = frozenset({"sessions", "shell", "screen"})
+    claims = frozenset({"sessions", "shell", "screen", "commands"})
 
     def __init__(self, place, variant: str) -> None:
         super().__init__(place)
