@@ -36,6 +36,10 @@ class Failed(Exception):
     """The product did something else than the case says."""
 
 
+class Late(Exception):
+    """The product has not answered in time."""
+
+
 def all_cases() -> list[dict]:
     """The cases of all files, in order."""
     return [case for file in sorted(CASES.glob("*.toml")) for case in tomllib.loads(file.read_text())["case"]]
@@ -66,6 +70,14 @@ def processes(needle: bytes, part: str = "cmdline") -> list[int]:
             except OSError:
                 pass
     return found
+
+
+def kill(pid: int) -> None:
+    """Kills a process, and waits until it has ended."""
+    watched = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    select.select([watched], [], [], PATIENCE)
+    os.close(watched)
 
 
 def short(text: str) -> str:
@@ -260,11 +272,7 @@ class Run:
 
     def do_kill_server(self, _) -> None:
         """Kills the product's server, as a crash does."""
-        server = self.driver.server
-        watched = os.pidfd_open(server)
-        os.kill(server, signal.SIGKILL)
-        select.select([watched], [], [], PATIENCE)
-        os.close(watched)
+        kill(self.driver.server)
 
     def do_no_file_has(self, text: str, but: str) -> None:
         """No file of the product has this text, but one has another text, which shows that the search finds something."""
@@ -305,46 +313,59 @@ class Accepted(Exception):
     """The product said no, which the case accepts; the rest of the case needs a yes."""
 
 
-def result_of(driver: Driver, case: dict, folder: Path) -> dict:
-    """Plays a case: passes, fails or n/a, with the reason."""
-    folder.mkdir(parents=True)
-    run, begun = Run(driver, case, folder), time.monotonic()
+def verdict_of(play) -> dict:
+    """The verdict on what a function does, the reason, and what it returns."""
+    begun, more = time.monotonic(), None
     try:
-        run.play()
-        verdict, why = "passes", ""
+        more, verdict, why = play(), "passes", ""
     except Accepted:
         verdict, why = "passes", "it says no"
     except NotOffered as told:
         verdict, why = "n/a", str(told)
     except Failed as told:
-        verdict, why = "fails", str(told) + (f" · CONFORMANCE_SEED={run.seed}" if case.get("random") else "")
+        verdict, why = "fails", str(told)
+    except Late as told:
+        verdict, why = "hangs", str(told)
     except Exception as error:  # noqa: BLE001 - an error of the product is its result
         verdict, why = "fails", f"{type(error).__name__}: {short(str(error))}"
         if os.environ.get("CONFORMANCE_TRACE"):
             traceback.print_exc()
-    seconds = round(time.monotonic() - begun, 3)
-    answered = {"case": case["id"], "verdict": verdict, "why": why, "seconds": seconds}
+    return {"verdict": verdict, "why": why, "seconds": round(time.monotonic() - begun, 3)} | (more or {})
+
+
+def result_of(driver: Driver, case: dict, folder: Path) -> dict:
+    """Plays a case."""
+    folder.mkdir(parents=True)
+    run = Run(driver, case, folder)
+    answer = verdict_of(run.play)
+    if answer["verdict"] == "fails" and case.get("random"):
+        answer["why"] += f" · CONFORMANCE_SEED={run.seed}"
     run.end()
-    return answered
+    return answer
 
 
-def main() -> None:
-    """Runs the cases that the arguments name."""
+def serve(played) -> None:
+    """Plays what the arguments name on the driver that they name: `played` yields a name and a function for each."""
     name, root, wanted = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
     answers = os.fdopen(os.dup(1), "w")
     # The products print, too.
     os.dup2(2, 1)
     module, _, variant = name.partition(":")
-    place = Place(root / "home", dict(os.environ))
-    driver = importlib.import_module(f"drivers.{module}").driver(place, variant)
+    driver = importlib.import_module(f"drivers.{module}").driver(Place(root / "home", dict(os.environ)), variant)
     print(json.dumps({"version": driver.version}), file=answers, flush=True)
-    for case in all_cases():
-        if case["id"] in wanted:
-            print(json.dumps({"begins": case["id"]}), file=answers, flush=True)
-            print(json.dumps(result_of(driver, case, place.home / case["id"])), file=answers, flush=True)
+    for item, play in played(driver, root, wanted):
+        print(json.dumps({"begins": item}), file=answers, flush=True)
+        print(json.dumps({"case": item} | play()), file=answers, flush=True)
     # A product may leave threads behind that never end; its processes are ended from outside.
     os._exit(0)
 
 
+def played(driver: Driver, root: Path, wanted: list[str]):
+    """Plays cases."""
+    for case in all_cases():
+        if case["id"] in wanted:
+            yield case["id"], lambda case=case: result_of(driver, case, root / "home" / case["id"])
+
+
 if __name__ == "__main__":
-    main()
+    serve(played)
