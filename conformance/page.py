@@ -47,9 +47,9 @@ where its time goes.
 
 {measures}
 
-* *`true`*: a command that the shell performs itself, from the call to its answer: the median and the 99th percentile. *Processor time* is the
-  product's own for one `true`, without the shell: its processes, its clients, and for a library the program that uses it. For the streams
-  it lacks the driver, which finds the ends of commands.
+* *`true`*: a command that the shell performs itself, from the call to its answer: the median and the 99th percentile. *Processor time* is
+  the product's own for one `true`, without the shell: its processes, its clients, and for a library the program that uses it. For the
+  streams it lacks the driver, which finds the ends of commands.
 * *Programs per second*: `date`, a real program, one after the other in one session. Each answer must be another number.
 * *New session*: until the answer of its first command.
 * *Memory*: what each of ten more sessions costs, with its shell (`Pss`). Below it, the shell's part.
