@@ -43,7 +43,8 @@ class Costs:
 
     def pids(self) -> tuple[list[int], list[int]]:
         """The product's own processes, and its shells with their programs."""
-        own, shells = [os.getpid()] if self.is_library else [], []
+        own: list[int] = [os.getpid()] if self.is_library else []
+        shells: list[int] = []
         # A process that gives itself a title may overwrite its environment.
         for pid in {*processes(self.root, "environ"), *processes(self.root)}:
             try:

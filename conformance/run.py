@@ -29,7 +29,7 @@ INSTALLED = Path(os.environ.get("PTYD_CONFORMANCE_DIR") or REPOSITORY / "target/
 PAGE = REPOSITORY / "docs/comparison.md"
 REGISTRY = tomllib.loads((HERE / "drivers.toml").read_text())
 # The time for the start of a driver, for each case and for each measure; then it hangs.
-START_SECONDS, CASE_SECONDS, MEASURE_SECONDS = 60, 90, 30
+START_SECONDS, CASE_SECONDS, MEASURE_SECONDS = 120, 90, 30
 # Cases are played side by side, because they mostly wait, and have this share of the run; measures are taken one after the other.
 SIDE_BY_SIDE, CASES_SHARE, MINUTES = 4, 0.6, 15
 # A package that takes longer to install cannot be had.
@@ -184,7 +184,7 @@ def play(driver: dict, wanted: list[str], told=lambda answer: None, script: str 
             why = f"no answer in {seconds} s" if hangs else f"it ended: {log[-160:]}"
             note({"case": begun, "verdict": "hangs" if hangs else "fails", "why": why, "seconds": None})
         elif left and not answers and not version:
-            note_all(f"it does not start: {log[-160:]}")
+            note_all(f"it does not start{'' if answer is not None else f' in {START_SECONDS} s'}: {log[-160:]}")
         elif len(left) == before:
             note({"case": left[0], "verdict": "fails", "why": f"it does not start again: {log[-160:]}", "seconds": None})
     return version, answers

@@ -7,6 +7,8 @@ import re
 import time
 
 os.environ["OPENHANDS_SUPPRESS_BANNER"] = "1"
+# A package below it downloads a list of prices otherwise, at each start.
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
 from driver import Driver, NotOffered, Seen  # noqa: E402
 from openhands.tools.terminal.definition import TerminalAction  # noqa: E402
