@@ -205,7 +205,7 @@ class Bench:
         self.driver.close(session)
         return spread(times)
 
-    def take_flood(self) -> dict:
+    def take_lines(self) -> dict:
         """100 MB of lines, and then the screen with the last one."""
         session = self.driver.open(self.folder)
         self.ended(self.driver.run(session, "true", 10))

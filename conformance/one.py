@@ -346,6 +346,8 @@ def result_of(driver: Driver, case: dict, folder: Path) -> dict:
 
 def serve(played) -> None:
     """Plays what the arguments name on the driver that they name: `played` yields a name and a function for each."""
+    # A run in the background of a script ignores interrupts, and so would all shells of a library.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     name, root, wanted = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
     answers = os.fdopen(os.dup(1), "w")
     # The products print, too.

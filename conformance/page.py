@@ -115,9 +115,9 @@ def bench_table(drivers: list[dict], results: dict) -> list[str]:
         "new session, ms": ("create", "p50_ms", "p99_ms"),
         "memory, MiB": ("memory", "whole_mib", "shell_mib"),
         "text, ms": ("wait", "p50_ms", "p99_ms"),
-        "100 MB, s": ("flood", "seconds", "processor_s"),
+        "100 MB, s": ("lines", "seconds", "processor_s"),
         "kept, %": ("kept", "kept_percent"),
-        "screen, ms": ("flood", "screen_ms"),
+        "screen, ms": ("lines", "screen_ms"),
         "restart, ms": ("restart", "p50_ms", "p99_ms"),
     }
 

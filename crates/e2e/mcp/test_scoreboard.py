@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import sys
 import time
 from types import SimpleNamespace
@@ -153,8 +154,21 @@ def test_measures_have_figures_and_count_only_the_products_own_processes():
     assert all(answers["memory"]["figures"]["shell_mib"] > 0 for answers in (ours, theirs)), (ours, theirs)
 
 
+def test_an_ignored_interrupt_of_the_run_is_not_a_products_own():
+    # A library forks its shells itself; they would inherit it.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        peer = {key: value for key, value in DRIVERS["pexpect"].items() if key != "python"}
+        _, answers = scoreboard.play(peer, ["interrupt"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert answers["interrupt"]["verdict"] == "passes", answers
+
+
 def test_a_run_ends_in_its_time_and_says_what_it_did_not_play():
     _, answers = scoreboard.play({"module": "sleeper"}, ["exit-codes", "pattern"], ends=time.monotonic())
+    # A measure is kept beside the cases, under its own name.
+    assert not set(scoreboard.MEASURES).intersection(CASES)
     assert {answer["why"] for answer in answers.values()} == {"the time of the run was over"}, answers
 
 
