@@ -19,7 +19,7 @@ from one import GOES_ON, Failed, Late, kill, processes, serve, short, verdict_of
 SECONDS, FEWEST, MOST = 1.5, 5, 1_000
 FLOOD_SECONDS = 25
 SESSIONS = 10
-FLOOD, READ = 100_000_000, 20_000_000
+FLOOD, READ = 100_000_000, 10_000_000
 LINE = "0123456789" * 9 + "abcdefghi"
 PROGRAMS = {"bash", "sh", "cat", "date", "yes", "head", "sleep", "true"}
 TICK = os.sysconf("SC_CLK_TCK")
@@ -224,7 +224,7 @@ class Bench:
         return figures | {"screen_ms": round((time.perf_counter() - begun) * 1e3, 1)}
 
     def take_kept(self) -> dict:
-        """The share of 20 MB of lines that can be read after their command has ended."""
+        """The share of 10 MB of lines that can be read after their command has ended."""
         session = self.driver.open(self.folder)
         self.ended(self.driver.run(session, f"yes {LINE} | head -c {READ}", FLOOD_SECONDS))
         text = self.driver.output(session).replace("\r\n", "\n")

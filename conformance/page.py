@@ -55,7 +55,7 @@ where its time goes.
 * *Memory*: what each of ten more sessions costs, with its shell (`Pss`). Below it, the shell's part.
 * *Text*: from the text that a program prints to the return of the call that waits for it.
 * *100 MB*: until the command that prints them has ended, and the product's own processor time. *Screen*: from then on until a
-  screen has the last line. *Kept*: the share of 20 MB that can be read afterwards.
+  screen has the last line. *Kept*: the share of 10 MB that can be read afterwards.
 * *Restart*: from the kill of the server to the right end of a command that ran meanwhile.
 * Few samples have no 99th percentile: it is the largest one then, and comparison.json has their number. **–**: the product does not offer
   this. **no**: a wrong answer. *No answer*: in {measure_seconds} s, or for a flood in 25 s. Shells read an empty configuration.
