@@ -92,6 +92,8 @@ class Child:
         )  # fmt: skip
         self.rest = b""
         CHILDREN.add(self)
+        if IS_OVER.is_set():
+            self.process.kill()
 
     def line(self, seconds: float) -> dict | None:
         """The next answer; None if none comes in time, or ever."""
@@ -156,6 +158,9 @@ def play(driver: dict, wanted: list[str], told=lambda answer: None, script: str 
     if python is None:
         note_all("run.py --install did not install it")
     while left:
+        if time.monotonic() > ends or IS_OVER.is_set():
+            note_all("the time of the run was over")
+            break
         child = Child(driver, python, script, left[:1] if driver.get("fresh") else left)
         begun, waits, before = None, START_SECONDS, len(left)
         try:
@@ -178,8 +183,8 @@ def play(driver: dict, wanted: list[str], told=lambda answer: None, script: str 
         finally:
             log = child.end()
         if left and (time.monotonic() > ends or IS_OVER.is_set()):
-            note_all("the time of the run was over")
-        elif begun is not None:
+            continue
+        if begun is not None:
             hangs = answer is None
             why = f"no answer in {seconds} s" if hangs else f"it ended: {log[-160:]}"
             note({"case": begun, "verdict": "hangs" if hangs else "fails", "why": why, "seconds": None})
@@ -327,6 +332,7 @@ def main() -> int:
                 done.result()
         except BaseException:
             IS_OVER.set()
+            threads.shutdown(wait=False, cancel_futures=True)
             for child in list(CHILDREN):
                 child.process.kill()
             raise
