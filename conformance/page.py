@@ -10,8 +10,8 @@ INTRODUCTION = """# Comparison
 
 I want to know how ptyd and other terminals for agents behave in the cases that users report, and what they cost.
 
-`python3 conformance/run.py --write` writes this page and [comparison.json](comparison.json), here on a machine with {machine}.
-Each row names its version and its day, because a run can keep the results of earlier ones (`--json`).
+`python3 conformance/run.py --write` writes this page and [comparison.json](comparison.json), here on a machine with
+{machine}. Each row names its version and its day, because a run can keep the results of earlier ones (`--json`).
 Each case is a list of steps in `conformance/cases`, and each product is driven through its own interface with the best settings that we
 know. A case passes if every step does what the case says. `conformance/README.md` says how to add a case or a product. To repeat all of it:
 
@@ -27,8 +27,10 @@ python3 conformance/run.py --write      # a quarter of an hour
 **yes**: it passes. **no**: it fails, or does not answer in {seconds} s. **–**: the product does not claim this. **?**: it could not be
 installed here, or the time of the run was over.
 
-* {framed} carry bytes or screens and know no commands. As their users do, the drivers put a nonce and the
-  exit code into the prompt, and find the ends of commands by them. These columns show how far that goes.
+* {framed}
+  carry bytes or screens and know no commands. As their users do, the drivers put a nonce and the exit code into the prompt, and find the
+  ends of commands by them. These columns show how far that goes.
+* Cases are played on four products at a time, and measures are taken of one product at a time.
 * A hang counts as a failure: the run ends the product from outside. It starts a peer afresh after each hang and each failure; OpenHands,
   whose start takes 10 s, only after a hang. Each case has a session of its own.
 * Only products that claim it play `busy` (they know that a command runs), `server-killed` (commands outlive their server), and the like.
@@ -42,23 +44,23 @@ installed here, or the time of the run was over.
 
 ## Measures
 
-Lower is better, except for *programs per second* and *kept*. [performance.md](performance.md) compares ptyd with a bare terminal, and says
-where its time goes.
+Lower is better, except for *programs per second* and *kept*. A figure behind a slash is the 99th percentile, unless a
+line below says more. [performance.md](performance.md) compares ptyd with a bare terminal, and says where its time goes.
 
 {measures}
 
-* *`true`*: a command that the shell performs itself, from the call to its answer: the median and the 99th percentile. *Processor time* is
+* *`true`*: a command that the shell performs itself, from the call to its answer. *Processor time* is
   the product's own for one `true`, without the shell: its processes, its clients, and for a library the program that uses it. For the
   streams it lacks the driver, which finds the ends of commands.
 * *Programs per second*: `date`, a real program, one after the other in one session. Each answer must be another number.
 * *New session*: until the answer of its first command.
-* *Memory*: what each of ten more sessions costs, with its shell (`Pss`). Below it, the shell's part.
+* *Memory*: what each of ten more sessions costs, with its shell (`Pss`) / the shell's part of it.
 * *Text*: from the text that a program prints to the return of the call that waits for it.
-* *100 MB*: until the command that prints them has ended, and the product's own processor time. *Screen*: from then on until a
-  screen has the last line. *Kept*: the share of 10 MB that can be read afterwards.
+* *100 MB*: until the command that prints them has ended / the product's own processor time in seconds. *Screen*: from then on
+  until a screen has the last line. *Kept*: the share of 10 MB that can be read afterwards.
 * *Restart*: from the kill of the server to the right end of a command that ran meanwhile.
 * Few samples have no 99th percentile: it is the largest one then, and comparison.json has their number. **–**: the product does not offer
-  this. **no**: a wrong answer. *No answer*: in {measure_seconds} s, or for a flood in 25 s. Shells read an empty configuration.
+  this. **no**: a wrong answer. *No answer*: in {measure_seconds} s, or for a flood in 25 s. A shell's configuration is one line.
 
 ## The cases
 

@@ -313,7 +313,7 @@ def main() -> int:
             print(f"{name}: {answer['case']}: {answer['verdict']}{' · ' + more if more else ''}", file=sys.stderr)
 
         newer, more = play(driver, missing, told, script, ends)
-        if not driver.get("peer"):
+        if newer and not driver.get("peer"):
             newer += f" of {commit()}"
         with lock:
             results[name] = (", ".join(dict.fromkeys(filter(None, (version, newer)))), answers | more)
