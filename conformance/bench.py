@@ -18,7 +18,7 @@ from one import GOES_ON, Failed, Late, kill, processes, serve, short, verdict_of
 # The seconds after which a measure takes no further sample, the fewest and the most samples, and the time of a flood.
 SECONDS, FEWEST, MOST = 1.5, 5, 1_000
 FLOOD_SECONDS = 25
-SESSIONS = 10
+SESSIONS = 5
 FLOOD, READ = 100_000_000, 10_000_000
 LINE = "0123456789" * 9 + "abcdefghi"
 PROGRAMS = {"bash", "sh", "cat", "date", "yes", "head", "sleep", "true"}
@@ -154,7 +154,7 @@ class Bench:
         return spread(times)
 
     def take_memory(self) -> dict:
-        """What ten more sessions with a command each cost."""
+        """What five more sessions with a command each cost."""
         sessions = []
 
         def add(count: int):

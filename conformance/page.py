@@ -30,7 +30,7 @@ installed here, or the time of the run was over.
 * {framed}
   carry bytes or screens and know no commands. As their users do, the drivers put a nonce and the exit code into the prompt, and find the
   ends of commands by them. These columns show how far that goes.
-* Cases are played on four products at a time, and measures are taken of one product at a time.
+* Cases are played on five products at a time, and measures are taken of one product at a time.
 * A hang counts as a failure: the run ends the product from outside. It starts a peer afresh after each hang and each failure; OpenHands,
   whose start takes 10 s, only after a hang. Each case has a session of its own.
 * Only products that claim it play `busy` (they know that a command runs), `server-killed` (commands outlive their server), and the like.
@@ -54,7 +54,7 @@ line below says more. [performance.md](performance.md) compares ptyd with a bare
   streams it lacks the driver, which finds the ends of commands.
 * *Programs per second*: `date`, a real program, one after the other in one session. Each answer must be another number.
 * *New session*: until the answer of its first command.
-* *Memory*: what each of ten more sessions costs, with its shell (`Pss`) / the shell's part of it.
+* *Memory*: what each of five more sessions costs, with its shell (`Pss`) / the shell's part of it.
 * *Text*: from the text that a program prints to the return of the call that waits for it.
 * *100 MB*: until the command that prints them has ended / the product's own processor time in seconds. *Screen*: from then on
   until a screen has the last line. *Kept*: the share of 10 MB that can be read afterwards.
