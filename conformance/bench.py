@@ -168,7 +168,7 @@ class Bench:
         after, processes_after = self.costs.memory(), self.costs.pids()
         for session in sessions:
             self.driver.close(session)
-        own, shells = ((after[at] - before[at]) / SESSIONS / 1024 for at in (0, 1))
+        own, shells = (max(0, after[at] - before[at]) / SESSIONS / 1024 for at in (0, 1))
         return {
             "n": SESSIONS, "whole_mib": round(own + shells, 2), "shell_mib": round(shells, 2), "base_mib": round(before[0] / 1024, 1),
             "product_processes": len(processes_after[0]) - len(processes_before[0]),
