@@ -1,4 +1,4 @@
-"""The ten methods that a terminal for agents offers. A driver speaks to one product and adds nothing that the product lacks."""
+"""The methods that a terminal for agents offers. A driver speaks to one product and adds nothing that the product lacks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class Driver:
     version = ""
     # Claims that some cases need: `asks` (it says that a program wants input), `secrets` (it keeps passwords out of its records), `text`
     # (output is text without control sequences), `screen`, `queries` (programs that ask the terminal get an answer), `sessions` (several
-    # at once), `shell` (commands of a session share one shell), `exits` (it tells the code of a shell that has ended).
+    # at once), `shell` (commands of a session share one shell), `exits` (it tells the code of a shell that has ended), `commands` (it knows
+    # whether a command runs, and refuses another one meanwhile), `survives` (commands outlive its server).
     claims: frozenset[str] = frozenset({"sessions", "shell"})
     # The process that a crash of the product kills. None: it lives in the client, and a crash of it is the client's own.
     server: int | None = None
@@ -83,6 +84,10 @@ class Driver:
     def screen(self, session: Any) -> str:
         """The screen as text."""
         raise NotOffered
+
+    def views(self, session: Any) -> dict[str, str]:
+        """Every other text that the product shows of a session or its newest command: logs, lists, recordings."""
+        return {}
 
     def interrupt(self, session: Any) -> None:
         """Interrupts what runs."""

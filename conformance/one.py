@@ -3,11 +3,14 @@
 It is a process of its own, because the drivers' packages exclude each other, and because the one that started it ends it from outside.
 """
 
+import collections
 import hashlib
 import importlib
 import json
 import os
+import random
 import re
+import secrets
 import select
 import signal
 import sys
@@ -31,6 +34,10 @@ GOES_ON = {"running", "matched", "asks", "asks_secret", "fullscreen", "stopped"}
 
 class Failed(Exception):
     """The product did something else than the case says."""
+
+
+class Late(Exception):
+    """The product has not answered in time."""
 
 
 def all_cases() -> list[dict]:
@@ -65,6 +72,14 @@ def processes(needle: bytes, part: str = "cmdline") -> list[int]:
     return found
 
 
+def kill(pid: int) -> None:
+    """Kills a process, and waits until it has ended."""
+    watched = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    select.select([watched], [], [], PATIENCE)
+    os.close(watched)
+
+
 def short(text: str) -> str:
     """A text for a report."""
     return repr(text if len(text) <= 160 else f"{text[:80]} … {text[-60:]}")
@@ -76,7 +91,10 @@ class Run:
     def __init__(self, driver: Driver, case: dict, folder: Path) -> None:
         self.driver, self.case, self.folder, self.sessions = driver, case, folder, {}
         # Programs of the case are found by this text in their environment.
-        self.names = {"dir": str(folder), "id": case["id"]}
+        self.names = {"dir": str(folder), "id": case["id"], "secret": secrets.token_hex(12)}
+        # Seconds that the steps with a `clock` took.
+        self.clocks: dict[str, float] = collections.defaultdict(float)
+        self.seed = os.environ.get("CONFORMANCE_SEED") or secrets.token_hex(4)
 
     def play(self) -> None:
         """Plays all steps."""
@@ -87,6 +105,11 @@ class Run:
             (self.folder / name).write_text(expanded(text, self.names))
         for name in self.case.get("gates", []):
             os.mkfifo(self.folder / name)
+        for number in range(1, self.case.get("random", 0) + 1):
+            dice = random.Random(f"{self.seed}-{number}")
+            (self.folder / f"any{number}").write_bytes(dice.randbytes(10_000))
+            words = (bytes(dice.choices(range(128, 256), k=dice.randint(1, 9))) + b"<%d-%d>" % (number, word) for word in range(1, 101))
+            (self.folder / f"high{number}").write_bytes(b"\n".join(words) + b"\n")
         if self.case.get("server"):
             # Some products have a server for each session.
             self.sessions["a"] = self.driver.open(self.folder)
@@ -102,8 +125,12 @@ class Run:
         name = step.pop("session", "a")
         verb, argument = next(iter(step.items()))
         del step[verb]
+        clock, begun = step.pop("clock", None), time.monotonic()
         if hasattr(self, f"do_{verb}"):
             getattr(self, f"do_{verb}")(argument, **step)
+            return
+        if verb == "views":
+            self.views(self.sessions[name], argument, **step)
             return
         if name not in self.sessions:
             self.sessions[name] = self.driver.open(self.folder)
@@ -144,6 +171,8 @@ class Run:
                 del self.sessions[name]
             case _:
                 raise ValueError(f"no such step: {verb}")
+        if clock is not None:
+            self.clocks[clock] += time.monotonic() - begun
         self.compare(what, seen, step)
 
     def screen(self, session, pattern: str) -> Seen:
@@ -217,16 +246,18 @@ class Run:
         return [pid for pid in processes(needle.encode()) if pid in mine]
 
     def is_file(self, what: str, expected: dict) -> None:
-        """A file has this text, as soon as it has been written."""
+        """A file has this text, or one like this expression, as soon as it has been written."""
         path, deadline = self.folder / expected["path"], time.monotonic() + 5
-        wanted = expected.get("text", "").encode()
+        wanted, like = expected.get("text", "").encode(), expected.get("like", "").encode()
         while True:
             got = path.read_bytes() if path.exists() else b""
-            if got == wanted:
+            if re.fullmatch(like, got) if like else got == wanted:
                 return
-            if time.monotonic() > deadline:
+            # What a reader has received does not become nothing.
+            is_wrong = got and not wanted and not like
+            if is_wrong or time.monotonic() > deadline:
                 found = f"{len(got)} bytes: {short(got.decode(errors='replace'))}"
-                raise Failed(f"{what}: {expected['path']} has {found} instead of {len(wanted)} bytes")
+                raise Failed(f"{what}: {expected['path']} has {found} instead of {like or f'{len(wanted)} bytes'}")
             threading.Event().wait(0.02)
 
     def do_gate(self, name: str) -> None:
@@ -243,17 +274,33 @@ class Run:
 
     def do_kill_server(self, _) -> None:
         """Kills the product's server, as a crash does."""
-        server = self.driver.server
-        watched = os.pidfd_open(server)
-        os.kill(server, signal.SIGKILL)
-        select.select([watched], [], [], PATIENCE)
-        os.close(watched)
+        kill(self.driver.server)
 
-    def do_no_file_has(self, text: str) -> None:
-        """No file of the product has this text."""
-        for path in self.driver.place.home.rglob("*"):
-            if path.is_file() and not path.is_relative_to(self.folder) and text.encode() in path.read_bytes():
-                raise Failed(f"{path.relative_to(self.driver.place.home)} has {text!r}")
+    def do_no_file_has(self, text: str, but: str) -> None:
+        """No file of the product has this text, but one has another text, which shows that the search finds something."""
+        root = self.driver.place.home.parent
+        files = [path for path in root.rglob("*") if path.is_file() and not path.is_relative_to(self.folder)]
+        if found := [path for path in files if text.encode() in path.read_bytes()]:
+            raise Failed(f"{found[0].relative_to(root)} has the text")
+        if not any(but.encode() in path.read_bytes() for path in files):
+            raise Failed(f"no file has {but!r}, so the product keeps its files elsewhere")
+
+    def do_fast(self, clock: str, **limit) -> None:
+        """What one clock counted is at most so many times what another one did: a ratio of the product's own times."""
+        took, other, times = self.clocks[clock], self.clocks[limit["as"]], limit["times"]
+        if took > times * other:
+            raise Failed(f"{clock} took {took:.2f} s, more than {times} times the {other:.2f} s of {limit['as']}")
+
+    def views(self, session, text: str, hide: str) -> None:
+        """Each view of the session has a text, and none has another one."""
+        views = self.driver.views(session)
+        if not views:
+            raise NotOffered("no further view")
+        for name, view in views.items():
+            if hide in view:
+                raise Failed(f"{name} has what was hidden")
+            if text not in view:
+                raise Failed(f"{name} lacks {text!r}: {short(view)}")
 
     def end(self) -> None:
         """Ends the sessions of the case."""
@@ -268,46 +315,61 @@ class Accepted(Exception):
     """The product said no, which the case accepts; the rest of the case needs a yes."""
 
 
-def result_of(driver: Driver, case: dict, folder: Path) -> dict:
-    """Plays a case: passes, fails or n/a, with the reason."""
-    folder.mkdir(parents=True)
-    run, begun = Run(driver, case, folder), time.monotonic()
+def verdict_of(play) -> dict:
+    """The verdict on what a function does, the reason, and what it returns."""
+    begun, more = time.monotonic(), None
     try:
-        run.play()
-        verdict, why = "passes", ""
+        more, verdict, why = play(), "passes", ""
     except Accepted:
         verdict, why = "passes", "it says no"
     except NotOffered as told:
         verdict, why = "n/a", str(told)
     except Failed as told:
         verdict, why = "fails", str(told)
+    except Late as told:
+        verdict, why = "hangs", str(told)
     except Exception as error:  # noqa: BLE001 - an error of the product is its result
         verdict, why = "fails", f"{type(error).__name__}: {short(str(error))}"
         if os.environ.get("CONFORMANCE_TRACE"):
             traceback.print_exc()
-    seconds = round(time.monotonic() - begun, 3)
-    answered = {"case": case["id"], "verdict": verdict, "why": why, "seconds": seconds}
+    return {"verdict": verdict, "why": why, "seconds": round(time.monotonic() - begun, 3)} | (more or {})
+
+
+def result_of(driver: Driver, case: dict, folder: Path) -> dict:
+    """Plays a case."""
+    folder.mkdir(parents=True)
+    run = Run(driver, case, folder)
+    answer = verdict_of(run.play)
+    if answer["verdict"] == "fails" and case.get("random"):
+        answer["why"] += f" · CONFORMANCE_SEED={run.seed}"
     run.end()
-    return answered
+    return answer
 
 
-def main() -> None:
-    """Runs the cases that the arguments name."""
+def serve(played) -> None:
+    """Plays what the arguments name on the driver that they name: `played` yields a name and a function for each."""
+    # A run in the background of a script ignores interrupts, and so would all shells of a library.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     name, root, wanted = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
     answers = os.fdopen(os.dup(1), "w")
     # The products print, too.
     os.dup2(2, 1)
     module, _, variant = name.partition(":")
-    place = Place(root / "home", dict(os.environ))
-    driver = importlib.import_module(f"drivers.{module}").driver(place, variant)
+    driver = importlib.import_module(f"drivers.{module}").driver(Place(root / "home", dict(os.environ)), variant)
     print(json.dumps({"version": driver.version}), file=answers, flush=True)
-    for case in all_cases():
-        if case["id"] in wanted:
-            print(json.dumps({"begins": case["id"]}), file=answers, flush=True)
-            print(json.dumps(result_of(driver, case, place.home / case["id"])), file=answers, flush=True)
+    for item, play in played(driver, root, wanted):
+        print(json.dumps({"begins": item}), file=answers, flush=True)
+        print(json.dumps({"case": item} | play()), file=answers, flush=True)
     # A product may leave threads behind that never end; its processes are ended from outside.
     os._exit(0)
 
 
+def played(driver: Driver, root: Path, wanted: list[str]):
+    """Plays cases."""
+    for case in all_cases():
+        if case["id"] in wanted:
+            yield case["id"], lambda case=case: result_of(driver, case, root / "home" / case["id"])
+
+
 if __name__ == "__main__":
-    main()
+    serve(played)

@@ -26,7 +26,7 @@ class driver(Driver):
 
     def __init__(self, place, variant: str) -> None:
         super().__init__(place)
-        package = Path(place.env["PTYD_CONFORMANCE_DIR"]) / "npm/node_modules/@wonderwhy-er/desktop-commander"
+        package = Path(place.env["PTYD_CONFORMANCE_DIR"]) / "desktop-commander/node_modules/@wonderwhy-er/desktop-commander"
         self.version = f"desktop-commander {json.loads((package / 'package.json').read_text())['version']}"
         env = place.env | {"DESKTOP_COMMANDER_DISABLE_TELEMETRY": "1"}
         self.mcp = rpc.Stdio(["node", str(package / "dist/index.js"), "--no-onboarding"], env, place.home)

@@ -7,6 +7,8 @@ import re
 import time
 
 os.environ["OPENHANDS_SUPPRESS_BANNER"] = "1"
+# A package below it downloads a list of prices otherwise, at each start.
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
 from driver import Driver, NotOffered, Seen  # noqa: E402
 from openhands.tools.terminal.definition import TerminalAction  # noqa: E402
@@ -20,7 +22,7 @@ MOMENT = 0.3
 class driver(Driver):
     """A driver does only what the tool's actions let an agent do."""
 
-    claims = frozenset({"sessions", "shell", "screen"})
+    claims = frozenset({"sessions", "shell", "screen", "commands"})
 
     def __init__(self, place, variant: str) -> None:
         super().__init__(place)

@@ -5,7 +5,7 @@ import subprocess
 from driver import Driver, SaidNo, Seen
 
 STATES = {"input_wanted": "asks", "password_wanted": "asks_secret", "fullscreen": "fullscreen", "stopped": "stopped"}
-CLAIMS = frozenset({"asks", "secrets", "text", "screen", "queries", "sessions", "shell", "exits"})
+CLAIMS = frozenset({"asks", "secrets", "text", "screen", "queries", "sessions", "shell", "exits", "commands", "survives"})
 
 
 class Refused(SaidNo):
@@ -37,6 +37,29 @@ class Ptyd(Driver):
         given = {"input": text} if text is not None else {"stdin": subprocess.DEVNULL}
         done = subprocess.run([self.binary, *words], env=self.place.env, capture_output=True, text=True, errors="replace", **given)
         return done.returncode, done.stdout, done.stderr
+
+    def views(self, session) -> dict[str, str]:
+        """What the command line shows, for each door: all doors are windows on one server."""
+        name = session if isinstance(session, str) else session.id
+        recording = self.place.home / f"{name}.cast"
+        self.must("record", name, "--output", str(recording))
+        views = {
+            "the raw log": self.must("logs", name, "--raw"),
+            "the log": self.must("logs", name),
+            "the history": self.must("history", name, "--json"),
+            "the screen": self.must("screen", name),
+            "the audit log": self.must("audit", "--json", "--lines", "10000"),
+            "the recording": recording.read_text(),
+        }
+        recording.unlink()
+        return views
+
+    def must(self, *words: str) -> str:
+        """The output of a command that succeeds."""
+        code, output, errors = self.ptyd(*words)
+        if code != 0:
+            raise Refused(str(code), errors.strip())
+        return output
 
     def serve(self) -> None:
         """Starts a server that listens, if none runs."""
