@@ -454,8 +454,9 @@ pub const SEARCH_COMMANDS_MAX: usize = 20_000;
 /// Threads of low priority that search a whole journal at once; further searches wait. Each takes some hundred KiB, and
 /// the disk has one head.
 pub const WHOLE_READS_MAX: usize = 8;
-/// The same for one principal, so that its jobs wait for each other and not for those of others.
-pub const WHOLE_READS_PER_PRINCIPAL_MAX: usize = 2;
+/// The same for one principal, so that its jobs wait for each other and not for those of others. Two of them fill a machine of two
+/// processors, and a command of another principal then takes more than three times as long.
+pub const WHOLE_READS_PER_PRINCIPAL_MAX: usize = 1;
 /// Journal bytes in one server-sent event: the cost of a slow client, and still few events for a flood.
 pub const EVENT_BYTES_MAX: usize = 64 << 10;
 /// Events kept in the event log: some minutes of a busy server, a few hundred bytes each.
@@ -518,6 +519,8 @@ pub const AUDIT_NAME_BYTES_MAX: usize = 256;
 pub const AUDIT_FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// A write that takes longer shows a busy disk; the next one keeps no other task waiting.
 pub const AUDIT_WRITE_QUICK: Duration = Duration::from_millis(1);
+/// A write of a line that takes longer may keep every other task waiting, so a thread wakes another worker.
+pub const AUDIT_WRITE_STUCK: Duration = Duration::from_millis(50);
 /// Bytes of lines that wait for the disk; what does not fit is counted.
 pub const AUDIT_PENDING_BYTES_MAX: usize = 1 << 20;
 /// Different reading actions that are counted before they are written.

@@ -10,6 +10,7 @@ mod file;
 mod line;
 mod read;
 mod share;
+mod slow_disk;
 mod syslog;
 
 use std::borrow::Cow;
@@ -42,6 +43,7 @@ use details::{Details, SessionName};
 use file::AuditFile;
 use line::{Caller, Ended, Event, Line};
 use share::TokenShares;
+use slow_disk::SlowDiskWatch;
 
 /// The audit log of one server.
 #[derive(Debug, Default)]
@@ -66,6 +68,7 @@ struct Recording {
     patience: Duration,
     /// The last write was slow.
     is_slow: AtomicBool,
+    slow_disk: SlowDiskWatch,
     /// Held while lines are written.
     file: tokio::sync::Mutex<AuditFile>,
     pending: Mutex<Pending>,
@@ -151,6 +154,7 @@ impl AuditLog {
                 ids: AtomicU64::new(0),
                 patience: DISK_PATIENCE,
                 is_slow: AtomicBool::new(false),
+                slow_disk: SlowDiskWatch::start(),
                 file: tokio::sync::Mutex::new(file),
                 pending: Mutex::new(Pending { missed, ..Pending::default() }),
                 shares: is_required.then(|| TokenShares::new(config.audit.share)),
@@ -272,12 +276,12 @@ impl Recording {
         if lines.is_empty() {
             return Ok(());
         }
-        let mut append = || file.append(&lines);
+        let append = || file.append(&lines);
         let begun = Instant::now();
         // The kernel takes a line in some microseconds; to move other tasks away first takes longer, and is for a disk that
         // has just been slow.
         let is_slow = self.is_slow.load(Ordering::Relaxed);
-        let written = if is_slow { block_in_place(append) } else { append() };
+        let written = if is_slow { block_in_place(append) } else { self.slow_disk.watched(append) };
         self.is_slow.store(begun.elapsed() >= AUDIT_WRITE_QUICK, Ordering::Relaxed);
         match written {
             Ok(()) => {
