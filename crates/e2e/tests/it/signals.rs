@@ -24,6 +24,22 @@ async fn an_interrupt_ends_a_whole_pipeline_and_not_the_shell() {
 }
 
 #[tokio::test]
+// promise: signal-1
+async fn a_continue_reaches_a_shell_that_was_stopped_while_its_child_had_the_terminal() {
+    let server = Server::start();
+    let shell = server.session().await;
+    // The child has ended by then, and the stopped shell does not see it.
+    let command = shell.run_until("sh -c 'kill -STOP $PPID; echo stopped'", "stopped").await;
+    let pid = shell.look().await.pid.expect("it runs");
+    let is_stopped = || std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives").contains(") T ");
+    e2e::eventually("the shell is stopped", async || is_stopped().then_some(())).await;
+    shell.signal("CONT").await;
+    let done = shell.end_of(&command).await;
+    assert_eq!((done.exit_code, done.output.as_deref()), (Some(0), Some("stopped\n")));
+    assert_eq!(shell.gives("echo here").await, (0, "here\n".to_owned()));
+}
+
+#[tokio::test]
 async fn a_program_that_traps_the_interrupt_sees_it_and_continues() {
     let server = Server::start();
     let shell = server.session().await;

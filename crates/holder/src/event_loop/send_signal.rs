@@ -83,6 +83,9 @@ impl Signals {
         let (result, number) = match target {
             Target::Foreground => {
                 on_sent(signo, context, now);
+                if signo == signal::CONT {
+                    continue_shell(context);
+                }
                 (self.signal_programs(signo, input, context, now), 0)
             }
             Target::Session => {
@@ -250,6 +253,15 @@ impl Signals {
         let result = kill_foreground(signo, context);
         note(&result, signo, context);
         context.schedule_sample(now);
+    }
+}
+
+/// Continues a shell that is stopped while its child has the terminal. A stop that is sent while a shell forks stops the shell itself.
+fn continue_shell(context: &Context) {
+    let shell = context.terminal.shell_pid();
+    if process::stat(shell).is_some_and(|stat| stat.state == b'T') {
+        // If the shell has ended meanwhile, nothing has to be continued.
+        let _ = signal::send(shell.cast_signed(), signal::CONT);
     }
 }
 
