@@ -106,7 +106,6 @@ async def test_a_shells_death_is_reported_with_its_cause_and_the_next_call_gets_
     assert (await workspace.terminal("echo ok")).text == "ok\n[exit 0]"
 
 
-@pytest.mark.not_confined("the folders of a container end with it", "container")
 # promise: end-9
 async def test_a_fresh_shell_begins_where_the_last_one_ended_unless_that_is_gone(workspace):
     await workspace.terminal("mkdir -p one/two; cd one/two")

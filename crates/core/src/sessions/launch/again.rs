@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::container;
 use super::launcher::Launcher;
 use super::start::{NewSession, launch};
-use crate::action::{ActionError, ConfinementTier};
+use crate::action::ActionError;
 use crate::host::TAG;
 use crate::ids::SessionId;
 use crate::sessions::backends::Backends;
@@ -103,10 +103,10 @@ pub(in crate::sessions) async fn launch_again(
 }
 
 /// The directory of a shell that ended by itself. A confined session keeps a directory only if it could change it, because
-/// the answer must not show whether a hidden directory exists. The folders of a container ended with it.
+/// the answer must not show whether a hidden directory exists. In a container, it keeps a directory of its mounts.
 fn kept_directory(backends: &Backends, old: &EndedSession) -> Option<PathBuf> {
     let (view, host) = (old.view(), &backends.host);
-    let is_known = view.confinement != Some(ConfinementTier::Container) && old.ended_by_itself();
+    let is_known = old.ended_by_itself();
     let is_within = |cwd: &PathBuf| {
         old.shared.spec.confinement.as_ref().is_none_or(|rules| {
             let cwd = host.resolved_path(cwd);
