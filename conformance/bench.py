@@ -154,7 +154,7 @@ class Bench:
         return spread(times)
 
     def take_memory(self) -> dict:
-        """What five more sessions with a command each cost."""
+        """Measures the cost of five more sessions with a command each."""
         sessions = []
 
         def add(count: int):

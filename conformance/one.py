@@ -253,7 +253,7 @@ class Run:
             got = path.read_bytes() if path.exists() else b""
             if re.fullmatch(like, got) if like else got == wanted:
                 return
-            # What a reader has received does not become nothing.
+            # A reader cannot lose bytes that it has received.
             is_wrong = got and not wanted and not like
             if is_wrong or time.monotonic() > deadline:
                 found = f"{len(got)} bytes: {short(got.decode(errors='replace'))}"
@@ -286,7 +286,7 @@ class Run:
             raise Failed(f"no file has {but!r}, so the product keeps its files elsewhere")
 
     def do_fast(self, clock: str, **limit) -> None:
-        """What one clock counted is at most so many times what another one did: a ratio of the product's own times."""
+        """One clock counted at most so many times as much as another: a ratio of the product's own times."""
         took, other, times = self.clocks[clock], self.clocks[limit["as"]], limit["times"]
         if took > times * other:
             raise Failed(f"{clock} took {took:.2f} s, more than {times} times the {other:.2f} s of {limit['as']}")

@@ -136,7 +136,7 @@ class Child:
 
 def play(driver: dict, wanted: list[str], told=lambda answer: None, script: str = "one.py", ends: float = math.inf) -> tuple[str, dict]:
     """Plays cases on a driver, or takes measures: its version, and the answer of each. A hang ends the process from outside, and the next
-    one goes on. What has not begun when the time is over is not played."""
+    one goes on. Cases that have not begun when the time is over are not played."""
     known = {case["id"]: case for case in all_cases()} if script == "one.py" else dict.fromkeys(MEASURES, {})
     if unknown := set(wanted) - set(known):
         raise ValueError(f"there is no case {', '.join(sorted(unknown))}")

@@ -39,7 +39,7 @@ class Ptyd(Driver):
         return done.returncode, done.stdout, done.stderr
 
     def views(self, session) -> dict[str, str]:
-        """What the command line shows, for each door: all doors are windows on one server."""
+        """The output of the command line, for each door: all doors are windows on one server."""
         name = session if isinstance(session, str) else session.id
         recording = self.place.home / f"{name}.cast"
         self.must("record", name, "--output", str(recording))

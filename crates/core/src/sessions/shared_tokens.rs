@@ -1,8 +1,8 @@
 //! The named tokens that the nodes of a fleet share, by way of the directory.
 //!
 //! Each node has all of them in its own file, and checks requests with that: it needs the directory only to learn of new tokens and
-//! revocations. A record carries a code that only a server with the key of the fleet can make. So whoever can write to the directory
-//! cannot make a token.
+//! revocations. A record carries a code that only a server with the key of the fleet can make. So write access to the
+//! directory is not enough to make a token.
 
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;
@@ -51,7 +51,7 @@ impl SharedTokens {
     /// The same after a change of this node's tokens. If the directory does not answer, a later exchange gives the others the news.
     pub(super) async fn exchange_change(&self, tokens: &Arc<Tokens>) -> Vec<String> {
         let mut known = self.known.lock().await;
-        // Whatever the others have, this node has news.
+        // This node has news, even if the others have none.
         known.clear();
         match self.exchange_from(&mut known, tokens).await {
             Ok(names) => names,
@@ -68,7 +68,7 @@ impl SharedTokens {
         let came = Instant::now();
         let mut asked = self.asked.lock().await;
         match *asked {
-            // What was there when this request came has been read.
+            // A look that began after this request came has read every older record.
             Some(at) if at >= came => return Vec::new(),
             Some(at) => sleep_until(at + ASK_EVERY).await,
             None => {}
