@@ -19,7 +19,7 @@ const WAIT: Duration = Duration::from_secs(60);
 const AFTER_HELP: &str = "Running sessions keep their input, output and waits. Until it stops or you run ptyd drain --cancel, the \
     server refuses new sessions with server_draining, and /readyz returns 503. The drain continues if you interrupt this command; the \
     next server takes sessions again.\nExit codes: 0 no session is left, 124 the deadline has passed, 5 the server has stopped \
-    meanwhile, 1 somebody has cancelled the drain.";
+    meanwhile, 1 a person has cancelled the drain.";
 
 /// The options of `drain`.
 #[derive(Debug, Args)]
@@ -54,7 +54,7 @@ pub async fn drain(client: &Client, options: &DrainOptions) -> Result<ExitCode, 
         let next = client.drain(&query).await.map_err(|error| lost(error, &now))?;
         if !next.draining {
             return Err(Failure::new(
-                "the server takes sessions again: somebody has cancelled the drain, or started another server",
+                "the server takes sessions again: a person has cancelled the drain, or started another server",
             ));
         }
         if next.sessions != now.sessions {

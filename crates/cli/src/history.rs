@@ -66,7 +66,10 @@ fn row(command: &CommandExecution, now: Timestamp) -> Vec<String> {
         (status, None, _) => wire_name(&status),
     };
     let begun: Option<Timestamp> = command.started_at.parse().ok();
-    let took = command.duration_ms.map(|ms| format!("{:.1?}", Duration::from_millis(ms)));
+    let took = command.duration_ms.map(|ms| match ms {
+        0 => "< 1ms".to_owned(),
+        ms => format!("{:.1?}", Duration::from_millis(ms)),
+    });
     vec![
         command.id.clone(),
         code,

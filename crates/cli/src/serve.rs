@@ -191,7 +191,7 @@ pub struct NetworkOptions {
     /// Give a URL with a password by PTYD_REDIS, because every user of the machine can read arguments
     #[arg(long, env = "PTYD_REDIS", value_name = "URL", hide_env_values = true)]
     redis: Option<String>,
-    /// Share the tokens with the other nodes, by the same Redis: a file with the same key on all nodes, at least 32 bytes
+    /// Share tokens with the other nodes through Redis. The file holds a key of at least 32 bytes, the same on all nodes
     #[arg(long, env = "PTYD_FLEET_KEY", value_name = "FILE", requires = "redis")]
     fleet_key: Option<PathBuf>,
     /// Forward a request that names another node's id to that node: this address, with its number for {node}, such as

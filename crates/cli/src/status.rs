@@ -55,7 +55,7 @@ pub async fn status(client: &Client, paths: &Paths, options: &StatusOptions) -> 
     print::line(format_args!("server    runs at {}{process}", quote::line(&place)))?;
     let running = all.len() - idle - asking.len();
     print::line(format_args!(
-        "sessions  {}: {idle} idle, {running} at work, {} waiting for somebody",
+        "sessions  {}: {idle} idle, {running} at work, {} waiting for a person",
         all.len(),
         asking.len()
     ))?;

@@ -1,4 +1,4 @@
-//! Credentials, and the principals that they stand for. Every request is checked in `serve/authentication.rs`.
+//! Credentials, and the principals that they stand for. Every request is checked in `serve/authentication`.
 
 pub mod named_secrets;
 pub mod named_tokens;

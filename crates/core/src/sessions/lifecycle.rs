@@ -51,7 +51,10 @@ pub(super) fn open(config: &Config, host: LocalHost, holders: HolderBackend) -> 
     let (path, remedy) = (place("secret"), "remove it; a request that is repeated across that runs again");
     let secret = Token::kept(&path).map_err(|e| ServeError::unusable("the secret", &path, &e, remedy))?;
     let directory = NodeDirectory::open(config, &secret)?;
-    let (path, remedy) = (place("tokens.json"), "restore it, or remove it: then every named token is revoked");
+    let (path, remedy) = (
+        place("tokens.json"),
+        "restore it, or remove it: then every named token is revoked, unless other nodes share it",
+    );
     let tokens = Tokens::open(&path, config.network.fleet_key.is_some())
         .map_err(|e| ServeError::unusable("the named tokens", &path, &e, remedy))?;
     let (path, remedy) = (place("secrets.json"), "restore it, or remove it and set the secrets again");

@@ -56,7 +56,7 @@ impl SharedTokens {
         match self.exchange_from(&mut known, tokens).await {
             Ok(names) => names,
             Err(error) => {
-                tracing::warn!(%error, "the other nodes learn of the change of the tokens once the directory answers");
+                tracing::warn!(%error, "cannot tell the other nodes of a changed token; they learn of it once the directory answers");
                 Vec::new()
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! From 2026-07-28 on every request is independent, and so is an earlier one that names no MCP session. A client of the
 //! older era that initializes gets an MCP session ([`super::http_sessions`]), for its notifications. A terminal session
-//! is an explicit handle in any case, and the caller is the principal found by `serve/authentication.rs`.
+//! is an explicit handle in any case, and the caller is the principal found by `serve/authentication`.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

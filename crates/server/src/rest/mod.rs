@@ -1,7 +1,7 @@
 //! The REST protocol: one table of routes, and for each word of a path one file that parses into an [`Action`] and
 //! renders the [`Outcome`].
 //!
-//! Nothing is decided in here. The caller is authenticated before a handler runs (`serve/authentication.rs`), every
+//! Nothing is decided in here. The caller is authenticated before a handler runs (`serve/authentication`), every
 //! error becomes a problem document in one place ([`crate::http::problem`]), and every limit is in [`ptyd_core::limits`].
 //!
 //! [`Action`]: ptyd_core::action::Action

@@ -28,7 +28,7 @@ pub(in crate::sessions) async fn input(
         InputBytes::Keys(_) => 0,
     };
     if size > limits::INPUT_BYTES_MAX {
-        let problem = format!("{size} bytes; send at most {} at once", limits::INPUT_BYTES_MAX);
+        let problem = format!("has {size} bytes; send at most {} at once", limits::INPUT_BYTES_MAX);
         return Err(ActionError::Invalid { field: "input", problem });
     }
     let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;

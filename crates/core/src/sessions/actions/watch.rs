@@ -48,7 +48,7 @@ pub(in crate::sessions) async fn watch(
 /// Types for a viewer. Unlike an agent's input it waits for nothing and moves no read cursor of the principal.
 pub(in crate::sessions) async fn types(bytes: &[u8], name: &str, target: Target) -> Result<usize, ActionError> {
     if bytes.len() > limits::INPUT_BYTES_MAX {
-        let problem = format!("{} bytes; send at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
+        let problem = format!("has {} bytes; send at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
         return Err(ActionError::Invalid { field: "input", problem });
     }
     let (handle, key) = (target.live?, target.key);

@@ -24,7 +24,7 @@ pub(super) fn check_approver(approver: &Principal, asker: &Asker<'_>) -> Result<
     } else if asker.first_maker == approver.first_maker()
         && !(is_user && (asker.door == Door::Mcp || asker.is_of_program))
     {
-        "a token cannot approve its own requests, or requests of a token with the same first maker; use an admin token with another name that the user made at the command line"
+        "you cannot approve your own request, or one of a token with the same first maker; use a token of scope admin that the user made for this"
     } else {
         return Ok(());
     };
