@@ -285,6 +285,8 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="list drivers and cases, and end")
     parser.add_argument("--json", type=Path, help="write the results to this file, and continue those that it has")
     options = parser.parse_args()
+    if options.write and (options.driver or options.case or options.ptyd):
+        parser.error("--write makes the page of all drivers and cases; omit --driver, --case and --ptyd")
     # The end of the run is the end of all that it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if options.install:

@@ -473,7 +473,13 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
     };
     // Before there are other threads.
     sys::memory::share_heaps();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_keep_alive(THREAD_STAYS).build()?;
+    // While a disk keeps one worker waiting, another one answers.
+    let workers = std::thread::available_parallelism().map_or(2, usize::from).max(2);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .enable_all()
+        .thread_keep_alive(THREAD_STAYS)
+        .build()?;
     runtime.spawn(keep_a_thread());
     let result = runtime.block_on(server::serve(config, sockets, tell));
     // The remaining tasks are waits or connections; neither may delay the exit.

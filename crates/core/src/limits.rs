@@ -401,7 +401,7 @@ pub const REFUSED_LOGGED_EVERY: Duration = Duration::from_secs(10);
 pub const TOKENS_MAX: usize = 1_000;
 /// The records of revoked tokens that each of several nodes keeps. A node that was away while more were revoked could take an old
 /// one again.
-pub const REVOKED_TOKENS_MAX: usize = 10_000;
+pub const REVOKED_TOKENS_MAX: usize = 4_096;
 /// The shortest key by which nodes trust each other's tokens, in bytes.
 pub const FLEET_KEY_BYTES_MIN: usize = 32;
 /// The profiles that a token can be bound to.

@@ -54,7 +54,7 @@ pub enum ServeError {
     #[error("{} has no key of at least {FLEET_KEY_BYTES_MIN} bytes; make one with `openssl rand -hex 32`, the same for all nodes", .0.display())]
     FleetKey(PathBuf),
     /// Other users can read the key of the fleet.
-    #[error("everybody can read {path}, the key of the fleet; change its mode (chmod o-r {path})", path = .0.display())]
+    #[error("everybody can read or change {path}, the key of the fleet; change its mode (chmod o= {path})", path = .0.display())]
     FleetKeyOpen(PathBuf),
     /// Nodes share their tokens by the directory.
     #[error("--fleet-key needs --redis, by which the nodes share their tokens")]

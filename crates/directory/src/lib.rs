@@ -1,7 +1,7 @@
 //! The directory of the nodes behind one load balancer, in Redis (or Valkey): which nodes serve, and the records of their sessions.
 //!
-//! Each key but the stream and the tokens has one writer, the node whose number it has. A node claims its number with a lease and renews it; a second server with the
-//! same number is refused. All keys of a node have its number as their hash tag, so a cluster keeps them in one slot.
+//! Each key but the stream and the tokens has one writer, the node whose number it has. A node claims its number with a lease and renews
+//! it; a second server with the same number is refused. All keys of a node have its number as their hash tag, so a cluster keeps them in one slot.
 //!
 //! | key | type | content |
 //! |---|---|---|
@@ -261,7 +261,7 @@ impl Directory {
         asked.key(TOKENS_RECORDS).arg(known).invoke_async(&mut self.connection.clone()).await
     }
 
-    /// Changes the shared tokens: adds records of unknown ones, replaces others, and removes what has expired.
+    /// Changes the shared tokens: adds records of unknown ones, replaces some, and removes others.
     pub async fn change_tokens(&self, version: &str, change: &TokenChange) -> Result<(), Error> {
         let mut all = pipe();
         all.atomic();
@@ -269,10 +269,10 @@ impl Directory {
             // Another node may have revoked it meanwhile.
             all.hset_nx(TOKENS_RECORDS, key, record).ignore();
         }
-        for (key, record) in &change.revoked {
+        for (key, record) in &change.replaced {
             all.hset(TOKENS_RECORDS, key, record).ignore();
         }
-        for key in &change.expired {
+        for key in &change.gone {
             all.hdel(TOKENS_RECORDS, key).ignore();
         }
         all.set(TOKENS_VERSION, version).ignore();
@@ -304,15 +304,15 @@ pub struct TokenChange {
     /// The keys and records to add, unless there is one.
     pub new: Vec<(String, String)>,
     /// The keys and records to write in place of others.
-    pub revoked: Vec<(String, String)>,
+    pub replaced: Vec<(String, String)>,
     /// The keys to remove.
-    pub expired: Vec<String>,
+    pub gone: Vec<String>,
 }
 
 impl TokenChange {
     /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
-        self.new.is_empty() && self.revoked.is_empty() && self.expired.is_empty()
+        self.new.is_empty() && self.replaced.is_empty() && self.gone.is_empty()
     }
 }
 

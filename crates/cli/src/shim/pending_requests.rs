@@ -21,7 +21,7 @@ const OPEN_BYTES_MAX: usize = 64 << 20;
 const SUBSCRIBED_MAX: usize = 256;
 /// How often one request is sent to servers that it may kill: it must not do so for ever.
 const SENDS_MAX: u32 = 3;
-/// A server that has had a request for so long does not end because of it. It was upgraded, for example.
+/// A server that ends later after a request is taken to have ended for another reason, such as an upgrade.
 pub(super) const KILLS_WITHIN: Duration = Duration::from_secs(10);
 /// Sessions whose read positions are kept; the next server reads the others from its own records.
 const READ_POSITIONS_MAX: usize = 64;
@@ -254,8 +254,9 @@ impl PendingRequests {
         self.read_to.iter().map(|(session, at)| (session.as_str(), *at)).collect()
     }
 
-    /// The lines for the next server, in order, and the answers to requests that were sent too often.
-    pub fn replay(&mut self, now: Instant) -> (Vec<u8>, Vec<u8>) {
+    /// The lines for the next server, in order, and the answers to requests that were sent too often. The last server
+    /// ended at the given time.
+    pub fn replay(&mut self, ended: Instant, now: Instant) -> (Vec<u8>, Vec<u8>) {
         let (mut lines, mut refusals) = (Vec::new(), Vec::new());
         let is_answered = !self.open.values().any(|open| open.is_initialize);
         self.swallowed.clear();
@@ -274,7 +275,7 @@ impl PendingRequests {
             }
         }
         self.open.retain(|_, open| {
-            if open.sent_again.replace(now).is_some_and(|sent| now.duration_since(sent) >= KILLS_WITHIN) {
+            if open.sent_again.replace(now).is_some_and(|sent| ended.duration_since(sent) >= KILLS_WITHIN) {
                 open.sends = 1;
             }
             if open.sends >= SENDS_MAX {

@@ -147,7 +147,7 @@ impl<C: FnMut() -> io::Result<UnixStream> + Send + 'static> Shim<'_, C> {
                 self.from_server.clear();
                 // The first server gets what came while it was looked for, once and as it came.
                 if self.was_reached {
-                    let (lines, refusals) = self.pending.replay(Instant::now());
+                    let (lines, refusals) = self.pending.replay(since, Instant::now());
                     self.to_server.clear();
                     self.to_server.push(&lines);
                     self.to_host.push(&refusals);

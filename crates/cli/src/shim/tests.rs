@@ -147,7 +147,7 @@ fn the_next_server_gets_the_handshake_and_open_requests_and_the_host_sees_no_sec
     assert!(pending.incoming(br#"{"id":1,"result":{}}"#));
     assert!(pending.incoming(br#"{"method":"notifications/progress","params":{}}"#));
     say(&mut pending, r#"{"method":"notifications/cancelled","params":{"requestId":2}}"#);
-    let (lines, refusals) = pending.replay(Instant::now());
+    let (lines, refusals) = pending.replay(Instant::now(), Instant::now());
     let expected = "{\"id\":0,\"method\":\"initialize\",\"params\":{}}\n{\"method\":\"notifications/initialized\"}\n{\"id\":3,\"method\":\"ping\"}\n";
     assert_eq!((String::from_utf8(lines).expect("text").as_str(), refusals.as_slice()), (expected, b"".as_slice()));
     assert!(!pending.incoming(br#"{"id":0,"result":{}}"#));
@@ -172,7 +172,7 @@ fn the_next_server_gets_the_hosts_subscriptions_and_log_level_and_the_host_sees_
     for id in [1, 2, 4, 5, 6] {
         assert!(pending.incoming(json!({ "id": id, "result": {} }).to_string().as_bytes()));
     }
-    let (lines, refusals) = pending.replay(Instant::now());
+    let (lines, refusals) = pending.replay(Instant::now(), Instant::now());
     let expected = format!("{}\n{}\n{}\n", level(6, "info"), subscribe(2, "ptyd://b"), subscribe(3, "ptyd://c"));
     assert_eq!((String::from_utf8(lines).expect("text"), refusals), (expected, Vec::new()));
     assert!(!pending.incoming(br#"{"id":2,"result":{}}"#));
@@ -183,7 +183,7 @@ fn the_next_server_gets_the_hosts_subscriptions_and_log_level_and_the_host_sees_
 fn an_open_handshake_is_sent_again_once_and_its_answer_is_the_hosts() {
     let mut pending = PendingRequests::default();
     pending.outgoing(br#"{"id":0,"method":"initialize"}"#.to_vec());
-    assert_eq!(pending.replay(Instant::now()).0, b"{\"id\":0,\"method\":\"initialize\"}\n");
+    assert_eq!(pending.replay(Instant::now(), Instant::now()).0, b"{\"id\":0,\"method\":\"initialize\"}\n");
     assert!(pending.incoming(br#"{"id":0,"result":{}}"#));
 }
 
@@ -192,8 +192,12 @@ fn a_request_that_every_server_dies_of_is_answered_by_the_shim() {
     let mut pending = PendingRequests::default();
     pending.outgoing(br#"{"id":"x","method":"ping"}"#.to_vec());
     let start = Instant::now();
-    assert!(pending.replay(start).1.is_empty() && pending.replay(start + KILLS_WITHIN / 2).1.is_empty());
-    let refused: Value = serde_json::from_slice(&pending.replay(start + KILLS_WITHIN).1).expect("one line");
+    assert!(
+        pending.replay(start, start).1.is_empty()
+            && pending.replay(start + KILLS_WITHIN / 2, start + KILLS_WITHIN * 3).1.is_empty()
+    );
+    let refused: Value = serde_json::from_slice(&pending.replay(start + KILLS_WITHIN * 3, start + KILLS_WITHIN * 3).1)
+        .expect("one line");
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("x"), &json!(-32000)));
     assert!(!pending.awaits());
 }
@@ -204,7 +208,7 @@ fn a_request_outlives_any_number_of_servers_that_had_it_for_long() {
     pending.outgoing(br#"{"id":"x","method":"ping"}"#.to_vec());
     let start = Instant::now();
     for upgrade in 0..20 {
-        let (lines, refusals) = pending.replay(start + KILLS_WITHIN * upgrade);
+        let (lines, refusals) = pending.replay(start + KILLS_WITHIN * upgrade, start + KILLS_WITHIN * upgrade);
         assert_eq!((lines.as_slice(), refusals.len()), (b"{\"id\":\"x\",\"method\":\"ping\"}\n".as_slice(), 0));
     }
 }

@@ -1,8 +1,8 @@
 //! Keeps the server awake while the disk does not take a line.
 //!
 //! A line is written by the task that needs it, on a worker of the runtime, because the kernel takes it in some microseconds. If the disk
-//! hangs, this worker hangs, and it may be the one that would have woken for the next request: the others sleep until somebody wakes
-//! them. A thread outside the runtime does.
+//! hangs, this worker hangs, and it may be the one that would have woken for the next request: the others sleep until another
+//! thread wakes them. A thread outside the runtime does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 
 use crate::limits::AUDIT_WRITE_STUCK;
 
-/// The thread stays awake for so many checks after the last line.
+/// The thread stays awake for this many checks after the last line.
 const CHECKS_WITHOUT_LINES: u32 = 20;
 
 /// Watches the writes of one log.
@@ -35,9 +35,9 @@ impl SlowDiskWatch {
     /// Watches for the runtime of this thread. Without one, nothing has to be woken.
     pub(super) fn start() -> Self {
         let state = Arc::new(State::default());
-        let (of_thread, runtime) = (Arc::clone(&state), Handle::try_current());
+        let (state_of_thread, runtime) = (Arc::clone(&state), Handle::try_current());
         let spawned = runtime.ok().and_then(|runtime| {
-            let watch = move || of_thread.watch(&runtime);
+            let watch = move || state_of_thread.watch(&runtime);
             std::thread::Builder::new().name("slow-disk".to_owned()).spawn(watch).ok()
         });
         Self { state, thread: spawned.map(|spawned| spawned.thread().clone()) }

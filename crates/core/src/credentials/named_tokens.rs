@@ -3,6 +3,7 @@
 //! Only a token's hash is stored, in a file that only its owner can read; the token itself is shown once. It has 256
 //! random bits, so a plain hash cannot be reversed. No code in here puts a token into a log or an error.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ use crate::token_bounds::{TokenBounds, TokenSecret};
 /// As many as the server's own token has.
 const RANDOM_BYTES: usize = 32;
 /// The prefix of tokens, so that secret scanners find them.
-const PREFIX: &str = "ptyd_";
+pub const PREFIX: &str = "ptyd_";
 
 /// A stored token. Fields may be added and never change their meaning.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -63,14 +64,17 @@ pub struct Tokens {
     path: PathBuf,
     /// Whether other nodes have the same tokens.
     is_shared: bool,
+    /// Held while the tokens change and the file is written.
+    writing: Mutex<()>,
+    /// Every request looks here, so it is never held while the disk is waited for.
     known: Mutex<KnownTokens>,
 }
 
 #[derive(Default)]
 struct KnownTokens {
     valid: Vec<TokenEntry>,
-    /// The records of revoked tokens, oldest first, if they are shared.
-    revoked: Vec<StoredToken>,
+    /// The records of revoked tokens by their hashes, if they are shared.
+    revoked: HashMap<String, StoredToken>,
 }
 
 impl fmt::Debug for Tokens {
@@ -91,6 +95,11 @@ impl StoredToken {
 
     pub(crate) fn has_expired(&self, now: SystemTime) -> bool {
         self.expires.is_some_and(|at| now >= at)
+    }
+
+    /// Revoked records first, then the older ones.
+    fn merge_order(&self) -> (bool, SystemTime, &str) {
+        (!self.is_revoked(), self.created, &self.sha256)
     }
 
     /// Of two tokens with one name, which two nodes made at once, every node takes the same one.
@@ -137,9 +146,11 @@ impl Tokens {
         };
         let (revoked, valid): (Vec<StoredToken>, Vec<StoredToken>) =
             kept.into_iter().partition(StoredToken::is_revoked);
+        let revoked = revoked.into_iter().map(|record| (record.sha256.clone(), record)).collect();
         let valid: Option<Vec<TokenEntry>> = valid.into_iter().map(TokenEntry::new).collect();
         let valid = valid.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a hash of a token is damaged"))?;
-        Ok(Self { path: path.to_owned(), is_shared, known: Mutex::new(KnownTokens { valid, revoked }) })
+        let known = Mutex::new(KnownTokens { valid, revoked });
+        Ok(Self { path: path.to_owned(), is_shared, writing: Mutex::default(), known })
     }
 
     /// The principal of this token, if it is valid. The comparison takes constant time: it reveals neither how much of
@@ -190,6 +201,7 @@ impl Tokens {
         };
         let fresh = TokenEntry::new(kept).expect("invariant: what was encoded can be decoded");
         let view = fresh.view();
+        let _one = self.changing();
         let mut known = self.locked();
         // An expired token is invalid, and its name is free again.
         known.valid.retain(|k| !k.has_expired(now));
@@ -201,16 +213,17 @@ impl Tokens {
             let hint = "revoke an unused one";
             return Err(ActionError::Limit { what: "the number of tokens", limit: TOKENS_MAX as u64, hint });
         }
-        known.valid.push(fresh);
-        if let Err(error) = self.write(&known) {
-            known.valid.pop();
-            return Err(cannot_keep(&error));
-        }
+        let mut records: Vec<StoredToken> = known.all().cloned().collect();
+        drop(known);
+        records.push(fresh.kept.clone());
+        self.write(&records).map_err(|error| cannot_keep(&error))?;
+        self.locked().valid.push(fresh);
         Ok(FreshToken { token, view, sessions_out_of_bounds: 0 })
     }
 
     /// Revokes a token: it admits no new request, and open streams and waits of its principal end.
     pub(crate) fn revoke(&self, name: &str) -> Result<TokenView, ActionError> {
+        let _one = self.changing();
         let mut known = self.locked();
         let Some(at) = known.valid.iter().position(|k| k.kept.name == name) else {
             return Err(ActionError::NoToken { name: name.to_owned() });
@@ -219,7 +232,9 @@ impl Tokens {
         // Even if the file cannot be written: the revocation then holds until the server restarts, and the caller gets
         // the error.
         known.revoke(at, sys::time::wall(), self.is_shared);
-        self.write(&known).map_err(|e| cannot_keep(&e))?;
+        let records: Vec<StoredToken> = known.all().cloned().collect();
+        drop(known);
+        self.write(&records).map_err(|e| cannot_keep(&e))?;
         Ok(view)
     }
 
@@ -230,9 +245,13 @@ impl Tokens {
 
     /// Takes what other nodes know: tokens that are new here, and revocations. It returns the names of those tokens. Revocations win,
     /// in whatever order the records arrive, so all nodes come to know the same.
-    pub(crate) fn merge(&self, records: Vec<StoredToken>) -> Vec<String> {
+    pub(crate) fn merge(&self, mut records: Vec<StoredToken>) -> Vec<String> {
         let now = sys::time::wall();
+        let _one = self.changing();
         let mut known = self.locked();
+        known.valid.retain(|token| !token.has_expired(now));
+        // A revocation frees the name for the token that follows it.
+        records.sort_by(|a, b| a.merge_order().cmp(&b.merge_order()));
         let mut changed = Vec::new();
         for record in records.into_iter().filter(|record| !record.has_expired(now)) {
             let name = record.name.clone();
@@ -242,7 +261,9 @@ impl Tokens {
                 changed.push(name);
             }
         }
-        if let Err(error) = if changed.is_empty() { Ok(()) } else { self.write(&known) } {
+        let records: Vec<StoredToken> = known.all().cloned().collect();
+        drop(known);
+        if let Err(error) = if changed.is_empty() { Ok(()) } else { self.write(&records) } {
             tracing::error!(%error, "the tokens of other nodes are valid until this server ends: their file cannot be written");
         }
         changed
@@ -259,15 +280,18 @@ impl Tokens {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, known: &KnownTokens) -> io::Result<()> {
-        let kept: Vec<&StoredToken> = known.all().collect();
-        state_dir::replace(&self.path, &serde_json::to_vec_pretty(&kept)?)
+    fn changing(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, records: &[StoredToken]) -> io::Result<()> {
+        state_dir::replace(&self.path, &serde_json::to_vec_pretty(records)?)
     }
 }
 
 impl KnownTokens {
     fn all(&self) -> impl Iterator<Item = &StoredToken> {
-        self.valid.iter().map(|token| &token.kept).chain(&self.revoked)
+        self.valid.iter().map(|token| &token.kept).chain(self.revoked.values())
     }
 
     /// Revokes the token at this place, and disconnects whoever uses it.
@@ -280,15 +304,27 @@ impl KnownTokens {
     }
 
     fn keep_revoked(&mut self, record: StoredToken, now: SystemTime) {
-        self.revoked.retain(|old| !old.has_expired(now));
-        self.revoked.push(record);
-        let over = self.revoked.len().saturating_sub(REVOKED_TOKENS_MAX);
-        self.revoked.drain(..over);
+        self.revoked.insert(record.sha256.clone(), record);
+        if self.revoked.len() > REVOKED_TOKENS_MAX {
+            self.revoked.retain(|_, old| !old.has_expired(now));
+        }
+        if self.revoked.len() > REVOKED_TOKENS_MAX
+            && let Some(oldest) = self.oldest_revoked().map(|oldest| oldest.sha256.clone())
+        {
+            self.revoked.remove(&oldest);
+        }
+    }
+
+    fn oldest_revoked(&self) -> Option<&StoredToken> {
+        self.revoked.values().min_by_key(|record| record.revoked)
     }
 
     /// Takes another node's record. It returns whether it was news.
     fn merge(&mut self, record: StoredToken, now: SystemTime) -> bool {
-        if self.revoked.iter().any(|old| old.sha256 == record.sha256) {
+        let is_forgotten = |oldest: &StoredToken| record.is_revoked() && record.revoked <= oldest.revoked;
+        if self.revoked.contains_key(&record.sha256)
+            || self.revoked.len() >= REVOKED_TOKENS_MAX && self.oldest_revoked().is_some_and(is_forgotten)
+        {
             return false;
         }
         let at = self.valid.iter().position(|token| token.kept.sha256 == record.sha256);
@@ -548,6 +584,31 @@ mod tests {
                 let valid =
                     [&older, &younger, &revoked, &plain, &revoked_again].map(|shown| node.find(shown).is_some());
                 assert_eq!(valid, [true, false, false, true, true], "round {round}");
+            }
+        }
+    }
+
+    #[test]
+    // promise: node-6
+    fn a_name_that_is_free_again_belongs_to_the_new_token_at_a_node_that_knows_the_old_one() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for round in 0..20 {
+            let open = |name| Tokens::open(&dir.path().join(format!("{name}-{round}")), true).expect("opened");
+            let [one, two] = ["a", "b"].map(open);
+            let make = |name: &str, lifetime| one.make(&Principal::local(), &request(name, Scope::Write, lifetime));
+            for (name, lifetime) in [("revoked", None), ("expired", Some(Duration::from_millis(1)))] {
+                make(name, lifetime).expect("made");
+            }
+            two.merge(one.records());
+            one.revoke("revoked").expect("revoked");
+            while one.find_by_name("expired").is_some() {}
+            let fresh = ["revoked", "expired"].map(|name| make(name, None).expect("made again").token);
+            let mut records = one.records();
+            records.rotate_left(round % 3);
+            two.merge(records);
+            one.merge(two.records());
+            for node in [&one, &two] {
+                assert!(fresh.iter().all(|shown| node.find(shown).is_some()), "round {round}");
             }
         }
     }

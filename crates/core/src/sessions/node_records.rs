@@ -46,17 +46,19 @@ impl NewTokens {
 }
 
 /// Exchanges the tokens of all nodes, if they share them.
-async fn exchange_tokens(services: &Services, directory: &NodeDirectory) -> Result<(), Error> {
+async fn exchange_tokens(services: &Services, directory: &NodeDirectory, is_whole: bool) -> Result<(), Error> {
     if let Some(shared) = &directory.tokens {
-        take_names(services, &shared.exchange(&services.tokens).await?);
+        take_names(services, &shared.exchange(&services.tokens, is_whole).await?);
     }
     Ok(())
 }
 
 /// Gives the other nodes the change of this one's tokens.
 pub(super) async fn exchange_changed_tokens(services: &Services) {
-    if let Some(shared) = services.directory.as_ref().and_then(|directory| directory.tokens.as_ref()) {
-        take_names(services, &shared.exchange_change(&services.tokens).await);
+    let Some(directory) = &services.directory else { return };
+    // This node has news, even if the others have none.
+    if let Err(error) = exchange_tokens(services, directory, true).await {
+        tracing::warn!(%error, "cannot tell the other nodes of a changed token; they learn of it once the directory answers");
     }
 }
 
@@ -75,6 +77,7 @@ async fn write(
     written: &mut Option<HashMap<SessionId, Record>>,
     shown: &mut u64,
 ) -> Result<(), Error> {
+    let is_whole = written.is_none();
     if !directory.beat(written, || records(services)).await? {
         return Ok(());
     }
@@ -83,7 +86,7 @@ async fn write(
         directory.show(&events).await?;
     }
     *shown = newest;
-    exchange_tokens(services, directory).await
+    exchange_tokens(services, directory, is_whole).await
 }
 
 /// Keeps this node's records in the directory until the server stops, and frees its number then.

@@ -4,7 +4,9 @@
 //! revocations. A record carries a code that only a server with the key of the fleet can make. So write access to the
 //! directory is not enough to make a token.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -43,23 +45,51 @@ impl SharedTokens {
     }
 
     /// Takes the news of other nodes, and gives them those of this one. It returns the names of the tokens that are new here or revoked.
-    pub(super) async fn exchange(&self, tokens: &Arc<Tokens>) -> Result<Vec<String>, Error> {
+    /// A whole exchange does so even if the others have no news, and replaces records that this node cannot read.
+    pub(super) async fn exchange(&self, tokens: &Arc<Tokens>, is_whole: bool) -> Result<Vec<String>, Error> {
         let mut known = self.known.lock().await;
-        self.exchange_from(&mut known, tokens).await
-    }
-
-    /// The same after a change of this node's tokens. If the directory does not answer, a later exchange gives the others the news.
-    pub(super) async fn exchange_change(&self, tokens: &Arc<Tokens>) -> Vec<String> {
-        let mut known = self.known.lock().await;
-        // This node has news, even if the others have none.
-        known.clear();
-        match self.exchange_from(&mut known, tokens).await {
-            Ok(names) => names,
-            Err(error) => {
-                tracing::warn!(%error, "cannot tell the other nodes of a changed token; they learn of it once the directory answers");
-                Vec::new()
-            }
+        if is_whole {
+            known.clear();
         }
+        let Some((version, records)) = self.directory.tokens(&known).await? else { return Ok(Vec::new()) };
+        let now = sys::time::wall();
+        let theirs: Vec<StoredToken> =
+            records.iter().filter_map(|(key, record)| self.key.opened(key, record)).collect();
+        let unread = records.len() - theirs.len();
+        if unread > 0 {
+            tracing::warn!(unread, "records of tokens in the directory are damaged, or made with another fleet key");
+        }
+        let told: HashMap<String, (bool, bool)> =
+            theirs.iter().map(|it| (it.key().to_owned(), (it.is_revoked(), it.has_expired(now)))).collect();
+        let merging = Arc::clone(tokens);
+        // A file is written.
+        let changed = tokio::task::spawn_blocking(move || merging.merge(theirs)).await.unwrap_or_default();
+        let ours = tokens.records();
+        let mut change = TokenChange::default();
+        for token in ours.iter().filter(|token| !token.has_expired(now)) {
+            let is_unread = !told.contains_key(token.key()) && records.contains_key(token.key());
+            let to = match (told.get(token.key()), token.is_revoked()) {
+                (None, _) if is_unread && is_whole => &mut change.replaced,
+                (None, _) if is_unread => continue,
+                (None, false) => &mut change.new,
+                (None | Some((false, _)), true) => &mut change.replaced,
+                (Some((true, _)), _) | (Some((false, _)), false) => continue,
+            };
+            to.extend(self.key.sealed(token).map(|record| (token.key().to_owned(), record)));
+        }
+        let ours: HashSet<&str> = ours.iter().map(StoredToken::key).collect();
+        // It has expired, or is so old that this node forgets the revocation.
+        let is_over = |(key, (is_revoked, has_expired)): &(&String, &(bool, bool))| {
+            *has_expired || *is_revoked && !ours.contains(key.as_str())
+        };
+        change.gone = told.iter().filter(is_over).map(|(key, _)| key.clone()).collect();
+        if !change.is_empty() {
+            let mut random = [0u8; 16];
+            getrandom::fill(&mut random).expect("invariant: the kernel gives random bytes");
+            self.directory.change_tokens(&URL_SAFE_NO_PAD.encode(random), &change).await?;
+        }
+        *known = version;
+        Ok(changed)
     }
 
     /// The same for a request with an unknown token. Such requests ask the directory once a second at most; those that come meanwhile
@@ -74,38 +104,7 @@ impl SharedTokens {
             None => {}
         }
         *asked = Some(Instant::now());
-        self.exchange(tokens).await.unwrap_or_default()
-    }
-
-    async fn exchange_from(&self, known: &mut String, tokens: &Arc<Tokens>) -> Result<Vec<String>, Error> {
-        let Some((version, records)) = self.directory.tokens(known).await? else { return Ok(Vec::new()) };
-        let now = sys::time::wall();
-        let theirs: Vec<StoredToken> =
-            records.iter().filter_map(|(key, record)| self.key.opened(key, record)).collect();
-        let expired =
-            theirs.iter().filter(|token| token.has_expired(now)).map(|token| token.key().to_owned()).collect();
-        let theirs_revoked: HashMap<String, bool> =
-            theirs.iter().map(|token| (token.key().to_owned(), token.is_revoked())).collect();
-        let (merging, here) = (Arc::clone(tokens), Arc::clone(tokens));
-        // A file is written.
-        let changed = tokio::task::spawn_blocking(move || merging.merge(theirs)).await.unwrap_or_default();
-        let mut change = TokenChange { expired, ..TokenChange::default() };
-        for token in here.records().iter().filter(|token| !token.has_expired(now)) {
-            let is_told = theirs_revoked.get(token.key());
-            let to = match (is_told, token.is_revoked()) {
-                (None, false) => &mut change.new,
-                (None | Some(false), true) => &mut change.revoked,
-                (Some(true), _) | (Some(false), false) => continue,
-            };
-            to.extend(self.key.sealed(token).map(|record| (token.key().to_owned(), record)));
-        }
-        if !change.is_empty() {
-            let mut random = [0u8; 16];
-            getrandom::fill(&mut random).expect("invariant: the kernel gives random bytes");
-            self.directory.change_tokens(&URL_SAFE_NO_PAD.encode(random), &change).await?;
-        }
-        *known = version;
-        Ok(changed)
+        self.exchange(tokens, false).await.unwrap_or_default()
     }
 }
 
@@ -120,10 +119,12 @@ impl std::fmt::Debug for FleetKey {
 
 impl FleetKey {
     fn read(path: &Path) -> Result<Self, ServeError> {
-        let bytes = std::fs::read(path).map_err(ServeError::at(path))?;
-        if std::fs::metadata(path).map_err(ServeError::at(path))?.permissions().mode() & 0o004 != 0 {
+        let mut file = File::open(path).map_err(ServeError::at(path))?;
+        if file.metadata().map_err(ServeError::at(path))?.permissions().mode() & 0o006 != 0 {
             return Err(ServeError::FleetKeyOpen(path.to_owned()));
         }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(ServeError::at(path))?;
         let key = bytes.trim_ascii();
         if key.len() < FLEET_KEY_BYTES_MIN {
             return Err(ServeError::FleetKey(path.to_owned()));

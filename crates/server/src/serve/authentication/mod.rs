@@ -39,7 +39,7 @@ use crate::ws::first_message::{Admission, Admit, Admitted, Credential};
 use ptyd_core::action::ActionError;
 use ptyd_core::audit::AuditLog;
 use ptyd_core::config::Config;
-use ptyd_core::credentials::named_tokens::Tokens;
+use ptyd_core::credentials::named_tokens::{PREFIX, Tokens};
 use ptyd_core::credentials::peer_users::PeerUsers;
 use ptyd_core::credentials::server_token::Token;
 use ptyd_core::credentials::tickets::Tickets;
@@ -243,7 +243,10 @@ pub(super) async fn check(guard: &Arc<Guard>, mut request: Request, next: Next) 
         None => Err(ProblemResponse::new(ErrorCode::Internal, "the connection has no transport")),
     };
     let mut admitted = admit().await;
-    if matches!(&admitted, Err(refusal) if refusal.code == ErrorCode::Unauthorized) && guard.learns_of_tokens().await {
+    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let shown = shown.and_then(|value| bearer(value).map(str::to_owned).or_else(|| password(value)));
+    let is_refused = matches!(&admitted, Err(refusal) if refusal.code == ErrorCode::Unauthorized);
+    if is_refused && guard.learns_of(shown.as_deref().unwrap_or_default()).await {
         admitted = admit().await;
     }
     if let (Err(refusal), Some(admission)) = (&admitted, guard.admission(transport.as_ref(), &admitted, &request)) {
@@ -328,11 +331,11 @@ fn closing(mut response: Response) -> Response {
 }
 
 impl Guard {
-    /// Takes the news of other nodes' tokens. It returns false if there cannot be any.
-    async fn learns_of_tokens(&self) -> bool {
+    /// Takes the news of other nodes' tokens, if this may be one of them. It returns whether it did.
+    async fn learns_of(&self, shown: &str) -> bool {
         match &self.new_tokens {
-            Some(new_tokens) => new_tokens.look().await,
-            None => false,
+            Some(new_tokens) if shown.starts_with(PREFIX) => new_tokens.look().await,
+            Some(_) | None => false,
         }
     }
 
@@ -554,7 +557,7 @@ impl Admit for UnknownClient {
             let Self { guard, transport, locality, method, uri, .. } = self;
             let admitted = match &credential {
                 Some(Credential::Token(shown)) => match guard.by_token(*locality, shown) {
-                    Ok(None) if guard.learns_of_tokens().await => guard.by_token(*locality, shown),
+                    Ok(None) if guard.learns_of(shown).await => guard.by_token(*locality, shown),
                     known => known,
                 },
                 Some(Credential::Ticket(shown)) => {
