@@ -1784,6 +1784,11 @@ export interface components {
             fromOffset: number;
             /** @description The name of the program that was interrupted and runs on because it ignores that. */
             ignoredBy?: string;
+            /**
+             * Format: int32
+             * @description The exit code of the last line that was typed at the prompt, if the wait ended with it and the shell reported the code.
+             */
+            lineExitCode?: number;
             /** @description The text that matched `waitFor`. */
             matched?: string;
             /**

@@ -144,6 +144,9 @@ pub struct WaitAnswer {
     /// The command that was waited for or typed at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandExecution>,
+    /// The exit code of the last line that was typed at the prompt, if the wait ended with it and the shell reported the code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line_exit_code: Option<i32>,
     /// The screen, when a program paints it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screen: Option<Screen>,

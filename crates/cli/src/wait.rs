@@ -12,8 +12,8 @@ use crate::follow::Patience;
 use crate::sessions::{self, wire_name};
 use crate::{print, units};
 
-const AFTER_HELP: &str = "It prints why it returned: ended with the command's exit code (or `unknown`), matched, quiet, input_wanted, stopped or exited.\n\
-    Exit codes: 0 the awaited event came, nothing ran, or a line typed with `send` ended; 1 the command's exit code is not 0; 6 the program wants input; 7 it is \
+const AFTER_HELP: &str = "It prints why it returned: ended with the exit code of the command (or `unknown`) or of the last line typed with `send`, matched, quiet, input_wanted, stopped or exited.\n\
+    Exit codes: 0 the awaited event came, or nothing ran; 1 the exit code of the command, or of the last line typed with `send`, is not 0; 6 the program wants input; 7 it is \
     stopped; 8 the session has ended; 124 timed out.";
 
 /// The options of `wait`.
@@ -73,19 +73,24 @@ pub async fn wait(client: &Client, options: &WaitOptions) -> Result<ExitCode, Fa
     }
 }
 
-/// Names the event that ended the wait, with the exit code of a command that ended.
+/// Names the event that ended the wait, with the exit code of the command or line that ended.
 pub fn words(answer: &WaitAnswer) -> String {
     let came = wire_name(&answer.ended_by);
-    match answer.command.as_ref().map(|command| command.exit_code) {
+    match exit_code(answer) {
         Some(Some(code)) if answer.ended_by == EndedBy::Ended => format!("{came} {code}"),
         Some(None) if answer.ended_by == EndedBy::Ended => format!("{came} unknown"),
         _ => came,
     }
 }
 
+/// The exit code of the command, `Some(None)` if it is unknown, or of a typed line whose code the shell reported.
+fn exit_code(answer: &WaitAnswer) -> Option<Option<i32>> {
+    answer.command.as_ref().map(|command| command.exit_code).or(answer.line_exit_code.map(Some))
+}
+
 /// The exit code that says what came.
 pub fn code(answer: &WaitAnswer) -> ExitCode {
-    let ended = answer.command.as_ref().map(|command| command.exit_code);
+    let ended = exit_code(answer);
     match answer.ended_by {
         EndedBy::Ended if !matches!(ended, None | Some(Some(0))) => ExitCode::FAILURE,
         EndedBy::Accepted | EndedBy::Ended | EndedBy::Matched | EndedBy::Quiet => ExitCode::SUCCESS,

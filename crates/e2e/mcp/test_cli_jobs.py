@@ -70,7 +70,7 @@ async def debugger(by: str, job: Job):
     if by == "command line":
         assert "(Pdb)" in job.command_line("send", "--wait", "work", "python3 -m pdb m.py")
         assert "42" in job.command_line("send", "--wait", "work", "p 6*7")
-        assert "[ended]" in job.command_line("send", "--wait", "work", "q")
+        assert "[ended 0]" in job.command_line("send", "--wait", "work", "q")
     elif by == "MCP":
         assert "(Pdb)" in (await job.tool("python3 -m pdb m.py")).text
         assert "42" in (await job.tool("p 6*7", is_input=True)).text
@@ -101,7 +101,7 @@ async def editor(by: str, job: Job):
     keys = "<Esc>Go# end<Esc>:wq<Enter>"
     if by == "command line":
         assert "return x" in job.command_line("send", "--wait", "work", "vim -u NONE m.py")
-        assert "[ended]" in job.command_line("keys", "--wait", "work", keys)
+        assert "[ended 0]" in job.command_line("keys", "--wait", "work", keys)
         assert "# end" in job.exec("tail -1 m.py")
     elif by == "MCP":
         answer = await job.tool("vim -u NONE m.py")

@@ -238,3 +238,13 @@ async def test_a_wait_for_the_end_covers_every_line_that_was_typed_before_it(wor
         await session.type(f"{line}\r", timeout=0)
     answer = await session.read(since="last", wait_for="never", timeout=60)
     assert (workspace.project / "last").exists() and not answer.is_timed_out, answer.text
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+# promise: shell-13
+async def test_a_wait_tells_the_exit_code_of_the_last_typed_line(workspace, shell):
+    session = await workspace.session(shell=shell)
+    for code in (3, 0):
+        await session.type(f"sleep 0.2; sh -c 'exit {code}'\r", timeout=0)
+        answer = await session.read(since="last", wait_for="never", timeout=60)
+        assert f"exit {code} of the last typed line" in answer.facts, answer.text

@@ -91,8 +91,8 @@ pub enum Record<'a> {
     Attested { report: &'a [u8] },
     /// The terminal's new size.
     Resized { cols: u16, rows: u16 },
-    /// Input of `len` bytes was typed; the bytes of a secret are left out.
-    Input { key: [u8; 16], len: u32, is_secret: bool, bytes: &'a [u8] },
+    /// Input of `len` bytes was typed, with so many line ends in them; the bytes of a secret are left out.
+    Input { key: [u8; 16], len: u32, ends: u32, is_secret: bool, bytes: &'a [u8] },
     /// Queries up to this offset were answered.
     Answered { query: Offset },
     /// The shell's wait(2) status, the end of its output, how many reports were dropped because they were not its own, how
@@ -157,8 +157,8 @@ impl<'a> Record<'a> {
             }
             Self::Attested { report } => (fixed, report),
             Self::Resized { cols, rows } => (fixed.with(&cols.to_le_bytes()).with(&rows.to_le_bytes()), &[]),
-            Self::Input { key, len, is_secret, bytes } => (
-                fixed.with(&key).with(&len.to_le_bytes()).with(&[u8::from(is_secret)]),
+            Self::Input { key, len, ends, is_secret, bytes } => (
+                fixed.with(&key).with(&len.to_le_bytes()).with(&ends.to_le_bytes()).with(&[u8::from(is_secret)]),
                 // The last safeguard before the disk: a secret is left out even if a caller forgot to.
                 if is_secret { &[] } else { bytes },
             ),
@@ -219,6 +219,7 @@ impl<'a> Record<'a> {
             Kind::INPUT => Self::Input {
                 key: fields.take()?,
                 len: u32::from_le_bytes(fields.take()?),
+                ends: u32::from_le_bytes(fields.take()?),
                 is_secret: fields.take()? != [0],
                 bytes: fields.0,
             },

@@ -21,7 +21,7 @@ fn every_record() -> Vec<Record<'static>> {
         Record::Accepted { id: 7, nonce: 1 << 60, key: [9; 16], text: b"echo \"a!b\"" },
         Record::Attested { report: b"D;secret;nonce;0;0 1;/tmp" },
         Record::Resized { cols: 132, rows: 43 },
-        Record::Input { key: [3; 16], len: 5, is_secret: false, bytes: b"John\n" },
+        Record::Input { key: [3; 16], len: 5, ends: 1, is_secret: false, bytes: b"John\n" },
         Record::Answered { query: Offset(99) },
         Record::Exited { wait_status: 0x300, end: Offset(1 << 40), dropped_records: 4, left: 2, names: b"node (7)" },
         Record::Trouble { what: TroubleKind::DISK_FULL, errno: 28, text: b"no room" },
@@ -82,11 +82,11 @@ fn the_format_is_the_one_that_is_written_down() {
 fn secret_input_is_omitted_even_when_a_caller_hands_it_over() {
     let dir = TempDir::new().unwrap();
     let mut writer = EventsWriter::create(dir.path()).unwrap();
-    let typed = Record::Input { key: [0; 16], len: 7, is_secret: true, bytes: b"hunter2" };
+    let typed = Record::Input { key: [0; 16], len: 7, ends: 0, is_secret: true, bytes: b"hunter2" };
     writer.record(1, Offset::ZERO, &typed).unwrap();
 
     let events = read_all(dir.path());
-    let kept = Record::Input { key: [0; 16], len: 7, is_secret: true, bytes: b"" };
+    let kept = Record::Input { key: [0; 16], len: 7, ends: 0, is_secret: true, bytes: b"" };
     assert_eq!(events[0].record(), Some(kept));
     let file = fs::read(dir.path().join("events")).unwrap();
     assert!(!file.windows(7).any(|bytes| bytes == b"hunter2"));

@@ -789,6 +789,7 @@ class WaitAnswer(TypedDict):
     foreground: Foreground
     fromOffset: int
     ignoredBy: NotRequired[str]
+    lineExitCode: NotRequired[int]
     matched: NotRequired[str]
     nextOffset: int
     omitted: NotRequired[Omitted]

@@ -54,6 +54,8 @@ pub struct Report {
     pub screen: Option<ScreenView>,
     /// How many bytes of input were typed, if there was input.
     pub accepted_bytes: Option<usize>,
+    /// The exit code of the last line that was typed at the prompt, if the wait was for such lines and the shell reported it.
+    pub line_exit: Option<i32>,
     /// The input was typed at the shell's prompt.
     pub is_typed_at_prompt: bool,
     /// An interrupt was sent, and the program of this name ignores it.

@@ -5,7 +5,7 @@ use api::{
     CreateRequest, EndedBy, ErrorCode, ExecuteRequest, Foreground, InputRequest, NumberOrName, SignalRequest,
     WaitRequest,
 };
-use e2e::shells::{Trial, each};
+use e2e::shells::{ALL, Dialect, Trial, each};
 use e2e::{Pid, Server, count, eventually};
 use rustix::process::Signal;
 
@@ -97,6 +97,109 @@ async fn a_wait_covers_every_line_that_was_typed_before_it() {
         assert_eq!(t.shell.wait(&wait).await.ended_by, EndedBy::Ended, "{:?}", t.dialect);
         assert!(read.exists(), "it ended before the only line of the shell: {:?}", t.dialect);
         becomes(t, Foreground::Idle).await;
+    })
+    .await;
+}
+
+/// Runs until the file is there, in every shell.
+fn until_there(file: &std::path::Path) -> String {
+    format!("sh -c 'until test -e {}; do sleep 0.02; done'", file.display())
+}
+
+#[tokio::test]
+// promise: crash-2
+async fn a_wait_after_kill_9_covers_the_lines_that_were_typed_while_another_ran() {
+    let server = Server::start();
+    let wait = WaitRequest { timeout: Some(60.0), ..WaitRequest::default() };
+    for dialect in ALL {
+        let shell = dialect.session(&server).await;
+        let folder = tempfile::tempdir().expect("a folder");
+        let [go, last] = ["go", "last"].map(|name| folder.path().join(name));
+        shell.sends(format!("{}\r", until_there(&go)).as_bytes()).await;
+        eventually("the line runs", async || (shell.look().await.foreground == Foreground::Running).then_some(()))
+            .await;
+        shell.sends(b"sleep 0.2\r").await;
+        shell.sends(format!("sleep 0.3; touch {}; sh -c 'exit 3'\r", last.display()).as_bytes()).await;
+        server.kill9();
+        server.again();
+        let releases = async { std::fs::write(&go, "").expect("a file") };
+        let (answer, ()) = tokio::join!(shell.wait(&wait), releases);
+        assert_eq!((answer.ended_by, answer.line_exit_code), (EndedBy::Ended, Some(3)), "{dialect:?}");
+        assert!(last.exists(), "it ended before the last line: {dialect:?}");
+        shell.ends().await;
+    }
+}
+
+#[tokio::test]
+// promise: shell-13
+async fn the_prompt_of_an_interrupt_is_not_the_end_of_the_next_line() {
+    let server = Server::start();
+    let wait = WaitRequest { timeout: Some(60.0), ..WaitRequest::default() };
+    for (dialect, hook) in [
+        (Dialect::Bash, "PROMPT_COMMAND='sleep 0.02'"),
+        (Dialect::Zsh, "precmd() { sleep 0.02; }"),
+        (Dialect::Fish, "function fish_prompt; sleep 0.02; echo -n '$ '; end"),
+    ] {
+        let shell = dialect.session(&server).await;
+        shell.run(hook).await;
+        let folder = tempfile::tempdir().expect("a folder");
+        for round in 0..count(12, 200) {
+            let last = folder.path().join(round.to_string());
+            if round % 3 == 2 {
+                shell.sends(b"sleep 0.2\r").await;
+            }
+            shell.sends(b"\x03").await;
+            shell.sends(format!("sleep 0.1; touch {}; sh -c 'exit 3'\r", last.display()).as_bytes()).await;
+            let answer = shell.wait(&wait).await;
+            assert_eq!(answer.ended_by, EndedBy::Ended, "{dialect:?}, round {round}");
+            assert!(last.exists(), "it ended before the line: {dialect:?}, round {round}");
+            assert!([None, Some(3)].contains(&answer.line_exit_code), "{dialect:?}, round {round}: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+// promise: shell-13
+async fn a_wait_covers_a_line_that_was_typed_while_a_command_ran() {
+    each("20 what a person types", async |t| {
+        let wait = WaitRequest { timeout: Some(20.0), ..WaitRequest::default() };
+        let folder = tempfile::tempdir().expect("a folder");
+        let [go, last] = ["go", "last"].map(|name| folder.path().join(name));
+        let command = t.shell.begin(&until_there(&go)).await;
+        t.shell.sends(format!("sleep 0.3; touch {}; sh -c 'exit 3'\r", last.display()).as_bytes()).await;
+        std::fs::write(&go, "").expect("a file");
+        t.shell.end_of(&command).await;
+        let answer = t.shell.wait(&wait).await;
+        assert_eq!(answer.ended_by, EndedBy::Ended, "{:?}", t.dialect);
+        assert!(last.exists(), "it ended before the line: {:?}", t.dialect);
+        // The command reads the line.
+        let command = t.shell.begin("head -n 1").await;
+        t.shell.sends(b"mine\r").await;
+        t.shell.end_of(&command).await;
+        let answer = t.shell.wait(&wait).await;
+        assert_eq!((answer.ended_by, answer.line_exit_code), (EndedBy::Ended, None), "{:?}", t.dialect);
+    })
+    .await;
+}
+
+#[tokio::test]
+// promise: shell-13
+async fn a_wait_tells_the_code_of_the_last_typed_line_and_of_nothing_else() {
+    each("20 what a person types", async |t| {
+        let wait = WaitRequest { timeout: Some(20.0), ..WaitRequest::default() };
+        let name = t.shell.id.as_str();
+        let code = async || t.shell.wait(&wait).await.line_exit_code;
+        assert_eq!(code().await, None, "no line was typed: {:?}", t.dialect);
+        for expected in [3, 0, 4] {
+            t.shell.sends(format!("sh -c 'exit {expected}'\r").as_bytes()).await;
+            assert_eq!(code().await, Some(expected), "{:?}", t.dialect);
+            let told = t.server.ptyd(&["wait", name]).output().expect("it runs");
+            let printed = String::from_utf8_lossy(&told.stdout).into_owned();
+            assert_eq!(printed, format!("ended {expected}\n"), "{:?}", t.dialect);
+            assert_eq!(told.status.code(), Some(i32::from(expected != 0)), "{:?}", t.dialect);
+        }
+        t.shell.run("true").await;
+        assert_eq!(code().await, None, "a command ran after it: {:?}", t.dialect);
     })
     .await;
 }

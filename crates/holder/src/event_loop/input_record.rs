@@ -1,4 +1,4 @@
-//! The record of typed input. A typed secret is in no record: only its length is.
+//! The record of typed input. A typed secret is in no record: only its length is and how many line ends it has.
 
 use std::io;
 
@@ -43,6 +43,8 @@ pub(super) fn put_on_record(
         None => key,
     };
     let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    // A server that comes later counts the lines, also those that are typed while another one runs.
+    let ends = wire::line_ends(bytes);
     let bytes = if is_secret { &[] } else { bytes };
-    context.records.append(&Record::Input { key, len, is_secret, bytes })
+    context.records.append(&Record::Input { key, len, ends, is_secret, bytes })
 }

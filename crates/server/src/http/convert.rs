@@ -260,6 +260,7 @@ pub(crate) fn wait(report: action::Report) -> WaitAnswer {
         output: text(report.output),
         matched: report.matched.map(Into::into),
         command: report.command.map(command),
+        line_exit_code: report.line_exit,
         screen: report.screen.map(screen),
     }
 }

@@ -265,6 +265,7 @@ pub(super) fn report(output: &str) -> Report {
         output: TextView { head: constant(output), to: 20, ..TextView::default() },
         screen: None,
         accepted_bytes: None,
+        line_exit: None,
         is_typed_at_prompt: false,
         ignored_by: None,
         is_given_up: false,

@@ -316,6 +316,12 @@ impl Observed {
 /// The bytes with which a line editor may accept a line: newline, return, C-o, C-d, C-c.
 pub const ENDS_LINE: [u8; 5] = [b'\n', b'\r', 0x0f, 0x04, 0x03];
 
+/// How many lines these bytes end.
+#[must_use]
+pub fn line_ends(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.iter().filter(|byte| ENDS_LINE.contains(byte)).count()).unwrap_or(u32::MAX)
+}
+
 /// The result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

@@ -27,7 +27,7 @@ pub(in crate::sessions) async fn report(
     finished: Finished,
     budget: Budget,
 ) -> Result<Report, ActionError> {
-    let Finished { ended_by, from, waited, matched, accepted_bytes, snapshot } = finished;
+    let Finished { ended_by, from, waited, matched, accepted_bytes, line_exit, snapshot } = finished;
     let Snapshot { mut view, command, shown_to, paint, handovers, .. } = snapshot;
     services.sessions.set_running_cwd(&mut view);
     let to = command.as_ref().and_then(|c| c.end_offset).unwrap_or(shown_to);
@@ -65,6 +65,7 @@ pub(in crate::sessions) async fn report(
         output,
         screen,
         accepted_bytes,
+        line_exit,
         is_typed_at_prompt: false,
         ignored_by: None,
         is_given_up,
@@ -147,6 +148,7 @@ pub(super) fn plain_report(
         output,
         screen: None,
         accepted_bytes: None,
+        line_exit: None,
         is_typed_at_prompt: false,
         ignored_by: None,
         is_given_up: false,

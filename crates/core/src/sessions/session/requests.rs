@@ -199,6 +199,8 @@ pub(crate) struct Finished {
     pub(crate) waited: Duration,
     pub(crate) matched: Option<MaskedText>,
     pub(crate) accepted_bytes: Option<usize>,
+    /// The exit code of the last line that was typed at the prompt, if the wait was for such lines and the shell reported it.
+    pub(crate) line_exit: Option<i32>,
     pub(crate) snapshot: Snapshot,
 }
 

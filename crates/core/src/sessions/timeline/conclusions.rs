@@ -68,7 +68,7 @@ impl Timeline {
 
     /// The holder has typed nothing of this input, or has recorded it before.
     pub(crate) fn forget_input(&mut self, key: &Key) {
-        self.shell.typed_lines.forget(key);
+        self.shell.forget_input(key);
     }
 
     /// The program that reads now has received no part of a line.
@@ -82,6 +82,21 @@ impl Timeline {
         if !has {
             self.shell.typed_lines.end_all();
         }
+    }
+
+    /// The shell's editor waits for a line, so all lines that were typed before have ended.
+    pub(crate) fn end_typed_lines(&mut self) {
+        self.set_typed_line(false);
+        if self.shell.typed_lines.are_interrupted() {
+            // The report of the last line may be missing.
+            self.shell.typed_lines.forget_exit();
+        }
+        self.forget_interrupts();
+    }
+
+    /// The shell's editor waits for a line, so the shell has handled every interrupt.
+    pub(crate) fn forget_interrupts(&mut self) {
+        self.shell.typed_lines.forget_interrupts();
     }
 
     /// Whether the shell's editor is in use inside a command.

@@ -41,6 +41,9 @@ pub(crate) use trouble::Trouble;
 
 /// The key that interrupts.
 const INTERRUPT_KEY: u8 = 0x03;
+/// The targets of signals in their records, besides single processes.
+const FOREGROUND: i32 = 0;
+const EVERY_PROCESS: i32 = -1;
 /// The error of a command that was interrupted before it began.
 const NOT_BEGUN: &str = "interrupted before it began; it was not run";
 /// How many of the newest limit hits are kept.
@@ -193,6 +196,9 @@ impl Timeline {
                 self.signals.record(target, signo, errno, event.time_us);
                 if signo == sys::signal::INT {
                     self.log.interrupt();
+                    let shell = i32::try_from(self.shell.pid).unwrap_or(0);
+                    let reaches_shell = [FOREGROUND, EVERY_PROCESS, shell].contains(&target);
+                    self.shell.typed_lines.interrupted(reaches_shell && errno == 0);
                 }
             }
             Some(Record::Typed { id, is_inside, nonce, key, text }) => {
@@ -203,9 +209,9 @@ impl Timeline {
                 self.shell.is_hookless |= is_hookless;
                 news.extend(self.judged(command, judged_end::end((status, boundary), end.0, time_us, why)));
             }
-            Some(Record::Input { key, len, bytes, .. }) => {
+            Some(Record::Input { key, len, ends, bytes, .. }) => {
                 self.log.remember_input(key, event.offset.0, len);
-                self.shell.typed(&key, bytes, self.log.current.is_some());
+                self.shell.typed(&key, ends, bytes, self.log.current.is_some());
                 if bytes.contains(&INTERRUPT_KEY) {
                     self.log.interrupt();
                 }
@@ -244,6 +250,7 @@ impl Timeline {
         self.log.current = Some(id);
         (self.shell.still_inside, self.shell.has_typed_line, self.shell.is_hookless) = (false, false, false);
         self.shell.typed_lines.end_all();
+        self.shell.typed_lines.forget_exit();
         let text = kept_text(&String::from_utf8_lossy(text));
         self.log.push(Command {
             id,
@@ -280,7 +287,10 @@ impl Timeline {
         });
         match inside {
             Some(inside) => self.log.inside = Some(inside),
-            None => (self.log.current, self.shell.is_hookless) = (Some(id), true),
+            None => {
+                (self.log.current, self.shell.is_hookless) = (Some(id), true);
+                self.shell.typed_lines.end_all();
+            }
         }
     }
 
@@ -300,6 +310,7 @@ impl Timeline {
         }
         if self.log.current == Some(id) {
             (self.log.current, self.log.background_from) = (None, at);
+            self.shell.typed_lines.end_unreported(channel);
         }
         Some(Change::Ended(id))
     }
@@ -363,6 +374,7 @@ impl Timeline {
             }
             terminal::Record::Ended { end, .. } => {
                 self.shell.hook_reads = false;
+                self.shell.typed_lines.reported();
                 self.log.ended_us.insert(end.id, event.time_us);
             }
             terminal::Record::Started { .. } | terminal::Record::Prompt { .. } => {}
@@ -473,7 +485,9 @@ impl Timeline {
                 (self.shell.prompt_seen, self.shell.has_errexit) = (true, end.flags.errexit);
                 // An editor that was reported behind this end belongs to a hook of the prompt.
                 let is_a_hooks = std::mem::take(&mut self.shell.hook_reads);
-                self.shell.reports_an_end(end.id == 0, is_a_hooks);
+                let lost = end.flags.hooks_lost && end.id == 0;
+                let is_of_a_line = end.id == 0 && !(lost && self.log.current.is_some());
+                self.shell.reports_an_end(is_of_a_line.then_some(end.exit), is_a_hooks);
                 self.shell.unclear = None;
                 self.shell.still_inside &= !is_a_hooks;
                 self.log.background_from = at;
@@ -490,7 +504,6 @@ impl Timeline {
                 }
                 self.shell.is_hookless = false;
                 self.end_typed(output_end, time_us, news);
-                let lost = end.flags.hooks_lost && end.id == 0;
                 let id = if lost { self.log.current.unwrap_or(0) } else { end.id };
                 if self.log.current == Some(id) {
                     self.log.current = None;
@@ -588,6 +601,7 @@ impl Timeline {
         let at = self.output.scanner.position();
         self.log.background_from = at;
         let command = self.log.command_mut(id)?;
+        self.shell.typed_lines.end_unreported(command.channel);
         command.end = Some(End {
             at: at.max(command.output_from()),
             time_us: now_us,

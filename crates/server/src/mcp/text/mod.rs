@@ -347,7 +347,7 @@ fn state(facts: &mut Facts, report: &Report, context: &AnswerContext<'_>) {
     }
 }
 
-/// Why a wait ended, if the state does not show it.
+/// Why a wait ended, if the state does not show it, or how the last line that was typed has ended.
 pub(super) fn reason(report: &Report, quiet: Option<Duration>) -> Option<String> {
     match report.ended_by {
         EndedBy::Matched => report.matched.as_deref().map(matched),
@@ -358,7 +358,8 @@ pub(super) fn reason(report: &Report, quiet: Option<Duration>) -> Option<String>
             Some(quiet.map_or_else(|| "quiet".to_owned(), |q| format!("no new output for {}", seconds(q))))
         }
         EndedBy::TimedOut => Some("timeout".to_owned()),
-        EndedBy::Accepted | EndedBy::Ended | EndedBy::InputWanted | EndedBy::Stopped | EndedBy::Exited => None,
+        EndedBy::Ended => report.line_exit.map(|code| format!("exit {code} of the last typed line")),
+        EndedBy::Accepted | EndedBy::InputWanted | EndedBy::Stopped | EndedBy::Exited => None,
     }
 }
 

@@ -392,6 +392,8 @@ fn answers_name_a_cancelled_call_typing_at_the_prompt_a_gone_directory_and_a_cut
     assert_eq!(rendered(&given_up).matches(" · its call was cancelled: C-c ends it · timeout]").count(), 1);
     let typed = with(&done("hi\n"), |r| r.is_typed_at_prompt = true);
     assert_eq!(rendered(&typed), "hi\n[exit 0 · typed at the shell's prompt]");
+    let line = with(&done("hi\n"), |r| (r.command, r.line_exit, r.is_typed_at_prompt) = (None, Some(3), true));
+    assert_eq!(rendered(&line), "hi\n[idle · exit 3 of the last typed line · typed at the shell's prompt]");
     let gone = with(&done(""), |r| r.session.is_cwd_gone = true);
     assert_eq!(rendered(&gone), "[exit 0 · cwd is gone]");
     let cut = |text: &str, codes: &[i32]| {

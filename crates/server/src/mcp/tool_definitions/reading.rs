@@ -57,6 +57,7 @@ pub(super) struct Awaited {
     /// The beginning of the awaited output, if the wait has moved the read cursor.
     from: Option<u64>,
     ended_by: Option<EndedBy>,
+    line_exit: Option<i32>,
     over: Over,
 }
 
@@ -68,11 +69,12 @@ impl From<AwaitedOutput> for Awaited {
             None => report.as_deref().map(|report| report.ended_by),
         };
         let will_be_told = report.as_deref().is_some_and(text::will_be_told);
+        let line_exit = report.as_deref().and_then(|report| report.line_exit);
         let why = match matched {
             Some(found) => Some(text::matched(&found)),
             None => report.and_then(|report| text::reason(&report, None)),
         };
-        Self { from, ended_by, over: Over { why, will_be_told, ended, last: None } }
+        Self { from, ended_by, line_exit, over: Over { why, will_be_told, ended, last: None } }
     }
 }
 
@@ -120,7 +122,7 @@ impl Reading {
         awaited: Awaited,
     ) -> Result<Answer, ToolError> {
         let Self { since, command, search, form, max_lines, budget } = self;
-        let Awaited { from: awaited_from, ended_by, mut over } = awaited;
+        let Awaited { from: awaited_from, ended_by, line_exit, mut over } = awaited;
         let view = if form == Form::Raw { View::Raw } else { View::Text };
         // From a position on the lines are paged; without one, what is newest counts.
         let some = if since.is_some() { Lines::First } else { Lines::Newest };
@@ -139,7 +141,9 @@ impl Reading {
             None => over.ended.clone().or_else(|| over.last.clone()),
         };
         let answer = |text: String, to: u64, printed: &dyn Fn(OutputAnswer) -> OutputAnswer| {
-            let read = |text: &str| printed(OutputAnswer::read(&shown, text, to).about(about.as_ref()).after(ended_by));
+            let read = |text: &str| {
+                printed(OutputAnswer::read(&shown, text, to).about(about.as_ref()).after(ended_by).line(line_exit))
+            };
             Ok(call.answer(text, read))
         };
         if form == Form::Screen {

@@ -30,6 +30,9 @@ pub(super) struct OutputAnswer {
     /// Its exit code, once the shell has reported one.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
+    /// The exit code of the last line that was typed at the prompt, if the wait ended with it and the shell reported the code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line_exit_code: Option<i32>,
     /// Why the command failed or has no exit code, or why ptyd did not perform the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -80,7 +83,7 @@ impl OutputAnswer {
         let answer = Self::read(&report.session, text, output.to);
         let answer = if report.screen.is_some() { answer } else { answer.printed(output) };
         let background = report.background.as_deref();
-        answer.earlier(background).about(report.command.as_ref()).after(Some(report.ended_by))
+        answer.earlier(background).about(report.command.as_ref()).after(Some(report.ended_by)).line(report.line_exit)
     }
 
     /// The answer to a reading that ends at this position: the lines of its text but the last.
@@ -91,6 +94,7 @@ impl OutputAnswer {
             command_id: session.current_command.map(|id| id.to_string()),
             status: session.current_command.map(|_| "running"),
             exit_code: None,
+            line_exit_code: None,
             error: None,
             output: output.to_owned(),
             omitted: None,
@@ -140,6 +144,11 @@ impl OutputAnswer {
         };
         let (exit_code, error) = (command.exit_code, command.error.clone());
         Self { command_id: Some(command.id.to_string()), status: Some(status), exit_code, error, ..self }
+    }
+
+    /// The same with the exit code of the last typed line.
+    pub fn line(self, line_exit_code: Option<i32>) -> Self {
+        Self { line_exit_code, ..self }
     }
 
     /// The same with the end of a wait.

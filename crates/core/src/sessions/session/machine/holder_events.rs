@@ -76,6 +76,8 @@ impl Session {
         let is_editing = self.cx.timeline.log().current.is_some()
             && self.foreground.state.is_some_and(|s| s.foreground == wire::Activity::Editor);
         (self.foreground.editor_since, self.foreground.report_key) = (is_editing.then_some(self.cx.now.at), None);
+        // The same for the lines that are open now.
+        self.foreground.state_pending |= self.cx.timeline.shell().typed_lines.are_open();
         self.waits.notify_prompt();
         self.run_pending();
         self.waits.finish_for_lines(&mut self.cx, &self.foreground);
@@ -263,13 +265,19 @@ impl Session {
         // fish keeps typed lines while it waits for the answer to a query.
         let is_asked = self.foreground.typing > 0 || self.cx.is_answer_on_its_way();
         // A shell without hooks reports no end of a line.
-        let is_unreported = self.foreground.is_heuristic && shell.has_typed_line;
-        let are_left = shell.typed_lines.are_ahead() || is_unreported;
-        if are_left && !is_asked && self.foreground.state.is_some_and(waits) {
+        let is_unreported = self.foreground.is_heuristic && (shell.has_typed_line || shell.typed_lines.are_open());
+        let are_left = shell.typed_lines.are_doubtful() || is_unreported;
+        if is_asked || !self.foreground.state.is_some_and(waits) {
+            return;
+        }
+        if are_left {
             let rule = self.foreground.verdict(&self.cx).1;
             tracing::debug!(session = %self.cx.shared.id, rule, "all lines that were typed ahead have ended");
-            self.cx.timeline.set_typed_line(false);
+            self.cx.timeline.end_typed_lines();
             self.waits.finish_for_lines(&mut self.cx, &self.foreground);
+        } else if !shell.typed_lines.are_open() {
+            // The shell has handled every interrupt.
+            self.cx.timeline.forget_interrupts();
         }
     }
 

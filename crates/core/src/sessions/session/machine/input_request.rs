@@ -133,10 +133,6 @@ pub(super) fn on_input_done(
     if status != Status::Ok {
         cx.timeline.forget_input(&key);
     }
-    if !is_signal && status != Status::Ok {
-        // The line was not typed in full, so no report of its end will come.
-        cx.timeline.set_typed_line(false);
-    }
     let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
     let from = cx.timeline.log().typed_from(&key).map_or(from, |at| at.min(from));
     let accepted = usize::try_from(value).unwrap_or(0);

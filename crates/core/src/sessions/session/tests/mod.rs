@@ -589,7 +589,7 @@ fn input_for_a_command_that_has_ended_is_not_typed_at_the_prompt() {
     };
     let less = Some(CommandId(1));
     assert_eq!(asks(&mut rig, 2, b"q", less), (true, None), "it runs");
-    rig.record(&Record::Input { key: [2; 16], len: 1, is_secret: false, bytes: b"q" });
+    rig.record(&Record::Input { key: [2; 16], len: 1, ends: 0, is_secret: false, bytes: b"q" });
     rig.prompt(1, "second", 0);
     rig.publish();
     let why = "nothing was typed: command c1 (less x) has ended, and the shell of session s0-aaaaaaaaaa is at its \

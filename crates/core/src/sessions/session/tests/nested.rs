@@ -95,7 +95,13 @@ impl Nested {
             }
             ToHolder::Input { seq, key, bytes, .. } => {
                 let len = u32::try_from(bytes.len()).expect("short");
-                self.rig.record(&Record::Input { key: *key, len, is_secret: false, bytes });
+                self.rig.record(&Record::Input {
+                    key: *key,
+                    len,
+                    ends: wire::line_ends(bytes),
+                    is_secret: false,
+                    bytes,
+                });
                 (*seq, u64::from(len))
             }
             ToHolder::Signal { seq, .. } => (*seq, 0),

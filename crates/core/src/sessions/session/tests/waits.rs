@@ -22,7 +22,7 @@ fn a_wait_ends_with_the_lines_typed_before_it_and_not_with_later_ones() {
     rig.publish();
     let types = |rig: &mut Rig, key: u8| {
         let bytes = b"sleep 1\r";
-        rig.record(&Record::Input { key: [key; 16], len: 8, is_secret: false, bytes });
+        rig.record(&Record::Input { key: [key; 16], len: 8, ends: 1, is_secret: false, bytes });
         rig.publish();
     };
     let waits = |rig: &mut Rig| {
@@ -45,6 +45,121 @@ fn a_wait_ends_with_the_lines_typed_before_it_and_not_with_later_ones() {
     let told: Vec<_> = ended[1..].iter_mut().map(has_ended).collect();
     assert_eq!(told, [Some(EndedBy::Ended); 2]);
     assert!(!rig.session.cx.timeline.shell().has_typed_line);
+}
+
+#[test]
+// promise: shell-13
+fn the_prompt_of_an_interrupt_ends_no_line_and_a_withheld_line_counts() {
+    let mut rig = Rig::new(HandoverMethod::Keys);
+    rig.prompt(0, "first", 0);
+    rig.publish();
+    rig.record(&Record::Signalled { target: 0, signo: sys::signal::INT, errno: 0 });
+    rig.record(&Record::Input { key: [1; 16], len: 8, ends: 1, is_secret: true, bytes: b"" });
+    rig.publish();
+    let (reply, mut finished) = oneshot::channel();
+    rig.request(Request::Wait { wait: Wait::at_most(WAIT_MAX), command: None, from: None, reply });
+    rig.prompt(0, "interrupted", 130);
+    rig.publish();
+    assert!(finished.try_recv().is_err(), "that was the interrupt's prompt");
+    rig.prompt(0, "ended", 3);
+    rig.publish();
+    let finished = finished.try_recv().expect("the line has ended");
+    assert_eq!((finished.ended_by, finished.line_exit), (EndedBy::Ended, Some(3)));
+}
+
+#[test]
+// promise: shell-13
+fn a_wait_ends_where_the_editor_waits_although_an_interrupt_cost_the_report_of_the_line() {
+    let mut rig = Rig::new(HandoverMethod::Keys);
+    rig.prompt(0, "first", 0);
+    rig.publish();
+    let (reply, mut finished) = oneshot::channel();
+    for is_interrupted in [false, true] {
+        if is_interrupted {
+            rig.record(&Record::Signalled { target: 0, signo: sys::signal::INT, errno: 0 });
+        }
+        rig.record(&Record::Input { key: [1; 16], len: 8, ends: 1, is_secret: true, bytes: b"" });
+        rig.publish();
+        if !is_interrupted {
+            // It may run the shell's editor.
+            rig.receive(sample(Activity::Editor, Modes::default(), NO_PROCESS));
+            assert!(rig.session.cx.timeline.shell().has_typed_line);
+            rig.prompt(0, "ended", 3);
+            rig.publish();
+        }
+    }
+    rig.request(Request::Wait { wait: Wait::at_most(WAIT_MAX), command: None, from: None, reply });
+    assert!(finished.try_recv().is_err(), "no report and no editor");
+    rig.receive(sample(Activity::Editor, Modes::default(), NO_PROCESS));
+    let finished = finished.try_recv().expect("the line has ended");
+    assert_eq!((finished.ended_by, finished.line_exit), (EndedBy::Ended, None));
+}
+
+#[test]
+// promise: crash-2
+fn a_report_ends_only_a_line_that_was_typed_before_it_although_its_marker_is_read_later() {
+    let mut rig = Rig::new(HandoverMethod::Keys);
+    let reports = |rig: &mut Rig, name: &str, code: i32| {
+        rig.record(&Record::Attested { report: format!("D;;{name};0;{code};{code};;/").as_bytes() });
+    };
+    let marks = |rig: &mut Rig, name: &str| rig.write(format!("\x1b]7337;D;{name}\x07$ ").as_bytes());
+    reports(&mut rig, "first", 0);
+    rig.record(&Record::Input { key: [1; 16], len: 8, ends: 1, is_secret: true, bytes: b"" });
+    marks(&mut rig, "first");
+    rig.publish();
+    let (reply, mut finished) = oneshot::channel();
+    rig.request(Request::Wait { wait: Wait::at_most(WAIT_MAX), command: None, from: None, reply });
+    assert!(finished.try_recv().is_err(), "the first prompt ends no line");
+    reports(&mut rig, "second", 3);
+    marks(&mut rig, "second");
+    rig.publish();
+    let finished = finished.try_recv().expect("the line has ended");
+    assert_eq!((finished.ended_by, finished.line_exit), (EndedBy::Ended, Some(3)));
+}
+
+#[test]
+// promise: shell-13
+fn a_wait_tells_no_code_of_a_line_that_was_interrupted() {
+    let mut rig = Rig::new(HandoverMethod::Keys);
+    rig.prompt(0, "first", 0);
+    rig.publish();
+    rig.record(&Record::Input { key: [1; 16], len: 8, ends: 1, is_secret: true, bytes: b"" });
+    rig.record(&Record::Signalled { target: 0, signo: sys::signal::INT, errno: 0 });
+    rig.publish();
+    let (reply, mut finished) = oneshot::channel();
+    rig.request(Request::Wait { wait: Wait::at_most(WAIT_MAX), command: None, from: None, reply });
+    rig.prompt(0, "ended", 130);
+    rig.publish();
+    let finished = finished.try_recv().expect("the line has ended");
+    assert_eq!((finished.ended_by, finished.line_exit), (EndedBy::Ended, None));
+}
+
+#[test]
+// promise: shell-13
+fn a_line_that_was_typed_while_a_command_ran_is_open_until_the_editor_waits() {
+    for is_left in [true, false] {
+        let mut rig = Rig::new(HandoverMethod::Keys);
+        rig.prompt(0, "first", 0);
+        rig.publish();
+        rig.accept(1, 1, [1; 16], b"true");
+        rig.begin(1);
+        rig.publish();
+        rig.record(&Record::Input { key: [2; 16], len: 8, ends: 1, is_secret: true, bytes: b"" });
+        rig.prompt(1, "second", 4);
+        rig.publish();
+        let (reply, mut finished) = oneshot::channel();
+        rig.request(Request::Wait { wait: Wait::at_most(WAIT_MAX), command: None, from: None, reply });
+        assert!(finished.try_recv().is_err(), "the command may have left it to the prompt");
+        assert!(!rig.session.cx.timeline.shell().has_typed_line);
+        if is_left {
+            rig.prompt(0, "third", 3);
+            rig.publish();
+        } else {
+            rig.receive(sample(Activity::Editor, Modes::default(), NO_PROCESS));
+        }
+        let finished = finished.try_recv().expect("the line has ended");
+        assert_eq!((finished.ended_by, finished.line_exit), (EndedBy::Ended, is_left.then_some(3)));
+    }
 }
 
 /// The longest time that a request of these tests may wait.
@@ -388,7 +503,13 @@ impl Story {
             }
             ToHolder::Input { key, bytes, .. } => {
                 let len = u32::try_from(bytes.len()).expect("short");
-                self.rig.record(&Record::Input { key: *key, len, is_secret: false, bytes });
+                self.rig.record(&Record::Input {
+                    key: *key,
+                    len,
+                    ends: wire::line_ends(bytes),
+                    is_secret: false,
+                    bytes,
+                });
                 u64::from(len)
             }
             _ => 0,

@@ -161,7 +161,8 @@ impl OpenWaits {
         }
         let ended = match waiter.command {
             Some(id) => cx.timeline.log().command(id).is_some_and(|c| c.end.is_some()),
-            None => foreground.is_idle(cx),
+            // Lines that were typed while a command ran may be left to the prompt.
+            None => foreground.is_idle(cx) && !cx.timeline.shell().typed_lines.are_open(),
         };
         if cx.exit_told {
             finish(cx, foreground, waiter, EndedBy::Exited, None);
@@ -242,7 +243,10 @@ pub(crate) fn finish(
 ) {
     let handovers = cx.timeline.log().handovers(waiter.from);
     let snapshot = Snapshot { handovers, ..snapshot::take(cx, foreground, waiter.command) };
+    let is_for_lines = ended_by == EndedBy::Ended && waiter.command.is_none();
+    let line_exit = cx.timeline.shell().typed_lines.exit().filter(|_| is_for_lines);
     let finished = Finished {
+        line_exit,
         ended_by,
         from: waiter.from,
         waited: cx.now.at.saturating_duration_since(waiter.began),
