@@ -534,8 +534,8 @@ pub const AUDIT_LINES: usize = 100;
 /// When the memory of the process is looked at behind a request: in all some 15 s later, and not again before the next request.
 pub const MEMORY_LOOKED_AT: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
-/// So much growth since the last time is worth the milliseconds in which free memory is given back.
-pub const MEMORY_GROWN_BYTES: u64 = 4 << 20;
+/// So much growth of what is unused since the last time is worth the milliseconds in which free memory is given back.
+pub const MEMORY_GROWN_BYTES: u64 = 2 << 20;
 /// How long a new server waits for the lock of one that has ended.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// A datagram for a syslog server: what receivers take without a setting of their own.

@@ -38,6 +38,15 @@ pub fn resident_bytes() -> Option<u64> {
     Some(pages * page_bytes()? as u64)
 }
 
+/// The bytes of the heaps that are in use; 0 where the allocator does not say.
+pub fn used_bytes() -> u64 {
+    // SAFETY: mallinfo2(3) counts, under the locks of the heaps.
+    #[cfg(target_env = "gnu")]
+    return unsafe { libc::mallinfo2() }.uordblks as u64;
+    #[cfg(not(target_env = "gnu"))]
+    0
+}
+
 /// Returns the pages of the free heap and, on the first thread, of the stack below this call. They come back, zeroed,
 /// when they are touched.
 pub fn give_back() {

@@ -108,7 +108,7 @@ impl Store {
     pub(crate) fn put_command(&self, row: HistoryRow) {
         if let Err(
             mpsc::TrySendError::Full(Write::Command(row)) | mpsc::TrySendError::Disconnected(Write::Command(row)),
-        ) = self.writes.try_send(Write::Command(row))
+        ) = self.writes.try_send(Write::Command(Box::new(row)))
         {
             self.state.left_out(row.session);
         }
@@ -117,7 +117,7 @@ impl Store {
     /// Stores a caller's read cursor.
     pub(crate) fn put_read_cursor(&self, look: CursorKey, read_to: u64) {
         // A full queue only loses a cursor, so that output is read again.
-        let _ = self.writes.try_send(Write::Cursor(look, read_to));
+        let _ = self.writes.try_send(Write::Cursor(Box::new((look, read_to))));
     }
 
     /// A caller's read cursor, also from before this server.
@@ -130,7 +130,7 @@ impl Store {
 
     /// Stores a command, waiting for room in the queue: for the history of a whole session.
     pub(crate) fn put_command_in_time(&self, row: HistoryRow) {
-        let _ = self.writes.send(Write::Command(row));
+        let _ = self.writes.send(Write::Command(Box::new(row)));
     }
 
     /// Waits until every earlier row is written, or has failed.

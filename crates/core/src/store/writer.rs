@@ -11,10 +11,10 @@ use super::file::StoreError;
 use super::rows::{CursorKey, HistoryRow, SessionRow};
 use super::state::{State, locked};
 
-/// A request to the writer.
+/// A request to the writer. It is small, because the queue has room for all requests from the start.
 pub(super) enum Write {
-    Command(HistoryRow),
-    Cursor(CursorKey, u64),
+    Command(Box<HistoryRow>),
+    Cursor(Box<(CursorKey, u64)>),
     /// Write the sessions whose rows have changed.
     Sessions,
     /// Report the result of all earlier writes.
@@ -23,6 +23,8 @@ pub(super) enum Write {
     Anew(mpsc::SyncSender<Result<(), StoreError>>),
     Stop,
 }
+
+const _: () = assert!(size_of::<Write>() <= 24, "the queue takes this from the start for each request that may wait");
 
 /// Rows that may wait for the disk.
 pub(super) const QUEUE_MAX: usize = 65_536;
@@ -122,8 +124,8 @@ impl Writer {
     fn take(&mut self, write: Write, asked: &mut PendingRequests) {
         match write {
             Write::Command(row) if self.waiting.len() >= QUEUE_MAX => self.state.left_out(row.session),
-            Write::Command(row) => self.waiting.push_back(row),
-            Write::Cursor(look, read_to) => drop(self.cursors.insert(look, read_to)),
+            Write::Command(row) => self.waiting.push_back(*row),
+            Write::Cursor(moved) => self.cursors.extend([*moved]),
             Write::Sessions => {}
             Write::Flush(done) => asked.flushes.push(done),
             Write::Anew(done) => asked.anew.push(done),
