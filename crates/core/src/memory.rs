@@ -46,9 +46,10 @@ fn unused_bytes() -> Option<u64> {
     Some(sys::memory::resident_bytes()?.saturating_sub(sys::memory::used_bytes()))
 }
 
-#[cfg(all(test, target_env = "gnu"))]
+#[cfg(target_env = "gnu")]
+#[cfg(test)]
 mod tests {
-    use super::given_back;
+    use super::*;
 
     const BLOCK_BYTES: usize = 1 << 10;
     const BLOCKS: usize = 64 << 10;

@@ -38,11 +38,12 @@ pub fn resident_bytes() -> Option<u64> {
     Some(pages * page_bytes()? as u64)
 }
 
-/// The bytes of the heaps that are in use; 0 where the allocator does not say.
+/// The bytes of the heaps that are in use, less whole 4 GiB; 0 where the allocator does not say. mallinfo2(3), which counts further, needs
+/// glibc 2.33.
 pub fn used_bytes() -> u64 {
-    // SAFETY: mallinfo2(3) counts, under the locks of the heaps.
+    // SAFETY: mallinfo(3) counts, under the locks of the heaps.
     #[cfg(target_env = "gnu")]
-    return unsafe { libc::mallinfo2() }.uordblks as u64;
+    return unsafe { libc::mallinfo() }.uordblks.cast_unsigned().into();
     #[cfg(not(target_env = "gnu"))]
     0
 }
