@@ -36,7 +36,7 @@ NOT_RUN = {
     "docker compose --file deploy/compose.yaml logs setup     # shows the token of your team": "test_compose.py reads this token",
     "docker compose --file deploy/compose.yaml exec ptyd-1 ptyd ls": "it needs Docker; test_image.py runs ptyd in a container",
     "kubectl apply --kustomize deploy/kubernetes": "it needs a cluster; test_kubernetes.py checks these files",
-    'kubectl --namespace ptyd create secret generic ptyd --from-literal=fleet-key="$(openssl rand -hex 32)"': "it needs a cluster",
+    'kubectl --namespace=ptyd create secret generic ptyd-fleet --from-literal=fleet-key="$(openssl rand -hex 32)"': "it needs a cluster",
     "ssh -N -L 7893:127.0.0.1:7893 HOST": "it needs another machine",
     'claude mcp add --scope user --transport http ptyd-http http://127.0.0.1:7893/mcp --header "Authorization: Bearer $TOKEN"': "it needs "
     "Claude Code",
@@ -49,6 +49,9 @@ NOT_RUN = {
     "# Caddy in front of several nodes of ptyd: each request with an id goes to the node in the id.": "test_nodes.py runs this file",
     "python3 conformance/run.py --install    # pinned versions of the peers, into target/conformance": "it installs other products",
     "python3 conformance/run.py --write      # half an hour": "it takes half an hour; test_scoreboard.py plays the cases on ptyd",
+    "python3 conformance/soak.py --minutes 20 --sessions 50 --rate 40 --kill-server 4 --json soak.json": "it takes twenty minutes; "
+    "test_soak.py plays a short one",
+    "python3 conformance/soak.py --commands 100000 --sessions 200": "it takes an hour",
     "answer   = body facts": "crates/server/src/mcp/text/tests.rs asserts each form of this grammar",
 }
 
@@ -376,7 +379,8 @@ async def scaling(page: Page):
     assert json.loads(page.ptyd("new", "--json"))["id"].startswith("s2-")
     assert await page.run() == []
     for settings in ("redis",), ("redis", "fleet_key"):
-        [*blocks] = await page.run()
+        if "fleet_key" in settings:
+            await page.run()
         page.toml("config.toml")
         shown = page.ptyd("config", "show")
         for name in settings:
@@ -393,6 +397,11 @@ async def rest(page: Page):
     assert (done["exitCode"], done["pipestatus"], ended["status"]) == (0, [1, 0], "terminated"), done
     [*_, shown] = await page.run()
     assert "<html" in shown
+
+
+@story("docs/performance.md")
+async def performance(page: Page):
+    await page.run()
 
 
 @story("docs/comparison.md")

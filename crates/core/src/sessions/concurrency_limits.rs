@@ -155,8 +155,8 @@ mod tests {
     fn a_ninth_whole_read_waits_until_one_of_eight_ends() {
         let reads = WholeReads::default();
         let asks = &mut Context::from_waker(Waker::noop());
-        let principal = ["ann", "bob", "carol", "dave", "eve"];
-        let mut all: Vec<_> = (0..9).map(|i| Box::pin(reads.place(principal[i / 2]))).collect();
+        let names: Vec<String> = (0..9).map(|i| format!("principal {i}")).collect();
+        let mut all: Vec<_> = names.iter().map(|name| Box::pin(reads.place(name))).collect();
         let mut places: Vec<_> = all.iter_mut().map(|place| place.as_mut().poll(asks)).collect();
         assert_eq!(places.iter().map(Poll::is_ready).collect::<Vec<_>>(), [[true; 8].as_slice(), &[false]].concat());
         drop(places.remove(0));
@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn a_third_whole_read_of_one_principal_waits_and_delays_nobody_else() {
+    fn a_second_whole_read_of_one_principal_waits_and_delays_nobody_else() {
         let reads = WholeReads::default();
         let asks = &mut Context::from_waker(Waker::noop());
         let mut all: Vec<_> = (0..24).map(|_| Box::pin(reads.place("ann"))).collect();
         let places: Vec<_> = all.iter_mut().map(|place| place.as_mut().poll(asks)).collect();
-        assert_eq!(places.iter().filter(|place| place.is_ready()).count(), 2);
+        assert_eq!(places.iter().filter(|place| place.is_ready()).count(), 1);
         assert!(Box::pin(reads.place("bob")).as_mut().poll(asks).is_ready());
         drop(places);
-        assert!(all[2].as_mut().poll(asks).is_ready());
+        assert!(all[1].as_mut().poll(asks).is_ready());
     }
 }

@@ -167,7 +167,7 @@ async fn a_requester_makes_no_token_that_decides() {
         let pending = asked(&server).await;
         for decider in [&ada, &puppet, &next] {
             let refused = decider.decide(&pending.id, Decision::Allow).await.expect_err("its own");
-            assert!(refused.to_string().contains("cannot approve its own requests"), "{refused}");
+            assert!(refused.to_string().contains("cannot approve your own request"), "{refused}");
         }
         owner.decide(&pending.id, Decision::Allow).await.expect("only the user can decide");
     }

@@ -115,8 +115,14 @@ async fn old_output_is_freed_and_its_readers_learn_of_the_gap() {
     let server =
         Server::start_as(Start { env: vec![("PTYD_JOURNAL_BYTES_MAX", limit.to_string().into())], ..Start::default() });
     let shell = server.session().await;
-    let done = shell.run("seq 1 600000").await;
-    assert_eq!((done.exit_code, done.output_size), (Some(0), seq(600_000).len() as u64));
+    let gate = server.home().path().join("gate");
+    // The server has seen the beginning before the flood removes it.
+    let command = shell
+        .run_until(&format!("mkfifo {0}; echo begins; read -r _ < {0}; seq 1 600000", gate.display()), "begins")
+        .await;
+    tokio::task::spawn_blocking(move || std::fs::write(gate, "go\n").expect("it is read")).await.expect("written");
+    let done = shell.end_of(&command).await;
+    assert_eq!((done.exit_code, done.output_size), (Some(0), ("begins\r\n".len() + seq(600_000).len()) as u64));
     let journal = shell.look().await.journal;
     let kept = journal.end_offset - journal.first_offset;
     assert!(journal.first_offset > 0 && kept >= limit / 2 && kept <= 2 * limit, "{journal:?}");
