@@ -83,10 +83,10 @@ impl Signals {
         let (result, number) = match target {
             Target::Foreground => {
                 on_sent(signo, context, now);
-                if signo == signal::CONT {
-                    continue_shell(context);
-                }
-                (self.signal_programs(signo, input, context, now), 0)
+                // The shell may have reaped its child by then, and nobody else is in the foreground.
+                let has_continued = signo == signal::CONT && continues_shell(context);
+                let result = self.signal_programs(signo, input, context, now);
+                (if has_continued { Ok(()) } else { result }, 0)
             }
             Target::Session => {
                 termination::signal_all(&termination::living(), signo);
@@ -256,13 +256,12 @@ impl Signals {
     }
 }
 
-/// Continues a shell that is stopped while its child has the terminal. A stop that is sent while a shell forks stops the shell itself.
-fn continue_shell(context: &Context) {
+/// Continues a shell that is stopped while its child has the terminal, and returns whether it did. A stop that is sent while a shell
+/// forks stops the shell itself.
+fn continues_shell(context: &Context) -> bool {
     let shell = context.terminal.shell_pid();
-    if process::stat(shell).is_some_and(|stat| stat.state == b'T') {
-        // If the shell has ended meanwhile, nothing has to be continued.
-        let _ = signal::send(shell.cast_signed(), signal::CONT);
-    }
+    let is_stopped = process::stat(shell).is_some_and(|stat| stat.state == b'T');
+    is_stopped && signal::send(shell.cast_signed(), signal::CONT).is_ok()
 }
 
 fn kill_foreground(signo: i32, context: &Context) -> io::Result<()> {
