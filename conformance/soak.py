@@ -211,10 +211,12 @@ class Soak:
         return sum(count for name, count in self.done.items() if name not in ("looks", "end", "leave"))
 
     def progress(self) -> float:
-        """From 0 to 1."""
+        """From 0 to 1. The work goes on until the server was killed as often as it should be."""
         if self.options.commands:
-            return self.commands() / self.options.commands
-        return (time.monotonic() - self.begun) / 60 / self.options.minutes
+            done = self.commands() / self.options.commands
+        else:
+            done = (time.monotonic() - self.begun) / 60 / self.options.minutes
+        return done if self.kills >= self.options.kill_server else min(done, 0.999)
 
     def count(self, name: str) -> None:
         """Notes that this was done, and holds the rate."""
