@@ -24,7 +24,8 @@ class driver(Ptyd):
 
     def serve_background(self) -> None:
         """Starts a server, unless another process has started one meanwhile."""
-        code, _, errors = self.ptyd("serve", "--background")
+        # Drivers play side by side, so none takes the usual port.
+        code, _, errors = self.ptyd("serve", "--background", "--listen", "127.0.0.1:0")
         if code != 0 and "already runs" not in errors:
             raise Refused(str(code), errors.strip())
 
