@@ -89,7 +89,11 @@ impl StoredToken {
         &self.sha256
     }
 
-    pub(crate) fn is_revoked(&self) -> bool {
+    pub(crate) fn revoked(&self) -> Option<SystemTime> {
+        self.revoked
+    }
+
+    fn is_revoked(&self) -> bool {
         self.revoked.is_some()
     }
 
@@ -100,6 +104,11 @@ impl StoredToken {
     /// Revoked records first, then the older ones.
     fn merge_order(&self) -> (bool, SystemTime, &str) {
         (!self.is_revoked(), self.created, &self.sha256)
+    }
+
+    /// The oldest revocation first.
+    fn revocation_order(&self) -> (Option<SystemTime>, &str) {
+        (self.revoked, &self.sha256)
     }
 
     /// Of two tokens with one name, which two nodes made at once, every node takes the same one.
@@ -231,7 +240,8 @@ impl Tokens {
         let view = known.valid[at].view();
         // Even if the file cannot be written: the revocation then holds until the server restarts, and the caller gets
         // the error.
-        known.revoke(at, sys::time::wall(), self.is_shared);
+        let now = sys::time::wall();
+        known.revoke(at, now, now, self.is_shared);
         let records: Vec<StoredToken> = known.all().cloned().collect();
         drop(known);
         self.write(&records).map_err(|e| cannot_keep(&e))?;
@@ -294,12 +304,12 @@ impl KnownTokens {
         self.valid.iter().map(|token| &token.kept).chain(self.revoked.values())
     }
 
-    /// Revokes the token at this place, and disconnects whoever uses it.
-    fn revoke(&mut self, at: usize, now: SystemTime, is_shared: bool) {
+    /// Revokes the token at this place as of this time, and disconnects its clients.
+    fn revoke(&mut self, at: usize, time: SystemTime, now: SystemTime, is_shared: bool) {
         let TokenEntry { kept, revoked, .. } = self.valid.remove(at);
         revoked.send_replace(true);
         if is_shared {
-            self.keep_revoked(StoredToken { revoked: Some(now), ..kept }, now);
+            self.keep_revoked(StoredToken { revoked: Some(time), ..kept }, now);
         }
     }
 
@@ -316,42 +326,45 @@ impl KnownTokens {
     }
 
     fn oldest_revoked(&self) -> Option<&StoredToken> {
-        self.revoked.values().min_by_key(|record| record.revoked)
+        self.revoked.values().min_by_key(|record| record.revocation_order())
     }
 
-    /// Takes another node's record. It returns whether it was news.
+    /// Takes another node's record. It returns whether it was news. A revocation gets the same time at every node, so that all nodes
+    /// forget the same ones.
     fn merge(&mut self, record: StoredToken, now: SystemTime) -> bool {
-        let is_forgotten = |oldest: &StoredToken| record.is_revoked() && record.revoked <= oldest.revoked;
-        if self.revoked.contains_key(&record.sha256)
-            || self.revoked.len() >= REVOKED_TOKENS_MAX && self.oldest_revoked().is_some_and(is_forgotten)
-        {
+        let is_forgotten =
+            |oldest: &StoredToken| record.is_revoked() && record.revocation_order() <= oldest.revocation_order();
+        if let Some(known) = self.revoked.get_mut(&record.sha256) {
+            // Two nodes have revoked it at once: all keep the earlier time.
+            known.revoked = known.revoked.min(record.revoked.or(known.revoked));
+            return false;
+        }
+        if self.revoked.len() >= REVOKED_TOKENS_MAX && self.oldest_revoked().is_some_and(is_forgotten) {
             return false;
         }
         let at = self.valid.iter().position(|token| token.kept.sha256 == record.sha256);
-        match (at, record.is_revoked()) {
-            (Some(at), true) => self.revoke(at, now, true),
-            (Some(_), false) => return false,
-            (None, true) => self.keep_revoked(record, now),
-            (None, false) => {
-                let same_name = self.valid.iter().position(|token| token.kept.name == record.name);
-                match same_name {
-                    Some(at) if self.valid[at].kept.is_before(&record) => {
-                        tracing::warn!(token = %record.name, "two nodes made a token of this name; the older one is valid");
-                        self.keep_revoked(StoredToken { revoked: Some(now), ..record }, now);
-                        return true;
-                    }
-                    Some(at) => {
-                        tracing::warn!(token = %record.name, "two nodes made a token of this name; the older one is valid");
-                        self.revoke(at, now, true);
-                    }
-                    None => {}
-                }
-                match TokenEntry::new(record) {
-                    Some(token) => self.valid.push(token),
-                    None => return false,
-                }
-            }
+        match (at, record.revoked) {
+            (Some(at), Some(time)) => self.revoke(at, time, now, true),
+            (Some(_), None) => return false,
+            (None, Some(_)) => self.keep_revoked(record, now),
+            (None, None) => return self.merge_new(record, now),
         }
+        true
+    }
+
+    /// Takes a valid token that is new here.
+    fn merge_new(&mut self, record: StoredToken, now: SystemTime) -> bool {
+        let Some(token) = TokenEntry::new(record) else { return false };
+        if let Some(at) = self.valid.iter().position(|known| known.kept.name == token.kept.name) {
+            tracing::warn!(token = %token.kept.name, "two nodes made a token of this name; the older one is valid");
+            if self.valid[at].kept.is_before(&token.kept) {
+                self.keep_revoked(StoredToken { revoked: Some(token.kept.created), ..token.kept }, now);
+                return true;
+            }
+            let time = self.valid[at].kept.created;
+            self.revoke(at, time, now, true);
+        }
+        self.valid.push(token);
         true
     }
 }
@@ -586,6 +599,39 @@ mod tests {
                 assert_eq!(valid, [true, false, false, true, true], "round {round}");
             }
         }
+    }
+
+    #[test]
+    // promise: node-6
+    fn nodes_with_too_many_revocations_forget_the_same_ones() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let record = |i: usize, revoked: Option<usize>| -> StoredToken {
+            let time = |at: usize| serde_json::json!({ "secs_since_epoch": at, "nanos_since_epoch": 0 });
+            serde_json::from_value(serde_json::json!({
+                "name": format!("t{i}"), "scope": "read", "created": time(1), "revoked": revoked.map(time),
+                "sha256": URL_SAFE_NO_PAD.encode(Sha256::digest(i.to_string())),
+            }))
+            .expect("a record")
+        };
+        let count = REVOKED_TOKENS_MAX + 20;
+        // Some share a time, and one node knows some of them as valid, or revoked them later.
+        let revoked: Vec<_> = (0..count).map(|i| record(i, Some(10 + i / 3))).collect();
+        let known: Vec<_> = (0..count).step_by(40).map(|i| record(i, (i % 80 == 0).then_some(20 + count))).collect();
+        let [one, two] = ["a", "b"].map(|name| Tokens::open(&dir.path().join(name), true).expect("opened"));
+        one.merge(known);
+        one.merge(revoked.iter().rev().cloned().collect());
+        two.merge(revoked);
+        for _ in 0..2 {
+            two.merge(one.records());
+            one.merge(two.records());
+        }
+        let facts = |node: &Tokens| {
+            let mut facts: Vec<_> = node.records().into_iter().map(|token| (token.sha256, token.revoked)).collect();
+            facts.sort();
+            facts
+        };
+        assert_eq!(facts(&one).len(), REVOKED_TOKENS_MAX);
+        assert!(facts(&one) == facts(&two));
     }
 
     #[test]

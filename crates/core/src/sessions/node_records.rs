@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use super::handle::Handle;
 use super::node_directory::{Followed, NodeDirectory, record};
 use super::services::Services;
+use super::shared_tokens::Exchange;
 use crate::action::SessionStatus;
 use crate::ids::SessionId;
 
@@ -46,9 +47,9 @@ impl NewTokens {
 }
 
 /// Exchanges the tokens of all nodes, if they share them.
-async fn exchange_tokens(services: &Services, directory: &NodeDirectory, is_whole: bool) -> Result<(), Error> {
+async fn exchange_tokens(services: &Services, directory: &NodeDirectory, extent: Exchange) -> Result<(), Error> {
     if let Some(shared) = &directory.tokens {
-        take_names(services, &shared.exchange(&services.tokens, is_whole).await?);
+        take_names(services, &shared.exchange(&services.tokens, extent).await?);
     }
     Ok(())
 }
@@ -57,7 +58,7 @@ async fn exchange_tokens(services: &Services, directory: &NodeDirectory, is_whol
 pub(super) async fn exchange_changed_tokens(services: &Services) {
     let Some(directory) = &services.directory else { return };
     // This node has news, even if the others have none.
-    if let Err(error) = exchange_tokens(services, directory, true).await {
+    if let Err(error) = exchange_tokens(services, directory, Exchange::Whole).await {
         tracing::warn!(%error, "cannot tell the other nodes of a changed token; they learn of it once the directory answers");
     }
 }
@@ -77,7 +78,7 @@ async fn write(
     written: &mut Option<HashMap<SessionId, Record>>,
     shown: &mut u64,
 ) -> Result<(), Error> {
-    let is_whole = written.is_none();
+    let extent = if written.is_none() { Exchange::Whole } else { Exchange::News };
     if !directory.beat(written, || records(services)).await? {
         return Ok(());
     }
@@ -86,7 +87,7 @@ async fn write(
         directory.show(&events).await?;
     }
     *shown = newest;
-    exchange_tokens(services, directory, is_whole).await
+    exchange_tokens(services, directory, extent).await
 }
 
 /// Keeps this node's records in the directory until the server stops, and frees its number then.

@@ -10,7 +10,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -45,10 +45,9 @@ impl SharedTokens {
     }
 
     /// Takes the news of other nodes, and gives them those of this one. It returns the names of the tokens that are new here or revoked.
-    /// A whole exchange does so even if the others have no news, and replaces records that this node cannot read.
-    pub(super) async fn exchange(&self, tokens: &Arc<Tokens>, is_whole: bool) -> Result<Vec<String>, Error> {
+    pub(super) async fn exchange(&self, tokens: &Arc<Tokens>, extent: Exchange) -> Result<Vec<String>, Error> {
         let mut known = self.known.lock().await;
-        if is_whole {
+        if extent == Exchange::Whole {
             known.clear();
         }
         let Some((version, records)) = self.directory.tokens(&known).await? else { return Ok(Vec::new()) };
@@ -59,8 +58,8 @@ impl SharedTokens {
         if unread > 0 {
             tracing::warn!(unread, "records of tokens in the directory are damaged, or made with another fleet key");
         }
-        let told: HashMap<String, (bool, bool)> =
-            theirs.iter().map(|it| (it.key().to_owned(), (it.is_revoked(), it.has_expired(now)))).collect();
+        let told: HashMap<String, Told> =
+            theirs.iter().map(|token| (token.key().to_owned(), Told::of(token, now))).collect();
         let merging = Arc::clone(tokens);
         // A file is written.
         let changed = tokio::task::spawn_blocking(move || merging.merge(theirs)).await.unwrap_or_default();
@@ -68,21 +67,24 @@ impl SharedTokens {
         let mut change = TokenChange::default();
         for token in ours.iter().filter(|token| !token.has_expired(now)) {
             let is_unread = !told.contains_key(token.key()) && records.contains_key(token.key());
-            let to = match (told.get(token.key()), token.is_revoked()) {
-                (None, _) if is_unread && is_whole => &mut change.replaced,
+            let to = match (told.get(token.key()), token.revoked()) {
+                (None, _) if is_unread && extent == Exchange::Whole => &mut change.replaced,
                 (None, _) if is_unread => continue,
-                (None, false) => &mut change.new,
-                (None | Some((false, _)), true) => &mut change.replaced,
-                (Some((true, _)), _) | (Some((false, _)), false) => continue,
+                (None, None) => &mut change.new,
+                (None | Some(Told::Valid), Some(_)) => &mut change.replaced,
+                (Some(Told::Revoked(theirs)), Some(ours)) if ours < *theirs => &mut change.replaced,
+                (Some(_), _) => continue,
             };
             to.extend(self.key.sealed(token).map(|record| (token.key().to_owned(), record)));
         }
         let ours: HashSet<&str> = ours.iter().map(StoredToken::key).collect();
-        // It has expired, or is so old that this node forgets the revocation.
-        let is_over = |(key, (is_revoked, has_expired)): &(&String, &(bool, bool))| {
-            *has_expired || *is_revoked && !ours.contains(key.as_str())
+        let is_over = |key: &str, told: &Told| match told {
+            Told::Expired => true,
+            // It is so old that every node forgets the revocation.
+            Told::Revoked(_) => !ours.contains(key),
+            Told::Valid => false,
         };
-        change.gone = told.iter().filter(is_over).map(|(key, _)| key.clone()).collect();
+        change.gone = told.iter().filter(|(key, told)| is_over(key, told)).map(|(key, _)| key.clone()).collect();
         if !change.is_empty() {
             let mut random = [0u8; 16];
             getrandom::fill(&mut random).expect("invariant: the kernel gives random bytes");
@@ -104,7 +106,33 @@ impl SharedTokens {
             None => {}
         }
         *asked = Some(Instant::now());
-        self.exchange(tokens, false).await.unwrap_or_default()
+        self.exchange(tokens, Exchange::News).await.unwrap_or_default()
+    }
+}
+
+/// The extent of one exchange with the directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exchange {
+    /// It ends at once if the other nodes have no news.
+    News,
+    /// It also writes this node's own tokens, and replaces records that this node cannot read.
+    Whole,
+}
+
+/// The state of a token by its record in the directory.
+enum Told {
+    Valid,
+    Revoked(SystemTime),
+    Expired,
+}
+
+impl Told {
+    fn of(token: &StoredToken, now: SystemTime) -> Self {
+        match token.revoked() {
+            _ if token.has_expired(now) => Self::Expired,
+            Some(time) => Self::Revoked(time),
+            None => Self::Valid,
+        }
     }
 }
 
