@@ -94,7 +94,7 @@ if [[ -z ${__ptyd_defining-} ]]; then
 fi
 
 # The text to evaluate with the code after it, the text alone, the command's id (0: none is running), the greatest so far,
-# its flags, its start marker, its status and its pipeline's, whether an end was reported since the last prompt, zsh's message
+# its flags, its start marker, its status and its pipeline's, whether an end was reported since the last line, zsh's message
 # about a bad text, whether the accept key does nothing, whether the line editor reports the next prompt (told: the hook has
 # reported it), the user's options at the last prompt, the last reported PATH, the line that evaluates the text, and what that line
 # calls when the text was cut short, and to end with its status.
@@ -205,9 +205,14 @@ __ptyd_claim() {
 }
 
 # History keeps what people type: our line goes to a list of its own, which zsh drops as soon as the line is read. A status
-# that is not zero, or HIST_IGNORE_SPACE, would leave it in reach of `!!` until the next line.
+# that is not zero, or HIST_IGNORE_SPACE, would leave it in reach of `!!` until the next line. The end of another line is due at the
+# next prompt. An interrupted `precmd` of the user's may have kept our hook from noting that.
 __ptyd_hide() {
-  [[ $__ptyd_id == 0 || $1 != *__ptyd_text* ]] || fc -p
+  if [[ $__ptyd_id == 0 ]]; then
+    __ptyd_told=
+  elif [[ $1 == *__ptyd_text* ]]; then
+    fc -p
+  fi
   return 0
 }
 

@@ -103,6 +103,13 @@ def test_ends_stay_right_with_a_hook_list_that_a_startup_file_replaces_or_locks(
         same(sh.prints("echo fine"), "fine\n")
 
 
+def test_a_line_behind_an_interrupted_hook_reports_its_end():
+    with Zsh(zshrc="precmd() { [[ -z $cut ]] || { cut=; kill -INT $$; }; }") as sh:
+        same(sh.run("cut=1; (exit 3)").facts, (3, [3], ""))
+        same(sh.type("(exit 5)").facts, (5, [5], ""))
+        same(sh.run("(exit 6)").facts, (6, [6], ""))
+
+
 def test_hooks_that_the_user_runs_end_nothing():
     zshrc = """
     all() { local f; for f in $precmd_functions; do $f; done; }
