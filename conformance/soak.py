@@ -62,7 +62,7 @@ class Server:
         self.serves = threading.Event()
         # The ids of all sessions that there have been.
         self.sessions: set[str] = set()
-        self.start()
+        self.process: subprocess.Popen | None = None
 
     def start(self) -> None:
         """Starts it, and waits until it listens."""
@@ -578,13 +578,15 @@ def soak(options: argparse.Namespace, kind: type[Soak] = Soak) -> dict:
     """Runs it with a server of its own, of which nothing is left."""
     server = Server()
     try:
+        server.start()
         return kind(options, server).play()
     finally:
         for pid in server.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        server.process.wait()
-        server.process.stdout.close()
+        if server.process:
+            server.process.wait()
+            server.process.stdout.close()
         shutil.rmtree(server.root, ignore_errors=True)
 
 
