@@ -40,7 +40,7 @@ async fn the_server_can_be_killed_at_any_moment_and_no_byte_is_lost() {
     let shells = join_all((0..count(2, 20)).map(async |_| server.session().await)).await;
     let printing =
         join_all(shells.iter().enumerate().map(async |(number, shell)| shell.begin(&printer(number)).await)).await;
-    for round in 0..count(5, 100) {
+    for round in 0..count(5, 1_000) {
         server.kill9_after(random.moment(Duration::from_millis(150)));
         server.launch();
         // Every other time it is killed again while it starts.
@@ -200,6 +200,33 @@ async fn a_wait_that_the_stopping_server_cuts_short_says_that_it_is_worth_asking
     server.again();
     let done = shell.end_of(&shell.command("c1").await).await;
     assert_eq!((done.exit_code, done.output.as_deref()), (Some(0), Some("done\n")));
+}
+
+#[tokio::test]
+// promise: crash-4
+async fn a_holder_that_is_killed_at_any_moment_leaves_what_it_read_and_no_invented_end() {
+    let mut random = Random::seeded();
+    let server = Server::start();
+    let other = server.session().await;
+    for round in 0..count(3, 200) {
+        let shell = server.session().await;
+        let printing = shell.begin(&printer(round)).await;
+        let holds = holder(&shell).await;
+        tokio::time::sleep_until(tokio::time::Instant::now() + random.moment(Duration::from_millis(50))).await;
+        holds.kill();
+        let session = eventually("it is seen", async || {
+            Some(shell.look().await).filter(|session| session.status == SessionStatus::Terminated)
+        })
+        .await;
+        let end = shell.command(&printing.id).await;
+        assert_eq!((end.exit_code, session.exit.is_some()), (None, true), "round {round}: {end:?}");
+        let file = std::fs::read(&session.log_file).expect("there");
+        assert!(shell.journal().await == file, "round {round}: every byte of the file can be read");
+        let printed = &file[usize::try_from(printing.start_offset).expect("small")..];
+        let lines = printed.iter().filter(|byte| **byte == b'\n').count();
+        assert!(seq(lines + 1).starts_with(printed), "round {round}: a gap or a stranger's byte in {lines} lines");
+        assert_eq!(other.gives("echo unaffected").await, (0, "unaffected\n".to_owned()));
+    }
 }
 
 #[tokio::test]
