@@ -342,7 +342,7 @@ impl Rig<'_> {
         Ok(Fetched { venvs, has_npm })
     }
 
-    /// Runs the suites, one after the other: in each, tests run at once. The browser's mostly waits, so it runs beside the last ones.
+    /// Runs the suites, one after the other: in each, tests run at once. The browser's mostly waits, so it runs beside those of Python.
     fn suites(&self) -> Vec<Outcome<'_>> {
         let mut outcomes = Vec::new();
         let timed = |name, suite: &dyn Fn() -> Result<Report>| {
@@ -363,25 +363,27 @@ impl Rig<'_> {
         let selected = (in_pieces && !self.options.is_full).then_some(&*others);
         run("rust", &|| self.rust("rust", selected, &[]));
         run("shell scripts", &|| self.shell_scripts());
-        run("python", &|| self.python("python", &IN_PYTHON.map(str::to_owned), &[]));
         let browser = std::thread::scope(|scope| {
             let log = self.target.join("browser.log");
             let browser = scope.spawn({
                 let log = log.clone();
                 move || timed("browser", &|| self.browser(&log))
             });
+            run("python", &|| self.python("python", &IN_PYTHON.map(str::to_owned), at_once(), &[]));
             if in_pieces {
                 run("in random pieces", &|| self.in_random_pieces());
             }
+            // Each process starts for a second or two, which a short suite does not earn back.
+            let few = if self.options.is_full { at_once() } else { at_once().div_ceil(2) };
             let of_bash = OF_BASH.map(|subject| format!("shell-integration/tests/test_{subject}.py"));
             let name = "bash without builtins";
-            run(name, &|| self.python(name, &of_bash, &[("PTYD_TEST_BUILTINS", "0")]));
+            run(name, &|| self.python(name, &of_bash, few, &[("PTYD_TEST_BUILTINS", "0")]));
             // One file in one tier shows in small that a confined session behaves like any other.
             let (tiers, files): (&[_], &[_]) =
                 if self.options.is_full { (&TIERS, &IN_TIERS) } else { (&TIERS[..1], &IN_TIERS[..1]) };
             for (name, tier) in tiers {
                 let paths: Vec<String> = files.iter().map(|file| format!("crates/e2e/mcp/test_{file}.py")).collect();
-                run(name, &|| self.python(name, &paths, &[("PTYD_TEST_TIER", tier)]));
+                run(name, &|| self.python(name, &paths, few, &[("PTYD_TEST_TIER", tier)]));
             }
             println!("== browser");
             let ended = browser.join().unwrap_or_else(|_| ("browser", Err(anyhow!("the suite ended by a panic")), 0.0));
@@ -461,7 +463,7 @@ impl Rig<'_> {
         Ok(report)
     }
 
-    fn python(&self, name: &str, paths: &[String], env: &[(&str, &str)]) -> Result<Report> {
+    fn python(&self, name: &str, paths: &[String], processes: usize, env: &[(&str, &str)]) -> Result<Report> {
         if let Some(report) = self.without(&["python3", "python3-venv"]) {
             return Ok(report);
         }
@@ -471,7 +473,7 @@ impl Rig<'_> {
             .args(["-m", "pytest", "--color=no", "-rfEsx", "--rootdir=.", "-c", "crates/e2e/mcp/pytest.ini"])
             .args(WITHOUT_PLUGINS)
             // One by one, so that the last ones do not wait behind a long one.
-            .args(["-n", &at_once().to_string(), "--maxschedchunk=1"])
+            .args(["-n", &processes.to_string(), "--maxschedchunk=1"])
             .arg(format!("--junitxml={}", report.display()))
             .args(paths)
             .current_dir(self.root);

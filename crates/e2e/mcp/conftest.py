@@ -40,6 +40,13 @@ def pytest_configure(config):
             os.environ[NO_CONTAINER] = str(skipped)
 
 
+# Parts of the names of the cases that take longest.
+LONGEST = (
+    "each_package", "_image_", "swe_rex", "openhands", "ratatui", "recipes", "inspector", "only_documented_answers", "one_mebibyte",
+    "types_are_made", "every_field",
+)  # fmt: skip
+
+
 def pytest_collection_modifyitems(items):
     """Skips cases that no session of the tier can pass, if all sessions are in one, and says why. Begins with the cases that take longest,
     for which the other workers would wait at the end."""
@@ -48,7 +55,7 @@ def pytest_collection_modifyitems(items):
             why, *tiers = mark.args
             if TIER in tiers or not tiers:
                 item.add_marker(pytest.mark.skip(reason=f"not in the tier {TIER}: {why}"))
-    items.sort(key=lambda item: not any(name in item.name for name in ("ratatui", "inspector", "document_says", "every_field", "_image_", "each_package")))
+    items.sort(key=lambda item: not any(name in item.name for name in LONGEST))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -432,7 +432,9 @@ async fn no_list_hangs_if_the_disk_of_the_store_does_not_answer_and_live_session
 #[tokio::test]
 // promise: disk-3
 async fn a_purge_and_a_wait_fail_in_time_if_the_disk_of_the_store_does_not_answer() {
-    for (point, purges) in [("store", false), ("store-write", false), ("store-write", true), ("removal", true)] {
+    // Each waits until ptyd's patience with a disk ends.
+    let cases = [("store", false), ("store-write", false), ("store-write", true), ("removal", true)];
+    join_all(cases.map(async |(point, purges)| {
         let (server, file) = stalling(point);
         let (live, old) = (server.session().await, server.session().await);
         old.ends().await;
@@ -461,7 +463,8 @@ async fn a_purge_and_a_wait_fail_in_time_if_the_disk_of_the_store_does_not_answe
             })
             .await;
         }
-    }
+    }))
+    .await;
 }
 
 #[tokio::test]
@@ -677,4 +680,8 @@ async fn a_server_with_too_few_descriptors_for_its_sessions_answers_and_takes_th
         (reached == 2).then_some(())
     })
     .await;
+    // Few at a time would end slowly.
+    server.kill9();
+    allows("4096");
+    server.again();
 }
