@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::action::{
-    Action, ActionError, Boxed, Dispatch, Execute, Facts, Input, Outcome, PatternShare, check_command,
+    Action, ActionError, AuditClass, Boxed, Dispatch, Execute, Facts, Input, Outcome, PatternShare, check_command,
 };
 use crate::approval_wait::ApprovalWait;
 use crate::audit::{AuditLog, Entry};
@@ -114,10 +114,24 @@ impl Dispatcher {
             }
         };
         entry.end(&result).await;
+        self.count(facts, begun.elapsed(), &result);
         let done = Completion { facts, took: begun.elapsed(), error: result.as_ref().err() };
         self.recorder.ended(principal, &done);
         self.services.server_events.memory.was_used();
         result
+    }
+
+    /// Counts a primitive action in the metrics; a composite's are counted one by one.
+    fn count(&self, facts: Facts, took: Duration, result: &Result<Outcome, ActionError>) {
+        let metrics = &self.services.server_events.metrics;
+        if facts.audit != AuditClass::Composite {
+            if facts.waits {
+                metrics.waited_for(took);
+            }
+            if let Err(error) = result {
+                metrics.refused(error.code());
+            }
+        }
     }
 
     /// Whether an action may be performed: by its principal's scope, its size, its session's policy, and as the audit log can have it. Returns
@@ -247,6 +261,11 @@ impl Dispatcher {
     /// The audit log.
     pub fn audit(&self) -> Arc<AuditLog> {
         Arc::clone(&self.services.server_events.audit)
+    }
+
+    /// The number of requests that wait for a person.
+    pub fn waiting_approvals(&self) -> usize {
+        self.services.approvals.waiting()
     }
 
     /// The number of sessions by state.

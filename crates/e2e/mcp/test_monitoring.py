@@ -52,8 +52,10 @@ def expressions() -> list[str]:
 
 
 async def test_alerts_and_dashboards_ask_for_metrics_that_a_server_has(served):
-    # Some metrics begin with the first command.
+    # Some metrics begin with the first command, or with the first refusal.
     served.ptyd("run", "true")
+    with pytest.raises(subprocess.CalledProcessError):
+        served.ptyd("kill", "nobody")
     request = urllib.request.Request(served.url.replace("/mcp", "/metrics"), headers={"Authorization": f"Bearer {served.token}"})
     with urllib.request.urlopen(request) as answer:
         samples = [line.partition(" ")[0] for line in answer.read().decode().splitlines() if not line.startswith("#")]

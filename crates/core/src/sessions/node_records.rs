@@ -110,6 +110,7 @@ pub fn keep_directory(services: &Arc<Services>) {
                 written = None;
             }
             let result = write(&services, directory, &mut written, &mut shown).await;
+            services.server_events.metrics.called_directory("beat", result.is_ok());
             if result.is_err() {
                 // The directory that answers next may have older records.
                 written = None;

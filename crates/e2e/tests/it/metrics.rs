@@ -28,10 +28,16 @@ async fn metrics_show_what_the_server_does_and_not_for_whom() {
     other.ends().await;
     limited.ends().await;
     let socket = Socket::visit(&server, &shell.id, "").await;
+    let asked = server.connect().ask("GET", "/terminals/s0-nope", "").expect("an answer");
+    assert_eq!(asked.status, 404);
     let text = scrape(&server);
     let expected = [
         ("ptyd_sessions{state=\"live\"}", 1.0),
         ("ptyd_sessions{state=\"ended\"}", 2.0),
+        (concat!("ptyd_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"}"), 1.0),
+        ("ptyd_approvals_waiting", 0.0),
+        ("ptyd_command_seconds_count", 5.0),
+        ("ptyd_refusals_total{code=\"session_not_found\"}", 1.0),
         ("ptyd_sessions_created_total", 3.0),
         ("ptyd_sessions_ended_total", 2.0),
         ("ptyd_commands_total{outcome=\"zero\"}", 3.0),

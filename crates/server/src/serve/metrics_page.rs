@@ -26,6 +26,8 @@ pub(super) struct MetricsPage {
 pub(super) async fn show(State(page): State<MetricsPage>) -> impl IntoResponse {
     let metrics = page.dispatcher.metrics();
     metrics.set_sessions(&page.dispatcher.counts().await);
+    metrics.set_build(env!("CARGO_PKG_VERSION"));
+    metrics.set_approvals(page.dispatcher.waiting_approvals());
     metrics.set_sockets(page.visits.count());
     // An unknown number is left as it was.
     if let Some(free) = page.dispatcher.free_bytes().await {

@@ -71,6 +71,7 @@ pub(in crate::sessions) async fn list(
     let mut is_degraded = false;
     if let Some(directory) = &services.directory {
         let (others, is_whole) = directory.others(principal, list.owner.as_deref()).await;
+        services.server_events.metrics.called_directory("list", is_whole);
         let is_named = |view: &SessionView| list.name.is_none() || view.name == list.name;
         all.extend(others.into_iter().filter(is_named).map(|view| Listed::View(Box::new(view))));
         is_degraded = !is_whole;

@@ -310,6 +310,13 @@ impl Approvals {
         all.iter().filter(seen).map(|approval| approval.view(now)).collect()
     }
 
+    /// The number of requests about which nobody has decided.
+    pub(crate) fn waiting(&self) -> usize {
+        let now = Instant::now();
+        let waits = |one: &&Approval| one.state == ApprovalState::Pending && now < one.until;
+        locked(&self.0.all).iter().filter(waits).count()
+    }
+
     /// Records a decision, and returns whether it is the first: a later one changes nothing. For always, `remember` first
     /// makes a rule of the policy and the command. It may block.
     pub(in crate::sessions) fn decide(
