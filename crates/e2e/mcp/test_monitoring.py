@@ -103,6 +103,8 @@ async def test_an_idle_node_raises_no_alert_and_one_that_is_gone_does(watched):
     [[seen]] = [[sample["value"][1]] for sample in await prometheus.samples('up{job="ptyd", node="1"} == 1')]
     assert seen == "1"
     watched.ptyd("run", "true")
+    with pytest.raises(subprocess.CalledProcessError):
+        watched.ptyd("kill", "nobody")
     # Each expression of the alerts and dashboards finds its series here, or compares one that is there.
     for text in expressions():
         await prometheus.samples(re.sub(r" [<>=]=? .*", "", text))

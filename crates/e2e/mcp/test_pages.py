@@ -285,6 +285,8 @@ async def operations(page: Page):
     assert re.search(r"^soft_timeout = 10\.0 .*config\.toml$", shown, re.MULTILINE), shown
     assert (page.ptyd("run", "exit 7", code=7), page.ptyd("run", "(exit 7)", code=7)) == ("exit", "")
     page.replaced["127.0.0.1:7893"] = page.address.removeprefix("http://")
+    # Refusals are counted from the first one on.
+    page.ptyd("kill", "nobody", code=3)
     [metrics] = await page.run()
     described = set(re.findall(r"`((?:ptyd|process)_[a-z_]+)[`{]", text_of(page.name)))
     shown = {line.split()[0].partition("{")[0] for line in metrics.splitlines() if line[0] != "#"}
