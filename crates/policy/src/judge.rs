@@ -146,7 +146,10 @@ impl Policy {
     fn proven(&self, text: &str) -> Result<(Vec<Vec<Word>>, Ruling), String> {
         let commands = prove(text)?;
         if let Some(words) = commands.iter().find(|words| runs_a_subscript(words)) {
-            return Err(format!("it can set a variable, and the variable's name can run a command: `{}`", shown(words)));
+            return Err(format!(
+                "it can set a variable, and the variable's name can run a command: `{}`",
+                shown(words)
+            ));
         }
         let changing = commands.iter().find(|words| changes_meaning(words));
         if let (Some(words), true) = (changing, commands.len() > 1) {
