@@ -441,7 +441,7 @@ fn of_the_server() -> Vec<Route> {
             docs::PAGE,
             get(docs::page),
             say("getDocs", "This document as a page")
-                .details("A browser enters with `?ticket=…` of a ticket for the page `docs`.")
+                .details("A browser opens it with `?ticket=…`, where the ticket is for the page `docs`.")
                 .text(200, "A page that loads nothing else.", "text/html; charset=utf-8"),
         ),
     ]
