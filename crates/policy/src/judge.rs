@@ -146,7 +146,10 @@ impl Policy {
     fn proven(&self, text: &str) -> Result<(Vec<Vec<Word>>, Ruling), String> {
         let commands = prove(text)?;
         if let Some(words) = commands.iter().find(|words| runs_a_subscript(words)) {
-            return Err(format!("it can set a variable and run a command in the variable's name: `{}`", shown(words)));
+            return Err(format!(
+                "it can set a variable, and the variable's name can run a command: `{}`",
+                shown(words)
+            ));
         }
         let changing = commands.iter().find(|words| changes_meaning(words));
         if let (Some(words), true) = (changing, commands.len() > 1) {
@@ -206,7 +209,7 @@ fn because(rule: &Rule, words: &[Word]) -> String {
 
 /// Whether a rule alone matches this example: for `allow`, every command of it; otherwise, any.
 pub(crate) fn examined(rule: &Rule, example: &str) -> Result<(), String> {
-    let none = || "none of its commands is one of the rule's".to_owned();
+    let none = || "the rule matches none of its commands".to_owned();
     if rule.verdict == Verdict::Allow {
         let commands = prove(example)?;
         let other = commands.iter().find(|words| !rule.matches_surely(words));

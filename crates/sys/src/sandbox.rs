@@ -184,8 +184,11 @@ pub fn refusal(error: &SpawnError) -> Option<String> {
     };
     let why = io::Error::from_raw_os_error(error.errno);
     // A limit of namespaces(7), which is 0 where they are switched off.
-    let limit =
-        if error.errno == libc::ENOSPC { "; sysctl user.max_user_namespaces and its like bound them" } else { "" };
+    let limit = if error.errno == libc::ENOSPC {
+        "; sysctl user.max_user_namespaces and similar settings limit them"
+    } else {
+        ""
+    };
     Some(format!("needs {what}, which this machine refuses to this user: {why}{limit}"))
 }
 

@@ -313,6 +313,7 @@ mod tests {
             "1234567",
             "--------",
             "abababababab",
+            "abcabcabcabc",
             "with\x1besc-and-more",
             "nul\0nul\0nul",
             "a\nb\nc\nd\ne\nf",

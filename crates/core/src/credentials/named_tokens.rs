@@ -266,7 +266,7 @@ impl Tokens {
         for record in records.into_iter().filter(|record| !record.has_expired(now)) {
             let name = record.name.clone();
             if let Err(error) = check_name(&name) {
-                tracing::warn!(token = ?name, %error, "this node does not take the token of another node");
+                tracing::warn!(token = ?name, %error, "this node ignores a token of another node");
             } else if known.merge(record, now) {
                 changed.push(name);
             }

@@ -45,7 +45,8 @@ impl Taint {
             return Ok(false);
         }
         if taint.reason.is_none() {
-            let unrecorded = |e| ActionError::Exhausted { why: format!("the record of the session's policy: {e}") };
+            let unrecorded =
+                |e| ActionError::Exhausted { why: format!("the session's file `tainted` cannot be written: {e}") };
             folder.write_taint(reason).map_err(unrecorded)?;
             taint.reason = Some(reason.into());
         }

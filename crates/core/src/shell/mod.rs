@@ -79,8 +79,8 @@ fn not_found(host: &dyn Programs, asked: &str, wanted: &Wanted<'_>) -> ActionErr
     let there: Vec<_> = Kind::NAMES.iter().map(|(name, _)| *name).filter(is_there).collect();
     let problem = if asked == POWERSHELL {
         format!(
-            "no program {PWSH:?} on PATH, which is PowerShell on Linux: install the package `powershell` of \
-             https://learn.microsoft.com/powershell, or give the absolute path of one"
+            "PowerShell is missing: there is no {PWSH:?} on PATH; install the package `powershell` from \
+             https://learn.microsoft.com/powershell, or give the program's absolute path"
         )
     } else if asked.contains('/') {
         format!("{asked:?} is not the absolute path of a program; the installed shells are {}", there.join(", "))

@@ -554,8 +554,8 @@ impl ServerHandler for Handler {
 }
 
 fn no_stream() -> ErrorData {
-    let why = "over HTTP, notifications need an MCP session, which initialize starts; or, from 2026-07-28 on, \
-subscriptions/listen";
+    let why = "over HTTP, notifications need an MCP session: start one with `initialize`; from 2026-07-28 on, use \
+`subscriptions/listen`";
     ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, why, None)
 }
 

@@ -45,7 +45,7 @@ impl Tag {
         (Self::Commands, "commands", "Commands run in a session, one at a time; their ends are exact."),
         (Self::Input, "input", "Type input, send signals, and wait."),
         (Self::Output, "output", "A session's output, by offsets that never change."),
-        (Self::Server, "server", "Everything that is about no single session."),
+        (Self::Server, "server", "Everything that does not belong to one session."),
     ];
 
     pub(crate) fn name(self) -> &'static str {

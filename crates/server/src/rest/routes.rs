@@ -244,7 +244,7 @@ fn of_output() -> Vec<Route> {
                 .query::<api::OutputStreamQuery>()
                 .resumed()
                 .events::<api::Output>(200, "Output from a position on, as it comes.")
-                .empty(204, "The client had everything, and there will be no more."),
+                .empty(204, "The client has received all output, and no more will come."),
         ),
         on_get(
             "/terminals/{session}/screen",
@@ -282,7 +282,7 @@ fn of_the_server() -> Vec<Route> {
             post(batch::batch),
             say("runBatch", "Perform several operations")
                 .of_client()
-                .details("They are performed in order, each with the status of the same single request.")
+                .details("They are performed in order; each returns the status that it would return on its own.")
                 .body::<api::BatchRequest>(json!({ "operations": [{ "method": "GET", "path": "/terminals?limit=1" }] }))
                 .json::<api::BatchAnswer>(200, "The answers, in the same order."),
         ),
@@ -304,8 +304,8 @@ fn of_the_server() -> Vec<Route> {
             say("logIn", "Log a browser in to the page of sessions")
                 .details(
                     "The credential is a token, or the ticket of a link (`createTicket` with the page `sessions`), as the \
-                     bearer token. From then on, the cookie of the answer and its `key` in the header `Ptyd-Login` stand \
-                     for it, in requests of the page itself.",
+                     bearer token. From then on, requests of the page itself send the cookie of the answer, and its `key` \
+                     in the header `Ptyd-Login`, instead.",
                 )
                 .json::<api::Login>(201, "The key. The log-in ends after 12 hours, with its token, or with the server.")
                 .with("Set-Cookie", "The cookie, which no script can read."),
@@ -441,7 +441,7 @@ fn of_the_server() -> Vec<Route> {
             docs::PAGE,
             get(docs::page),
             say("getDocs", "This document as a page")
-                .details("A browser enters with `?ticket=…` of a ticket for the page `docs`.")
+                .details("A browser opens it with `?ticket=…`, where the ticket is for the page `docs`.")
                 .text(200, "A page that loads nothing else.", "text/html; charset=utf-8"),
         ),
     ]

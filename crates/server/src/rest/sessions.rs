@@ -101,7 +101,10 @@ fn lifetime(field: &'static str, value: Option<f64>) -> Result<Option<Duration>,
     let most = limits::LIFETIME_MAX.as_secs_f64();
     // A session that ends before its shell has started cannot be intended.
     if value != 0.0 && !(limits::LIMIT_MIN..=most).contains(&value) {
-        return Err(ProblemResponse::field(field, format!("{value} is neither 0 nor from 0.01 to {most} seconds")));
+        return Err(ProblemResponse::field(
+            field,
+            format!("{value} is not 0, and not between 0.01 and {most} seconds"),
+        ));
     }
     Ok(Some(Duration::from_secs_f64(value)))
 }

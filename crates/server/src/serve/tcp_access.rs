@@ -71,7 +71,7 @@ impl TcpAccess {
         if !(is_loopback || is_public(host) || is_reachable && is_address(host, server)) {
             let help = match &self.public_url {
                 None => "use http://127.0.0.1 or http://localhost with the port".to_owned(),
-                Some(url) => format!("use {url}; a proxy passes this name on as the Host header"),
+                Some(url) => format!("use {url}; a proxy must pass this name on as the Host header"),
             };
             return Err(ProblemResponse::new(ErrorCode::HostRefused, help));
         }

@@ -126,4 +126,5 @@ impl<S: Sync> FromRequestParts<S> for Client {
 }
 
 /// The reason of a refusal; it fits a close frame.
-const EXPECTED: &str = r#"the first message must be {"type":"auth","token":"…"}, or "ticket", as a text"#;
+const EXPECTED: &str =
+    r#"the first message must be a text: {"type":"auth","token":"…"}, or "ticket" instead of "token""#;

@@ -99,11 +99,9 @@ impl Containers {
         given: &GivenFiles<'_>,
     ) -> Result<StartedContainer, String> {
         if !holder_is_static() {
-            return Err(
-                "this build of ptyd has a dynamically linked holder, for which an image lacks the libraries; build \
-                 ptyd with a static C library"
-                    .to_owned(),
-            );
+            return Err("this build of ptyd has a dynamically linked holder, and an image lacks the \
+                 libraries of this machine; build ptyd with a static C library"
+                .to_owned());
         }
         if !engine::is_installed(&settings.engine) {
             return Err(engine::missing(&settings.engine));

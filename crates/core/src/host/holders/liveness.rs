@@ -86,7 +86,7 @@ fn look_for(claim: &Claim, folder: &Path) -> Liveness {
     match (claim.is_known_here(), claim.is_of(folder)) {
         (true, Ok(is_own)) => liveness_of(holder, is_own),
         (true, Err(_)) => Liveness::Unknown("its folder cannot be read"),
-        (false, _) => Liveness::Unknown("its holder is of another boot or of another container"),
+        (false, _) => Liveness::Unknown("its holder is from another boot or another container"),
     }
 }
 

@@ -97,12 +97,12 @@ async fn start_files_problem(
     loop {
         let is_late = tokio::time::timeout_at(until, handle.ask(Request::Prompt)).await.is_err();
         let view = match services.sessions.view_of(principal, handle).await {
-            Err(ActionError::Ended { reason, .. }) => return Some(format!("they ended it: {reason}")),
+            Err(ActionError::Ended { reason, .. }) => return Some(format!("they ended the shell: {reason}")),
             Err(_) => return None,
             Ok(view) => view,
         };
         if let Some(exit) = view.exit {
-            return Some(format!("they ended it: {}", exit.reason));
+            return Some(format!("they ended the shell: {}", exit.reason));
         }
         if view.status != SessionStatus::Creating {
             return None;
@@ -117,7 +117,7 @@ async fn start_files_problem(
         let stands =
             |view: SessionView| view.status == SessionStatus::Creating && view.foreground == Foreground::Fullscreen;
         if services.sessions.live_view(handle).await.is_ok_and(stands) {
-            return Some("a program of theirs has the whole screen".to_owned());
+            return Some("they run a program that uses the whole screen".to_owned());
         }
     }
 }

@@ -136,7 +136,7 @@ impl EndedSession {
             timeline.end().exit.map_or(timeline.clock().reached, |(_, to, _)| to.max(timeline.clock().reached));
         if end.0 < known_to {
             damage.get_or_insert_with(|| {
-                format!("damaged: the output ends at {}, and {known_to} bytes were printed", end.0)
+                format!("damaged: the output ends at {}, although {known_to} bytes were printed", end.0)
             });
             // Offsets stay as they were reported while it was live.
             timeline.skip_to(known_to, &mut news);

@@ -370,7 +370,7 @@ impl Tasks {
         work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
     ) -> Result<T, ActionError> {
         let unusable =
-            |why: String| ActionError::Internal { why: format!("the records of the session's tasks: {why}") };
+            |why: String| ActionError::Internal { why: format!("the session's file `tasks` cannot be used: {why}") };
         let done = tokio::task::spawn_blocking(work);
         let done = self.history.in_time(("tasks", limits::DISK_PATIENCE), done).await?;
         done.map_err(|e| unusable(e.to_string()))?.map_err(|e| unusable(e.to_string()))

@@ -135,7 +135,7 @@ pub(super) fn unknown(tool: &str, properties: &JsonObject, arguments: &JsonObjec
             ("terminal" | "execute_in_terminal", "env") => "; write `NAME=value …` into the command".to_owned(),
             ("terminal", "shell") => "; start_terminal_session has it".to_owned(),
             ("terminal", "keys" | "input" | "stdin") => {
-                "; is_input types the command, and keys as C-c or Escape".to_owned()
+                "; is_input types the command as input, or as a key such as C-c or Escape".to_owned()
             }
             _ => match resembling(properties, name) {
                 Some(like) => format!("; did you mean {like}?"),

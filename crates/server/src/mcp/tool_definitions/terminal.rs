@@ -93,13 +93,13 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         ));
     }
     if arguments.inside && (arguments.reset || arguments.is_input) {
-        let why = "inside: is for a command, with neither reset nor is_input";
+        let why = "inside: is for a command; omit reset and is_input";
         return Err(ToolError::Said(why.to_owned()));
     }
     let timeout = arguments.timeout.map(Seconds::duration).transpose()?;
     let time_limit = arguments.on_timeout.time_limit(timeout)?;
     if time_limit.is_some() && (arguments.is_input || !TerminalCall::is_command(&arguments.command)) {
-        return Err(ToolError::Said("on_timeout: is for a command, with neither a key nor is_input".to_owned()));
+        return Err(ToolError::Said("on_timeout: is for a command; omit it for a key and with is_input".to_owned()));
     }
     let session =
         if arguments.session_id.is_empty() { None } else { Some(session(call, &arguments.session_id).await?) };

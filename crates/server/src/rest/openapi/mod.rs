@@ -19,8 +19,8 @@ use super::routes::routes;
 const ABOUT: &str = "Real terminals for AI agents: shells that stay alive, whose commands end exactly. JSON over HTTP/1.1 on \
 loopback with a bearer token, and on the Unix socket without one. Bodies are camelCase, times RFC 3339, time-outs seconds \
 with fractions, offsets bytes of a session's journal. A request refuses fields that it does not know. Every answer carries \
-`x-request-id` and `ptyd-version`; every refusal is a problem document (RFC 9457) with a code of a closed list, `x-codes` says which. A HEAD \
-is answered as a GET is, without its body. What is no HTTP/1.1 at all is refused before it is a request.";
+`x-request-id` and `ptyd-version`. Every refusal is a problem document (RFC 9457) with a code; `x-codes` lists those of an \
+operation. A HEAD returns the headers of a GET. The server refuses a message that is not HTTP/1.1 before these rules apply.";
 
 /// The default address of a server.
 const DEFAULT_ADDRESS: &str = "http://127.0.0.1:7893";
@@ -235,7 +235,7 @@ fn answers(operation: &Operation, refusals: Vec<ErrorCode>, schemas: &mut Schema
                 // text.
                 Content::Events(make) => json!({ "schema": {
                     "type": "string",
-                    "description": "Server-sent events; contentSchema is of their data, in their order.",
+                    "description": "Server-sent events; contentSchema describes the list of their data.",
                     "contentMediaType": kind,
                     "contentSchema": { "type": "array", "items": make(&mut schemas.answers).to_value() },
                 } }),

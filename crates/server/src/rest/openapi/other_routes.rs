@@ -17,9 +17,9 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 7] {
             Operation::new("openSocket", Tag::Output, "Show a session live")
                 .details(
                     "A WebSocket. Without a sub-protocol it speaks JSON texts (`input`, `output`, `status`); with `ptyd.v1`, \
-                     binary frames carry bytes with their offsets, text frames events and what the viewer asks for. \
-                     docs/websocket.md describes both. A client that can send no header gives its token or ticket in the \
-                     first message. If the session is not there, the server closes with 4404.",
+                     binary frames carry bytes with their offsets, and text frames carry events and the viewer's requests. \
+                     docs/websocket.md describes both. A client that cannot send headers gives its token or ticket in the \
+                     first message. If the session does not exist, the server closes with 4404.",
                 )
                 .query::<api::SocketQuery>()
                 .empty(101, "The connection is now a WebSocket.")
@@ -38,7 +38,7 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 7] {
                 .json::<Map<String, Value>>(200, "The answer to a message.")
                 .or("text/event-stream", Content::Text)
                 .foreign()
-                .empty(202, "The message was no request, and has no answer.")
+                .empty(202, "The message was not a request, and has no answer.")
                 .json::<Map<String, Value>>(400, "Refused with a JSON-RPC error; -32700 means that the body is not JSON.")
                 .empty(404, "The MCP session that it names is unknown or has ended; initialize again.")
                 .empty(406, "`Accept` must name application/json and text/event-stream.")

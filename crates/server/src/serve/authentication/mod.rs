@@ -198,7 +198,7 @@ impl Guard {
                 );
             }
             Some(Transport::Tcp { peer: None, .. } | Transport::Unix { peer: None }) | None => {
-                tracing::warn!(unnamed, "refused a request of an unknown peer");
+                tracing::warn!(unnamed, "refused a request from an unknown peer");
             }
         }
     }

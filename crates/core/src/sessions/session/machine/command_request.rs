@@ -216,8 +216,8 @@ impl Session {
             Status::Ended => self.cx.ended_error(),
             Status::LineTooLong => {
                 let problem = format!(
-                    "the program reads lines, and one of more than {value} bytes with control characters in it cannot be \
-                     handed over whole; it was not typed"
+                    "the program reads lines, and a line of more than {value} bytes with control characters in it cannot \
+                     be handed over whole; it was not typed"
                 );
                 ActionError::Invalid { field: "command", problem }
             }

@@ -24,7 +24,7 @@ use crate::sessions::timeline::nested_line::NestedLine;
 
 /// The error of a command whose end was not reported, but whose shell shows its prompt again.
 const UNREPORTED: &str = "its end was not reported, but its shell shows its prompt again: exec has replaced the shell, or redirected its \
-                          output (exec >/dev/tty as input brings it back)";
+                          output (exec >/dev/tty as input restores it)";
 
 /// The reason why a command cannot be typed now.
 enum NestedRefusal {
@@ -115,7 +115,7 @@ impl Session {
             Err(bytes) => {
                 let most = limits::INSIDE_LINE_BYTES_MAX;
                 let problem = format!(
-                    "a nested shell receives a command as one line, which would have {bytes} bytes here, and {most} is the most; send it in parts, or write a file there and run that"
+                    "a nested shell receives a command as one line of at most {most} bytes, and this one would have {bytes}; send it in parts, or write a file there and run that"
                 );
                 return drop(started.send(Err(ActionError::Invalid { field: "command", problem })));
             }
