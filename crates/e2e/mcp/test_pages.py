@@ -296,9 +296,12 @@ async def operations(page: Page):
     await page.run()
     [*_, restored] = await page.run()
     assert re.search(rf"^{kept} +\S+ +terminated ", restored, re.MULTILINE), restored
-    # The first server is the one to remove.
+    # Here, too, the first server again.
     await page.end()
     page.ptyd("run", "true")
+    everything, did, *_ = await page.run()
+    assert kept in everything and " rest " in did
+    assert kept in (await page.run())[-1]
     await page.run()
     assert not page.machine.state.exists() and not page.config.exists()
 
