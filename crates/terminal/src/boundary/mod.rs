@@ -191,6 +191,8 @@ fn number<T: std::str::FromStr>(bytes: &[u8]) -> Option<T> {
 struct PendingRecord {
     nonce: Nonce,
     what: PendingKind,
+    /// Output that may have had its marker was removed before it was read; this is where the output continues.
+    gap_to: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -218,12 +220,13 @@ impl Boundaries {
     /// placed at the last known boundary. An expired start yields nothing; a PATH is not a boundary.
     pub fn record(&mut self, record: Record) -> Option<Boundary> {
         let waiting = match record {
-            Record::Started { nonce, id } => PendingRecord { nonce, what: PendingKind::Start(id) },
-            Record::Ended { nonce, end } => PendingRecord { nonce, what: PendingKind::End(end) },
-            Record::Prompt { nonce } => PendingRecord { nonce, what: PendingKind::Prompt },
+            Record::Started { nonce, id } => (nonce, PendingKind::Start(id)),
+            Record::Ended { nonce, end } => (nonce, PendingKind::End(end)),
+            Record::Prompt { nonce } => (nonce, PendingKind::Prompt),
             Record::Path(_) => return None,
         };
-        self.waiting.push_back(waiting);
+        let (nonce, what) = waiting;
+        self.waiting.push_back(PendingRecord { nonce, what, gap_to: None });
         if self.waiting.len() <= WAITING_MAX {
             return None;
         }
@@ -232,7 +235,7 @@ impl Boundaries {
         let oldest = first(|what| matches!(what, PendingKind::Prompt))
             .or_else(|| first(|what| matches!(what, PendingKind::End(_))));
         let oldest = oldest.unwrap_or(0);
-        self.waiting.remove(oldest)?.what.given_up(self.known_to)
+        self.waiting.remove(oldest)?.given_up(self.known_to)
     }
 
     /// Adds a marker that the scanner found. Returns nothing for a forged one. An attested one yields its own boundary
@@ -253,7 +256,7 @@ impl Boundaries {
         for lost in self.waiting.drain(..index) {
             match lost.what {
                 PendingKind::Start(id) if id > newest => overtaken = Some(lost),
-                _ => boundaries.extend(lost.what.given_up(from)),
+                _ => boundaries.extend(lost.given_up(from)),
             }
         }
         let found = self.waiting.pop_front().map(|found| match found.what {
@@ -274,7 +277,15 @@ impl Boundaries {
     pub fn expire(&mut self, id: u32, at: u64) -> Option<Boundary> {
         let is_its_end = |waiting: &&mut PendingRecord| matches!(&waiting.what, PendingKind::End(end) if end.id == id);
         let expired = self.waiting.iter_mut().find(is_its_end)?;
-        std::mem::replace(&mut expired.what, PendingKind::Prompt).given_up(at)
+        let ended = expired.clone();
+        expired.what = PendingKind::Prompt;
+        ended.given_up(at)
+    }
+
+    /// Output up to `offset` was removed before it was read. The markers of the records that wait may have been in it, or are still to come:
+    /// an end whose marker does not come is placed there.
+    pub fn gap(&mut self, offset: u64) {
+        self.waiting.iter_mut().for_each(|waiting| waiting.gap_to = waiting.gap_to.or(Some(offset)));
     }
 
     /// The commands whose end is attested but has no position yet.
@@ -301,14 +312,13 @@ impl PendingRecord {
             PendingKind::End(end) => end.id,
         }
     }
-}
 
-impl PendingKind {
     /// An expired end still is an end; an expired start says nothing about the output.
     fn given_up(self, at: u64) -> Option<Boundary> {
-        match self {
-            Self::Start(_) | Self::Prompt => None,
-            Self::End(end) => Some(Boundary::Ended { end, output_end: at, at, marker: None }),
+        let at = self.gap_to.unwrap_or(at);
+        match self.what {
+            PendingKind::Start(_) | PendingKind::Prompt => None,
+            PendingKind::End(end) => Some(Boundary::Ended { end, output_end: at, at, marker: None }),
         }
     }
 }

@@ -174,6 +174,22 @@ fn an_end_that_expires_is_placed_once() {
 }
 
 #[test]
+// promise: output-3
+fn an_end_whose_marker_comes_behind_removed_output_is_there_and_else_where_the_output_continues() {
+    let mut boundaries = Boundaries::new();
+    boundaries.record(ended("one", 1));
+    boundaries.gap(50);
+    boundaries.record(ended("two", 2));
+    // A second gap does not move it.
+    boundaries.gap(60);
+    let there = Boundary::Ended { end: end(2), output_end: 90, at: 95, marker: Some(90..95) };
+    assert_eq!(boundaries.marker(MarkerKind::End, &nonce("two"), 90, 95), [lost(1, 50), there]);
+    boundaries.record(ended("three", 3));
+    boundaries.gap(120);
+    assert_eq!(boundaries.expire(3, 200), Some(lost(3, 120)));
+}
+
+#[test]
 fn the_oldest_of_too_many_waiting_ends_is_placed_at_the_last_known_boundary() {
     let mut boundaries = Boundaries::new();
     boundaries.record(started("s", 1));

@@ -121,7 +121,7 @@ impl EndedSession {
             };
             match shared.reader.read(Offset(at), to, &mut buffer)? {
                 Read::Bytes(n) => timeline.bytes(&buffer[..n], &mut news),
-                Read::Gap { to, .. } | Read::Cut { to, .. } => timeline.skip_to(to.0, &mut news),
+                Read::Gap { to, .. } | Read::Cut { to, .. } => timeline.skip_to(to.0),
                 // Missing output does not hold up events.
                 Read::End => at = u64::MAX,
             }
@@ -139,7 +139,7 @@ impl EndedSession {
                 format!("damaged: the output ends at {}, although {known_to} bytes were printed", end.0)
             });
             // Offsets stay as they were reported while it was live.
-            timeline.skip_to(known_to, &mut news);
+            timeline.skip_to(known_to);
         }
         if let Some(what) = damage {
             timeline.set_damage(what);

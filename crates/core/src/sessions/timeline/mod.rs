@@ -443,15 +443,12 @@ impl Timeline {
     }
 
     /// Retention has removed output that was not scanned yet.
-    pub(crate) fn skip_to(&mut self, offset: u64, news: &mut Vec<Change>) {
+    pub(crate) fn skip_to(&mut self, offset: u64) {
         self.output.newest.clear();
         let mut fresh = Scanner::new(offset);
         std::mem::swap(&mut self.output.scanner, &mut fresh);
         self.output.whole_from = offset;
-        let waiting: Vec<u32> = self.output.boundaries.waiting_ends().collect();
-        for id in waiting {
-            self.expire(id, offset, news);
-        }
+        self.output.boundaries.gap(offset);
     }
 
     /// Ended commands whose records came but whose markers have not.

@@ -143,7 +143,7 @@ impl Session {
                 if matches!(missing, Read::Cut { .. }) {
                     self.cx.is_cut(to.0);
                 }
-                self.cx.timeline.skip_to(to.0, &mut news);
+                self.cx.timeline.skip_to(to.0);
                 self.drawing.discard();
                 // Command output that the waits expect may have begun in the gap.
                 self.waits.open.iter_mut().for_each(|w| w.goes_on_from(to.0));
