@@ -50,6 +50,7 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
                 "keys",
                 "limits",
                 "low_priority",
+                "machine_pause",
                 "mutex",
                 "per_principal",
                 "store",

@@ -23,6 +23,7 @@ pub mod keys;
 pub mod lane;
 pub mod limits;
 pub mod low_priority;
+mod machine_pause;
 mod memory;
 pub mod metrics;
 mod mutex;

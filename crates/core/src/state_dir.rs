@@ -1,11 +1,13 @@
 //! The server's state directory and the small files in it, each inaccessible to other users.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::serve_error::ServeError;
 
@@ -40,12 +42,12 @@ fn own_uid() -> u32 {
 }
 
 /// Reads a file of the server's own, and makes it private: a copied or restored file may be readable by others.
-pub(crate) fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let there = file.metadata()?;
     if there.uid() != own_uid() {
         let why = format!("it belongs to uid {}, and this server runs as uid {}", there.uid(), own_uid());
-        return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, why));
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
     if there.mode() & 0o777 != 0o600 {
         file.set_permissions(fs::Permissions::from_mode(0o600))?;
@@ -56,7 +58,7 @@ pub(crate) fn read(path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 /// Writes a small file of the server's own; does not follow a symbolic link in its place.
-pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
+pub fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).custom_flags(no_link()).open(path)?;
     // A file that is there, copied or restored, may be readable by others.
@@ -65,7 +67,7 @@ pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// Replaces a small file of the server's own. The rename comes last, so a crash leaves either the old file or the new one.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = draft(path);
     remove_draft(path);
     let written = || {
@@ -78,6 +80,37 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     // From here on the new file counts, so a later failure must not be reported as if the old one did.
     let _ = File::open(path.parent().unwrap_or(Path::new("/"))).and_then(|folder| folder.sync_all());
     Ok(())
+}
+
+/// Reads a file that [`replace_sealed`] wrote; `None` if there is none. The error quotes nothing of the file.
+pub(crate) fn read_sealed<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+    let bytes = match read(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        bytes => bytes?,
+    };
+    let damaged = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
+    let end = bytes.trim_ascii_end().iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+    let (json, seal) = bytes.split_at(end);
+    let read = serde_json::from_slice(json);
+    let read = read.map_err(|e| damaged(format!("line {} is not JSON that ptyd wrote", e.line())))?;
+    if seal != self::seal(json).as_bytes() {
+        return Err(damaged(
+            "its checksum is not that of its contents: it is damaged, or ptyd did not write it".to_owned(),
+        ));
+    }
+    Ok(Some(read))
+}
+
+/// Replaces a small file with a value as JSON and its checksum: JSON with a changed bit can have another meaning, for example
+/// another value of a secret or another scope of a token.
+pub(crate) fn replace_sealed(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    let json = serde_json::to_vec_pretty(value)?;
+    replace(path, &[&json[..], seal(&json).as_bytes()].concat())
+}
+
+/// The last line of a sealed file, which is JSON, too.
+fn seal(json: &[u8]) -> String {
+    format!("\n{{\"crc32\":{}}}\n", crc32fast::hash(json))
 }
 
 /// Removes what a killed server has left half written of such a file.
@@ -97,6 +130,30 @@ pub(crate) fn no_link() -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    // promise: damage-4
+    fn no_changed_bit_and_no_cut_of_a_sealed_file_is_read() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("sealed.json");
+        assert_eq!(read_sealed::<Vec<String>>(&path).expect("there is none"), None);
+        let value = vec!["correct-horse".to_owned(), String::new(), "battery".to_owned()];
+        replace_sealed(&path, &value).expect("written");
+        assert_eq!(read_sealed(&path).expect("sound"), Some(value));
+        let whole = fs::read(&path).expect("there");
+        let mut damaged: Vec<Vec<u8>> = (0..whole.len()).map(|end| whole[..end].to_vec()).collect();
+        for bit in 0..whole.len() * 8 {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            damaged.push(bytes);
+        }
+        damaged.push([&whole[..], b"\n"].concat());
+        for bytes in damaged {
+            fs::write(&path, &bytes).expect("written");
+            let error = read_sealed::<Vec<String>>(&path).expect_err("it is not what ptyd wrote").to_string();
+            assert!(!error.contains("horse"), "{error}");
+        }
+    }
 
     #[test]
     fn a_file_that_is_written_is_its_owners_alone() {

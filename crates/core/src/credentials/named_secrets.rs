@@ -63,14 +63,7 @@ impl NamedSecrets {
     /// Reads the file. A file that cannot be parsed is an error: starting without it would lose the secrets.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         state_dir::remove_draft(path);
-        let by_name = match state_dir::read(path) {
-            // The parser's message may quote a value.
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
-                io::Error::new(io::ErrorKind::InvalidData, format!("line {} is not JSON that ptyd wrote", e.line()))
-            })?,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
-            Err(e) => return Err(e),
-        };
+        let by_name = state_dir::read_sealed(path)?.unwrap_or_default();
         Ok(Self { path: path.to_owned(), writing: Mutex::default(), known: Mutex::new(Known::new(by_name)) })
     }
 
@@ -120,10 +113,7 @@ impl NamedSecrets {
     }
 
     fn write(&self, by_name: &BTreeMap<String, StoredSecret>) -> Result<(), ActionError> {
-        let written = serde_json::to_vec_pretty(by_name)
-            .map_err(io::Error::from)
-            .and_then(|json| state_dir::replace(&self.path, &json));
-        written.map_err(|e| ActionError::Internal {
+        state_dir::replace_sealed(&self.path, by_name).map_err(|e| ActionError::Internal {
             why: format!("the file of the secrets cannot be written: {e}; nothing was changed"),
         })
     }
@@ -281,8 +271,12 @@ mod tests {
         assert!(matches!(next.remove("OTHER"), Err(ActionError::Invalid { field: "name", .. })));
         assert_eq!(NamedSecrets::open(&path).expect("read").list().len(), 1);
         // A damaged file is not begun anew, and its error quotes nothing of it.
-        fs::write(&path, "{\"A\": \"hunter2-hunter2\"}").expect("damaged");
-        assert!(!NamedSecrets::open(&path).expect_err("refused").to_string().contains("hunter2"));
+        let text = fs::read_to_string(&path).expect("there");
+        for damaged in ["{\"A\": \"hunter2-hunter2\"}".to_owned(), text.replacen("newer", "never", 1)] {
+            fs::write(&path, &damaged).expect("damaged");
+            let said = NamedSecrets::open(&path).expect_err("refused").to_string();
+            assert!(damaged != text && !said.contains("hunter") && !said.contains("value"), "{said}");
+        }
     }
 
     #[test]

@@ -148,11 +148,7 @@ impl Tokens {
     pub fn open(path: &Path, is_shared: bool) -> io::Result<Self> {
         // Left half written by a killed server.
         state_dir::remove_draft(path);
-        let kept: Vec<StoredToken> = match state_dir::read(path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)?,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(e) => return Err(e),
-        };
+        let kept: Vec<StoredToken> = state_dir::read_sealed(path)?.unwrap_or_default();
         let (revoked, valid): (Vec<StoredToken>, Vec<StoredToken>) =
             kept.into_iter().partition(StoredToken::is_revoked);
         let revoked = revoked.into_iter().map(|record| (record.sha256.clone(), record)).collect();
@@ -295,7 +291,7 @@ impl Tokens {
     }
 
     fn write(&self, records: &[StoredToken]) -> io::Result<()> {
-        state_dir::replace(&self.path, &serde_json::to_vec_pretty(records)?)
+        state_dir::replace_sealed(&self.path, &records)
     }
 }
 
@@ -456,8 +452,10 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("loosened");
         assert_eq!(principal(&tokens(&dir), &made.token), Some(("agent-1".to_owned(), Scope::Write)));
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
-        fs::write(&path, "[{").expect("damaged");
-        assert!(Tokens::open(&path, false).is_err());
+        for damaged in ["[{".to_owned(), text.replacen("\"write\"", "\"admin\"", 1)] {
+            fs::write(&path, &damaged).expect("damaged");
+            assert!(damaged != text && Tokens::open(&path, false).is_err(), "{damaged}");
+        }
     }
 
     #[test]

@@ -41,6 +41,18 @@ impl Token {
         self.0.len() < TOKEN_CHARS_MIN
     }
 
+    /// Reads a key of the server from this file, or creates the file. No client shows the key, so that only its checksum can tell a
+    /// damaged one.
+    pub(crate) fn kept_key(path: &Path) -> io::Result<Self> {
+        state_dir::remove_draft(path);
+        if let Some(key) = state_dir::read_sealed(path)? {
+            return Ok(Self(key));
+        }
+        let key = Self::random();
+        unless_full(path, state_dir::replace_sealed(path, &key.0))?;
+        Ok(key)
+    }
+
     /// Reads the token from this file, or creates the file.
     pub fn kept(path: &Path) -> io::Result<Self> {
         match state_dir::read(path) {
@@ -61,19 +73,16 @@ impl Token {
         }
     }
 
-    /// A full disk does not prevent the start: then the token is valid until the server stops, and no client can read
-    /// it.
     fn make(path: &Path) -> io::Result<Self> {
+        let token = Self::random();
+        unless_full(path, token.write(path))?;
+        Ok(token)
+    }
+
+    fn random() -> Self {
         let mut bytes = [0u8; RANDOM_BYTES];
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
-        let token = Self(URL_SAFE_NO_PAD.encode(bytes));
-        match token.write(path) {
-            Err(e) if matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
-                tracing::warn!(file = %path.display(), error = %e, "not kept; the next server makes another one");
-            }
-            written => written?,
-        }
-        Ok(token)
+        Self(URL_SAFE_NO_PAD.encode(bytes))
     }
 
     /// The rename comes last, so a crash leaves either no token or a whole one.
@@ -99,6 +108,17 @@ impl Token {
     /// Whether this is the token; compared in constant time, so that the time reveals nothing about it.
     pub fn is(&self, shown: &str) -> bool {
         self.0.as_bytes().ct_eq(shown.as_bytes()).into()
+    }
+}
+
+/// A full disk does not prevent the start: then the token is valid until the server stops, and no client can read it.
+fn unless_full(path: &Path, written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(e) if matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+            tracing::warn!(file = %path.display(), error = %e, "not kept; the next server makes another one");
+            Ok(())
+        }
+        written => written,
     }
 }
 
@@ -132,6 +152,22 @@ mod tests {
         assert!(Token::kept(&path).expect("long enough").is("sixteen-letters!"));
         fs::write(&path, "\n").expect("written");
         assert_eq!(Token::kept(&path).expect("made").0.len(), 43);
+    }
+
+    #[test]
+    // promise: damage-4
+    fn a_damaged_key_of_the_server_is_refused_and_not_replaced() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("secret");
+        let first = Token::kept_key(&path).expect("made");
+        assert!(Token::kept_key(&path).expect("read").is(&first.0));
+        let text = fs::read_to_string(&path).expect("there");
+        let other = if first.0.starts_with('A') { "B" } else { "A" };
+        for damaged in [String::new(), first.0.clone(), text.replacen(&first.0[..1], other, 1)] {
+            fs::write(&path, &damaged).expect("written");
+            assert!(Token::kept_key(&path).is_err(), "{damaged}");
+            assert_eq!(fs::read_to_string(&path).expect("there"), damaged);
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::limits::CLIENT_RETURNS;
+use crate::machine_pause::was_paused;
 use crate::mutex::locked;
 use crate::principal::Detach;
 
@@ -57,6 +59,17 @@ impl Clients {
         self.changed.notify_one();
     }
 
+    /// Gives the clients that could not connect while the machine was paused the time that a restart gives.
+    fn spare_the_paused(&self, now: Instant) {
+        for presence in locked(&self.known).values_mut() {
+            if let Presence::Gone(Some(at)) = presence
+                && was_paused(*at, now)
+            {
+                *at = now + sys::fault::scaled(CLIENT_RETURNS);
+            }
+        }
+    }
+
     /// Whether this client has connected since the server started.
     pub(super) fn knows(&self, client: &str) -> bool {
         locked(&self.known).contains_key(client)
@@ -70,6 +83,7 @@ impl Clients {
     /// Waits until a client's grace period is over, and forgets that client.
     pub(super) async fn gone(&self) -> String {
         loop {
+            self.spare_the_paused(Instant::now());
             let next = {
                 let mut known = locked(&self.known);
                 let next = known.iter().filter_map(|(client, presence)| Some((presence.ends_at()?, client))).min();
@@ -96,6 +110,19 @@ impl Clients {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_has_time_to_return_after_a_pause_of_the_machine() {
+        let (clients, now) = (Clients::default(), Instant::now());
+        let ends_at = |client| locked(&clients.known)[client].ends_at();
+        clients.disconnected("gone", Detach::After(Duration::ZERO));
+        clients.disconnected("back", Detach::After(Duration::from_secs(600)));
+        clients.spare_the_paused(now + Duration::from_secs(1));
+        assert!(ends_at("gone").is_some_and(|at| at < now + Duration::from_secs(1)));
+        let later = now + Duration::from_secs(3_600);
+        clients.spare_the_paused(later);
+        assert_eq!(["gone", "back"].map(ends_at), [Some(later + CLIENT_RETURNS); 2]);
+    }
 
     #[tokio::test]
     async fn a_client_that_returns_in_time_is_not_gone_and_the_longest_gone_is_first() {

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
+use super::rows::{COMMAND_COLUMNS, HistoryRow, SESSION_COLUMNS, SessionRow, checked, cursor_sum};
+
 /// Why the store cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum StoreError {
@@ -51,24 +53,24 @@ impl From<rusqlite::Error> for StoreError {
 }
 
 /// A file of another version is rebuilt from the sessions' folders, as a damaged one is.
-const VERSION: i64 = 6;
+const VERSION: i64 = 7;
 
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS sessions (
         id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT, created_us INTEGER NOT NULL, ended_us INTEGER,
-        key TEXT);
+        key TEXT, sum INTEGER NOT NULL);
     CREATE INDEX IF NOT EXISTS sessions_by_time ON sessions (created_us, id);
     CREATE TABLE IF NOT EXISTS commands (
         session TEXT NOT NULL, id INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER,
         status TEXT NOT NULL, exit INTEGER, start_offset INTEGER NOT NULL, end_offset INTEGER NOT NULL, command TEXT NOT NULL,
-        boundary TEXT, lasted_us INTEGER, PRIMARY KEY (session, id)) WITHOUT ROWID;
+        boundary TEXT, lasted_us INTEGER, sum INTEGER NOT NULL, PRIMARY KEY (session, id)) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS counts (session TEXT PRIMARY KEY, commands INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TRIGGER IF NOT EXISTS counted AFTER INSERT ON commands BEGIN
         INSERT INTO counts VALUES (new.session, 1) ON CONFLICT DO UPDATE SET commands = commands + 1;
     END;
     CREATE TABLE IF NOT EXISTS looks (
-        session TEXT NOT NULL, who TEXT NOT NULL, read_to INTEGER NOT NULL, PRIMARY KEY (session, who)) WITHOUT ROWID;
-    PRAGMA user_version = 6;";
+        session TEXT NOT NULL, who TEXT NOT NULL, read_to INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (session, who)) WITHOUT ROWID;
+    PRAGMA user_version = 7;";
 
 /// Opens the file, or creates it.
 pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
@@ -133,10 +135,36 @@ pub(super) fn remove_aside(path: &Path) {
     }
 }
 
-/// Whether every page is readable and the rows agree with the indexes.
+/// Whether every page is readable, the rows agree with the indexes, and each row has the values that were written.
 pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
-    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |r| r.get(0))?;
-    if found == "ok" { Ok(()) } else { Err(StoreError::Damaged(found)) }
+    let found: String = connection.query_row("PRAGMA integrity_check(1)", [], |r| r.get(0))?;
+    if found != "ok" {
+        return Err(StoreError::Damaged(found));
+    }
+    check_rows(connection, &format!("SELECT {SESSION_COLUMNS} FROM sessions"), |r| SessionRow::of(r).map(drop))?;
+    check_rows(connection, &format!("SELECT {COMMAND_COLUMNS} FROM commands"), |r| HistoryRow::of(r).map(drop))?;
+    check_rows(connection, "SELECT session, who, read_to, sum FROM looks", |r| {
+        checked(r, 3, cursor_sum(&(r.get(0)?, r.get(1)?), r.get::<_, i64>(2)?.unsigned_abs()))
+    })?;
+    let miscounted: i64 = connection.query_row(MISCOUNTED, [], |r| r.get(0))?;
+    if miscounted == 0 {
+        Ok(())
+    } else {
+        Err(StoreError::Damaged("the commands of a session are miscounted".to_owned()))
+    }
+}
+
+/// How many numbers of commands are wrong.
+const MISCOUNTED: &str = "SELECT count(*) FROM
+    (SELECT session, count(*) AS stored FROM commands GROUP BY session) FULL JOIN counts USING (session)
+    WHERE stored IS NOT commands";
+
+fn check_rows(
+    connection: &Connection,
+    query: &str,
+    check: impl Fn(&rusqlite::Row<'_>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    connection.prepare(query)?.query_map([], check)?.collect()
 }
 
 fn aside(path: &Path) -> PathBuf {

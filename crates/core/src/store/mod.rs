@@ -19,6 +19,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::{Notify, watch};
 
 pub(crate) use file::StoreError;
+use rows::{COMMAND_COLUMNS, SESSION_COLUMNS, checked, cursor_sum};
 pub(crate) use rows::{CursorKey, HistoryRow, SessionRow};
 use state::{Reads, State, Whole, locked};
 use writer::{QUEUE_MAX, Write, Writer};
@@ -28,8 +29,12 @@ const KNOWN_COMMANDS: &str = "SELECT coalesce((SELECT commands FROM counts WHERE
     (SELECT count(*) FROM commands WHERE session = ?1 AND id IN (SELECT value FROM json_each(?2))),
     (SELECT min(id) FROM commands WHERE session = ?1), (SELECT max(id) FROM commands WHERE session = ?1)";
 /// Commands from this number on without those that are left out.
-const PAGE_OF_COMMANDS: &str = "SELECT session, id, started_us, ended_us, status, exit, start_offset, end_offset, command, boundary, lasted_us
-    FROM commands WHERE session = ?1 AND id >= ?3 AND id NOT IN (SELECT value FROM json_each(?2)) ORDER BY id LIMIT ?4 OFFSET ?5";
+fn page_of_commands() -> String {
+    format!(
+        "SELECT {COMMAND_COLUMNS} FROM commands
+         WHERE session = ?1 AND id >= ?3 AND id NOT IN (SELECT value FROM json_each(?2)) ORDER BY id LIMIT ?4 OFFSET ?5"
+    )
+}
 
 /// A query of sessions.
 #[derive(Debug, Default)]
@@ -121,10 +126,16 @@ impl Store {
     }
 
     /// A caller's read cursor, also from before this server.
-    pub(crate) fn read_cursor(&self, (session, principal): &CursorKey) -> Result<Option<u64>, StoreError> {
+    pub(crate) fn read_cursor(&self, key: &CursorKey) -> Result<Option<u64>, StoreError> {
         self.read(|connection| {
-            let mut query = connection.prepare_cached("SELECT read_to FROM looks WHERE session = ?1 AND who = ?2")?;
-            query.query_row(params![session, principal], |r| r.get::<_, i64>(0)).map(i64::unsigned_abs).optional()
+            let mut query =
+                connection.prepare_cached("SELECT read_to, sum FROM looks WHERE session = ?1 AND who = ?2")?;
+            let read = query.query_row(params![key.0, key.1], |r| {
+                let read_to = r.get::<_, i64>(0)?.unsigned_abs();
+                checked(r, 1, cursor_sum(key, read_to))?;
+                Ok(read_to)
+            });
+            read.optional()
         })
     }
 
@@ -239,18 +250,8 @@ impl Store {
     pub(crate) fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
         let fresh = self.state.fresh().sessions.clone();
         let mut rows: Vec<SessionRow> = self.read(|connection| {
-            let mut query =
-                connection.prepare_cached("SELECT id, owner, name, created_us, ended_us, key FROM sessions")?;
-            let rows = query.query_map([], |r| {
-                Ok(SessionRow {
-                    id: r.get(0)?,
-                    owner: r.get(1)?,
-                    name: r.get(2)?,
-                    created_us: r.get::<_, i64>(3)?.unsigned_abs(),
-                    ended_us: r.get::<_, Option<i64>>(4)?.map(i64::unsigned_abs),
-                    key: r.get(5)?,
-                })
-            })?;
+            let mut query = connection.prepare_cached(&format!("SELECT {SESSION_COLUMNS} FROM sessions"))?;
+            let rows = query.query_map([], SessionRow::of)?;
             rows.collect()
         })?;
         rows.retain(|row| !fresh.contains_key(&row.id));
@@ -324,9 +325,9 @@ impl Store {
             let (stored, hidden, ids) = known.query_row(params![session, json], place)?;
             let shown = stored.saturating_sub(hidden);
             let place = page_start::first_of_page(shown, ids, left_out, offset as u64);
-            let mut query = connection.prepare_cached(PAGE_OF_COMMANDS)?;
+            let mut query = connection.prepare_cached(&page_of_commands())?;
             let page = params![session, json, place.id, limit as i64, place.passed as i64];
-            let rows = query.query_map(page, history_row)?.collect::<rusqlite::Result<_>>()?;
+            let rows = query.query_map(page, HistoryRow::of)?.collect::<rusqlite::Result<_>>()?;
             Ok((rows, usize::try_from(shown).unwrap_or(0)))
         })
     }
@@ -360,13 +361,13 @@ impl Store {
     /// One command of the history.
     pub(crate) fn command(&self, session: &str, id: u32) -> Result<Option<HistoryRow>, StoreError> {
         self.read(|connection| {
-        connection
-            .query_row(
-                "SELECT session, id, started_us, ended_us, status, exit, start_offset, end_offset, command, boundary, lasted_us FROM commands WHERE session = ?1 AND id = ?2",
-                params![session, id],
-                history_row,
-            )
-            .optional()
+            connection
+                .query_row(
+                    &format!("SELECT {COMMAND_COLUMNS} FROM commands WHERE session = ?1 AND id = ?2"),
+                    params![session, id],
+                    HistoryRow::of,
+                )
+                .optional()
         })
     }
 }
@@ -383,20 +384,4 @@ impl Drop for Store {
             let _ = writer.join();
         }
     }
-}
-
-fn history_row(r: &rusqlite::Row<'_>) -> rusqlite::Result<HistoryRow> {
-    Ok(HistoryRow {
-        session: r.get(0)?,
-        id: r.get(1)?,
-        started_us: r.get::<_, i64>(2)?.unsigned_abs(),
-        ended_us: r.get::<_, Option<i64>>(3)?.map(i64::unsigned_abs),
-        status: r.get(4)?,
-        exit: r.get(5)?,
-        start_offset: r.get::<_, i64>(6)?.unsigned_abs(),
-        end_offset: r.get::<_, i64>(7)?.unsigned_abs(),
-        command: r.get(8)?,
-        boundary: r.get(9)?,
-        lasted_us: r.get::<_, Option<i64>>(10)?.map(i64::unsigned_abs),
-    })
 }

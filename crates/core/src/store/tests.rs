@@ -146,7 +146,7 @@ fn steps(store: &Store) -> i32 {
         let query = reads.connection.prepare_cached(sql).expect("a query");
         query.get_status(rusqlite::StatementStatus::VmStep)
     };
-    of(KNOWN_COMMANDS) + of(PAGE_OF_COMMANDS)
+    of(KNOWN_COMMANDS) + of(&page_of_commands())
 }
 
 #[test]
@@ -303,4 +303,60 @@ fn the_stored_cursors_of_a_session_are_bounded_and_the_farthest_behind_goes_firs
     let kept = |session, number| store.read_cursor(&reader(session, number)).expect("a query");
     assert_eq!((kept("s0-a", 0), kept("s0-a", 1), kept("s0-a", max)), (None, Some(11), Some(10 + max)));
     assert_eq!(kept("s0-b", 0), Some(1), "another session's is its own");
+}
+
+/// Each value that a query answers, with another value in its place.
+#[test]
+// promise: damage-4
+fn no_changed_value_of_a_row_is_answered() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let sound = dir.path().join("sound.db");
+    filled(&sound);
+    let store = Store::open(&sound).expect("it is sound");
+    store.put_read_cursor(("s0-0000000007".to_owned(), "me".to_owned()), 70);
+    store.flush().expect("written");
+    drop(store);
+    let values = [
+        ("sessions", ["owner", "name", "created_us", "ended_us", "key"].as_slice()),
+        (
+            "commands",
+            &[
+                "started_us",
+                "ended_us",
+                "status",
+                "exit",
+                "start_offset",
+                "end_offset",
+                "command",
+                "boundary",
+                "lasted_us",
+            ],
+        ),
+        ("looks", &["read_to"]),
+        ("counts", &["commands"]),
+    ];
+    let columns = values.iter().flat_map(|(table, columns)| columns.iter().map(move |column| (*table, *column)));
+    for (table, column) in columns {
+        let path = dir.path().join(format!("{table}-{column}.db"));
+        fs::copy(&sound, &path).expect("copied");
+        let connection = Connection::open(&path).expect("it opens");
+        let is_session = if table == "sessions" { "id" } else { "session" };
+        let change = format!(
+            "UPDATE {table} SET {column} = CASE typeof({column}) WHEN 'integer' THEN {column} + 1 ELSE 'other' END
+             WHERE {is_session} = 's0-0000000007'"
+        );
+        assert!(connection.execute(&change, []).expect("changed") > 0, "{table}.{column}");
+        drop(connection);
+        let store = Store::open(&path).expect("it opens");
+        let answer = match table {
+            "sessions" => Some(store.sessions().map(drop)),
+            "commands" => Some(store.commands("s0-0000000007", &[], 10, 0).map(drop)),
+            "looks" => Some(store.read_cursor(&("s0-0000000007".to_owned(), "me".to_owned())).map(drop)),
+            _ => None,
+        };
+        assert!(answer.is_none_or(|answer| matches!(answer, Err(StoreError::Damaged(_)))), "{table}.{column}");
+        // The writer looks at every row before it writes anything.
+        let _ = store.flush();
+        assert!(store.is_damaged(), "{table}.{column}");
+    }
 }

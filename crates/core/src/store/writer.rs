@@ -8,7 +8,7 @@ use rusqlite::{Connection, params};
 
 use super::file;
 use super::file::StoreError;
-use super::rows::{CursorKey, HistoryRow, SessionRow};
+use super::rows::{CursorKey, HistoryRow, SessionRow, cursor_sum};
 use super::state::{State, locked};
 
 /// A request to the writer. It is small, because the queue has room for all requests from the start.
@@ -183,9 +183,9 @@ impl Writer {
         }
         if !self.cursors.is_empty() {
             let transaction = connection.transaction()?;
-            for ((session, principal), read_to) in &self.cursors {
-                let mut put = transaction.prepare_cached("INSERT OR REPLACE INTO looks VALUES (?1, ?2, ?3)")?;
-                put.execute(params![session, principal, *read_to as i64])?;
+            for (key, read_to) in &self.cursors {
+                let mut put = transaction.prepare_cached("INSERT OR REPLACE INTO looks VALUES (?1, ?2, ?3, ?4)")?;
+                put.execute(params![key.0, key.1, *read_to as i64, cursor_sum(key, *read_to)])?;
             }
             let sessions: HashSet<&String> = self.cursors.keys().map(|(session, _)| session).collect();
             for session in sessions {
@@ -227,19 +227,23 @@ type Fresh = HashMap<String, (u64, Option<SessionRow>)>;
 
 fn put_session(connection: &Connection, s: &SessionRow) -> rusqlite::Result<()> {
     let mut put = connection.prepare_cached(
-        "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (id) DO UPDATE SET ended_us = ?5, name = ?3",
+        "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0) ON CONFLICT (id) DO UPDATE SET ended_us = ?5, name = ?3
+            RETURNING id, owner, name, created_us, ended_us, key",
     )?;
-    put.execute(params![s.id, s.owner, s.name, s.created_us as i64, s.ended_us.map(|u| u as i64), s.key])?;
+    let values = params![s.id, s.owner, s.name, s.created_us as i64, s.ended_us.map(|u| u as i64), s.key];
+    let stored = put.query_row(values, SessionRow::unchecked)?;
+    let mut seal = connection.prepare_cached("UPDATE sessions SET sum = ?2 WHERE id = ?1")?;
+    seal.execute(params![s.id, stored.sum()])?;
     Ok(())
 }
 
 fn put_command(connection: &Connection, c: &HistoryRow) -> rusqlite::Result<()> {
     // A command that is there is updated, and not replaced: it is counted once.
     let mut put = connection.prepare_cached(
-        "INSERT INTO commands VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO UPDATE SET
+        "INSERT INTO commands VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO UPDATE SET
             started_us = excluded.started_us, ended_us = excluded.ended_us, status = excluded.status, exit = excluded.exit,
             start_offset = excluded.start_offset, end_offset = excluded.end_offset, command = excluded.command,
-            boundary = excluded.boundary, lasted_us = excluded.lasted_us",
+            boundary = excluded.boundary, lasted_us = excluded.lasted_us, sum = excluded.sum",
     )?;
     put.execute(params![
         c.session,
@@ -253,6 +257,7 @@ fn put_command(connection: &Connection, c: &HistoryRow) -> rusqlite::Result<()> 
         c.command,
         c.boundary,
         c.lasted_us.map(|u| u as i64),
+        c.sum(),
     ])?;
     Ok(())
 }

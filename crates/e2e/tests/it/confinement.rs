@@ -386,6 +386,10 @@ async fn a_token_that_is_bound_to_profiles_chooses_no_folder_that_they_do_not_na
         Client::tcp(server.address(), made.token)
     };
     let (unnamed, wide) = (of("unnamed", "sandbox").await, of("wide", "wide").await);
+    // A token without a profile has each request choose its folder.
+    let confinement = Some(ConfinementTier::Sandbox);
+    let request = TokenRequest { confinement, profiles: Vec::new(), ..token("choosing", "") };
+    let choosing = Client::tcp(server.address(), server.client().make_token(&request).await.expect("made").token);
     for folder in NO_PROJECTS {
         let folder = home.join(folder);
         if folder.starts_with(home) {
@@ -401,8 +405,11 @@ async fn a_token_that_is_bound_to_profiles_chooses_no_folder_that_they_do_not_na
         // One whose token is not bound chooses a project, and none of these.
         let is_a_projects = ["dotfiles", "snap", "Desktop", "Downloads", "other-project", "public_html"];
         if !is_a_projects.iter().any(|name| folder.ends_with(name)) {
-            let refused = server.client().create(&by("sandbox", &folder), None).await.err();
-            assert_eq!(refused.and_then(|e| e.code()), Some(ErrorCode::InvalidField), "{}", folder.display());
+            let plain = CreateRequest { profile: None, ..by("", &folder) };
+            for (client, request) in [(&choosing, plain), (server.client(), by("sandbox", &folder))] {
+                let refused = client.create(&request, None).await.err();
+                assert_eq!(refused.and_then(|e| e.code()), Some(ErrorCode::InvalidField), "{}", folder.display());
+            }
         }
     }
     for (folder, is_given) in [

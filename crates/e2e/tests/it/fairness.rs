@@ -200,26 +200,6 @@ async fn sizes_that_come_together_are_set_once_and_before_what_is_typed_behind_t
 
 #[tokio::test(flavor = "multi_thread")]
 // promise: limit-6
-async fn small_messages_of_viewers_take_nothing_from_others() {
-    let mut rig = Rig::start().await;
-    let session = rig.attacker().create(&CreateRequest::default(), None).await.expect("a session").id;
-    let typed = message(&json!({ "type": "input", "data": "x" })).repeat(200);
-    let none = message(&json!({ "type": "none" })).repeat(200);
-    for (what, messages) in [("sizes", sizes(200, (80, 24))), ("keys", typed), ("messages that are none", none)] {
-        let (address, upgrade) = (rig.server.address(), upgrade(&session, &rig.write, None));
-        rig.bears(what, |_| {
-            let (messages, upgrade) = (messages.clone(), upgrade.clone());
-            Attack::of(count(3, 6), move || {
-                let mut stream = sent(address, &[upgrade.as_bytes()]);
-                stream.set_write_timeout(Some(Duration::from_millis(200))).expect("a socket");
-                (0..200).take_while(|_| stream.write_all(&messages).is_ok()).for_each(drop);
-            })
-        });
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-// promise: limit-6
 async fn followers_of_one_token_are_bounded_and_cost_others_nothing() {
     let mut rig = Rig::start().await;
     let (address, read) = (rig.server.address(), rig.read.clone());

@@ -1,7 +1,8 @@
 //! A session's time limits, `inactivityTimeout` and `maxAge`, and their deadlines.
 //!
 //! A running command counts as activity. A quiet session costs one deadline and no timer of its own. The monotonic
-//! clock decides; the wall clock only gives an adopting server the time without activity, unless it was set.
+//! clock decides; the wall clock only gives an adopting server the time without activity, unless it was set. After a pause of
+//! the machine, the time without activity begins again, because nobody could use the session. Its age includes the pause.
 
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use super::foreground::state::ForegroundState;
 use super::holder_link::Call;
 use crate::action::{Foreground, Limit, Limits};
 use crate::limits;
+use crate::machine_pause::was_paused;
 use crate::sessions::session::now::Now;
 use crate::sessions::shared::Shared;
 
@@ -98,7 +100,8 @@ impl Expiry {
 
     /// The termination to request now, if a deadline has passed.
     fn due(&mut self, now: Instant, is_busy: bool) -> Option<Due> {
-        if std::mem::replace(&mut self.was_busy, is_busy) && !is_busy {
+        let was_busy = std::mem::replace(&mut self.was_busy, is_busy);
+        if was_busy && !is_busy || self.quiet_at.is_some_and(|at| was_paused(at, now)) {
             self.touch(now);
         }
         if self.next_at().is_none_or(|at| now < at) {
@@ -129,6 +132,23 @@ mod tests {
         assert_eq!(expiry.due(begin + 10 * second, false), Some(Due::First(Limit::InactivityTimeout)));
         assert_eq!(expiry.due(begin + 11 * second, false), None);
         assert_eq!(expiry.due(begin + 10 * second + ASK_AGAIN, false), Some(Due::Again));
+    }
+
+    #[test]
+    fn a_pause_of_the_machine_is_not_inactivity_but_age() {
+        let (begin, second) = (Instant::now(), Duration::from_secs(1));
+        let mut expiry = expiry(Some(10), Some(begin + 100 * second));
+        expiry.touch(begin);
+        assert_eq!(expiry.due(begin + 50 * second, false), None, "nobody could use it");
+        assert_eq!(expiry.next_at(), Some(begin + 60 * second));
+        assert_eq!(expiry.due(begin + 61 * second, false), Some(Due::First(Limit::InactivityTimeout)));
+        assert_eq!(
+            expiry.due(begin + 90 * second, false),
+            None,
+            "a late look shows no pause of a session that is being ended"
+        );
+        expiry.again_at = None;
+        assert_eq!(expiry.due(begin + 150 * second, false), Some(Due::First(Limit::MaxAge)));
     }
 
     #[test]

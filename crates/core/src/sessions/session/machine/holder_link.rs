@@ -14,6 +14,7 @@ use crate::action::{ActionError, Wait};
 use crate::host::Identity;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::machine_pause::was_paused;
 use crate::sessions::session::machine::waits::matcher::Echo;
 use crate::sessions::session::now::Now;
 use crate::sessions::session::requests::{Ended, NewInput, Request, StartReply, Started, Typed};
@@ -164,10 +165,9 @@ impl HolderLink {
         if self.calls.is_empty() && self.timeout.probed.is_none() {
             self.timeout.since = None;
         }
-        if self.timeout.next_at().is_none_or(|at| now.at < at) {
-            return false;
-        }
-        if self.timeout.probed.is_none() {
+        let Some(due) = self.timeout.next_at().filter(|at| now.at >= *at) else { return false };
+        // A holder that was paused with this server has had no time to answer the ping.
+        if self.timeout.probed.is_none() || was_paused(due, now.at) {
             self.timeout.probed = Some(now.at);
             let seq = self.take_seq();
             self.send(ToHolder::Ping { seq });

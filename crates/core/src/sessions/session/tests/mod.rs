@@ -7,6 +7,7 @@ mod nested;
 #[path = "../../../../../e2e/src/not_run.rs"]
 #[allow(dead_code, reason = "it is for all tests")]
 mod not_run;
+mod pauses;
 mod replay;
 mod screens;
 mod waits;
@@ -247,6 +248,13 @@ impl Rig {
             self.sent.extend(sent);
         }
         panic!("the session wakes up for ever: {:?}", self.session.next_wake());
+    }
+
+    /// The machine is paused: time passes, and only then the session looks.
+    fn pause(&mut self, time: Duration) {
+        self.now = self.now.plus(time);
+        let sent = settle(&mut self.session, self.now);
+        self.sent.extend(sent);
     }
 
     /// The shell is at its prompt for the first time, or again after a command that ended with this code.

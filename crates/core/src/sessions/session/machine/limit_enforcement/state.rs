@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use crate::action::{Limit, Limits};
 use crate::host::{ControlGroup, Counts, Host, Identity, Process};
 use crate::limits;
+use crate::machine_pause::was_paused;
 use crate::sessions::shared::Shared;
 use crate::sessions::{processes, resource_limits};
 
@@ -42,6 +43,7 @@ pub(crate) struct LimitEnforcer {
     /// Events from before this server were not taken into account yet.
     pub(crate) is_fresh: bool,
     pub(crate) look_at: Option<Instant>,
+    checked_at: Instant,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +74,7 @@ impl LimitEnforcer {
                 earlier_groups: HashSet::new(),
                 is_fresh: true,
                 look_at: Some(now),
+                checked_at: now,
             };
             Box::new(limit_enforcer)
         })
@@ -87,6 +90,17 @@ impl LimitEnforcer {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let (_, since, _) = self.command?;
         self.limits.command_time.filter(|_| self.ending.is_none()).map(|time| since + time)
+    }
+
+    /// Begins the running command's time again if the machine was paused at its deadline: the command could not run.
+    pub(crate) fn note_time(&mut self, now: Instant) {
+        // The deadline of a command from before this server may have passed before the first check.
+        let checked_at = std::mem::replace(&mut self.checked_at, now);
+        if self.deadline().is_some_and(|at| was_paused(at.max(checked_at), now))
+            && let Some((_, since, _)) = &mut self.command
+        {
+            *since = now;
+        }
     }
 
     /// Records the present processes other than the shell, which existed before the next command.

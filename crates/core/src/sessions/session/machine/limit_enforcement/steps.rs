@@ -25,6 +25,7 @@ use crate::sessions::session::machine::limit_enforcement::state::{LimitEnforcer,
 impl LimitEnforcer {
     /// Checks the limits, and takes the next step against processes that exceeded one.
     pub(crate) fn check(&mut self, cx: &mut Context) {
+        self.note_time(cx.now.at);
         if cx.follower.is_replaying {
             return;
         }
